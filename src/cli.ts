@@ -77,6 +77,14 @@ program
   });
 
 program
+  .command('asyncapi')
+  .description('prints an AsyncAPI 3 document of the topics, with the schemas as registered')
+  .option('--account <name>', OF_FLEET)
+  .action(async (flags: { account?: string }) =>
+    (await import('./commands/asyncapi.ts')).asyncApiCommand(flags),
+  );
+
+program
   .command('peek')
   .description('prints what would be published, as JSON lines; needs no Kafka')
   .addArgument(new Argument('<resource>', 'the resource to read').choices(RESOURCES))

@@ -1,0 +1,42 @@
+import { VERSION } from '../core/version.ts';
+import { createLogger, kafkaLogCreator } from '../observe/log.ts';
+import { asyncApiDocument } from '../schemas/events/asyncapi.ts';
+import { keySubject, topicNames, valueSubject } from '../schemas/events/topics.ts';
+import { openLinks } from '../sinks/client/open-kafka.ts';
+import { oneAccount } from './one-account.ts';
+
+/** `cellarstream asyncapi`: prints an AsyncAPI document of the account's topics, as JSON, with the schemas as they are registered. */
+export async function asyncApiCommand({ account }: { readonly account?: string }): Promise<void> {
+  const source = { env: process.env, cwd: process.cwd() };
+  const config = oneAccount(source, account, ['kafka', 'registry']);
+  const log = kafkaLogCreator(await createLogger({ level: config.logLevel }));
+  const { registry, connections } = openLinks(config, { log });
+  const { resources, kafka } = config;
+  const { prefix } = config.topics;
+  const names = topicNames(prefix);
+  const topics = [...resources.map(names.records), names.orderStatusChanges, names.deadLetters];
+  try {
+    const latest = async (subject: string) => (await registry.latest(subject))?.schema;
+    const schemas = new Map(
+      await Promise.all(
+        topics.map(async (topic) => {
+          const [key, value] = await Promise.all(
+            [keySubject, valueSubject].map((of) => latest(of(topic))),
+          );
+          return [topic, { key, value }] as const;
+        }),
+      ),
+    );
+    const document = asyncApiDocument({
+      ...{ prefix, resources, version: VERSION },
+      brokers: kafka.brokers,
+      isTls: kafka.ssl !== false,
+      registryUrl: config.registry.url,
+      schemasOf: (topic) => schemas.get(topic)!,
+    });
+    process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+  } finally {
+    connections.close();
+    await registry.close();
+  }
+}

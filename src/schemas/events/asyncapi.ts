@@ -1,0 +1,119 @@
+import type { RecordSchema } from '../avro/avro-schema.ts';
+import { deadLetterCodec } from './dead-letter.ts';
+import { orderStatusChangeCodec } from './order-status-change.ts';
+import { topicNames, topicTable } from './topics.ts';
+
+export interface AsyncApiOptions {
+  readonly prefix: string;
+  readonly resources: readonly string[];
+  /** Of the package. */
+  readonly version: string;
+  /** `host:port` each. */
+  readonly brokers: readonly string[];
+  readonly isTls: boolean;
+  readonly registryUrl: string;
+  /** The newest schemas of a topic in the registry; undefined where none is registered. */
+  readonly schemasOf: (topic: string) => {
+    readonly key: RecordSchema | undefined;
+    readonly value: RecordSchema | undefined;
+  };
+}
+
+const AVRO = 'application/vnd.apache.avro+json;version=1.9.0';
+const BINDING = { bindingVersion: '0.5.0' };
+
+/** Headers of CloudEvents 1.0 in binary mode. */
+const CLOUD_EVENT = {
+  type: 'object',
+  required: ['ce_id', 'ce_type', 'ce_source', 'ce_specversion', 'ce_time'],
+  properties: {
+    ce_id: { type: 'string', description: 'The same as event_id.' },
+    ce_type: { type: 'string', const: 'cellarstream.OrderStatusChange' },
+    ce_source: { type: 'string' },
+    ce_specversion: { type: 'string', const: '1.0' },
+    ce_time: { type: 'string', format: 'date-time' },
+  },
+};
+
+/**
+ * An AsyncAPI 3.0 document of the topics with events: a channel for each list, for status changes and for dead letters, which the service sends to.
+ * A list whose schema is not registered yet has no payload.
+ */
+export function asyncApiDocument(options: AsyncApiOptions): object {
+  const { prefix, resources, version, brokers, isTls, registryUrl, schemasOf } = options;
+  const names = topicNames(prefix);
+  const described = new Map([
+    [names.orderStatusChanges, orderStatusChangeCodec.schema],
+    [names.deadLetters, deadLetterCodec.schema],
+  ]);
+  const listOf = new Map(resources.map((resource) => [names.records(resource), resource]));
+  const topics = topicTable({ prefix, resources, partitions: 1, replication: 1 }).filter(
+    ({ topic }) => listOf.has(topic) || described.has(topic),
+  );
+  const channels = topics.map(({ topic, configEntries }) => {
+    const list = listOf.get(topic);
+    const { key, value = described.get(topic) } = schemasOf(topic);
+    const settings = Object.fromEntries(configEntries.map((entry) => [entry.name, entry.value]));
+    const event = {
+      name: value?.name ?? 'Envelope',
+      contentType: 'application/vnd.confluent.avro',
+      ...(value?.doc && { summary: value.doc }),
+      ...(topic === names.orderStatusChanges && { headers: CLOUD_EVENT }),
+      ...(value && { payload: { schemaFormat: AVRO, schema: value } }),
+      bindings: {
+        kafka: {
+          key: key ? { schemaFormat: AVRO, schema: key } : { type: 'string' },
+          schemaIdLocation: 'payload',
+          schemaIdPayloadEncoding: 'confluent',
+          ...BINDING,
+        },
+      },
+    };
+    const tombstone = {
+      name: 'Tombstone',
+      summary: 'Null, after the event of a deletion.',
+      payload: { type: 'null' },
+    };
+    const channel = {
+      address: topic,
+      description: list ? `Changes of ${list}.` : value!.doc,
+      servers: brokers.length > 0 ? brokers.map((_, nth) => ref('servers', `kafka-${nth}`)) : [],
+      messages: { event, ...(list && { tombstone }) },
+      bindings: { kafka: { topic, topicConfiguration: topicConfiguration(settings), ...BINDING } },
+    };
+    return [topic.slice(prefix.length + 1), channel] as const;
+  });
+  const bindings = { kafka: { schemaRegistryUrl: registryUrl, ...BINDING } };
+  const protocol = isTls ? 'kafka-secure' : 'kafka';
+  return {
+    asyncapi: '3.0.0',
+    info: {
+      title: `Cellarstream: topics under ${prefix}`,
+      version,
+      description: 'Change events of a paged REST API. Values are in the Confluent wire format.',
+    },
+    servers: Object.fromEntries(
+      brokers.map((host, nth) => [`kafka-${nth}`, { host, protocol, bindings }]),
+    ),
+    channels: Object.fromEntries(channels),
+    operations: Object.fromEntries(
+      channels.map(([name]) => [
+        `send-${name}`,
+        { action: 'send', channel: ref('channels', name) },
+      ]),
+    ),
+  };
+}
+
+function ref(...path: readonly string[]): { readonly $ref: string } {
+  return { $ref: `#/${path.join('/')}` };
+}
+
+/** The settings of a topic that the Kafka binding has, in its types. */
+function topicConfiguration(settings: Readonly<Record<string, string>>): object {
+  const retention = settings['retention.ms'];
+  return {
+    'cleanup.policy': [settings['cleanup.policy']],
+    ...(retention !== undefined && { 'retention.ms': Number(retention) }),
+  };
+}
