@@ -3,7 +3,6 @@ import type { Resource } from '../resources/resources.ts';
 import type { Proxies } from '../core/proxies.ts';
 import type { Secret } from '../core/secret.ts';
 import type { FieldPointer, LogLevel } from './settings.ts';
-import type { KeyFormat } from '../schemas/events/record-key.ts';
 
 export { RESOURCES } from '../resources/resources.ts';
 export type { Resource } from '../resources/resources.ts';
@@ -138,7 +137,7 @@ export interface Config {
   /** Fields whose change alone is no event. */
   readonly volatileFields: readonly FieldPointer[];
   /** How the keys of records are written to Kafka. */
-  readonly keyFormat: KeyFormat;
+  readonly keyFormat: 'text' | 'avro';
   /** The fields that make a record's key, where they are set. */
   readonly keyFields: Readonly<Record<Resource, readonly string[] | undefined>>;
   /** An absolute path: the files of a fleet's accounts. Undefined where there is one account, of these very settings. */

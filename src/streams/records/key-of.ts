@@ -8,7 +8,7 @@ const MAX_KEY_BYTES = 1_000;
 /** Reads a record's key: its text, or undefined when there is none. */
 export type KeyOf = (record: JsonValue) => string | undefined;
 
-/** The key made of one or more fields: integers and non-empty texts, as text, joined by {@link joinKey}. At most 1,000 bytes of UTF-8. */
+/** The key made of one or more fields: integers and non-empty texts, as text; several are joined by `|`. At most 1,000 bytes of UTF-8. */
 export function keyOfFields(fields: readonly string[]): KeyOf {
   return (record) => {
     if (!isJsonObject(record)) return undefined;
