@@ -106,6 +106,7 @@ async function write() {
       const source = {
         ...{ connector: 'cellarstream', version: '0', name: 'default', resource: 'orders' },
         ...{ ts_ms: null, snapshot: /** @type {const} */ ('true'), sequence: number },
+        ...{ db: 'bench', table: 'orders' },
       };
       return {
         key,

@@ -15,6 +15,8 @@ const FACTS = {
     ts_ms: Date.UTC(2026, 0, 31, 11),
     snapshot: /** @type {const} */ ('true'),
     sequence: 1,
+    db: 'bench',
+    table: 'orders',
   },
 };
 
