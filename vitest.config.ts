@@ -11,7 +11,13 @@ const ALL_CORES = '100%';
 
 const integrationTest = (name: string) => `test/integration/${name}.test.ts`;
 
-const NOT_UNIT = ['test/integration/**', 'test/chaos/**', 'test/docker/**', 'test/sim/seeds-*'];
+const NOT_UNIT = [
+  'test/integration/**',
+  'test/chaos/**',
+  'test/docker/**',
+  'test/ecosystem/**',
+  'test/sim/seeds-*',
+];
 /** Integration tests that measure time: no other test may run beside them. `alerts` needs Prometheus, too. */
 const ALONE = ['freshness', 'alerts'].map(integrationTest);
 /**
@@ -257,6 +263,17 @@ export default defineConfig({
           testTimeout: 180_000,
           hookTimeout: 300_000,
           maxWorkers: 1, // they use the same ports
+        },
+      },
+      // Programs of others that read the topics.
+      {
+        test: {
+          name: 'ecosystem-all',
+          include: ['test/ecosystem/**/*.test.ts'],
+          globalSetup: ['test/integration/services.ts'],
+          testTimeout: 600_000,
+          hookTimeout: 300_000,
+          maxWorkers: 1,
         },
       },
       // Servers of their own, which they break: one broker, then three.
