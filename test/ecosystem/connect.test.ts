@@ -1,7 +1,5 @@
-import { execFileSync, spawn } from 'node:child_process';
-import type { ChildProcess, StdioOptions } from 'node:child_process';
-import { once } from 'node:events';
-import { chownSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { chownSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
@@ -11,7 +9,7 @@ import { RESOURCES } from '../../src/sandbox/index.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { truthOf } from '../integration/support/checker.ts';
 import { allReady } from '../integration/support/all-lists.ts';
-import { atEnd, TIMEOUT } from '../integration/support/running-test.ts';
+import { TIMEOUT } from '../integration/support/running-test.ts';
 import {
   cliForTest,
   folderForTest,
@@ -20,6 +18,7 @@ import {
 } from '../integration/support/service.ts';
 import { linesOf } from '../integration/support/all-lists.ts';
 import { cached } from './cache.ts';
+import { start } from './program.ts';
 
 const PREFIX = 'connect';
 const DEPLOY = fileURLToPath(new URL('../../deploy/connect/', import.meta.url));
@@ -36,21 +35,6 @@ beforeAll(() => {
     `-DoutputDirectory=${to}`,
   ]);
 }, 300_000);
-
-/** Starts a program that ends with the test. */
-function start(command: string, args: readonly string[], options: { uid?: number; log: string }) {
-  const out = openSync(options.log, 'a');
-  const stdio: StdioOptions = ['ignore', out, out];
-  const ids = options.uid === undefined ? {} : { uid: options.uid, gid: options.uid };
-  const child: ChildProcess = spawn(command, args, { stdio, ...ids, cwd: '/' });
-  atEnd(async () => {
-    if (child.exitCode === null) {
-      child.kill('SIGTERM');
-      await once(child, 'exit');
-    }
-  });
-  return child;
-}
 
 /** A database `wine` for the test; resolves with its port. */
 async function startPostgres(): Promise<number> {
