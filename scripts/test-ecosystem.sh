@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `npm run test:ecosystem`: programs of others that read the topics: Kafka Connect with Debezium's JDBC sink into PostgreSQL, Kafka Streams, Java classes that are generated
+# `npm run test:ecosystem`: programs of others that read the topics: Kafka Connect with Debezium's JDBC sink into PostgreSQL, Flink SQL, Kafka Streams, Java classes that are generated
 # from the schemas, AsyncAPI's parser, and confluent-kafka of Python. Maven, npm and pip fetch what is not in the cache of the demo.
 # Needs Java, Maven, Python 3.9 or newer, and PostgreSQL's initdb, postgres and psql on the PATH (Debian: in /usr/lib/postgresql/*/bin).
 set -euo pipefail
