@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { StartedTestContainer } from 'testcontainers';
-import { CellarstreamError, describeError } from '../core/errors.ts';
+import { CellarstreamError } from '../core/errors.ts';
 import { kafkaAnswers } from './kafka-server.ts';
 import { freeLoopbackPorts } from './loopback-ports.ts';
 import { registryAnswers, registryUrlOf } from './registry-server.ts';
@@ -141,10 +141,7 @@ async function startContainer(
       .withStartupTimeout(timeoutMs)
       .start();
   } catch (error) {
-    const reason = describeError(error);
-    throw new CellarstreamError('SERVICES', `Docker could not start ${image}: ${reason}`, {
-      cause: error,
-    });
+    throw new CellarstreamError('SERVICES', `Docker could not start ${image}`, { cause: error });
   }
 }
 

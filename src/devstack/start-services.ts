@@ -1,4 +1,4 @@
-import { CellarstreamError } from '../core/errors.ts';
+import { CellarstreamError, describeError } from '../core/errors.ts';
 import { findDocker, startOnDocker } from './docker.ts';
 import { findJava, findMaven } from './java-tools.ts';
 import { startOnJava } from './java-services.ts';
@@ -82,7 +82,8 @@ async function onDocker(options: LaunchOptions, isRequired: boolean): Promise<Se
     return await startOnDocker(engine, options);
   } catch (error) {
     if (isRequired || !(error instanceof CellarstreamError)) throw error;
-    options.onFallback?.(error.message);
-    return error.message;
+    const reason = describeError(error);
+    options.onFallback?.(reason);
+    return reason;
   }
 }

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { describeError } from '../../src/core/errors.ts';
 import { startServices } from '../../src/devstack/start-services.ts';
 
 /** A Docker engine that answers and can pull no image, on a socket. */
@@ -47,9 +48,9 @@ it('tries Java where an image cannot be pulled, and says which and why', async (
 });
 
 it('ends with that reason where SERVICES is docker', async () => {
-  await expect(
-    startServices({ env: { ...nothing, SERVICES: 'docker' }, cacheDir }),
-  ).rejects.toMatchObject({ code: 'SERVICES', message: UNPULLABLE });
+  const starting = startServices({ env: { ...nothing, SERVICES: 'docker' }, cacheDir });
+  const error = await starting.catch((error: unknown) => error);
+  expect(describeError(error)).toBe(UNPULLABLE);
 });
 
 it('does not look for Docker where SERVICES is java', async () => {
