@@ -68,7 +68,7 @@ get_compose() {
 }
 
 answers || start_engine
-get_compose
+get_compose || { printf 'Docker Compose 2 cannot be had\n'; exit 3; }
 # Stand-ins are made of the jars of the demo.
 node --input-type=module -e "
   import { cachedJars } from './dist/devstack/jar-cache.js';

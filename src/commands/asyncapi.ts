@@ -23,7 +23,7 @@ export async function asyncApiCommand({ account }: { readonly account?: string }
           const [key, value] = await Promise.all(
             [keySubject, valueSubject].map((of) => latest(of(topic))),
           );
-          return [topic, { key, value }] as const;
+          return [topic, { key: config.keyFormat === 'avro' ? key : undefined, value }] as const;
         }),
       ),
     );

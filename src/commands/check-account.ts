@@ -25,7 +25,7 @@ import { openGuest } from '../account/permits/open-guest.ts';
 import type { Guest } from '../account/permits/open-guest.ts';
 import { quotas } from '../account/quotas.ts';
 import type { Quotas } from '../account/quotas.ts';
-import { topicNames, valueSubject } from '../schemas/events/topics.ts';
+import { keySubject, topicNames, valueSubject } from '../schemas/events/topics.ts';
 import { settingWarnings } from '../config/setting-warnings.ts';
 import { parseCursor } from '../pipeline/checkpoint/cursor.ts';
 import { kafkaTransactionalLog } from '../sinks/kafka-transactional-log.ts';
@@ -283,10 +283,15 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
           ...(hasOrders ? [orderStatusChanges] : []),
           deadLetters,
         ];
-        const subjects = await Promise.all(
-          topics.map((topic) => registry.inspect(valueSubject(topic))),
-        );
-        const refusal = subjects.flatMap(({ refusals }) => refusals)[0];
+        const keyed =
+          config.keyFormat === 'avro' ? topics.filter((each) => each !== deadLetters) : [];
+        const inspected = (names: readonly string[]) =>
+          Promise.all(names.map((name) => registry.inspect(name)));
+        const [subjects, ofKeys] = await Promise.all([
+          inspected(topics.map(valueSubject)),
+          inspected(keyed.map(keySubject)),
+        ]);
+        const refusal = [...subjects, ...ofKeys].flatMap(({ refusals }) => refusals)[0];
         if (refusal !== undefined) throw new CellarstreamError('REGISTRY_REFUSED', refusal);
         const known = config.resources.flatMap((resource, nth) => {
           const { version } = subjects[nth]!;

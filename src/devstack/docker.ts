@@ -97,7 +97,8 @@ export async function startOnDocker(
     }),
   ]);
   const stop = async () => {
-    for (const one of started) if (one.status === 'fulfilled') await one.value.stop();
+    const running = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+    await Promise.allSettled(running.map((container) => container.stop()));
   };
   try {
     const [kafka, registry] = started.map(startedOrThrow) as [

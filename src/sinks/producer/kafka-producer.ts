@@ -57,10 +57,12 @@ const END_WITHIN_MS = 15_000;
 /** How long the markers of a commit are waited for. */
 const VISIBLE_WITHIN_MS = 2_000;
 /**
- * Least difference between the timestamps of two commits, in ms: more than the largest `timestampOffset` of a message (1), so that those of a
- * key rise from commit to commit, also when the clock of the host is set back.
+ * Least difference between the timestamps of two commits of a producer, in ms: more than the largest `timestampOffset` of a message (1), so that the
+ * timestamps of a key's records rise from commit to commit.
  */
 const COMMIT_APART_MS = 2;
+/** Longest time that timestamps may run ahead of the clock after it was set back, in ms. After a larger step they follow the clock. */
+const MAX_AHEAD_MS = 1_000;
 /** How long an abort is tried: who opens the next producer of the id brings it about as well. */
 const ABORT_WITHIN_MS = 2_000;
 
@@ -171,7 +173,7 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
       own,
       sequences,
       patience: limit,
-      timestamp: (timestamp = Math.max(Date.now(), timestamp + COMMIT_APART_MS)),
+      timestamp: (timestamp = timestampAfter(timestamp, Date.now())),
     });
     expectAll(topics, delivered);
     isInDoubt = addingStayedOut || stayedOut;
@@ -227,6 +229,12 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
       return Promise.resolve();
     },
   };
+}
+
+/** The timestamp of the commit after one of `previous`. */
+function timestampAfter(previous: number, now: number): number {
+  const next = previous + COMMIT_APART_MS;
+  return next > now + MAX_AHEAD_MS ? now : Math.max(now, next);
 }
 
 function placedBy(
