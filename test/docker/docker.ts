@@ -52,7 +52,7 @@ export function expectNoRepetition(events: readonly Replayed[]): void {
   }
 }
 
-/** What a GET of a page of the host answers, or its status where that is not 200. */
+/** Body of the answer to a GET; with the status before it if that is not 200. */
 export async function get(url: string): Promise<string> {
   const answer = await fetch(url, { signal: AbortSignal.timeout(5_000) });
   const text = await answer.text();

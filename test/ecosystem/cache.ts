@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'cellarstream');
 
@@ -19,4 +20,13 @@ export function cached(name: string, fill: (folder: string) => readonly string[]
     rmSync(fresh, { recursive: true, force: true });
   }
   return folder;
+}
+
+/** The jars of a POM of this folder with all that they depend on, in a folder of the cache. */
+export function cachedJars(name: string, pom: string): string {
+  const file = fileURLToPath(new URL(pom, import.meta.url));
+  return cached(name, (to) => [
+    ...['mvn', '-q', '-B', '-f', file, 'dependency:copy-dependencies', '-DincludeScope=runtime'],
+    `-DoutputDirectory=${to}`,
+  ]);
 }

@@ -17,12 +17,11 @@ import {
   settings,
 } from '../integration/support/service.ts';
 import { linesOf } from '../integration/support/all-lists.ts';
-import { cached } from './cache.ts';
+import { cachedJars } from './cache.ts';
 import { start } from './program.ts';
 
 const PREFIX = 'connect';
 const DEPLOY = fileURLToPath(new URL('../../deploy/connect/', import.meta.url));
-const POM = fileURLToPath(new URL('connect-pom.xml', import.meta.url));
 /** PostgreSQL refuses to run as root. */
 const NOBODY = 65_534;
 
@@ -30,10 +29,7 @@ type Row = Readonly<Record<string, unknown>>;
 
 let jars: string;
 beforeAll(() => {
-  jars = cached('connect-debezium-3.3.1', (to) => [
-    ...['mvn', '-q', '-B', '-f', POM, 'dependency:copy-dependencies', '-DincludeScope=runtime'],
-    `-DoutputDirectory=${to}`,
-  ]);
+  jars = cachedJars('connect-debezium-3.3.1', 'connect-pom.xml');
 }, 300_000);
 
 /** A database `wine` for the test; resolves with its port. */

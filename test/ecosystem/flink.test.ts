@@ -14,7 +14,7 @@ import {
   folderForTest,
   sandboxForTest,
 } from '../integration/support/service.ts';
-import { cached } from './cache.ts';
+import { cachedJars } from './cache.ts';
 
 const PREFIX = 'flink';
 const run = promisify(execFile);
@@ -34,10 +34,7 @@ it(
   'a table of Flink SQL has the orders of the API, after changes, deletions and a resync',
   TIMEOUT,
   async () => {
-    const jars = cached('flink-2.0.0', (to) => [
-      ...['mvn', '-q', '-B', '-f', fileOf('flink-pom.xml'), 'dependency:copy-dependencies'],
-      ...['-DincludeScope=runtime', `-DoutputDirectory=${to}`],
-    ]);
+    const jars = cachedJars('flink-2.0.0', 'flink-pom.xml');
     const sandbox = await sandboxForTest({ records: { orders: 200 } });
     const env = {
       ...settingsFor(sandbox, PREFIX),

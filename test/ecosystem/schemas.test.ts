@@ -22,7 +22,7 @@ interface Payload {
   readonly schema: object;
 }
 
-/** As far as it is used here. */
+/** The part of the parser's interface that the test uses. */
 interface AsyncApiParser {
   registerSchemaParser(parser: unknown): void;
   parse(text: string): Promise<{

@@ -13,22 +13,17 @@ import {
   sandboxForTest,
 } from '../integration/support/service.ts';
 import { readTopic } from '../integration/support/topic-reader.ts';
-import { cached } from './cache.ts';
+import { cachedJars } from './cache.ts';
 import { start } from './program.ts';
 
 const PREFIX = 'streams';
-const [POM, PROGRAM] = ['streams-pom.xml', 'OrdersJoin.java'].map((name) =>
-  fileURLToPath(new URL(name, import.meta.url)),
-) as [string, string];
+const PROGRAM = fileURLToPath(new URL('OrdersJoin.java', import.meta.url));
 
 it(
   'each status change finds its order with that status, by a join of Kafka Streams',
   TIMEOUT,
   async () => {
-    const jars = cached('kafka-streams-4.1.1', (to) => [
-      ...['mvn', '-q', '-B', '-f', POM, 'dependency:copy-dependencies', '-DincludeScope=runtime'],
-      `-DoutputDirectory=${to}`,
-    ]);
+    const jars = cachedJars('kafka-streams-4.1.1', 'streams-pom.xml');
     const [broker] = inject('brokers') as [string];
     const registryUrl = inject('registryUrl');
     const sandbox = await sandboxForTest({ records: { orders: 300 } });

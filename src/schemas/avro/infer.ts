@@ -70,7 +70,7 @@ const OWN_FIELDS: readonly FieldSchema[] = [
   },
 ];
 
-/** A schema of images as an older version registered it, with {@link OWN_FIELDS} of this version: `nulls` had a default. */
+/** Replaces the last two fields of a registered schema by {@link OWN_FIELDS}: older versions registered `nulls` with a default. */
 export function withOwnFields(schema: RecordSchema): RecordSchema {
   return { ...schema, fields: [...schema.fields.slice(0, -OWN_FIELDS.length), ...OWN_FIELDS] };
 }

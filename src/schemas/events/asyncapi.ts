@@ -6,7 +6,7 @@ import { topicNames, topicTable } from './topics.ts';
 export interface AsyncApiOptions {
   readonly prefix: string;
   readonly resources: readonly string[];
-  /** Of the package. */
+  /** Version of the package. */
   readonly version: string;
   /** `host:port` each. */
   readonly brokers: readonly string[];
@@ -77,7 +77,7 @@ export function asyncApiDocument(options: AsyncApiOptions): object {
     const channel = {
       address: topic,
       description: list ? `Changes of ${list}.` : value!.doc,
-      servers: brokers.length > 0 ? brokers.map((_, nth) => ref('servers', `kafka-${nth}`)) : [],
+      servers: brokers.map((_, nth) => ref('servers', `kafka-${nth}`)),
       messages: { event, ...(list && { tombstone }) },
       bindings: { kafka: { topic, topicConfiguration: topicConfiguration(settings), ...BINDING } },
     };

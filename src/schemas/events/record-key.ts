@@ -1,7 +1,8 @@
+import avro from 'avsc';
 import { avroName } from '../avro/avro-name.ts';
 import { AvroOutput } from '../avro/avro-output.ts';
 import type { RecordSchema } from '../avro/avro-schema.ts';
-import { writeHeader } from '../registry/wire.ts';
+import { isFramed, unframe, writeHeader } from '../registry/wire.ts';
 
 /** How the keys of Kafka's records are written: UTF-8 text, or an Avro record in the Confluent wire format. */
 export type KeyFormat = 'text' | 'avro';
@@ -60,29 +61,19 @@ export function avroKey(schemaId: number, text: string, count: number): Buffer {
  * without its schema.
  */
 export function keyText(key: Buffer): string {
-  return (key[0] === WIRE_MAGIC && avroKeyText(key)) || key.toString();
+  return (isFramed(key) && stringsIn(unframe(key).payload)) || key.toString();
 }
 
-const WIRE_MAGIC = 0;
-const HEADER_BYTES = 5;
+const STRING = avro.Type.forSchema('string');
 
-/** Undefined where the bytes behind the header are not whole strings. */
-function avroKeyText(key: Buffer): string | undefined {
+/** The key of Avro strings that fill these bytes; undefined where the bytes are not whole strings, or none. */
+function stringsIn(payload: Buffer): string | undefined {
   const parts: string[] = [];
-  let at = HEADER_BYTES;
-  while (at < key.length) {
-    let zigzag = 0;
-    let shift = 0;
-    let byte;
-    do {
-      byte = key[at++] ?? 0;
-      zigzag += (byte & 0x7f) * 2 ** shift;
-      shift += 7;
-    } while (byte & 0x80);
-    const end = at + zigzag / 2;
-    if (zigzag % 2 !== 0 || end > key.length) return undefined;
-    parts.push(key.toString('utf8', at, end));
-    at = end;
+  for (let at = 0; at < payload.length;) {
+    const { value, offset } = STRING.decode(payload, at) as { value?: string; offset: number };
+    if (value === undefined || offset <= at) return undefined;
+    parts.push(value);
+    at = offset;
   }
   return parts.length === 0 ? undefined : joinKey(parts);
 }

@@ -21,6 +21,11 @@ export function writeHeader(out: AvroOutput, schemaId: number): void {
   }
 }
 
+/** Whether {@link unframe} takes a message. */
+export function isFramed(message: Buffer): boolean {
+  return message.length >= HEADER_BYTES && message[0] === MAGIC;
+}
+
 /** What {@link frame} put together. */
 export interface Framed {
   readonly schemaId: number;

@@ -19,7 +19,7 @@ export interface DeliveryOptions {
   readonly own: ProducerIdentity;
   readonly sequences: Sequences;
   readonly patience: Patience;
-  /** Of all records, in ms since 1970; each may have an offset to it. */
+  /** Timestamp of the commit, in ms since 1970; records may have an offset to it. */
   readonly timestamp: number;
 }
 
