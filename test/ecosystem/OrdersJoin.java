@@ -12,16 +12,20 @@ import org.apache.avro.generic.GenericRecord;
 import org.apache.avro.io.DecoderFactory;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
  * Kafka Streams with exactly-once processing: joins the status changes of orders with a table of the orders. Writes to the topic
  * PREFIX.joined, for each change of a status of the order itself: "EVENT_ID FIELD TO FOUND", where FOUND is the status of the order in the table.
+ * The topic PREFIX-join-statuses-changelog has the table: "PAYMENT_STATUS FULFILLMENT_STATUS" by the number of the order.
  * Arguments: brokers, URL of the registry's Confluent API, topic prefix, folder for the state.
  */
 public class OrdersJoin {
@@ -36,9 +40,11 @@ public class OrdersJoin {
     StreamsBuilder builder = new StreamsBuilder();
     KTable<String, String> statuses =
         builder.stream(prefix + ".orders", consumed)
-            .filter((key, event) -> event != null)
-            .mapValues(event -> statusesOf((GenericRecord) event.get("after")))
-            .toTable(org.apache.kafka.streams.kstream.Materialized.with(Serdes.String(), Serdes.String()));
+            .mapValues(event -> event == null ? null : statusesOf((GenericRecord) event.get("after")))
+            .toTable(
+                Materialized.<String, String, KeyValueStore<Bytes, byte[]>>as("statuses")
+                    .withKeySerde(Serdes.String())
+                    .withValueSerde(Serdes.String()));
     builder.stream(prefix + ".order-status-changes", consumed)
         .filter((key, change) -> "order".equals(text(change, "subject")))
         .leftJoin(

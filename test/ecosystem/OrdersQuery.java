@@ -8,7 +8,8 @@ import org.apache.flink.types.Row;
 import org.apache.flink.types.RowKind;
 
 /**
- * Flink SQL: prints the rows of the table of deploy/flink/orders.sql as it is at the end of the topic, one line each: key, statuses, total, time.
+ * Flink SQL: prints the table of deploy/flink/orders.sql as it is at the end of the topic: the count of its orders by an aggregate, then a line for each
+ * row: key, statuses, total, time.
  * Arguments: the file with the statements.
  */
 public class OrdersQuery {
@@ -23,8 +24,17 @@ public class OrdersQuery {
         table.executeSql(sql);
       }
     }
+    String bounded = " FROM orders /*+ OPTIONS('scan.bounded.mode'='latest-offset') */";
+    Object count = 0;
+    try (var found = table.executeSql("SELECT COUNT(*)" + bounded).collect()) {
+      while (found.hasNext()) {
+        Row row = found.next();
+        if (row.getKind() == RowKind.INSERT || row.getKind() == RowKind.UPDATE_AFTER) count = row.getField(0);
+      }
+    }
+    System.out.println(count);
     Map<Object, Row> rows = new TreeMap<>();
-    String query = "SELECT * FROM orders /*+ OPTIONS('scan.bounded.mode'='latest-offset') */";
+    String query = "SELECT *" + bounded;
     try (var found = table.executeSql(query).collect()) {
       found.forEachRemaining(
           row -> {

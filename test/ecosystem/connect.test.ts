@@ -18,9 +18,11 @@ import {
 } from '../integration/support/service.ts';
 import { linesOf } from '../integration/support/all-lists.ts';
 import { cachedJars } from './cache.ts';
+import { compactedCopy } from './compacted-copy.ts';
 import { start } from './program.ts';
 
 const PREFIX = 'connect';
+const COMPACTED = 'connect-compacted';
 const DEPLOY = fileURLToPath(new URL('../../deploy/connect/', import.meta.url));
 /** PostgreSQL refuses to run as root. */
 const NOBODY = 65_534;
@@ -56,8 +58,8 @@ function psql(port: number, database: string, sql: string): string {
   return execFileSync('psql', args, { encoding: 'utf8', stdio: 'pipe', maxBuffer: 1e9 });
 }
 
-function rows(port: number, resource: string): readonly Row[] {
-  const table = `"${PREFIX}_${resource}"`;
+function rows(port: number, prefix: string, resource: string): readonly Row[] {
+  const table = `"${prefix}_${resource}"`;
   return JSON.parse(
     psql(port, 'wine', `select coalesce(json_agg(t), '[]') from ${table} t`),
   ) as readonly Row[];
@@ -75,6 +77,27 @@ function configured(name: string, texts: Readonly<Record<string, string>>): stri
   return file;
 }
 
+/** Starts a worker with a sink into the database `wine` for the topics of a prefix; resolves with the path of its log. */
+async function startConnect(prefix: string, port: number): Promise<string> {
+  const worker = configured('worker.properties', {
+    'localhost:9092': inject('brokers')[0]!,
+    'http://localhost:8081': new URL(inject('registryUrl')).origin,
+    '/var/lib/kafka-connect/offsets': join(folderForTest(), 'offsets'),
+  });
+  const [rest] = await freeLoopbackPorts(1);
+  writeFileSync(worker, `listeners=http://127.0.0.1:${rest!}\n`, { flag: 'a' });
+  const sink = configured('postgresql.properties', {
+    'name=cellarstream-postgresql': `name=${prefix}`,
+    'wine\\\\.(': `${prefix}\\\\.(`,
+    'wine.': `${prefix}.`,
+    'localhost:5432': `127.0.0.1:${port}`,
+  });
+  const log = join(folderForTest(), 'connect.log');
+  const main = ['org.apache.kafka.connect.cli.ConnectStandalone', worker, sink];
+  start('java', ['-Xmx512m', '-cp', join(jars, '*'), ...main], { log });
+  return log;
+}
+
 /** Whether a column has the value that the API sent. */
 function isSame(column: unknown, sent: unknown): boolean {
   if (sent === null || sent === undefined) return column === null;
@@ -88,10 +111,10 @@ function isSame(column: unknown, sent: unknown): boolean {
 }
 
 /** Expects each table to have the records of the API, with the values of all columns. */
-function expectTruth(port: number, sandbox: Sandbox): void {
+function expectTruth(port: number, prefix: string, sandbox: Sandbox): void {
   for (const resource of RESOURCES) {
     const truth = truthOf(sandbox, resource) as Map<string, Row>;
-    const found = rows(port, resource);
+    const found = rows(port, prefix, resource);
     expect([resource, found.length]).toEqual([resource, truth.size]);
     for (const { nulls, ...row } of found) {
       expect(nulls).toBeInstanceOf(Array);
@@ -104,7 +127,7 @@ function expectTruth(port: number, sandbox: Sandbox): void {
 }
 
 it(
-  'has the lists as tables of PostgreSQL, through inserts, changes, deletions, a new field and a resync',
+  'has the lists as tables of PostgreSQL, through inserts, changes, deletions, a new field and a resync, and from compacted copies',
   TIMEOUT,
   async () => {
     const sandbox = await sandboxForTest({ records: { orders: 200 } });
@@ -118,24 +141,9 @@ it(
     await vi.waitUntil(() => linesOf(service, 'ready').length >= RESOURCES.length, {
       timeout: 60_000,
     });
-    const registry = new URL(inject('registryUrl')).origin;
-    const worker = configured('worker.properties', {
-      'localhost:9092': inject('brokers')[0]!,
-      'http://localhost:8081': registry,
-      '/var/lib/kafka-connect/offsets': join(folderForTest(), 'offsets'),
-    });
-    const [rest] = await freeLoopbackPorts(1);
-    writeFileSync(worker, `listeners=http://127.0.0.1:${rest!}\n`, { flag: 'a' });
-    const sink = configured('postgresql.properties', {
-      'wine\\\\.(': `${PREFIX}\\\\.(`,
-      'wine.': `${PREFIX}.`,
-      'localhost:5432': `127.0.0.1:${port}`,
-    });
-    const log = join(folderForTest(), 'connect.log');
-    const main = ['org.apache.kafka.connect.cli.ConnectStandalone', worker, sink];
-    start('java', ['-Xmx512m', '-cp', join(jars, '*'), ...main], { log });
-    const agree = () =>
-      vi.waitFor(() => expectTruth(port, sandbox), { timeout: 90_000, interval: 1_000 });
+    const log = await startConnect(PREFIX, port);
+    const agree = (prefix = PREFIX) =>
+      vi.waitFor(() => expectTruth(port, prefix, sandbox), { timeout: 90_000, interval: 1_000 });
 
     await agree();
     sandbox.changeSome(100);
@@ -149,10 +157,13 @@ it(
     sandbox.addField('customers', 'tier', 'gold');
     sandbox.changeSome(100);
     await agree();
+    for (const list of RESOURCES) await compactedCopy(`${PREFIX}.${list}`, `${COMPACTED}.${list}`);
     const resync = cliForTest(['resync', '--resource', 'customers'], env);
     await resync.succeeded();
     await agree();
-    expect(rows(port, 'customers').some(({ tier }) => tier === 'gold')).toBe(true);
-    expect(readFileSync(log, 'utf8')).not.toContain('ERROR');
+    expect(rows(port, PREFIX, 'customers').some(({ tier }) => tier === 'gold')).toBe(true);
+    const logOfCopy = await startConnect(COMPACTED, port);
+    await agree(COMPACTED);
+    for (const file of [log, logOfCopy]) expect(readFileSync(file, 'utf8')).not.toContain('ERROR');
   },
 );
