@@ -1,6 +1,6 @@
 // The topic of the orders in Go, with franz-go and hamba/avro:
 //
-//	cd examples/08-go && go run .      # with `npm start` in another terminal
+//	go -C examples/08-go run .     # with `npm start` in another terminal
 package main
 
 import (
