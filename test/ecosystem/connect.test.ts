@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process';
 import { chownSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { isDeepStrictEqual } from 'node:util';
 import { beforeAll, expect, inject, it, vi } from 'vitest';
 import { freeLoopbackPorts } from '../../src/devstack/loopback-ports.ts';
 import { RESOURCES } from '../../src/sandbox/index.ts';
@@ -18,6 +17,7 @@ import {
 } from '../integration/support/service.ts';
 import { linesOf } from '../integration/support/all-lists.ts';
 import { cachedJars } from './cache.ts';
+import { isSameValue } from './column.ts';
 import { compactedCopy } from './compacted-copy.ts';
 import { start } from './program.ts';
 
@@ -98,18 +98,6 @@ async function startConnect(prefix: string, port: number): Promise<string> {
   return log;
 }
 
-/** Whether a column has the value that the API sent. */
-function isSame(column: unknown, sent: unknown): boolean {
-  if (sent === null || sent === undefined) return column === null;
-  if (typeof sent === 'number') return Number(column) === sent;
-  if (typeof sent === 'string' && typeof column === 'string') {
-    return (
-      column === sent || Date.parse(`${column}Z`) === Date.parse(sent) || sent.startsWith(column)
-    );
-  }
-  return isDeepStrictEqual(column, sent);
-}
-
 /** Expects each table to have the records of the API, with the values of all columns. */
 function expectTruth(port: number, prefix: string, sandbox: Sandbox): void {
   for (const resource of RESOURCES) {
@@ -120,7 +108,9 @@ function expectTruth(port: number, prefix: string, sandbox: Sandbox): void {
       expect(nulls).toBeInstanceOf(Array);
       const record = truth.get(String(row.order_number ?? row.id ?? row.sku));
       expect(record, JSON.stringify(row)).toBeDefined();
-      const wrong = Object.entries(row).filter(([name, value]) => !isSame(value, record![name]));
+      const wrong = Object.entries(row).filter(
+        ([name, value]) => !isSameValue(value, record![name]),
+      );
       expect(wrong).toEqual([]);
     }
   }

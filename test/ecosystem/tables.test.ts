@@ -4,64 +4,71 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, inject, it } from 'vitest';
-import type { Sandbox } from '../../src/sandbox/index.ts';
-import { settingsFor, tells } from '../integration/support/all-lists.ts';
+import { RESOURCES } from '../../src/sandbox/index.ts';
+import type { Resource, Sandbox } from '../../src/sandbox/index.ts';
+import { allReady, settingsFor, tells } from '../integration/support/all-lists.ts';
 import { truthOf } from '../integration/support/checker.ts';
 import { runExample } from '../integration/examples/run-example.ts';
 import { follow } from '../integration/support/follow.ts';
 import { TIMEOUT } from '../integration/support/running-test.ts';
-import {
-  cliForTest,
-  firstReadDone,
-  folderForTest,
-  sandboxForTest,
-} from '../integration/support/service.ts';
+import { cliForTest, folderForTest, sandboxForTest } from '../integration/support/service.ts';
 import { cachedJars } from './cache.ts';
-import { compactedCopy } from './compacted-copy.ts';
+import { isSameValue } from './column.ts';
+import { compactedCopy, messagesOf } from './compacted-copy.ts';
 
 const PREFIX = 'tables';
 const COMPACTED = 'compacted';
+const STATUS_CHANGES = 'order_status_changes';
 const run = promisify(execFile);
 const fileOf = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 /** Packages that Flink reads by reflection. */
 const OPENED = ['java.lang', 'java.time', 'java.util', 'java.util.concurrent'];
 
-interface Order {
-  readonly order_number: number;
-  readonly payment_status: string | null;
-  readonly fulfillment_status: string | null;
-  readonly total_price: string | number | null;
-  readonly updated_at: string;
+type Row = Readonly<Record<string, unknown>>;
+
+interface Table {
+  readonly name: string;
+  readonly count: number;
+  readonly rows: readonly Row[];
 }
 
-/** The orders of the API after inserts, changes, deletions, a new field and a resync. */
-let orders: readonly Order[];
-it('orders are written, and their topic is copied and compacted', TIMEOUT, async () => {
+/** The records of each list of the API, by key, after inserts, changes, deletions, new fields and a resync. */
+let truth: ReadonlyMap<Resource, ReadonlyMap<string, Row>>;
+it('all lists are written, and their topics are copied and compacted', TIMEOUT, async () => {
   const sandbox = await sandboxForTest({ records: { orders: 200 } });
   await writeHistory(sandbox);
-  const truth = [...truthOf(sandbox, 'orders').values()] as Order[];
-  orders = truth.toSorted((a, b) => a.order_number - b.order_number);
+  truth = new Map(
+    RESOURCES.map((list) => [list, truthOf(sandbox, list) as ReadonlyMap<string, Row>]),
+  );
 });
 
 async function writeHistory(sandbox: Sandbox): Promise<void> {
   const env = {
-    ...settingsFor(sandbox, PREFIX, ['orders']),
+    ...settingsFor(sandbox, PREFIX),
     ...{ SWEEP_INTERVAL_MS: '5000', DELETE_PROOF_MS: '0' },
   };
   const service = cliForTest(['run'], env);
-  await firstReadDone(service);
-  const events = follow(`${PREFIX}.orders`);
-  const agree = () => tells(events, () => truthOf(sandbox, 'orders'));
+  await allReady(service);
+  const events = new Map(RESOURCES.map((list) => [list, follow(`${PREFIX}.${list}`)]));
+  const agree = () =>
+    Promise.all(RESOURCES.map((list) => tells(events.get(list)!, () => truthOf(sandbox, list))));
+  await agree();
   sandbox.changeSome(100);
-  for (const key of [...sandbox.truth.keys('orders')].slice(0, 5)) sandbox.remove('orders', key);
-  for (let nth = 0; nth < 5; nth++) sandbox.create('orders');
+  for (const list of RESOURCES) {
+    const [first, second] = sandbox.truth.keys(list);
+    for (const key of [first!, second!]) sandbox.remove(list, key);
+    for (let nth = 0; nth < 3; nth++) sandbox.create(list);
+  }
   await agree();
   sandbox.addField('orders', 'gift_wrapping', 'paper');
+  sandbox.addField('customers', 'tier', 'gold');
   sandbox.changeSome(100);
   await agree();
-  // Before the resync, so that the newest events of most orders are updates.
-  await compactedCopy(`${PREFIX}.orders`, `${COMPACTED}.orders`);
-  await cliForTest(['resync', '--resource', 'orders'], env).succeeded();
+  // Before the resync, so that the newest events of most records are updates.
+  for (const list of [...RESOURCES, 'order-status-changes']) {
+    await compactedCopy(`${PREFIX}.${list}`, `${COMPACTED}.${list}`);
+  }
+  await cliForTest(['resync'], env).succeeded();
   expect(await service.end('SIGTERM')).toBe(0);
 }
 
@@ -71,36 +78,40 @@ const topics = [
 ] as const;
 
 it.each(topics)(
-  'Flink SQL has the orders of the API as a table, from %s',
+  'Flink SQL has the lists of the API as tables, from %s',
   TIMEOUT,
   async (_, prefix) => {
     const jars = cachedJars('flink-2.0.0', 'flink-pom.xml');
-    const sql = readFileSync(fileOf('../../deploy/flink/orders.sql'), 'utf8')
-      .replace('wine.orders', `${prefix}.orders`)
-      .replace('localhost:9092', inject('brokers')[0]!)
-      .replace('http://localhost:8081/apis/ccompat/v7', inject('registryUrl'));
-    const file = join(folderForTest(), 'orders.sql');
+    const sql = readFileSync(fileOf('../../deploy/flink/tables.sql'), 'utf8')
+      .replaceAll("'wine.", `'${prefix}.`)
+      .replaceAll('localhost:9092', inject('brokers')[0]!)
+      .replaceAll('http://localhost:8081/apis/ccompat/v7', inject('registryUrl'));
+    const file = join(folderForTest(), 'tables.sql');
     writeFileSync(file, sql);
     const opened = OPENED.map((name) => `--add-opens=java.base/${name}=ALL-UNNAMED`);
-    const program = ['-cp', join(jars, '*'), fileOf('OrdersQuery.java'), file];
-    const { stdout } = await run('java', [...opened, '-Xmx1g', ...program], { maxBuffer: 1e8 });
-    const [count, ...rows] = stdout.trim().split('\n');
-    const found = rows.map((row) => row.split('\t'));
-    expect(
-      found.map(([number, payment, fulfillment, total, updated]) => [
-        ...[number, payment, fulfillment, Number(total)],
-        Date.parse(`${updated!}Z`),
-      ]),
-    ).toEqual(
-      orders.map((order) => [
-        String(order.order_number),
-        String(order.payment_status),
-        String(order.fulfillment_status),
-        Number(order.total_price),
-        Date.parse(order.updated_at),
-      ]),
+    const program = ['-cp', join(jars, '*'), fileOf('TablesQuery.java'), file];
+    const { stdout } = await run('java', [...opened, '-Xmx1g', ...program], { maxBuffer: 1e9 });
+    const tables = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Table);
+    for (const { name, count, rows } of tables.filter((table) => table.name !== STATUS_CHANGES)) {
+      const records = truth.get(name.replaceAll('_', '-') as Resource)!;
+      expect([name, count, rows.length]).toEqual([name, records.size, records.size]);
+      for (const row of rows) {
+        const record = records.get(String(Object.values(row)[0]));
+        expect(record, `${name}: ${JSON.stringify(row)}`).toBeDefined();
+        const wrong = Object.entries(row).filter(
+          ([column, value]) => !isSameValue(value, record![column]),
+        );
+        expect([name, wrong]).toEqual([name, []]);
+      }
+    }
+    const changes = tables.find((table) => table.name === STATUS_CHANGES)!;
+    expect(changes.count).toBe((await messagesOf(`${prefix}.order-status-changes`)).length);
+    expect(changes.rows.every(({ field, observed_at: at }) => field !== null && at !== null)).toBe(
+      true,
     );
-    expect(count).toBe(String(orders.length));
   },
 );
 
@@ -118,9 +129,9 @@ it.each(consumers)(
   async (_, __, prefix, example) => {
     const consumer = example(prefix);
     const wanted = new Map(
-      orders.map((order) => [
+      [...truth.get('orders')!.values()].map((order) => [
         String(order.order_number),
-        `${order.payment_status ?? '-'} ${Number(order.total_price).toFixed(2)}`,
+        `${String(order.payment_status ?? '-')} ${Number(order.total_price).toFixed(2)}`,
       ]),
     );
     try {
