@@ -131,7 +131,7 @@ it.each(consumers)(
     const wanted = new Map(
       [...truth.get('orders')!.values()].map((order) => [
         String(order.order_number),
-        `${String(order.payment_status ?? '-')} ${Number(order.total_price).toFixed(2)}`,
+        `${(order.payment_status as string | null) ?? '-'} ${Number(order.total_price).toFixed(2)}`,
       ]),
     );
     try {
