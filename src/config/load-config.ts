@@ -2,8 +2,8 @@ import { CellarstreamError } from '../core/errors.ts';
 import { configOf } from './config-of.ts';
 import type { ConfigWith, Need } from './config.ts';
 import { settingProblems } from './setting-problems.ts';
-import { FORMER_NAMES, settingTexts } from './setting-texts.ts';
-import type { SettingProblem, SettingTexts } from './setting-texts.ts';
+import { settingTexts } from './setting-texts.ts';
+import type { SettingProblem } from './setting-texts.ts';
 import { isQuoted, QUOTED } from './settings-file.ts';
 import { SCHEMA } from './settings.ts';
 
@@ -46,20 +46,15 @@ export function loadConfig<N extends Need = never>(options: ConfigOptions<N>): C
   const texts = settingTexts(env, cwd, problems);
   const parsed = SCHEMA.safeParse(texts);
   for (const { path, message } of parsed.error?.issues ?? []) {
-    problems.push(problemOf(String(path[0]), message, texts));
+    const name = String(path[0]);
+    problems.push({
+      name,
+      advice: isQuoted(texts[name] ?? '') ? `${message}; it ${QUOTED}` : message,
+    });
   }
   problems.push(...settingProblems(texts, needs));
   if (!parsed.success || problems.length > 0) throw settingsError(problems);
   return deepFreeze(configOf(parsed.data, cwd, sharedPrefix)) as ConfigWith<N>;
-}
-
-/** The problem under the name that was set, which may be a former one. */
-function problemOf(name: string, message: string, texts: SettingTexts): SettingProblem {
-  const advice = isQuoted(texts[name] ?? '') ? `${message}; it ${QUOTED}` : message;
-  const former = Object.entries(FORMER_NAMES).find(
-    ([before, now]) => now === name && texts[before] !== undefined && texts[before] === texts[now],
-  );
-  return former ? { name: former[0], advice: `(now ${name}) ${advice}` } : { name, advice };
 }
 
 function settingsError(problems: readonly SettingProblem[]): CellarstreamError {

@@ -50,11 +50,6 @@ const CONTENTS = [
 /** Settings that other programs read in lower case too; where both are set the lower-case one is used, as curl does. */
 const IN_EITHER_CASE = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'] as const satisfies readonly Name[];
 
-/** Former names of settings, which still work, and their names now. */
-export const FORMER_NAMES = {
-  FIRST_READ_PERCENT: 'INITIAL_SNAPSHOT_PERCENT',
-} as const satisfies Record<string, Name>;
-
 /** The names of all settings there are, `*_FILE` twins included. */
 export const SETTINGS: readonly string[] = [
   ...Object.keys(SCHEMA.shape),
@@ -115,7 +110,6 @@ export function settingTexts(
     texts[name] = withoutLineEnd(read(twin, file) ?? '?'.repeat(16));
     if (texts[name] === '') problems.push({ name: twin, advice: 'names a file that is empty' });
   }
-  for (const [former, name] of Object.entries(FORMER_NAMES)) texts[name] ??= texts[former];
   for (const name of CONTENTS) {
     const file = texts[name];
     if (file !== undefined) texts[name] = read(name, file, true);

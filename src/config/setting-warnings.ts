@@ -3,7 +3,7 @@ import { clearTextWarnings } from './clear-text.ts';
 import type { Config } from './config.ts';
 import { describedType } from '../resources/described-type.ts';
 import { RULES } from '../resources/resources.ts';
-import { FORMER_NAMES, SECRETS, SETTINGS, settingTexts } from './setting-texts.ts';
+import { SECRETS, SETTINGS, settingTexts } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
 import { isQuoted, isSpaced, QUOTED, SPACED } from './settings-file.ts';
 import type { FieldPointer } from './settings.ts';
@@ -11,8 +11,8 @@ import { WAYS } from '../streams/records/personal-fields.ts';
 import { volatileItem } from './volatile-fields-of.ts';
 
 /**
- * Warnings about settings that are allowed but may be mistakes: a field that the schema does not have, a secret sent in clear text, a
- * former name, an unknown one, a value in quotes, a secret with white space at an end. The `source` is where the settings of `config` came from.
+ * Warnings about settings that are allowed but may be mistakes: a field that the schema does not have, a secret sent in clear text, an
+ * unknown name, a value in quotes, a secret with white space at an end. The `source` is where the settings of `config` came from.
  */
 export function settingWarnings(
   config: Pick<Config, 'api' | 'kafka' | 'registry' | 'pii' | 'volatileFields'>,
@@ -20,7 +20,6 @@ export function settingWarnings(
 ): SettingProblem[] {
   const texts = settingTexts(source.env, source.cwd, []);
   return [
-    ...formerNames(texts),
     ...unknownNames(texts),
     ...quoted(texts),
     ...spaced(texts),
@@ -56,18 +55,6 @@ function spaced(texts: SettingTexts): SettingProblem[] {
     name,
     advice: SPACED,
   }));
-}
-
-function formerNames(texts: SettingTexts): SettingProblem[] {
-  return Object.entries(FORMER_NAMES)
-    .filter(([former]) => texts[former] !== undefined)
-    .map(([former, name]) => ({
-      name: former,
-      advice:
-        texts[former] === texts[name]
-          ? `has a new name: set ${name} in its place`
-          : `is not used: its new name ${name} is set to another value. Remove ${former}`,
-    }));
 }
 
 function undescribed({ pii, volatileFields }: Pick<Config, 'pii' | 'volatileFields'>) {
