@@ -86,15 +86,7 @@ class LongestFirst extends BaseSequencer {
 
 /** Those that read and write Kafka: what another version of it, or of the registry, could make fail. */
 const ON_KAFKA = [
-  ...[
-    'log-contract',
-    'kafka-producer',
-    'other-clients',
-    'unknown-commit',
-    'former-id',
-    'kill',
-    'outage',
-  ],
+  ...['log-contract', 'kafka-producer', 'other-clients', 'unknown-commit', 'kill', 'outage'],
   ...['resync', 'dead-letters', 'registry', 'evolution'],
   ...['resume', 'written-since', 'compacted', 'secured'],
   ...['managed', 'managed-kafka'],

@@ -1,16 +1,16 @@
 import type { Config, Resource } from '../config/config.ts';
 import type { Destination } from '../sinks/topics/destination.ts';
 import { taskId } from './task.ts';
-import { transactionalIds } from './transactional-id.ts';
-import type { TransactionalIds } from './transactional-id.ts';
+import { transactionalId } from './transactional-id.ts';
 
 /** A task's place in Kafka. */
-export interface TaskPlace extends TransactionalIds {
+export interface TaskPlace {
   /** `<account>/<resource>`: the key of its cursor. */
   readonly task: string;
   /** Of its events. */
   readonly topic: string;
   readonly cursorTopic: string;
+  readonly transactionalId: string;
   /** Whether cursors of other accounts are in that topic, too. Default no: it is an error. */
   readonly isShared?: boolean;
 }
@@ -26,6 +26,6 @@ export function taskPlace(
     topic: records(resource),
     cursorTopic: cursors,
     isShared: accountsDir !== undefined,
-    ...transactionalIds(topics.sharedPrefix, account, resource),
+    transactionalId: transactionalId(topics.sharedPrefix, account, resource),
   };
 }

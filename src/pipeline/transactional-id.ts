@@ -1,25 +1,13 @@
 import type { Resource } from '../resources/resources.ts';
 
-/** What a task is known by to brokers. */
-export interface TransactionalIds {
-  readonly transactionalId: string;
-  /** What older versions have called it, where that was another name. */
-  readonly formerId?: string;
-}
-
 /**
- * The transactional id of a task: two that share one fence each other for ever. Dots may stand in a prefix and in an
- * account, so with dots alone between the parts `wine` and `eu.main` would have the id of `wine.eu` and `main`. `/` stands in
- * neither. Where there is one dot between prefix and account, and none in them, the id has only ever been theirs, and stays.
+ * The transactional id of a task. Two tasks with one id would fence each other for ever. A prefix and an account may hold dots, so with dots
+ * alone between the parts, `wine` with `eu.main` would have the id of `wine.eu` with `main`; neither can hold a `/`.
  *
- * All begin with `cellarstream.` and the prefix: ACLs name them by that.
+ * Every id begins with `cellarstream.` and the prefix, which ACLs rely on.
  */
-export function transactionalIds(
-  prefix: string,
-  account: string,
-  resource: Resource,
-): TransactionalIds {
-  const dotted = `cellarstream.${prefix}.${account}.${resource}`;
-  if (!`${prefix}${account}`.includes('.')) return { transactionalId: dotted };
-  return { transactionalId: `cellarstream.${prefix}.${resource}/${account}`, formerId: dotted };
+export function transactionalId(prefix: string, account: string, resource: Resource): string {
+  return `${prefix}${account}`.includes('.')
+    ? `cellarstream.${prefix}.${resource}/${account}`
+    : `cellarstream.${prefix}.${account}.${resource}`;
 }

@@ -58,15 +58,6 @@ export interface Dangers {
 const FATES: readonly CommitFate[] = ['refused', 'left-open', 'unknown'];
 const LONGEST_PAUSE_MS = 30_000;
 
-/** A prefix with a dot, and one by which a process has the id alone that such a prefix made in older versions. */
-export const DOTTED = 'sim.eu';
-export const SLASHED = 'sim/eu';
-
-function underFormerId(broker: TransactionalLog): TransactionalLog {
-  const open: TransactionalLog['open'] = (id, own) => broker.open(id.replace(SLASHED, DOTTED), own);
-  return { ...broker, open };
-}
-
 /** A cursor as a version writes it that counts no keys: what it does not know it passes on as it found it. */
 function asUncounted(text: string, found: Partial<Cursor>): string {
   const { live, certificate } = found;
@@ -243,7 +234,7 @@ export class SimProcess {
         .map(({ value }) => JSON.parse(String(value)) as Cursor);
       return cursors.findLast(({ instance }) => instance !== name) ?? {};
     };
-    const log = underFormerId(brokerOf(broker, { step, fate, now: () => time.now() }));
+    const log = brokerOf(broker, { step, fate, now: () => time.now() });
     const store = storeOf(folder, step);
     const { certify$, ...resyncs } = task(resource);
     const task$ = listTask({

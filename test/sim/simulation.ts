@@ -13,7 +13,7 @@ import { areAnswered } from './check-resyncs.ts';
 import { check } from './sim-checker.ts';
 import { pagingOf } from './sim-paging.ts';
 import { imagesOf, isTruth } from './published.ts';
-import { DOTTED, SimProcess, SLASHED } from './sim-process.ts';
+import { SimProcess } from './sim-process.ts';
 import type { Dangers, World } from './sim-process.ts';
 import { SimRegistry } from './sim-registry.ts';
 import { ask, SIGNALS } from './sim-signals.ts';
@@ -76,13 +76,6 @@ const LOSSY = 5;
 /** Each so manieth run the index of the list is wrong for a while: it shows a part of the records. As above. */
 const WRONG = 3;
 
-/**
- * Each so manieth run the first processes, until one has had the task, are of an older version, which writes under another
- * transactional id. It knows of no other one, as it would where the prefix had no dot.
- */
-const UPGRADED = 4;
-const OLDER = 2;
-
 /** Each so manieth run some of the processes are of a version that knows of no certificates: every third. */
 const MIXED = 5;
 
@@ -113,7 +106,6 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   const { dangers, isSafe, isScarce, pageSize } = drawn;
   const isLossy = !isSafe && seed % LOSSY === 1; // drawn, it would change what all seeds are
   const isCompacted = seed % COMPACTED === 2;
-  const isUpgraded = seed % UPGRADED === 3;
   const { traits } = drawn;
   const time = new SimTime(START);
   const api = new SimApi(traits, chance, time, drawn.records);
@@ -150,29 +142,10 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
 
   const processes: SimProcess[] = [];
   let isCalm = false;
-  let isOlder = isUpgraded;
-  /** One of an older version that has not had the task yet is fenced by nobody: operators are told to end it first. */
-  const endUnclaimed = () => {
-    const claims = broker.read('sim.cursors').map(({ value }) => String(value));
-    for (const each of processes) {
-      if (!claims.some((claim) => claim.includes(`"${each.name}"`))) each.kill();
-    }
-  };
   const start = (folder: SimFolder, withDangers: Dangers) => {
     const nth = processes.length + 1;
-    const wasOlder = isOlder;
-    isOlder &&= nth <= OLDER || broker.read('sim.cursors').length === 0;
-    if (wasOlder && !isOlder) endUnclaimed();
-    const prefix = isUpgraded ? (isOlder ? SLASHED : DOTTED) : CONFIG.topics.prefix;
-    const config = { ...world.config, topics: { ...CONFIG.topics, prefix } };
     const isUncounting = seed % MIXED === 4 && !isCalm && (nth + seed) % 3 === 0;
-    const process = new SimProcess(
-      `p${nth}`,
-      { ...world, config },
-      folder,
-      withDangers,
-      isUncounting,
-    );
+    const process = new SimProcess(`p${nth}`, world, folder, withDangers, isUncounting);
     processes.push(process);
     return process;
   };

@@ -8,7 +8,6 @@ import { readAnew } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
 import { keyGaps, liveKeysAfter, liveKeysIn, liveKeysOf, liveKeysText } from './live-keys.ts';
 import type { LiveKeys } from './live-keys.ts';
-import { leaveFormerId, writtenAs } from './former-id.ts';
 import { isMadeAnew } from './lost-events.ts';
 import { notedSweep, offsetTexts, withIds } from './read-images.ts';
 import { restore } from './restore.ts';
@@ -89,7 +88,6 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
   const before = await expectMine(options, store.memory());
   ownership.begin ??= (await log.ends(cursorTopic)).get(0) ?? 0n;
 
-  await leaveFormerId(options, before, store.memory());
   const sink = await openSink(options, before);
   try {
     const final = asLeftBy(sink, options);
@@ -143,7 +141,7 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
 
     const since = cursor.instance === instance ? cursor.heldSince : undefined;
     const heldSince = since ?? Math.round(options.scheduler.now());
-    cursor = { ...cursor, generation: cursor.generation + 1, heldSince, ...writtenAs(options) };
+    cursor = { ...cursor, generation: cursor.generation + 1, heldSince };
     memory = { ...memory, lost: false, unchecked: false };
     await claim(ownership, () => commit({ messages: [], images: [], cursor }));
     if (lost) hooks?.onLost({ lost });

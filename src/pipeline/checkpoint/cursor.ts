@@ -38,11 +38,6 @@ export interface Cursor {
    */
   readonly ends?: Readonly<Record<string, string>>;
   readonly starts?: Readonly<Record<string, string>>;
-  /**
-   * The transactional id that it was written under, by that instance. Where that is not the cursor's own an older version has
-   * written it, which passes on what it does not know. Absent where the task has only ever had one id.
-   */
-  readonly writer?: { readonly instance: string; readonly transactionalId: string };
   /** How often the topic has lost events: images of before are of another topic. Default 0. */
   readonly losses?: number;
   /** The sequence as that was last found: what has been published since has a higher one. Default 0. */

@@ -6,7 +6,7 @@ import { listHooks } from '../../../src/observe/list-hooks.ts';
 import { warmUp } from '../../../src/pipeline/checkpoint/warm-up.ts';
 import { listTask } from '../../../src/pipeline/list-task.ts';
 import { taskId } from '../../../src/pipeline/task.ts';
-import { transactionalIds } from '../../../src/pipeline/transactional-id.ts';
+import { transactionalId } from '../../../src/pipeline/transactional-id.ts';
 import { RULES } from '../../../src/resources/resources.ts';
 import type { Destination } from '../../../src/sinks/topics/destination.ts';
 import { answering } from '../../support/answering.ts';
@@ -101,7 +101,7 @@ export async function warmTasks(data: SimData, server: Server, signal: AbortSign
     log: data.logOf(line),
     place: {
       ...{ task, topic: TOPICS.records, cursorTopic: TOPICS.cursors, isShared: true },
-      ...transactionalIds(PREFIX, server.account, 'orders'),
+      transactionalId: transactionalId(PREFIX, server.account, 'orders'),
     },
     rules: RULES.orders,
     registry: registryOf(data.registry, line.step),
