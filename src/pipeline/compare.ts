@@ -62,7 +62,7 @@ export function comparing(
    * snapshot is done, or where the list was empty when it was first looked at.
    */
   const isNew = ({ createdAt }: KeyedRecord): boolean => {
-    const { done, startedAt, caughtUp = true, publishedUpTo = -Infinity } = snapshot();
+    const { done, startedAt, caughtUp, publishedUpTo = -Infinity } = snapshot();
     if (createdAt !== null && startFrom !== undefined && createdAt < startFrom) return false;
     if (createdAt === null) return done || wasEmpty;
     if (createdAt <= publishedUpTo) return false;

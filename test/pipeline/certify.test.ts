@@ -22,7 +22,7 @@ async function outcomes(
     partitions = 1,
     asked = [] as readonly CertifyAsked[],
     rules = RULES.orders,
-    sweep = NO_SWEEP,
+    sweep = { ...NO_SWEEP, counts: NOTHING_COUNTED },
     images = 0,
   } = {},
 ) {

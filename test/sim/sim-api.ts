@@ -69,7 +69,7 @@ export interface Heard {
   readonly query: SimQuery;
   readonly rows: readonly SimRecord[];
   /** Whether what it says has to be published. */
-  isOwed: boolean;
+  readonly isOwed: boolean;
 }
 
 /** How the API reports a token that it does not accept, 401 first. */
@@ -234,12 +234,6 @@ export class SimApi {
       (each) => each !== newest && !(isOfPlace(each) && this.#isOfLate(each)),
     );
     this.heard.splice(0, Infinity, ...others);
-  }
-
-  /** A process was killed, maybe before what came of late was published. It may have outdone what came before. */
-  killed(name: string): void {
-    for (const each of this.heard)
-      if (each.client.name === name && this.#isOfLate(each)) each.isOwed = false;
   }
 
   #isOfLate({ at }: Heard): boolean {

@@ -1,7 +1,5 @@
 import { defer, merge, NEVER, switchMap } from 'rxjs';
 import type { Subscription } from 'rxjs';
-import type { Cursor } from '../../src/pipeline/checkpoint/cursor.ts';
-import type { Store } from '../../src/state/store.ts';
 import { openApi } from '../../src/account/api.ts';
 import type { ConfigWith } from '../../src/config/config.ts';
 import type { Destination } from '../../src/sinks/topics/destination.ts';
@@ -15,10 +13,8 @@ import type { Hooks } from '../../src/observe/hooks.ts';
 import { listTask } from '../../src/pipeline/list-task.ts';
 import { RULES } from '../../src/resources/resources.ts';
 import { datesText } from '../../src/streams/paging/dates-text.ts';
-import type { TransactionalLog } from '../../src/sinks/transactional-log.ts';
 import { resyncRequests } from '../../src/account/resync-requests.ts';
 import type { SimLedger } from '../account/ledger/sim-ledger.ts';
-import { CERTIFICATES } from './check-certificates.ts';
 import type { Chance } from '../support/chance.ts';
 import type { SimApi } from './sim-api.ts';
 import { brokerOf } from './sim-broker.ts';
@@ -58,50 +54,6 @@ export interface Dangers {
 const FATES: readonly CommitFate[] = ['refused', 'left-open', 'unknown'];
 const LONGEST_PAUSE_MS = 30_000;
 
-/** A cursor as a version writes it that counts no keys: what it does not know it passes on as it found it. */
-function asUncounted(text: string, found: Partial<Cursor>): string {
-  const { live, certificate } = found;
-  return JSON.stringify({ ...(JSON.parse(text) as Cursor), live, certificate });
-}
-
-/** What such a version writes, of all that a process does. */
-function uncounting(log: TransactionalLog, found: () => Partial<Cursor>): TransactionalLog {
-  return {
-    ...log,
-    open: async (id, own) => {
-      const sink = await log.open(id, own);
-      const commit: typeof sink.commit = (messages) =>
-        sink.commit(
-          messages
-            .filter(({ topic }) => topic !== CERTIFICATES)
-            .map((message) =>
-              message.topic === 'sim.cursors' && message.value
-                ? { ...message, value: Buffer.from(asUncounted(String(message.value), found())) }
-                : message,
-            ),
-        );
-      return { ...sink, commit };
-    },
-  };
-}
-
-/** The same of its folder. */
-function forgetting(store: Store, found: () => Partial<Cursor>): Store {
-  return {
-    ...store,
-    task: (name) => {
-      const task = store.task(name);
-      return {
-        ...task,
-        put: (images, memory, notes) => {
-          const cursor = memory.cursor && asUncounted(memory.cursor, found());
-          return task.put(images, { ...memory, cursor, unchecked: false }, notes);
-        },
-      };
-    },
-  };
-}
-
 /** The service of one resource as a process that can die, at any step, with all it had in mind. */
 export class SimProcess {
   readonly name: string;
@@ -111,27 +63,16 @@ export class SimProcess {
   /** When it was over, by a crash or an error; Infinity while it runs. */
   endedAt = Infinity;
   dangers: Dangers;
-  /** Whether it is of a version that knows of no certificates. */
-  readonly isUncounting: boolean;
-  readonly #api: SimApi;
   readonly #time: SimTime;
   #pausedUntil = -Infinity;
   #task: Subscription;
 
-  constructor(
-    name: string,
-    world: World,
-    folder: SimFolder,
-    dangers: Dangers,
-    isUncounting = false,
-  ) {
+  constructor(name: string, world: World, folder: SimFolder, dangers: Dangers) {
     const { config, chance, time, api, broker, registry, destination, trace } = world;
     const { resource } = api.traits;
     this.name = name;
-    this.isUncounting = isUncounting;
     this.folder = folder;
     this.dangers = dangers;
-    this.#api = api;
     this.#time = time;
     this.startedAt = time.now();
     const tell = (line: string) => trace?.(`${name}: ${line}`);
@@ -227,16 +168,6 @@ export class SimProcess {
       },
       onSwept: ({ number, proof, records }) => tell(`swept ${number}: ${proof} ${records}`),
     };
-    /** The newest cursor that another process wrote. */
-    const found = (): Partial<Cursor> => {
-      const cursors = broker
-        .read('sim.cursors')
-        .map(({ value }) => JSON.parse(String(value)) as Cursor);
-      return cursors.findLast(({ instance }) => instance !== name) ?? {};
-    };
-    const log = brokerOf(broker, { step, fate, now: () => time.now() });
-    const store = storeOf(folder, step);
-    const { certify$, ...resyncs } = task(resource);
     const task$ = listTask({
       task: {
         account: openAccount({ config, api: connected, quotas: quota }),
@@ -249,10 +180,10 @@ export class SimProcess {
         stop$: NEVER,
       },
       instance: name,
-      log: isUncounting ? uncounting(log, found) : log,
+      log: brokerOf(broker, { step, fate, now: () => time.now() }),
       registry: registryOf(registry, step),
-      store: isUncounting ? forgetting(store, found) : store,
-      resyncs: { ...resyncs, certify$: isUncounting ? NEVER : certify$ },
+      store: storeOf(folder, step),
+      resyncs: task(resource),
       random,
       compile,
     });
@@ -273,13 +204,6 @@ export class SimProcess {
     const { state } = this;
     if (typeof state === 'string') return false;
     return state.error instanceof CellarstreamError && state.error.code === 'FENCED';
-  }
-
-  kill(): void {
-    if (this.state !== 'running') return;
-    this.#task.unsubscribe();
-    this.#api.killed(this.name);
-    this.#end('crashed');
   }
 
   #end(state: 'crashed' | { readonly error: unknown }): void {

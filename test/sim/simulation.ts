@@ -76,9 +76,6 @@ const LOSSY = 5;
 /** Each so manieth run the index of the list is wrong for a while: it shows a part of the records. As above. */
 const WRONG = 3;
 
-/** Each so manieth run some of the processes are of a version that knows of no certificates: every third. */
-const MIXED = 5;
-
 /** Each so manieth run a partition is added at the end. */
 const GROWN = 7;
 
@@ -141,11 +138,8 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   };
 
   const processes: SimProcess[] = [];
-  let isCalm = false;
   const start = (folder: SimFolder, withDangers: Dangers) => {
-    const nth = processes.length + 1;
-    const isUncounting = seed % MIXED === 4 && !isCalm && (nth + seed) % 3 === 0;
-    const process = new SimProcess(`p${nth}`, world, folder, withDangers, isUncounting);
+    const process = new SimProcess(`p${processes.length + 1}`, world, folder, withDangers);
     processes.push(process);
     return process;
   };
@@ -266,8 +260,6 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     const until = time.now() + REOPEN_MS;
     while (process.state === 'running' && time.now() < until) await time.pass(STEP_MS);
   }
-  isCalm = true; // whoever counts no keys ends, and certificates begin again
-  for (const each of processes) if (each.isUncounting) each.kill();
   const calmAt = time.now();
   requestCertificate();
   for (const each of processes) each.dangers = SAFE;

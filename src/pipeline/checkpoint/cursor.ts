@@ -13,7 +13,7 @@ export interface Cursor {
    * that of the newest event.
    */
   readonly generation: number;
-  /** When it did so, ms since 1970 by its clock. Absent in older cursors. */
+  /** When it did so, in epoch ms by its clock. Absent before its claim. */
   readonly heldSince?: number;
   /** Of the newest event: the next one's is higher, whatever became of the state folder. */
   readonly sequence: number;
@@ -22,19 +22,19 @@ export interface Cursor {
   readonly since: number | null;
   /**
    * Newest `created_at` or `updated_at` of a published record, in epoch ms. The clock that stamps records may run ahead of the server's
-   * `Date`. Absent before the first stamp, and in cursors of older versions.
+   * `Date`. Absent before the first stamp.
    */
   readonly newestStamp?: number | undefined;
   /** What the records' keys are made of; null until that was chosen. Never changes after. */
   readonly keyFields: readonly string[] | null;
   /** How the keys of its events are written. Never changes. Default `text`. */
   readonly keyFormat?: KeyFormat;
-  /** The number of partitions that its events were written with. Absent in older cursors. */
+  /** The number of partitions that its events were written with. Absent before the first claim. */
   readonly partitions?: number;
   /**
    * By partition of the topic of its events: where it ended after the commit before this one, and where it
    * began when what is gone from it was last read again (absent: at 0). A topic that ends sooner or begins
-   * later has lost events since. Absent in older cursors.
+   * later has lost events since. Absent before the first claim.
    */
   readonly ends?: Readonly<Record<string, string>>;
   readonly starts?: Readonly<Record<string, string>>;
@@ -42,15 +42,15 @@ export interface Cursor {
   readonly losses?: number;
   /** The sequence as that was last found: what has been published since has a higher one. Default 0. */
   readonly lostSequence?: number;
-  /** The live keys of the topic of its events, this commit's included. Absent in older cursors. */
+  /** The live keys of the topic of its events, this commit's included. Absent before the first claim. */
   readonly live?: LiveKeysText;
   /** The newest certificate, and when it was issued, ms by the clock of who did. Default none was. */
   readonly certificate?: { readonly number: number; readonly at: number };
 }
 
 /**
- * Count and digest of the live keys of each partition. An older version passes it on as it was, so it is void unless
- * `sequence` and `losses` are the cursor's.
+ * Count and digest of the live keys of each partition. Void unless `sequence` and `losses` equal those of the cursor, which differ
+ * when the topic holds newer events than the cursor that was found, or has lost some.
  */
 export interface LiveKeysText {
   readonly sequence: number;
@@ -67,7 +67,7 @@ export interface InitialSnapshot {
   /**
    * Whether a poll that began behind its end, and reaches what is stamped, has been read since, or a sweep. Until then what
    * turns up may be what it has missed: a record that changed meanwhile and moved to where it had been already.
-   * Default true: of older cursors.
+   * Absent before the first page.
    */
   readonly caughtUp?: boolean;
   /**
@@ -110,6 +110,7 @@ export function parseCursor(text: string, task: string): Cursor {
     typeof cursor.sequence !== 'number' ||
     typeof cursor.firstRead?.done !== 'boolean' ||
     !isTime(cursor.since) ||
+    cursor.keyFields === undefined ||
     !isTime(cursor.firstRead.startedAt)
   ) {
     throw new CellarstreamError(
@@ -117,7 +118,7 @@ export function parseCursor(text: string, task: string): Cursor {
       `the cursor of ${task} in Kafka was not written by this version: run the version that wrote it, or set another TOPIC_PREFIX`,
     );
   }
-  return { keyFields: null, ...cursor } as Cursor; // an early cursor of orders has none
+  return cursor as Cursor;
 }
 
 function isTime(value: unknown): value is number | null {

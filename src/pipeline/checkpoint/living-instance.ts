@@ -8,7 +8,7 @@ import { newestCursors } from './ownership.ts';
 /** A process that runs an account. */
 export interface LivingInstance {
   readonly instance: string;
-  /** When it took the account over, ms since 1970 by its own clock; undefined of an older version, or of one that has just begun. */
+  /** When it took the account over, in epoch ms by its own clock; undefined while it has written no cursor yet. */
   readonly since: number | undefined;
 }
 

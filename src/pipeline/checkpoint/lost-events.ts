@@ -4,8 +4,8 @@ import type { Bounds } from '../../sinks/sink.ts';
 import type { Gap, LostEvents } from '../../observe/lost-events.ts';
 
 /**
- * Holds a topic against what cursor and store say that was written to it. Of its own commit, and where an older
- * version wrote it, a cursor tells no more than whether there was anything.
+ * Compares a topic with what the cursor and the store say was written to it. Of its own commit a cursor tells only whether there was
+ * anything: `ends` are those before it.
  */
 export function lostEvents(
   topic: string,

@@ -84,10 +84,7 @@ export async function readImages(
 
 /** How far the sweeps have come. */
 export function notedSweep({ sweep }: TaskMemory): SweepProgress {
-  // An older version kept less of it.
-  return sweep === null
-    ? NO_SWEEP
-    : { ...NO_SWEEP, ...(JSON.parse(sweep) as Partial<SweepProgress>) };
+  return sweep === null ? NO_SWEEP : (JSON.parse(sweep) as SweepProgress);
 }
 
 export function offsetTexts(offsets: Offsets): Record<string, string> {

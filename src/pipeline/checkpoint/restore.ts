@@ -5,7 +5,6 @@ import type { Bounds } from '../../sinks/sink.ts';
 import type { TaskMemory, TaskStore } from '../../state/store.ts';
 import { newCursor, parseCursor, readAnew } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
-import { liveKeysIn } from './live-keys.ts';
 import { lostEvents } from './lost-events.ts';
 import { readCursor } from './ownership.ts';
 import type { KnownCursor, PlacedTask } from './ownership.ts';
@@ -30,7 +29,7 @@ export interface Restored {
   readonly lost: LostEvents | undefined;
 }
 
-/** Of what is in the store: a folder that an older version left is read anew from Kafka. */
+/** Version of what the store holds. A folder with another version counts as empty and is rebuilt from Kafka. */
 const STORE_VERSION = 4;
 
 /**
@@ -133,10 +132,7 @@ function judge({ memory, found, nothing, bounds, task, topic, instance }: Findin
   const before = parsed(memory?.cursor ?? null);
   // Another process found events lost since: the store is of the topic as it was before.
   const isOfLostTopic = (cursor.losses ?? 0) > (before?.losses ?? 0);
-  // A version that does not count live keys has written: they are counted in the topic.
-  const isUncounted = newest !== undefined && !liveKeysIn(newest, bounds.size);
-  const isAnew = isOfLostTopic || (isUncounted && memory !== undefined && !isReadBack(memory));
-  const kept = isAnew ? undefined : memory;
+  const kept = isOfLostTopic ? undefined : memory;
   expectPartitions(cursor, topic, bounds);
 
   const { cursorEnd } = found;

@@ -28,19 +28,19 @@ export const MAX_NAMED = 100;
 /** What can be vouched for at the end of a complete reading. */
 export function certificateOf(reading: Reading): Certificate {
   const { account, resource, number, sequence, sweep, live, now } = reading;
-  const { counts, distinct: read, total } = sweep;
+  const { distinct: read, total } = sweep;
+  const counts = sweep.counts!; // null only before the first reading
   const held = Math.min(reading.held, reading.unseen.count);
   // Those that are held back are missing by name: which of the others are it can't be told.
   const missing = reading.unseen.count - held;
   const names = missing > 0 ? reading.unseen.keys : [];
-  const inDoubt = counts?.undecided;
-  const undecided = missing + (inDoubt ? sizeOf(inDoubt) : 0);
+  const undecided = missing + sizeOf(counts.undecided);
   const facts = {
     total_records: typeof total === 'number' ? total : null,
     read,
-    rejected: counts?.rejected ?? 0,
-    unpublished: counts ? sizeOf(counts.unpublished) : 0,
-    left_out: counts?.leftOut ?? 0,
+    rejected: counts.rejected,
+    unpublished: sizeOf(counts.unpublished),
+    left_out: counts.leftOut,
     held,
     undecided,
   };
@@ -57,10 +57,10 @@ export function certificateOf(reading: Reading): Certificate {
     resource,
     number,
     sequence,
-    began_at: counts?.beganAt ?? sweep.beganAt,
-    ended_at: counts?.endedAt ?? now,
+    began_at: counts.beganAt ?? sweep.beganAt,
+    ended_at: counts.endedAt ?? now,
     ...facts,
-    undecided_keys: [...(inDoubt?.keys ?? []), ...names].slice(0, MAX_NAMED),
+    undecided_keys: [...counts.undecided.keys, ...names].slice(0, MAX_NAMED),
     proof: proofOf(sweep, facts, isCredible),
     ...all.toJSON(),
     partitions: Object.fromEntries(partitions),
@@ -80,8 +80,8 @@ function proofOf(
   // A list that seems empty may be, if nothing says otherwise; one that ends in an empty page shows nothing.
   const isEmpty = proof === 'nothing' && read === 0;
   const isWhole = proof === 'exact' || proof === 'anchored' || proof === 'complete' || isEmpty;
-  if (!isWhole || interrupted || counts?.settled === false) return 'unsettled';
-  const isExact = counts !== null && isCredible && read + rejected === total_records;
+  if (!isWhole || interrupted || !counts?.settled) return 'unsettled';
+  const isExact = isCredible && read + rejected === total_records;
   if (isExact && undecided + held + unpublished === 0) return 'exact';
   return isEmpty ? 'unsettled' : 'complete';
 }

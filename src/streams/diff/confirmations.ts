@@ -37,7 +37,7 @@ export interface ConfirmationsOptions {
   readonly now: () => number;
   /**
    * Kinds of events that an earlier process may have published shortly before: updates, and deletions once the initial snapshot was done. `newestStamp` is
-   * the newest `created_at` or `updated_at` of any published record, in epoch ms; undefined if no record has one, or an older version wrote the cursor.
+   * the newest `created_at` or `updated_at` of any published record, in epoch ms; undefined if no record has one.
    * Default: none.
    */
   readonly inherited?: {

@@ -24,7 +24,7 @@ export type Proof = 'nothing' | 'doubtful' | 'complete' | 'anchored' | 'exact';
 
 /**
  * Progress of the sweeps of a list. A sweep is one complete reading; sweeps follow each other and are numbered from 1. Plain JSON, stored
- * beside the marks that say which sweep saw a key last. Fields that an older version has not written get the values of {@link NO_SWEEP}.
+ * beside the marks that say which sweep saw a key last.
  */
 export interface SweepProgress {
   /** Number of the newest sweep; 0 before the first. */
@@ -38,7 +38,7 @@ export interface SweepProgress {
   readonly total: number | 'not known yet' | 'moved';
   /** Distinct keys read in the newest sweep. */
   readonly distinct: number;
-  /** Counts of other records in the newest sweep; null if an older version has read a part of it. */
+  /** Counts of other records in the newest sweep; null before the first. */
   readonly counts: ReadingCounts | null;
   readonly keyOrder: KeyOrder;
   /** Proof of the newest sweep that was read to its end. */

@@ -80,8 +80,8 @@ describe('a block in a cursor', () => {
 
   it.each([
     ['has none', cursor, 2],
-    ['has published since, by a version that passes it on', { ...counted, sequence: 5 }, 2],
-    ['has lost events since, by such a version', { ...counted, losses: 2 }, 2],
+    ['is behind the newest event of the topic', { ...counted, sequence: 5 }, 2],
+    ['is of a topic that has lost events since', { ...counted, losses: 2 }, 2],
     ['is of a topic with more partitions now', counted, 3],
   ])('is void where it %s', (_, one, partitions) => {
     expect(liveKeysIn(one, partitions)).toBeUndefined();
