@@ -14,8 +14,8 @@ export interface Told {
   readonly held: ReadonlyMap<string, Held>;
   /** Accounts of which it still has the images. */
   readonly warm: readonly string[];
-  /** By account whose file it has, or which it still runs as it leaves, the digest of its API key; an older version tells none. */
-  readonly keys?: ReadonlyMap<string, string>;
+  /** Digest of the API key of each account whose file it has, or which it still runs as it leaves. */
+  readonly keys: ReadonlyMap<string, string>;
 }
 
 export interface Held {
@@ -44,9 +44,9 @@ const TOLD = z.object({
   held: z.array(z.tuple([PLACE, z.int(), z.number().positive()])),
   warm: z.array(PLACE),
   // In the order of the accounts, one behind the other.
-  keys: z.base64().optional(),
+  keys: z.base64(),
   // Of those whose files it has no more.
-  left: z.array(z.tuple([z.string(), z.string()])).optional(),
+  left: z.array(z.tuple([z.string(), z.string()])),
 });
 const SHARED_OUT = z.object({
   members: z.array(z.tuple([z.string(), z.string()])),
@@ -66,16 +66,14 @@ export function packTold({ instance, name, known, held, warm, keys }: Told): Buf
       [placeOf(account)].flat().map((place) => [place, generation, weight]),
     ),
     warm: warm.flatMap(placeOf),
-    ...(keys && {
-      keys: packedKeys(known, keys),
-      left: [...keys].filter(([account]) => !places.has(account)),
-    }),
+    keys: packedKeys(known, keys),
+    left: [...keys].filter(([account]) => !places.has(account)),
   });
 }
 
 /** @throws when it is not what {@link packTold} has packed: of another version, perhaps. */
 export function unpackTold(bytes: Buffer): Told {
-  const { known, held, warm, keys, left = [], ...who } = TOLD.parse(unpacked(bytes));
+  const { known, held, warm, keys, left, ...who } = TOLD.parse(unpacked(bytes));
   const accountAt = (place: number) => known.slice(place, place + 1);
   return {
     ...who,
@@ -86,7 +84,7 @@ export function unpackTold(bytes: Buffer): Told {
       ),
     ),
     warm: warm.flatMap(accountAt),
-    ...(keys !== undefined && { keys: new Map([...unpackedKeys(known, keys), ...left]) }),
+    keys: new Map([...unpackedKeys(known, keys), ...left]),
   };
 }
 

@@ -9,13 +9,13 @@ export type Twins = ReadonlyMap<string, string>;
  */
 export function twinsOf(told: readonly Told[]): Twins {
   const byKey = new Map<string, Set<string>>();
-  for (const { keys = new Map<string, string>() } of told) {
+  for (const { keys } of told) {
     for (const [account, key] of keys) {
       byKey.set(key, (byKey.get(key) ?? new Set()).add(account));
     }
   }
   const isLeft = (account: string) =>
-    told.some(({ known, keys }) => keys?.has(account) === true && !known.includes(account));
+    told.some(({ known, keys }) => keys.has(account) && !known.includes(account));
   const isHeld = (account: string) => told.some(({ held }) => held.has(account));
   return new Map(
     [...byKey.values()].flatMap((accounts) => {

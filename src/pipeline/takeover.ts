@@ -94,8 +94,8 @@ interface StrangersOptions {
 }
 
 /**
- * Whether cursors were written in the last minute by somebody of whose requests nothing is known here: an
- * older version, which has no ledger.
+ * Whether a cursor was written in the last minute by an instance whose requests neither the ledger nor the state folder has, such as after the
+ * ledger's topic was deleted.
  */
 async function hasStrangers(options: StrangersOptions): Promise<boolean> {
   const { config, log, cursors, quotas, inherited, now } = options;

@@ -59,10 +59,7 @@ const MARK = { seen: 0, read: 4, hasImage: 8, end: 9 } as const;
 const TEXT = { length: 9, updatedAt: 13, digest: 21, end: 21 + DIGEST_BYTES } as const;
 /** Behind the text, where there is one. */
 const RUN = { id: TEXT.end, isFirst: TEXT.end + 8, end: TEXT.end + 9 } as const;
-/**
- * What such a mark is sealed with, beside its key. A version that knows nothing of runs takes it for damaged, and reads
- * all back from Kafka: what it would make of the rest of the mark is that nobody has seen the key for long.
- */
+/** Prefix of the key in the checksum of a mark with a run. */
 const IN_RUN = 'in a run ';
 
 export function packImage(key: string, { sequence, schemaId, bytes }: StoredImage): Buffer {

@@ -7,9 +7,8 @@ export const OWNER_ONLY = { folder: 0o700, file: 0o600 } as const;
 const MOUNT_DECIDES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP']);
 
 /**
- * Makes a file that its owner alone may read, empty, when it is absent; takes the rights of others away
- * when it is there and ours: earlier versions left them to the umask. A file system that has no modes
- * keeps its own.
+ * Makes a file that only its owner may read, empty, when it is absent. Takes the rights of others away when it exists and belongs to this
+ * user, such as in a folder restored from a backup. A file system that has no modes keeps its own.
  */
 export function makeOwnerOnly(file: string): void {
   const fd = openSync(file, 'a', OWNER_ONLY.file);

@@ -19,7 +19,7 @@ const fleet = (now: Partial<FleetNow> & { readonly given?: readonly string[] }):
   words: new Map(),
   reports: new Map(),
   group: {
-    told: [{ ...ONE, known: ['a', 'b', 'c'], held: new Map(), warm: [] }],
+    told: [{ ...ONE, known: ['a', 'b', 'c'], held: new Map(), warm: [], keys: new Map() }],
     given: { members: [ONE], accounts: new Map((now.given ?? []).map((name) => [name, 'i1'])) },
   },
   files: new Map(),

@@ -23,7 +23,7 @@ function fleet({ isLeader = true, known = ALL }: { isLeader?: boolean; known?: s
       const held = new Map(
         own(instance).map((account) => [account, { generation: number, ...weightOf(account) }]),
       );
-      const told = packTold({ instance, name: instance, known, held, warm: [] });
+      const told = packTold({ instance, name: instance, known, held, warm: [], keys: new Map() });
       return { id: instance, told };
     });
     const given = leading.share(members).get('one')!;

@@ -76,7 +76,7 @@ async function folderLost(): Promise<void> {
   expect(again.length).toBeLessThanOrEqual(3);
 }
 
-/** Without the ledger either, as after a version that has none: the cursor alone says that somebody has asked. */
+/** Without the ledger either, as when its topic was deleted: the cursor alone says that somebody has asked. */
 async function ledgerLost(): Promise<void> {
   const { sandbox, before } = await lost('quota-unknown', async (prefix) => {
     const kafka = new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING });

@@ -26,7 +26,7 @@ export interface LedgerRecord {
   readonly quotas: Readonly<Record<string, Declared>>;
   /** Counts those of a guest, as it finds its own by their text: no two are the same. */
   readonly number?: number;
-  /** The digest of the API key that they are made with; an older version tells none. */
+  /** Digest of the API key that they are made with; absent in declarations of guests. */
   readonly key?: string;
 }
 
