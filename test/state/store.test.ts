@@ -98,7 +98,7 @@ describe('openStore', () => {
       expect([task.count(), task.unseen(2, undefined).keys]).toEqual([0, []]);
     });
 
-    it('of an older version keeps nobody from emptying the folder', async () => {
+    it('of another version keeps nobody from emptying the folder', async () => {
       await store.close();
       const older = open({ path: join(folder, 'images.mdb'), maxDbs: 9 });
       for (const kind of ['images', 'marks']) {
