@@ -12,22 +12,22 @@ import type { RequestHooks } from '../streams/http/http.ts';
 import type { ListRequest } from '../streams/decode/answer.ts';
 import { decodedList } from '../streams/decode/list-request.ts';
 import type { DecodedListOptions } from '../streams/decode/list-request.ts';
-import { sharedReads } from '../streams/http/shared-reads.ts';
+import { sharedReads } from '../streams/http/answer-reader.ts';
 import { answerAges } from '../streams/http/answer-age.ts';
 import { logicalClock } from '../streams/http/logical-clock.ts';
-import { leased } from '../streams/quota/leased.ts';
+import { leased } from '../core/interceptors.ts';
 import type { BodyPool } from '../streams/http/body.ts';
 import { login } from '../streams/http/login.ts';
 import type { Token } from '../streams/http/login.ts';
 import { pageRequest } from '../streams/http/page-request.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import { PagePlan } from '../streams/http/page-plan.ts';
-import { FailingPlaces } from '../streams/decode/failing-places.ts';
+import { FailingPlaces } from '../streams/decode/around-failing.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
 import { tokenSource } from '../streams/http/token.ts';
 import type { TokenSource } from '../streams/http/token.ts';
-import { unreadableTexts } from '../streams/decode/unreadable-texts.ts';
-import type { UnreadableTexts } from '../streams/decode/unreadable-texts.ts';
+import { unreadableTexts } from '../streams/decode/decoded-page.ts';
+import type { UnreadableTexts } from '../streams/decode/decoded-page.ts';
 
 export interface ApiOptions {
   readonly config: ApiConfig;

@@ -6,8 +6,7 @@ import { serverClock } from '../streams/http/server-clock.ts';
 import { dateNegotiation, probedDates } from '../streams/paging/date-negotiation.ts';
 import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
 import type { ProbeReply } from '../streams/paging/date-probe.ts';
-import { datesText } from '../streams/paging/dates-text.ts';
-import { ListDates } from '../streams/paging/list-dates.ts';
+import { datesText, ListDates } from '../streams/paging/list-dates.ts';
 
 const A_MINUTE_MS = 60_000;
 

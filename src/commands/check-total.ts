@@ -4,7 +4,7 @@ import type { Answer } from '../streams/decode/answer.ts';
 import type { PagePlace } from '../streams/http/page-plan.ts';
 import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
 import { dateText, window } from '../streams/paging/poll.ts';
-import { isUsualCap, mayBeCut } from '../streams/paging/total-cap.ts';
+import { isUsualCap, mayBeCut } from '../streams/paging/reading-proofs.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
 
 /** Records at the end of a list that are asked for. */

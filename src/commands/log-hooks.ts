@@ -4,9 +4,9 @@ import type { Hooks } from '../observe/hooks.ts';
 import type { LineLogger } from '../observe/log.ts';
 import { lossText } from '../observe/lost-events.ts';
 import { findingText } from '../schemas/events/topic-findings.ts';
-import { countPage, tellsWhatIsGone } from '../ops/status/page-counts.ts';
+import { countPage, tellsWhatIsGone } from '../ops/status/hook-figures.ts';
 import { fewNames } from '../ops/status/shortened.ts';
-import { datesText } from '../streams/paging/dates-text.ts';
+import { datesText } from '../streams/paging/list-dates.ts';
 import { coalesce } from './coalesce.ts';
 
 /** Signals that are away for less are back by themselves: by the pause before the next try. */

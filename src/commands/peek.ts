@@ -25,7 +25,7 @@ import { quotas } from '../account/quotas.ts';
 import { stringifyJson } from '../schemas/json/json.ts';
 import { changeFacts } from '../pipeline/publish/messages.ts';
 import { diff } from '../streams/diff/diff.ts';
-import { leftOut } from '../streams/paging/left-out.ts';
+import { leftOut } from '../streams/paging/standstill.ts';
 import { pages } from '../streams/paging/pages.ts';
 import { splitRecords } from '../streams/records/records.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';

@@ -3,7 +3,7 @@ import { CellarstreamError } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
 
 /** A token, and until when it is valid. */
-export interface AccessToken {
+interface AccessToken {
   readonly value: string;
   /** ms since the epoch. */
   readonly expiresAt: number;

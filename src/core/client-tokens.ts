@@ -2,11 +2,10 @@ import { decodeJwt } from 'jose';
 import type { Dispatcher } from 'undici';
 import { AccessTokens } from './access-tokens.ts';
 import type { AccessTokensOptions, GrantedToken } from './access-tokens.ts';
-import { basicAuth } from './basic-auth.ts';
+import { basicAuth, objectIn } from './http-text.ts';
 import { CellarstreamError } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
-import { httpError } from './http-error.ts';
-import { objectIn } from './json-object.ts';
+import { httpError } from './connection-error.ts';
 import type { Secret } from './secret.ts';
 import { USER_AGENT } from './version.ts';
 
@@ -19,7 +18,7 @@ export interface ClientCredentials {
 }
 
 /** The names and codes that errors of a token endpoint use. */
-export interface TokenErrors {
+interface TokenErrors {
   /** Prefix of the names of its settings, such as `KAFKA_OAUTH`. */
   readonly settings: string;
   /** The setting that names the file with its authority's certificate. */

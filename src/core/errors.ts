@@ -1,5 +1,3 @@
-import { codeOf, isNetworkError } from './network-error.ts';
-
 /**
  * What can go wrong, by a code that stays the same from release to release. Match on the code,
  * never on the text.
@@ -114,7 +112,7 @@ const OF_ONE_RESOURCE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ]);
 
 /** Timeout, conflict, locked, too early, too many; but a 429 of the API itself is `QUOTA_EXCEEDED`. */
-const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 409, 423, 425, 429]);
+export const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 409, 423, 425, 429]);
 
 /**
  * Decides, with {@link isRetryableAtApi}, whether to try again; nothing else does. Of errors that are not ours those of the network pass,
@@ -124,7 +122,7 @@ const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 409, 423, 425, 429])
  * the status.
  */
 export function isRetryable(error: unknown): boolean {
-  if (!(error instanceof CellarstreamError)) return isNetworkError(error);
+  if (!(error instanceof CellarstreamError)) return hasCode(error, NETWORK_CODES);
   if (error.context.canPass === true) return true;
   if (error.code !== 'API_STATUS') return PASSING.has(error.code);
   const status = Number(error.context.status);
@@ -171,4 +169,41 @@ export function describeError(error: unknown): string {
 /** Of several: also of those that a library gathers in a class of its own. */
 function firstOf(error: Error): unknown {
   return 'errors' in error && Array.isArray(error.errors) ? error.errors[0] : undefined;
+}
+
+/** Node's code of an error; undefined where it has none. */
+export function codeOf(error: unknown): string | undefined {
+  const code = (error as { readonly code?: unknown } | null)?.code;
+  return typeof code === 'string' ? code : undefined;
+}
+
+/**
+ * Node's and undici's codes of a server that is not there (yet), does not answer, or is gone in the middle of it. TLS that can't be set
+ * up is none of these: somebody has to do something.
+ */
+const NETWORK_CODES: ReadonlySet<unknown> = new Set([
+  ...['EAI_AGAIN', 'ENOTFOUND', 'ENETDOWN', 'ENETUNREACH', 'EHOSTDOWN', 'EHOSTUNREACH'],
+  ...['ECONNREFUSED', 'ECONNABORTED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'],
+  ...['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'],
+  'UND_ERR_SOCKET',
+]);
+/** Codes of the time limits for an answer: those for its headers and for the time between two parts of its body. */
+const ANSWER_TIMEOUTS: ReadonlySet<unknown> = new Set([
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+]);
+
+/** Whether an answer, or the whole of it, did not come in time; connections that are not set up in time are another matter. */
+export function isTimeout(error: unknown): boolean {
+  return hasCode(error, ANSWER_TIMEOUTS);
+}
+
+/**
+ * Whether an error or one of its causes has one of these codes, or is the time-out of `AbortSignal.timeout`. (`fetch` says `fetch
+ * failed`, and why in its cause.)
+ */
+function hasCode(error: unknown, codes: ReadonlySet<unknown>, causes = 4): boolean {
+  if (!(error instanceof Error) || causes === 0) return false;
+  if (error.name === 'TimeoutError' || ('code' in error && codes.has(error.code))) return true;
+  return hasCode(error.cause, codes, causes - 1);
 }

@@ -1,7 +1,7 @@
 import type { OnReadOpts } from 'node:net';
 import { Agent, buildConnector } from 'undici';
 import type { Dispatcher } from 'undici';
-import { answerLimit } from './answer-limit.ts';
+import { answerLimit } from './interceptors.ts';
 import type { Proxies } from './proxies.ts';
 import { proxiedConnections } from './proxied-connections.ts';
 

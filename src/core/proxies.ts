@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net';
-import { basicAuth } from './basic-auth.ts';
+import { basicAuth } from './http-text.ts';
 import { Secret } from './secret.ts';
 
 /** An HTTP proxy. */
@@ -21,7 +21,7 @@ export interface Proxies {
 }
 
 /** The server that a connection is made to. */
-export interface ProxyTarget {
+interface ProxyTarget {
   /** `http:` or `https:`. */
   readonly protocol: string;
   /** A name or an IP address, an IPv6 one with or without brackets. */

@@ -45,7 +45,7 @@ export type {
   PlanFinding,
   SeenPage,
 } from '../streams/http/page-plan.ts';
-export type { ListQuery } from '../streams/http/list-query.ts';
+export type { ListQuery } from '../streams/http/page-request.ts';
 export type { AnswerSeen, RequestHooks } from '../streams/http/http.ts';
 export type { Body, BodyPool } from '../streams/http/body.ts';
 export type { AnswerAge, AnswerAges, DatedAnswer } from '../streams/http/answer-age.ts';
@@ -55,10 +55,10 @@ export type { BackoffOptions, Retry } from '../streams/flow/backoff.ts';
 
 // Pages
 export type { PagesOptions, ScanPage, ScanTrouble } from '../streams/paging/pages.ts';
-export type { ReadAhead } from '../streams/flow/read-ahead.ts';
+export type { ReadAhead } from '../streams/paging/read-ahead.ts';
 export type { Anchor, Position } from '../streams/paging/anchors.ts';
-export type { ContentDigests } from '../streams/paging/content-digests.ts';
-export type { LeftOut } from '../streams/paging/left-out.ts';
+export type { ContentDigests } from '../streams/paging/anchors.ts';
+export type { LeftOut } from '../streams/paging/standstill.ts';
 export { poll } from '../streams/paging/poll.ts';
 export type { PollOptions, PollPage, SentWindow, Window } from '../streams/paging/poll.ts';
 export type { ServerClock } from '../streams/http/server-clock.ts';
@@ -85,13 +85,13 @@ export type {
   RecordImage,
 } from '../streams/records/page-record.ts';
 export type { PagePart, PageRecords } from '../streams/records/page-records.ts';
-export type { PageRun } from '../streams/records/page-run.ts';
+export type { PageRun } from '../streams/records/page-records.ts';
 export type { KeyIndex } from '../streams/records/key-index.ts';
 
 // Diff
 export type { Difference, DiffOptions, Images, ReadRecords } from '../streams/diff/diff.ts';
 export type { Change, Operation } from '../streams/diff/change.ts';
-export type { ImageCodec } from '../streams/records/image-codec.ts';
+export type { ImageCodec } from '../streams/records/page-record.ts';
 export { orderStatus } from '../resources/orders/order-status.ts';
 export type { STATUS_FIELDS, StatusChange, StatusField } from '../resources/orders/order-status.ts';
 export type {
@@ -101,7 +101,7 @@ export type {
   Sighting,
   Unconfirmed,
 } from '../streams/diff/confirmations.ts';
-export type { Identities } from '../streams/diff/identity.ts';
+export type { Identities } from '../streams/diff/changed-paths.ts';
 export type { NewestReads, SeenMember, Verdict } from '../streams/diff/newest.ts';
 export type { VolatileFields } from '../streams/records/volatile-fields.ts';
 

@@ -3,16 +3,15 @@ import { steadyScheduler } from '../core/clock.ts';
 import { VERSION } from '../core/version.ts';
 import type { AccountFigures, FleetView } from '../observe/fleet-view.ts';
 import type { Hooks } from '../observe/hooks.ts';
-import { guarded } from './guarded.ts';
+import { watchedAccount } from './operations.ts';
 import { openHttpThread } from './http/http-thread.ts';
 import { fleetMetrics } from './metrics/fleet-metrics.ts';
 import { fleetReadiness } from './status/fleet-readiness.ts';
 import { fleetStatus } from './status/fleet-status.ts';
 import type { Readiness } from './status/readiness.ts';
-import { watchedAccount } from './watched-account.ts';
-import type { WatchedAccount } from './watched-account.ts';
+import type { WatchedAccount } from './operations.ts';
 
-export interface FleetOperationsOptions {
+interface FleetOperationsOptions {
   /** The instance's own. */
   readonly config: Config;
   /** `INSTANCE_NAME`. */
@@ -59,8 +58,7 @@ export async function openFleetOperations(
   const { config, instance, onError } = options;
   const now = () => Math.round(steadyScheduler.now());
   const watched = new Map<string, WatchedAccount>();
-  const accounts = () => watched;
-  const ready = fleetReadiness({ accounts, now });
+  const ready = fleetReadiness({ accounts: watched, now });
   const measured = fleetMetrics({
     instance,
     isReady: () => ready.check().ready,
@@ -72,7 +70,7 @@ export async function openFleetOperations(
     instance,
     now,
     readiness: ready.check,
-    accounts,
+    accounts: watched,
   });
   const server = await openHttpThread({
     ...config.http,
@@ -93,10 +91,10 @@ export async function openFleetOperations(
   });
   return {
     account: (own) => {
-      const account = watchedAccount(own, { ofProcess: false });
+      const account = watchedAccount(own, { ofProcess: false, onError });
       watched.set(own.account, account);
       return {
-        hooks: guarded(account.hooks, (_, error) => onError(error)),
+        hooks: account.hooks,
         figures: account.figures,
         // Not the one that came after it.
         end: () => void (watched.get(own.account) === account && watched.delete(own.account)),
@@ -108,7 +106,6 @@ export async function openFleetOperations(
     onHandover: measured.onHandover,
     onFenced: measured.onFenced,
     check: ready.check,
-    url: server.url,
-    close: server.close,
+    ...server,
   };
 }

@@ -1,9 +1,15 @@
 import type { Config } from '../config/config.ts';
+import { steadyScheduler } from '../core/clock.ts';
+import { VERSION } from '../core/version.ts';
+import { allHooks } from '../observe/all-hooks.ts';
 import type { Hooks } from '../observe/hooks.ts';
-import { guarded } from './guarded.ts';
 import { openHttpThread } from './http/http-thread.ts';
+import { metrics } from './metrics/metrics.ts';
+import type { Metrics } from './metrics/metrics.ts';
+import { readiness } from './status/readiness.ts';
 import type { Readiness } from './status/readiness.ts';
-import { watchedAccount } from './watched-account.ts';
+import { statusModel } from './status/status.ts';
+import type { StatusModel } from './status/status.ts';
 
 export interface OperationsOptions {
   readonly config: Config;
@@ -27,9 +33,8 @@ export interface Operations {
  *
  * @throws CellarstreamError `SETTINGS` when it can't listen there.
  */
-export async function openOperations(options: OperationsOptions): Promise<Operations> {
-  const { config, onError } = options;
-  const { hooks, check, metrics, status } = watchedAccount(config, { ofProcess: true });
+export async function openOperations({ config, onError }: OperationsOptions): Promise<Operations> {
+  const { hooks, check, metrics, status } = watchedAccount(config, { ofProcess: true, onError });
   const server = await openHttpThread({
     ...config.http,
     answers: {
@@ -41,10 +46,55 @@ export async function openOperations(options: OperationsOptions): Promise<Operat
     metricsType: metrics.contentType,
     onError,
   });
+  return { hooks, check, ...server };
+}
+
+/** All that can be said of one account: whether it is ready, its figures, its metrics. */
+export interface WatchedAccount extends Pick<StatusModel, 'status' | 'figures'> {
+  /** To be told. */
+  readonly hooks: Hooks;
+  readonly check: () => Readiness;
+  readonly metrics: Metrics;
+}
+
+/** @param options.ofProcess Whether its metrics are those of the process, too. */
+export function watchedAccount(
+  { account, resources, topics, poll: { intervalMs: pollIntervalMs } }: Config,
+  options: { readonly ofProcess: boolean; readonly onError: (error: unknown) => void },
+): WatchedAccount {
+  const now = () => Math.round(steadyScheduler.now());
+  const { check, hooks } = readiness({ resources, pollIntervalMs, now });
+  const common = { account, resources, pollIntervalMs, readiness: check };
+  const measured = metrics({ ...common, ofProcess: options.ofProcess });
+  const model = statusModel({ ...common, version: VERSION, prefix: topics.prefix, now });
   return {
-    hooks: guarded(hooks, (_, error) => onError(error)),
+    hooks: guarded(allHooks(hooks, measured.hooks, model.hooks), options.onError),
     check,
-    url: server.url,
-    close: server.close,
+    metrics: measured,
+    status: model.status,
+    figures: model.figures,
   };
+}
+
+/**
+ * Hooks that keep what they throw to themselves: who only watches must not end what is watched.
+ * `onError` is told of the first error of each hook; what it throws itself is thrown.
+ */
+export function guarded(hooks: Hooks, onError: (error: unknown) => void): Hooks {
+  const told = new Set<string>();
+  const all = Object.entries(hooks) as [string, (event: never) => void][];
+  return Object.fromEntries(
+    all.map(([name, hook]) => [
+      name,
+      (event: never) => {
+        try {
+          hook(event);
+        } catch (error) {
+          if (told.has(name)) return;
+          told.add(name);
+          onError(error);
+        }
+      },
+    ]),
+  );
 }

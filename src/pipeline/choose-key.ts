@@ -8,7 +8,7 @@ import { isJsonObject } from '../schemas/json/json.ts';
 import type { KeyFormat } from '../schemas/events/record-key.ts';
 import type { JsonValue } from '../schemas/json/json.ts';
 import { keyFieldsSetting } from '../config/settings.ts';
-import { chooseKeyFields, fieldNames } from '../streams/records/key-fields.ts';
+import { chooseKeyFields, fieldNames } from '../streams/records/records.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
 import type { Answer } from '../streams/decode/answer.ts';
 

@@ -1,6 +1,6 @@
 import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
 import { orderSchema } from './orders/order.ts';
-import type { Identities } from '../streams/diff/identity.ts';
+import type { Identities } from '../streams/diff/changed-paths.ts';
 import { ORDER_IDENTITIES } from './orders/order-identities.ts';
 import { STATUS_FIELDS } from './orders/order-status.ts';
 

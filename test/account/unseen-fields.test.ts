@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { PiiConfig } from '../../src/config/config.ts';
 import type { JsonValue } from '../../src/schemas/json/json.ts';
-import type { ListQuery } from '../../src/streams/http/list-query.ts';
+import type { ListQuery } from '../../src/streams/http/page-request.ts';
 import { records } from '../support/records.ts';
 import { unseenFields } from '../../src/account/unseen-fields.ts';
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { connect } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { isRetryable } from '../../src/core/errors.ts';
-import { tlsError } from '../../src/core/tls-error.ts';
+import { tlsError } from '../../src/core/connection-error.ts';
 import { authority, selfSigned } from '../support/certificates.ts';
 import { serve } from '../support/http-server.ts';
 

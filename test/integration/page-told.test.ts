@@ -1,8 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openHttpServer } from '../../src/ops/http/http-server.ts';
+import { openHttpServer, loadPage } from '../../src/ops/http/http-server.ts';
 import type { HttpServer } from '../../src/ops/http/http-server.ts';
-import { loadPage } from '../../src/ops/http/page-file.ts';
 import { statusModel } from '../../src/ops/status/status.ts';
 import type { LifeCycle, Status } from '../../src/ops/status/status.ts';
 import type { Certificate } from '../../src/schemas/events/certificate.ts';

@@ -17,7 +17,7 @@ import type { Registry } from '../../src/schemas/registry/registry.ts';
 import type { TaskBatch, Checkpoint, TaskNotes } from '../../src/pipeline/checkpoint/checkpoint.ts';
 import type { Answer } from '../../src/streams/decode/answer.ts';
 import { Body } from '../../src/streams/http/body.ts';
-import type { ListQuery } from '../../src/streams/http/list-query.ts';
+import type { ListQuery } from '../../src/streams/http/page-request.ts';
 import { NO_SWEEP } from '../../src/streams/paging/sweep-progress.ts';
 import { PageRecords } from '../../src/streams/records/page-records.ts';
 import { SimFolder, storeOf } from '../sim/sim-store.ts';

@@ -324,7 +324,7 @@ export class SimApi {
     if (fault === 'truncated') return this.#answer(200, text, {}, text.length / 2);
     const shownRows = rows.filter((row) => !this.#isOdd(row));
     // Three kinds of answers need not be published: stale ones of a replica or a cache; probes of one or two records, which only show why another
-    // page fails (`page-placement.ts`); and parts behind the front half of a page that is too large (`page-split.ts`), which are read
+    // page fails (`page-attempts.ts`); and parts behind the front half of a page that is too large (`failing-pages.ts`), which are read
     // again in smaller pages.
     const isProbe = isPage && query.pageSize <= MOST_PROBED;
     const isOwed = behindMs === 0 && !isProbe && !this.#backParts.has(placeText(query));

@@ -14,7 +14,7 @@ import { listHooks } from '../../src/observe/list-hooks.ts';
 import type { Hooks } from '../../src/observe/hooks.ts';
 import { listTask } from '../../src/pipeline/list-task.ts';
 import { RULES } from '../../src/resources/resources.ts';
-import { datesText } from '../../src/streams/paging/dates-text.ts';
+import { datesText } from '../../src/streams/paging/list-dates.ts';
 import type { TransactionalLog } from '../../src/sinks/transactional-log.ts';
 import { resyncRequests } from '../../src/account/resync-requests.ts';
 import type { SimLedger } from '../account/ledger/sim-ledger.ts';

@@ -1,6 +1,6 @@
 import { RESOURCES } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { mayBeCut } from '../../src/streams/paging/total-cap.ts';
+import { mayBeCut } from '../../src/streams/paging/reading-proofs.ts';
 import { Chance } from '../support/chance.ts';
 import { draw, LOOKBACK_MS, PROOF_MS, SAFE } from './draw.ts';
 import type { Draw } from './draw.ts';

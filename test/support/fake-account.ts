@@ -14,7 +14,7 @@ import { stringifyJson } from '../../src/schemas/json/json.ts';
 import type { JsonValue } from '../../src/schemas/json/json.ts';
 import type { Destination } from '../../src/sinks/topics/destination.ts';
 import type { Answer } from '../../src/streams/decode/answer.ts';
-import type { ListQuery } from '../../src/streams/http/list-query.ts';
+import type { ListQuery } from '../../src/streams/http/page-request.ts';
 import { logicalClock } from '../../src/streams/http/logical-clock.ts';
 import { PagePlan } from '../../src/streams/http/page-plan.ts';
 import type { LogicalClock } from '../../src/streams/http/logical-clock.ts';

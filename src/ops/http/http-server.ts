@@ -10,11 +10,11 @@ import { HTTPException } from 'hono/http-exception';
 import { secureHeaders } from 'hono/secure-headers';
 import { streamSSE } from 'hono/streaming';
 import { CellarstreamError } from '../../core/errors.ts';
-import { atMostOncePer } from './at-most-once-per.ts';
-import { atMostOncePerKey } from './at-most-once-per-key.ts';
-import { pace } from './pace.ts';
-import type { Page } from './page-file.ts';
+import { atMostOncePer, pace } from './pace.ts';
 import type { Readiness } from '../status/readiness.ts';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 
 export interface HttpServerOptions {
   readonly host: string;
@@ -57,7 +57,7 @@ export interface AccountAnswers {
   readonly status: (account: string) => Awaitable<AccountStatus>;
 }
 
-export interface AccountStatus {
+interface AccountStatus {
   /** Whether this instance runs the account. */
   readonly isHere: boolean;
   /** Its status, or who runs it instead. */
@@ -161,7 +161,7 @@ type App = Hono<{ Bindings: HttpBindings }>;
 
 function routes(options: HttpServerOptions): App {
   const { host, page, answers, accounts, metricsType, idleMs = IDLE_MS, onError } = options;
-  const metrics = atMostOncePer(EVERY_MS, answers.metrics);
+  const metrics = atMostOncePer(EVERY_MS, 1, () => answers.metrics());
   const status = statusOf(options);
   const pages = [page, ...(accounts ? [accounts.page] : [])];
   let streams = 0;
@@ -244,7 +244,7 @@ function routes(options: HttpServerOptions): App {
     );
   });
   app.get('/metrics', async (context) =>
-    context.body(await metrics(), 200, { 'content-type': metricsType }),
+    context.body(await metrics(''), 200, { 'content-type': metricsType }),
   );
   app.notFound((context) => context.text('there is nothing here\n', 404));
   app.onError((error, context) => {
@@ -260,13 +260,12 @@ function statusOf({
   answers,
   accounts,
 }: HttpServerOptions): (account: string | undefined) => Promise<AccountStatus> {
-  const ofAll = atMostOncePer(EVERY_MS, answers.status);
-  const ofAccount =
-    accounts && atMostOncePerKey({ everyMs: EVERY_MS, most: MAX_ACCOUNTS, work: accounts.status });
+  const ofAll = atMostOncePer(EVERY_MS, 1, () => answers.status());
+  const ofAccount = accounts && atMostOncePer(EVERY_MS, MAX_ACCOUNTS, accounts.status);
   return async (account) =>
     ofAccount && account !== undefined
       ? ofAccount(account.slice(0, MAX_NAME))
-      : { isHere: true, json: await ofAll() };
+      : { isHere: true, json: await ofAll('') };
 }
 
 /**
@@ -311,4 +310,35 @@ function unlistening(host: string, port: number, cause: NodeJS.ErrnoException): 
           ];
   const value = name === 'HTTP_PORT' ? `${name} ${port}` : `${name} ${host}`;
   return new CellarstreamError('SETTINGS', `${value} ${advice}`, { context: { settings: name } });
+}
+
+/** The status page, and what of it a browser may run. */
+export interface Page {
+  readonly html: string;
+  /** As a Content-Security-Policy names them: `'sha256-...'`. */
+  readonly scriptHashes: string[];
+  readonly styleHashes: string[];
+}
+
+/** Of the only account, of a fleet, and of one account of it: each is one file, with its script and its style in it. */
+type PageName = 'page' | 'fleet' | 'account';
+
+/** Built beside the compiled code by scripts/build-page.mjs. */
+export function loadPage(page: PageName | URL): Page {
+  const file = page instanceof URL ? page : new URL(`../${page}.html`, import.meta.url);
+  return pageOf(readFileSync(fileURLToPath(file), 'utf8'));
+}
+
+export function pageOf(html: string): Page {
+  return {
+    html,
+    scriptHashes: hashesOf(html, /<script\b[^>]*>([\s\S]*?)<\/script>/g),
+    styleHashes: hashesOf(html, /<style\b[^>]*>([\s\S]*?)<\/style>/g),
+  };
+}
+
+function hashesOf(html: string, element: RegExp): string[] {
+  return [...html.matchAll(element)].map(
+    ([, text = '']) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`,
+  );
 }

@@ -22,7 +22,7 @@ export type FromThread =
   | Question
   | { readonly kind: 'trouble'; readonly text: string };
 
-export interface Question {
+interface Question {
   readonly kind: 'question';
   readonly id: number;
   readonly what: keyof Questions;
@@ -38,7 +38,7 @@ export type ToThread =
 /** Beside the compiled code of this file. */
 const THREAD = new URL('./http-worker.js', import.meta.url);
 
-export interface HttpThreadOptions extends Pick<
+interface HttpThreadOptions extends Pick<
   HttpServerOptions,
   'host' | 'port' | 'metricsType' | 'answers' | 'onError'
 > {

@@ -1,12 +1,119 @@
+// The metrics of an instance of a fleet: their table, what moves them, and the text of all registries of an instance together.
+
+import { setImmediate } from 'node:timers/promises';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { VERSION } from '../../core/version.ts';
-import type { FleetView } from '../../observe/fleet-view.ts';
-import { FLEET_METRICS, FLEET_STATES } from './fleet-metric-table.ts';
-import type { FleetMetric } from './fleet-metric-table.ts';
-import { joinedText } from './joined-text.ts';
-import { collectProcessMetrics } from './process-metrics.ts';
+import type { FleetState, FleetView } from '../../observe/fleet-view.ts';
+import { every } from './metric-labels.ts';
+import type { Label } from './metric-labels.ts';
+import type { Metric } from './metric-table.ts';
+import { collectProcessMetrics } from './metrics.ts';
 
-export interface FleetMetricsOptions {
+/** All states of an account in a fleet. */
+const FLEET_STATES = every<FleetState>({
+  running: 0,
+  starting: 0,
+  moving: 0,
+  'without-owner': 0,
+  failed: 0,
+  'wrong-file': 0,
+  quarantined: 0,
+});
+
+/** Labels of metrics of a fleet. Those without `values` are names of accounts and instances, of which there are as many as there are. */
+export const FLEET_LABELS = {
+  account: { help: 'the name of an account' },
+  owner: {
+    help: '`INSTANCE_NAME` of the instance that reports it. Prometheus sets `instance` itself, to the address that it asks',
+  },
+  version: { help: 'of Cellarstream' },
+  node: { help: 'the version of Node' },
+  state: {
+    help: '`moving`: from one instance to another; `without-owner`: no instance runs it; `failed`: somebody has to do something; `wrong-file`: its file has wrong settings; `quarantined`: it took its instance down three times in ten minutes',
+    values: FLEET_STATES,
+  },
+} as const satisfies Record<string, Label>;
+
+/** A metric of a fleet, as one instance tells it. */
+export interface FleetMetric extends Omit<Metric, 'labels' | 'zeros'> {
+  readonly labels: readonly (keyof typeof FLEET_LABELS)[];
+}
+
+/**
+ * Every metric of a fleet. Series of a label `account` are those of the accounts that are known now: who is
+ * forgotten has none any more.
+ */
+export const FLEET_METRICS = {
+  instance: {
+    type: 'gauge',
+    name: 'cellarstream_fleet_instance_info',
+    help: 'Always 1: the name of this instance, which version it runs, on which Node.',
+    labels: ['owner', 'version', 'node'],
+  },
+  ready: {
+    type: 'gauge',
+    name: 'cellarstream_fleet_instance_ready',
+    help: 'Whether this instance is ready, as /readyz says: 1 or 0.',
+    labels: [],
+  },
+  inGroup: {
+    type: 'gauge',
+    name: 'cellarstream_fleet_in_group',
+    help: 'Whether this instance is a member of the group: 1 or 0.',
+    labels: [],
+  },
+  generation: {
+    type: 'gauge',
+    name: 'cellarstream_fleet_generation',
+    help: 'Generation of the group that this instance is a member of. An instance whose generation lags behind was left out.',
+    labels: [],
+  },
+  members: {
+    type: 'gauge',
+    name: 'cellarstream_fleet_members',
+    help: 'Instances in the group, as this one knows it.',
+    labels: [],
+  },
+  accounts: {
+    type: 'gauge',
+    name: 'cellarstream_fleet_accounts',
+    help: 'Known accounts, by their state. Each instance reports the whole fleet: take the maximum, not the sum.',
+    labels: ['state'],
+  },
+  running: {
+    type: 'gauge',
+    name: 'cellarstream_fleet_account_running',
+    help: 'Always 1: an account that this instance runs. The sum over all instances is 1 for each account.',
+    labels: ['account', 'owner'],
+  },
+  notRunning: {
+    type: 'gauge',
+    name: 'cellarstream_fleet_account_not_running',
+    help: 'Always 1: an account that does not run just now, and why. Each instance reports it.',
+    labels: ['account', 'state'],
+  },
+  moves: {
+    type: 'counter',
+    name: 'cellarstream_fleet_account_moves_total',
+    help: 'How often an account came to another owner, as this instance saw it. Each instance reports the whole fleet.',
+    labels: ['account'],
+  },
+  handoverSeconds: {
+    type: 'histogram',
+    name: 'cellarstream_fleet_handover_duration_seconds',
+    help: 'Silence of an account that came to this instance: from when its owner was asked for it, released it, or was found to be lost, to the first answer to a list here.',
+    labels: [],
+    buckets: [0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300],
+  },
+  fenced: {
+    type: 'counter',
+    name: 'cellarstream_fleet_fenced_total',
+    help: 'How often this instance lost an account to another one without having released it.',
+    labels: [],
+  },
+} as const satisfies Record<string, FleetMetric>;
+
+interface FleetMetricsOptions {
   /** `INSTANCE_NAME`. */
   readonly instance: string;
   /** Whether this instance is ready. */
@@ -15,24 +122,13 @@ export interface FleetMetricsOptions {
   readonly accounts: () => ReadonlyMap<string, Registry>;
 }
 
-/** What an instance tells of its fleet, of itself, and of each account that it runs. */
-export interface FleetMetrics {
-  readonly onFleet: (view: FleetView) => void;
-  readonly onHandover: (handover: { readonly elapsedMs: number }) => void;
-  readonly onFenced: () => void;
-  /** Of all that runs here. */
-  readonly text: () => Promise<string>;
-  /** Of that text, for HTTP. */
-  readonly contentType: string;
-}
-
 /**
  * The metrics of an instance: of the process once, of the fleet, and those of each account that runs here. Series of
  * an account are gone with it, so there are never more than the accounts call for.
  *
  * Once a process: what Node tells of itself is collected until the process ends.
  */
-export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOptions): FleetMetrics {
+export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOptions) {
   const registry = new Registry();
   const gauge = (metric: FleetMetric, collect?: (this: Gauge) => void) =>
     new Gauge({ ...optionsOf(metric, registry), ...(collect && { collect }) });
@@ -80,7 +176,7 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
   };
 
   return {
-    onFleet: (view) => {
+    onFleet: (view: FleetView) => {
       inGroup.set(Number(view.generation !== undefined));
       if (view.generation === undefined) generation.remove();
       else generation.set(view.generation);
@@ -95,13 +191,51 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
       }
       countMoves(view);
     },
-    onHandover: ({ elapsedMs }) => handovers.observe(elapsedMs / 1_000),
+    onHandover: ({ elapsedMs }: { readonly elapsedMs: number }) =>
+      handovers.observe(elapsedMs / 1_000),
     onFenced: () => fenced.inc(),
+    /** Of all that runs here. */
     text: () => joinedText([registry, ...accounts().values()]),
+    /** Of that text, for HTTP. */
     contentType: registry.contentType,
   };
 }
 
 function optionsOf({ name, help, labels }: FleetMetric, registry: Registry) {
   return { name, help, labelNames: [...labels], registers: [registry] };
+}
+
+/** So long, ms, the pipeline may wait for its turn. */
+const TURN_MS = 5;
+
+/**
+ * The metrics of several registries as one text: each metric's series together, as the format wants them, in the order of
+ * the registries. It gives way to whatever else waits: a hundred accounts have a hundred thousand series.
+ */
+async function joinedText(registries: readonly Registry[]): Promise<string> {
+  const names = new Set(
+    registries.flatMap((registry) => registry.getMetricsAsArray().map(({ name }) => name)),
+  );
+  const texts: string[] = [];
+  let turnEnds = performance.now() + TURN_MS;
+  for (const name of names) {
+    const parts: string[] = [];
+    for (const registry of registries) {
+      if (registry.getSingleMetric(name) === undefined) continue;
+      const text = await registry.getSingleMetricAsString(name);
+      const part = parts.length === 0 ? text : withoutHead(text);
+      if (part !== '') parts.push(part);
+      if (performance.now() < turnEnds) continue;
+      await setImmediate();
+      turnEnds = performance.now() + TURN_MS;
+    }
+    texts.push(parts.join('\n'));
+  }
+  return `${texts.join('\n\n')}\n`;
+}
+
+/** Without the two lines that say what the metric is. */
+function withoutHead(text: string): string {
+  const [, , ...series] = text.split('\n');
+  return series.join('\n');
 }

@@ -161,6 +161,6 @@ export function bounded(name: LabelName, value: string): string {
 }
 
 /** All texts of a union: the compiler misses those that are left out. */
-function every<T extends string>(values: Readonly<Record<T, 0>>): readonly T[] {
+export function every<T extends string>(values: Readonly<Record<T, 0>>): readonly T[] {
   return Object.keys(values) as T[];
 }

@@ -1,14 +1,14 @@
 import uPlot from 'uplot';
 import { html, setAttributes } from './dom.ts';
 
-export interface Line {
+interface Line {
   /** The CSS variable of its colour. */
   readonly colour: string;
   /** Whether what is below it is filled. */
   readonly filled?: boolean;
 }
 
-export interface ChartOptions {
+interface ChartOptions {
   readonly lines: readonly Line[];
   /** The top of the chart is never below this value. */
   readonly leastTop: number;
@@ -16,21 +16,11 @@ export interface ChartOptions {
   readonly compressed?: boolean;
 }
 
-export interface Chart {
-  readonly element: HTMLElement;
-  /** Values of each line by time; `text` says what they are to whoever can't see them. */
-  readonly update: (
-    times: readonly number[],
-    values: readonly (readonly (number | null)[])[],
-    text: string,
-  ) => void;
-}
-
 const HEIGHT = 44;
 const charts = new Set<uPlot>();
 
 /** A small chart without axes: what it shows is said beside it. */
-export function chart({ lines, leastTop, compressed = false }: ChartOptions): Chart {
+export function chart({ lines, leastTop, compressed = false }: ChartOptions) {
   const element = html('div', { class: 'chart', role: 'img' });
   const colour = (name: string) => getComputedStyle(element).getPropertyValue(name).trim();
   let shown = '';
@@ -70,7 +60,12 @@ export function chart({ lines, leastTop, compressed = false }: ChartOptions): Ch
   }).observe(element);
   return {
     element,
-    update: (times, values, text) => {
+    /** Values of each line by time; `text` says what they are to whoever can't see them. */
+    update: (
+      times: readonly number[],
+      values: readonly (readonly (number | null)[])[],
+      text: string,
+    ): void => {
       setAttributes(element, { 'aria-label': text });
       const data = JSON.stringify([times, values]);
       if (data === shown) return;

@@ -1,10 +1,11 @@
-import type { FleetAccountStatus, FleetStatus } from '../status/fleet-status-json.ts';
-import { byId, setText, show } from './dom.ts';
-import { accountRow } from './fleet-account-row.ts';
-import type { ToldAccount } from './fleet-account-row.ts';
-import { healthOf, rank } from './fleet-health.ts';
-import { keyedList } from './keyed-list.ts';
-import { shownChoice } from './shown-choice.ts';
+// The rows of a fleet's accounts: each with its state, owner and figures, and a choice of which of them are shown.
+
+import type { FleetAccountStatus, FleetStatus } from '../status/status-json.ts';
+import { byId, setText, show, keyedList, html, setAttributes, gauge } from './dom.ts';
+import { healthOf, rank, besideState } from './fleet-judgement.ts';
+import { STATES } from './fleet-overview.ts';
+import type { Row } from './dom.ts';
+import { ago, count, duration, percent, rate } from './words.ts';
 
 type Told = FleetAccountStatus & Pick<ToldAccount, 'at'>;
 
@@ -51,4 +52,98 @@ export function fleetAccountsView(): (status: FleetStatus) => void {
     show(none, shown.length === 0);
   };
   return update;
+}
+
+/** An account, when it was told of, and by which instance. */
+interface ToldAccount extends FleetAccountStatus {
+  readonly at: number;
+  readonly instance: string;
+}
+
+/** Name, state and instance; lag, throughput and quota; and what is wrong. Its name leads to its page, if that is here. */
+function accountRow({ account }: ToldAccount): Row<ToldAccount> {
+  const link = html('a', {}, account);
+  const state = html('p', { class: 'state' });
+  const owner = html('p', { class: 'owner' });
+  const lag = figure('median lag');
+  const looked = figure('looked', true);
+  const flow = figure('events/s');
+  const bar = gauge(`Quota of ${account}`);
+  const quotaText = html('p', { class: 'note' });
+  const quota = html('div', { class: 'quota' }, bar.element, quotaText);
+  const untold = html('p', { class: 'untold note' });
+  const problem = html('p', { class: 'problem' });
+  const head = html('div', { class: 'head' }, html('h3', {}, link), state);
+  const measures = [lag.element, looked.element, flow.element, quota];
+  const element = html('li', {}, head, owner, ...measures, untold, problem);
+  return {
+    element,
+    update: (told) => {
+      const { at, since, figures, isHere, instance } = told;
+      setAttributes(element, { 'data-health': healthOf(told, at) });
+      if (isHere) setAttributes(link, { href: `accounts/${encodeURIComponent(account)}` });
+      else link.removeAttribute('href');
+      setText(state, stateText(told, at - since));
+      setText(owner, ownerText(told, instance));
+      const text = besideState(told);
+      setText(problem, text);
+      show(problem, text !== '');
+      for (const measure of measures) show(measure, figures !== null);
+      show(untold, figures === null);
+      setText(untold, told.owner === null ? '' : `${told.owner} has not reported its figures`);
+      if (!figures) return;
+      lag.update(figures.lagMs === null ? '–' : duration(figures.lagMs));
+      // What another instance has told holds until it tells otherwise.
+      looked.update(figures.lookedAt === null ? 'not yet' : ago(figures.at - figures.lookedAt));
+      flow.update(rate(figures.eventsPerSecond));
+      const { name = 'quota', used = 0, limit = 0 } = figures.quota ?? {};
+      const use = figures.quota ? `${name}: ${used} of ${limit}` : 'no quota known yet';
+      bar.update(used, limit, use);
+      setText(quotaText, use);
+    },
+  };
+}
+
+function stateText({ state, figures }: ToldAccount, ms: number): string {
+  if (state === 'running' && figures?.firstRead) {
+    const { read, total } = figures.firstRead;
+    return `initial snapshot, ${percent(read, total)}`;
+  }
+  if (state === 'running' && figures?.ready === false) return 'running, but not ready';
+  return `${STATES[state]} for ${ago(Math.max(1_000, ms)).replace(' ago', '')}`;
+}
+
+function ownerText({ owner }: ToldAccount, instance: string): string {
+  if (owner === null) return 'on no instance';
+  return owner === instance ? `on ${owner}, this one` : `on ${owner}`;
+}
+
+/** A figure with its unit; of an age what it is the age of, which goes before it. */
+function figure(unit: string, unitFirst = false) {
+  const value = html('span', { class: 'value' });
+  const parts = [value, ' ', html('span', { class: 'unit' }, unit)];
+  const element = html('p', { class: 'figure' }, ...(unitFirst ? parts.reverse() : parts));
+  return { element, update: (text: string) => setText(value, text) };
+}
+
+/** A choice of what is shown, with how many there are of each: radio buttons in `parent`, of which the first is chosen at first. */
+function shownChoice(
+  parent: HTMLElement,
+  choices: readonly { readonly name: string; readonly label: string }[],
+  onChoice: () => void,
+) {
+  const buttons = choices.map(({ name, label }, nth) => {
+    const input = html('input', { type: 'radio', name: 'shown', value: name });
+    input.checked = nth === 0;
+    input.addEventListener('change', onChoice);
+    const times = html('span', { class: 'times' });
+    parent.append(html('label', {}, input, `${label} `, times));
+    return { name, input, times };
+  });
+  return {
+    chosen: () => buttons.find(({ input }) => input.checked)!.name,
+    count: (of: (name: string) => number): void => {
+      for (const { name, times } of buttons) setText(times, count(of(name)));
+    },
+  };
 }

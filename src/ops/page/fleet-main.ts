@@ -1,10 +1,9 @@
-import type { FleetStatus } from '../status/fleet-status-json.ts';
-import { addressesOf } from './addresses.ts';
+import type { FleetStatus } from '../status/status-json.ts';
+import { addressesOf } from './page-updates.ts';
 import { byId, setText } from './dom.ts';
 import { fleetAccountsView } from './fleet-accounts.ts';
-import { fleetInstancesView } from './fleet-instances.ts';
+import { fleetInstancesView, fleetStatesView } from './fleet-overview.ts';
 import { fleetVerdictOf } from './fleet-judgement.ts';
-import { fleetStatesView } from './fleet-states.ts';
 import { livePage } from './live-page.ts';
 import { ago } from './words.ts';
 

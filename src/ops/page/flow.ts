@@ -1,6 +1,7 @@
-import type { Status } from '../status/status-json.ts';
-import { byId, html, setAttributes, setText } from './dom.ts';
-import { gauge } from './gauge.ts';
+// The way of the data through the service as a picture, and the gauges of the quotas that it goes through.
+
+import type { Status, QuotaStatus } from '../status/status-json.ts';
+import { byId, html, setAttributes, setText, gauge, keyedList } from './dom.ts';
 import { STATIONS } from './stations.ts';
 
 /** The way of the data as a picture: five stations, with figures on them. */
@@ -40,4 +41,26 @@ export function flowView(): (status: Status) => void {
     };
   });
   return (status) => stations.forEach((update) => update(status));
+}
+
+/** A gauge for each endpoint: how many of its requests a minute are used. */
+export function quotasView(): (status: Status) => void {
+  const list = keyedList<QuotaStatus>({
+    parent: byId('quotas'),
+    key: ({ name }) => name,
+    make: ({ name }) => {
+      const bar = gauge(`Quota of ${name}`);
+      const figure = html('span', { class: 'figure' });
+      const element = html('li', {}, html('span', { class: 'name' }, name), bar.element, figure);
+      return {
+        element,
+        update: ({ used, limit }) => {
+          bar.update(used, limit, `${used} of ${limit} requests`);
+          setText(figure, `${used} of ${limit}`);
+          setAttributes(element, { 'data-full': String(used >= limit) });
+        },
+      };
+    },
+  });
+  return ({ quotas }) => list(quotas);
 }

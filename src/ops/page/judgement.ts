@@ -1,8 +1,38 @@
+// The verdict at the top of a page: whether the service is ready, what is wrong, or since when nothing is heard of it.
+
 import type { Status, Warning } from '../status/status-json.ts';
-import type { ConnectionState } from './connection-state.ts';
-import { lostVerdict } from './lost-verdict.ts';
-import type { Verdict, Wrong } from './verdict-type.ts';
-import { duration, since } from './words.ts';
+import { duration, since, timeOfDay } from './words.ts';
+
+/** Whether the service is heard. */
+export type ConnectionState =
+  | { readonly isLive: true }
+  | {
+      readonly isLive: false;
+      /** When something was heard last, ms on this machine's clock. */
+      readonly since: number;
+      /** Whether the service answers, and only does not tell this page each second what is new. */
+      readonly answers: boolean;
+      /** Why the service says that it can't tell what it is asked for: an account that runs elsewhere. */
+      readonly refusal?: string | undefined;
+    };
+
+export type Tone = 'good' | 'warn' | 'busy' | 'bad' | 'lost';
+
+/** What there is to say before anything else. */
+export interface Verdict {
+  readonly tone: Tone;
+  readonly headline: string;
+  readonly subline: string;
+  /** What is wrong, in words; the severest first. */
+  readonly wrong: readonly Wrong[];
+}
+
+export interface Wrong {
+  readonly level: 'bad' | 'busy' | 'warning';
+  readonly where: string;
+  readonly text: string;
+  readonly when: string;
+}
 
 /** What is wrong, or that nothing is; of a status as old as the connection is lost. */
 export function verdictOf(status: Status | undefined, connection: ConnectionState): Verdict {
@@ -89,4 +119,36 @@ function wrongOf(status: Status): Wrong[] {
     when: ` ${since(at, status.at)}`,
   }));
   return [...reasons, ...warnings];
+}
+
+/**
+ * What there is to say when nothing is heard.
+ *
+ * @param at When the service told last, on its own clock; undefined when it never did.
+ */
+export function lostVerdict(
+  at: number | undefined,
+  connection: Extract<ConnectionState, { isLive: false }>,
+): Pick<Verdict, 'tone' | 'headline' | 'subline'> {
+  // On one clock: the service's, if it has ever told a time.
+  const since = timeOfDay(at ?? connection.since);
+  const old = at === undefined ? '' : 'The figures below are as of then. ';
+  if (connection.refusal !== undefined) {
+    return {
+      tone: 'lost',
+      headline: 'This account does not run here',
+      subline: `${connection.refusal}. ${at === undefined ? '' : `The figures below are as of ${since}. `}This page tries again by itself.`,
+    };
+  }
+  return connection.answers
+    ? {
+        tone: 'lost',
+        headline: `Not live: as of ${since}`,
+        subline: `The service answers, but its updates do not reach this page: too many pages may be open, or a proxy may hold them back. ${old}This page tries again by itself.`,
+      }
+    : {
+        tone: 'lost',
+        headline: `No word from the service since ${since}`,
+        subline: `${at === undefined ? '' : 'The connection is lost. '}${old}This page tries again by itself.`,
+      };
 }

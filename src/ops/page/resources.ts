@@ -5,11 +5,9 @@ import type {
   Status,
 } from '../status/status-json.ts';
 import { chart } from './chart.ts';
-import { byId, html, setAttributes, setText, show } from './dom.ts';
-import { gauge } from './gauge.ts';
-import { keyedList } from './keyed-list.ts';
-import type { Row } from './keyed-list.ts';
-import { ago, compact, count, duration, plural, rate, since } from './words.ts';
+import { byId, html, setAttributes, setText, show, gauge, keyedList } from './dom.ts';
+import type { Row } from './dom.ts';
+import { ago, compact, count, duration, percent, plural, rate, since } from './words.ts';
 
 /** A resource, and when it was told of. */
 interface Told extends ResourceStatus {
@@ -109,10 +107,6 @@ function serviceName(what: string): string {
     'state folder': 'the state folder',
   };
   return names[what] ?? 'the API';
-}
-
-function percent(part: number, whole: number): string {
-  return whole > 0 ? `${Math.floor((100 * part) / whole)} %` : '0 %';
 }
 
 function progressText(firstRead: NonNullable<ResourceStatus['firstRead']>): string {

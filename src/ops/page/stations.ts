@@ -2,7 +2,7 @@ import type { Status } from '../status/status-json.ts';
 import { compact, duration, plural, rate } from './words.ts';
 
 /** A station of the flow as it is now. */
-export interface Station {
+interface Station {
   readonly figure: string;
   readonly unit: string;
   readonly note: string;

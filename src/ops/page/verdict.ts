@@ -1,6 +1,5 @@
-import { byId, html, setAttributes, setText, show } from './dom.ts';
-import { keyedList } from './keyed-list.ts';
-import type { Tone, Verdict, Wrong } from './verdict-type.ts';
+import { byId, html, setAttributes, setText, show, keyedList } from './dom.ts';
+import type { Tone, Verdict, Wrong } from './judgement.ts';
 import { plural } from './words.ts';
 
 /** Colours of the page's icon: they have to do on light and dark tabs alike. */

@@ -18,6 +18,11 @@ export function rate(value: number): string {
   return value > 0 && value < 9.95 ? value.toFixed(1) : WHOLE.format(value);
 }
 
+/** A part of a whole in percent, rounded down. */
+export function percent(part: number, whole: number): string {
+  return whole > 0 ? `${Math.floor((100 * part) / whole)} %` : '0 %';
+}
+
 const UNITS = [
   [86_400_000, 'd'],
   [3_600_000, 'h'],

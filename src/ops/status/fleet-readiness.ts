@@ -1,17 +1,11 @@
 import type { FleetState, FleetView } from '../../observe/fleet-view.ts';
 import type { Cause, Readiness } from './readiness.ts';
 
-export interface FleetReadinessOptions {
+interface FleetReadinessOptions {
   /** The accounts that run here, by name. */
-  readonly accounts: () => ReadonlyMap<string, { readonly check: () => Readiness }>;
+  readonly accounts: ReadonlyMap<string, { readonly check: () => Readiness }>;
   /** The clock: ms since the epoch, which never goes back. */
   readonly now: () => number;
-}
-
-/** Whether an instance of a fleet can be relied on. */
-export interface FleetReadiness {
-  readonly onFleet: (view: FleetView) => void;
-  readonly check: () => Readiness;
 }
 
 /** What no instance mends: somebody has to do something about the account. */
@@ -20,12 +14,12 @@ const OUT_OF_OUR_HANDS: ReadonlySet<FleetState> = new Set(['failed', 'wrong-file
 const OF_ITS_API: ReadonlySet<Cause> = new Set(['failed', 'login', 'api']);
 
 /**
- * An instance is ready when it is in the group and each account that it runs is ready, or has failed for reasons of its own,
+ * Whether an instance of a fleet can be relied on. It is ready when it is in the group and each account that it runs is ready, or has failed for reasons of its own,
  * which a restart of this instance would not heal. Nor is it while accounts that it was given are still to come: whoever restarts
  * instances one after the other would stop the next one before this one has taken its part. An account that waits for its API is such a one as long as another
  * account here is ready: where none is, it may well be this instance that reaches no API.
  */
-export function fleetReadiness({ accounts, now }: FleetReadinessOptions): FleetReadiness {
+export function fleetReadiness({ accounts, now }: FleetReadinessOptions) {
   let states: ReadonlyMap<string, FleetState> = new Map();
   /** Those that this instance is to run, and does not yet. */
   let coming: readonly string[] = [];
@@ -42,7 +36,7 @@ export function fleetReadiness({ accounts, now }: FleetReadinessOptions): FleetR
     return [{ line: `not in the fleet's group any more since ${time}`, causes: ['kafka'] }];
   };
   const ofAccounts = (): Wrong[] => {
-    const all = [...accounts()].map(([account, { check }]) => ({ account, ...check() }));
+    const all = [...accounts].map(([account, { check }]) => ({ account, ...check() }));
     const anyReady = all.some(({ ready }) => ready);
     const isItsOwn = ({ account, causes }: (typeof all)[number]) =>
       OUT_OF_OUR_HANDS.has(states.get(account) ?? 'running') ||
@@ -67,14 +61,14 @@ export function fleetReadiness({ accounts, now }: FleetReadinessOptions): FleetR
       : [{ line: `${coming.join(', ')}: to come to this instance`, causes: ['starting'] }];
 
   return {
-    onFleet: ({ instance, generation, accounts: known }) => {
+    onFleet: ({ instance, generation, accounts: known }: FleetView) => {
       const wasIn = isIn;
       isIn = generation !== undefined;
       if (wasIn && !isIn) outSince = now();
       states = new Map(known.map(({ account, state }) => [account, state]));
       coming = known.flatMap(({ account, target }) => (target === instance ? [account] : []));
     },
-    check: () => {
+    check: (): Readiness => {
       const wrong = [...group(), ...ofAccounts(), ...toCome()];
       return {
         ready: wrong.length === 0,

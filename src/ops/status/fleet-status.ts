@@ -1,11 +1,11 @@
 import type { AccountFigures, FleetAccount, FleetView } from '../../observe/fleet-view.ts';
-import type { FleetAccountStatus, FleetStatus, NotHere } from './fleet-status-json.ts';
+import type { FleetAccountStatus, FleetStatus, NotHere } from './status-json.ts';
 import type { Readiness } from './readiness.ts';
 import { MAX_ERROR, shortened } from './shortened.ts';
 
-export type * from './fleet-status-json.ts';
+export type * from './status-json.ts';
 
-export interface FleetStatusOptions {
+interface FleetStatusOptions {
   readonly version: string;
   /** Of the topics that all accounts share. */
   readonly prefix: string;
@@ -15,29 +15,21 @@ export interface FleetStatusOptions {
   readonly now: () => number;
   readonly readiness: () => Readiness;
   /** The accounts that run here, by name. */
-  readonly accounts: () => ReadonlyMap<string, { readonly figures: () => AccountFigures }>;
-}
-
-/** The fleet as an instance can tell of it. */
-export interface FleetStatusModel {
-  readonly onFleet: (view: FleetView) => void;
-  readonly status: () => FleetStatus;
-  /** What there is to say to who asks here for an account that does not run here. */
-  readonly notHere: (account: string) => NotHere;
+  readonly accounts: ReadonlyMap<string, { readonly figures: () => AccountFigures }>;
 }
 
 /** Of a name that somebody asks for. */
 const MAX_NAME = 60;
 
-/** The newest view is kept, and nothing else. */
-export function fleetStatus(options: FleetStatusOptions): FleetStatusModel {
+/** The fleet as an instance can tell of it. The newest view is kept, and nothing else. */
+export function fleetStatus(options: FleetStatusOptions) {
   const { version, prefix, instance, now, readiness, accounts } = options;
   const since = now();
   let view: FleetView = { instance, generation: undefined, instances: [], accounts: [] };
 
   const rowOf = (each: FleetAccount): FleetAccountStatus => {
     const { account, state, owner = null, problem } = each;
-    const here = accounts().get(account);
+    const here = accounts.get(account);
     return {
       account,
       state,
@@ -51,7 +43,7 @@ export function fleetStatus(options: FleetStatusOptions): FleetStatusModel {
   /** What runs here, and is not in the view yet. */
   const unseen = (at: number): FleetAccount[] => {
     const seen = new Set(view.accounts.map(({ account }) => account));
-    return [...accounts().keys()]
+    return [...accounts.keys()]
       .filter((account) => !seen.has(account))
       .map((account) => ({
         account,
@@ -63,8 +55,8 @@ export function fleetStatus(options: FleetStatusOptions): FleetStatusModel {
   };
 
   return {
-    onFleet: (told) => (view = told),
-    status: () => {
+    onFleet: (told: FleetView) => void (view = told),
+    status: (): FleetStatus => {
       const at = now();
       const { ready, reasons, causes } = readiness();
       const all = [...view.accounts, ...unseen(at)].sort((a, b) =>
@@ -84,7 +76,8 @@ export function fleetStatus(options: FleetStatusOptions): FleetStatusModel {
         accounts: all.map(rowOf),
       };
     },
-    notHere: (asked) => {
+    /** What there is to say to who asks here for an account that does not run here. */
+    notHere: (asked: string): NotHere => {
       const account = shortened(asked, MAX_NAME);
       const known = view.accounts.find((each) => each.account === asked);
       const owner = known?.owner ?? null;

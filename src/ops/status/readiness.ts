@@ -2,7 +2,7 @@ import { describeError } from '../../core/errors.ts';
 import type { Hooks } from '../../observe/hooks.ts';
 import { RULES } from '../../resources/resources.ts';
 import type { Resource } from '../../resources/resources.ts';
-import { Looks } from './page-counts.ts';
+import { Looks } from './hook-figures.ts';
 
 /** Why a service is not ready: a code that stays the same from release to release. */
 export type Cause =
@@ -50,13 +50,6 @@ export interface ReadinessOptions {
   readonly maxCommitMs?: number;
 }
 
-/** Whether a service can be relied on, as far as it has told by its hooks. */
-export interface ReadinessModel {
-  /** To be told: hand them to `run`. */
-  readonly hooks: Hooks;
-  readonly check: () => Readiness;
-}
-
 interface Trouble {
   readonly cause: Cause;
   readonly since: number;
@@ -65,13 +58,13 @@ interface Trouble {
 
 interface ResourceState {
   isOpen: boolean;
-  trouble: Trouble | undefined;
+  trouble?: Trouble | undefined;
   /** When it was taken over. */
-  openedAt: number | undefined;
+  openedAt?: number;
   /** When the transaction under way was begun. */
-  commitAt: number | undefined;
+  commitAt?: number | undefined;
   /** When it had been found out last what is new. */
-  lookedAt: number | undefined;
+  lookedAt?: number;
   /** From the look before that one, ms. */
   betweenMs: number;
 }
@@ -90,7 +83,7 @@ interface ResourceState {
  * A page that is committed ends a wait, not the connection before it: what connects and then fails
  * again has not come back.
  */
-export function readiness(options: ReadinessOptions): ReadinessModel {
+export function readiness(options: ReadinessOptions) {
   const { resources, now, pollIntervalMs = 0, stalePolls = 3, leastStaleMs = 60_000 } = options;
   const { graceMs = 2_000, maxCommitMs = 10_000 } = options;
 
@@ -100,7 +93,7 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
   /** Of Kafka or the registry, for all resources: none is taken over before, or asked while the ledger can't be written. */
   let connection: Trouble | undefined;
   const states = new Map<string, ResourceState>(
-    resources.map((resource) => [resource, newState()]),
+    resources.map((resource) => [resource, { isOpen: false, betweenMs: 0 }]),
   );
   const update = (resource: string, change: Partial<ResourceState>) => {
     const state = states.get(resource);
@@ -184,7 +177,7 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
 
   return {
     hooks,
-    check: () => {
+    check: (): Readiness => {
       const all = wrong();
       return {
         ready: all.length === 0,
@@ -234,17 +227,6 @@ function lines(all: readonly Wrong[]): string[] {
     const time = since === Infinity ? '' : ` since ${new Date(since).toISOString().slice(0, 19)}Z`;
     return (names && `${names}: `) + what + time + (error === undefined ? '' : `: ${error}`);
   });
-}
-
-function newState(): ResourceState {
-  return {
-    isOpen: false,
-    openedAt: undefined,
-    trouble: undefined,
-    commitAt: undefined,
-    lookedAt: undefined,
-    betweenMs: 0,
-  };
 }
 
 /** Who is waited for, by what `onRetry` names: a service, the folder, or a list of the API. */

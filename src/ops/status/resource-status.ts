@@ -1,9 +1,7 @@
 import type { Hooks, Lane } from '../../observe/hooks.ts';
 import type { Resource } from '../../resources/resources.ts';
-import { durations, quantile } from './durations.ts';
-import { snapshotPace } from './snapshot-pace.ts';
-import { newUpdatedAt } from './freshness.ts';
-import { countPage, Looks } from './page-counts.ts';
+import { durations, quantile, snapshotPace, timeSlots } from './recent-figures.ts';
+import { newUpdatedAt, countPage, Looks } from './hook-figures.ts';
 import { errorLine } from './shortened.ts';
 import type {
   CertifiedStatus,
@@ -12,41 +10,14 @@ import type {
   RetryStatus,
   SweptStatus,
 } from './status-json.ts';
-import { timeSlots } from './time-slots.ts';
-import { whyNotExact } from './why-not-exact.ts';
+import type { Certificate } from '../../schemas/events/certificate.ts';
 
-export interface ResourceStatusOptions {
+interface ResourceStatusOptions {
   readonly resource: Resource;
   /** The clock: ms since the epoch, which never goes back. */
   readonly now: () => number;
   /** How far the server's clock is ahead of it, ms. */
   readonly aheadMs: () => number;
-}
-
-/** One resource, as far as the service has told of it by its hooks. */
-export interface ResourceStatusModel {
-  /** Those of this resource only. */
-  readonly hooks: Pick<
-    Required<Hooks>,
-    | 'onRequest'
-    | 'onReady'
-    | 'onEmpty'
-    | 'onDates'
-    | 'onSchema'
-    | 'onProgress'
-    | 'onPublished'
-    | 'onCommit'
-    | 'onCommitted'
-    | 'onSwept'
-    | 'onCertified'
-    | 'onUncertified'
-    | 'onRejected'
-    | 'onRetry'
-    | 'onFailed'
-  >;
-  readonly status: () => ResourceStatus;
-  /** The few of these that are asked for of every account of a fleet: all would cost ten times as much. */
-  readonly figures: () => ListFigures;
 }
 
 export interface ListFigures extends Pick<ResourceStatus, 'lookedAt' | 'firstRead'> {
@@ -63,7 +34,8 @@ const SERIES = { everyMs: 5_000, count: 60 };
 /** A transaction that takes longer waits for Kafka. */
 const MAX_COMMIT_MS = 10_000;
 
-export function resourceStatus(options: ResourceStatusOptions): ResourceStatusModel {
+/** One resource, as far as the service has told of it by its hooks. */
+export function resourceStatus(options: ResourceStatusOptions) {
   const { resource, now, aheadMs } = options;
   const requests = timeSlots({
     everyMs: A_SECOND_MS,
@@ -120,6 +92,7 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
     seconds.past().reduce((sum, slot) => sum + slot[of], 0) / RATE_SECONDS;
 
   return {
+    /** Those of this resource only. */
     hooks: {
       onRequest: ({ status }) => (requests.current()[classOf(status)] += 1),
       onReady: () => (isOpen = true),
@@ -178,14 +151,15 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
         hasFailed = true;
         retry = { what: resource, error: errorLine(error), count, nextAt: now() + delayMs };
       },
-    },
-    figures: () => ({
+    } satisfies Hooks,
+    /** The few of these that are asked for of every account of a fleet: all would cost ten times as much. */
+    figures: (): ListFigures => ({
       lagMs: quantile(lately(), 0.5),
       lookedAt,
       firstRead: firstRead.status(),
       eventsPerSecond: perSecond('events'),
     }),
-    status: () => {
+    status: (): ResourceStatus => {
       const ofLately = lately();
       const points = series.past();
       const pointsOf = (of: 'records' | 'events') =>
@@ -236,3 +210,21 @@ function sumOf(all: readonly Record<RequestClass, number>[]): Record<RequestClas
 }
 
 const CLASSES: readonly RequestClass[] = ['ok', 'refused', 'failed', 'unanswered'];
+
+/** What keeps a certificate from being exact, in words; null where it is. */
+export function whyNotExact(certificate: Certificate): string | null {
+  const { proof, total_records: total, read, rejected, unpublished, held, undecided } = certificate;
+  if (proof === 'exact') return null;
+  const counts: readonly [number, string][] = [
+    [undecided, 'undecided'],
+    [held, held === 1 ? 'deletion held back' : 'deletions held back'],
+    [unpublished, 'too large'],
+  ];
+  const whys = counts.flatMap(([n, what]) => (n > 0 ? [`${text(n)} ${what}`] : []));
+  const met = read + rejected;
+  if (total === null) whys.push('the total moved');
+  else if (met !== total) whys.push(`${text(met)} of ${text(total)} read`);
+  return whys.length > 0 ? whys.join(', ') : 'the list did not add up';
+}
+
+const text = (count: number) => count.toLocaleString('en-US');

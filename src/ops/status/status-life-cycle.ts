@@ -1,6 +1,6 @@
 import type { StatusChange } from '../../resources/orders/order-status.ts';
-import { durations, quantile } from './durations.ts';
-import type { Durations } from './durations.ts';
+import { durations, quantile } from './recent-figures.ts';
+import type { Durations } from './recent-figures.ts';
 import { boundedMap } from '../../core/bounded-map.ts';
 import { shortened } from './shortened.ts';
 import type { LifeCycle, LifeCycleState } from './status-json.ts';

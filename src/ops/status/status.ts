@@ -4,20 +4,19 @@ import type { Resource } from '../../resources/resources.ts';
 import { STATUS_FIELDS } from '../../resources/orders/order-status.ts';
 import type { StatusField, StatusSubject } from '../../resources/orders/order-status.ts';
 import { allHooks } from '../../observe/all-hooks.ts';
-import { accountFigures } from './account-figures.ts';
-import { clockDifference } from './freshness.ts';
+import { clockDifference } from './hook-figures.ts';
 import { lifeCycle, MAX_STATUS } from './status-life-cycle.ts';
 import type { LifeCycleOptions } from './status-life-cycle.ts';
 import type { Readiness } from './readiness.ts';
-import { recent } from './recent.ts';
 import { resourceStatus } from './resource-status.ts';
-import { shortened } from './shortened.ts';
-import type { RecentDeadLetter, RecentStatusChange, Status } from './status-json.ts';
+import { shortened, MAX_ERROR } from './shortened.ts';
+import type { RecentDeadLetter, RecentStatusChange, Status, QuotaStatus } from './status-json.ts';
 import { warnings } from './warnings.ts';
+import type { ListFigures } from './resource-status.ts';
 
 export type * from './status-json.ts';
 
-export interface StatusOptions {
+interface StatusOptions {
   readonly version: string;
   readonly account: string;
   /** Of the topics. */
@@ -75,12 +74,12 @@ export function statusModel(options: StatusOptions): StatusModel {
     onStart: (started) => (gauges = started),
     onLogin: ({ lifeMs }) => (login = { at: now(), lifeMs }),
     onRequest: (request) => of(request.what)?.onRequest(request),
-    onReady: (ready) => of(ready.resource)?.onReady(ready),
-    onEmpty: (empty) => of(empty.resource)?.onEmpty(empty),
+    onReady: ({ resource }) => of(resource)?.onReady(),
+    onEmpty: ({ resource }) => of(resource)?.onEmpty(),
     onDates: (found) => of(found.resource)?.onDates(found),
     onSchema: (schema) => of(schema.resource)?.onSchema(schema),
     onProgress: (progress) => of(progress.resource)?.onProgress(progress),
-    onCommit: (begun) => of(begun.resource)?.onCommit(begun),
+    onCommit: ({ resource }) => of(resource)?.onCommit(),
     onCommitted: (commit) => of(commit.resource)?.onCommitted(commit),
     onSwept: (swept) => of(swept.resource)?.onSwept(swept),
     onCertified: (certified) => of(certified.resource)?.onCertified(certified),
@@ -117,12 +116,12 @@ export function statusModel(options: StatusOptions): StatusModel {
   return {
     hooks: allHooks(clockHooks, hooks, warned.hooks),
     figures: () =>
-      accountFigures({
-        at: now(),
-        readiness: readiness(),
-        quotas: gauges?.quotas() ?? [],
-        lists: [...models.values()].map(({ figures }) => figures()),
-      }),
+      accountFigures(
+        now(),
+        readiness(),
+        gauges?.quotas() ?? [],
+        [...models.values()].map(({ figures }) => figures()),
+      ),
     status: () => {
       const at = now();
       const { ready, reasons, causes } = readiness();
@@ -164,3 +163,50 @@ const MAX_ID = 60;
 const FIELDS: readonly { readonly subject: StatusSubject; readonly field: StatusField }[] = (
   Object.keys(STATUS_FIELDS) as StatusSubject[]
 ).flatMap((subject) => STATUS_FIELDS[subject].map((field) => ({ subject, field })));
+
+/** Of reasons, at most so many. */
+const MAX_REASONS = 6;
+
+/** An account in a few figures: of its lists, whichever is worst. */
+export function accountFigures(
+  at: number,
+  { ready, reasons, causes }: Readiness,
+  quotas: readonly QuotaStatus[],
+  lists: readonly ListFigures[],
+): AccountFigures {
+  const lags = lists.flatMap(({ lagMs }) => lagMs ?? []);
+  const looks = lists.flatMap(({ lookedAt }) => lookedAt ?? []);
+  const reads = lists.flatMap(({ firstRead }) => (firstRead?.done === false ? firstRead : []));
+  const sum = (each: readonly number[]) => each.reduce((before, one) => before + one, 0);
+  return {
+    at,
+    ready,
+    reasons: reasons.slice(0, MAX_REASONS).map((reason) => shortened(reason, MAX_ERROR)),
+    causes,
+    lagMs: lags.length > 0 ? Math.max(...lags) : null,
+    lookedAt: looks.length === lists.length ? Math.min(...looks) : null,
+    quota: fullest(quotas.filter(({ name }) => name !== 'login')),
+    eventsPerSecond: sum(lists.map(({ eventsPerSecond }) => eventsPerSecond)),
+    firstRead:
+      reads.length > 0
+        ? { read: sum(reads.map(({ read }) => read)), total: sum(reads.map(({ total }) => total)) }
+        : null,
+  };
+}
+
+function fullest(quotas: readonly QuotaStatus[]): QuotaStatus | null {
+  return quotas.toSorted((a, b) => b.used / b.limit - a.used / a.limit)[0] ?? null;
+}
+
+/** The newest `most` items of a kind. */
+function recent<T>(most: number) {
+  const items: T[] = [];
+  return {
+    add: (item: T) => {
+      items.push(item);
+      if (items.length > most) items.shift();
+    },
+    /** The newest first. */
+    all: (): readonly T[] => items.toReversed(),
+  };
+}

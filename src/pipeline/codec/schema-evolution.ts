@@ -8,7 +8,7 @@ import type { JsonObject } from '../../schemas/json/json.ts';
 import { addFields } from '../../schemas/avro/merge-schema.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
 import { unframe } from '../../schemas/registry/wire.ts';
-import type { ImageCodec } from '../../streams/records/image-codec.ts';
+import type { ImageCodec } from '../../streams/records/page-record.ts';
 import type { EncodingOptions } from '../../streams/decode/decoder.ts';
 
 /** A schema as it is registered, and what it writes and reads. */

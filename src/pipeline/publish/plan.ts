@@ -14,10 +14,10 @@ import {
 } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress, SweptPage } from '../../streams/paging/sweep-progress.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
-import { hidingChange } from '../../streams/diff/hiding-change.ts';
+import { hidingChange } from '../../streams/diff/change.ts';
 import type { KeyedRecord } from '../../streams/records/page-record.ts';
-import type { PageRun } from '../../streams/records/page-run.ts';
-import { knownRejects, rejectDigest } from '../../streams/records/known-rejects.ts';
+import type { PageRun } from '../../streams/records/page-records.ts';
+import { knownRejects, rejectDigest } from '../../streams/records/records.ts';
 import type { PersonalFields } from '../../streams/records/personal-fields.ts';
 import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Checkpoint, TaskBatch, TaskNotes } from '../checkpoint/checkpoint.ts';

@@ -4,7 +4,7 @@ import type { TaskResyncs } from '../../account/resync-requests.ts';
 import type { Message } from '../../sinks/sink.ts';
 import { updatedAtOf } from '../../streams/records/updated-at.ts';
 import type { Change } from '../../streams/diff/change.ts';
-import type { ImageCodec } from '../../streams/records/image-codec.ts';
+import type { ImageCodec } from '../../streams/records/page-record.ts';
 import { DecodedChange } from '../../streams/diff/diff.ts';
 import type { Difference, Images, ReadRecords } from '../../streams/diff/diff.ts';
 

@@ -1,4 +1,4 @@
-import type { Identities } from '../../streams/diff/identity.ts';
+import type { Identities } from '../../streams/diff/changed-paths.ts';
 
 /** The arrays of an order whose elements are known by more than their place. */
 export const ORDER_IDENTITIES: Identities = {

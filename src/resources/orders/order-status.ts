@@ -5,7 +5,7 @@ import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { StatusSubject } from '../../schemas/events/order-status-change.ts';
 import { instantOf } from '../../schemas/avro/instant.ts';
 import type { Change } from '../../streams/diff/change.ts';
-import { byIdentity } from '../../streams/diff/identity.ts';
+import { byIdentity } from '../../streams/diff/changed-paths.ts';
 import { ORDER_IDENTITIES } from './order-identities.ts';
 
 export type { StatusSubject };

@@ -1,7 +1,7 @@
 import { boundedMap } from '../../core/bounded-map.ts';
 import type { BoundedMap } from '../../core/bounded-map.ts';
 import { CellarstreamError } from '../../core/errors.ts';
-import { objectIn } from '../../core/json-object.ts';
+import { objectIn } from '../../core/http-text.ts';
 import type { RecordSchema } from '../avro/avro-schema.ts';
 import { createRegistryHttp } from './registry-http.ts';
 import type { RegistryAnswer, RegistryOptions } from './registry-http.ts';

@@ -1,7 +1,7 @@
 import kafkajs from 'kafkajs';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 import type { ErrorCode } from '../../core/errors.ts';
-import { tlsError } from '../../core/tls-error.ts';
+import { tlsError } from '../../core/connection-error.ts';
 import { MalformedBytes } from '../fetch/codecs/unpacked.ts';
 
 /** Error types for a producer that was replaced by a newer one, or whose transaction timed out. */

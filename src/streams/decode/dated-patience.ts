@@ -1,5 +1,5 @@
 import type { SchedulerLike } from 'rxjs';
-import { CellarstreamError, describeError } from '../../core/errors.ts';
+import { CellarstreamError, describeError, PASSING_STATUSES } from '../../core/errors.ts';
 
 /** Why a request with modification dates was given up: the server refuses it, or fails and answers nothing that could be read. */
 export type GivenUp = 'refused' | 'unanswered';
@@ -16,8 +16,6 @@ const PATIENCE: Readonly<Record<Blamed, { readonly failures: number; readonly ms
   token: { failures: 4, ms: 15_000 },
   server: { failures: 2, ms: 60_000 },
 };
-/** Statuses below 500 that are caused by the server's state. */
-const STATES: ReadonlySet<number> = new Set([408, 409, 423, 425, 429]);
 
 /**
  * Counts the failures of one query with modification dates. Requests are tried for ever as a rule, because an outage passes. A list can
@@ -83,6 +81,6 @@ function blamedBy(error: unknown): Blamed {
   if (!(error instanceof CellarstreamError)) return 'server';
   if (error.code === 'TOKEN_REJECTED') return 'token';
   const status = Number(error.context.status);
-  const isOfRequest = status >= 300 && status < 500 && !STATES.has(status);
+  const isOfRequest = status >= 300 && status < 500 && !PASSING_STATUSES.has(status);
   return error.code === 'API_STATUS' && isOfRequest ? 'request' : 'server';
 }

@@ -5,12 +5,11 @@ import type { JsonObject } from '../../schemas/json/json.ts';
 import { parsedElement } from '../../schemas/json/page-elements.ts';
 import type { Elements } from '../../schemas/json/page-elements.ts';
 import type { Body } from '../http/body.ts';
-import type { ImageCodec } from '../records/image-codec.ts';
+import type { ImageCodec, KnownRun, PayloadDigest } from '../records/page-record.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecord, payloadDigest, PUBLISHED } from '../records/page-record.ts';
-import type { KnownRun, PayloadDigest } from '../records/page-record.ts';
 import type { PagePart } from '../records/page-records.ts';
-import { PageRun } from '../records/page-run.ts';
+import { PageRun } from '../records/page-records.ts';
 
 /**
  * Makes a record of the element that begins at a place of a page, and of those behind it that are known with it, and
@@ -68,7 +67,7 @@ export function encoding(
 }
 
 /** What {@link matchingDigests} needs. */
-export interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf'> {
+interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf'> {
   /** What was kept of the record of a key. */
   readonly known: (key: string) => PayloadDigest | undefined;
   /** The run that begins with a key. Default none does. */

@@ -19,38 +19,33 @@ import { backoff } from '../flow/backoff.ts';
 import { Body } from '../http/body.ts';
 import { where } from '../http/http.ts';
 import type { RequestHooks } from '../http/http.ts';
-import type { ListQuery } from '../http/list-query.ts';
-import { logicalClock as newLogicalClock } from '../http/logical-clock.ts';
-import type { LogicalClock } from '../http/logical-clock.ts';
-import { pageRequest } from '../http/page-request.ts';
 import type {
+  ListQuery,
   PagePatience,
   PageRequest,
   PageRequestOptions,
   RawPage,
 } from '../http/page-request.ts';
+import { logicalClock as newLogicalClock } from '../http/logical-clock.ts';
+import type { LogicalClock } from '../http/logical-clock.ts';
+import { pageRequest } from '../http/page-request.ts';
 import { PagePlan } from '../http/page-plan.ts';
 import type { PagePlace } from '../http/page-plan.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecords } from '../records/page-records.ts';
-import { answerOf, pageOf } from './answer.ts';
+import { answerOf, pageOf, isEmptyPage, saysFailure } from './answer.ts';
 import type { Answer, ListRequest, Page } from './answer.ts';
-import { isBroken } from './broken-answer.ts';
-import type { BrokenAnswer, BrokenPage } from './broken-answer.ts';
-import { brokenPages } from './broken-pages.ts';
+import { isBroken, brokenPages } from './broken-pages.ts';
+import type { BrokenAnswer, BrokenPage } from './broken-pages.ts';
 import { parsing } from './decoder.ts';
 import { DatedPatience } from './dated-patience.ts';
 import type { Decoder } from './decoder.ts';
 import { failingPages } from './failing-pages.ts';
-import { FailingPlaces } from './failing-places.ts';
-import { isNoJson, pageAround } from './page-around.ts';
-import type { AroundPage } from './page-around.ts';
-import { mayBeOfPage, PageFailure, pagePatience } from './page-failure.ts';
-import { isEmptyPage, saysFailure } from './pagination.ts';
-import { stepwise } from './stepwise.ts';
-import { unreadableTexts } from './unreadable-texts.ts';
-import type { UnreadableTexts } from './unreadable-texts.ts';
+import { FailingPlaces } from './around-failing.ts';
+import { isNoJson, pageAround, stepwise, unreadableTexts } from './decoded-page.ts';
+import type { AroundPage, UnreadableTexts } from './decoded-page.ts';
+import { mayBeOfPage, PageFailure, pagePatience } from './page-attempts.ts';
 
 /** How the pages of a list are asked for and decoded. */
 export interface DecodedListOptions {

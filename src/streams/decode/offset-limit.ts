@@ -3,8 +3,7 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import type { PagePlan } from '../http/page-plan.ts';
 import type { Answer } from './answer.ts';
 import type { PageAttempts } from './page-attempts.ts';
-import { isPageRefused } from './page-failure.ts';
-import { probe } from './page-placement.ts';
+import { isPageRefused, probe } from './page-attempts.ts';
 
 /** Distance in records at which a second failure is not one of a few bad records in a row. Too small: bad records are taken for a limit. */
 const APART = 11;
@@ -54,7 +53,7 @@ export class OffsetLimit {
 }
 
 /** Reads one page up to the offset from which on the API serves nothing; each emits undefined if there is no such offset. */
-export interface UpToLimit {
+interface UpToLimit {
   /** Looks at an offset whose record failed, once a page elsewhere has come. Errors as the page did if the API is away. */
   readonly at: (offset: number) => Observable<Answer | undefined>;
   /** The same with a page elsewhere that has come already. */

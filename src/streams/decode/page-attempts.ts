@@ -1,14 +1,66 @@
-import { catchError, of, tap, throwError } from 'rxjs';
-import type { Observable } from 'rxjs';
+import type { SchedulerLike, Observable } from 'rxjs';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
+import type { PagePatience, ListQuery } from '../http/page-request.ts';
+import { catchError, of, tap, throwError, switchMap } from 'rxjs';
 import { oldestOf } from '../http/answer-age.ts';
-import type { ListQuery } from '../http/list-query.ts';
 import type { LogicalClock } from '../http/logical-clock.ts';
 import type { PagePlace, PagePlan } from '../http/page-plan.ts';
 import type { PageRecord } from '../records/page-record.ts';
 import type { Answer } from './answer.ts';
-import { PageFailure } from './page-failure.ts';
-import type { PageTries } from './page-failure.ts';
+
+/** A page's request failed in a way that may depend on what it asked for; `error` says how. */
+export class PageFailure extends Error {
+  readonly error: unknown;
+
+  constructor(error: unknown) {
+    super('the page failed');
+    this.error = error;
+  }
+}
+
+/** Statuses other than 5xx with which servers answer to pages that are too large, misplaced, or beyond the end. */
+const STATUSES: ReadonlySet<number> = new Set([400, 404, 408, 413, 414, 416, 422]);
+/** Those that say that a repetition is pointless. */
+const REFUSALS: ReadonlySet<number> = new Set([400, 413, 414, 416, 422]);
+
+/** Whether an error may depend on which page was asked for. An outage causes the same errors: only another page tells them apart. */
+export function mayBeOfPage(error: unknown): boolean {
+  if (!(error instanceof CellarstreamError)) return false;
+  if (error.code === 'API_UNREACHABLE' || error.code === 'API_ANSWER') return true;
+  const status = Number(error.context.status);
+  return error.code === 'API_STATUS' && (status >= 500 || STATUSES.has(status));
+}
+
+/** Whether the server refused the page, so that asking for it again is pointless; of the error itself, not of its {@link PageFailure}. */
+export function isPageRefused(error: unknown): boolean {
+  return error instanceof CellarstreamError && REFUSALS.has(Number(error.context.status));
+}
+
+/** Failures in a row, and ms from the first to the newest, before a page is suspected. Too small: a short outage is taken for a bad page. */
+const LEAST_FAILURES = 3;
+const LEAST_MS = 5_000;
+
+/**
+ * How a page is asked for. `some`: a few times. `one`: once. `probe`: once too, as a page that other lanes read as well, so that a refusal says
+ * something about the token.
+ */
+type PageTries = 'some' | 'one' | 'probe';
+
+/** Counts the failures of one page, and says after each whether the page is given up, to be read in another way. */
+export function pagePatience(scheduler: SchedulerLike, tries: PageTries): PagePatience {
+  let failures = 0;
+  let since: number | undefined;
+  return {
+    isOfPage: (error) => tries !== 'probe' && isPageRefused(error),
+    isGivenUp: (error) => {
+      if (!mayBeOfPage(error)) return false;
+      failures += 1;
+      since ??= scheduler.now();
+      if (tries !== 'some') return tries === 'one' || !isPageRefused(error);
+      return failures >= LEAST_FAILURES && scheduler.now() - since >= LEAST_MS;
+    },
+  };
+}
 
 export interface PageAttemptsOptions {
   /** Asks for another page; errors with a {@link PageFailure} after its tries. */
@@ -143,14 +195,55 @@ function asRetryable(error: unknown): unknown {
 }
 
 /** Whether the server says that a page begins elsewhere than asked. */
-export function isElsewhere(
-  { data, reported }: Answer,
-  { offset }: Pick<PagePlace, 'offset'>,
-): boolean {
+function isElsewhere({ data, reported }: Answer, { offset }: Pick<PagePlace, 'offset'>): boolean {
   return data.length > 0 && reported?.offset !== undefined && reported.offset !== offset;
 }
 
 /** The records of several answers, in their order. */
 export function recordsIn(answers: readonly Answer[]): readonly PageRecord[] {
   return answers.flatMap(({ data }) => data);
+}
+
+/** Odd offsets, at which a server that rounds offsets begins no page. The first one is outside of the failed page. */
+function oddOffsets({ offset, pageSize }: PageQuery): readonly [number, ...number[]] {
+  return offset > 0 ? [1, 5] : [pageSize | 1, 1, 5];
+}
+
+/** A page of one record outside of the failed page; undefined if the API fails there as well. */
+export function probe(attempts: PageAttempts): Observable<Answer | undefined> {
+  return attempts.attempt({ offset: oddOffsets(attempts.query)[0], pageSize: 1 }, 'probe');
+}
+
+/**
+ * Whether the server begins a page of two records at an odd offset; true where no records there show it.
+ *
+ * @param probed The answer to {@link probe}.
+ */
+export function beginsWhereAsked(attempts: PageAttempts, probed: Answer): Observable<boolean> {
+  const look = (
+    at: number,
+    others: readonly number[],
+    single: Answer | undefined,
+  ): Observable<boolean> => {
+    const elsewhere = () => {
+      const [next, ...rest] = others;
+      if (next === undefined) return of(true);
+      return attempts
+        .attempt({ offset: next, pageSize: 1 })
+        .pipe(switchMap((answer) => look(next, rest, answer)));
+    };
+    const record = single?.data[0];
+    if (!record) return elsewhere();
+    return attempts.ask({ offset: at, pageSize: 2 }).pipe(
+      switchMap((answer) =>
+        of(!isElsewhere(answer, { offset: at }) && answer.data[0]?.key === record.key),
+      ),
+      catchError((failure: unknown) => {
+        if (!(failure instanceof PageFailure)) return throwError(() => failure);
+        return isPageRefused(failure.error) ? of(false) : elsewhere();
+      }),
+    );
+  };
+  const [first, ...others] = oddOffsets(attempts.query);
+  return look(first, others, probed);
 }

@@ -1,4 +1,4 @@
-import type { ImageCodec } from '../records/image-codec.ts';
+import type { ImageCodec } from '../records/page-record.ts';
 import { isStale, MAX_LAG_MS } from '../http/answer-age.ts';
 import type { AnswerAge } from '../http/answer-age.ts';
 

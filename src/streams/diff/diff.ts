@@ -4,15 +4,14 @@ import { canonicalJson, parseJson } from '../../schemas/json/json.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
 import type { Change } from './change.ts';
 import { changedPaths } from './changed-paths.ts';
-import type { ImageCodec } from '../records/image-codec.ts';
-import type { Identities } from './identity.ts';
+import type { ImageCodec, KeyedRecord } from '../records/page-record.ts';
+import type { Identities } from './changed-paths.ts';
 import type { NewestReads, Verdict } from './newest.ts';
 import type { Confirmations, ReplacedImage, Unconfirmed } from './confirmations.ts';
 import { isStale } from '../http/answer-age.ts';
 import type { AnswerAge } from '../http/answer-age.ts';
 import type { Span } from '../http/logical-clock.ts';
-import type { KeyedRecord } from '../records/page-record.ts';
-import type { PageRun } from '../records/page-run.ts';
+import type { PageRun } from '../records/page-records.ts';
 import { updatedAtOf } from '../records/updated-at.ts';
 import type { VolatileFields } from '../records/volatile-fields.ts';
 

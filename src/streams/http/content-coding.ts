@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, crc32, gunzip, inflate, inflateRaw, inflateRawSync } from 'node:zlib';
 import type { ZlibOptions } from 'node:zlib';
-import { codeOf } from '../../core/network-error.ts';
+import { codeOf } from '../../core/errors.ts';
 
 /** Maximum number of nested codings that are removed: some servers compress a body that is compressed already. */
 const MAX_LAYERS = 3;

@@ -1,9 +1,8 @@
 import { Observable } from 'rxjs';
 import type { Dispatcher } from 'undici';
-import { CellarstreamError } from '../../core/errors.ts';
+import { CellarstreamError, isTimeout } from '../../core/errors.ts';
 import type { ErrorContext } from '../../core/errors.ts';
-import { httpError } from '../../core/http-error.ts';
-import { isTimeout } from '../../core/network-error.ts';
+import { httpError } from '../../core/connection-error.ts';
 import { USER_AGENT } from '../../core/version.ts';
 import { readAnswer } from './answer-reader.ts';
 import type { Reading } from './answer-reader.ts';

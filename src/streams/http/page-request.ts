@@ -6,7 +6,6 @@ import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { backoff, RETRY_AFTER } from '../flow/backoff.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
-import type { ListQuery } from './list-query.ts';
 import type { BodyPool } from './body.ts';
 import { answerAges } from './answer-age.ts';
 import type { AnswerAge, AnswerAges, DatedAnswer } from './answer-age.ts';
@@ -17,6 +16,18 @@ import type { LogicalClock, Span } from './logical-clock.ts';
 import type { Token } from './login.ts';
 import type { TokenSource } from './token.ts';
 import type { RequestTimes, TokenOutcome, TokenUse } from './token-life.ts';
+
+/** The query of a list request; what is left out is not sent. */
+export interface ListQuery {
+  /** Records to skip. */
+  readonly offset?: number;
+  /** Records a page; the API allows 1 to 1,000. */
+  readonly pageSize?: number;
+  /** ISO 8601; the API takes `modifiedToDate` only beside it. */
+  readonly modifiedFromDate?: string;
+  readonly modifiedToDate?: string;
+  readonly orderNumber?: string;
+}
 
 /** An answered page whose body is not decoded yet. */
 export interface RawPage extends Pick<HttpAnswer, 'body' | 'text'> {

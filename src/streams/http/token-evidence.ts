@@ -33,7 +33,7 @@ export interface TokenUse {
 }
 
 /** Refusals of a token by one list since its last success there. */
-export interface Trouble {
+interface Trouble {
   /** Refusals, counting requests that were in flight together as one. */
   readonly count: number;
   /** The newest of them. */

@@ -21,8 +21,7 @@ import {
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Token } from './login.ts';
-import { LoginPace } from './login-pace.ts';
-import { TokenLife } from './token-life.ts';
+import { LoginPace, TokenLife } from './token-life.ts';
 import type { TokenOutcome, TokenUse, TokenVerdict } from './token-life.ts';
 
 /** What {@link tokenSource} needs. */

@@ -3,8 +3,8 @@ import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import type { PageRecords } from '../records/page-records.ts';
 import type { KeyOf } from '../records/key-of.ts';
-import type { ContentDigests } from './content-digests.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
+import { boundedMap } from '../../core/bounded-map.ts';
 
 /** A record that was read, by its key and a digest of its content or of the bytes that it was sent in. */
 export type Anchor = readonly [key: string, digest: string];
@@ -261,4 +261,23 @@ function digestOf(record: JsonValue): string {
     .update(canonicalJson(record))
     .digest('base64url')
     .slice(0, DIGEST_LENGTH);
+}
+
+/**
+ * Digests of records' contents, by those of the bytes that they were sent in. A content is parsed, put in order and written, which
+ * takes twenty times as long as a digest of its bytes; and most anchors of a scan are those of the scan before.
+ */
+export interface ContentDigests {
+  /** Undefined where the bytes were not met, or long ago. */
+  readonly get: (digestOfBytes: string) => string | undefined;
+  /** These bytes were looked into. */
+  readonly set: (digestOfBytes: string, digestOfContent: string) => void;
+}
+
+/** Some 100 bytes each: those of the anchors of some hundred pages. */
+const MAX_KEPT = 2_000;
+
+/** For all scans of one list. */
+export function contentDigests(): ContentDigests {
+  return boundedMap(MAX_KEPT);
 }

@@ -10,7 +10,7 @@ export type ProbeDates = Partial<Window>;
 const A_MINUTE_MS = 60_000;
 
 /** Facts that a negotiation begins with. */
-export interface NegotiationStart {
+interface NegotiationStart {
   /** The server's time, in ms. */
   readonly now: number;
   /** The newest stamp seen, in ms. */

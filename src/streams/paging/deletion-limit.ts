@@ -37,7 +37,7 @@ const FEWEST = 2;
 const MAX_OF_SHORT = 1 / 3;
 
 /** Whether so many records are too many to vanish between two complete readings. 100 percent is no limit. */
-export function isMass(gone: number, known: number, limitPercent: number): boolean {
+function isMass(gone: number, known: number, limitPercent: number): boolean {
   if (limitPercent === 100) return false;
   const isMuch = gone > FEW && gone > (known * limitPercent) / 100;
   return isMuch || (gone > FEWEST && gone > known * MAX_OF_SHORT);

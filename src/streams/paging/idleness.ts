@@ -2,7 +2,7 @@ import type { Position } from './anchors.ts';
 import type { PageRecords } from '../records/page-records.ts';
 
 /** A page that joined, as far as it shows whether the list goes on. */
-export interface IdlePage {
+interface IdlePage {
   /** Whether it has a key that this scan had not read; undefined if keys are not counted. */
   readonly isNews: boolean | undefined;
   /** It ends with the last record of the page before. */
@@ -26,7 +26,7 @@ const IDLE_FULL_PAGES = 6;
 const PAGES_BEHIND = 10;
 
 /** Watches a scan that comes no further although the server claims more pages. */
-export interface Idleness {
+interface Idleness {
   /**
    * Whether pages begin elsewhere than asked: a page had nothing in common with the one before, which was then
    * read again and had nothing new, and the page has nothing in common with it again.

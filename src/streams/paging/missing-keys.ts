@@ -21,12 +21,12 @@ export interface KnownRecords extends SeenMarks {
 }
 
 /** Keys that are gone, and the number of a sweep that none of them was seen since. */
-export interface ProvenGone {
+interface ProvenGone {
   readonly keys: readonly string[];
   readonly since: number;
 }
 
-export interface MissingKeysOptions {
+interface MissingKeysOptions {
   readonly progress: () => SweepProgress;
   readonly records: KnownRecords;
   /** Whether a key can be deleted at all. */
@@ -36,7 +36,7 @@ export interface MissingKeysOptions {
 }
 
 /** The keys that the newest sweep has not seen, worked through a stretch at a time. */
-export interface NewestMissing {
+interface NewestMissing {
   readonly count: () => Observable<MissingKeys>;
   /** Number of keys that may be deleted once their absence is proven. */
   readonly countFree: () => Observable<number>;

@@ -1,22 +1,19 @@
 import { defer, EMPTY, expand, finalize, map, of, switchMap } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { BEGINNING, join, planned } from './anchors.ts';
-import type { Position } from './anchors.ts';
-import { leftOut as newLeftOut } from './left-out.ts';
-import { contentDigests } from './content-digests.ts';
-import type { ContentDigests } from './content-digests.ts';
-import type { LeftOut } from './left-out.ts';
+import { BEGINNING, join, planned, contentDigests } from './anchors.ts';
+import type { Position, ContentDigests } from './anchors.ts';
+import { leftOut as newLeftOut, standstill } from './standstill.ts';
+import type { LeftOut } from './standstill.ts';
 import { KeyIndex } from '../records/key-index.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecords } from '../records/page-records.ts';
 import { recordsOf } from '../decode/answer.ts';
 import type { Answer } from '../decode/answer.ts';
-import { readAhead } from '../flow/read-ahead.ts';
-import type { ReadAhead } from '../flow/read-ahead.ts';
+import { readAhead } from './read-ahead.ts';
+import type { ReadAhead } from './read-ahead.ts';
 import { PagePlan } from '../http/page-plan.ts';
 import type { PagePlace, PlanFinding } from '../http/page-plan.ts';
 import { idleness, isIdle } from './idleness.ts';
-import { standstill } from './standstill.ts';
 
 /** A page of a scan. */
 export interface ScanPage {

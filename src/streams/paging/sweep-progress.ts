@@ -1,14 +1,11 @@
 import type { Position } from './anchors.ts';
-import { provenSince, provingWith } from './absence-proof.ts';
-import type { ProvingReading } from './absence-proof.ts';
+import { provenSince, provingWith, keyOrderAfter, mayBeCut } from './reading-proofs.ts';
+import type { ProvingReading, KeyOrder } from './reading-proofs.ts';
 import type { HeldBack } from './deletion-limit.ts';
-import { keyOrderAfter } from './key-order.ts';
-import type { KeyOrder } from './key-order.ts';
 import type { ScanPage } from './pages.ts';
 import { recordsOf } from '../decode/answer.ts';
 import { countsAfter, NOTHING_COUNTED, sizeOf } from './reading-counts.ts';
 import type { ReadingCounts } from './reading-counts.ts';
-import { mayBeCut } from './total-cap.ts';
 
 /**
  * Degree of proof that a sweep has reached, from weakest to strongest:

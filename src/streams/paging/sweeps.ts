@@ -78,7 +78,7 @@ export interface Held {
 }
 
 /** Single records, asked for by their keys. */
-export interface SingleReads {
+interface SingleReads {
   /** Asks for the record of a key: emits once; undefined when it can't be told. */
   readonly ask: (key: string) => Observable<Answer | undefined>;
   /** Whether a key can be asked for: one that can't is never gone. */

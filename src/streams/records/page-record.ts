@@ -3,7 +3,6 @@ import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.
 import { jsonText } from '../../schemas/json/json-text.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { Body } from '../http/body.ts';
-import type { ImageCodec } from './image-codec.ts';
 import { instantOf } from '../../schemas/avro/instant.ts';
 
 /** What is kept of the bytes that a record was sent in. */
@@ -83,7 +82,7 @@ interface OwnFacts extends RecordFacts {
 }
 
 /** Where a run stands. */
-export interface RunBytes {
+interface RunBytes {
   readonly run: KnownRun;
   readonly page: Body;
   readonly from: number;
@@ -242,4 +241,12 @@ function digestOf({ page, at, end }: RecordBytes, updatedAt: number | null): Pay
 
 function instantIn(json: JsonValue, field: string): number | null {
   return isJsonObject(json) ? instantOf(json, field) : null;
+}
+
+/** A record in the bytes that images are compared by, and back. */
+export interface ImageCodec {
+  /** Equal records, key order aside, give equal bytes. */
+  encode(record: JsonObject): Buffer;
+  /** The record that was encoded. */
+  decode(bytes: Buffer): JsonObject;
 }

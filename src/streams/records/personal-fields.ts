@@ -18,7 +18,7 @@ export interface PersonalField {
 /** What a masked value becomes, whatever it was. */
 export const MASK = '***';
 /** What stands before the 64 hexadecimal digits of an HMAC. */
-export const HMAC_PREFIX = 'hmac-sha256:';
+const HMAC_PREFIX = 'hmac-sha256:';
 
 /** Hides the personal fields of a list's records. What has none of them is given back as it is. */
 export interface PersonalFields {

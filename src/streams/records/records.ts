@@ -1,12 +1,13 @@
-import { isJsonObject } from '../../schemas/json/json.ts';
+import { isJsonObject, canonicalJson } from '../../schemas/json/json.ts';
 import { volatileFields } from './volatile-fields.ts';
 import type { VolatileFields } from './volatile-fields.ts';
-import type { JsonValue } from '../../schemas/json/json.ts';
+import type { JsonValue, JsonObject } from '../../schemas/json/json.ts';
 import { PageRecord } from './page-record.ts';
-import type { PageRecords } from './page-records.ts';
-import type { PageRun } from './page-run.ts';
+import type { PageRecords, PageRun } from './page-records.ts';
 import type { KeyedRecord } from './page-record.ts';
 import type { KeyOf } from './key-of.ts';
+import { createHash } from 'node:crypto';
+import { keyOfFields } from './key-of.ts';
 
 /** Why an element of `data` can't be published as it is. */
 export type RejectReason =
@@ -111,4 +112,73 @@ function isKeyed(record: PageRecord): record is KeyedRecord {
 function rejectedBy({ json, unreadableAt: offset }: PageRecord): RejectedRecord {
   if (offset !== undefined) return { reason: 'unreadable', raw: json as string, key: null, offset };
   return { reason: isJsonObject(json) ? 'no-key' : 'not-an-object', raw: json, key: null };
+}
+
+/** Whether a reject is news. */
+export type KnownRejects = (record: RejectedRecord) => boolean;
+
+/**
+ * True for a reject of a page that is told for the first time: it is none of those that `isKnown` by their digests,
+ * nor came before on its page. So the same bad record is not reported again at every read. Its content counts: one
+ * that has changed is news.
+ */
+export function knownRejects(
+  isKnown: (digest: string) => boolean = () => false,
+  volatile?: VolatileFields,
+): KnownRejects {
+  const told = new Set<string>();
+  return (record) => {
+    const digest = rejectDigest(record, volatile);
+    if (told.has(digest) || isKnown(digest)) return false;
+    told.add(digest);
+    return true;
+  };
+}
+
+const DIGEST_BYTES = 16;
+
+/** What tells rejects apart, volatile fields not among it: 16 bytes, as `latin1`. */
+export function rejectDigest({ reason, raw }: RejectedRecord, volatile?: VolatileFields): string {
+  return createHash('sha256')
+    .update(`${reason} ${canonicalJson(volatile ? volatile.without(raw) : raw)}`)
+    .digest()
+    .toString('latin1', 0, DIGEST_BYTES);
+}
+
+/** What the records of a page say of the fields that could be their key. */
+type KeyChoice =
+  /** The first candidate that the records have, with a value of its own for each that differs. */
+  | { readonly fields: readonly string[] }
+  /** None is; the names of all fields seen, sorted, so that a person can choose. */
+  | { readonly fields: undefined; readonly seen: readonly string[] };
+
+/** Of a page, so many records may lack their key: they go to dead letters, and the rest goes on. */
+const A_FEW = 1 / 10;
+const MOST = 1 / 5;
+
+/**
+ * Chooses the key of records that nobody has described: the first of `candidates` (each one field,
+ * or several together) that the objects of the page have, all but a tenth of them, and that tells
+ * them apart, save those that say the same. If there is none, the first that a fifth of them may
+ * lack. A page without objects says nothing: undefined.
+ */
+export function chooseKeyFields(
+  data: readonly JsonValue[],
+  candidates: readonly (readonly string[])[],
+): KeyChoice | undefined {
+  const records = data.filter(isJsonObject);
+  if (records.length === 0) return undefined;
+  const fits = (most: number) =>
+    candidates.find((candidate) => {
+      const { rejected } = keyRecords(records, keyOfFields(candidate));
+      return rejected.length <= most && rejected.every(({ reason }) => reason === 'no-key');
+    });
+  const fields = fits(records.length * A_FEW) ?? fits(records.length * MOST);
+  if (fields) return { fields };
+  return { fields: undefined, seen: fieldNames(records) };
+}
+
+/** The names of all fields that these records have, sorted. */
+export function fieldNames(records: readonly JsonObject[]): string[] {
+  return [...new Set(records.flatMap(Object.keys))].sort();
 }

@@ -4,9 +4,8 @@ import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { from } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openHttpServer } from '../../../src/ops/http/http-server.ts';
+import { openHttpServer, pageOf } from '../../../src/ops/http/http-server.ts';
 import type { Answers, HttpServer, HttpServerOptions } from '../../../src/ops/http/http-server.ts';
-import { pageOf } from '../../../src/ops/http/page-file.ts';
 import { failureOf } from '../../support/failure.ts';
 
 const PAGE = pageOf(

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { FLEET_LABELS, FLEET_METRICS } from '../../../src/ops/metrics/fleet-metric-table.ts';
-import type { FleetMetric } from '../../../src/ops/metrics/fleet-metric-table.ts';
+import { FLEET_LABELS, FLEET_METRICS } from '../../../src/ops/metrics/fleet-metrics.ts';
+import type { FleetMetric } from '../../../src/ops/metrics/fleet-metrics.ts';
 import { bounded, LABELS, OTHER } from '../../../src/ops/metrics/metric-labels.ts';
 import type { Label, LabelName } from '../../../src/ops/metrics/metric-labels.ts';
 import { METRICS, PROCESS_METRICS } from '../../../src/ops/metrics/metric-table.ts';

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 interface Addressing {
   readonly addressesOf: (page: string | undefined, pathname: string) => object;
 }
-const MODULE = new URL('../../../src/ops/page/addresses.ts', import.meta.url).pathname;
+const MODULE = new URL('../../../src/ops/page/page-updates.ts', import.meta.url).pathname;
 const { addressesOf } = (await import(MODULE)) as Addressing;
 
 it('a page asks beside itself, whatever its address looks like', () => {

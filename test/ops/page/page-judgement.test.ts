@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ConnectionState } from '../../../src/ops/page/connection-state.ts';
+import type { ConnectionState } from '../../../src/ops/page/judgement.ts';
 import { verdictOf } from '../../../src/ops/page/judgement.ts';
 import { timeOfDay } from '../../../src/ops/page/words.ts';
 import { statusModel } from '../../../src/ops/status/status.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { newVersion } from '../../../src/ops/page/new-version.ts';
-import { updateAll } from '../../../src/ops/page/update-all.ts';
+import { newVersion, updateAll } from '../../../src/ops/page/page-updates.ts';
 
 describe('updateAll', () => {
   it('brings all views up to date, although one of them fails', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { durations, quantile } from '../../../src/ops/status/durations.ts';
+import { durations, quantile } from '../../../src/ops/status/recent-figures.ts';
 
 function of(...lengths: number[]) {
   const all = durations();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { clockDifference, newUpdatedAt } from '../../../src/ops/status/freshness.ts';
+import { clockDifference, newUpdatedAt } from '../../../src/ops/status/hook-figures.ts';
 import type { Change, Operation } from '../../../src/streams/diff/change.ts';
 
 const BEFORE = '2026-01-01T00:00:00Z';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Lane } from '../../../src/observe/hooks.ts';
-import { countPage } from '../../../src/ops/status/page-counts.ts';
+import { countPage } from '../../../src/ops/status/hook-figures.ts';
 import type { Change, Operation } from '../../../src/streams/diff/change.ts';
 
 it('a page counts what was read: no deletion, and no record twice that is published again', () => {

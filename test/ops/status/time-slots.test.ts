@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { timeSlots } from '../../../src/ops/status/time-slots.ts';
+import { timeSlots } from '../../../src/ops/status/recent-figures.ts';
 
 describe('timeSlots', () => {
   const slots = () => {

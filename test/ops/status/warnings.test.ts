@@ -145,13 +145,13 @@ describe('warnings', () => {
     onRetry({ what: 'login', error, count: 1, delayMs: 1 });
     onRetry({ what: 'kafka', error, count: 1, delayMs: 1 });
     onRetry({ what: 'kafka', error, count: 2, delayMs: 1 });
-    onLogin({ lifeMs: 1, aheadMs: 0 });
-    onReady({ resource: 'orders' });
+    onLogin();
+    onReady();
     onSignalsFailed({ error, delayMs: 1 });
     onSignalsFailed({ error, delayMs: 1 });
     expect(kinds()).toEqual([]);
     for (let count = 3; count < 9; count++) onRetry({ what: 'kafka', error, count, delayMs: 1 });
-    onReady({ resource: 'orders' });
+    onReady();
     expect(kinds()).toEqual([['tried-again', null]]);
     expect(texts()[0]).toMatch(/^Kafka was tried again 8 times and answers now; /);
   });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { whyNotExact } from '../../../src/ops/status/why-not-exact.ts';
+import { whyNotExact } from '../../../src/ops/status/resource-status.ts';
 import type { Certificate } from '../../../src/schemas/events/certificate.ts';
 import { certificateOf } from '../../support/certificate.ts';
 

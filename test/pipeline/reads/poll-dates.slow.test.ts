@@ -11,7 +11,7 @@ import type { Task } from '../../../src/pipeline/task.ts';
 import { RULES } from '../../../src/resources/resources.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';
 import type { Answer } from '../../../src/streams/decode/answer.ts';
-import type { ListQuery } from '../../../src/streams/http/list-query.ts';
+import type { ListQuery } from '../../../src/streams/http/page-request.ts';
 import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import type { DatesFound } from '../../../src/streams/paging/list-dates.ts';
 import { NO_SWEEP, sweepAfter } from '../../../src/streams/paging/sweep-progress.ts';

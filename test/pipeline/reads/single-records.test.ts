@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import { singleRecords } from '../../../src/pipeline/reads/single-records.ts';
 import type { Answer } from '../../../src/streams/decode/answer.ts';
-import type { ListQuery } from '../../../src/streams/http/list-query.ts';
+import type { ListQuery } from '../../../src/streams/http/page-request.ts';
 import { PageRecord } from '../../../src/streams/records/page-record.ts';
 import { records } from '../../support/records.ts';
 import { PageRecords } from '../../../src/streams/records/page-records.ts';

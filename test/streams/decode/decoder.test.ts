@@ -3,13 +3,12 @@ import { describe, expect, it, vi } from 'vitest';
 import { JsonNumber } from '../../../src/schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import type { Elements } from '../../../src/schemas/json/page-elements.ts';
-import type { ImageCodec } from '../../../src/streams/records/image-codec.ts';
+import type { ImageCodec, PayloadDigest } from '../../../src/streams/records/page-record.ts';
 import { encoding, matchingDigests, parsing } from '../../../src/streams/decode/decoder.ts';
 import type { RecordDecoder } from '../../../src/streams/decode/decoder.ts';
 import { Body } from '../../../src/streams/http/body.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { PageRecord } from '../../../src/streams/records/page-record.ts';
-import type { PayloadDigest } from '../../../src/streams/records/page-record.ts';
 import type { PagePart } from '../../../src/streams/records/page-records.ts';
 import { encodeParsed } from '../../support/encode-parsed.ts';
 

@@ -2,7 +2,7 @@ import { firstValueFrom, of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { parsing } from '../../../src/streams/decode/decoder.ts';
 import type { Decoder } from '../../../src/streams/decode/decoder.ts';
-import { FailingPlaces } from '../../../src/streams/decode/failing-places.ts';
+import { FailingPlaces } from '../../../src/streams/decode/around-failing.ts';
 import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import { PagePlan } from '../../../src/streams/http/page-plan.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';

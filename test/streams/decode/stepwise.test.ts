@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { stepwise } from '../../../src/streams/decode/stepwise.ts';
+import { stepwise } from '../../../src/streams/decode/decoded-page.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 
 describe('stepwise', () => {

@@ -1,7 +1,7 @@
 import { delay, of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
-import { leftOut } from '../../../src/streams/paging/left-out.ts';
+import { leftOut } from '../../../src/streams/paging/standstill.ts';
 import { pages } from '../../../src/streams/paging/pages.ts';
 import type { PagesOptions, ScanPage, ScanTrouble } from '../../../src/streams/paging/pages.ts';
 import { virtualTime } from '../../support/virtual-time.ts';

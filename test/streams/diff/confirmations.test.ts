@@ -6,7 +6,7 @@ import { Confirmations } from '../../../src/streams/diff/confirmations.ts';
 import type { ConfirmationsOptions, Sighting } from '../../../src/streams/diff/confirmations.ts';
 import { diff } from '../../../src/streams/diff/diff.ts';
 import { MAX_LAG_MS } from '../../../src/streams/http/answer-age.ts';
-import type { ImageCodec } from '../../../src/streams/records/image-codec.ts';
+import type { ImageCodec } from '../../../src/streams/records/page-record.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { personalFields } from '../../../src/streams/records/personal-fields.ts';
 import type { PersonalFields } from '../../../src/streams/records/personal-fields.ts';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { JsonNumber } from '../../../src/schemas/json/json.ts';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
 import { ORDER_IDENTITIES } from '../../../src/resources/orders/order-identities.ts';
-import { byIdentity } from '../../../src/streams/diff/identity.ts';
+import { byIdentity } from '../../../src/streams/diff/changed-paths.ts';
 import { jsonValues } from '../../support/json-values.ts';
 
 const ids = (array: readonly JsonValue[]) => [...byIdentity(array, 'id').keys()];

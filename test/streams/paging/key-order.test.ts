@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { keyOrderAfter } from '../../../src/streams/paging/key-order.ts';
-import type { KeyOrder } from '../../../src/streams/paging/key-order.ts';
+import { keyOrderAfter } from '../../../src/streams/paging/reading-proofs.ts';
+import type { KeyOrder } from '../../../src/streams/paging/reading-proofs.ts';
 import { Body } from '../../../src/streams/http/body.ts';
 import { PageRecord } from '../../../src/streams/records/page-record.ts';
-import { PageRecords } from '../../../src/streams/records/page-records.ts';
-import { PageRun } from '../../../src/streams/records/page-run.ts';
+import { PageRecords, PageRun } from '../../../src/streams/records/page-records.ts';
 import { packRun, unpackRun } from '../../../src/state/run-entries.ts';
 
 const record = (key: string) => PageRecord.ofJson({ id: key }, { key });

@@ -2,7 +2,7 @@ import { concatMap, defer, delay, map, of, takeWhile, tap, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { pages } from '../../../src/streams/paging/pages.ts';
 import type { Answer } from '../../../src/streams/decode/answer.ts';
-import type { ProvingReading } from '../../../src/streams/paging/absence-proof.ts';
+import type { ProvingReading } from '../../../src/streams/paging/reading-proofs.ts';
 import { permits } from '../../../src/streams/flow/permits.ts';
 import { NO_SWEEP, takenOver } from '../../../src/streams/paging/sweep-progress.ts';
 import { sweeps } from '../../../src/streams/paging/sweeps.ts';

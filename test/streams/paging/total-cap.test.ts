@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { mayBeCut } from '../../../src/streams/paging/total-cap.ts';
+import { mayBeCut } from '../../../src/streams/paging/reading-proofs.ts';
 
 describe('whether a list may be cut off at its total', () => {
   const at = (top: number, more: Partial<Parameters<typeof mayBeCut>[0]> = {}) =>

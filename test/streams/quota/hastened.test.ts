@@ -1,8 +1,7 @@
 import { defer, mergeMap, NEVER, of, range, Subject, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { hastened } from '../../../src/streams/quota/hastened.ts';
-import { during, tokenBucket } from '../../../src/streams/quota/token-bucket.ts';
+import { hastened, during, tokenBucket } from '../../../src/streams/quota/token-bucket.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 

@@ -5,7 +5,7 @@ import { Agent, request } from 'undici';
 import type { Dispatcher } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
-import { leased } from '../../../src/streams/quota/leased.ts';
+import { leased } from '../../../src/core/interceptors.ts';
 import { authority } from '../../support/certificates.ts';
 import { serve } from '../../support/http-server.ts';
 import { frontOf } from '../../support/tls-front.ts';

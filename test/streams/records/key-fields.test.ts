@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { chooseKeyFields } from '../../../src/streams/records/key-fields.ts';
+import { chooseKeyFields } from '../../../src/streams/records/records.ts';
 
 const CANDIDATES = [['id'], ['sku', 'location'], ['sku']];
 

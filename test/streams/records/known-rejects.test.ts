@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { knownRejects, rejectDigest } from '../../../src/streams/records/known-rejects.ts';
+import { knownRejects, rejectDigest } from '../../../src/streams/records/records.ts';
 import { volatileFields } from '../../../src/streams/records/volatile-fields.ts';
 
 const reject = (raw: number) => ({ reason: 'no-key', raw, key: null }) as const;

@@ -11,11 +11,10 @@ import { deadLetterMessages } from '../../../src/pipeline/publish/dead-letters.t
 import { changeMessages } from '../../../src/pipeline/publish/messages.ts';
 import { diff } from '../../../src/streams/diff/diff.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';
-import { rejectDigest } from '../../../src/streams/records/known-rejects.ts';
-import { hidingChange } from '../../../src/streams/diff/hiding-change.ts';
+import { rejectDigest, keyRecords } from '../../../src/streams/records/records.ts';
+import { hidingChange } from '../../../src/streams/diff/change.ts';
 import { personalFields, WAYS } from '../../../src/streams/records/personal-fields.ts';
 import type { PersonalField } from '../../../src/streams/records/personal-fields.ts';
-import { keyRecords } from '../../../src/streams/records/records.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { scaled } from '../../support/scale.ts';
 

@@ -1,0 +1,92 @@
+// The summary at the top of a fleet's page: accounts by state, and by the instance that runs them.
+
+import type { FleetState } from '../../observe/fleet-view.ts';
+import type { FleetStatus } from '../status/status-json.ts';
+import { byId, html, setAttributes, setText, show, gauge, keyedList } from './dom.ts';
+import { count, plural } from './words.ts';
+
+/** States in words, what is good first. */
+export const STATES: Readonly<Record<FleetState, string>> = {
+  running: 'running',
+  starting: 'starting',
+  moving: 'moving',
+  'without-owner': 'without an owner',
+  failed: 'failed',
+  'wrong-file': 'wrong file',
+  quarantined: 'quarantined',
+};
+
+/** How many accounts are in each state: all states, always in the same places. */
+export function fleetStatesView(): (status: FleetStatus) => void {
+  const parent = byId('states');
+  const updates = (Object.keys(STATES) as FleetState[]).map((state) => {
+    const value = html('span', { class: 'value' });
+    const unit = html('span', { class: 'unit state' }, STATES[state]);
+    const element = html(
+      'li',
+      { 'data-state': state },
+      html('p', { class: 'figure' }, value),
+      html('p', {}, unit),
+    );
+    parent.append(element);
+    return ({ accounts }: FleetStatus) => {
+      const number = accounts.filter((each) => each.state === state).length;
+      setText(value, count(number));
+      setAttributes(element, { 'data-none': String(number === 0) });
+    };
+  });
+  return (status) => updates.forEach((update) => update(status));
+}
+
+interface Instance {
+  readonly name: string;
+  readonly isThis: boolean;
+  readonly isMember: boolean;
+  readonly accounts: number;
+  /** Of the instance that has most. */
+  readonly most: number;
+}
+
+/** Each instance with the accounts that it runs; also one that is no member any more, and still is said to run some. */
+export function fleetInstancesView(): (status: FleetStatus) => void {
+  const note = byId('instances-note');
+  const none = byId('instances-none');
+  const list = keyedList<Instance>({
+    parent: byId('instances'),
+    key: ({ name }) => name,
+    make: ({ name }) => {
+      const bar = gauge(`Accounts of ${name}`);
+      const who = html('span', { class: 'note' });
+      const figure = html('span', { class: 'figure' });
+      const label = html('span', { class: 'name' }, html('bdi', {}, name), ' ', who);
+      return {
+        element: html('li', {}, label, bar.element, figure),
+        update: ({ accounts, most, isThis, isMember }) => {
+          const text = plural(accounts, 'account');
+          bar.update(accounts, most, text);
+          setText(figure, text);
+          setText(who, isThis ? 'this one' : isMember ? '' : 'no longer in the group');
+        },
+      };
+    },
+  });
+  return ({ instances, instance, accounts }) => {
+    const counts = new Map(instances.map((name) => [name, 0]));
+    for (const { owner } of accounts) {
+      if (owner !== null) counts.set(owner, (counts.get(owner) ?? 0) + 1);
+    }
+    const most = Math.max(1, ...counts.values());
+    const names = [...counts.keys()].sort();
+    list(
+      names.map((name) => ({
+        name,
+        isThis: name === instance,
+        isMember: instances.includes(name),
+        accounts: counts.get(name)!,
+        most,
+      })),
+    );
+    setText(note, `${instances.length} in the group`);
+    show(none, names.length === 0);
+  };
+}

@@ -1,0 +1,115 @@
+// The lists of what happened last: status changes, and records that could not be published.
+
+import type { RecentStatusChange, Status, RecentDeadLetter } from '../status/status-json.ts';
+import { byId, html, setText, show, keyedList } from './dom.ts';
+import { fieldName, timeOfDay, count, plural, since } from './words.ts';
+
+/** The latest status changes, the newest first. Statuses are anybody's text. */
+export function changesView(): (status: Status) => void {
+  const none = byId('changes-none');
+  const note = byId('changes-note');
+  const list = keyedList<RecentStatusChange>({
+    parent: byId('changes'),
+    // One of them may happen again; equal ones of one moment are told apart by their places.
+    key: (change, place) => JSON.stringify([change, isRepeated(change, place)]),
+    make: (change) => {
+      const { at, order, subject, subjectId, field, from, to } = change;
+      const what = fieldName(subject, field);
+      const status = (text: string | null) =>
+        text === null
+          ? html('span', { class: 'absent' }, 'none')
+          : html('bdi', { title: text }, text);
+      const element = html(
+        'li',
+        {},
+        html('time', { datetime: new Date(at).toISOString() }, timeOfDay(at)),
+        html('span', { class: 'order', title: subjectId ?? order }, order),
+        html('span', { class: 'field' }, what),
+        html(
+          'span',
+          { class: 'change' },
+          status(from),
+          html('span', { class: 'to', role: 'img', 'aria-label': 'to' }, '→'),
+          status(to),
+        ),
+      );
+      return { element };
+    },
+  });
+  const seen = new Map<string, number>();
+  const isRepeated = (change: RecentStatusChange, place: number): number => {
+    if (place === 0) seen.clear();
+    const text = JSON.stringify(change);
+    const times = (seen.get(text) ?? 0) + 1;
+    seen.set(text, times);
+    return times;
+  };
+  return ({ statusChanges }) => {
+    list(statusChanges);
+    show(none, statusChanges.length === 0);
+    setText(note, statusChanges.length > 0 ? `the newest ${statusChanges.length}` : '');
+  };
+}
+
+interface Reason {
+  readonly resource: string;
+  readonly reason: string;
+  readonly letters: number;
+}
+
+/** Records that could not be published: how many, why, and the latest. */
+export function deadLettersView(): (status: Status) => void {
+  const none = byId('letters-none');
+  const note = byId('letters-note');
+  const reasons = keyedList<Reason>({
+    parent: byId('reasons'),
+    key: ({ resource, reason }) => `${resource} ${reason}`,
+    make: ({ resource, reason }) => {
+      const letters = html('strong');
+      const element = html('li', {}, letters, ` ${resource}: ${inWords(reason)}`);
+      return { element, update: (now) => setText(letters, count(now.letters)) };
+    },
+  });
+  const latest = keyedList<RecentDeadLetter & { readonly told: number }>({
+    parent: byId('letters'),
+    key: ({ at, resource, reason, offset }, place) =>
+      [at, resource, reason, offset, place].join(' '),
+    make: ({ at, resource, reason, offset, told }) => ({
+      element: html(
+        'li',
+        {},
+        html('time', { datetime: new Date(at).toISOString() }, since(at, told)),
+        ` ${resource}, page at ${count(offset)}: `,
+        html('code', {}, reason),
+      ),
+    }),
+  });
+  return ({ resources, deadLetters, at }) => {
+    const all = resources.flatMap((told) =>
+      Object.entries(told.deadLetters).map(([reason, letters]): Reason => ({
+        resource: told.resource,
+        reason,
+        letters,
+      })),
+    );
+    const total = all.reduce((sum, { letters }) => sum + letters, 0);
+    reasons(all.sort((a, b) => b.letters - a.letters));
+    latest(deadLetters.map((letter) => ({ ...letter, told: at })));
+    show(byId('reasons'), total > 0);
+    show(byId('letters'), total > 0);
+    show(none, total === 0);
+    setText(note, total > 0 ? plural(total, 'record') : '');
+  };
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  'no-key': 'no key',
+  'not-an-object': 'no JSON object',
+  'conflicting-duplicate': 'twice on one page, with two contents',
+  'too-large': 'larger than a message may be',
+  unreadable: 'no JSON',
+};
+
+function inWords(reason: string): string {
+  return WORDS[reason] ?? reason;
+}
