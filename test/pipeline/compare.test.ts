@@ -5,7 +5,7 @@ import { formedRuns } from '../../src/pipeline/publish/form-runs.ts';
 import type { ReadBatch, RefetchBatch } from '../../src/pipeline/reads/read-batch.ts';
 import type { Run } from '../../src/state/store.ts';
 import { matchingDigests, parsing } from '../../src/streams/decode/decoder.ts';
-import { decodedPage } from '../../src/streams/decode/list-request.ts';
+import { decodedPage } from '../../src/streams/decode/decoded-page.ts';
 import { Body } from '../../src/streams/http/body.ts';
 import { Confirmations } from '../../src/streams/diff/confirmations.ts';
 import { logicalClock } from '../../src/streams/http/logical-clock.ts';
@@ -26,7 +26,7 @@ function decoded(ids: readonly number[], runs: readonly Run[]) {
   const knownRun = storedRuns(runs);
   const known = () => undefined;
   const decode = matchingDigests({ keyFields, keyOf, known, knownRun }, parsing(keyOf));
-  const steps = decodedPage({ body: new Body(Buffer.from(text)) }, decode);
+  const steps = decodedPage(new Body(Buffer.from(text)), decode);
   let step = steps.next();
   while (!step.done) step = steps.next();
   return step.value!.records;

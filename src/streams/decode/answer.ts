@@ -18,6 +18,13 @@ export interface ReportedPlace {
   readonly pageSize?: number;
 }
 
+/** Number of records and end of the list, as a page tells them. */
+export interface Pagination {
+  /** Undefined where the page tells no plausible number: then nothing can be compared with it. */
+  readonly total_records: number | undefined;
+  readonly has_next_page: boolean;
+}
+
 /** One page, as it was answered. */
 export interface Answer {
   readonly data: readonly PageRecord[];
@@ -56,53 +63,29 @@ export function recordsOf(answer: Pick<Answer, 'data' | 'records'>): PageRecords
   return answer.records ?? new PageRecords(answer.data);
 }
 
-/** The answer that a page came with. */
-export function answerOf(
-  page: Page,
-  { span, serverTime, elapsedMs, age }: Pick<Answer, 'span' | 'serverTime' | 'elapsedMs' | 'age'>,
-): Answer {
-  return {
-    ...page,
-    span,
-    serverTime,
-    ...(elapsedMs !== undefined && { elapsedMs }),
-    ...(age && { age }),
-    get data() {
-      return page.records.all();
-    },
-  };
-}
-
-/** Where a page of these records stands, and what they are parts of. */
-interface PageOptions {
-  /** That of the request. */
-  readonly offset: number;
-  /** Given back when the records are dealt with. */
-  readonly body?: Body;
-}
-
-/** A page of these records, with what the answer around them says; undefined where that is no object. */
+/**
+ * A page of these records, with what the answer around them says; undefined where that is no object.
+ *
+ * @param offset That of the request.
+ * @param body Given back when the records are dealt with.
+ */
 export function pageOf(
   envelope: JsonValue,
   parts: readonly PagePart[],
-  { offset, body }: PageOptions,
+  offset: number,
+  body?: Body,
 ): Page | undefined {
   if (!isJsonObject(envelope)) return undefined;
   const records = new PageRecords(parts, body);
-  const { length } = records;
-  const { pagination } = envelope;
+  const told = isJsonObject(envelope.pagination) ? envelope.pagination : {};
+  const { current_offset, page_size } = told;
   return {
     records,
-    pagination: paginationOf(pagination, { offset, length }),
-    reported: reportedPlace(pagination),
-  };
-}
-
-function reportedPlace(pagination: JsonValue | undefined): ReportedPlace {
-  const { current_offset, page_size } = isJsonObject(pagination) ? pagination : {};
-  return {
-    ...(isCount(current_offset) && { offset: current_offset }),
-    ...(isCount(page_size) && { pageSize: page_size }),
+    pagination: paginationOf(told, offset, records.length),
+    reported: {
+      ...(isCount(current_offset) && { offset: current_offset }),
+      ...(isCount(page_size) && { pageSize: page_size }),
+    },
   };
 }
 
@@ -110,28 +93,12 @@ function isCount(value: JsonValue | undefined): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
 
-/** Number of records and end of the list, as a page tells them. */
-export interface Pagination {
-  /** Undefined where the page tells no plausible number: then nothing can be compared with it. */
-  readonly total_records: number | undefined;
-  readonly has_next_page: boolean;
-}
-
-/** The part of a list that a page was answered with. */
-interface PageExtent {
-  readonly offset: number;
-  /** Number of its records. */
-  readonly length: number;
-}
-
 /**
  * The pagination of a page in the forms in which servers write it: numbers and booleans as text, `null`, an empty array where there is
  * nothing to say (PHP), or no pagination at all. Without `has_next_page` a list goes on until its total is reached, or until
  * a page is empty.
  */
-export function paginationOf(pagination: JsonValue | undefined, extent: PageExtent): Pagination {
-  const { offset, length } = extent;
-  const told = isJsonObject(pagination) ? pagination : {};
+function paginationOf(told: JsonObject, offset: number, length: number): Pagination {
   const total_records = countIn(told.total_records);
   const { current_offset = offset } = told;
   const reached = (countIn(current_offset) ?? offset) + length;
@@ -142,7 +109,7 @@ export function paginationOf(pagination: JsonValue | undefined, extent: PageExte
 function countIn(value: JsonValue | undefined): number | undefined {
   const isDigits = typeof value === 'string' && /^\s*\d{1,15}\s*$/.test(value);
   const count = isDigits ? Number(value) : value;
-  return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count : undefined;
+  return isCount(count) ? count : undefined;
 }
 
 const FLAGS: Readonly<Record<string, boolean>> = {

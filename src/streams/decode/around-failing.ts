@@ -4,7 +4,7 @@ import { stringifyJson } from '../../schemas/json/json.ts';
 import type { PagePlan } from '../http/page-plan.ts';
 import { PageRecord } from '../records/page-record.ts';
 import type { Answer } from './answer.ts';
-import { recordsIn, probe } from './page-attempts.ts';
+import { recordsIn } from './page-attempts.ts';
 import type { PageAttempts } from './page-attempts.ts';
 
 /** A place in a list whose record can't be had: every page that holds it fails. */
@@ -69,25 +69,11 @@ const MAX_IN_A_ROW = 10;
 /** Records behind a failing one that a page has to show, so that the next page can begin behind it too. */
 const LEAST_BEHIND = 20;
 
-/** Reads one page around a record that makes it fail. */
-interface AroundFailing {
-  /** Around the record at an offset, which was found to fail. Adds its place to the known ones. */
-  readonly at: (offset: number) => Observable<Answer>;
-  /** Around the first known place in the page; undefined if none is known, or its neighbours have changed. */
-  readonly known: () => Observable<Answer | undefined>;
-  /** The answers that show the page up to an offset in it; errors with `tryAgain` if they can't be had. */
-  readonly front: (end: number) => Observable<readonly Answer[]>;
-}
-
 /**
  * Reads a page as the part before the failing records, a gap, and the part behind them. The answer ends where the part behind does,
  * which may be before the end of the page.
  */
-export function aroundFailing(
-  attempts: PageAttempts,
-  plan: PagePlan,
-  places: FailingPlaces,
-): AroundFailing {
+export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: FailingPlaces) {
   const { offset, pageSize } = attempts.query;
   const { isDated } = attempts;
   const end = offset + pageSize;
@@ -100,9 +86,11 @@ export function aroundFailing(
         if (answer) return more([answer], part.offset + part.pageSize, part.pageSize);
         if (part.pageSize > 1) return behind(row, at, Math.ceil(part.pageSize / 2));
         if (row.push(at) > MAX_IN_A_ROW) return attempts.failed();
-        return probe(attempts).pipe(
-          switchMap((other) => (other ? behind(row, at + 1, end - at - 1) : attempts.failed())),
-        );
+        return attempts
+          .probe()
+          .pipe(
+            switchMap((other) => (other ? behind(row, at + 1, end - at - 1) : attempts.failed())),
+          );
       }),
     );
   };
@@ -121,7 +109,7 @@ export function aroundFailing(
         ),
       );
   };
-  /** The part from the page's begin to the failing record at `at`: several whole pages, if one can't show it all. */
+  /** The answers that show the page up to an offset in it; errors with `tryAgain` if they can't be had: several whole pages, if one can't show it all. */
   const front = (at: number, read: readonly Answer[] = []): Observable<readonly Answer[]> => {
     const begins = offset + recordsIn(read).length;
     if (begins >= at) return of(read);
@@ -150,6 +138,7 @@ export function aroundFailing(
       toArray(),
     );
 
+  /** Around the record at an offset, which was found to fail. Adds its place to the known ones. */
   const at = (failing: number): Observable<Answer> => {
     const row = [failing];
     return behind(row, failing + 1, end - failing - 1).pipe(
@@ -172,6 +161,7 @@ export function aroundFailing(
     );
   };
 
+  /** Around the first known place in the page; undefined if none is known, or its neighbours have changed. */
   const known = (): Observable<Answer | undefined> => {
     const found = places.find(isDated, offset, pageSize);
     if (!found) return of(undefined);

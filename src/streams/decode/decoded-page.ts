@@ -1,19 +1,51 @@
-import { CLOSE_ARRAY, isDelimiter, skipSpace, endOfValue } from '../../schemas/json/json-bytes.ts';
-import { textOfAnyBytes } from '../../schemas/json/json-text.ts';
-import { parseJson } from '../../schemas/json/json.ts';
-import { pageElements } from '../../schemas/json/page-elements.ts';
-import type { Elements } from '../../schemas/json/page-elements.ts';
-import { pageOf } from './answer.ts';
-import type { Page } from './answer.ts';
-import type { Body } from '../http/body.ts';
-import type { ListQuery } from '../http/page-request.ts';
-import type { Decoder } from './decoder.ts';
-import { PageRecord } from '../records/page-record.ts';
-import { PageRecords } from '../records/page-records.ts';
-import type { PagePart } from '../records/page-records.ts';
+// From the body of an answer to its page: element by element, in steps, and around elements that are no JSON.
+
 import { hash } from 'node:crypto';
 import { defer, of, switchMap, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
+import { CLOSE_ARRAY, endOfValue, isDelimiter, skipSpace } from '../../schemas/json/json-bytes.ts';
+import { jsonText, textOfAnyBytes } from '../../schemas/json/json-text.ts';
+import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
+import { pageElements } from '../../schemas/json/page-elements.ts';
+import type { Elements } from '../../schemas/json/page-elements.ts';
+import { Body } from '../http/body.ts';
+import type { ListQuery } from '../http/page-request.ts';
+import { PageRecord } from '../records/page-record.ts';
+import { PageRecords } from '../records/page-records.ts';
+import type { PagePart } from '../records/page-records.ts';
+import { isEmptyPage, pageOf, saysFailure } from './answer.ts';
+import type { Page } from './answer.ts';
+import type { Decoder } from './decoder.ts';
+
+/**
+ * The page that a body is, its elements decoded one by one; it stops now and then. Undefined where the body is JSON, and no
+ * page.
+ *
+ * @throws SyntaxError or RangeError when it isn't JSON.
+ */
+export function* decodedPage(
+  body: Body,
+  decode: Decoder,
+  offset = 0,
+): Generator<void, Page | undefined> {
+  const parts = yield* pageElements(body.bytes, (at) => decode(body, at));
+  if (parts) {
+    const envelope = parseJson(parts.rest);
+    if (parts.elements.length === 0 && isJsonObject(envelope) && saysFailure(envelope)) {
+      return undefined;
+    }
+    return pageOf(envelope, parts.elements, offset, body);
+  }
+  // Of another layout: each element is written as it would stand in a page, and decoded from that.
+  const whole = parseJson(jsonText(body.bytes));
+  const data = isJsonObject(whole) ? whole.data : undefined;
+  if (!Array.isArray(data)) return isEmptyPage(whole) ? pageOf(whole, [], offset) : undefined;
+  return pageOf(
+    whole,
+    data.flatMap((each) => decode(new Body(Buffer.from(stringifyJson(each))), 0).values),
+    offset,
+  );
+}
 
 /** What can be made out of a page that is no JSON. */
 export interface AroundPage {
@@ -27,13 +59,6 @@ export interface AroundPage {
   readonly rest: Buffer;
 }
 
-/** What {@link pageAround} needs. */
-interface PageAroundOptions {
-  readonly query: ListQuery;
-  readonly decode: Decoder;
-  readonly texts: UnreadableTexts;
-}
-
 /**
  * Reads a page around elements that are no JSON. JSON is read from front to back: all up to the first of
  * them is what it seems, and so is where that begins. Where it ends is a guess, by brackets and quotes, which may be
@@ -44,10 +69,11 @@ interface PageAroundOptions {
  */
 export function* pageAround(
   page: Body,
-  { query, decode, texts }: PageAroundOptions,
+  { offset = 0, pageSize = Infinity }: ListQuery,
+  decode: Decoder,
+  texts: UnreadableTexts,
 ): Generator<void, AroundPage | undefined> {
   const body = page.bytes;
-  const { offset = 0, pageSize = Infinity } = query;
   const found: Buffer[] = [];
   let blamed: { readonly place: number; readonly at: number } | undefined;
   let isKnown = true; // what is known to be none is not to blame, if there is another one
@@ -131,7 +157,7 @@ function isWhole({ records, pagination }: Page, offset: number, pageSize: number
 
 function pageWith(rest: string, data: readonly PagePart[], offset: number): Page | undefined {
   try {
-    return pageOf(parseJson(rest), data, { offset });
+    return pageOf(parseJson(rest), data, offset);
   } catch (error) {
     if (isNoJson(error)) return undefined;
     throw error;
@@ -143,27 +169,21 @@ export function isNoJson(error: unknown): error is Error {
   return error instanceof SyntaxError || error instanceof RangeError;
 }
 
-/** Texts that were given up as no JSON: kept for all requests of one list, so that each is tried out once. */
-export interface UnreadableTexts {
-  /** Whether a text was given up. */
-  readonly has: (text: Buffer) => boolean;
-  /** Gives a text up. What is kept of it is its length and a digest. */
-  readonly add: (text: Buffer) => void;
-  /** Where the element that begins at a place ends: as its text is known, else as brackets and quotes say. */
-  readonly endOf: (page: Buffer, at: number) => number;
-}
-
 /** Some hundred bytes each. Of more they are tried out again, which costs requests and nothing else. */
 const MAX_KEPT = 10_000;
 
-/** Of a list of which nothing was given up yet. */
-export function unreadableTexts(): UnreadableTexts {
+/** Texts that were given up as no JSON: kept for all requests of one list, so that each is tried out once. */
+export type UnreadableTexts = ReturnType<typeof unreadableTexts>;
+
+export function unreadableTexts() {
   const byLength = new Map<number, Set<string>>();
   let kept = 0;
   const has = (text: Buffer): boolean => byLength.get(text.length)?.has(digestOf(text)) ?? false;
   return {
+    /** Whether a text was given up. */
     has,
-    add: (text) => {
+    /** Gives a text up. What is kept of it is its length and a digest. */
+    add: (text: Buffer): void => {
       if (has(text)) return;
       if (kept === MAX_KEPT) {
         byLength.clear();
@@ -173,7 +193,8 @@ export function unreadableTexts(): UnreadableTexts {
       const digests = byLength.get(text.length) ?? new Set();
       byLength.set(text.length, digests.add(digestOf(text)));
     },
-    endOf: (page, at) => {
+    /** Where the element that begins at a place ends: as its text is known, else as brackets and quotes say. */
+    endOf: (page: Buffer, at: number): number => {
       for (const length of byLength.keys()) {
         const end = at + length;
         if (!isDelimiter(page[skipSpace(page, end)])) continue;
@@ -184,9 +205,7 @@ export function unreadableTexts(): UnreadableTexts {
   };
 }
 
-function digestOf(text: Buffer): string {
-  return hash('sha256', text, 'base64');
-}
+const digestOf = (text: Buffer) => hash('sha256', text, 'base64');
 
 /**
  * Does a work that stops now and then, with a turn of the event loop at each stop: other work need not

@@ -1,12 +1,12 @@
 import { defer, finalize, map, of, switchMap, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
+import type { PagePlace, PagePlan } from '../http/page-plan.ts';
 import type { Answer } from './answer.ts';
 import { aroundFailing } from './around-failing.ts';
 import type { FailingPlaces } from './around-failing.ts';
-import { OffsetLimit, upToLimit } from './offset-limit.ts';
-import { PageAttempts, beginsWhereAsked, probe } from './page-attempts.ts';
+import { offsetLimit } from './offset-limit.ts';
+import { PageAttempts } from './page-attempts.ts';
 import type { PageAttemptsOptions, PageQuery } from './page-attempts.ts';
-import type { PagePlace, PagePlan } from '../http/page-plan.ts';
 
 /** Options of {@link failingPages}. */
 interface FailingPagesOptions extends PageAttemptsOptions {
@@ -25,7 +25,7 @@ interface FailingPagesOptions extends PageAttemptsOptions {
  * moved, and the parts are one page with a gap: an unreadable record, whose text says after which key it stands. So a page takes
  * some 20 requests once, and three whenever it is read later (see {@link FailingPlaces}).
  *
- * If every record from some place on fails, the API serves the list up to there only (see {@link OffsetLimit}): the answer has the
+ * If every record from some place on fails, the API serves the list up to there only (see {@link offsetLimit}): the answer has the
  * page's records in front of that place, and says that the list is cut. The plan remembers the place, which costs some eight
  * requests when it is met again.
  */
@@ -33,14 +33,14 @@ export function failingPages(
   options: FailingPagesOptions,
 ): (query: PageQuery, error: unknown) => Observable<Answer> {
   const { plan, places, scheduler } = options;
-  const limit = new OffsetLimit(scheduler);
+  const limit = offsetLimit(plan, scheduler);
 
   const narrowed = (query: PageQuery, error: unknown): Observable<Answer> =>
     defer(() => {
       const { offset, pageSize } = query;
       const attempts = new PageAttempts(options, query, error);
       const around = aroundFailing(attempts, plan, places);
-      const limited = upToLimit(attempts, plan, limit, around.front);
+      const limited = limit(attempts, around.front);
 
       const isAligned = () => !plan.isWhole || offset % pageSize === 0;
       /** The whole page that begins at the offset or before it. */
@@ -59,7 +59,7 @@ export function failingPages(
         const { total_records: total } = other.pagination;
         if (offset > 0 && total !== undefined && total <= offset) return of(nothingBehind(other));
         const isUnknown = pageSize > 1 && !plan.isWhole && !plan.isTrying;
-        return (isUnknown ? beginsWhereAsked(attempts, other) : of(true)).pipe(
+        return (isUnknown ? attempts.beginsWhereAsked(other) : of(true)).pipe(
           switchMap((isPlaced) => {
             if (!isPlaced) plan.foundWhole();
             return isAligned() ? attempts.attempt({ offset, pageSize }) : of(undefined);
@@ -73,21 +73,26 @@ export function failingPages(
           }),
         );
       };
+      /** The page once it has come down to one record that fails: up to it, where the API serves no more, or around it. */
+      const alone = (at: number, front: Answer | undefined): Observable<Answer> =>
+        attempts.attempt({ offset: at, pageSize: 1 }, 'some').pipe(
+          switchMap((answer) => (answer ? of(front ?? answer) : limited.at(at))),
+          switchMap((answer) => (answer ? of(answer) : around.at(at))),
+        );
       /** Smaller pages; the first one ends where the list does. */
       const inParts = (total = Infinity): Observable<Answer> => {
         // Whole pages keep their size: a part of it has to be one as well.
         const size = plan.isWhole ? pageSize : Math.min(pageSize, Math.max(1, total - offset));
         const failing = { offset, pageSize: size };
-        const options = { attempts, plan, upToLimit: limited.at, around: around.at };
         return (size < pageSize ? attempts.attempt(failing) : of(undefined)).pipe(
-          switchMap((answer) => (answer ? of(answer) : splitPage(options, failing))),
+          switchMap((answer) => (answer ? of(answer) : splitPage(attempts, plan, failing, alone))),
         );
       };
       const search = (): Observable<Answer> => {
         places.forget(attempts.isDated, offset, pageSize);
-        return probe(attempts).pipe(
-          switchMap((other) => (other ? searched(other) : attempts.failed())),
-        );
+        return attempts
+          .probe()
+          .pipe(switchMap((other) => (other ? searched(other) : attempts.failed())));
       };
 
       const answer$ = isAligned()
@@ -115,28 +120,20 @@ function nothingBehind(other: Answer): Answer {
   };
 }
 
-/** Options of {@link splitPage}. */
-interface PageSplitOptions {
-  readonly attempts: PageAttempts;
-  readonly plan: PagePlan;
-  /** Reads the failed page up to an offset, if the API serves nothing from there on. */
-  readonly upToLimit: (at: number) => Observable<Answer | undefined>;
-  /** Reads the failed page around the one record that makes it fail. */
-  readonly around: (at: number) => Observable<Answer>;
-}
-
 /**
  * Splits a page that fails, and the part of it that fails, until all parts can be had or one record is left. In the first case the page
  * was too large: the plan gets the size of the parts, and the first part is the answer. In the second one the record makes every page
  * fail, unless it can be had alone.
+ *
+ * @param alone Reads the page once it has come down to one record; with the answer to the first part of the page, once there is one.
  */
-export function splitPage(options: PageSplitOptions, failing: PagePlace): Observable<Answer> {
-  const { attempts, plan, upToLimit, around } = options;
-
-  /**
-   * @param front The answer to the first part of the failed page, once there is one.
-   * @param good Size of the largest part that was answered.
-   */
+function splitPage(
+  attempts: PageAttempts,
+  plan: PagePlan,
+  failing: PagePlace,
+  alone: (at: number, front: Answer | undefined) => Observable<Answer>,
+): Observable<Answer> {
+  /** @param good Size of the largest part that was answered. */
   const split = (page: PagePlace, front: Answer | undefined, good: number): Observable<Answer> => {
     const parts = plan.split(page);
     if (parts.length === 0) return alone(page.offset, front);
@@ -158,11 +155,5 @@ export function splitPage(options: PageSplitOptions, failing: PagePlace): Observ
     };
     return one(0, front, good);
   };
-  const alone = (at: number, front: Answer | undefined): Observable<Answer> =>
-    attempts.attempt({ offset: at, pageSize: 1 }, 'some').pipe(
-      switchMap((answer) => (answer ? of(front ?? answer) : upToLimit(at))),
-      switchMap((answer) => (answer ? of(answer) : around(at))),
-    );
-
   return split(failing, undefined, 0);
 }

@@ -10,15 +10,15 @@ import {
   throwError,
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
-import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
-import type { JsonValue } from '../../schemas/json/json.ts';
-import { jsonText } from '../../schemas/json/json-text.ts';
-import { pageElements } from '../../schemas/json/page-elements.ts';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
+import type { JsonValue } from '../../schemas/json/json.ts';
 import { backoff } from '../flow/backoff.ts';
-import { Body } from '../http/body.ts';
 import { where } from '../http/http.ts';
 import type { RequestHooks } from '../http/http.ts';
+import { logicalClock as newLogicalClock } from '../http/logical-clock.ts';
+import type { LogicalClock } from '../http/logical-clock.ts';
+import { PagePlan } from '../http/page-plan.ts';
+import { pageRequest } from '../http/page-request.ts';
 import type {
   ListQuery,
   PagePatience,
@@ -26,26 +26,21 @@ import type {
   PageRequestOptions,
   RawPage,
 } from '../http/page-request.ts';
-import { logicalClock as newLogicalClock } from '../http/logical-clock.ts';
-import type { LogicalClock } from '../http/logical-clock.ts';
-import { pageRequest } from '../http/page-request.ts';
-import { PagePlan } from '../http/page-plan.ts';
-import type { PagePlace } from '../http/page-plan.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecords } from '../records/page-records.ts';
-import { answerOf, pageOf, isEmptyPage, saysFailure } from './answer.ts';
 import type { Answer, ListRequest, Page } from './answer.ts';
-import { isBroken, brokenPages } from './broken-pages.ts';
+import { FailingPlaces } from './around-failing.ts';
+import { brokenPages, isBroken } from './broken-pages.ts';
 import type { BrokenAnswer, BrokenPage } from './broken-pages.ts';
-import { parsing } from './decoder.ts';
 import { DatedPatience } from './dated-patience.ts';
+import { decodedPage, isNoJson, pageAround, stepwise, unreadableTexts } from './decoded-page.ts';
+import type { AroundPage, UnreadableTexts } from './decoded-page.ts';
+import { parsing } from './decoder.ts';
 import type { Decoder } from './decoder.ts';
 import { failingPages } from './failing-pages.ts';
-import { FailingPlaces } from './around-failing.ts';
-import { isNoJson, pageAround, stepwise, unreadableTexts } from './decoded-page.ts';
-import type { AroundPage, UnreadableTexts } from './decoded-page.ts';
 import { mayBeOfPage, PageFailure, pagePatience } from './page-attempts.ts';
+import type { PageQuery } from './page-attempts.ts';
 
 /** How the pages of a list are asked for and decoded. */
 export interface DecodedListOptions {
@@ -86,13 +81,6 @@ export function decodedList(options: DecodedListOptions): ListRequest {
   const { request, url, decode = parsing(), texts = unreadableTexts() } = options;
   const { logicalClock, scheduler = asyncScheduler, random, hooks: { onRetry } = {} } = options;
   const { look, hide, places = new FailingPlaces(), plan = new PagePlan() } = options;
-  const retryingFor = (patience: DatedPatience | undefined) => ({
-    scheduler,
-    canPass: (error: unknown) => isRetryableAtApi(error) && patience?.fails(error) !== true,
-    ...(random && { random }),
-    ...(onRetry && { onRetry }),
-  });
-
   /** Errors with `API_ANSWER` when it is no page, or may be another the next time, and with what `decode` throws. */
   const pageIn = (
     raw: RawPage,
@@ -107,7 +95,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
         context: { offset: query.offset, ...(isNoPage && { isNoPage }) },
       });
     const around = (error: Error): Observable<Page | BrokenPage> =>
-      stepwise(() => pageAround(raw.body, { query, decode, texts }), scheduler).pipe(
+      stepwise(() => pageAround(raw.body, query, decode, texts), scheduler).pipe(
         map((found) => {
           const isTried = isLastTry() || (found !== undefined && isKnown(found, texts));
           if (!found || !isTried) {
@@ -121,7 +109,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
           return page;
         }),
       );
-    return stepwise(() => decodedPage(raw, decode, query.offset), scheduler).pipe(
+    return stepwise(() => decodedPage(raw.body, decode, query.offset), scheduler).pipe(
       map((page) => {
         if (page) return page;
         throw failed('no page: it has no list of records in "data"', true);
@@ -143,7 +131,16 @@ export function decodedList(options: DecodedListOptions): ListRequest {
         tap({ next: () => raw.reportPage(true), error: () => raw.reportPage(false) }),
         map((page) => {
           isDecoded = true;
-          return 'broken' in page ? { ...page, ...whenOf(raw) } : answerOf(page, raw);
+          const { span, serverTime, elapsedMs, age } = raw;
+          const when = { span, serverTime, elapsedMs, age };
+          if ('broken' in page) return { ...page, ...when };
+          return {
+            ...page,
+            ...when,
+            get data() {
+              return page.records.all();
+            },
+          };
         }),
         finalize(() => {
           if (!isDecoded) logicalClock.settle(raw.span.begin);
@@ -152,7 +149,12 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     });
   /** The ways to read a page; with `dated` its tries end. */
   const readingWith = (dated?: DatedPatience) => {
-    const retrying = retryingFor(dated);
+    const retrying = {
+      scheduler,
+      canPass: (error: unknown) => isRetryableAtApi(error) && dated?.fails(error) !== true,
+      ...(random && { random }),
+      ...(onRetry && { onRetry }),
+    };
     /** @param tries Requests with an answer that is not JSON, before that answer counts. */
     const asking = (query: ListQuery, limit: Limit, tries: number, patience?: PagePatience) => {
       let left = tries;
@@ -187,7 +189,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
         url,
         ask: (part) => asking(part, limit, 1),
         texts,
-        settle: ({ begin }) => logicalClock.settle(begin),
+        clock: logicalClock,
       });
       return defer(() => asking(query, limit, TRIES, patience)).pipe(
         switchMap((answer) => (isBroken(answer) ? around(query, answer) : of(answer))),
@@ -195,7 +197,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
       );
     };
     /** A page, read in another way once its requests were given up. */
-    const page = (query: ListQuery & PagePlace, limit: Limit): Observable<Answer> =>
+    const page = (query: PageQuery, limit: Limit): Observable<Answer> =>
       defer(() => {
         let isHurried = plan.isTrying || places.size > 0;
         const narrowed = failingPages({
@@ -246,45 +248,10 @@ function isNoPage(error: unknown): boolean {
   return error instanceof CellarstreamError && error.context.isNoPage === true;
 }
 
-function isPage(query: ListQuery): query is ListQuery & PagePlace {
+function isPage(query: ListQuery): query is PageQuery {
   return (
     query.offset !== undefined && query.pageSize !== undefined && query.orderNumber === undefined
   );
-}
-
-/**
- * The page that a body is, its elements decoded one by one; it stops now and then. Undefined where the body is JSON, and no
- * page.
- *
- * @throws SyntaxError or RangeError when it isn't JSON.
- */
-export function* decodedPage(
-  page: Pick<RawPage, 'body'>,
-  decode: Decoder,
-  offset = 0,
-): Generator<void, Page | undefined> {
-  const { body } = page;
-  const parts = yield* pageElements(body.bytes, (at) => decode(body, at));
-  if (parts) {
-    const envelope = parseJson(parts.rest);
-    if (parts.elements.length === 0 && isJsonObject(envelope) && saysFailure(envelope)) {
-      return undefined;
-    }
-    return pageOf(envelope, parts.elements, { offset, body });
-  }
-  // Of another layout: each element is written as it would stand in a page, and decoded from that.
-  const whole = parseJson(jsonText(body.bytes));
-  const data = isJsonObject(whole) ? whole.data : undefined;
-  if (!Array.isArray(data)) return isEmptyPage(whole) ? pageOf(whole, [], { offset }) : undefined;
-  return pageOf(
-    whole,
-    data.flatMap((each) => decode(new Body(Buffer.from(stringifyJson(each))), 0).values),
-    { offset },
-  );
-}
-
-function whenOf({ span, serverTime, elapsedMs, age }: RawPage) {
-  return { span, serverTime, elapsedMs, age };
 }
 
 function isKnown({ page, texts, rest }: AroundPage, known: UnreadableTexts): boolean {

@@ -1,10 +1,12 @@
-import type { SchedulerLike, Observable } from 'rxjs';
+// The requests by which a failed page is looked into: which errors may depend on the page, when to give it up, and what is asked instead.
+
+import { catchError, map, of, switchMap, tap, throwError } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
-import type { PagePatience, ListQuery } from '../http/page-request.ts';
-import { catchError, of, tap, throwError, switchMap } from 'rxjs';
 import { oldestOf } from '../http/answer-age.ts';
 import type { LogicalClock } from '../http/logical-clock.ts';
 import type { PagePlace, PagePlan } from '../http/page-plan.ts';
+import type { ListQuery, PagePatience } from '../http/page-request.ts';
 import type { PageRecord } from '../records/page-record.ts';
 import type { Answer } from './answer.ts';
 
@@ -132,6 +134,47 @@ export class PageAttempts {
     );
   }
 
+  /** A page of one record outside of the failed page; undefined if the API fails there as well. */
+  probe(): Observable<Answer | undefined> {
+    return this.attempt({ offset: this.#oddOffsets[0], pageSize: 1 }, 'probe');
+  }
+
+  /**
+   * Whether the server begins a page of two records at an odd offset; true where no records there show it.
+   *
+   * @param probed The answer to {@link probe}.
+   */
+  beginsWhereAsked(probed: Answer): Observable<boolean> {
+    const look = (
+      [at, next, ...rest]: readonly number[],
+      single: Answer | undefined,
+    ): Observable<boolean> => {
+      const elsewhere = () =>
+        next === undefined
+          ? of(true)
+          : this.attempt({ offset: next, pageSize: 1 }).pipe(
+              switchMap((answer) => look([next, ...rest], answer)),
+            );
+      const record = single?.data[0];
+      if (!record) return elsewhere();
+      const place = { offset: at!, pageSize: 2 };
+      return this.ask(place).pipe(
+        map((answer) => !isElsewhere(answer, place) && answer.data[0]?.key === record.key),
+        catchError((failure: unknown) => {
+          if (!(failure instanceof PageFailure)) return throwError(() => failure);
+          return isPageRefused(failure.error) ? of(false) : elsewhere();
+        }),
+      );
+    };
+    return look(this.#oddOffsets, probed);
+  }
+
+  /** Odd offsets, at which a server that rounds offsets begins no page. The first one is outside of the failed page. */
+  get #oddOffsets(): readonly [number, ...number[]] {
+    const { offset, pageSize } = this.query;
+    return offset > 0 ? [1, 5] : [pageSize | 1, 1, 5];
+  }
+
   /** Gives up: errors as the failed page did, which is final if it was refused. */
   failed(): Observable<never> {
     return throwError(() => this.error);
@@ -202,48 +245,4 @@ function isElsewhere({ data, reported }: Answer, { offset }: Pick<PagePlace, 'of
 /** The records of several answers, in their order. */
 export function recordsIn(answers: readonly Answer[]): readonly PageRecord[] {
   return answers.flatMap(({ data }) => data);
-}
-
-/** Odd offsets, at which a server that rounds offsets begins no page. The first one is outside of the failed page. */
-function oddOffsets({ offset, pageSize }: PageQuery): readonly [number, ...number[]] {
-  return offset > 0 ? [1, 5] : [pageSize | 1, 1, 5];
-}
-
-/** A page of one record outside of the failed page; undefined if the API fails there as well. */
-export function probe(attempts: PageAttempts): Observable<Answer | undefined> {
-  return attempts.attempt({ offset: oddOffsets(attempts.query)[0], pageSize: 1 }, 'probe');
-}
-
-/**
- * Whether the server begins a page of two records at an odd offset; true where no records there show it.
- *
- * @param probed The answer to {@link probe}.
- */
-export function beginsWhereAsked(attempts: PageAttempts, probed: Answer): Observable<boolean> {
-  const look = (
-    at: number,
-    others: readonly number[],
-    single: Answer | undefined,
-  ): Observable<boolean> => {
-    const elsewhere = () => {
-      const [next, ...rest] = others;
-      if (next === undefined) return of(true);
-      return attempts
-        .attempt({ offset: next, pageSize: 1 })
-        .pipe(switchMap((answer) => look(next, rest, answer)));
-    };
-    const record = single?.data[0];
-    if (!record) return elsewhere();
-    return attempts.ask({ offset: at, pageSize: 2 }).pipe(
-      switchMap((answer) =>
-        of(!isElsewhere(answer, { offset: at }) && answer.data[0]?.key === record.key),
-      ),
-      catchError((failure: unknown) => {
-        if (!(failure instanceof PageFailure)) return throwError(() => failure);
-        return isPageRefused(failure.error) ? of(false) : elsewhere();
-      }),
-    );
-  };
-  const [first, ...others] = oddOffsets(attempts.query);
-  return look(first, others, probed);
 }

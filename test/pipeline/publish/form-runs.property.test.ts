@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { formedRuns } from '../../../src/pipeline/publish/form-runs.ts';
 import type { Run } from '../../../src/state/store.ts';
 import { matchingDigests, parsing } from '../../../src/streams/decode/decoder.ts';
-import { decodedPage } from '../../../src/streams/decode/list-request.ts';
+import { decodedPage } from '../../../src/streams/decode/decoded-page.ts';
 import { Body } from '../../../src/streams/http/body.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import type { PageRecord } from '../../../src/streams/records/page-record.ts';
@@ -33,7 +33,7 @@ function decoded(items: readonly Item[], runs: readonly Run[], before = '') {
   );
   const pagination = { total_records: items.length, has_next_page: false };
   const text = `{${before}${JSON.stringify({ data: items, pagination }).slice(1)}`;
-  const steps = decodedPage({ body: new Body(Buffer.from(text)) }, decode);
+  const steps = decodedPage(new Body(Buffer.from(text)), decode);
   let step = steps.next();
   while (!step.done) step = steps.next();
   return { records: step.value!.records.all(), alone };
