@@ -2,7 +2,7 @@ import type { ListHooks } from '../../observe/list-hooks.ts';
 import type { ResyncStep } from '../reads/read-batch.ts';
 import type { TaskResyncs } from '../../account/resync-requests.ts';
 import type { Message } from '../../sinks/sink.ts';
-import { updatedAtOf } from '../../streams/records/updated-at.ts';
+import { instantOf } from '../../schemas/avro/instant.ts';
 import type { Change } from '../../streams/diff/change.ts';
 import type { ImageCodec } from '../../streams/records/page-record.ts';
 import { DecodedChange } from '../../streams/diff/diff.ts';
@@ -95,6 +95,6 @@ export function resyncEvents(options: ResyncEventsOptions): ResyncEvents {
 function repetition(key: string, before: Buffer, after: Buffer, codec: ImageCodec): Change {
   const decode = (bytes: Buffer) => codec.decode(bytes);
   const images = { before, after };
-  const updatedAt = updatedAtOf(decode(after));
+  const updatedAt = instantOf(decode(after), 'updated_at');
   return new DecodedChange({ key, op: 'r', images, updatedAt }, decode);
 }

@@ -24,7 +24,7 @@ import { MAX_BACK_MS, serverClock } from '../../streams/http/server-clock.ts';
 import { leftOut } from '../../streams/paging/standstill.ts';
 import { proofLeft } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
-import type { KnownRecords } from '../../streams/paging/sweeps.ts';
+import type { KnownRecords } from '../../streams/paging/missing-keys.ts';
 import { keyOfFields } from '../../streams/records/key-of.ts';
 import { hastened } from '../../streams/quota/token-bucket.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
@@ -158,7 +158,7 @@ export function listReads(options: ListReadsOptions): ListReads {
   const snapshotLane = open(whole, options.pagesUnderWay ?? 2, lists.snapshot);
   const asked = askedReadings();
   const { haste$ } = asked;
-  const forSweeps = hastened({ usual: lanes.sweep, hurried: lanes.ask, haste$ });
+  const forSweeps = hastened(lanes.sweep, lanes.ask, haste$);
 
   const begun = progress();
   const isDone = () => progress().firstRead.done;
@@ -206,9 +206,7 @@ export function listReads(options: ListReadsOptions): ListReads {
    * with the rank of polls, so a lane of a lower rank might never get a request.
    */
   const besidePolls = (usual: Limit): Limit =>
-    windowed
-      ? hastened({ usual, hurried: lanes.whole, haste$: unpolled$.pipe(filter(Boolean)) })
-      : lanes.whole;
+    windowed ? hastened(usual, lanes.whole, unpolled$.pipe(filter(Boolean))) : lanes.whole;
   // Records whose answers always differ are refetched without end: in the lane of polls, refetches would leave no quota for sweeps.
   const refetchLane = open(besidePolls(lanes.lookBack), 1, lists.later);
   const sweepLane = open(besidePolls(forSweeps), 1, lists.later);

@@ -12,7 +12,7 @@ import { isStale } from '../http/answer-age.ts';
 import type { AnswerAge } from '../http/answer-age.ts';
 import type { Span } from '../http/logical-clock.ts';
 import type { PageRun } from '../records/page-records.ts';
-import { updatedAtOf } from '../records/updated-at.ts';
+import { instantOf } from '../../schemas/avro/instant.ts';
 import type { VolatileFields } from '../records/volatile-fields.ts';
 
 /** The last published image of each record. */
@@ -161,7 +161,7 @@ export function diff<In extends ReadRecords>(
       const pair = { before: before ?? null, after };
       const change = new DecodedChange({ key, op, images: pair, updatedAt }, decode, identities);
       if (confirmations && age) {
-        const published = change.before ? updatedAtOf(change.before) : undefined;
+        const published = change.before ? instantOf(change.before, 'updated_at') : undefined;
         const isAsRead = (bytes: Buffer) => bytes.equals(after) || isRefreshed(bytes, after);
         const equals = ({ bytes, codec: written }: ReplacedImage) =>
           isAsRead(written === codec ? bytes : codec.encode(written.decode(bytes)));
@@ -195,7 +195,7 @@ export function diff<In extends ReadRecords>(
       // When it was deleted the API does not say.
       const facts = { key, op: 'd', images: { before, after: null }, updatedAt: null } as const;
       const change = new DecodedChange(facts, decode);
-      confirmations?.deleted(key, updatedAtOf(change.before!));
+      confirmations?.deleted(key, instantOf(change.before!, 'updated_at'));
       changes.push(change);
       kept.delete(key);
     }

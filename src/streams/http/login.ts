@@ -3,12 +3,12 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
+import { objectIn } from '../../core/http-text.ts';
 import { backoff } from '../flow/backoff.ts';
-import { blockedError, exchange, isJson, isSuccess, statusError, where } from './http.ts';
-import type { HttpAnswer, RequestHooks } from './http.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
-import { objectIn } from '../../core/http-text.ts';
+import { blockedError, exchange, isJson, isSuccess, statusError, where } from './http.ts';
+import type { HttpAnswer, RequestHooks } from './http.ts';
 
 /** What {@link login} needs. */
 export interface LoginOptions {
@@ -49,7 +49,14 @@ export function login(options: LoginOptions): Observable<Token> {
   const { url, apiKey, limit, scheduler = asyncScheduler, random } = options;
   const { dispatcher = getGlobalDispatcher(), setting = 'API_BASE_URL' } = options;
   const { keyPatienceMs = KEY_PATIENCE_MS, hooks: { onAnswer, onRetry } = {} } = options;
-  const patience = keyPatience(keyPatienceMs, scheduler);
+  // A gateway in trouble refuses good keys too. So a key that was accepted before is wrong only when it was refused for `keyPatienceMs`,
+  // and by every answer in that time; one that never was is wrong at once.
+  let acceptedKey: string | undefined;
+  let refusedSince: number | undefined;
+  const canPass = (key: string): boolean => {
+    refusedSince ??= scheduler.now();
+    return key === acceptedKey && scheduler.now() - refusedSince < keyPatienceMs;
+  };
   const post = (waitsSince: number) =>
     defer(() => {
       const askedAt = scheduler.now();
@@ -69,18 +76,18 @@ export function login(options: LoginOptions): Observable<Token> {
       }).pipe(
         tap({
           error: () => {
-            patience.restart();
+            refusedSince = undefined;
             onAnswer?.({ status: undefined, elapsedMs: elapsed(), waitedMs });
           },
         }),
         map((answer) => {
           const elapsedMs = elapsed();
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
-          if (isRejection(answer)) throw rejection(url, answer, patience.refused(key));
-          patience.restart();
+          if (isRejection(answer)) throw rejection(url, answer, canPass(key));
+          refusedSince = undefined;
           if (!isSuccess(answer.status)) throw failure(url, setting, answer);
           const token = tokenIn(url, answer, askedAt, elapsedMs);
-          patience.accepted(key);
+          acceptedKey = key;
           return token;
         }),
       );
@@ -94,7 +101,7 @@ export function login(options: LoginOptions): Observable<Token> {
     }),
   );
   return defer(() => {
-    patience.restart();
+    refusedSince = undefined;
     return attempts;
   });
 }
@@ -223,35 +230,4 @@ function expiresInMs(expiresIn: unknown): number | undefined {
   return UNITS_MS.map((unit) => value * unit).find(
     (ms) => ms >= LEAST_LIFE_MS && ms <= MAX_LIFE_MS,
   );
-}
-
-/** Whether the refusal of an API key can pass: told of each login as it ends. */
-interface KeyPatience {
-  /** A token was given for this key. */
-  accepted(key: string): void;
-  /** It was refused: whether to try again. */
-  refused(key: string): boolean;
-  /** A login begins, or failed in a way that says nothing of the key: the next refusal is the first one. */
-  restart(): void;
-}
-
-/**
- * A gateway in trouble refuses good keys too. So a key that was accepted before is wrong only when it
- * was refused for `patienceMs`, and by every answer in that time; one that never was is wrong at once.
- */
-function keyPatience(patienceMs: number, scheduler: SchedulerLike): KeyPatience {
-  let known: string | undefined;
-  let refusedSince: number | undefined;
-  return {
-    accepted: (key) => {
-      known = key;
-    },
-    refused: (key) => {
-      refusedSince ??= scheduler.now();
-      return key === known && scheduler.now() - refusedSince < patienceMs;
-    },
-    restart: () => {
-      refusedSince = undefined;
-    },
-  };
 }

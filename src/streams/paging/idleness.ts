@@ -26,23 +26,17 @@ const IDLE_FULL_PAGES = 6;
 const PAGES_BEHIND = 10;
 
 /** Watches a scan that comes no further although the server claims more pages. */
-interface Idleness {
-  /**
-   * Whether pages begin elsewhere than asked: a page had nothing in common with the one before, which was then
-   * read again and had nothing new, and the page has nothing in common with it again.
-   */
-  readonly isStuck: (at: Position, records: PageRecords, anchored: boolean) => boolean;
-  /** Whether the list is over, whatever the server claims. */
-  readonly isOver: (page: IdlePage) => boolean;
-}
-
-export function idleness(): Idleness {
+export function idleness() {
   let missed: 'not' | 'once' | 'once, and the page before had nothing new' = 'not';
   let pages = 0;
   let fullPages = 0;
 
   return {
-    isStuck: (at, records, anchored) => {
+    /**
+     * Whether pages begin elsewhere than asked: a page had nothing in common with the one before, which was then
+     * read again and had nothing new, and the page has nothing in common with it again.
+     */
+    isStuck: (at: Position, records: PageRecords, anchored: boolean): boolean => {
       if (at.isBlind) return false;
       if (anchored) {
         if (!isIdle(at, records)) missed = 'not';
@@ -54,7 +48,9 @@ export function idleness(): Idleness {
       missed = 'once';
       return isStuck;
     },
-    isOver: ({ isNews, isIdle, isShort, hasNext, end, total, pageSize }) => {
+    /** Whether the list is over, whatever the server claims. */
+    isOver: (page: IdlePage): boolean => {
+      const { isNews, isIdle, isShort, hasNext, end, total, pageSize } = page;
       if (!hasNext || (total !== undefined && end < total) || isNews === true) {
         pages = 0;
         fullPages = 0;

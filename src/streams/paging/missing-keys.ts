@@ -20,12 +20,6 @@ export interface KnownRecords extends SeenMarks {
   unseen(since: number, after: string | undefined): Unseen;
 }
 
-/** Keys that are gone, and the number of a sweep that none of them was seen since. */
-interface ProvenGone {
-  readonly keys: readonly string[];
-  readonly since: number;
-}
-
 interface MissingKeysOptions {
   readonly progress: () => SweepProgress;
   readonly records: KnownRecords;
@@ -36,17 +30,7 @@ interface MissingKeysOptions {
 }
 
 /** The keys that the newest sweep has not seen, worked through a stretch at a time. */
-interface NewestMissing {
-  readonly count: () => Observable<MissingKeys>;
-  /** Number of keys that may be deleted once their absence is proven. */
-  readonly countFree: () => Observable<number>;
-  /** Gives each key that may be deleted to `work`, behind `after`; a stretch is looked up when the one before is dealt with. */
-  readonly each: <T>(work: (key: string) => Observable<T>, after?: string) => Observable<T>;
-  /** Gives keys whose absence is proven to `work`, as {@link each} does. */
-  readonly proven: <T>(work: (gone: ProvenGone) => Observable<T>) => Observable<T>;
-}
-
-export function missingKeys(options: MissingKeysOptions): NewestMissing {
+export function missingKeys(options: MissingKeysOptions) {
   const { progress, records, canBeTold, proofMs, scheduler } = options;
 
   const stretches = <T>(
@@ -71,7 +55,7 @@ export function missingKeys(options: MissingKeysOptions): NewestMissing {
   };
 
   return {
-    count: () =>
+    count: (): Observable<MissingKeys> =>
       defer(() => {
         const { judged, heldBack } = progress();
         const none: MissingKeys = { all: 0, fresh: 0, heldBack: heldBack.map(() => 0) };
@@ -89,13 +73,18 @@ export function missingKeys(options: MissingKeysOptions): NewestMissing {
           ),
         );
       }),
-    countFree: () =>
+    /** Number of keys that may be deleted once their absence is proven. */
+    countFree: (): Observable<number> =>
       stretches((keys) => of(keys.filter(isFree).length)).pipe(
         reduce((sum, more) => sum + more, 0),
       ),
-    each: (work, after) =>
+    /** Gives each key that may be deleted to `work`, behind `after`; a stretch is looked up when the one before is dealt with. */
+    each: <T>(work: (key: string) => Observable<T>, after?: string): Observable<T> =>
       stretches((keys) => from(keys.filter(isFree)).pipe(concatMap(work)), after),
-    proven: (work) =>
+    /** Gives keys whose absence is proven, and the number of a sweep that none of them was seen since, to `work`, as `each` does. */
+    proven: <T>(
+      work: (gone: { readonly keys: readonly string[]; readonly since: number }) => Observable<T>,
+    ): Observable<T> =>
       defer(() => {
         const since = seenSince(progress(), proofMs);
         if (since === undefined) return EMPTY;

@@ -46,10 +46,7 @@ export type ScanTrouble =
 /** What {@link pages} needs. */
 export interface PagesOptions {
   /** Asks for one page; must answer asynchronously (expand over 1,700 synchronous ones overflows the stack). */
-  readonly request: (query: {
-    readonly offset: number;
-    readonly pageSize: number;
-  }) => Observable<Answer>;
+  readonly request: (query: PagePlace) => Observable<Answer>;
   /** What its records' keys are made of, as whoever decodes them knows it. */
   readonly keyOf: KeyOf;
   /** Records a page. Default 1,000, the most that the API gives; at least 2, since pages overlap. */
@@ -238,7 +235,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       size !== undefined && offset % size === 0
         ? { offset, pageSize: size }
         : plan.at(offset, pageSize);
-    const askedAhead = readAhead(request, lookAhead, ahead);
+    const askedAhead = readAhead(request, ahead);
     const read = (at: Position): Observable<ScanPage> =>
       permit().pipe(
         switchMap(() => {
@@ -261,12 +258,6 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
     );
   });
 }
-
-const lookAhead = ({ pagination, elapsedMs = 0 }: Answer) => ({
-  // Without a total, pages beyond the end may be asked for, which costs their requests.
-  total: pagination.total_records ?? (pagination.has_next_page ? Infinity : 0),
-  elapsedMs,
-});
 
 /** Times a scan that did not add up is repeated, each with five times the overlap. */
 const REPEATS = 2;

@@ -1,23 +1,7 @@
 import { asyncScheduler, finalize, ReplaySubject, tap } from 'rxjs';
 import type { Observable, SchedulerLike, Subscription } from 'rxjs';
-
-/** Where a page stands, as far as it is asked for ahead. */
-interface AheadPlace {
-  readonly offset: number;
-  readonly pageSize: number;
-}
-
-/** The pages of a scan, some of them asked for before it is known that they are the next. */
-interface AskedAhead<T> {
-  /**
-   * The page of a place, as it was asked for ahead or is asked for now; and those that may follow it.
-   *
-   * @param after The place that follows another one if the list stands still; undefined if that can't be told.
-   */
-  take(place: AheadPlace, after: (place: AheadPlace) => AheadPlace | undefined): Observable<T>;
-  /** Gives up what was asked for and not taken. */
-  drop(): void;
-}
+import type { Answer } from '../decode/answer.ts';
+import type { PagePlace } from '../http/page-plan.ts';
 
 /** How far ahead pages are asked for, before it is known that they are the next. */
 export interface ReadAhead<T> {
@@ -31,19 +15,12 @@ export interface ReadAhead<T> {
   readonly scheduler?: SchedulerLike;
 }
 
-/** What is looked at in an answer. */
-interface AheadAnswer {
-  /** Records in the list. */
-  readonly total: number;
-  /** How long it took, ms. */
-  readonly elapsedMs: number;
-}
-
-interface Asked<T> {
-  readonly place: AheadPlace;
-  readonly answer$: ReplaySubject<T>;
+/** A page that was asked for ahead. */
+interface Asked {
+  readonly place: PagePlace;
+  readonly answer$: ReplaySubject<Answer>;
   readonly asking: Subscription;
-  answer?: T;
+  answer?: Answer;
 }
 
 /** What of an average the newest value is. */
@@ -60,28 +37,28 @@ const SPARE = 0.5;
  * guess costs its requests, and nothing else: each page has to join what was read (see `join`), and what
  * stands in a page that does is right, in whatever order pages were asked for.
  */
-export function readAhead<T>(
-  request: (place: AheadPlace) => Observable<T>,
-  look: (answer: T) => AheadAnswer,
-  { most, paceMs = 0, onDrop, scheduler = asyncScheduler }: ReadAhead<T>,
-): AskedAhead<T> {
-  let asked: Asked<T>[] = [];
+export function readAhead(
+  request: (place: PagePlace) => Observable<Answer>,
+  { most, paceMs = 0, onDrop, scheduler = asyncScheduler }: ReadAhead<Answer>,
+) {
+  let asked: Asked[] = [];
   let total = 0; // records in the list, as the newest answer said
   let answerMs: number | undefined;
   let dealtMs: number | undefined; // from a page to the next one's turn: what its commit takes, and no waiting for answers
   let cameAt: number | undefined;
 
-  const ask = (place: AheadPlace): Asked<T> => {
-    const answer$ = new ReplaySubject<T>(1);
-    const one: { -readonly [K in keyof Asked<T>]: Asked<T>[K] } = {
+  const ask = (place: PagePlace): Asked => {
+    const answer$ = new ReplaySubject<Answer>(1);
+    const one: Asked = {
       place,
       answer$,
       asking: answer$.subscribe({
         next: (answer) => {
-          const looked = look(answer);
+          const { total_records, has_next_page } = answer.pagination;
           one.answer = answer;
-          total = looked.total;
-          answerMs = average(answerMs, looked.elapsedMs);
+          // Without a total, pages beyond the end may be asked for, which costs their requests.
+          total = total_records ?? (has_next_page ? Infinity : 0);
+          answerMs = average(answerMs, answer.elapsedMs ?? 0);
         },
         error: () => undefined, // it is told when its turn has come
       }),
@@ -98,7 +75,15 @@ export function readAhead<T>(
     }
   };
   return {
-    take: (place, after) => {
+    /**
+     * The page of a place, as it was asked for ahead or is asked for now; and those that may follow it.
+     *
+     * @param after The place that follows another one if the list stands still; undefined if that can't be told.
+     */
+    take: (
+      place: PagePlace,
+      after: (place: PagePlace) => PagePlace | undefined,
+    ): Observable<Answer> => {
       if (cameAt !== undefined) dealtMs = average(dealtMs, scheduler.now() - cameAt);
       if (!isSame(asked[0]?.place, place)) drop();
       const taken = asked.shift() ?? ask(place);
@@ -115,11 +100,12 @@ export function readAhead<T>(
         finalize(() => taken.asking.unsubscribe()),
       );
     },
+    /** Gives up what was asked for and not taken. */
     drop,
   };
 }
 
-function isSame(one: AheadPlace | undefined, other: AheadPlace): boolean {
+function isSame(one: PagePlace | undefined, other: PagePlace): boolean {
   return one?.offset === other.offset && one.pageSize === other.pageSize;
 }
 

@@ -1,3 +1,6 @@
+// What one complete reading of a list shows: how its keys are sorted, whether the list may be cut off at its total, and since when a
+// missing key is proven to be gone.
+
 import { PageRecord } from '../records/page-record.ts';
 import type { PageRecords } from '../records/page-records.ts';
 

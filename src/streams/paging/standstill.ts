@@ -1,9 +1,12 @@
+// Fields that differ in every answer and so keep pages from joining: how a scan that stands still finds them, and which of them its list's
+// anchors leave out.
+
 import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
-import type { Anchor } from './anchors.ts';
+import { pointerStep } from '../../schemas/json/pointer.ts';
 import type { PageRecords } from '../records/page-records.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
-import { pointerStep } from '../../schemas/json/pointer.ts';
+import type { Anchor } from './anchors.ts';
 
 /** The fields that the anchors of a list leave out: those that are set, and those that differ in every answer. */
 export interface LeftOut {
@@ -38,16 +41,6 @@ export function leftOut(
   };
 }
 
-/** Looks into a scan that comes no further: which fields keep its pages from joining? */
-interface Standstill {
-  /** A page has joined, which ends so far in the list; with the anchors that it lends. */
-  readonly joined: (end: number, records: PageRecords, anchors: readonly Anchor[]) => void;
-  /** A page has not joined. Gives the fields that differ in every answer, once that can be told. */
-  readonly failed: (records: PageRecords, leftOut: readonly string[]) => readonly string[];
-  /** Whether the scan should read its next page without an overlap, because too many pages have failed to join since it last made progress. */
-  readonly mustReadBlind: () => boolean;
-}
-
 /** Number of pages that failed to join, without progress between them, after which differing fields are looked for. Too small: a changed record passes for such a field. */
 const ENOUGH = 3;
 /**
@@ -58,11 +51,11 @@ const ENOUGH = 3;
 const MAX_FAILURES = 30;
 
 /**
- * Holds the records that a page had for anchors against what a page that did not join says of them. Only
+ * Looks into a scan that comes no further: which fields keep its pages from joining? Holds the records that a page had for anchors against what a page that did not join says of them. Only
  * those count whose `updated_at` is the same: others have changed. So that field is never among those
  * that differ, and a list in which everything is being changed has none.
  */
-export function standstill(): Standstill {
+export function standstill() {
   let furthest = -1;
   let failures = 0;
   let maxFailures = MAX_FAILURES;
@@ -70,7 +63,8 @@ export function standstill(): Standstill {
   let differing: ReadonlySet<string>[] = [];
 
   return {
-    joined: (end, records, anchors) => {
+    /** A page has joined, which ends so far in the list; with the anchors that it lends. */
+    joined: (end: number, records: PageRecords, anchors: readonly Anchor[]): void => {
       if (end > furthest) {
         furthest = end;
         failures = 0;
@@ -81,7 +75,8 @@ export function standstill(): Standstill {
       const keys = new Set(anchors.map(([key]) => key));
       for (const [key, record] of byKey(records, keys)) kept.set(key, record);
     },
-    failed: (records, leftOut) => {
+    /** A page has not joined. Gives the fields that differ in every answer, once that can be told. */
+    failed: (records: PageRecords, leftOut: readonly string[]): readonly string[] => {
       failures += 1;
       if (failures >= MAX_FAILURES) maxFailures = ENOUGH;
       const { without } = volatileFields(leftOut);
@@ -94,6 +89,7 @@ export function standstill(): Standstill {
       differing = [];
       return found;
     },
+    /** Whether the scan should read its next page without an overlap, because too many pages have failed to join since it last made progress. */
     mustReadBlind: () => failures >= maxFailures,
   };
 }

@@ -1,7 +1,7 @@
 import type { Position } from './anchors.ts';
 import { provenSince, provingWith, keyOrderAfter, mayBeCut } from './reading-proofs.ts';
 import type { ProvingReading, KeyOrder } from './reading-proofs.ts';
-import type { HeldBack } from './deletion-limit.ts';
+import type { HeldBack, LimitVerdict } from './deletion-limit.ts';
 import type { ScanPage } from './pages.ts';
 import { recordsOf } from '../decode/answer.ts';
 import { countsAfter, NOTHING_COUNTED, sizeOf } from './reading-counts.ts';
@@ -194,39 +194,37 @@ export function sweepAfter(
     ...(isUnordered && !sweep.isUnordered && { proving: [] }),
   };
   if (next) return { ...read, position: next };
-  return readToEnd(
-    { ...read, phase: 'removing', position: null },
-    {
-      ...page,
-      isAtEnd: offset + length === total_records,
-      isEmpty: length === 0,
-      fitsOnePage: offset === 0 && length < pageSize,
-    },
-  );
+  return readToEnd({ ...read, phase: 'removing', position: null }, page, {
+    isAtEnd: offset + length === total_records,
+    isEmpty: length === 0,
+    fitsOnePage: offset === 0 && length < pageSize,
+  });
 }
 
-/** The last page of a reading. */
-interface LastPage extends SweptPage {
-  /** Whether the page ends at `total_records`. */
-  readonly isAtEnd: boolean;
-  readonly isEmpty: boolean;
-  /** Whether it is also the first page, and shorter than requested. */
-  readonly fitsOnePage: boolean;
-}
-
-/** Progress after the last page of a sweep, with its proof. */
-function readToEnd(sweep: SweepProgress, page: LastPage): SweepProgress {
+/**
+ * Progress after the last page of a sweep, with its proof.
+ *
+ * @param last Whether the page ends at `total_records`, has no record, and is also the first page, and shorter than requested.
+ */
+function readToEnd(
+  sweep: SweepProgress,
+  { settled, isPolled, now, proofMs }: SweptPage,
+  last: { readonly isAtEnd: boolean; readonly isEmpty: boolean; readonly fitsOnePage: boolean },
+): SweepProgress {
   const { number, beganAt, distinct, top, peak, heldBack } = sweep;
-  const { settled, isPolled, now, proofMs } = page;
   // An empty list proves nothing: a faulty answer is more likely than a list that lost all its records. The list may also
   // turn empty during a sweep; the last page is then the empty one.
-  if (distinct === 0 || page.isEmpty) return { ...sweep, proof: 'nothing', proving: [] };
+  if (distinct === 0 || last.isEmpty) return { ...sweep, proof: 'nothing', proving: [] };
   if (!settled || sweep.interrupted) return { ...sweep, proof: 'doubtful' };
   const lacksMass = heldBack.some(({ isConfirmed }) => !isConfirmed);
-  const isCut = mayBeCut({ top, peak, lacksMass, fitsOnePage: page.fitsOnePage });
+  const isCut = mayBeCut({ top, peak, lacksMass, fitsOnePage: last.fitsOnePage });
   const since = sweep.cut?.total === top ? sweep.cut.since : now;
-  const proof =
-    sweep.total === distinct ? 'exact' : isAnchored(sweep, page) ? 'anchored' : 'complete';
+  const isExact = sweep.total === distinct;
+  const proof = isExact
+    ? 'exact'
+    : isAnchored(sweep, last.isAtEnd, isPolled)
+      ? 'anchored'
+      : 'complete';
   const read: SweepProgress = { ...sweep, proof, cut: isCut ? { total: top, since } : null };
   if (proof === 'complete' || isCut) return read;
   const newest: ProvingReading = { number, beganAt, at: now };
@@ -241,7 +239,8 @@ function readToEnd(sweep: SweepProgress, page: LastPage): SweepProgress {
  */
 function isAnchored(
   { isUnordered, keyOrder, counts }: SweepProgress,
-  { isAtEnd, isPolled }: Pick<LastPage, 'isAtEnd' | 'isPolled'>,
+  isAtEnd: boolean,
+  isPolled: boolean,
 ): boolean {
   if (isUnordered || !isAtEnd || counts?.rejected !== 0) return false;
   return isPolled || keyOrder === 'asc' || keyOrder === 'desc';
@@ -261,7 +260,7 @@ export function polledAfter(sweep: SweepProgress, now: number, proofMs: number):
 /** Progress once the missing keys of the sweep were checked against the deletion limit. */
 export function judgedSweep(
   sweep: SweepProgress,
-  { heldBack, hasRecovered }: { heldBack: readonly HeldBack[]; hasRecovered: boolean },
+  { heldBack, hasRecovered }: LimitVerdict,
 ): SweepProgress {
   return {
     ...sweep,

@@ -29,8 +29,6 @@ import type { Permits } from '../flow/permits.ts';
 import { hasReadAll, proofLeft, showsAbsence } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
 
-export type { KnownRecords, Unseen } from './missing-keys.ts';
-
 /** One thing that a sweep has found out, to be kept before the next. */
 export type SweepStep =
   /** A page; the first one of a sweep begins it. */

@@ -258,20 +258,13 @@ function requireInteger(name: string, value: number, most: number): void {
   throw new RangeError(`${name} must be an integer ${range}, got ${value}`);
 }
 
-/** Two limits in the place of one. */
-interface HastenedOptions {
-  readonly usual: Limit;
-  /** Where there is haste. */
-  readonly hurried: Limit;
-  /** Emits when there is haste: at once, where there is already. */
-  readonly haste$: Observable<unknown>;
-}
-
 /**
  * The `usual` limit, and where there is haste the `hurried` one. A start that waits when haste begins goes over to the other
  * line; one that is under way stays where it began.
+ *
+ * @param haste$ Emits when there is haste: at once, where there is already.
  */
-export function hastened({ usual, hurried, haste$ }: HastenedOptions): Limit {
+export function hastened(usual: Limit, hurried: Limit, haste$: Observable<unknown>): Limit {
   const held = <T>(work: Observable<T>): Observable<T> =>
     defer(() => {
       const begun$ = new Subject<void>();

@@ -8,7 +8,8 @@ import {
   sweepAfter,
 } from '../../../src/streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
-import type { KnownRecords, SweepStep, Unseen } from '../../../src/streams/paging/sweeps.ts';
+import type { KnownRecords, Unseen } from '../../../src/streams/paging/missing-keys.ts';
+import type { SweepStep } from '../../../src/streams/paging/sweeps.ts';
 import { keyOfId } from './moving-list.ts';
 
 /** Numbers of sweeps, as the store has them for each key. */

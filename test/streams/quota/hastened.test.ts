@@ -19,11 +19,11 @@ function asked(
   let answers = 0;
   scheduler.run(() => {
     const all = tokenBucket({ capacity: 6, windowMs: WINDOW_MS, scheduler });
-    const limit: Limit = hastened({
-      usual: all.lane({ share: 2 }),
-      hurried: all.lane({ share: 4 }),
-      haste$: haste$((ms) => timer(ms, scheduler)),
-    });
+    const limit: Limit = hastened(
+      all.lane({ share: 2 }),
+      all.lane({ share: 4 }),
+      haste$((ms) => timer(ms, scheduler)),
+    );
     const request = defer(() => {
       begun.push(scheduler.now());
       return timer(TOOK_MS, scheduler);
@@ -60,8 +60,7 @@ describe('hastened', () => {
     scheduler.run(() => {
       const all = tokenBucket({ capacity: 1, windowMs: WINDOW_MS, scheduler });
       const haste$ = new Subject<void>();
-      const lanes = { usual: all.lane({}), hurried: all.lane({}) };
-      const limit = hastened({ ...lanes, haste$ });
+      const limit = hastened(all.lane({}), all.lane({}), haste$);
       of('first')
         .pipe(limit)
         .subscribe((name) => begun.push(name));
