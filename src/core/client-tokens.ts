@@ -2,10 +2,10 @@ import { decodeJwt } from 'jose';
 import type { Dispatcher } from 'undici';
 import { AccessTokens } from './access-tokens.ts';
 import type { AccessTokensOptions, GrantedToken } from './access-tokens.ts';
-import { basicAuth, objectIn } from './http-text.ts';
+import { httpError } from './connection-error.ts';
 import { CellarstreamError } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
-import { httpError } from './connection-error.ts';
+import { basicAuth, objectIn } from './http-text.ts';
 import type { Secret } from './secret.ts';
 import { USER_AGENT } from './version.ts';
 

@@ -3,8 +3,8 @@
 
 import { errors } from 'undici';
 import { CellarstreamError, codeOf } from './errors.ts';
-import { ProxyError } from './proxied-connections.ts';
 import type { ErrorCode } from './errors.ts';
+import { ProxyError } from './proxied-connections.ts';
 
 /** A server that is asked by HTTP, as errors speak of it, and its settings. */
 export interface HttpServer extends Omit<TlsServer, 'ifPlain'> {
@@ -100,10 +100,9 @@ const UNFIT = new Set([
 /**
  * What keeps TLS from being set up with a server, as our error; undefined for any other failure.
  *
- * `TLS_REFUSED`, for good, where a setting or a file must change, which are read at the start: an unknown
- * authority, another host's certificate, no TLS at that port, a client certificate wanted. With the
- * server's `unreachable`, to be waited for, what is mended at the server while we run: a certificate
- * out of its time or not fit for a server, a handshake that fails for other causes.
+ * `TLS_REFUSED`, for good, where a setting or a file must change, which are read at the start: an unknown authority, another host's
+ * certificate, no TLS at that port, a client certificate wanted. With the server's `unreachable`, to be waited for, what is mended at the
+ * server while we run: a certificate out of its time or not fit for a server, a handshake that fails for other causes.
  */
 export function tlsError(error: unknown, server: TlsServer): CellarstreamError | undefined {
   const code = codeOf(error);

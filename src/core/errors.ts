@@ -1,7 +1,4 @@
-/**
- * What can go wrong, by a code that stays the same from release to release. Match on the code,
- * never on the text.
- */
+/** What can go wrong, by a code that stays the same from release to release. Match on the code, never on the text. */
 export type ErrorCode =
   /** Wrong usage or settings; the message lists every setting that is wrong. */
   | 'SETTINGS'
@@ -116,10 +113,9 @@ export const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 409, 423, 425
 
 /**
  * Decides, with {@link isRetryableAtApi}, whether to try again; nothing else does. Of errors that are not ours those of the network pass,
- * as `fetch` and undici throw them; the others are bugs, and final. Of statuses (`API_STATUS`, by the
- * `status` in its context) those pass that speak of the server's state and not of the request: 5xx, 408, 409,
- * 423, 425, 429. A 404 and a redirect are final: what is not there, or elsewhere, mostly stays so. `canPass` in the context overrides
- * the status.
+ * as `fetch` and undici throw them; the others are bugs, and final. Of statuses (`API_STATUS`, by the `status` in its context) those pass
+ * that speak of the server's state and not of the request: 5xx, 408, 409, 423, 425, 429. A 404 and a redirect are final: what is not there,
+ * or elsewhere, mostly stays so. `canPass` in the context overrides the status.
  */
 export function isRetryable(error: unknown): boolean {
   if (!(error instanceof CellarstreamError)) return hasCode(error, NETWORK_CODES);

@@ -2,8 +2,8 @@ import type { OnReadOpts } from 'node:net';
 import { Agent, buildConnector } from 'undici';
 import type { Dispatcher } from 'undici';
 import { answerLimit } from './interceptors.ts';
-import type { Proxies } from './proxies.ts';
 import { proxiedConnections } from './proxied-connections.ts';
+import type { Proxies } from './proxies.ts';
 
 /**
  * How long one address of a host may take to accept a connection before the next one is tried, in ms. With Node's default, 250 ms, a

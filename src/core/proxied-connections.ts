@@ -1,11 +1,11 @@
 // Connections through HTTP proxies: tunnels by CONNECT, requests by absolute addresses, and the error for a proxy's refusal.
 
-import type { Agent, buildConnector, Dispatcher } from 'undici';
-import { passingHandler } from './interceptors.ts';
-import { proxyFor, portOf } from './proxies.ts';
-import type { ChosenProxy, Proxies } from './proxies.ts';
 import type { Socket } from 'node:net';
+import type { Agent, buildConnector, Dispatcher } from 'undici';
 import { codeOf } from './errors.ts';
+import { passingHandler } from './interceptors.ts';
+import { portOf, proxyFor } from './proxies.ts';
+import type { ChosenProxy, Proxies } from './proxies.ts';
 
 interface ProxiedOptions {
   readonly proxies: Proxies;
@@ -107,8 +107,8 @@ interface Forwarded {
 }
 
 /**
- * Turns the proxy's own answers into a {@link ProxyError}: a 407, and a 403 without JSON before the server's first other answer. The proxy has
- * refused a tunnel to that server already, so its rules are the likely cause.
+ * Turns the proxy's own answers into a {@link ProxyError}: a 407, and a 403 without JSON before the server's first other answer. The proxy
+ * has refused a tunnel to that server already, so its rules are the likely cause.
  */
 function passingAnswers(
   handler: Dispatcher.DispatchHandler,

@@ -3,13 +3,13 @@ import { steadyScheduler } from '../core/clock.ts';
 import { VERSION } from '../core/version.ts';
 import type { AccountFigures, FleetView } from '../observe/fleet-view.ts';
 import type { Hooks } from '../observe/hooks.ts';
-import { watchedAccount } from './operations.ts';
 import { openHttpThread } from './http/http-thread.ts';
 import { fleetMetrics } from './metrics/fleet-metrics.ts';
+import { watchedAccount } from './operations.ts';
+import type { WatchedAccount } from './operations.ts';
 import { fleetReadiness } from './status/fleet-readiness.ts';
 import { fleetStatus } from './status/fleet-status.ts';
 import type { Readiness } from './status/readiness.ts';
-import type { WatchedAccount } from './operations.ts';
 
 interface FleetOperationsOptions {
   /** The instance's own. */

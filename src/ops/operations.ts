@@ -28,8 +28,7 @@ export interface Operations {
 }
 
 /**
- * Opens the operators' side of a service, on `HTTP_HOST` and `HTTP_PORT`. It is there before the
- * service is, and while that waits.
+ * Opens the operators' side of a service, on `HTTP_HOST` and `HTTP_PORT`. It is there before the service is, and while that waits.
  *
  * @throws CellarstreamError `SETTINGS` when it can't listen there.
  */

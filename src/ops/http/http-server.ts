@@ -1,8 +1,11 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { ServerOptions } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { getRequestListener } from '@hono/node-server';
 import type { HttpBindings } from '@hono/node-server';
 import { Hono } from 'hono';
@@ -10,11 +13,8 @@ import { HTTPException } from 'hono/http-exception';
 import { secureHeaders } from 'hono/secure-headers';
 import { streamSSE } from 'hono/streaming';
 import { CellarstreamError } from '../../core/errors.ts';
-import { atMostOncePer, pace } from './pace.ts';
 import type { Readiness } from '../status/readiness.ts';
-import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { atMostOncePer, pace } from './pace.ts';
 
 export interface HttpServerOptions {
   readonly host: string;
@@ -27,10 +27,7 @@ export interface HttpServerOptions {
   readonly accounts?: AccountAnswers | undefined;
   /** Of the metrics' text. */
   readonly metricsType: string;
-  /**
-   * A connection on which nothing has moved for so long, ms, is ended: whoever it is does not read.
-   * Default 15,000.
-   */
+  /** A connection on which nothing has moved for so long, ms, is ended: whoever it is does not read. Default 15,000. */
   readonly idleMs?: number;
   /** Who makes no sense is left waiting for so long, ms, and then cut off. Default 5,000. */
   readonly holdMs?: number;

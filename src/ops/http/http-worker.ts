@@ -2,7 +2,7 @@ import { readlinkSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { CellarstreamError, describeError } from '../../core/errors.ts';
-import { openHttpServer, loadPage } from './http-server.ts';
+import { loadPage, openHttpServer } from './http-server.ts';
 import type { FromThread, Questions, ThreadData, ToThread } from './http-thread.ts';
 
 // The thread of the HTTP server: asks the service, by messages, for what clients ask it for.

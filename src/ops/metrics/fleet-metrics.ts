@@ -40,8 +40,7 @@ export interface FleetMetric extends Omit<Metric, 'labels' | 'zeros'> {
 }
 
 /**
- * Every metric of a fleet. Series of a label `account` are those of the accounts that are known now: who is
- * forgotten has none any more.
+ * Every metric of a fleet. Series of a label `account` are those of the accounts that are known now: who is forgotten has none any more.
  */
 export const FLEET_METRICS = {
   instance: {

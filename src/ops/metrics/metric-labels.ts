@@ -1,8 +1,8 @@
 import type { ErrorCode } from '../../core/errors.ts';
-import type { Certificate } from '../../schemas/events/certificate.ts';
 import type { Committed, Lane, Resynced } from '../../observe/hooks.ts';
-import { RESOURCES } from '../../resources/resources.ts';
 import { STATUS_FIELDS } from '../../resources/orders/order-status.ts';
+import { RESOURCES } from '../../resources/resources.ts';
+import type { Certificate } from '../../schemas/events/certificate.ts';
 import type { Operation } from '../../streams/diff/change.ts';
 import type { ScanTrouble } from '../../streams/paging/pages.ts';
 import type { RejectReason } from '../../streams/records/records.ts';

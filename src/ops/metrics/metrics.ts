@@ -1,3 +1,5 @@
+// The metrics of one account: hooks move the metrics of the table, and prom-client tells of the process.
+
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { CellarstreamError } from '../../core/errors.ts';
 import { VERSION } from '../../core/version.ts';
@@ -20,10 +22,7 @@ interface MetricsOptions {
   readonly resources: readonly string[];
   /** `POLL_INTERVAL_MS`. Default 0: as often as the quota lets. */
   readonly pollIntervalMs?: number | undefined;
-  /**
-   * The machine's clock, with its steps: ms since the epoch. Prometheus holds what it tells against
-   * its own. Default Date.now.
-   */
+  /** The machine's clock, with its steps: ms since the epoch. Prometheus holds what it tells against its own. Default Date.now. */
   readonly wallClock?: () => number;
   /** Whether the service is ready; without it no metric says so. */
   readonly readiness?: () => Readiness;

@@ -1,10 +1,10 @@
 // The rows of a fleet's accounts: each with its state, owner and figures, and a choice of which of them are shown.
 
 import type { FleetAccountStatus, FleetStatus } from '../status/status-json.ts';
-import { byId, setText, show, keyedList, html, setAttributes, gauge } from './dom.ts';
-import { healthOf, rank, besideState } from './fleet-judgement.ts';
-import { STATES } from './fleet-overview.ts';
+import { byId, gauge, html, keyedList, setAttributes, setText, show } from './dom.ts';
 import type { Row } from './dom.ts';
+import { besideState, healthOf, rank } from './fleet-judgement.ts';
+import { STATES } from './fleet-overview.ts';
 import { ago, count, duration, percent, rate } from './words.ts';
 
 type Told = FleetAccountStatus & Pick<ToldAccount, 'at'>;

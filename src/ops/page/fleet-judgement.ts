@@ -1,8 +1,8 @@
 // The verdict on a fleet, and how each of its accounts is.
 
 import type { FleetAccountStatus, FleetStatus } from '../status/status-json.ts';
-import type { ConnectionState, Verdict, Wrong } from './judgement.ts';
 import { lostVerdict, titleOf } from './judgement.ts';
+import type { ConnectionState, Verdict, Wrong } from './judgement.ts';
 import { duration, plural, since } from './words.ts';
 
 /** Of accounts with one problem, so many are named. */

@@ -1,10 +1,10 @@
 import type { FleetStatus } from '../status/status-json.ts';
-import { addressesOf } from './page-updates.ts';
 import { byId, setText } from './dom.ts';
 import { fleetAccountsView } from './fleet-accounts.ts';
-import { fleetInstancesView, fleetStatesView } from './fleet-overview.ts';
 import { fleetVerdictOf } from './fleet-judgement.ts';
+import { fleetInstancesView, fleetStatesView } from './fleet-overview.ts';
 import { livePage } from './live-page.ts';
+import { addressesOf } from './page-updates.ts';
 import { ago } from './words.ts';
 
 // The page of a fleet, as one of its instances tells of it.

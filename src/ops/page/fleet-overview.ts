@@ -2,7 +2,7 @@
 
 import type { FleetState } from '../../observe/fleet-view.ts';
 import type { FleetStatus } from '../status/status-json.ts';
-import { byId, html, setAttributes, setText, show, gauge, keyedList } from './dom.ts';
+import { byId, gauge, html, keyedList, setAttributes, setText, show } from './dom.ts';
 import { count, plural } from './words.ts';
 
 /** States in words, what is good first. */

@@ -1,7 +1,7 @@
 // The way of the data through the service as a picture, and the gauges of the quotas that it goes through.
 
-import type { Status, QuotaStatus } from '../status/status-json.ts';
-import { byId, html, setAttributes, setText, gauge, keyedList } from './dom.ts';
+import type { QuotaStatus, Status } from '../status/status-json.ts';
+import { byId, gauge, html, keyedList, setAttributes, setText } from './dom.ts';
 import { STATIONS } from './stations.ts';
 
 /** The way of the data as a picture: five stations, with figures on them. */

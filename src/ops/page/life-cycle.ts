@@ -9,7 +9,7 @@ import {
   stateName,
 } from './cycles.ts';
 import type { CycleChange } from './cycles.ts';
-import { byId, html, setText, show, keyedList } from './dom.ts';
+import { byId, html, keyedList, setText, show } from './dom.ts';
 import { stateDiagram } from './state-diagram.ts';
 import type { StateDiagram } from './state-diagram.ts';
 import { compact, count, duration, fieldName, since } from './words.ts';

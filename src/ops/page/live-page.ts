@@ -1,12 +1,12 @@
 // A page that stays live: it listens to the events of its service, or asks for the status while none come, and shows how it is told.
 
-import type { ConnectionState, Verdict } from './judgement.ts';
+import type { NotHere } from '../status/status-json.ts';
 import { byId, setAttributes, setText } from './dom.ts';
+import type { ConnectionState, Verdict } from './judgement.ts';
 import { newVersion, updateAll } from './page-updates.ts';
 import type { Addresses } from './page-updates.ts';
 import { verdictView } from './verdict.ts';
 import { timeOfDay } from './words.ts';
-import type { NotHere } from '../status/status-json.ts';
 
 interface LivePageOptions<T> extends Addresses {
   readonly verdictOf: (status: T | undefined, connection: ConnectionState) => Verdict;
@@ -82,12 +82,11 @@ const ASK_EVERY_MS = 10_000;
 const LOOK_EVERY_MS = 200;
 
 /**
- * Listens to the service for as long as the page is open. A browser's own retries end for good when
- * an answer is not an event stream, such as a proxy's 502, and never begin when the other side went
- * without a word: so whatever has said nothing for a while is replaced.
+ * Listens to the service for as long as the page is open. A browser's own retries end for good when an answer is not an event stream, such
+ * as a proxy's 502, and never begin when the other side went without a word: so whatever has said nothing for a while is replaced.
  *
- * A service may have no place for one more listener, or a proxy keep events to itself. So while none
- * come the status is asked for now and then, like any other page.
+ * A service may have no place for one more listener, or a proxy keep events to itself. So while none come the status is asked for now and
+ * then, like any other page.
  */
 export function connect<T>(options: ConnectionOptions<T>): void {
   const { url, statusUrl, onStatus, onConnection } = options;

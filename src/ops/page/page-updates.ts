@@ -8,9 +8,7 @@ export interface Addresses {
   readonly statusUrl: string;
 }
 
-/**
- * @param page `account`: it is that of one account of a fleet, at `.../accounts/NAME`. Else it is at the top.
- */
+/** @param page `account`: it is that of one account of a fleet, at `.../accounts/NAME`. Else it is at the top. */
 export function addressesOf(page: string | undefined, pathname: string): Addresses {
   if (page !== 'account') return { url: 'status/events', statusUrl: 'status' };
   const query = `?account=${encodeURIComponent(pathname.split('/').at(-1)!)}`;

@@ -1,8 +1,8 @@
 // The lists of what happened last: status changes, and records that could not be published.
 
-import type { RecentStatusChange, Status, RecentDeadLetter } from '../status/status-json.ts';
-import { byId, html, setText, show, keyedList } from './dom.ts';
-import { fieldName, timeOfDay, count, plural, since } from './words.ts';
+import type { RecentDeadLetter, RecentStatusChange, Status } from '../status/status-json.ts';
+import { byId, html, keyedList, setText, show } from './dom.ts';
+import { count, fieldName, plural, since, timeOfDay } from './words.ts';
 
 /** The latest status changes, the newest first. Statuses are anybody's text. */
 export function changesView(): (status: Status) => void {

@@ -5,7 +5,7 @@ import type {
   Status,
 } from '../status/status-json.ts';
 import { chart } from './chart.ts';
-import { byId, html, setAttributes, setText, show, gauge, keyedList } from './dom.ts';
+import { byId, gauge, html, keyedList, setAttributes, setText, show } from './dom.ts';
 import type { Row } from './dom.ts';
 import { ago, compact, count, duration, percent, plural, rate, since } from './words.ts';
 

@@ -1,4 +1,4 @@
-import { byId, html, setAttributes, setText, show, keyedList } from './dom.ts';
+import { byId, html, keyedList, setAttributes, setText, show } from './dom.ts';
 import type { Tone, Verdict, Wrong } from './judgement.ts';
 import { plural } from './words.ts';
 

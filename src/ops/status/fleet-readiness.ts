@@ -14,10 +14,10 @@ const OUT_OF_OUR_HANDS: ReadonlySet<FleetState> = new Set(['failed', 'wrong-file
 const OF_ITS_API: ReadonlySet<Cause> = new Set(['failed', 'login', 'api']);
 
 /**
- * Whether an instance of a fleet can be relied on. It is ready when it is in the group and each account that it runs is ready, or has failed for reasons of its own,
- * which a restart of this instance would not heal. Nor is it while accounts that it was given are still to come: whoever restarts
- * instances one after the other would stop the next one before this one has taken its part. An account that waits for its API is such a one as long as another
- * account here is ready: where none is, it may well be this instance that reaches no API.
+ * Whether an instance of a fleet can be relied on. It is ready when it is in the group and each account that it runs is ready, or has
+ * failed for reasons of its own, which a restart of this instance would not heal. Nor is it while accounts that it was given are still to
+ * come: whoever restarts instances one after the other would stop the next one before this one has taken its part. An account that waits
+ * for its API is such a one as long as another account here is ready: where none is, it may well be this instance that reaches no API.
  */
 export function fleetReadiness({ accounts, now }: FleetReadinessOptions) {
   let states: ReadonlyMap<string, FleetState> = new Map();

@@ -1,7 +1,7 @@
 import type { AccountFigures, FleetAccount, FleetView } from '../../observe/fleet-view.ts';
-import type { FleetAccountStatus, FleetStatus, NotHere } from './status-json.ts';
 import type { Readiness } from './readiness.ts';
 import { MAX_ERROR, shortened } from './shortened.ts';
+import type { FleetAccountStatus, FleetStatus, NotHere } from './status-json.ts';
 
 export type * from './status-json.ts';
 

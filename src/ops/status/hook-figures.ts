@@ -3,9 +3,9 @@
 import type { Hooks, Published } from '../../observe/hooks.ts';
 import { RULES } from '../../resources/resources.ts';
 import type { Resource } from '../../resources/resources.ts';
-import type { DatesFound } from '../../streams/paging/list-dates.ts';
-import type { Operation, Change } from '../../streams/diff/change.ts';
 import { instantOf } from '../../schemas/avro/instant.ts';
+import type { Change, Operation } from '../../streams/diff/change.ts';
+import type { DatesFound } from '../../streams/paging/list-dates.ts';
 
 /**
  * Counts the records of a page that were read and compared, and its events by what they say. An event is no sign of a record read where it
@@ -44,9 +44,8 @@ export function tellsWhatIsGone({
 }
 
 /**
- * When what was created or updated was so, by the API: ms since the epoch. Null where it does not
- * tell: what is read for the first time, a deletion, and a change that has left `updated_at` as it
- * was.
+ * When what was created or updated was so, by the API: ms since the epoch. Null where it does not tell: what is read for the first time, a
+ * deletion, and a change that has left `updated_at` as it was.
  */
 export function newUpdatedAt({ op, before, updatedAt }: Change): number | null {
   if (op !== 'c' && op !== 'u') return null;
@@ -57,9 +56,8 @@ export function newUpdatedAt({ op, before, updatedAt }: Change): number | null {
 const LEAST_DIFFERENCE_MS = 2_000;
 
 /**
- * How far the API's clock is ahead of ours, by the last login that told it: a login without `Date` changes
- * nothing. When in its answer's time the server read its clock nobody knows, so a slow login can tell
- * a large difference only.
+ * How far the API's clock is ahead of ours, by the last login that told it: a login without `Date` changes nothing. When in its answer's
+ * time the server read its clock nobody knows, so a slow login can tell a large difference only.
  */
 export function clockDifference() {
   let aheadMs = 0;

@@ -37,18 +37,18 @@ export interface ReadinessOptions {
   readonly now: () => number;
   /** `POLL_INTERVAL_MS`. Default 0: as often as the quota lets. */
   readonly pollIntervalMs?: number | undefined;
-  /**
-   * A resource is stale when it was looked at last so many poll intervals ago, or so many times
-   * as long ago as the look before that one. Default 3.
-   */
-  readonly stalePolls?: number;
-  /** But never sooner than after so many ms. Default 60,000. */
-  readonly leastStaleMs?: number;
-  /** What is mended within so many ms was no wait. Default 2,000. */
-  readonly graceMs?: number;
-  /** A transaction that takes longer, in ms, says that Kafka does not answer. Default 10,000. */
-  readonly maxCommitMs?: number;
 }
+
+/**
+ * A resource is stale when it was looked at last this many poll intervals ago, or this many times as long ago as the look before that one.
+ */
+const STALE_POLLS = 3;
+/** Least time after which a resource is stale, in ms. */
+const LEAST_STALE_MS = 60_000;
+/** What is mended within this time, in ms, was no wait. */
+const GRACE_MS = 2_000;
+/** A transaction that takes longer, in ms, says that Kafka does not answer. */
+export const MAX_COMMIT_MS = 10_000;
 
 interface Trouble {
   readonly cause: Cause;
@@ -70,23 +70,18 @@ interface ResourceState {
 }
 
 /**
- * Whether consumers can rely on what is published: a service is ready when it is logged in, connected
- * and caught up, waits for nobody, and no resource has failed or gone stale.
+ * Whether consumers can rely on what is published: a service is ready when it is logged in, connected and caught up, waits for nobody, and
+ * no resource has failed or gone stale.
  *
- * *Caught up* is a resource once somebody has looked, from beginning to end, what is new in it, and
- * all of that is committed: from then on a change is published soon after it can be seen. For a list
- * that is polled that is the first complete poll. Its initial snapshot may run on: it brings what is old,
- * and what is new does not wait for it. For a list without dates, or one whose dates are of no use, only a reading of the whole list
- * tells what is new, so it is the first one that comes to its end: the initial snapshot or a sweep. An
- * empty list has nothing to catch up with.
+ * *Caught up* is a resource once somebody has looked, from beginning to end, what is new in it, and all of that is committed: from then on
+ * a change is published soon after it can be seen. For a list that is polled that is the first complete poll. Its initial snapshot may run
+ * on: it brings what is old, and what is new does not wait for it. For a list without dates, or one whose dates are of no use, only a
+ * reading of the whole list tells what is new, so it is the first one that comes to its end: the initial snapshot or a sweep. An empty list
+ * has nothing to catch up with.
  *
- * A page that is committed ends a wait, not the connection before it: what connects and then fails
- * again has not come back.
+ * A page that is committed ends a wait, not the connection before it: what connects and then fails again has not come back.
  */
-export function readiness(options: ReadinessOptions) {
-  const { resources, now, pollIntervalMs = 0, stalePolls = 3, leastStaleMs = 60_000 } = options;
-  const { graceMs = 2_000, maxCommitMs = 10_000 } = options;
-
+export function readiness({ resources, now, pollIntervalMs = 0 }: ReadinessOptions) {
   const looks = new Looks();
   let isLoggedIn = false;
   let login: Trouble | undefined;
@@ -142,15 +137,15 @@ export function readiness(options: ReadinessOptions) {
   };
 
   const lasts = (trouble: Trouble | undefined): trouble is Trouble =>
-    trouble !== undefined && (trouble.cause === 'failed' || now() - trouble.since > graceMs);
+    trouble !== undefined && (trouble.cause === 'failed' || now() - trouble.since > GRACE_MS);
   const staleMs = ({ betweenMs }: ResourceState) =>
-    Math.max(leastStaleMs, stalePolls * Math.max(pollIntervalMs, betweenMs));
+    Math.max(LEAST_STALE_MS, STALE_POLLS * Math.max(pollIntervalMs, betweenMs));
 
   /** What is wrong with a resource: the first thing that has to be mended. */
   const wrongWith = (state: ResourceState): Wrong | undefined => {
     const { trouble, commitAt, isOpen, lookedAt } = state;
     if (lasts(trouble)) return wrongBy(trouble);
-    if (commitAt !== undefined && now() - commitAt > maxCommitMs) {
+    if (commitAt !== undefined && now() - commitAt > MAX_COMMIT_MS) {
       return { cause: 'kafka', what: 'waiting for Kafka', since: commitAt, error: 'no answer' };
     }
     if (!isOpen) return { cause: 'starting', what: 'not taken over yet' };

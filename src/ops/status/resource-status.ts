@@ -1,7 +1,9 @@
 import type { Hooks, Lane } from '../../observe/hooks.ts';
 import type { Resource } from '../../resources/resources.ts';
+import type { Certificate } from '../../schemas/events/certificate.ts';
+import { countPage, Looks, newUpdatedAt } from './hook-figures.ts';
+import { MAX_COMMIT_MS } from './readiness.ts';
 import { durations, quantile, snapshotPace, timeSlots } from './recent-figures.ts';
-import { newUpdatedAt, countPage, Looks } from './hook-figures.ts';
 import { errorLine } from './shortened.ts';
 import type {
   CertifiedStatus,
@@ -10,7 +12,6 @@ import type {
   RetryStatus,
   SweptStatus,
 } from './status-json.ts';
-import type { Certificate } from '../../schemas/events/certificate.ts';
 
 interface ResourceStatusOptions {
   readonly resource: Resource;
@@ -31,8 +32,6 @@ const A_MINUTE_MS = 60_000;
 const RATE_SECONDS = 10;
 /** The points of the series: five minutes of them. */
 const SERIES = { everyMs: 5_000, count: 60 };
-/** A transaction that takes longer waits for Kafka. */
-const MAX_COMMIT_MS = 10_000;
 
 /** One resource, as far as the service has told of it by its hooks. */
 export function resourceStatus(options: ResourceStatusOptions) {

@@ -1,9 +1,8 @@
 import type { AccountFigures, FleetState } from '../../observe/fleet-view.ts';
 
 /**
- * What `/status` tells, and the page each second. Times (`...At`, `at`, `since`) are ms since the
- * epoch on this machine's clock, `...Ms` are lengths. No personal data: of records only order numbers
- * and status values. Everything in it is bounded, and so is each text.
+ * What `/status` tells, and the page each second. Times (`...At`, `at`, `since`) are ms since the epoch on this machine's clock, `...Ms`
+ * are lengths. No personal data: of records only order numbers and status values. Everything in it is bounded, and so is each text.
  */
 export interface Status {
   /** Of the package. */
@@ -83,10 +82,7 @@ export type RequestClass = 'ok' | 'refused' | 'failed' | 'unanswered';
 
 export interface ResourceStatus {
   readonly resource: string;
-  /**
-   * `waiting`: a try failed, and is made again, or Kafka does not answer; `failed`: somebody has to do
-   * something.
-   */
+  /** `waiting`: a try failed, and is made again, or Kafka does not answer; `failed`: somebody has to do something. */
   readonly state: 'taking-over' | 'first-read' | 'following' | 'waiting' | 'failed';
   /** What is tried again; null while nothing is. */
   readonly retry: RetryStatus | null;

@@ -1,27 +1,16 @@
+import { boundedMap } from '../../core/bounded-map.ts';
 import type { StatusChange } from '../../resources/orders/order-status.ts';
 import { durations, quantile } from './recent-figures.ts';
 import type { Durations } from './recent-figures.ts';
-import { boundedMap } from '../../core/bounded-map.ts';
 import { shortened } from './shortened.ts';
 import type { LifeCycle, LifeCycleState } from './status-json.ts';
 
-export interface LifeCycleOptions {
-  /** Statuses told apart; further ones are `other`. Default 16. */
-  readonly maxStates?: number;
-  /** Pairs of them told apart; further changes are only counted. Default 64. */
-  readonly maxChanges?: number;
-  /** Subjects of which it is remembered when they entered their state, at most. Default 20,000. */
-  readonly maxEntries?: number;
-}
-
-/** The life cycle of one status field, found out from its changes. */
-export interface LifeCycleModel {
-  /** A change of it, in an order known by this key; committed at a time, ms since the epoch. */
-  readonly add: (key: string, change: StatusChange, at: number) => void;
-  readonly status: () => Pick<LifeCycle, 'states' | 'changes' | 'others'>;
-  /** How many subjects are remembered. */
-  readonly remembered: () => number;
-}
+/** Statuses told apart; further ones are `other`. */
+const MAX_STATES = 16;
+/** Pairs of them told apart; further changes are only counted. */
+const MAX_CHANGES = 64;
+/** Subjects of which it is remembered when they entered their state, at most. */
+const MAX_ENTRIES = 20_000;
 
 /** Of a status that is longer, so many characters tell it apart. */
 export const MAX_STATUS = 200;
@@ -42,13 +31,11 @@ interface Passage {
 }
 
 /**
- * Learns states and changes as they come, in bounded memory. A stay lasts from the change that
- * entered a state to the one that left it, by the API's own times where it tells them. When more
- * subjects wait in a state than can be remembered, the longest stays are forgotten, and medians
- * tend to be too short.
+ * The life cycle of one status field. Learns states and changes as they come, in bounded memory. A stay lasts from the change that entered
+ * a state to the one that left it, by the API's own times where it tells them. When more subjects wait in a state than can be remembered,
+ * the longest stays are forgotten, and medians tend to be too short.
  */
-export function lifeCycle(options: LifeCycleOptions = {}): LifeCycleModel {
-  const { maxStates = 16, maxChanges = 64, maxEntries = 20_000 } = options;
+export function lifeCycle(maxEntries = MAX_ENTRIES) {
   const states = new Map<string, State>();
   const passages = new Map<string, Passage>();
   /** By subject. */
@@ -61,7 +48,7 @@ export function lifeCycle(options: LifeCycleOptions = {}): LifeCycleModel {
     const known = states.get(id);
     if (known) return known;
     if (kind === 'state') {
-      if (statuses === maxStates) return stateOf('other');
+      if (statuses === MAX_STATES) return stateOf('other');
       statuses += 1;
     }
     const state = { kind, name, place: states.size, count: 0 };
@@ -71,7 +58,7 @@ export function lifeCycle(options: LifeCycleOptions = {}): LifeCycleModel {
   const passageOf = (from: State, to: State): Passage | undefined => {
     const id = `${from.place} ${to.place}`;
     const known = passages.get(id);
-    if (known || passages.size === maxChanges) return known;
+    if (known || passages.size === MAX_CHANGES) return known;
     const passage = { from, to, count: 0, stays: durations() };
     passages.set(id, passage);
     return passage;
@@ -80,7 +67,8 @@ export function lifeCycle(options: LifeCycleOptions = {}): LifeCycleModel {
     status === null ? stateOf(none) : stateOf('state', shortened(status, MAX_STATUS));
 
   return {
-    add: (key, change, committedAt) => {
+    /** A change of it, in an order known by this key. */
+    add: (key: string, change: StatusChange, committedAt: number): void => {
       const at = change.changedAt ?? committedAt;
       const from = stateOfStatus(change.from, 'new');
       const to = stateOfStatus(change.to, 'gone');
@@ -97,7 +85,7 @@ export function lifeCycle(options: LifeCycleOptions = {}): LifeCycleModel {
       if (to.kind === 'gone') entries.delete(subject);
       else entries.set(subject, { state: to, at });
     },
-    status: () => ({
+    status: (): Pick<LifeCycle, 'states' | 'changes' | 'others'> => ({
       states: [...states.values()].map(({ kind, name, count }) => ({ kind, name, count })),
       changes: [...passages.values()].map(({ from, to, count, stays }) => ({
         from: from.place,
@@ -107,6 +95,7 @@ export function lifeCycle(options: LifeCycleOptions = {}): LifeCycleModel {
       })),
       others,
     }),
+    /** How many subjects are remembered. */
     remembered: entries.size,
   };
 }

@@ -1,18 +1,19 @@
+// The status of one account, made from hooks: all that its page shows, or a few figures for other instances of a fleet.
+
+import { allHooks } from '../../observe/all-hooks.ts';
 import type { AccountFigures } from '../../observe/fleet-view.ts';
 import type { Gauges, Hooks } from '../../observe/hooks.ts';
-import type { Resource } from '../../resources/resources.ts';
 import { STATUS_FIELDS } from '../../resources/orders/order-status.ts';
 import type { StatusField, StatusSubject } from '../../resources/orders/order-status.ts';
-import { allHooks } from '../../observe/all-hooks.ts';
+import type { Resource } from '../../resources/resources.ts';
 import { clockDifference } from './hook-figures.ts';
-import { lifeCycle, MAX_STATUS } from './status-life-cycle.ts';
-import type { LifeCycleOptions } from './status-life-cycle.ts';
 import type { Readiness } from './readiness.ts';
 import { resourceStatus } from './resource-status.ts';
-import { shortened, MAX_ERROR } from './shortened.ts';
-import type { RecentDeadLetter, RecentStatusChange, Status, QuotaStatus } from './status-json.ts';
-import { warnings } from './warnings.ts';
 import type { ListFigures } from './resource-status.ts';
+import { MAX_ERROR, shortened } from './shortened.ts';
+import type { QuotaStatus, RecentDeadLetter, RecentStatusChange, Status } from './status-json.ts';
+import { lifeCycle, MAX_STATUS } from './status-life-cycle.ts';
+import { warnings } from './warnings.ts';
 
 export type * from './status-json.ts';
 
@@ -27,28 +28,19 @@ interface StatusOptions {
   /** The clock: ms since the epoch, which never goes back. */
   readonly now: () => number;
   readonly readiness: () => Readiness;
-  /** Bounds of each field's life cycle. */
-  readonly lifeCycles?: LifeCycleOptions;
 }
 
 /** How a service is, as far as it has told by its hooks. */
-export interface StatusModel {
-  /** To be told: hand them to `run`. */
-  readonly hooks: Hooks;
-  readonly status: () => Status;
-  /** Its figures alone, which cost less. */
-  readonly figures: () => AccountFigures;
-}
+export type StatusModel = ReturnType<typeof statusModel>;
 
 const MAX_STATUS_CHANGES = 50;
 const MAX_DEAD_LETTERS = 20;
 
 /**
- * All that the status page shows, of any one moment. Memory is bounded by the number of resources,
- * whatever comes: of texts from the API only order numbers, the subjects' ids and statuses are kept,
- * shortened.
+ * All that the status page shows, of any one moment. Memory is bounded by the number of resources, whatever comes: of texts from the API
+ * only order numbers, the subjects' ids and statuses are kept, shortened.
  */
-export function statusModel(options: StatusOptions): StatusModel {
+export function statusModel(options: StatusOptions) {
   const { version, account, prefix, resources, pollIntervalMs = 0, now, readiness } = options;
   const since = now();
   let gauges: Gauges | undefined;
@@ -63,7 +55,7 @@ export function statusModel(options: StatusOptions): StatusModel {
   const cycles = new Map(
     FIELDS.map(({ subject, field }) => [
       `${subject} ${field}`,
-      { subject, field, model: lifeCycle(options.lifeCycles) },
+      { subject, field, model: lifeCycle() },
     ]),
   );
   const statusChanges = recent<RecentStatusChange>(MAX_STATUS_CHANGES);
@@ -115,14 +107,15 @@ export function statusModel(options: StatusOptions): StatusModel {
 
   return {
     hooks: allHooks(clockHooks, hooks, warned.hooks),
-    figures: () =>
+    /** Its figures alone, which cost less. */
+    figures: (): AccountFigures =>
       accountFigures(
         now(),
         readiness(),
         gauges?.quotas() ?? [],
         [...models.values()].map(({ figures }) => figures()),
       ),
-    status: () => {
+    status: (): Status => {
       const at = now();
       const { ready, reasons, causes } = readiness();
       return {

@@ -1,3 +1,5 @@
+// Warnings of a service that goes on all the same: what its hooks tell of lists, deletions and resyncs, and what was tried again too often.
+
 import { cutText } from '../../observe/cut-text.ts';
 import type { Hooks } from '../../observe/hooks.ts';
 import { datesText } from '../../streams/paging/list-dates.ts';
@@ -21,8 +23,8 @@ interface Told extends Warning {
 }
 
 /**
- * What is not right although the service goes on, in words. Each is there for as long as it holds; where nobody tells when that ends, for ten minutes or an
- * hour from when it was told last.
+ * What is not right although the service goes on, in words. Each is there for as long as it holds; where nobody tells when that ends, for
+ * ten minutes or an hour from when it was told last.
  *
  * @param now The clock: ms since the epoch, which never goes back.
  */
@@ -178,10 +180,7 @@ const TROUBLES: Readonly<Record<Exclude<ScanTrouble, 'cut'>, string>> = {
 /** Failed tries that are worth a word. */
 const MANY_RETRIES = 3;
 const TOLD_FOR_MS = 10 * 60_000;
-/**
- * A request that is made again may wait a minute for its place in the quota, or for its answer, before
- * it fails again.
- */
+/** A request that is made again may wait a minute for its place in the quota, or for its answer, before it fails again. */
 const SILENCE_MS = 60_000;
 
 /** A try that failed, of which it is not known whether it was made well since. */
@@ -204,8 +203,8 @@ interface Tried {
 }
 
 /**
- * What was tried again of late, and whether it is known to answer since. Several requests of one list are under way at a time, and nobody tells which of them failed: that one
- * is answered says nothing of another. So a list is said to answer when it has, after the pause of the
+ * What was tried again of late, and whether it is known to answer since. Several requests of one list are under way at a time, and nobody
+ * tells which of them failed: that one is answered says nothing of another. So a list is said to answer when it has, after the pause of the
  * newest failed try, and no further one was told for as long again, and for a minute at least.
  *
  * @param now The clock: ms since the epoch, which never goes back.

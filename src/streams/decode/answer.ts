@@ -1,14 +1,16 @@
+// A page of a list as it was answered, and how an envelope tells its pagination, its end and its failures.
+
 import type { Observable } from 'rxjs';
 import { isJsonObject } from '../../schemas/json/json.ts';
-import type { JsonValue, JsonObject } from '../../schemas/json/json.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { AnswerAge } from '../http/answer-age.ts';
 import type { Body } from '../http/body.ts';
-import type { ListQuery } from '../http/page-request.ts';
 import type { Span } from '../http/logical-clock.ts';
+import type { ListQuery } from '../http/page-request.ts';
+import type { Limit } from '../quota/token-bucket.ts';
 import type { PageRecord } from '../records/page-record.ts';
 import { PageRecords } from '../records/page-records.ts';
 import type { PagePart } from '../records/page-records.ts';
-import type { Limit } from '../quota/token-bucket.ts';
 
 /** Place of a page as its answer states it. Some servers repeat the request here, whatever page they served. */
 export interface ReportedPlace {

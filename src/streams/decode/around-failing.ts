@@ -109,7 +109,10 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
         ),
       );
   };
-  /** The answers that show the page up to an offset in it; errors with `tryAgain` if they can't be had: several whole pages, if one can't show it all. */
+  /**
+   * The answers that show the page up to an offset in it; errors with `tryAgain` if they can't be had: several whole pages, if one can't
+   * show it all.
+   */
   const front = (at: number, read: readonly Answer[] = []): Observable<readonly Answer[]> => {
     const begins = offset + recordsIn(read).length;
     if (begins >= at) return of(read);

@@ -1,3 +1,5 @@
+// Pages with a record that is no JSON and keeps the rest of its page from being read: what can be had instead.
+
 import { concat, defer, finalize, last, map, of, switchMap, tap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
@@ -47,10 +49,9 @@ const MAX_IN_A_ROW = 10;
 const MAX_COMPARED = 64;
 
 /**
- * What can be had instead of a broken page. Its record is asked for alone: mostly its text shows then, and
- * the page is read around it, whole. If it can be read alone, the page was too much for somebody: half of
- * what stands in front of it is given, as a smaller page. If none of it helps, the records behind it are read
- * apart: see `across`.
+ * What can be had instead of a broken page. Its record is asked for alone: mostly its text shows then, and the page is read around it,
+ * whole. If it can be read alone, the page was too much for somebody: half of what stands in front of it is given, as a smaller page. If
+ * none of it helps, the records behind it are read apart: see `across`.
  *
  * A single record that was asked for by its number comes as it is. Errors with `API_ANSWER` when nothing leads on.
  */
@@ -100,11 +101,10 @@ export function brokenPages(
       };
 
       /**
-       * The page around a record that no answer shows together with what is behind it: the server fails in the middle of it
-       * and ends its answer, or its text differs in every answer. So the record is asked for first (`one`), then what
-       * is behind it, then what is before it, then the record again: the parts are one page only if it was at its place both
-       * times, no JSON and with the same beginning. What moves out of the list and back between these requests goes
-       * unseen.
+       * The page around a record that no answer shows together with what is behind it: the server fails in the middle of it and ends its
+       * answer, or its text differs in every answer. So the record is asked for first (`one`), then what is behind it, then what is before
+       * it, then the record again: the parts are one page only if it was at its place both times, no JSON and with the same beginning. What
+       * moves out of the list and back between these requests goes unseen.
        */
       const across = (place: number, one: Answer | BrokenAnswer): Observable<Answer> => {
         const at = offset + place;

@@ -8,8 +8,8 @@ export type GivenUp = 'refused' | 'unanswered';
 type Blamed = 'request' | 'token' | 'server';
 
 /**
- * Failures in a row, and time from the first to the newest in ms, before a query is given up. Too small: each short outage costs a few requests
- * without dates. Too large: changes wait that much longer before sweeps take over from polls. A token has time to become valid.
+ * Failures in a row, and time from the first to the newest in ms, before a query is given up. Too small: each short outage costs a few
+ * requests without dates. Too large: changes wait that much longer before sweeps take over from polls. A token has time to become valid.
  */
 const PATIENCE: Readonly<Record<Blamed, { readonly failures: number; readonly ms: number }>> = {
   request: { failures: 3, ms: 5_000 },

@@ -18,8 +18,7 @@ import type { Page } from './answer.ts';
 import type { Decoder } from './decoder.ts';
 
 /**
- * The page that a body is, its elements decoded one by one; it stops now and then. Undefined where the body is JSON, and no
- * page.
+ * The page that a body is, its elements decoded one by one; it stops now and then. Undefined where the body is JSON, and no page.
  *
  * @throws SyntaxError or RangeError when it isn't JSON.
  */
@@ -60,10 +59,9 @@ export interface AroundPage {
 }
 
 /**
- * Reads a page around elements that are no JSON. JSON is read from front to back: all up to the first of
- * them is what it seems, and so is where that begins. Where it ends is a guess, by brackets and quotes, which may be
- * what is wrong with it, and then it may have swallowed records. So the guess counts only if all else is
- * JSON, and as many elements come as were asked for, or as are left in the list.
+ * Reads a page around elements that are no JSON. JSON is read from front to back: all up to the first of them is what it seems, and so is
+ * where that begins. Where it ends is a guess, by brackets and quotes, which may be what is wrong with it, and then it may have swallowed
+ * records. So the guess counts only if all else is JSON, and as many elements come as were asked for, or as are left in the list.
  *
  * @returns undefined where no element is to blame.
  */
@@ -208,9 +206,8 @@ export function unreadableTexts() {
 const digestOf = (text: Buffer) => hash('sha256', text, 'base64');
 
 /**
- * Does a work that stops now and then, with a turn of the event loop at each stop: other work need not
- * wait until all of it is done. Emits what it comes to, and completes; errors with what it throws. Each
- * stop goes one level deeper: for works of some hundreds of steps.
+ * Does a work that stops now and then, with a turn of the event loop at each stop: other work need not wait until all of it is done. Emits
+ * what it comes to, and completes; errors with what it throws. Each stop goes one level deeper: for works of some hundreds of steps.
  */
 export function stepwise<T>(
   work: () => Generator<void, T>,

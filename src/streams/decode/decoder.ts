@@ -5,11 +5,11 @@ import type { JsonObject } from '../../schemas/json/json.ts';
 import { parsedElement } from '../../schemas/json/page-elements.ts';
 import type { Elements } from '../../schemas/json/page-elements.ts';
 import type { Body } from '../http/body.ts';
-import type { ImageCodec, KnownRun, PayloadDigest } from '../records/page-record.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecord, payloadDigest, PUBLISHED } from '../records/page-record.ts';
-import type { PagePart } from '../records/page-records.ts';
+import type { ImageCodec, KnownRun, PayloadDigest } from '../records/page-record.ts';
 import { PageRun } from '../records/page-records.ts';
+import type { PagePart } from '../records/page-records.ts';
 
 /**
  * Makes a record of the element that begins at a place of a page, and of those behind it that are known with it, and
@@ -77,10 +77,9 @@ interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf'> {
 }
 
 /**
- * Knows a record again by the digest that is kept under its key, or with all of the run that begins with it; any other goes
- * to `next`, and its digest is told. Which key that is, and so how long the record would be, is guessed at from the bytes
- * alone. A wrong guess does no harm: bytes of another digest are not those that were kept under that key, and of the same
- * digest they are, whatever led there.
+ * Knows a record again by the digest that is kept under its key, or with all of the run that begins with it; any other goes to `next`, and
+ * its digest is told. Which key that is, and so how long the record would be, is guessed at from the bytes alone. A wrong guess does no
+ * harm: bytes of another digest are not those that were kept under that key, and of the same digest they are, whatever led there.
  */
 export function matchingDigests(options: MatchingOptions, next: RecordDecoder): Decoder {
   const { keyFields, keyOf, known } = options;

@@ -17,17 +17,17 @@ interface FailingPagesOptions extends PageAttemptsOptions {
 /**
  * Reads a page that failed again and again in another way: smaller, elsewhere, or around the record that makes it fail.
  *
- * A page of one record elsewhere is asked for first. If it fails too, the API is at fault and not the page, and the page's own
- * error is thrown: the caller tries again later. A page of two records there shows whether the server begins pages where they are
- * asked for; if it does not, only whole pages are asked for (see {@link PagePlan}). Then the page is split, and the part that fails is split again. If all parts
- * can be had, the page was too large: its first part is the answer, and the plan has the new size. If it comes down to one record,
- * that record is asked for, then the page behind it, the one before it, and the record again. If it failed both times it has not
- * moved, and the parts are one page with a gap: an unreadable record, whose text says after which key it stands. So a page takes
- * some 20 requests once, and three whenever it is read later (see {@link FailingPlaces}).
+ * A page of one record elsewhere is asked for first. If it fails too, the API is at fault and not the page, and the page's own error is
+ * thrown: the caller tries again later. A page of two records there shows whether the server begins pages where they are asked for; if it
+ * does not, only whole pages are asked for (see {@link PagePlan}). Then the page is split, and the part that fails is split again. If all
+ * parts can be had, the page was too large: its first part is the answer, and the plan has the new size. If it comes down to one record,
+ * that record is asked for, then the page behind it, the one before it, and the record again. If it failed both times it has not moved, and
+ * the parts are one page with a gap: an unreadable record, whose text says after which key it stands. So a page takes some 20 requests
+ * once, and three whenever it is read later (see {@link FailingPlaces}).
  *
- * If every record from some place on fails, the API serves the list up to there only (see {@link offsetLimit}): the answer has the
- * page's records in front of that place, and says that the list is cut. The plan remembers the place, which costs some eight
- * requests when it is met again.
+ * If every record from some place on fails, the API serves the list up to there only (see {@link offsetLimit}): the answer has the page's
+ * records in front of that place, and says that the list is cut. The plan remembers the place, which costs some eight requests when it is
+ * met again.
  */
 export function failingPages(
   options: FailingPagesOptions,

@@ -71,11 +71,10 @@ export interface DecodedListOptions {
 }
 
 /**
- * Pages as records: each page is taken apart and decoded once its request is over, outside its place in the quota. What
- * is no page is asked for again with back-off, for ever. A record that is no JSON comes as an unreadable one when that
- * has not passed after a few tries; around one that keeps its page from being read, see `broken-pages.ts`. A page whose request
- * fails again and again is read in another way if the API answers other pages, see `failing-pages.ts`. A query with modification dates
- * is given up after a while, see `dated-patience.ts`.
+ * Pages as records: each page is taken apart and decoded once its request is over, outside its place in the quota. What is no page is asked
+ * for again with back-off, for ever. A record that is no JSON comes as an unreadable one when that has not passed after a few tries; around
+ * one that keeps its page from being read, see `broken-pages.ts`. A page whose request fails again and again is read in another way if the
+ * API answers other pages, see `failing-pages.ts`. A query with modification dates is given up after a while, see `dated-patience.ts`.
  */
 export function decodedList(options: DecodedListOptions): ListRequest {
   const { request, url, decode = parsing(), texts = unreadableTexts() } = options;

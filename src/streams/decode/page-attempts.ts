@@ -43,8 +43,8 @@ const LEAST_FAILURES = 3;
 const LEAST_MS = 5_000;
 
 /**
- * How a page is asked for. `some`: a few times. `one`: once. `probe`: once too, as a page that other lanes read as well, so that a refusal says
- * something about the token.
+ * How a page is asked for. `some`: a few times. `one`: once. `probe`: once too, as a page that other lanes read as well, so that a refusal
+ * says something about the token.
  */
 type PageTries = 'some' | 'one' | 'probe';
 
@@ -111,11 +111,11 @@ export class PageAttempts {
   }
 
   /**
-   * Another page of the same list; undefined if it fails. When the server is first seen to move pages, errors with `tryAgain`:
-   * the failed page is then tried again in whole pages.
+   * Another page of the same list; undefined if it fails. When the server is first seen to move pages, errors with `tryAgain`: the failed
+   * page is then tried again in whole pages.
    *
-   * A `probe` that fails in a way that can pass errors with its own error if the failed page was refused: the refusal alone would be final, but the API may
-   * be away, or the token dead.
+   * A `probe` that fails in a way that can pass errors with its own error if the failed page was refused: the refusal alone would be final,
+   * but the API may be away, or the token dead.
    */
   attempt(part: PagePlace, tries: PageTries = 'one'): Observable<Answer | undefined> {
     const { plan } = this.#options;

@@ -1,3 +1,5 @@
+// A change of a record, and the same with personal fields hidden.
+
 import type { Op } from '../../schemas/events/envelope.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
 import type { ImageCodec } from '../records/page-record.ts';

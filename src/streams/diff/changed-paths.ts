@@ -2,10 +2,9 @@ import { canonicalJson, isJsonObject, JsonNumber } from '../../schemas/json/json
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 
 /**
- * The paths at which two images of a record differ, sorted: `total_price`, `tracking.company_name`,
- * `fulfillment_info[F-12].status`. Elements of an array with an identity are matched by it, whatever
- * their places (an element that is new or gone is a path; a mere change of places is the array's
- * own path); other arrays of objects are matched by place, and arrays of plain values as a whole.
+ * The paths at which two images of a record differ, sorted: `total_price`, `tracking.company_name`, `fulfillment_info[F-12].status`.
+ * Elements of an array with an identity are matched by it, whatever their places (an element that is new or gone is a path; a mere change
+ * of places is the array's own path); other arrays of objects are matched by place, and arrays of plain values as a whole.
  */
 export function changedPaths(
   before: JsonObject,

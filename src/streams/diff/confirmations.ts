@@ -1,6 +1,6 @@
-import type { ImageCodec } from '../records/page-record.ts';
 import { isStale, MAX_LAG_MS } from '../http/answer-age.ts';
 import type { AnswerAge } from '../http/answer-age.ts';
+import type { ImageCodec } from '../records/page-record.ts';
 
 /** An image that another has replaced. */
 export interface ReplacedImage {
@@ -36,9 +36,9 @@ export interface ConfirmationsOptions {
   /** Local time, ms. */
   readonly now: () => number;
   /**
-   * Kinds of events that an earlier process may have published shortly before: updates, and deletions once the initial snapshot was done. `newestStamp` is
-   * the newest `created_at` or `updated_at` of any published record, in epoch ms; undefined if no record has one, or an older version wrote the cursor.
-   * Default: none.
+   * Kinds of events that an earlier process may have published shortly before: updates, and deletions once the initial snapshot was done.
+   * `newestStamp` is the newest `created_at` or `updated_at` of any published record, in epoch ms; undefined if no record has one, or an
+   * older version wrote the cursor. Default: none.
    */
   readonly inherited?: {
     readonly updates: boolean;
@@ -67,7 +67,10 @@ const NOTHING: Inherited = { updates: false, deletions: false, newestStamp: unde
 const MAX_WAITING = 50_000;
 /** Keys of published deletions that are remembered, the newest; some 100 bytes each. */
 const MAX_DELETED = 50_000;
-/** Upper bound of remembered keys of records that were published as new, some 100 bytes each. Too small: a sweep may take a new record for missing. */
+/**
+ * Upper bound of remembered keys of records that were published as new, some 100 bytes each. Too small: a sweep may take a new record for
+ * missing.
+ */
 const MAX_CREATED = 10_000;
 /** Keys whose replaced images are remembered for `MAX_LAG_MS`, the newest; some 3 KB each. */
 const MAX_REPLACED = 1_000;
@@ -79,14 +82,16 @@ const MAX_IMAGES = 4;
  * sent `MAX_LAG_MS` or more after it was first seen so shows the same, and no answer in between has shown the published image.
  *
  * A record goes back if its `updated_at` is earlier than that of the published image, or, after a deletion, not later than that of the
- * deleted one. Where `updated_at` is equal or missing, it goes back if it equals an image that was replaced less than `MAX_LAG_MS`
- * before the answer was made, or if the answer is older than that (`isStale`).
+ * deleted one. Where `updated_at` is equal or missing, it goes back if it equals an image that was replaced less than `MAX_LAG_MS` before
+ * the answer was made, or if the answer is older than that (`isStale`).
  *
- * The records that an earlier process replaced or deleted are not known. So until `MAX_LAG_MS` after the start each such state with an equal or
- * missing `updated_at` counts as going back, unless the difference is of hidden fields alone. For the same time, once the initial snapshot is done, so does a record
- * without an image, as it may have been deleted, unless its `updated_at` is later than those of all published records.
+ * The records that an earlier process replaced or deleted are not known. So until `MAX_LAG_MS` after the start each such state with an
+ * equal or missing `updated_at` counts as going back, unless the difference is of hidden fields alone. For the same time, once the initial
+ * snapshot is done, so does a record without an image, as it may have been deleted, unless its `updated_at` is later than those of all
+ * published records.
  *
- * All of it is in memory, for as long as a process has the task, and bounded. A sighting that finds no room is held back as well, so the published image stays.
+ * All of it is in memory, for as long as a process has the task, and bounded. A sighting that finds no room is held back as well, so the
+ * published image stays.
  */
 export class Confirmations {
   readonly #now: () => number;
@@ -95,8 +100,8 @@ export class Confirmations {
   readonly #inherited: Inherited;
   readonly #waiting = new Map<string, Waiting>();
   /**
-   * `updated_at` of deleted records by key, the oldest deletion first. An entry stays when its record is published again, because that event may not be
-   * committed.
+   * `updated_at` of deleted records by key, the oldest deletion first. An entry stays when its record is published again, because that
+   * event may not be committed.
    */
   readonly #deleted = new Map<string, number | null>();
   /** Local time at which a record was published as new, in ms, by key; the oldest first. */

@@ -1,19 +1,19 @@
 import { map } from 'rxjs';
 import type { OperatorFunction } from 'rxjs';
+import { instantOf } from '../../schemas/avro/instant.ts';
 import { canonicalJson, parseJson } from '../../schemas/json/json.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
-import type { Change } from './change.ts';
-import { changedPaths } from './changed-paths.ts';
-import type { ImageCodec, KeyedRecord } from '../records/page-record.ts';
-import type { Identities } from './changed-paths.ts';
-import type { NewestReads, Verdict } from './newest.ts';
-import type { Confirmations, ReplacedImage, Unconfirmed } from './confirmations.ts';
 import { isStale } from '../http/answer-age.ts';
 import type { AnswerAge } from '../http/answer-age.ts';
 import type { Span } from '../http/logical-clock.ts';
+import type { ImageCodec, KeyedRecord } from '../records/page-record.ts';
 import type { PageRun } from '../records/page-records.ts';
-import { instantOf } from '../../schemas/avro/instant.ts';
 import type { VolatileFields } from '../records/volatile-fields.ts';
+import type { Change } from './change.ts';
+import { changedPaths } from './changed-paths.ts';
+import type { Identities } from './changed-paths.ts';
+import type { Confirmations, ReplacedImage, Unconfirmed } from './confirmations.ts';
+import type { NewestReads, Verdict } from './newest.ts';
 
 /** The last published image of each record. */
 export interface Images {
@@ -64,7 +64,10 @@ export interface DiffOptions {
   readonly newest?: NewestReads;
   /** Needed where an answer may be behind an earlier one: a lagging replica, or a cache. */
   readonly confirmations?: Confirmations;
-  /** Hides personal fields of a published record; needed with `confirmations` where others may be hidden after a restart. Default none is hidden. */
+  /**
+   * Hides personal fields of a published record; needed with `confirmations` where others may be hidden after a restart. Default none is
+   * hidden.
+   */
   readonly hideStored?: ((record: JsonObject) => JsonObject) | undefined;
   readonly identities?: Identities;
   /** Fields whose change alone is none. Default none. */
@@ -209,9 +212,8 @@ export function diff<In extends ReadRecords>(
 }
 
 /**
- * A change by its images, decoded when somebody looks into them: nobody does for most of an initial snapshot.
- * Both sides go through the codec: what it holds to be equal is no difference between them, and a time
- * that tells two elements apart is the same text on both.
+ * A change by its images, decoded when somebody looks into them: nobody does for most of an initial snapshot. Both sides go through the
+ * codec: what it holds to be equal is no difference between them, and a time that tells two elements apart is the same text on both.
  */
 export class DecodedChange implements Change {
   readonly key: string;

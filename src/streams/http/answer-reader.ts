@@ -1,8 +1,10 @@
+// Reads the bytes of answers into memory that is used again: what sockets read into, and the copy of each answer.
+
+import type { OnReadOpts, Socket } from 'node:net';
 import { errors, util } from 'undici';
 import type { Dispatcher } from 'undici';
 import { Body } from './body.ts';
 import type { BodyPool } from './body.ts';
-import type { OnReadOpts, Socket } from 'node:net';
 
 /** An answer as it was sent, read to its end. */
 interface SentAnswer {
@@ -33,7 +35,7 @@ export interface Reading {
 
 /**
  * Asks, and reads the answer to its end. Each piece of it is copied as undici tells of it: a moment later another is where it was
- * (`shared-reads.ts`).
+ * ({@link sharedReads}).
  */
 export function readAnswer(
   dispatcher: Dispatcher,

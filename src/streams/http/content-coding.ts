@@ -64,7 +64,10 @@ async function decompressUnmarked(coding: string, body: Buffer, options: ZlibOpt
   }
 }
 
-/** Decompresses gzip. Some servers add bytes after its end, which zlib refuses: the complete members before them are used if their checksums match. */
+/**
+ * Decompresses gzip. Some servers add bytes after its end, which zlib refuses: the complete members before them are used if their checksums
+ * match.
+ */
 async function unzipped(body: Buffer, options: ZlibOptions): Promise<Buffer> {
   try {
     return await decompress.gzip(body, options);
@@ -140,7 +143,10 @@ function isZlib(body: Buffer): boolean {
   );
 }
 
-/** Whether a body is a Zstandard frame (RFC 8878, section 3.1.1). It can be decompressed once Node 22.15, whose `node:zlib` has zstd, is the oldest supported. */
+/**
+ * Whether a body is a Zstandard frame (RFC 8878, section 3.1.1). It can be decompressed once Node 22.15, whose `node:zlib` has zstd, is the
+ * oldest supported.
+ */
 function isZstd(body: Buffer): boolean {
   return body.length >= 4 && body.readUInt32BE(0) === ZSTD_MAGIC;
 }

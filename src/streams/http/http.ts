@@ -1,17 +1,17 @@
 import { Observable } from 'rxjs';
 import type { Dispatcher } from 'undici';
+import { httpError } from '../../core/connection-error.ts';
 import { CellarstreamError, isTimeout } from '../../core/errors.ts';
 import type { ErrorContext } from '../../core/errors.ts';
-import { httpError } from '../../core/connection-error.ts';
 import { USER_AGENT } from '../../core/version.ts';
+import { RETRY_AFTER } from '../flow/backoff.ts';
+import type { Retry } from '../flow/backoff.ts';
 import { readAnswer } from './answer-reader.ts';
 import type { Reading } from './answer-reader.ts';
 import { Body } from './body.ts';
 import type { BodyPool } from './body.ts';
 import { inUtf8, UnknownCharset } from './charset.ts';
 import { withoutCoding } from './content-coding.ts';
-import { RETRY_AFTER } from '../flow/backoff.ts';
-import type { Retry } from '../flow/backoff.ts';
 
 /** One request of {@link exchange}. */
 export interface HttpRequest {
@@ -66,17 +66,16 @@ export interface RequestHooks {
 const MAX_RETRY_AFTER_MS = 10 * 60_000;
 
 /**
- * One HTTP exchange: emits the whole answer, whatever its status, and completes. Unsubscribing
- * aborts it. Redirects are not followed: they would carry the token elsewhere.
+ * One HTTP exchange: emits the whole answer, whatever its status, and completes. Unsubscribing aborts it. Redirects are not followed: they
+ * would carry the token elsewhere.
  *
- * Errors with `API_UNREACHABLE` (refused, reset, timed out), `TLS_REFUSED`, or `API_ANSWER` (cut off,
- * too large, in an unknown charset).
+ * Errors with `API_UNREACHABLE` (refused, reset, timed out), `TLS_REFUSED`, or `API_ANSWER` (cut off, too large, in an unknown charset).
  */
 export function exchange(request: HttpRequest): Observable<HttpAnswer> {
   return new Observable((subscriber) => {
     const reading = read(request);
     let isUnderWay = true;
-    const done = unpackedAnswer(reading, request).then(
+    void unpackedAnswer(reading, request).then(
       (answer) => {
         isUnderWay = false;
         subscriber.next(answer);
@@ -88,7 +87,6 @@ export function exchange(request: HttpRequest): Observable<HttpAnswer> {
         subscriber.error(classify(request, error));
       },
     );
-    void done;
     return () => {
       if (!isUnderWay) return;
       isUnderWay = false;
@@ -142,7 +140,7 @@ async function unpackedAnswer(
     body = inUtf8Body(sent, plain, all(headers['content-type']));
   } catch (cause) {
     sent.giveBack();
-    throw cause instanceof UnknownCharset ? inNoCharset(url, cause) : unreadable(url, cause);
+    throw unreadable(url, cause);
   }
   const date = single(headers.date);
   const retryAfter = single(headers['retry-after']);
@@ -187,15 +185,10 @@ function classify(request: HttpRequest, cause: unknown): CellarstreamError {
 }
 
 function unreadable(url: URL, cause: unknown): CellarstreamError {
-  const message = `${where(url)} sent an answer that was cut off or can't be unpacked`;
-  return new CellarstreamError('API_ANSWER', message, { cause });
-}
-
-function inNoCharset(url: URL, { message }: UnknownCharset): CellarstreamError {
-  return new CellarstreamError(
-    'API_ANSWER',
-    `${where(url)} sent an answer that can't be read: ${message}`,
-  );
+  const isText = cause instanceof UnknownCharset;
+  const why = isText ? `can't be read: ${cause.message}` : "was cut off or can't be unpacked";
+  const message = `${where(url)} sent an answer that ${why}`;
+  return new CellarstreamError('API_ANSWER', message, isText ? {} : { cause });
 }
 
 /** The error that speaks of an answer's status. Its body stays out: it may hold personal fields. */

@@ -1,3 +1,5 @@
+// The login: how it is asked for a token, and what its answer says about the token's life.
+
 import { asyncScheduler, defer, map, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
@@ -153,7 +155,10 @@ export interface Token {
 
 /** Lifetime of a token according to the API's documentation, in ms. Assumed where the answer states none. */
 const DOCUMENTED_LIFE_MS = 30 * 60_000;
-/** Shortest lifetime that is believed at once, in ms. A shorter one usually comes from clocks that disagree, so it is used only if the answer shows no longer one. */
+/**
+ * Shortest lifetime that is believed at once, in ms. A shorter one usually comes from clocks that disagree, so it is used only if the
+ * answer shows no longer one.
+ */
 const LEAST_LIFE_MS = 10_000;
 /** Shortest lifetime that is believed at all, in ms: a token with less may expire before a request with it arrives. */
 const LEAST_USABLE_MS = 2_000;

@@ -6,16 +6,16 @@ import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { backoff, RETRY_AFTER } from '../flow/backoff.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
-import type { BodyPool } from './body.ts';
 import { answerAges } from './answer-age.ts';
 import type { AnswerAge, AnswerAges, DatedAnswer } from './answer-age.ts';
+import type { BodyPool } from './body.ts';
 import { blockedError, exchange, isJson, isSuccess, statusError, where } from './http.ts';
 import type { HttpAnswer, RequestHooks } from './http.ts';
 import { logicalClock as newLogicalClock } from './logical-clock.ts';
 import type { LogicalClock, Span } from './logical-clock.ts';
 import type { Token } from './login.ts';
-import type { TokenSource } from './token.ts';
 import type { RequestTimes, TokenOutcome, TokenUse } from './token-life.ts';
+import type { TokenSource } from './token.ts';
 
 /** The query of a list request; what is left out is not sent. */
 export interface ListQuery {
@@ -92,17 +92,17 @@ export interface PageRequestOptions {
 }
 
 /**
- * Makes the list request of one resource, which waits for the quota, takes the token and sends the request. Retryable errors are retried with
- * back-off without an end, and each retry waits for the quota. Redirects and 404 are retried as well: gateways send them while the API behind
- * them is replaced. The request's place in the quota is released with the answer, before the page is decoded.
+ * Makes the list request of one resource, which waits for the quota, takes the token and sends the request. Retryable errors are retried
+ * with back-off without an end, and each retry waits for the quota. Redirects and 404 are retried as well: gateways send them while the API
+ * behind them is replaced. The request's place in the quota is released with the answer, before the page is decoded.
  *
- * The token is taken after the wait for the quota, so that it is fresh when it is sent. If there is none at that moment, the request
- * gives up its place, and waits for the quota again once there is a token. If requests kept their places while they waited for
- * a login, they would reach the server later than the quota's log says.
+ * The token is taken after the wait for the quota, so that it is fresh when it is sent. If there is none at that moment, the request gives
+ * up its place, and waits for the quota again once there is a token. If requests kept their places while they waited for a login, they
+ * would reach the server later than the quota's log says.
  *
- * Every outcome is reported to the token (see `token-life.ts`), which decides when a refused token (401 or 403) is tried again and when it is renewed. A
- * list that refuses one new token after the other can't be read with this key: it errors with `API_STATUS`, and leaves the token to
- * the other lists. Other statuses that can't pass are final too, but only after they have been seen with a fresh token.
+ * Every outcome is reported to the token (see `token-life.ts`), which decides when a refused token (401 or 403) is tried again and when it
+ * is renewed. A list that refuses one new token after the other can't be read with this key: it errors with `API_STATUS`, and leaves the
+ * token to the other lists. Other statuses that can't pass are final too, but only after they have been seen with a fresh token.
  *
  * A 429 and all other refusals count in the quota as well, as the server may count them: the start counts until a window has passed since
  * its end, and for `lateMs` more (a second, in the service), as that of a request that was given up does (`quota/start-log.ts`).

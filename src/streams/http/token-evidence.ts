@@ -24,7 +24,10 @@ export interface TokenUse {
   readonly token: Token;
   /** Names the list that was asked and the kind of query: the whole list, by dates, or by number. The server may refuse one kind alone. */
   readonly list: string;
-  /** Whether the query selects records by date or number. Its refusal may be final sooner, since the list can be read without such queries. Default false. */
+  /**
+   * Whether the query selects records by date or number. Its refusal may be final sooner, since the list can be read without such queries.
+   * Default false.
+   */
   readonly isSelective?: boolean;
   /** When the request was sent, in ms on the scheduler's clock. */
   readonly sentAt: number;
@@ -38,7 +41,10 @@ interface Trouble {
   readonly count: number;
   /** The newest of them. */
   readonly newest: RequestTimes;
-  /** Whether the server accepted the token elsewhere both before and after one of them, as {@link TokenEvidence.wasAcceptedDuring} defines it, so that the list itself refuses. */
+  /**
+   * Whether the server accepted the token elsewhere both before and after one of them, as {@link TokenEvidence.wasAcceptedDuring} defines
+   * it, so that the list itself refuses.
+   */
   readonly isOwn: boolean;
   /** When the list may try the token again, in ms on the scheduler's clock. */
   readonly retryAt: number;
@@ -49,8 +55,8 @@ export const FIRST_PAUSE_MS = 1_000;
 /** Longest pause between two tries of a refused token, in ms. */
 const MAX_PAUSE_MS = 30_000;
 /**
- * How long after a failure that was the query's own fault further failures of the list are taken for the same, in ms. Too small: when many queries
- * fail for good, each of them is repeated several times. Too large: a token that dies is noticed later.
+ * How long after a failure that was the query's own fault further failures of the list are taken for the same, in ms. Too small: when many
+ * queries fail for good, each of them is repeated several times. Too large: a token that dies is noticed later.
  */
 const OWN_FAILURE_MS = 60_000;
 /** Tries after 1, 2 and 4 s; a token refused once more is not merely young. Replicas lag for up to about 5 s. */
@@ -123,9 +129,9 @@ export class TokenEvidence {
   }
 
   /**
-   * Whether the server accepted the token during a request: another one was answered with success before it began, and a third was
-   * sent after it ended and succeeded. A success on one side proves nothing, as a token may be young before and dead after. A request that was under way at the same time
-   * proves nothing either, as the server may have judged it earlier.
+   * Whether the server accepted the token during a request: another one was answered with success before it began, and a third was sent
+   * after it ended and succeeded. A success on one side proves nothing, as a token may be young before and dead after. A request that was
+   * under way at the same time proves nothing either, as the server may have judged it earlier.
    */
   wasAcceptedDuring({ sentAt, answeredAt }: RequestTimes): boolean {
     return this.#firstWorked < sentAt && this.#hasWorkedSince(answeredAt);
@@ -138,8 +144,8 @@ export class TokenEvidence {
   }
 
   /**
-   * Whether a failure of the list was found to be the query's own fault within the last minute, and the list has answered with a page since. False while the
-   * token itself is in doubt.
+   * Whether a failure of the list was found to be the query's own fault within the last minute, and the list has answered with a page
+   * since. False while the token itself is in doubt.
    */
   isFineBesideFailures({ list }: TokenUse, now: number): boolean {
     if (this.#failingSince !== undefined) return false;

@@ -1,3 +1,5 @@
+// The tokens of one account: which of them is sent, when a refused one is renewed, and how often logins may follow one another.
+
 import type { Token } from './login.ts';
 import { FIRST_PAUSE_MS, isTooOld, TokenEvidence } from './token-evidence.ts';
 import type { TokenOutcome, TokenUse } from './token-evidence.ts';
@@ -31,18 +33,19 @@ const GO_ON: TokenVerdict = { isFinal: false, pauseMs: undefined, logsIn: false 
 const FINAL: TokenVerdict = { isFinal: true, pauseMs: undefined, logsIn: false };
 
 /**
- * The tokens of one account: the newest, and its predecessor for as long as that is good and the newest has not worked. Decides from
- * the outcomes of requests which token is used, when an early login is made, and when a failure is the list's own.
+ * The tokens of one account: the newest, and its predecessor for as long as that is good and the newest has not worked. Decides from the
+ * outcomes of requests which token is used, when an early login is made, and when a failure is the list's own.
  *
- * - A token that never worked is *young*: a server with several replicas may know it a few seconds later. A list that refuses it
- *   tries it again after 1, 2 and 4 s; only then is there another login.
+ * - A token that never worked is *young*: a server with several replicas may know it a few seconds later. A list that refuses it tries it
+ *   again after 1, 2 and 4 s; only then is there another login.
  * - A token that worked for a list and is refused by it is dead.
- * - A list that refuses a token which other lists accept is forbidden. So are queries by date or number that the list refuses while it accepts
- *   the token without them. The proof is one success before the refused request was sent, and one of a request sent after the refusal arrived.
- * - Once a failure of a query by date or number that would be final was found to be the query's own, and the list has answered another
- *   such query since, further ones are final at once for a minute: the search for dates that a list accepts asks a dozen such queries.
- * - A token that brought nothing but failures for five seconds, or a failure that would be final, may be a dead token that is
- *   reported in another way. One login shows it; {@link LoginPace} makes the gaps between such logins grow.
+ * - A list that refuses a token which other lists accept is forbidden. So are queries by date or number that the list refuses while it
+ *   accepts the token without them. The proof is one success before the refused request was sent, and one of a request sent after the
+ *   refusal arrived.
+ * - Once a failure of a query by date or number that would be final was found to be the query's own, and the list has answered another such
+ *   query since, further ones are final at once for a minute: the search for dates that a list accepts asks a dozen such queries.
+ * - A token that brought nothing but failures for five seconds, or a failure that would be final, may be a dead token that is reported in
+ *   another way. One login shows it; {@link LoginPace} makes the gaps between such logins grow.
  */
 export class TokenLife {
   readonly #pace: LoginPace;

@@ -56,12 +56,11 @@ const SPARE_MS = 60_000;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * The token as a stream driven by a timer: log in, wait until the token is nearly over, log in again; all subscribers share the one
- * chain. The old token stays in use until the new one has worked, or until two seconds before its end (a
- * twentieth of a short life).
+ * The token as a stream driven by a timer: log in, wait until the token is nearly over, log in again; all subscribers share the one chain.
+ * The old token stays in use until the new one has worked, or until two seconds before its end (a twentieth of a short life).
  *
- * The timer runs while there is a subscriber. The token outlives them: a later subscriber gets it without a login if it is still
- * fresh. An error of the login goes to all who wait, and a later subscription logs in again.
+ * The timer runs while there is a subscriber. The token outlives them: a later subscriber gets it without a login if it is still fresh. An
+ * error of the login goes to all who wait, and a later subscription logs in again.
  */
 export function tokenSource(options: TokenSourceOptions): TokenSource {
   const { login, scheduler = asyncScheduler, onToken, onPaced } = options;

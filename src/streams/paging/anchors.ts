@@ -1,10 +1,12 @@
+// Anchors: records by which a page is known to join what was read before, and where a scan goes on.
+
 import { createHash } from 'node:crypto';
+import { boundedMap } from '../../core/bounded-map.ts';
 import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
-import type { PageRecords } from '../records/page-records.ts';
 import type { KeyOf } from '../records/key-of.ts';
+import type { PageRecords } from '../records/page-records.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
-import { boundedMap } from '../../core/bounded-map.ts';
 
 /** A record that was read, by its key and a digest of its content or of the bytes that it was sent in. */
 export type Anchor = readonly [key: string, digest: string];
@@ -60,20 +62,16 @@ const MAX_STEPS_BACK = 8;
 /**
  * Holds a page against what a scan has read before, and says where to go on.
  *
- * A list that changes while it is paged moves under the reader: after deletions a plain next offset
- * skips as many records. So each page begins `overlap` records early and counts only when it shows,
- * unchanged, a record that the scan has read before: in a list with a total order everything before
- * such an anchor was read when the anchor was, and everything behind it in the page is next to it. A
- * record that moved across the anchor did so because it changed, and the next window reads it.
- * A page without an anchor says that more was removed than the overlap: the scan steps back to where
- * the page before began, where it knows more records. The beginning needs no anchor.
+ * A list that changes while it is paged moves under the reader: after deletions a plain next offset skips as many records. So each page
+ * begins `overlap` records early and counts only when it shows, unchanged, a record that the scan has read before: in a list with a total
+ * order everything before such an anchor was read when the anchor was, and everything behind it in the page is next to it. A record that
+ * moved across the anchor did so because it changed, and the next window reads it. A page without an anchor says that more was removed than
+ * the overlap: the scan steps back to where the page before began, where it knows more records. The beginning needs no anchor.
  *
- * The same reading of a list that was never sorted, or is sorted anew for each request, shows in
- * anchors that have changed places.
+ * The same reading of a list that was never sorted, or is sorted anew for each request, shows in anchors that have changed places.
  *
- * Fields that differ in every answer would leave no record unchanged. Anchors leave them out; but not all
- * that tells whether a record has changed: one of which nothing but its key is left is known by the keys
- * of those that stand before it, or it might have moved.
+ * Fields that differ in every answer would leave no record unchanged. Anchors leave them out; but not all that tells whether a record has
+ * changed: one of which nothing but its key is left is known by the keys of those that stand before it, or it might have moved.
  */
 export function join(at: Position, records: PageRecords, options: JoinOptions): Joint {
   const page = identify(records, options, at.leftOut ?? NONE);

@@ -22,12 +22,12 @@ interface NegotiationStart {
 }
 
 /**
- * Finds out why a dated request was refused, by requests without dates, with the same dates, and with those of a minute; moves on from form to
- * form until one is accepted, and halves the longest window where only long ones are refused. Ends with `dates` changed, unless the refusal
- * has nothing to do with dates, or has passed.
+ * Finds out why a dated request was refused, by requests without dates, with the same dates, and with those of a minute; moves on from form
+ * to form until one is accepted, and halves the longest window where only long ones are refused. Ends with `dates` changed, unless the
+ * refusal has nothing to do with dates, or has passed.
  *
- * A server that fails (5xx, no answer) may do so because of a form, too. Each form then takes a minute to be given up, so the list is reported
- * as one without dates meanwhile, and fewer forms are tried: each end, and each text.
+ * A server that fails (5xx, no answer) may do so because of a form, too. Each form then takes a minute to be given up, so the list is
+ * reported as one without dates meanwhile, and fewer forms are tried: each end, and each text.
  *
  * @returns Whether `dates` are changed; if not, the same request is accepted by now.
  */
@@ -84,8 +84,8 @@ export function* dateNegotiation(
 }
 
 /**
- * Probes how a list reads its date parameters, and whether it reads the end of polls' windows; moves on to another end if it does not. Without
- * an end there is none to probe. Changes `dates`, unless dates are of no use: the caller decides about those.
+ * Probes how a list reads its date parameters, and whether it reads the end of polls' windows; moves on to another end if it does not.
+ * Without an end there is none to probe. Changes `dates`, unless dates are of no use: the caller decides about those.
  *
  * @param newest The newest stamp seen, in ms.
  */

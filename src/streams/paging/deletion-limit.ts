@@ -55,9 +55,10 @@ export function isIn(key: string, masses: readonly HeldBack[], marks: SeenMarks)
 }
 
 /**
- * Judges the keys that a complete reading lacks. Those that the complete reading before still had are judged together, once: a
- * deletion that was not a part of a mass when it was found is never held back later, however many wait for their proof.
- * Keys that vanish in the reading after a mass belong to it, as a mass may strike in the middle of a reading. A mass stays one for as long as its keys are missing, however the list grows, until so many are back that the rest is within the limit.
+ * Judges the keys that a complete reading lacks. Those that the complete reading before still had are judged together, once: a deletion
+ * that was not a part of a mass when it was found is never held back later, however many wait for their proof. Keys that vanish in the
+ * reading after a mass belong to it, as a mass may strike in the middle of a reading. A mass stays one for as long as its keys are missing,
+ * however the list grows, until so many are back that the rest is within the limit.
  *
  * @param judged The complete reading before.
  * @param number This one.

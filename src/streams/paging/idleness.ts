@@ -1,5 +1,5 @@
-import type { Position } from './anchors.ts';
 import type { PageRecords } from '../records/page-records.ts';
+import type { Position } from './anchors.ts';
 
 /** A page that joined, as far as it shows whether the list goes on. */
 interface IdlePage {

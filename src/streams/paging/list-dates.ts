@@ -1,3 +1,5 @@
+// How a list takes modification dates, as found out so far: the form of its windows, and a text about what is unusual.
+
 import { DST_MS } from '../http/server-clock.ts';
 import type { ServerClock } from '../http/server-clock.ts';
 import { AHEAD_MS, dateText } from './poll.ts';

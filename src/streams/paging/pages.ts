@@ -1,19 +1,19 @@
 import { defer, EMPTY, expand, finalize, map, of, switchMap } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { BEGINNING, join, planned, contentDigests } from './anchors.ts';
-import type { Position, ContentDigests } from './anchors.ts';
-import { leftOut as newLeftOut, standstill } from './standstill.ts';
-import type { LeftOut } from './standstill.ts';
+import { recordsOf } from '../decode/answer.ts';
+import type { Answer } from '../decode/answer.ts';
+import { PagePlan } from '../http/page-plan.ts';
+import type { PagePlace, PlanFinding } from '../http/page-plan.ts';
 import { KeyIndex } from '../records/key-index.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecords } from '../records/page-records.ts';
-import { recordsOf } from '../decode/answer.ts';
-import type { Answer } from '../decode/answer.ts';
+import { BEGINNING, contentDigests, join, planned } from './anchors.ts';
+import type { ContentDigests, Position } from './anchors.ts';
+import { idleness, isIdle } from './idleness.ts';
 import { readAhead } from './read-ahead.ts';
 import type { ReadAhead } from './read-ahead.ts';
-import { PagePlan } from '../http/page-plan.ts';
-import type { PagePlace, PlanFinding } from '../http/page-plan.ts';
-import { idleness, isIdle } from './idleness.ts';
+import { leftOut as newLeftOut, standstill } from './standstill.ts';
+import type { LeftOut } from './standstill.ts';
 
 /** A page of a scan. */
 export interface ScanPage {
@@ -55,7 +55,10 @@ export interface PagesOptions {
   readonly overlap?: number;
   /** Where to begin; null as undefined: nothing was read yet. Default the beginning. A scan that is resumed is not held against the total. */
   readonly from?: Position | null | undefined;
-  /** Where pages are asked for, by what the server is known to do with offsets; kept by the caller for all scans of the list. Default a new one. */
+  /**
+   * Where pages are asked for, by what the server is known to do with offsets; kept by the caller for all scans of the list. Default a new
+   * one.
+   */
   readonly plan?: PagePlan | undefined;
   /** The fields that anchors leave out; kept by whoever scans the list again. Default those that this scan finds. */
   readonly leftOut?: LeftOut;

@@ -29,13 +29,12 @@ const WEIGHT = 0.25;
 const SPARE = 0.5;
 
 /**
- * Asks for pages before their turn, so that the time that answers take costs no pages: beside the one that
- * is waited for, as many as the quota gives while an answer is made, or as many as are dealt with in that
- * time if that is fewer. More would only cost memory.
+ * Asks for pages before their turn, so that the time that answers take costs no pages: beside the one that is waited for, as many as the
+ * quota gives while an answer is made, or as many as are dealt with in that time if that is fewer. More would only cost memory.
  *
- * Where the next pages will be is a guess, from the page before and the number of records in all. A wrong
- * guess costs its requests, and nothing else: each page has to join what was read (see `join`), and what
- * stands in a page that does is right, in whatever order pages were asked for.
+ * Where the next pages will be is a guess, from the page before and the number of records in all. A wrong guess costs its requests, and
+ * nothing else: each page has to join what was read (see `join`), and what stands in a page that does is right, in whatever order pages
+ * were asked for.
  */
 export function readAhead(
   request: (place: PagePlace) => Observable<Answer>,

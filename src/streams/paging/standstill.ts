@@ -41,7 +41,10 @@ export function leftOut(
   };
 }
 
-/** Number of pages that failed to join, without progress between them, after which differing fields are looked for. Too small: a changed record passes for such a field. */
+/**
+ * Number of pages that failed to join, without progress between them, after which differing fields are looked for. Too small: a changed
+ * record passes for such a field.
+ */
 const ENOUGH = 3;
 /**
  * Number of pages that failed to join, without progress between them, after which the scan reads a page without an overlap. Too small: a list
@@ -51,9 +54,9 @@ const ENOUGH = 3;
 const MAX_FAILURES = 30;
 
 /**
- * Looks into a scan that comes no further: which fields keep its pages from joining? Holds the records that a page had for anchors against what a page that did not join says of them. Only
- * those count whose `updated_at` is the same: others have changed. So that field is never among those
- * that differ, and a list in which everything is being changed has none.
+ * Looks into a scan that comes no further: which fields keep its pages from joining? Holds the records that a page had for anchors against
+ * what a page that did not join says of them. Only those count whose `updated_at` is the same: others have changed. So that field is never
+ * among those that differ, and a list in which everything is being changed has none.
  */
 export function standstill() {
   let furthest = -1;
@@ -89,7 +92,10 @@ export function standstill() {
       differing = [];
       return found;
     },
-    /** Whether the scan should read its next page without an overlap, because too many pages have failed to join since it last made progress. */
+    /**
+     * Whether the scan should read its next page without an overlap, because too many pages have failed to join since it last made
+     * progress.
+     */
     mustReadBlind: () => failures >= maxFailures,
   };
 }

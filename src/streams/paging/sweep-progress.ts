@@ -1,11 +1,11 @@
+import { recordsOf } from '../decode/answer.ts';
 import type { Position } from './anchors.ts';
-import { provenSince, provingWith, keyOrderAfter, mayBeCut } from './reading-proofs.ts';
-import type { ProvingReading, KeyOrder } from './reading-proofs.ts';
 import type { HeldBack, LimitVerdict } from './deletion-limit.ts';
 import type { ScanPage } from './pages.ts';
-import { recordsOf } from '../decode/answer.ts';
 import { countsAfter, NOTHING_COUNTED, sizeOf } from './reading-counts.ts';
 import type { ReadingCounts } from './reading-counts.ts';
+import { keyOrderAfter, mayBeCut, provenSince, provingWith } from './reading-proofs.ts';
+import type { KeyOrder, ProvingReading } from './reading-proofs.ts';
 
 /**
  * Degree of proof that a sweep has reached, from weakest to strongest:
@@ -52,7 +52,10 @@ export interface SweepProgress {
   readonly top: number;
   /** Highest `total_records` in any sweep. */
   readonly peak: number;
-  /** Total at which the list seems to be capped, and when a complete reading first had it (epoch ms on the local clock); null if the list seems whole. */
+  /**
+   * Total at which the list seems to be capped, and when a complete reading first had it (epoch ms on the local clock); null if the list
+   * seems whole.
+   */
   readonly cut: { readonly total: number; readonly since: number } | null;
   /** Number of the newest sweep whose missing keys were checked against the deletion limit. */
   readonly judged: number;

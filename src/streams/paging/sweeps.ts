@@ -16,16 +16,16 @@ import {
   timer,
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
+import { recordsOf } from '../decode/answer.ts';
+import type { Answer } from '../decode/answer.ts';
+import type { Permits } from '../flow/permits.ts';
+import { isStale, MAX_LAG_MS } from '../http/answer-age.ts';
+import type { Span } from '../http/logical-clock.ts';
 import { judgeMissing } from './deletion-limit.ts';
 import type { LimitVerdict } from './deletion-limit.ts';
 import { missingKeys } from './missing-keys.ts';
 import type { KnownRecords } from './missing-keys.ts';
 import type { ScanPage, ScanTrouble } from './pages.ts';
-import type { Span } from '../http/logical-clock.ts';
-import { recordsOf } from '../decode/answer.ts';
-import { isStale, MAX_LAG_MS } from '../http/answer-age.ts';
-import type { Answer } from '../decode/answer.ts';
-import type { Permits } from '../flow/permits.ts';
 import { hasReadAll, proofLeft, showsAbsence } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
 
@@ -146,16 +146,15 @@ interface FirstAsked {
 const MAX_DOUBLED = 4;
 
 /**
- * Reads a list whole, again and again, and tells what is gone from it. Where records can be asked for, what is missing is asked for, and
- * is gone if it was twice, the time of a proof apart, and was not seen in between; of all else `seenSince` says when that can be told. Never
+ * Reads a list whole, again and again, and tells what is gone from it. Where records can be asked for, what is missing is asked for, and is
+ * gone if it was twice, the time of a proof apart, and was not seen in between; of all else `seenSince` says when that can be told. Never
  * completes. After a failure it goes on where `progress` says.
  *
- * What is told here is on its way to be a deletion, not one yet: an answer for a single record is judged in
- * `pipeline/reads`, a key that was seen meanwhile is let go (`pipeline/compare.ts`), and so is one that an overlapping read
- * saw alive (`diff`).
+ * What is told here is on its way to be a deletion, not one yet: an answer for a single record is judged in `pipeline/reads`, a key that
+ * was seen meanwhile is let go (`pipeline/compare.ts`), and so is one that an overlapping read saw alive (`diff`).
  *
- * First all that this reading is the first to miss is held against the limit (`deletion-limit.ts`): a list that has lost much at once is more
- * likely broken than right.
+ * First all that this reading is the first to miss is held against the limit (`deletion-limit.ts`): a list that has lost much at once is
+ * more likely broken than right.
  */
 export function sweeps(options: SweepsOptions): Observable<SweepStep> {
   const { progress, scan, permits, records, single, polled$, scheduler = asyncScheduler } = options;
@@ -266,8 +265,8 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
     return first && records.isUnseen(key, first.since) ? first : undefined;
   };
   /**
-   * Requests the record of each missing key once, and again when the key has stayed missing for `proofMs`. If the next sweep is due before that, and this
-   * one has read the list in less time than is left, this one ends, and the next one makes the second request.
+   * Requests the record of each missing key once, and again when the key has stayed missing for `proofMs`. If the next sweep is due before
+   * that, and this one has read the list in less time than is left, this one ends, and the next one makes the second request.
    */
   const asking = ({ ask }: SingleReads): Observable<SweepStep> => {
     const askFor = (key: string, since: number, again: boolean) =>

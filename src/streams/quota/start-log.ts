@@ -1,3 +1,5 @@
+// The starts of one lane of a quota, and from when on each of them counts.
+
 /** One that was answered at `at`. */
 interface Answered extends Timed {
   readonly took: number;
@@ -15,26 +17,24 @@ const MARGIN = 2;
  *
  * A start counts for `windowMs` from the latest time at which it can have arrived at the server.
  *
- * That is before its end: an answer takes time to be made and to come back. At least how long? The
- * quickest of the answers of a window says it, or, where there are fewer, of the last {@link MANY}: `least`. Less
- * {@link MARGIN} times that by which they take longer on the average, as the quickest of some that vary
- * much need not be as quick as one can be: more times where there are fewer, 20 where there are 10. So what was answered
- * counts from `end - early`, with `early = least - MARGIN * (mean - least)` or 0, as soon as something is answered that began after its end; all else from its end.
+ * That is before its end: an answer takes time to be made and to come back. At least how long? The quickest of the answers of a window says
+ * it, or, where there are fewer, of the last {@link MANY}: `least`. Less {@link MARGIN} times that by which they take longer on the
+ * average, as the quickest of some that vary much need not be as quick as one can be: more times where there are fewer, 20 where there are
+ * 10. So what was answered counts from `end - early`, with `early = least - MARGIN * (mean - least)` or 0, as soon as something is answered
+ * that began after its end; all else from its end.
  *
- * Why this is safe. Let a request be under way `there` to the server, and `back` from its arrival to the
- * end. Another one that starts `windowMs` after it began to count arrives `windowMs + there' + back -
- * early` after it, where `there'` is the other's: too early only if `early > there' + back`.
+ * Why this is safe. Let a request be under way `there` to the server, and `back` from its arrival to the end. Another one that starts
+ * `windowMs` after it began to count arrives `windowMs + there' + back - early` after it, where `there'` is the other's: too early only if
+ * `early > there' + back`.
  *
- * - *However long answers take to be made and to come back*, and however that changes: `early` is
- *   not more than this answer itself took, `there + back`. So arrivals are as far apart as starts,
- *   give or take the difference of two ways there, which windows need headroom for.
- * - *A way there that takes long at times* (a stall of the network, a connection being made, a process
- *   that stood still): `there` is in the end, and `there' + back` is what an undisturbed answer takes.
- *   One in the window is enough. A burst may be disturbed as a whole; so an answer is needed that
- *   began after the end, and went the way there as it was then.
- * - *A way there that was long for all of these answers, and then is short*: until an answer shows it starts
- *   are made too early by the difference. One is enough: `early` is worked out whenever it is needed, so
- *   all starts count later at once. The same of a server that becomes quicker while the way stalls.
+ * - *However long answers take to be made and to come back*, and however that changes: `early` is not more than this answer itself took,
+ *   `there + back`. So arrivals are as far apart as starts, give or take the difference of two ways there, which windows need headroom for.
+ * - *A way there that takes long at times* (a stall of the network, a connection being made, a process that stood still): `there` is in the
+ *   end, and `there' + back` is what an undisturbed answer takes. One in the window is enough. A burst may be disturbed as a whole; so an
+ *   answer is needed that began after the end, and went the way there as it was then.
+ * - *A way there that was long for all of these answers, and then is short*: until an answer shows it starts are made too early by the
+ *   difference. One is enough: `early` is worked out whenever it is needed, so all starts count later at once. The same of a server that
+ *   becomes quicker while the way stalls.
  *
  * So nothing is forgotten before a window has passed since its end.
  */

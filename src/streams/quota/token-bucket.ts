@@ -1,17 +1,17 @@
 import {
   asyncScheduler,
+  concat,
   concatMap,
+  defer,
   finalize,
   map,
   Observable,
   of,
-  switchMap,
-  tap,
-  concat,
-  defer,
   Subject,
+  switchMap,
   take,
   takeUntil,
+  tap,
 } from 'rxjs';
 import type { SchedulerLike, Subscription } from 'rxjs';
 import { StartLog } from './start-log.ts';
@@ -30,9 +30,8 @@ export interface TokenBucketOptions {
    */
   readonly starts?: readonly number[];
   /**
-   * Told of every start before its value goes on, so that a later bucket can be given it. What it
-   * returns is told the end, where {@link during} knows it: that time counts then. And whether that was an answer: what
-   * failed or was given up may still be on its way.
+   * Told of every start before its value goes on, so that a later bucket can be given it. What it returns is told the end, where {@link
+   * during} knows it: that time counts then. And whether that was an answer: what failed or was given up may still be on its way.
    */
   readonly onStart?: (at: number) => void | ((end: number, isAnswered: boolean) => void);
   /** What failed or was given up may arrive so much later than its end: ms, as far as {@link during} knows of it. Default 0. */
@@ -59,9 +58,8 @@ export interface LaneOptions {
   /** Lanes are served by rank, the lowest first. Default 0, the rank of the bucket itself. */
   readonly rank?: number;
   /**
-   * Most starts of this lane in one window, so that the others find tokens left: an integer from
-   * 1 to the capacity, or what says so (below 1 is 1), which is asked whenever the lane waits.
-   * Default the capacity.
+   * Most starts of this lane in one window, so that the others find tokens left: an integer from 1 to the capacity, or what says so (below
+   * 1 is 1), which is asked whenever the lane waits. Default the capacity.
    */
   readonly share?: number | (() => number);
 }
@@ -74,10 +72,9 @@ export interface Limit {
 }
 
 /**
- * Subscribes to `work` when `limit` allows a start, and counts that start while it is under way: what
- * is on its way to a server arrives at some time until it is answered, and the server counts
- * arrivals. From then on it counts from its end, or, where `work` completes, from as much before it
- * as answers take at the least.
+ * Subscribes to `work` when `limit` allows a start, and counts that start while it is under way: what is on its way to a server arrives at
+ * some time until it is answered, and the server counts arrivals. From then on it counts from its end, or, where `work` completes, from as
+ * much before it as answers take at the least.
  */
 export function during<T>(limit: Limit, work: Observable<T>): Observable<T> {
   return (
@@ -108,20 +105,19 @@ export interface TokenBucket extends Limit {
 /**
  * Delays values so that at most `capacity` of them start within ANY `windowMs`.
  *
- * A token comes back `windowMs` after it was taken, not at a steady trickle: a bucket that also
- * refills while it drains lets nearly `2 * capacity` through. With `s(k)` the k-th start, the
- * promise is `s(k + capacity) - s(k) >= windowMs`; a window is half-open, `[t, t + windowMs)`.
- * The same holds for the starts of each lane and its `share`, but for those before the bucket was
- * made: nobody says which lane they were of.
+ * A token comes back `windowMs` after it was taken, not at a steady trickle: a bucket that also refills while it drains lets nearly `2 *
+ * capacity` through. With `s(k)` the k-th start, the promise is `s(k + capacity) - s(k) >= windowMs`; a window is half-open, `[t, t +
+ * windowMs)`. The same holds for the starts of each lane and its `share`, but for those before the bucket was made: nobody says which lane
+ * they were of.
  *
- * Make one bucket per quota and share it. Every pipe through it, and every resubscription
- * (`retry`!), draws on the same tokens: the lowest rank first, then first come first served.
- * Values keep their order within a pipe; an error of the source overtakes the values still waiting.
+ * Make one bucket per quota and share it. Every pipe through it, and every resubscription (`retry`!), draws on the same tokens: the lowest
+ * rank first, then first come first served. Values keep their order within a pipe; an error of the source overtakes the values still
+ * waiting.
  *
- * The promise holds to the tick of the scheduler's clock. A server counts arrivals: with {@link during}
- * a token comes back `windowMs` after the latest time at which the request can have arrived, so that the
- * promise holds for arrivals too, as long as nothing arrives later than `lateMs` after it was given up; as an operator
- * the bucket knows of starts alone. Leave headroom for either: requests are not all as long on their way.
+ * The promise holds to the tick of the scheduler's clock. A server counts arrivals: with {@link during} a token comes back `windowMs` after
+ * the latest time at which the request can have arrived, so that the promise holds for arrivals too, as long as nothing arrives later than
+ * `lateMs` after it was given up; as an operator the bucket knows of starts alone. Leave headroom for either: requests are not all as long
+ * on their way.
  *
  * @throws RangeError when called, if `capacity` or `windowMs` is out of range.
  * @see https://github.com/tower-rs/tower/issues/842 - why a fixed window is not enough

@@ -1,9 +1,9 @@
 import { createHash, hash } from 'node:crypto';
-import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
+import { instantOf } from '../../schemas/avro/instant.ts';
 import { jsonText } from '../../schemas/json/json-text.ts';
+import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { Body } from '../http/body.ts';
-import { instantOf } from '../../schemas/avro/instant.ts';
 
 /** What is kept of the bytes that a record was sent in. */
 export interface PayloadDigest {

@@ -1,3 +1,5 @@
+// The records of a page: single ones, and runs whose records are made when they are asked for.
+
 import type { Body } from '../http/body.ts';
 import { KeyIndex } from './key-index.ts';
 import { PageRecord } from './page-record.ts';

@@ -24,10 +24,7 @@ const HMAC_PREFIX = 'hmac-sha256:';
 export interface PersonalFields {
   /** Of an element of `data`, as the API sent it. */
   readonly hide: (element: JsonValue) => JsonValue;
-  /**
-   * Of a record that was stored, maybe before these fields were to be hidden: what looks hidden
-   * already is left as it is.
-   */
+  /** Of a record that was stored, maybe before these fields were to be hidden: what looks hidden already is left as it is. */
   readonly hideStored: (record: JsonObject) => JsonObject;
 }
 

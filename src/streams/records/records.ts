@@ -1,13 +1,16 @@
-import { isJsonObject, canonicalJson } from '../../schemas/json/json.ts';
+// Which records of a page can be published: they have a key of their own. The others are rejects, of which each is news once; and fields
+// that nobody has described are chosen as the key by how few rejects they leave.
+
+import { createHash } from 'node:crypto';
+import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
+import { keyOfFields } from './key-of.ts';
+import type { KeyOf } from './key-of.ts';
+import { PageRecord } from './page-record.ts';
+import type { KeyedRecord } from './page-record.ts';
+import type { PageRecords, PageRun } from './page-records.ts';
 import { volatileFields } from './volatile-fields.ts';
 import type { VolatileFields } from './volatile-fields.ts';
-import type { JsonValue, JsonObject } from '../../schemas/json/json.ts';
-import { PageRecord } from './page-record.ts';
-import type { PageRecords, PageRun } from './page-records.ts';
-import type { KeyedRecord } from './page-record.ts';
-import type { KeyOf } from './key-of.ts';
-import { createHash } from 'node:crypto';
-import { keyOfFields } from './key-of.ts';
 
 /** Why an element of `data` can't be published as it is. */
 export type RejectReason =
@@ -69,9 +72,8 @@ export function splitPage(records: PageRecords, volatile?: VolatileFields): Spli
 }
 
 /**
- * Splits a page into records with a key of their own and those that can't have one. Order is kept. Of
- * several with one key the first has it: the others are dropped if they say the same, volatile fields
- * aside, else rejected.
+ * Splits a page into records with a key of their own and those that can't have one. Order is kept. Of several with one key the first has
+ * it: the others are dropped if they say the same, volatile fields aside, else rejected.
  */
 export function splitRecords(
   records: readonly PageRecord[],
@@ -118,9 +120,8 @@ function rejectedBy({ json, unreadableAt: offset }: PageRecord): RejectedRecord 
 export type KnownRejects = (record: RejectedRecord) => boolean;
 
 /**
- * True for a reject of a page that is told for the first time: it is none of those that `isKnown` by their digests,
- * nor came before on its page. So the same bad record is not reported again at every read. Its content counts: one
- * that has changed is news.
+ * True for a reject of a page that is told for the first time: it is none of those that `isKnown` by their digests, nor came before on its
+ * page. So the same bad record is not reported again at every read. Its content counts: one that has changed is news.
  */
 export function knownRejects(
   isKnown: (digest: string) => boolean = () => false,
@@ -157,10 +158,9 @@ const A_FEW = 1 / 10;
 const MOST = 1 / 5;
 
 /**
- * Chooses the key of records that nobody has described: the first of `candidates` (each one field,
- * or several together) that the objects of the page have, all but a tenth of them, and that tells
- * them apart, save those that say the same. If there is none, the first that a fifth of them may
- * lack. A page without objects says nothing: undefined.
+ * Chooses the key of records that nobody has described: the first of `candidates` (each one field, or several together) that the objects of
+ * the page have, all but a tenth of them, and that tells them apart, save those that say the same. If there is none, the first that a fifth
+ * of them may lack. A page without objects says nothing: undefined.
  */
 export function chooseKeyFields(
   data: readonly JsonValue[],

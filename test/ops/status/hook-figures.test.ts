@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { clockDifference, newUpdatedAt } from '../../../src/ops/status/hook-figures.ts';
+import type { Lane } from '../../../src/observe/hooks.ts';
+import { clockDifference, countPage, newUpdatedAt } from '../../../src/ops/status/hook-figures.ts';
 import type { Change, Operation } from '../../../src/streams/diff/change.ts';
 
 const BEFORE = '2026-01-01T00:00:00Z';
 const INSTANT = Date.parse(BEFORE);
 
-function change(op: Operation, before: string | null, updatedAt: number | null): Change {
+function changeOf(op: Operation, before: string | null, updatedAt: number | null): Change {
   const images = { before: null, after: null };
   const was = before === null ? null : { updated_at: before };
   return { key: '1', op, before: was, after: null, images, changed: [], updatedAt };
@@ -13,12 +14,12 @@ function change(op: Operation, before: string | null, updatedAt: number | null):
 
 describe('newUpdatedAt', () => {
   it('is when it was created or updated, and not when something else was', () => {
-    expect(newUpdatedAt(change('c', null, INSTANT))).toBe(INSTANT);
-    expect(newUpdatedAt(change('u', BEFORE, INSTANT + 1))).toBe(INSTANT + 1);
-    expect(newUpdatedAt(change('u', BEFORE, INSTANT))).toBeNull();
-    expect(newUpdatedAt(change('u', BEFORE, null))).toBeNull();
-    expect(newUpdatedAt(change('r', null, INSTANT))).toBeNull();
-    expect(newUpdatedAt(change('d', BEFORE, INSTANT + 1))).toBeNull();
+    expect(newUpdatedAt(changeOf('c', null, INSTANT))).toBe(INSTANT);
+    expect(newUpdatedAt(changeOf('u', BEFORE, INSTANT + 1))).toBe(INSTANT + 1);
+    expect(newUpdatedAt(changeOf('u', BEFORE, INSTANT))).toBeNull();
+    expect(newUpdatedAt(changeOf('u', BEFORE, null))).toBeNull();
+    expect(newUpdatedAt(changeOf('r', null, INSTANT))).toBeNull();
+    expect(newUpdatedAt(changeOf('d', BEFORE, INSTANT + 1))).toBeNull();
   });
 });
 
@@ -59,3 +60,25 @@ describe('clockDifference', () => {
     expect(login(0, undefined)).toBe(29_000);
   });
 });
+
+it('a page counts what was read: no deletion, and no record twice that is published again', () => {
+  const page = (lane: Lane) =>
+    countPage({
+      resource: 'orders',
+      lane,
+      changes: (['c', 'u', 'u', 'd', 'r'] as const).map(change),
+      statusChanges: [],
+      unchanged: 5,
+      known: 9,
+      at: 0,
+      completes: false,
+    });
+  const events = { r: 1, c: 1, u: 2, d: 1 };
+  expect(page('poll')).toEqual({ read: 9, events });
+  expect(page('resync')).toEqual({ read: 8, events });
+});
+
+function change(op: Operation): Change {
+  const images = { before: null, after: null };
+  return { key: '1', op, before: null, after: null, images, changed: [], updatedAt: null };
+}

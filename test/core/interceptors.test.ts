@@ -4,12 +4,12 @@ import type { AddressInfo } from 'node:net';
 import { Agent, request } from 'undici';
 import type { Dispatcher } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { CellarstreamError } from '../../../src/core/errors.ts';
-import { leased } from '../../../src/core/interceptors.ts';
-import { authority } from '../../support/certificates.ts';
-import { serve } from '../../support/http-server.ts';
-import { frontOf } from '../../support/tls-front.ts';
-import { TcpProxy } from '../../support/proxy/tcp-proxy.ts';
+import { CellarstreamError } from '../../src/core/errors.ts';
+import { leased } from '../../src/core/interceptors.ts';
+import { authority } from '../support/certificates.ts';
+import { serve } from '../support/http-server.ts';
+import { TcpProxy } from '../support/proxy/tcp-proxy.ts';
+import { frontOf } from '../support/tls-front.ts';
 
 function agent(options: Agent.Options = {}): Agent {
   const made = new Agent(options);

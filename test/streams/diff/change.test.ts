@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
-import type { Change } from '../../../src/streams/diff/change.ts';
 import { hidingChange } from '../../../src/streams/diff/change.ts';
+import type { Change } from '../../../src/streams/diff/change.ts';
 import { MASK, personalFields } from '../../../src/streams/records/personal-fields.ts';
 
 describe('hidingChange', () => {
