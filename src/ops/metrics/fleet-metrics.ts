@@ -6,6 +6,7 @@ import { VERSION } from '../../core/version.ts';
 import type { FleetState, FleetView } from '../../observe/fleet-view.ts';
 import { every } from './metric-labels.ts';
 import type { Label } from './metric-labels.ts';
+import { metricOf } from './metric-table.ts';
 import type { Metric } from './metric-table.ts';
 import { collectProcessMetrics } from './metrics.ts';
 
@@ -39,78 +40,66 @@ export interface FleetMetric extends Omit<Metric, 'labels' | 'zeros'> {
   readonly labels: readonly (keyof typeof FLEET_LABELS)[];
 }
 
+const gauge = metricOf('gauge');
+const counter = metricOf('counter');
+
 /**
  * Every metric of a fleet. Series of a label `account` are those of the accounts that are known now: who is forgotten has none any more.
  */
 export const FLEET_METRICS = {
-  instance: {
-    type: 'gauge',
-    name: 'cellarstream_fleet_instance_info',
-    help: 'Always 1: the name of this instance, which version it runs, on which Node.',
-    labels: ['owner', 'version', 'node'],
-  },
-  ready: {
-    type: 'gauge',
-    name: 'cellarstream_fleet_instance_ready',
-    help: 'Whether this instance is ready, as /readyz says: 1 or 0.',
-    labels: [],
-  },
-  inGroup: {
-    type: 'gauge',
-    name: 'cellarstream_fleet_in_group',
-    help: 'Whether this instance is a member of the group: 1 or 0.',
-    labels: [],
-  },
-  generation: {
-    type: 'gauge',
-    name: 'cellarstream_fleet_generation',
-    help: 'Generation of the group that this instance is a member of. An instance whose generation lags behind was left out.',
-    labels: [],
-  },
-  members: {
-    type: 'gauge',
-    name: 'cellarstream_fleet_members',
-    help: 'Instances in the group, as this one knows it.',
-    labels: [],
-  },
-  accounts: {
-    type: 'gauge',
-    name: 'cellarstream_fleet_accounts',
-    help: 'Known accounts, by their state. Each instance reports the whole fleet: take the maximum, not the sum.',
-    labels: ['state'],
-  },
-  running: {
-    type: 'gauge',
-    name: 'cellarstream_fleet_account_running',
-    help: 'Always 1: an account that this instance runs. The sum over all instances is 1 for each account.',
-    labels: ['account', 'owner'],
-  },
-  notRunning: {
-    type: 'gauge',
-    name: 'cellarstream_fleet_account_not_running',
-    help: 'Always 1: an account that does not run just now, and why. Each instance reports it.',
-    labels: ['account', 'state'],
-  },
-  moves: {
-    type: 'counter',
-    name: 'cellarstream_fleet_account_moves_total',
-    help: 'How often an account came to another owner, as this instance saw it. Each instance reports the whole fleet.',
-    labels: ['account'],
-  },
-  handoverSeconds: {
-    type: 'histogram',
-    name: 'cellarstream_fleet_handover_duration_seconds',
-    help: 'Silence of an account that came to this instance: from when its owner was asked for it, released it, or was found to be lost, to the first answer to a list here.',
-    labels: [],
-    buckets: [0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300],
-  },
-  fenced: {
-    type: 'counter',
-    name: 'cellarstream_fleet_fenced_total',
-    help: 'How often this instance lost an account to another one without having released it.',
-    labels: [],
-  },
-} as const satisfies Record<string, FleetMetric>;
+  instance: gauge(
+    'cellarstream_fleet_instance_info',
+    'Always 1: the name of this instance, which version it runs, on which Node.',
+    ['owner', 'version', 'node'],
+  ),
+  ready: gauge(
+    'cellarstream_fleet_instance_ready',
+    'Whether this instance is ready, as /readyz says: 1 or 0.',
+    [],
+  ),
+  inGroup: gauge(
+    'cellarstream_fleet_in_group',
+    'Whether this instance is a member of the group: 1 or 0.',
+    [],
+  ),
+  generation: gauge(
+    'cellarstream_fleet_generation',
+    'Generation of the group that this instance is a member of. An instance whose generation lags behind was left out.',
+    [],
+  ),
+  members: gauge('cellarstream_fleet_members', 'Instances in the group, as this one knows it.', []),
+  accounts: gauge(
+    'cellarstream_fleet_accounts',
+    'Known accounts, by their state. Each instance reports the whole fleet: take the maximum, not the sum.',
+    ['state'],
+  ),
+  running: gauge(
+    'cellarstream_fleet_account_running',
+    'Always 1: an account that this instance runs. The sum over all instances is 1 for each account.',
+    ['account', 'owner'],
+  ),
+  notRunning: gauge(
+    'cellarstream_fleet_account_not_running',
+    'Always 1: an account that does not run just now, and why. Each instance reports it.',
+    ['account', 'state'],
+  ),
+  moves: counter(
+    'cellarstream_fleet_account_moves_total',
+    'How often an account came to another owner, as this instance saw it. Each instance reports the whole fleet.',
+    ['account'],
+  ),
+  handoverSeconds: metricOf('histogram')(
+    'cellarstream_fleet_handover_duration_seconds',
+    'Silence of an account that came to this instance: from when its owner was asked for it, released it, or was found to be lost, to the first answer to a list here.',
+    [],
+    { buckets: [0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300] },
+  ),
+  fenced: counter(
+    'cellarstream_fleet_fenced_total',
+    'How often this instance lost an account to another one without having released it.',
+    [],
+  ),
+} satisfies Record<string, FleetMetric>;
 
 interface FleetMetricsOptions {
   /** `INSTANCE_NAME`. */
@@ -129,30 +118,27 @@ interface FleetMetricsOptions {
  */
 export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOptions) {
   const registry = new Registry();
-  const gauge = (metric: FleetMetric, collect?: (this: Gauge) => void) =>
+  const gaugeOf = (metric: FleetMetric, collect?: (this: Gauge) => void) =>
     new Gauge({ ...optionsOf(metric, registry), ...(collect && { collect }) });
 
-  gauge(FLEET_METRICS.instance).set(
+  gaugeOf(FLEET_METRICS.instance).set(
     { owner: instance, version: VERSION, node: process.version },
     1,
   );
-  gauge(FLEET_METRICS.ready, function () {
+  gaugeOf(FLEET_METRICS.ready, function () {
     this.set(Number(isReady()));
   });
-  const inGroup = gauge(FLEET_METRICS.inGroup);
-  const generation = gauge(FLEET_METRICS.generation);
-  const members = gauge(FLEET_METRICS.members);
-  const byState = gauge(FLEET_METRICS.accounts);
-  gauge(FLEET_METRICS.running, function () {
+  const inGroup = gaugeOf(FLEET_METRICS.inGroup);
+  const generation = gaugeOf(FLEET_METRICS.generation);
+  const members = gaugeOf(FLEET_METRICS.members);
+  const byState = gaugeOf(FLEET_METRICS.accounts);
+  gaugeOf(FLEET_METRICS.running, function () {
     this.reset();
     for (const account of accounts().keys()) this.set({ account, owner: instance }, 1);
   });
-  const notRunning = gauge(FLEET_METRICS.notRunning);
+  const notRunning = gaugeOf(FLEET_METRICS.notRunning);
   const moves = new Counter(optionsOf(FLEET_METRICS.moves, registry));
-  const handovers = new Histogram({
-    ...optionsOf(FLEET_METRICS.handoverSeconds, registry),
-    buckets: [...FLEET_METRICS.handoverSeconds.buckets],
-  });
+  const handovers = new Histogram(optionsOf(FLEET_METRICS.handoverSeconds, registry));
   const fenced = new Counter(optionsOf(FLEET_METRICS.fenced, registry));
   for (const unknown of [generation, members]) unknown.remove(); // at 0 before anybody has told
   collectProcessMetrics(registry);
@@ -200,8 +186,9 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
   };
 }
 
-function optionsOf({ name, help, labels }: FleetMetric, registry: Registry) {
-  return { name, help, labelNames: [...labels], registers: [registry] };
+function optionsOf({ name, help, labels, buckets }: FleetMetric, registry: Registry) {
+  const common = { name, help, labelNames: [...labels], registers: [registry] };
+  return { ...common, ...(buckets && { buckets: [...buckets] }) };
 }
 
 /** So long, ms, the pipeline may wait for its turn. */
