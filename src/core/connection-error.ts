@@ -54,7 +54,6 @@ function isCutOffBeforeTls(cause: unknown): boolean {
 interface TlsServer {
   /** Such as `Kafka`, or an address fit for a log line. */
   readonly who: string;
-  /** The setting of its address. */
   readonly address: string;
   /** The setting of its authorities' file. */
   readonly ca: string;

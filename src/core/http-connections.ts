@@ -18,7 +18,6 @@ export const ADDRESS_ATTEMPT_MS = 2_500;
  */
 const ANSWER_LIMIT_MS = 120_000;
 
-/** Options of {@link httpConnections}. */
 export interface HttpConnectionOptions {
   /** Certificates of the authorities to trust instead of Node's own, in PEM. */
   readonly ca?: string | undefined;

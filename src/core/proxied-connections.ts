@@ -11,7 +11,6 @@ interface ProxiedOptions {
   readonly proxies: Proxies;
   /** Connects to a server directly, or sets up TLS with it inside a tunnel. */
   readonly direct: buildConnector.connector;
-  /** Connects to a proxy. */
   readonly toProxy: buildConnector.connector;
   /** Longest wait for a proxy's answer to CONNECT, in ms. */
   readonly timeoutMs: number;
@@ -100,7 +99,6 @@ function absolute(
 
 interface Forwarded {
   readonly proxy: ChosenProxy;
-  /** Origin of the server. */
   readonly origin: string;
   /** Origins whose server has answered through the proxy. */
   readonly reached: Set<string>;

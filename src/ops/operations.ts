@@ -5,11 +5,9 @@ import { allHooks } from '../observe/all-hooks.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { openHttpThread } from './http/http-thread.ts';
 import { metrics } from './metrics/metrics.ts';
-import type { Metrics } from './metrics/metrics.ts';
 import { readiness } from './status/readiness.ts';
 import type { Readiness } from './status/readiness.ts';
 import { statusModel } from './status/status.ts';
-import type { StatusModel } from './status/status.ts';
 
 export interface OperationsOptions {
   readonly config: Config;
@@ -48,25 +46,22 @@ export async function openOperations({ config, onError }: OperationsOptions): Pr
   return { hooks, check, ...server };
 }
 
-/** All that can be said of one account: whether it is ready, its figures, its metrics. */
-export interface WatchedAccount extends Pick<StatusModel, 'status' | 'figures'> {
-  /** To be told. */
-  readonly hooks: Hooks;
-  readonly check: () => Readiness;
-  readonly metrics: Metrics;
-}
-
-/** @param options.ofProcess Whether its metrics are those of the process, too. */
+/**
+ * All that can be said of one account: whether it is ready, its figures, its metrics.
+ *
+ * @param options.ofProcess Whether its metrics are those of the process, too.
+ */
 export function watchedAccount(
   { account, resources, topics, poll: { intervalMs: pollIntervalMs } }: Config,
   options: { readonly ofProcess: boolean; readonly onError: (error: unknown) => void },
-): WatchedAccount {
+) {
   const now = () => Math.round(steadyScheduler.now());
   const { check, hooks } = readiness({ resources, pollIntervalMs, now });
   const common = { account, resources, pollIntervalMs, readiness: check };
   const measured = metrics({ ...common, ofProcess: options.ofProcess });
   const model = statusModel({ ...common, version: VERSION, prefix: topics.prefix, now });
   return {
+    /** To be told. */
     hooks: guarded(allHooks(hooks, measured.hooks, model.hooks), options.onError),
     check,
     metrics: measured,
@@ -74,6 +69,8 @@ export function watchedAccount(
     figures: model.figures,
   };
 }
+
+export type WatchedAccount = ReturnType<typeof watchedAccount>;
 
 /**
  * Hooks that keep what they throw to themselves: who only watches must not end what is watched.

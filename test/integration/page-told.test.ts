@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openHttpServer, loadPage } from '../../src/ops/http/http-server.ts';
 import type { HttpServer } from '../../src/ops/http/http-server.ts';
 import { statusModel } from '../../src/ops/status/status.ts';
-import type { LifeCycle, Status } from '../../src/ops/status/status.ts';
+import type { LifeCycle, Status } from '../../src/ops/status/status-json.ts';
 import type { Certificate } from '../../src/schemas/events/certificate.ts';
 import { axeFindings, isTooWide, launchBrowser, watchedPage } from '../support/browser.ts';
 import type { WatchedPage } from '../support/browser.ts';

@@ -25,7 +25,6 @@ export interface HttpServerOptions {
   readonly answers: Answers;
   /** Of an instance of a fleet: each of its accounts has a page and a status of its own. */
   readonly accounts?: AccountAnswers | undefined;
-  /** Of the metrics' text. */
   readonly metricsType: string;
   /** A connection on which nothing has moved for so long, ms, is ended: whoever it is does not read. Default 15,000. */
   readonly idleMs?: number;

@@ -14,7 +14,6 @@ export interface Questions extends Answers {
   readonly accountStatus: AccountAnswers['status'];
 }
 
-/** From the thread to the service. */
 export type FromThread =
   | { readonly kind: 'listening'; readonly url: string }
   /** It can't listen; `settings` names the one to change. */
@@ -30,7 +29,6 @@ interface Question {
   readonly about: string;
 }
 
-/** From the service to the thread. */
 export type ToThread =
   | { readonly id: number; readonly answer: unknown }
   | { readonly id: number; readonly failure: string };

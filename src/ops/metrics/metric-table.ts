@@ -18,9 +18,8 @@ export interface Metric {
   /** Upper bounds of a histogram's buckets. */
   readonly buckets?: readonly number[];
   /**
-   * Series that are there at 0 from the start, so that the first event is an increase. A label that a
-   * grid leaves out has all its values; `resource` those that the service reads. Default for counters
-   * and histograms: all series; for gauges none, as 0 would say something.
+   * Series that are there at 0 from the start, so that the first event is an increase. A label that a grid leaves out has all its values;
+   * `resource` those that the service reads. Default for counters and histograms: all series; for gauges none, as 0 would say something.
    */
   readonly zeros?: readonly LabelGrid[];
 }

@@ -30,27 +30,16 @@ interface MetricsOptions {
   readonly ofProcess?: boolean;
 }
 
-/** What a service tells, as numbers in the text format of Prometheus. */
-export interface Metrics {
-  /** To be told: hand them to `run`. */
-  readonly hooks: Hooks;
-  /** Of these metrics alone. */
-  readonly registry: Registry;
-  readonly text: () => Promise<string>;
-  /** Of that text, for HTTP. */
-  readonly contentType: string;
-}
-
 /** An initial snapshot brings what is old, and a request to publish again nothing new. */
 const FRESH_LANES: ReadonlySet<string> = new Set(['poll', 'sweep', 'reread']);
 
 /**
- * The metrics of docs/metrics.md, of one account and, unless others tell of it, of the process. How many series there
- * are does not depend on what the API sends; values are numbers, codes and names of lists and fields.
+ * The metrics of docs/metrics.md in the text format of Prometheus, of one account and, unless others tell of it, of the process. How many
+ * series there are does not depend on what the API sends; values are numbers, codes and names of lists and fields.
  *
  * What Node tells of itself (lags, pauses) is collected until the process ends, and does not keep it from ending.
  */
-export function metrics(options: MetricsOptions): Metrics {
+export function metrics(options: MetricsOptions) {
   const { account, resources, pollIntervalMs = 0, wallClock = Date.now, readiness } = options;
   const { ofProcess = true } = options;
   const registry = new Registry();

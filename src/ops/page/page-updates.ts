@@ -2,7 +2,6 @@
 
 /** Where a page asks: beside itself, wherever a proxy has put it. */
 export interface Addresses {
-  /** Of the events. */
   readonly url: string;
   /** Of the same, once. */
   readonly statusUrl: string;

@@ -9,7 +9,6 @@ import { byId, gauge, html, keyedList, setAttributes, setText, show } from './do
 import type { Row } from './dom.ts';
 import { ago, compact, count, duration, percent, plural, rate, since } from './words.ts';
 
-/** A resource, and when it was told of. */
 interface Told extends ResourceStatus {
   readonly at: number;
 }

@@ -3,8 +3,6 @@ import type { Readiness } from './readiness.ts';
 import { MAX_ERROR, shortened } from './shortened.ts';
 import type { FleetAccountStatus, FleetStatus, NotHere } from './status-json.ts';
 
-export type * from './status-json.ts';
-
 interface FleetStatusOptions {
   readonly version: string;
   /** Of the topics that all accounts share. */

@@ -38,7 +38,6 @@ interface Passage {
 export function lifeCycle(maxEntries = MAX_ENTRIES) {
   const states = new Map<string, State>();
   const passages = new Map<string, Passage>();
-  /** By subject. */
   const entries = boundedMap<string, { readonly state: State; readonly at: number }>(maxEntries);
   let statuses = 0;
   let others = 0;

@@ -15,12 +15,9 @@ import type { QuotaStatus, RecentDeadLetter, RecentStatusChange, Status } from '
 import { lifeCycle, MAX_STATUS } from './status-life-cycle.ts';
 import { warnings } from './warnings.ts';
 
-export type * from './status-json.ts';
-
 interface StatusOptions {
   readonly version: string;
   readonly account: string;
-  /** Of the topics. */
   readonly prefix: string;
   readonly resources: readonly Resource[];
   /** `POLL_INTERVAL_MS`. Default 0: as often as the quota lets. */
@@ -30,15 +27,12 @@ interface StatusOptions {
   readonly readiness: () => Readiness;
 }
 
-/** How a service is, as far as it has told by its hooks. */
-export type StatusModel = ReturnType<typeof statusModel>;
-
 const MAX_STATUS_CHANGES = 50;
 const MAX_DEAD_LETTERS = 20;
 
 /**
- * All that the status page shows, of any one moment. Memory is bounded by the number of resources, whatever comes: of texts from the API
- * only order numbers, the subjects' ids and statuses are kept, shortened.
+ * How a service is, as far as it has told by its hooks: all that the status page shows, of any one moment. Memory is bounded by the number
+ * of resources, whatever comes: of texts from the API only order numbers, the subjects' ids and statuses are kept, shortened.
  */
 export function statusModel(options: StatusOptions) {
   const { version, account, prefix, resources, pollIntervalMs = 0, now, readiness } = options;

@@ -31,7 +31,6 @@ export type BrokenAnswer = Omit<Answer, 'data' | 'records' | 'pagination' | 'not
 export const isBroken = (answer: Answer | BrokenAnswer): answer is BrokenAnswer =>
   'broken' in answer;
 
-/** What {@link brokenPages} needs. */
 interface BrokenPagesOptions {
   readonly url: URL;
   /** Asks for something else: what is no JSON is taken for what the API has to say. */

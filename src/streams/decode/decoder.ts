@@ -35,7 +35,6 @@ export interface EncodedElement extends Transcoded {
   readonly codec: ImageCodec;
 }
 
-/** What {@link encoding} needs. */
 export interface EncodingOptions {
   /** The fields that a key is made of. */
   readonly keyFields: readonly string[];
@@ -66,7 +65,6 @@ export function encoding(
   };
 }
 
-/** What {@link matchingDigests} needs. */
 interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf'> {
   /** What was kept of the record of a key. */
   readonly known: (key: string) => PayloadDigest | undefined;

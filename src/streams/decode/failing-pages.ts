@@ -8,7 +8,6 @@ import { offsetLimit } from './offset-limit.ts';
 import { PageAttempts } from './page-attempts.ts';
 import type { PageAttemptsOptions, PageQuery } from './page-attempts.ts';
 
-/** Options of {@link failingPages}. */
 interface FailingPagesOptions extends PageAttemptsOptions {
   readonly places: FailingPlaces;
   readonly scheduler: SchedulerLike;

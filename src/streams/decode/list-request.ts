@@ -44,7 +44,6 @@ import type { PageQuery } from './page-attempts.ts';
 
 /** How the pages of a list are asked for and decoded. */
 export interface DecodedListOptions {
-  /** Asks for a page. */
   readonly request: PageRequest;
   /** The list's address, for errors. */
   readonly url: URL;

@@ -71,7 +71,6 @@ export interface PageAttemptsOptions {
   readonly clock: LogicalClock;
 }
 
-/** The query of a page. */
 export type PageQuery = ListQuery & PagePlace;
 
 /**

@@ -92,7 +92,6 @@ export class TokenLife {
     this.#newest = new TokenEvidence(token);
   }
 
-  /** The token to send now. */
   current(now: number): Token | undefined {
     const [newest, previous] = [this.#newest, this.#usablePrevious(now)];
     const isUsable = newest !== undefined && newest.state !== 'dead' && !isOver(newest.token, now);

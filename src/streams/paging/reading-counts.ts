@@ -26,7 +26,6 @@ export interface ReadingCounts {
 
 const NO_KEYS: NamedKeys = { keys: [], more: 0 };
 
-/** Of a reading that begins. */
 export const NOTHING_COUNTED: ReadingCounts = {
   beganAt: null,
   endedAt: null,
@@ -38,7 +37,6 @@ export const NOTHING_COUNTED: ReadingCounts = {
   settled: true,
 };
 
-/** What a page adds. */
 export interface CountedPage {
   readonly offset: number;
   readonly length: number;

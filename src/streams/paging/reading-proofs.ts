@@ -87,7 +87,6 @@ function isPlausibleCap(total: number): boolean {
   return total % 10 === 0 || (total + 1) % 1_000 === 0 || isPower(total) || isPower(total + 1);
 }
 
-/** Whether a number is a power of two. */
 function isPower(total: number): boolean {
   return Number.isInteger(Math.log2(total));
 }

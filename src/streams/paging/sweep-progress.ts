@@ -97,7 +97,6 @@ export const NO_SWEEP: SweepProgress = {
   keptAt: 0,
 };
 
-/** Options of {@link takenOver}. */
 export interface TakeOver {
   readonly canBeAsked: boolean;
   /** Epoch ms on the clock of the process that takes over. */
@@ -136,7 +135,6 @@ export function takenOver(
   return phase === 'done' || canBeAsked ? over : { ...over, phase: 'done' };
 }
 
-/** Progress at the start of the next sweep. */
 export function nextSweep(last: SweepProgress, beganAt: number): SweepProgress {
   const { number, proof, proving, isUnordered, peak, cut, judged, heldBack } = last;
   return {

@@ -108,7 +108,6 @@ export interface DeletionRules {
   readonly onCut?: (total: number) => void;
 }
 
-/** What {@link sweeps} needs. */
 export interface SweepsOptions {
   /** As it was kept with the newest step that was settled. */
   readonly progress: () => SweepProgress;

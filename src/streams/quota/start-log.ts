@@ -1,6 +1,5 @@
 // The starts of one lane of a quota, and from when on each of them counts.
 
-/** One that was answered at `at`. */
 interface Answered extends Timed {
   readonly took: number;
 }
@@ -162,7 +161,6 @@ class TimeLine<T extends Timed> {
     return this.#items.length - this.#begin;
   }
 
-  /** The earliest. */
   get first(): T | undefined {
     return this.#items[this.#begin];
   }

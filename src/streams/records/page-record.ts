@@ -81,7 +81,6 @@ interface OwnFacts extends RecordFacts {
   readonly unreadableAt?: number | undefined;
 }
 
-/** Where a run stands. */
 interface RunBytes {
   readonly run: KnownRun;
   readonly page: Body;

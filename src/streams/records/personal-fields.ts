@@ -8,7 +8,6 @@ export const WAYS = ['drop', 'mask', 'hmac'] as const;
 /** Left out, replaced by {@link MASK}, or by a keyed hash that keeps equal values equal. */
 export type Way = (typeof WAYS)[number];
 
-/** A field to be hidden. */
 export interface PersonalField {
   /** Names on the way to it; at least one. An array on the way means each of its elements. */
   readonly path: readonly string[];

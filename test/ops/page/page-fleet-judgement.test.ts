@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AccountFigures } from '../../../src/observe/fleet-view.ts';
-import type { FleetAccountStatus, FleetStatus } from '../../../src/ops/status/fleet-status.ts';
+import type { FleetAccountStatus, FleetStatus } from '../../../src/ops/status/status-json.ts';
 
 /** As in src/ops/page/fleet-judgement.ts, which is type-checked with the types of a browser. */
 interface Verdict {

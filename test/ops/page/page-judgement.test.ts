@@ -3,7 +3,7 @@ import type { ConnectionState } from '../../../src/ops/page/judgement.ts';
 import { verdictOf } from '../../../src/ops/page/judgement.ts';
 import { timeOfDay } from '../../../src/ops/page/words.ts';
 import { statusModel } from '../../../src/ops/status/status.ts';
-import type { Status, Warning } from '../../../src/ops/status/status.ts';
+import type { Status, Warning } from '../../../src/ops/status/status-json.ts';
 
 const AT = Date.parse('2026-01-01T12:00:00Z');
 const LIVE = { isLive: true } as const;
