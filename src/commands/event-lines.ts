@@ -1,10 +1,9 @@
 import type pc from 'picocolors';
 import type { Consumed } from '../consumers/consumed.ts';
-import type { DeadLetter } from '../schemas/events/dead-letter.ts';
+import type { DeadLetter, OrderStatusChange } from '../schemas/events/own-records.ts';
 import type { ChangeEvent } from '../schemas/events/envelope.ts';
 import { stringifyJson } from '../schemas/json/json.ts';
 import type { JsonObject } from '../schemas/json/json.ts';
-import type { OrderStatusChange } from '../schemas/events/order-status-change.ts';
 import { somePaths, statusName, WORDS } from './change-words.ts';
 
 type Colors = ReturnType<typeof pc.createColors>;

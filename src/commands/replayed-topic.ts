@@ -1,8 +1,6 @@
 import { RESOURCES } from '../config/config.ts';
-import { readAs } from '../consumers/read-as.ts';
-import { jsonEvents } from '../consumers/topic.ts';
-import type { Topic } from '../consumers/topic.ts';
-import type { ValueReader } from '../consumers/read-as.ts';
+import { readAs, jsonEvents } from '../consumers/topic.ts';
+import type { Topic, ValueReader } from '../consumers/topic.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { valueSchemaOf } from '../schemas/events/envelope.ts';
 import type { Registry } from '../schemas/registry/registry.ts';

@@ -16,7 +16,7 @@ import { FIRST_RETRIES, openKafka } from '../sinks/client/open-kafka.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { topicNames } from '../schemas/events/topics.ts';
-import type { Offsets } from '../sinks/transactional-log.ts';
+import type { Offsets } from '../sinks/sink.ts';
 import { kafkaSignals } from '../sinks/signals/kafka-signals.ts';
 import type { SignalTopic } from '../sinks/signals/kafka-signals.ts';
 import { parseSignal, SIGNAL_DAYS, signalMessage } from '../sinks/signals/signals.ts';

@@ -2,7 +2,7 @@ import type { Kafka } from 'kafkajs';
 import { steadyScheduler } from '../core/clock.ts';
 import type { ConfigWith } from '../config/config.ts';
 import { topicNames } from '../schemas/events/topics.ts';
-import { kafkaTransactionalLog } from '../sinks/kafka-transactional-log.ts';
+import { kafkaTransactionalLog } from '../sinks/client/open-kafka.ts';
 import { writtenSince } from '../sinks/fetch/kafka-tail.ts';
 import { livingInstance } from '../pipeline/checkpoint/living-instance.ts';
 import type { LivingInstance } from '../pipeline/checkpoint/living-instance.ts';

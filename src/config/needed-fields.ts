@@ -1,6 +1,6 @@
 import { RULES } from '../resources/resources.ts';
 import type { Resource } from '../resources/resources.ts';
-import type { StatusSubject } from '../schemas/events/order-status-change.ts';
+import type { StatusSubject } from '../schemas/events/own-records.ts';
 import type { SettingTexts } from './setting-texts.ts';
 import { itemsOf, keyFieldsSetting } from './settings.ts';
 import type { FieldPointer } from './settings.ts';

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { RESOURCES } from '../resources/resources.ts';
 import type { Resource } from '../resources/resources.ts';
-import { pointerNames } from '../schemas/json/pointer.ts';
+import { pointerNames } from '../schemas/json/json.ts';
 import { readProxy } from '../core/proxies.ts';
 import { Secret } from '../core/secret.ts';
 

@@ -1,7 +1,7 @@
 import type { Config } from './config.ts';
 import { neededAdvice } from './needed-fields.ts';
 import type { Resource } from '../resources/resources.ts';
-import { pointerStep } from '../schemas/json/pointer.ts';
+import { pointerStep } from '../schemas/json/json.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
 import { SCHEMA } from './settings.ts';
 import type { FieldPointer } from './settings.ts';

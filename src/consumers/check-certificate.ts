@@ -5,6 +5,9 @@ import { compactionLag, requireTopic, topicBounds } from '../sinks/client/topic-
 import { withAdmin } from '../sinks/client/with-admin.ts';
 import type { Bounds } from '../sinks/sink.ts';
 import type { PublishedCertificate } from './certificates.ts';
+import { LiveKeys } from './live-keys.ts';
+import type { EventBrief } from './live-keys.ts';
+import { KeyTally } from '../schemas/events/key-tally.ts';
 
 /** What came of holding something against a certificate. What can't be held against it never disagrees. */
 export type Checked = 'agrees' | 'disagrees' | 'not checked';
@@ -118,4 +121,82 @@ function differenceOf(
 function together(partitions: readonly CheckedPartition[]): Checked {
   const any = (wanted: Checked) => partitions.some(({ checked }) => checked === wanted);
   return any('disagrees') ? 'disagrees' : any('not checked') ? 'not checked' : 'agrees';
+}
+
+/** Holds what is read of a list's topic, from its beginning on, against certificates. */
+export class TableCheck {
+  readonly #keys = new LiveKeys();
+  readonly #topic: CertifiedTopic;
+  readonly #recent: RecentTallies;
+
+  /** @param topic As it is before anything is read. */
+  constructor(topic: CertifiedTopic) {
+    this.#topic = topic;
+    this.#recent = new RecentTallies(
+      new Map([...topic.bounds].map(([partition, { low }]) => [partition, Number(low)])),
+    );
+  }
+
+  /** @throws CellarstreamError `POSITION`, `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`. */
+  static async of(kafka: Kafka, topic: string): Promise<TableCheck> {
+    return new TableCheck(await certifiedTopic(kafka, topic));
+  }
+
+  /** The next event of a partition. */
+  take(partition: number, offset: number, key: string, event: EventBrief | null): void {
+    this.#keys.take(partition, key, event);
+    this.#recent.put(partition, offset, this.#keys.tally(partition));
+  }
+
+  /** @param published All of its positions have been passed. */
+  judge(published: PublishedCertificate, now: number): CheckedCertificate {
+    return checkCertificate(
+      published,
+      this.#topic,
+      now,
+      (partition, position) => this.#recent.at(partition, position) ?? PASSED_LONG_AGO,
+    );
+  }
+}
+
+const PASSED_LONG_AGO: NotFound = {
+  checked: 'not checked',
+  why: 'count and digest at its position are not known any more',
+};
+
+/** Of each partition, so many are kept at least. */
+const KEPT = 10_000;
+
+interface TallyAt {
+  /** The offset behind the event that made it so. */
+  readonly next: number;
+  readonly tally: KeyTally;
+}
+
+/** Count and digest of partitions at recent offsets: a certificate may come when its positions are passed. */
+export class RecentTallies {
+  readonly #partitions: Map<number, TallyAt[]>;
+
+  /** @param starts Where partitions begin: no key is known before. */
+  constructor(starts: ReadonlyMap<number, number>) {
+    this.#partitions = new Map(
+      [...starts].map(([partition, next]) => [partition, [{ next, tally: new KeyTally() }]]),
+    );
+  }
+
+  /** What it is behind an event. */
+  put(partition: number, offset: number, tally: KeyTally): void {
+    let recent = this.#partitions.get(partition);
+    if (!recent) this.#partitions.set(partition, (recent = []));
+    if (recent.length >= 2 * KEPT) recent.splice(0, KEPT);
+    recent.push({ next: offset + 1, tally: tally.copy() });
+  }
+
+  /** Before an offset, which must have been passed; undefined where that is no longer known. */
+  at(partition: number, offset: number): TallyText | undefined {
+    return this.#partitions
+      .get(partition)
+      ?.findLast(({ next }) => next <= offset)
+      ?.tally.toJSON();
+  }
 }

@@ -1,6 +1,5 @@
-import { eventHash, hash64 } from '../schemas/events/hash64.ts';
-import { KeyTable } from './key-table.ts';
-import { LiveKeys } from './live-keys.ts';
+import { eventHash, hash64 } from '../schemas/events/key-tally.ts';
+import { KeyTable, LiveKeys } from './live-keys.ts';
 import type { EventBrief } from './live-keys.ts';
 
 /** What a row of a copy is: `stale` has another event than it may have, `too many` no record. */

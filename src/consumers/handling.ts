@@ -4,7 +4,7 @@ import type { Observable, ObservableInput, SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../core/errors.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
 import { valueSubject } from '../schemas/events/topics.ts';
-import type { DeadLetters } from '../sinks/producer/kafka-dead-letters.ts';
+import type { DeadLetters } from '../sinks/producer/plain-producer.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import type { Retry } from '../streams/flow/backoff.ts';
 import type { Consumed, MessageReader } from './consumed.ts';

@@ -1,6 +1,6 @@
 import { EMPTY, filter } from 'rxjs';
 import type { Observable, ObservableInput } from 'rxjs';
-import type { OrderStatusChange } from '../schemas/events/order-status-change.ts';
+import type { OrderStatusChange } from '../schemas/events/own-records.ts';
 import type { Consumed } from './consumed.ts';
 import { replay } from './replay.ts';
 import type { ReplayOptions } from './replay.ts';

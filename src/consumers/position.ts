@@ -1,9 +1,8 @@
 import type { Admin, Kafka } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
 import type { Range } from '../sinks/fetch/kafka-reader.ts';
-import type { Offsets } from '../sinks/transactional-log.ts';
+import type { Offsets, Bounds } from '../sinks/sink.ts';
 import { requireTopic, topicBounds } from '../sinks/client/topic-bounds.ts';
-import type { Bounds } from '../sinks/sink.ts';
 import { withAdmin } from '../sinks/client/with-admin.ts';
 
 /**

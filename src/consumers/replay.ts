@@ -26,7 +26,12 @@ import { readBatches } from '../sinks/fetch/read-batches.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import type { Retry } from '../streams/flow/backoff.ts';
 import { inTurn } from '../streams/flow/in-turn.ts';
-import { certificatesSource, laterCertificates, openCertificates } from './certificates.ts';
+import {
+  certificatesSource,
+  laterCertificates,
+  openCertificates,
+  PassedCertificates,
+} from './certificates.ts';
 import type {
   CertificatesOptions,
   OpenedCertificates,
@@ -34,7 +39,6 @@ import type {
 } from './certificates.ts';
 import { messageReader } from './consumed.ts';
 import type { Consumed } from './consumed.ts';
-import { PassedCertificates } from './passed-certificates.ts';
 import { resolveRange } from './position.ts';
 import type { From, To } from './position.ts';
 import { topicOf } from './topic.ts';

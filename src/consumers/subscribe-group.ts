@@ -3,9 +3,8 @@ import { defer, lastValueFrom, merge, NEVER, Observable, ReplaySubject, take, ta
 import type { SchedulerLike } from 'rxjs';
 import { steadyScheduler } from '../core/clock.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
-import { kafkaDeadLetters } from '../sinks/producer/kafka-dead-letters.ts';
-import { partitionsOf } from '../sinks/group/kafka-group-start.ts';
-import { takePart } from '../sinks/group/kafka-group.ts';
+import { kafkaDeadLetters } from '../sinks/producer/plain-producer.ts';
+import { partitionsOf, takePart } from '../sinks/group/kafka-group.ts';
 import type { GroupBatch } from '../sinks/group/kafka-group.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import { certificatesOf, certificatesSource } from './certificates.ts';

@@ -6,7 +6,7 @@ import { kafkaAnswers } from './kafka-server.ts';
 import { freeLoopbackPorts } from './loopback-ports.ts';
 import { registryAnswers, registryUrlOf } from './registry-server.ts';
 import type { LaunchOptions, PlainServices } from './services.ts';
-import { untilReady } from './until-ready.ts';
+import { untilReady } from './tethered.ts';
 
 /** The images of docker-compose.yml. */
 export const KAFKA_IMAGE = 'apache/kafka:4.1.1';

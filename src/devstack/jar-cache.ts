@@ -3,8 +3,9 @@ import { readFile, readdir, rename, stat, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import { CellarstreamError } from '../core/errors.ts';
-import { downloadProgress } from './download-progress.ts';
 import type { LaunchOptions } from './services.ts';
 import { Tethered, type Program } from './tethered.ts';
 
@@ -175,4 +176,75 @@ async function sizes(folder: string): Promise<Record<string, number>> {
     .map((entry) => join(entry.parentPath, entry.name));
   const pairs = files.map(async (file) => [relative(folder, file), (await stat(file)).size]);
   return Object.fromEntries(await Promise.all(pairs)) as Record<string, number>;
+}
+
+const UNITS: Readonly<Record<string, number>> = { B: 1e-6, kB: 1e-3, MB: 1, GB: 1e3 };
+
+/**
+ * What Maven's log says of a download, on one line: how many files have come, how large they are
+ * together, and which is on its way.
+ *
+ * @param log The output of `mvn --batch-mode`, as far as it is written.
+ * @param tookMs Since Maven was started.
+ */
+export function downloadProgress(log: string, tookMs: number): string {
+  const done = [...log.matchAll(/Downloaded from \S+ (\S+) \(([\d.]+) ([kMG]?B)/g)];
+  const finished = new Set(done.map(([, url]) => url));
+  const megabytes = done.reduce((sum, [, , size, unit]) => sum + Number(size) * UNITS[unit!]!, 0);
+  const current = [...log.matchAll(/Downloading from \S+ (\S+)/g)]
+    .map(([, url]) => url!)
+    .findLast((url) => !finished.has(url));
+  const now = current === undefined ? '' : `, now ${current.slice(current.lastIndexOf('/') + 1)}`;
+  const sum = `${done.length} files, ${megabytes.toFixed(1)} MB, `;
+  // Nothing of what Maven has in its own repository is downloaded.
+  const downloads = done.length > 0 ? sum : '';
+  return (
+    `fetching Kafka and the schema registry: ${downloads}` + `${Math.round(tookMs / 1000)} s${now}`
+  );
+}
+
+const run = promisify(execFile);
+
+/** The oldest Java that both servers run on. */
+const OLDEST_JAVA = 17;
+
+/** A program to start, or why there is none, as part of a sentence. */
+export type Tool =
+  | { readonly found: true; readonly command: string; readonly reason?: undefined }
+  | { readonly found: false; readonly reason: string };
+
+/** The `java` of `JAVA_HOME` if that is set, else the one on the `PATH`; `oldest` or newer, default 17. */
+export async function findJava(env: NodeJS.ProcessEnv, oldest = OLDEST_JAVA): Promise<Tool> {
+  const home = env.JAVA_HOME;
+  const command = home ? join(home, 'bin', 'java') : 'java';
+  const where = home ? 'in JAVA_HOME' : 'on the PATH';
+  const text = await versionText(command, '-version', env);
+  if (text === undefined) return { found: false, reason: `no working java ${where}` };
+  const version = /version "(?:1\.)?(\d+)/.exec(text)?.[1] ?? 'of an unknown version';
+  return Number(version) >= oldest
+    ? { found: true, command }
+    : { found: false, reason: `the java ${where} is ${version}` };
+}
+
+/** The `mvn` on the `PATH`. */
+export async function findMaven(env: NodeJS.ProcessEnv): Promise<Tool> {
+  const text = await versionText('mvn', '--version', env);
+  return text === undefined
+    ? { found: false, reason: 'no working mvn on the PATH' }
+    : { found: true, command: 'mvn' };
+}
+
+/** What the program says of itself, on either stream; undefined when it can't be run. */
+export async function versionText(
+  command: string,
+  flag: string,
+  env: NodeJS.ProcessEnv,
+): Promise<string | undefined> {
+  try {
+    const { stdout, stderr } = await run(command, [flag], { env, timeout: 30_000 });
+    return stderr + stdout;
+  } catch {
+    // Absent, not executable, or broken: to the caller all the same, it is of no use.
+    return undefined;
+  }
 }

@@ -2,7 +2,7 @@ import { CellarstreamError } from '../core/errors.ts';
 import { freeLoopbackPorts } from './loopback-ports.ts';
 import type { StoppableControl } from './services.ts';
 import type { Program, Tethered } from './tethered.ts';
-import { untilReady, type Probe } from './until-ready.ts';
+import { untilReady, type Probe } from './tethered.ts';
 
 /** How often a start on other ports is tried, when somebody takes one in between. */
 const PORT_TRIES = 5;

@@ -2,8 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { sharedClasses } from './jar-cache.ts';
 import type { JavaServerKind } from './java-server.ts';
-import type { Tethered } from './tethered.ts';
-import type { Probe } from './until-ready.ts';
+import type { Tethered, Probe } from './tethered.ts';
 
 /** The root of the Confluent API of an Apicurio Registry. */
 export function registryUrlOf(host: string, port: number): string {

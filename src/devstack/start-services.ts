@@ -1,8 +1,7 @@
 import { CellarstreamError, describeError } from '../core/errors.ts';
 import { findDocker, startOnDocker } from './docker.ts';
-import { findJava, findMaven } from './java-tools.ts';
+import { findJava, findMaven, isCached } from './jar-cache.ts';
 import { startOnJava } from './java-services.ts';
-import { isCached } from './jar-cache.ts';
 import type { LaunchOptions, Services } from './services.ts';
 
 /** Servers that are there already, named together or not at all. */

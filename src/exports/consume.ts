@@ -15,8 +15,8 @@ export { orderStatusChanges } from '../consumers/order-status-changes.ts';
 // Topics
 export { topicsUnder } from '../consumers/topic.ts';
 export type { Topic, Topics, ValueIn } from '../consumers/topic.ts';
-export { readEventsAs } from '../consumers/read-as.ts';
-export type { ValueReader } from '../consumers/read-as.ts';
+export { readEventsAs } from '../consumers/topic.ts';
+export type { ValueReader } from '../consumers/topic.ts';
 
 // Messages
 export type { Consumed } from '../consumers/consumed.ts';

@@ -36,8 +36,8 @@ export type {
   EventSource,
   Op,
 } from '../schemas/events/envelope.ts';
-export { toJson } from '../schemas/events/to-json.ts';
-export type { ImagesOf } from '../schemas/events/to-json.ts';
+export { toJson } from '../schemas/events/envelope.ts';
+export type { ImagesOf } from '../schemas/events/envelope.ts';
 export type { RecordCodec, Transcoded, WantedFields } from '../schemas/avro/record-codec.ts';
 
 // Orders
@@ -56,10 +56,10 @@ export type {
 } from '../resources/orders/order-type.ts';
 
 // Status changes and dead letters
-export { orderStatusChangeCodec } from '../schemas/events/order-status-change.ts';
-export type { OrderStatusChange, StatusSubject } from '../schemas/events/order-status-change.ts';
-export type { DeadLetter } from '../schemas/events/dead-letter.ts';
-export type { FlatCodec } from '../schemas/avro/flat-codec.ts';
+export { orderStatusChangeCodec } from '../schemas/events/own-records.ts';
+export type { OrderStatusChange, StatusSubject } from '../schemas/events/own-records.ts';
+export type { DeadLetter } from '../schemas/events/own-records.ts';
+export type { FlatCodec } from '../schemas/events/own-records.ts';
 
 // Certificates
 export type { Certificate, CertifiedPartition } from '../schemas/events/certificate.ts';

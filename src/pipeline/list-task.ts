@@ -20,7 +20,7 @@ import { CellarstreamError, isOfOneResource } from '../core/errors.ts';
 import type { Published } from '../observe/hooks.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
 import { valueSubject } from '../schemas/events/topics.ts';
-import type { TransactionalLog } from '../sinks/transactional-log.ts';
+import type { TransactionalLog } from '../sinks/sink.ts';
 import type { Store } from '../state/store.ts';
 import { Confirmations } from '../streams/diff/confirmations.ts';
 import { backoff } from '../streams/flow/backoff.ts';

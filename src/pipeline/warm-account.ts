@@ -2,7 +2,7 @@ import type { ConfigWith } from '../config/config.ts';
 import { RULES } from '../resources/resources.ts';
 import { topicNames } from '../schemas/events/topics.ts';
 import type { Links } from '../sinks/client/open-kafka.ts';
-import { kafkaTransactionalLog } from '../sinks/kafka-transactional-log.ts';
+import { kafkaTransactionalLog } from '../sinks/client/open-kafka.ts';
 import { openStore } from '../state/store.ts';
 import { warmUp } from './checkpoint/warm-up.ts';
 import { taskPlace } from './task-place.ts';

@@ -1,21 +1,21 @@
-import { Api } from './api.ts';
+import { randomUUID } from 'node:crypto';
+import { Api, Hidden } from './api.ts';
 import { Arrivals } from './arrivals.ts';
 import { convertedField, newField } from './drift.ts';
 import type { DriftOptions } from './drift.ts';
 import { Faults } from './faults.ts';
 import type { FaultSpec } from './faults.ts';
-import { Hidden } from './hidden.ts';
 import type { Settings } from './options.ts';
-import type { Patch } from './patch.ts';
-import { RandomDrift } from './random-drift.ts';
-import type { JsonObject, JsonValue, RecordKey, Resource } from './resources.ts';
-import { setStatus } from './set-status.ts';
+import type { Patch, JsonObject, JsonValue, RecordKey, Resource, Endpoint } from './resources.ts';
+import { RandomDrift, Traffic } from './traffic.ts';
+import { setStatus } from './status-changes.ts';
 import { Store } from './store.ts';
-import { Tokens } from './tokens.ts';
-import type { Trade } from './trade.ts';
-import { Traffic } from './traffic.ts';
-import { truthOf } from './truth.ts';
-import type { Truth } from './truth.ts';
+import { Tokens, accountIn } from './tokens.ts';
+import { mix } from './random.ts';
+import { Trade } from './trade.ts';
+import type { Arrival } from './arrivals.ts';
+import { ENDPOINTS } from './resources.ts';
+import type { Change } from './store.ts';
 
 /** One account of a sandbox: the truth about it, and controls. Nothing here concerns another one. */
 export interface SandboxAccount {
@@ -160,4 +160,120 @@ export function makeAccount(
     revokeTokens: () => tokens.revoke(),
   };
   return { api: new Api(settings, store, tokens, hidden, clock), arrivals, faults, controls };
+}
+
+/** The accounts behind one port, and whose a request is. */
+export class Accounts {
+  readonly first: Account;
+  /** In order of their names. */
+  readonly all: readonly Account[];
+  /** Answers what names no account, so that it uses up nobody's quota; a sole account does so itself. */
+  readonly nobody: Account;
+  readonly #byName: ReadonlyMap<string, Account>;
+  readonly #byKey: ReadonlyMap<unknown, Account>;
+
+  /** @param clock the server's clock, in epoch ms. */
+  constructor(settings: Settings, clock: () => number) {
+    const { accounts, seed, apiKey, records } = settings;
+    const trade = new Trade(seed, records);
+    const digits = String(accounts).length;
+    const nameOf = (number: number) => `winery-${String(number).padStart(digits, '0')}`;
+    this.first = makeAccount(nameOf(1), settings, trade, clock);
+    this.all = Array.from({ length: accounts }, (_, k) => {
+      if (k === 0) return this.first;
+      const own = { ...settings, seed: mix(seed, k), apiKey: `${apiKey}-${k + 1}` };
+      return makeAccount(nameOf(k + 1), own, trade, clock);
+    });
+    // A seed that no account has, so that no token is good for it: one of another start may come.
+    const none = { ...settings, seed: mix(seed, -1), apiKey: randomUUID() };
+    this.nobody = accounts === 1 ? this.first : makeAccount('nobody', none, trade, clock);
+    this.#byName = new Map(this.all.map((account) => [account.controls.name, account]));
+    this.#byKey = new Map(this.all.map((account) => [account.controls.apiKey, account]));
+  }
+
+  named(name: string): Account | undefined {
+    return this.#byName.get(name);
+  }
+
+  /** Whose login this is. */
+  ofKey(apiKey: unknown): Account {
+    return this.#byKey.get(apiKey) ?? this.nobody;
+  }
+
+  /** Whose list is asked for: the token only claims it, the account checks it. */
+  ofToken(token: string | undefined): Account {
+    return this.#byName.get((token && accountIn(token)) ?? '') ?? this.nobody;
+  }
+}
+
+/**
+ * What is so: what a correct client must have found out in the end. Drift is in it, as it is served;
+ * faults are not, nor is what a list hides.
+ */
+export interface Truth {
+  /** Records as they are served, parsed, in order of their keys; the list may change meanwhile. */
+  records(resource: Resource): IterableIterator<JsonValue>;
+  /** Keys of the records, in their order. */
+  keys(resource: Resource): IterableIterator<RecordKey>;
+  /** A record as it is served, parsed; undefined when there is none. */
+  get(resource: Resource, key: RecordKey): JsonValue | undefined;
+  /** The same as JSON text, byte for byte. */
+  text(resource: Resource, key: RecordKey): string | undefined;
+  /** How many records there are. */
+  count(resource: Resource): number;
+  /** The newest changes (`changeLogLimit`), oldest first. */
+  readonly changes: readonly Change[];
+  /** The newest requests to an endpoint (`requestLogLimit`), oldest first, refused ones included. */
+  requests(endpoint: Endpoint): readonly Readonly<Arrival>[];
+  /** Most of those within any `[t, t + windowMs)`. */
+  mostInAnyWindow(endpoint: Endpoint, windowMs: number): number;
+  /** How many of those were over the quota; of all endpoints unless one is named. */
+  refused(endpoint?: Endpoint): number;
+}
+
+/**
+ * The truth about a store and what arrived.
+ *
+ * @param refusedStatus of answers over the quota.
+ */
+export function truthOf(store: Store, arrivals: Arrivals, refusedStatus: number): Truth {
+  function* keys(resource: Resource): IterableIterator<RecordKey> {
+    const table = store.table(resource);
+    for (let last = -1; ;) {
+      const seen = table.byKey.rank((id) => id <= last);
+      const ids = table.byKey.slice(seen, seen + 1_000);
+      if (ids.length === 0) return;
+      for (const id of ids) if (table.has(id)) yield table.keyOf(id);
+      last = ids.at(-1)!;
+    }
+  }
+  const text = (resource: Resource, key: RecordKey) => {
+    const table = store.table(resource);
+    return table.text(table.idOf(key));
+  };
+  const get = (resource: Resource, key: RecordKey) => {
+    const found = text(resource, key);
+    return found === undefined ? undefined : (JSON.parse(found) as JsonValue);
+  };
+  return {
+    *records(resource) {
+      for (const key of keys(resource)) {
+        const record = get(resource, key);
+        if (record !== undefined) yield record;
+      }
+    },
+    keys,
+    get,
+    text,
+    count: (resource) => store.table(resource).size,
+    get changes() {
+      return store.changes();
+    },
+    requests: (endpoint) => arrivals.of(endpoint),
+    mostInAnyWindow: (endpoint, windowMs) => arrivals.mostInAnyWindow(endpoint, windowMs),
+    refused: (endpoint) =>
+      (endpoint ? [endpoint] : ENDPOINTS)
+        .flatMap((name) => arrivals.of(name))
+        .filter(({ status }) => status === refusedStatus).length,
+  };
 }

@@ -1,14 +1,12 @@
-import type { Pagination } from './envelope.ts';
+import type { Pagination } from './list-page.ts';
 import type { PageFault } from './faults.ts';
-import type { Hidden } from './hidden.ts';
 import { listPage, selectIds } from './list-page.ts';
 import { parseListQuery } from './list-query.ts';
 import type { ListQuery } from './list-query.ts';
-import type { Readings, Settings } from './options.ts';
-import { Random } from './random.ts';
+import type { Readings, Settings, Zone } from './options.ts';
+import { Random, mix } from './random.ts';
 import { RULES } from './resources.ts';
 import type { RecordKey, Resource } from './resources.ts';
-import { withLocalStamps } from './zones.ts';
 import type { Store } from './store.ts';
 import type { Tokens } from './tokens.ts';
 
@@ -130,6 +128,17 @@ export class Api {
   }
 }
 
+const STAMP = /"(created_at|updated_at)":"(\d{4}-\d\d-\d\dT[\d:.]+Z)"/g;
+
+/** The JSON of an answer whose records are stamped in local time, without a zone. */
+function withLocalStamps(text: string, { minutes, savingEndsAt = -Infinity }: Zone): string {
+  return text.replace(STAMP, (_, field: string, stamp: string) => {
+    const at = Date.parse(stamp);
+    const aheadMs = minutes * 60_000 + (at < savingEndsAt ? 3_600_000 : 0);
+    return `"${field}":"${new Date(at + aheadMs).toISOString().slice(0, -1)}"`;
+  });
+}
+
 /** A page with its pagination written in another way than described. */
 function inEnvelope(body: Buffer, { envelope }: Readings): Buffer {
   if (envelope === 'described') return body;
@@ -197,5 +206,57 @@ export function apiKeyIn(text: string): unknown {
     return typeof body === 'object' && body !== null && 'apiKey' in body ? body.apiKey : undefined;
   } catch {
     return undefined; // no JSON, so no key: the caller answers 400
+  }
+}
+
+/** Share of the records that a wrong index leaves out, from when on after the start, and how often, in ms. */
+const WRONG = { share: 0.05, afterMs: 60_000, everyMs: 600_000 } as const;
+
+/** Which records the lists hide although they are there: a share of them, told by key and seed. */
+export class Hidden {
+  readonly #seed: number;
+  readonly #wrongIndexMs: number;
+  readonly #clock: () => number;
+  readonly #startedAt: number;
+  readonly #shares = new Map<Resource, Set<{ readonly share: number }>>();
+
+  /**
+   * @param settings `wrongIndexMs`: how long all lists hide some records now and then, ms.
+   * @param clock ms.
+   */
+  constructor(
+    { seed, wrongIndexMs }: { readonly seed: number; readonly wrongIndexMs: number },
+    clock: () => number,
+  ) {
+    this.#seed = mix(seed, 0x41d);
+    this.#wrongIndexMs = wrongIndexMs;
+    this.#clock = clock;
+    this.#startedAt = clock();
+  }
+
+  /**
+   * @param share from 0 to 1; a larger one hides what a smaller one does, and more.
+   * @returns a function that shows them again.
+   * @throws RangeError when there is no such share.
+   */
+  add(resource: Resource, share: number): () => void {
+    if (!(share >= 0 && share <= 1)) throw new RangeError(`no share from 0 to 1: ${share}`);
+    const shares = this.#shares.get(resource) ?? new Set();
+    this.#shares.set(resource, shares);
+    const entry = { share };
+    shares.add(entry);
+    return () => void shares.delete(entry);
+  }
+
+  /** Whether a list hides the record of this id; undefined when it hides none. */
+  of(resource: Resource): ((id: number) => boolean) | undefined {
+    const shares = [...(this.#shares.get(resource) ?? [])].map(({ share }) => share);
+    const limit = Math.max(this.#isIndexWrong() ? WRONG.share : 0, ...shares) * 2 ** 32;
+    return limit > 0 ? (id) => mix(this.#seed, id) < limit : undefined;
+  }
+
+  #isIndexWrong(): boolean {
+    const since = this.#clock() - this.#startedAt - WRONG.afterMs;
+    return since >= 0 && since % WRONG.everyMs < this.#wrongIndexMs;
   }
 }

@@ -1,6 +1,28 @@
-import { BoundedLog } from './bounded-log.ts';
 import type { Settings } from './options.ts';
 import type { Endpoint } from './resources.ts';
+
+/** Keeps the newest `limit` entries. */
+export class BoundedLog<T> {
+  readonly #limit: number;
+  #entries: T[] = [];
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  push(entry: T): void {
+    this.#entries.push(entry);
+    // Cut seldom and much: an entry is then moved about once, however long the log.
+    if (this.#entries.length > this.#limit * 1.5 + 16) {
+      this.#entries = this.#entries.slice(this.#entries.length - this.#limit);
+    }
+  }
+
+  /** Oldest first. */
+  entries(): T[] {
+    return this.#limit > 0 ? this.#entries.slice(-this.#limit) : [];
+  }
+}
 
 /** A request as it came in. */
 export interface Arrival {

@@ -1,6 +1,5 @@
-import type { Patch } from './patch.ts';
+import type { Patch, Endpoint, RecordKey } from './resources.ts';
 import { Random } from './random.ts';
-import type { Endpoint, RecordKey } from './resources.ts';
 
 /** What goes wrong, with which requests, and how often. */
 export type FaultSpec = FaultKind & {

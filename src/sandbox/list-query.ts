@@ -1,6 +1,5 @@
-import type { Readings } from './options.ts';
+import type { Readings, Zone } from './options.ts';
 import type { ResourceRules } from './resources.ts';
-import { instantOfLocal } from './zones.ts';
 
 /** A list request, understood. */
 export interface ListQuery {
@@ -26,6 +25,8 @@ export interface Window {
 /** `pageSize`: the default, and the most. */
 const PAGE_SIZE = 1_000;
 
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 const ISO_8601 = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;
 
@@ -106,4 +107,10 @@ function defaultEnd(readings: Readings, now: number): number {
 
 function midnight(at: number): number {
   return Math.floor(at / DAY_MS) * DAY_MS;
+}
+
+/** The instant that a local time stands for, both in epoch ms. In the hour that comes twice it is the first one. */
+function instantOfLocal(zone: Zone, local: number): number {
+  const saving = local - zone.minutes * MINUTE_MS - HOUR_MS;
+  return saving < (zone.savingEndsAt ?? -Infinity) ? saving : local - zone.minutes * MINUTE_MS;
 }

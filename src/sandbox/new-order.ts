@@ -1,9 +1,9 @@
-import { CLUB_NAMES } from './clubs.ts';
+import { CLUB_NAMES } from './goods.ts';
 import type { ClubPackage, OrderDiscounts, OrderItem, OrderRecord } from './order-record.ts';
 import type { Contact } from './people.ts';
 import type { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
-import type { Wine } from './wines.ts';
+import type { Wine } from './goods.ts';
 
 /** Who orders: fields, or their stand-ins. */
 export interface Buyer {

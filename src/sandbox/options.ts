@@ -2,7 +2,14 @@ import { CellarstreamError } from '../core/errors.ts';
 import type { FaultSpec } from './faults.ts';
 import { RESOURCES } from './resources.ts';
 import type { Resource } from './resources.ts';
-import type { Zone } from './zones.ts';
+
+/** A time zone: minutes ahead of UTC, and daylight saving that ends once. */
+export interface Zone {
+  /** Minutes that local time is ahead of UTC; below 0 west of it. */
+  readonly minutes: number;
+  /** Until this time (epoch ms) local time is an hour further ahead. The hour before it comes twice. Default: no daylight saving. */
+  readonly savingEndsAt?: number;
+}
 
 /** The order in which a list is served. Every one is a total order. */
 export type Sort = 'key-asc' | 'key-desc' | 'updated-asc' | 'updated-desc';

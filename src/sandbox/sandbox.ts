@@ -1,12 +1,11 @@
 import type { SandboxAccount } from './account.ts';
-import { Accounts } from './accounts.ts';
+import { Accounts } from './account.ts';
 import type { FaultSpec } from './faults.ts';
 import { toSettings } from './options.ts';
 import type { SandboxOptions } from './options.ts';
 import { Random } from './random.ts';
 import { RESOURCES } from './resources.ts';
-import { STAGING } from './routes.ts';
-import { Server } from './server.ts';
+import { STAGING, Server } from './server.ts';
 
 /**
  * A running sandbox: the API on a port, and its accounts. What it has of an account itself is of the

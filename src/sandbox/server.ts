@@ -6,17 +6,31 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
-import type { Account } from './account.ts';
-import type { Accounts } from './accounts.ts';
+import { RESOURCES } from './resources.ts';
+import type { Endpoint, Resource } from './resources.ts';
+import type { Account, Accounts } from './account.ts';
 import { apiKeyIn, complaint, json, page, tokenIn } from './api.ts';
 import type { Answer } from './api.ts';
 import { pageFault } from './faults.ts';
 import type { Asked, FaultKind, PageFault } from './faults.ts';
 import type { Settings } from './options.ts';
-import { PageCache } from './page-cache.ts';
 import type { Random } from './random.ts';
-import type { Resource } from './resources.ts';
-import { ROUTES } from './routes.ts';
+
+/** Where staging lives: its address already ends in the version segment. */
+export const STAGING = '/staging/v1';
+
+const LOGIN = '/auth/public/login';
+
+/** Each path the API answers, and what it is. One description repeats the version at staging's login. */
+export const ROUTES: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
+  [`/v1${LOGIN}`, 'login'],
+  [`${STAGING}${LOGIN}`, 'login'],
+  [`${STAGING}/v1${LOGIN}`, 'login'],
+  ...RESOURCES.flatMap((resource): [string, Endpoint][] => [
+    [`/v1/${resource}`, resource],
+    [`${STAGING}/${resource}`, resource],
+  ]),
+]);
 
 /** A login is small; more than this many bytes are not read. */
 const BODY_BYTES = 65_536;
@@ -237,4 +251,35 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
 
 function acceptsGzip(request: IncomingMessage): boolean {
   return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/.test(String(request.headers['accept-encoding']));
+}
+
+/** Pages that are kept at most; the oldest goes first. */
+const MAX_PAGES = 1_000;
+
+interface KeptPage {
+  readonly answer: Answer;
+  /** Epoch ms by the server's clock. */
+  readonly at: number;
+}
+
+/** A cache in front of one account's lists, for the fault `cached`. */
+export class PageCache {
+  readonly #pages = new Map<string, KeptPage>();
+
+  /** The page that was kept under this name less than `ms` ago, with the headers of a cache. @param now epoch ms. */
+  find(name: string, now: number, ms: number, sendsAge: boolean): Answer | undefined {
+    const page = this.#pages.get(name);
+    if (!page || now - page.at >= ms) return undefined;
+    const { answer, at } = page;
+    const age = sendsAge && { age: String(Math.floor((now - at) / 1_000)) };
+    return { ...answer, headers: { ...answer.headers, ...age, date: new Date(at).toUTCString() } };
+  }
+
+  keep(name: string, answer: Answer, now: number): void {
+    this.#pages.delete(name);
+    this.#pages.set(name, { answer, at: now });
+    if (this.#pages.size <= MAX_PAGES) return;
+    const [oldest] = this.#pages.keys();
+    this.#pages.delete(oldest!);
+  }
 }

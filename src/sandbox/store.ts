@@ -1,21 +1,16 @@
-import { BoundedLog } from './bounded-log.ts';
+import { BoundedLog } from './arrivals.ts';
 import { Drift } from './drift.ts';
 import type { DriftOptions, DriftRule } from './drift.ts';
-import { LateCommits } from './late-commits.ts';
-import type { Commit } from './late-commits.ts';
 import type { Settings } from './options.ts';
 import { advanceOrder } from './order-life.ts';
 import { isOrder } from './order-record.ts';
-import { patched } from './patch.ts';
-import type { Patch } from './patch.ts';
+import { patched, isObject, RULES } from './resources.ts';
+import type { Patch, JsonObject, JsonValue, RecordKey, Resource } from './resources.ts';
 import { Random } from './random.ts';
-import { isObject, RULES } from './resources.ts';
-import type { JsonObject, JsonValue, RecordKey, Resource } from './resources.ts';
 import { statusChanges } from './status-changes.ts';
 import type { StatusChange } from './status-changes.ts';
 import { Table } from './table.ts';
-import { Trade } from './trade.ts';
-import { Winery } from './winery.ts';
+import { Trade, Winery } from './trade.ts';
 
 /** A change as a client can see it. */
 export interface Change {
@@ -299,4 +294,48 @@ export class Store {
 function apply({ table, id, text, updatedAt }: Omit<Commit, 'visibleAt'>): void {
   if (text === undefined) table.remove(id);
   else table.put(id, text, updatedAt);
+}
+
+/** A version of a record on its way to be seen. */
+export interface Commit {
+  readonly table: Table;
+  readonly id: number;
+  /** The record's JSON text as it is served; undefined when it is deleted. */
+  readonly text: string | undefined;
+  /** Epoch ms. */
+  readonly updatedAt: number;
+  /** Epoch ms. */
+  readonly visibleAt: number;
+}
+
+/** Commits that can't be seen yet. */
+export class LateCommits {
+  /** Oldest first. */
+  readonly #waiting: Commit[] = [];
+  readonly #newest = new Map<string, Commit>();
+
+  add(commit: Commit): void {
+    this.#waiting.push(commit);
+    this.#newest.set(nameOf(commit.table, commit.id), commit);
+  }
+
+  /** The last one of a record, if one waits. */
+  newest(table: Table, id: number): Commit | undefined {
+    return this.#newest.get(nameOf(table, id));
+  }
+
+  /** Takes out those that are due, oldest first. @param now epoch ms. */
+  take(now: number): Commit[] {
+    const due = this.#waiting.findIndex(({ visibleAt }) => visibleAt > now);
+    const commits = this.#waiting.splice(0, due < 0 ? this.#waiting.length : due);
+    for (const commit of commits) {
+      const name = nameOf(commit.table, commit.id);
+      if (this.#newest.get(name) === commit) this.#newest.delete(name);
+    }
+    return commits;
+  }
+}
+
+function nameOf(table: Table, id: number): string {
+  return `${table.resource}/${id}`;
 }

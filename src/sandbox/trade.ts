@@ -1,21 +1,28 @@
-import { alterClub, alterMember, makeClub, makeMember } from './clubs.ts';
-import { alterCustomer, makeCustomer } from './customers.ts';
+import {
+  alterClub,
+  alterMember,
+  makeClub,
+  makeMember,
+  alterCustomer,
+  makeCustomer,
+  alterProduct,
+  makeProduct,
+  alterStock,
+  makeStock,
+  makeCatalogue,
+} from './goods.ts';
 import { newOrder } from './new-order.ts';
 import type { Buyer } from './new-order.ts';
-import { editOrder } from './order-edits.ts';
-import { advanceOrder } from './order-life.ts';
+import { editOrder, advanceOrder } from './order-life.ts';
 import { isOrder } from './order-record.ts';
 import type { OrderRecord } from './order-record.ts';
 import { addressFields, makePerson, personBytes } from './people.ts';
-import { alterProduct, makeProduct } from './products.ts';
-import { Random } from './random.ts';
+import { Random, mix } from './random.ts';
 import { isObject, RULES } from './resources.ts';
 import type { JsonObject, JsonValue, Resource } from './resources.ts';
-import { alterStock, makeStock } from './stock.ts';
 import { STAND_IN, Template } from './template.ts';
 import type { PersonBytes } from './template.ts';
-import { makeCatalogue } from './wines.ts';
-import type { Wine } from './wines.ts';
+import type { Wine } from './goods.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -170,5 +177,49 @@ export class Trade {
       at += random.between(30, 600) * 24 * HOUR_MS;
       this.alter(resource, record, new Date(at).toISOString(), random);
     }
+  }
+}
+
+/** The business of one account: what its seed makes of the trade that it shares with others. */
+export class Winery {
+  readonly #seed: number;
+  readonly #customers: number;
+  readonly #trade: Trade;
+  /** Which person its first customer is: 0 where the account's seed is the trade's. */
+  readonly #firstPerson: number;
+
+  /** @param customers how many customers there are: orders and memberships are theirs. */
+  constructor(seed: number, customers: number, trade: Trade) {
+    this.#seed = seed;
+    this.#customers = customers || PEOPLE;
+    this.#trade = trade;
+    this.#firstPerson = Math.floor(trade.apart(seed) * PEOPLE);
+  }
+
+  /** The place among the customers of the one a record belongs to; customers are their own. */
+  customerOf(resource: Resource, id: number): number {
+    return resource === 'customers' ? id : mix(this.#seed ^ 0xc057, id) % this.#customers;
+  }
+
+  /** A customer's fields, as templates take them. */
+  personAt(customer: number): PersonBytes {
+    return this.#trade.personAt(this.#personOf(customer));
+  }
+
+  /** A customer's fields, as a new record takes them. */
+  buyerAt(customer: number): Buyer {
+    return this.#trade.buyerAt(this.#personOf(customer));
+  }
+
+  /** What the records of a list are made of. */
+  outlines(resource: Resource): readonly Template[] {
+    // Without times a shared outline would be the same record in every account.
+    return RULES[resource].dated
+      ? this.#trade.sharedOutlines(resource)
+      : this.#trade.outlines(resource, this.#seed);
+  }
+
+  #personOf(customer: number): number {
+    return (this.#firstPerson + (customer % Math.min(this.#customers, PEOPLE))) % PEOPLE;
   }
 }

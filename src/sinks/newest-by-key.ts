@@ -1,19 +1,4 @@
-import type { Bounds } from './sink.ts';
-
-/** A message as it stands in a topic. */
-export interface KeyedMessage {
-  readonly offset: string;
-  readonly key: Buffer | null;
-  /** Null is a tombstone. */
-  readonly value: Buffer | null;
-}
-
-/** What is known of a topic: of all that stands before `next`. */
-export interface Known<M> {
-  /** By key, the newest message; none where that is a tombstone. */
-  readonly newest: ReadonlyMap<string, M & { readonly value: Buffer }>;
-  readonly next: bigint;
-}
+import type { Bounds, KeyedMessage, Known } from './sink.ts';
 
 /** The newest message of each key of a topic that has one partition: read once, however many ask. */
 export interface NewestByKey<M> {

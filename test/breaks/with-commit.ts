@@ -1,5 +1,4 @@
-import type { Ends, Message } from '../../src/sinks/sink.ts';
-import type { TransactionalLog } from '../../src/sinks/transactional-log.ts';
+import type { Ends, Message, TransactionalLog } from '../../src/sinks/sink.ts';
 import { withOthers } from './with-others.ts';
 
 type Commit = (messages: readonly Message[]) => Promise<Ends>;

@@ -6,7 +6,7 @@ import { handling } from '../../src/consumers/handling.ts';
 import type { GroupRetry, HandlingOptions } from '../../src/consumers/handling.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { RegisteredSchema, Registry } from '../../src/schemas/registry/registry.ts';
-import type { GivenUp } from '../../src/sinks/producer/kafka-dead-letters.ts';
+import type { GivenUp } from '../../src/sinks/producer/plain-producer.ts';
 import { hurriedTime } from '../support/hurried-time.ts';
 
 const MESSAGE = { offset: '41', key: Buffer.from('k'), value: Buffer.from('v') } as KafkaMessage;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { KeyTable } from '../../src/consumers/key-table.ts';
+import { KeyTable } from '../../src/consumers/live-keys.ts';
 import { Chance } from '../support/chance.ts';
 
 it('is a Map, whatever comes and goes, also where hashes begin alike', () => {

@@ -1,7 +1,7 @@
 import avro from 'avsc';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readAs, readEventsAs } from '../../src/consumers/read-as.ts';
+import { readAs, readEventsAs } from '../../src/consumers/topic.ts';
 import type { AvroType, FieldSchema, RecordSchema } from '../../src/schemas/avro/avro-schema.ts';
 import { createEnvelopeCodec } from '../../src/schemas/events/envelope.ts';
 import { orderSchema } from '../../src/resources/orders/order.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { TableCheck } from '../../src/consumers/table-check.ts';
+import { TableCheck } from '../../src/consumers/check-certificate.ts';
 import type { PublishedCertificate } from '../../src/consumers/certificates.ts';
 import type { CertifiedTopic, CheckedCertificate } from '../../src/consumers/check-certificate.ts';
 import { certificateOf } from '../support/certificate.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { downloadProgress } from '../../src/devstack/download-progress.ts';
+import { downloadProgress } from '../../src/devstack/jar-cache.ts';
 
 const log = `[INFO] Scanning for projects...
 [INFO] Downloading from central: https://repo.example/org/a/1/a-1.pom

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findJava, findMaven } from '../../src/devstack/java-tools.ts';
+import { findJava, findMaven } from '../../src/devstack/jar-cache.ts';
 
 let home: string;
 beforeAll(() => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { Consumed } from '../../src/consumers/consumed.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
-import { kafkaTransactionalLog } from '../../src/sinks/kafka-transactional-log.ts';
+import { kafkaTransactionalLog } from '../../src/sinks/client/open-kafka.ts';
 import { openReader } from '../../src/sinks/fetch/kafka-reader.ts';
 import { readTail } from '../../src/sinks/fetch/kafka-tail.ts';
 import { topicEnds } from './support/topic-ends.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Kafka, logLevel } from 'kafkajs';
 import { asyncScheduler } from 'rxjs';
 import { expect, inject, it, onTestFinished } from 'vitest';
-import { kafkaTransactionalLog } from '../../src/sinks/kafka-transactional-log.ts';
+import { kafkaTransactionalLog } from '../../src/sinks/client/open-kafka.ts';
 import { isEpochError } from '../../src/sinks/client/kafka-error.ts';
 import { readTail } from '../../src/sinks/fetch/kafka-tail.ts';
 import { openCheckpoint } from '../../src/pipeline/checkpoint/checkpoint.ts';

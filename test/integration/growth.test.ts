@@ -6,7 +6,7 @@ import { valueSchemaOf } from '../../src/schemas/events/envelope.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { readTail } from '../../src/sinks/fetch/kafka-tail.ts';
 import { topicEnds } from './support/topic-ends.ts';
-import type { TailMessage } from '../../src/sinks/transactional-log.ts';
+import type { TailMessage } from '../../src/sinks/sink.ts';
 import { follow } from './support/follow.ts';
 import { checkRecords, envelopeOf, truthOf } from './support/checker.ts';
 import { registered } from './support/registered.ts';

@@ -3,9 +3,14 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { cachedJars, classArchive, isCached, sharedClasses } from '../../src/devstack/jar-cache.ts';
+import {
+  cachedJars,
+  classArchive,
+  isCached,
+  sharedClasses,
+  findJava,
+} from '../../src/devstack/jar-cache.ts';
 import { JavaServer, type JavaServerKind } from '../../src/devstack/java-server.ts';
-import { findJava } from '../../src/devstack/java-tools.ts';
 import { jarOf } from '../../src/devstack/registry-server.ts';
 import { Tethered } from '../../src/devstack/tethered.ts';
 

@@ -8,7 +8,7 @@ import type { TopicPosition } from '../../src/consumers/position.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import type { ReplayOptions } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
-import type { OrderStatusChange } from '../../src/schemas/events/order-status-change.ts';
+import type { OrderStatusChange } from '../../src/schemas/events/own-records.ts';
 import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import { deleteRecords } from './support/deleted-records.ts';
 import { clientsForTest, notingKafka, numbers, writtenTopic } from './support/written-topic.ts';

@@ -9,7 +9,7 @@ import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { findDocker } from '../../src/devstack/docker.ts';
 import { startOnJava } from '../../src/devstack/java-services.ts';
-import { findJava, findMaven } from '../../src/devstack/java-tools.ts';
+import { findJava, findMaven } from '../../src/devstack/jar-cache.ts';
 import { freeLoopbackPorts } from '../../src/devstack/loopback-ports.ts';
 import type { JavaServices } from '../../src/devstack/services.ts';
 import { startServices } from '../../src/devstack/start-services.ts';

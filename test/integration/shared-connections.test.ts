@@ -3,7 +3,7 @@ import { Kafka, logLevel } from 'kafkajs';
 import { expect, inject, it, onTestFinished } from 'vitest';
 import { connectionsOf } from '../../src/sinks/client/connections.ts';
 import { openKafkaProducer } from '../../src/sinks/producer/kafka-producer.ts';
-import { partitionOf } from '../../src/sinks/producer/partition-of.ts';
+import { partitionOf } from '../../src/sinks/producer/record-batch.ts';
 import { RESOURCES } from '../../src/resources/resources.ts';
 import type { Message, ProducerIdentity } from '../../src/sinks/sink.ts';
 import { holdRequest, KafkaProxy } from '../support/proxy/kafka-proxy.ts';

@@ -12,7 +12,7 @@ import type { Answering } from '../support/fake-account.ts';
 import type { Resync } from '../../src/account/resync-requests.ts';
 import { openSchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
 import { orderSchema } from '../../src/resources/orders/order.ts';
-import { pageElements } from '../../src/schemas/json/page-elements.ts';
+import { pageElements } from '../../src/schemas/json/json-bytes.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import type { TaskBatch, Checkpoint, TaskNotes } from '../../src/pipeline/checkpoint/checkpoint.ts';
 import type { Answer } from '../../src/streams/decode/answer.ts';

@@ -3,7 +3,7 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import type { JsonObject, Sandbox, Sort } from '../../src/sandbox/index.ts';
 import { toSettings } from '../../src/sandbox/options.ts';
 import { Random } from '../../src/sandbox/random.ts';
-import { selectPage } from '../../src/sandbox/select-page.ts';
+import { selectPage } from '../../src/sandbox/list-page.ts';
 import { SortedIds } from '../../src/sandbox/sorted-ids.ts';
 import { Store } from '../../src/sandbox/store.ts';
 import { connect, handClock, readAll } from './client.ts';

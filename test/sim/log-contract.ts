@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { TransactionalLog, Offsets } from '../../src/sinks/transactional-log.ts';
+import type { TransactionalLog, Offsets, Message } from '../../src/sinks/sink.ts';
 import { isEpochError } from '../../src/sinks/client/kafka-error.ts';
-import type { Message } from '../../src/sinks/sink.ts';
 
 /** A broker to try, and a topic of one partition that it has, empty. */
 export interface Tried {

@@ -6,9 +6,10 @@ import type {
   StampedMessage,
   TailMessage,
   TransactionalLog,
-} from '../../src/sinks/transactional-log.ts';
-import type { Bounds, Message } from '../../src/sinks/sink.ts';
-import { partitionOf } from '../../src/sinks/producer/partition-of.ts';
+  Bounds,
+  Message,
+} from '../../src/sinks/sink.ts';
+import { partitionOf } from '../../src/sinks/producer/record-batch.ts';
 
 /** What a partition holds at an offset: a message, or the marker that ends a transaction. */
 type Entry =

@@ -15,7 +15,7 @@ import type { Hooks } from '../../src/observe/hooks.ts';
 import { listTask } from '../../src/pipeline/list-task.ts';
 import { RULES } from '../../src/resources/resources.ts';
 import { datesText } from '../../src/streams/paging/dates-text.ts';
-import type { TransactionalLog } from '../../src/sinks/transactional-log.ts';
+import type { TransactionalLog } from '../../src/sinks/sink.ts';
 import { resyncRequests } from '../../src/account/resync-requests.ts';
 import type { SimLedger } from '../account/ledger/sim-ledger.ts';
 import { CERTIFICATES } from './check-certificates.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { newestByKey } from '../../src/sinks/newest-by-key.ts';
-import type { KeyedMessage } from '../../src/sinks/newest-by-key.ts';
+import type { KeyedMessage } from '../../src/sinks/sink.ts';
 
 /** A topic whose messages stand at the offsets 0, 1, 2, ...; and who knows the newest of each key. */
 class Topic {

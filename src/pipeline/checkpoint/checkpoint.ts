@@ -15,7 +15,7 @@ import { restore } from './restore.ts';
 import type { Restored, RestoreOptions } from './restore.ts';
 import type { Message } from '../../sinks/sink.ts';
 import { asLeftBy, claim, expectMine, openSink } from './ownership.ts';
-import { leftUndecided } from '../../sinks/fenced.ts';
+import { leftUndecided } from '../../sinks/producer/fencing.ts';
 import type { TakeOver } from './ownership.ts';
 
 export interface CheckpointOptions extends RestoreOptions, TakeOver {

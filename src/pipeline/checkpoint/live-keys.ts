@@ -2,7 +2,7 @@ import { firstValueFrom, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import type { KeyGap } from '../../observe/lost-events.ts';
 import { KeyTally } from '../../schemas/events/key-tally.ts';
-import { partitionOf } from '../../sinks/producer/partition-of.ts';
+import { partitionOf } from '../../sinks/producer/record-batch.ts';
 import type { ImageUpdate, TaskStore } from '../../state/store.ts';
 import type { Cursor, LiveKeysText } from './cursor.ts';
 

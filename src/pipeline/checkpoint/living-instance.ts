@@ -1,7 +1,7 @@
 import { lastValueFrom, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { parseLedger } from '../../account/ledger/ledger-record.ts';
-import type { TransactionalLog } from '../../sinks/transactional-log.ts';
+import type { TransactionalLog } from '../../sinks/sink.ts';
 import { parseCursor } from './cursor.ts';
 import { newestCursors } from './ownership.ts';
 

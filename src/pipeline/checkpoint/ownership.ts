@@ -2,11 +2,10 @@ import { lastValueFrom, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { TaskMemory } from '../../state/store.ts';
-import type { TransactionalLog } from '../../sinks/transactional-log.ts';
-import type { FencedSink } from '../../sinks/sink.ts';
+import type { TransactionalLog, FencedSink } from '../../sinks/sink.ts';
 import { parseCursor } from './cursor.ts';
 import { isEpochError } from '../../sinks/client/kafka-error.ts';
-import { CLAIM_GRACE_MS, fenced } from '../../sinks/fenced.ts';
+import { CLAIM_GRACE_MS, fenced } from '../../sinks/producer/fencing.ts';
 import type { TaskPlace } from '../task-place.ts';
 
 /** A task's place, and the log that it is read from. */

@@ -1,5 +1,4 @@
-import type { Bounds } from '../../sinks/sink.ts';
-import type { Offsets, TransactionalLog } from '../../sinks/transactional-log.ts';
+import type { Bounds, Offsets, TransactionalLog } from '../../sinks/sink.ts';
 import type { ImageUpdate, TaskMemory, TaskStore } from '../../state/store.ts';
 import { NO_SWEEP } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { deadLetterCodec } from '../../schemas/events/dead-letter.ts';
-import type { DeadLetter } from '../../schemas/events/dead-letter.ts';
+import { deadLetterCodec } from '../../schemas/events/own-records.ts';
+import type { DeadLetter } from '../../schemas/events/own-records.ts';
 import { stringifyJson } from '../../schemas/json/json.ts';
 import { frame } from '../../schemas/registry/wire.ts';
 import type { Message } from '../../sinks/sink.ts';

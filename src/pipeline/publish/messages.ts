@@ -4,10 +4,10 @@ import type { KeyedStatusChange, StatusChange } from '../../resources/orders/ord
 import type { ResourceRules } from '../../resources/resources.ts';
 import { longOf } from '../../schemas/avro/field-codecs.ts';
 import type { ChangeFacts, EnvelopeCodec } from '../../schemas/events/envelope.ts';
-import { orderStatusChangeCodec } from '../../schemas/events/order-status-change.ts';
+import { orderStatusChangeCodec } from '../../schemas/events/own-records.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import { frame } from '../../schemas/registry/wire.ts';
-import { maxEventBytes } from '../../sinks/producer/batches.ts';
+import { maxEventBytes } from '../../sinks/producer/record-batch.ts';
 import type { Message } from '../../sinks/sink.ts';
 import type { Destination, SchemaTopic } from '../../sinks/topics/destination.ts';
 import type { ImageUpdate } from '../../state/store.ts';

@@ -2,7 +2,7 @@ import { map } from 'rxjs';
 import type { OperatorFunction } from 'rxjs';
 import { isJsonObject, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
-import type { StatusSubject } from '../../schemas/events/order-status-change.ts';
+import type { StatusSubject } from '../../schemas/events/own-records.ts';
 import { instantOf } from '../../schemas/avro/instant.ts';
 import type { Change } from '../../streams/diff/change.ts';
 import { byIdentity } from '../../streams/diff/identity.ts';

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { FieldSchema, RecordSchema } from './avro-schema.ts';
 
 const AVRO_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
@@ -38,6 +39,27 @@ export function recordName(path: readonly string[], isTaken: (name: string) => b
   const words = path.flatMap((name) => name.split('_'));
   const joined = words.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join('');
   return avroName(joined, isTaken, path.join('.'));
+}
+
+/** Where fields are added, in the schema and in the record there. */
+export interface FieldPlace {
+  /** The names in Avro of the fields that lead to the record. */
+  readonly path: readonly string[];
+  /** The fields that it has. */
+  readonly fields: readonly FieldSchema[];
+}
+
+/** Names in the schema that no other record may have, as {@link distinctName} has them. */
+export type RecordNames = Set<string>;
+
+/** Names are distinct whatever their namespace or case: in Java a class has a file of its name. */
+export function distinctName({ name }: Pick<RecordSchema, 'name'>): string {
+  return name.slice(name.lastIndexOf('.') + 1).toLowerCase();
+}
+
+/** avsc looks fields up by name in plain objects: of `toString` it finds what every object has. */
+export function isInherited(name: string): boolean {
+  return name in Object.prototype;
 }
 
 function respelled(text: string): string {

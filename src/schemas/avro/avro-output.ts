@@ -82,6 +82,15 @@ export class AvroOutput {
     return true;
   }
 
+  /** An array or a map: its items in one block, if there are any, and the end. */
+  block<T>(items: readonly T[], write: (item: T, index: number) => void): void {
+    if (items.length > 0) {
+      this.long(items.length);
+      items.forEach(write);
+    }
+    this.long(0);
+  }
+
   #longString(text: string): boolean {
     if (!text.isWellFormed()) return false;
     const size = Buffer.byteLength(text);
@@ -99,6 +108,13 @@ export class AvroOutput {
     this.#bytes.copy(larger, 0, 0, this.length);
     this.#bytes = larger;
   }
+}
+
+/** The same bytes as a Buffer, which avsc asks for. */
+export function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes)
+    ? bytes
+    : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 /** The largest integer that shifts and masks do for. */

@@ -1,20 +1,7 @@
 import type { AvroOutput } from './avro-output.ts';
 import type { JsonValue } from '../json/json.ts';
 import type { Residue } from './residue.ts';
-import type {
-  ARRAY,
-  BOOLEAN,
-  DATE,
-  DECIMAL,
-  DOUBLE,
-  EXACT_TIMESTAMP,
-  INT,
-  LONG,
-  ODD,
-  RECORD,
-  STRING,
-  TIMESTAMP,
-} from './transcoder/layout.ts';
+import * as layout from './transcoder/layout.ts';
 
 /** A value as avsc reads it; of logical types, the underlying number or bytes. */
 export type AvroValue =
@@ -38,19 +25,19 @@ export interface FieldCodec {
 export type TranscodedType =
   | {
       readonly kind:
-        | typeof ODD
-        | typeof STRING
-        | typeof INT
-        | typeof LONG
-        | typeof DOUBLE
-        | typeof BOOLEAN
-        | typeof TIMESTAMP
-        | typeof EXACT_TIMESTAMP
-        | typeof DATE;
+        | typeof layout.ODD
+        | typeof layout.STRING
+        | typeof layout.INT
+        | typeof layout.LONG
+        | typeof layout.DOUBLE
+        | typeof layout.BOOLEAN
+        | typeof layout.TIMESTAMP
+        | typeof layout.EXACT_TIMESTAMP
+        | typeof layout.DATE;
     }
-  | { readonly kind: typeof DECIMAL; readonly precision: number; readonly scale: number }
-  | { readonly kind: typeof RECORD; readonly fields: readonly TranscodedField[] }
-  | { readonly kind: typeof ARRAY; readonly items: FieldCodec };
+  | { readonly kind: typeof layout.DECIMAL; readonly precision: number; readonly scale: number }
+  | { readonly kind: typeof layout.RECORD; readonly fields: readonly TranscodedField[] }
+  | { readonly kind: typeof layout.ARRAY; readonly items: FieldCodec };
 
 /** A field of a record. */
 export interface TranscodedField {
@@ -58,4 +45,37 @@ export interface TranscodedField {
   /** Of a JSON Pointer, with its slash. */
   readonly step: string;
   readonly codec: FieldCodec;
+}
+
+/** A field that there is, as `["null", T]`. What its type doesn't hold is noted. */
+export function writeNullable(
+  codec: FieldCodec,
+  value: JsonValue,
+  out: AvroOutput,
+  residue: Residue,
+): void {
+  if (value === null) {
+    residue.noteNull();
+    out.byte(layout.NULL_BRANCH);
+    return;
+  }
+  const start = out.length;
+  out.byte(layout.VALUE_BRANCH);
+  if (codec.write(value, out, residue)) return;
+  out.length = start;
+  out.byte(layout.NULL_BRANCH);
+  residue.noteValue(value);
+}
+
+/** An item of an array. What its type doesn't hold is noted, and something stands in its place. */
+export function writeItem(
+  codec: FieldCodec,
+  value: JsonValue,
+  out: AvroOutput,
+  residue: Residue,
+): void {
+  if (value === null) residue.noteNull();
+  else if (codec.write(value, out, residue)) return;
+  else residue.noteValue(value);
+  codec.writePlaceholder(out);
 }

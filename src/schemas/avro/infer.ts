@@ -2,10 +2,10 @@ import { isUnion, jsonName } from './avro-schema.ts';
 import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
 import { isJsonObject } from '../json/json.ts';
 import type { JsonObject, JsonValue } from '../json/json.ts';
-import { distinctName, fieldsOf } from './shape-fields.ts';
-import type { RecordNames } from './shape-fields.ts';
+import { avroName, distinctName, isAvroName, isInherited, recordName } from './avro-name.ts';
+import type { FieldPlace, RecordNames } from './avro-name.ts';
 import { fieldsWithin, keyShape, MAX_PART_FIELDS, noteValue, shapeOf } from './shape.ts';
-import type { Shape } from './shape.ts';
+import type { Shape, TypedShape } from './shape.ts';
 
 /** What {@link growSchema} must know of a resource. */
 export interface GrowOptions {
@@ -201,4 +201,63 @@ function fieldCount(fields: readonly FieldSchema[]): number {
   let count = fields.length;
   for (const { type } of fields) count += fieldCount(recordWithin(type)?.record.fields ?? []);
   return count;
+}
+
+/**
+ * Nullable fields of these shapes, sorted by their names in JSON, under names that no field of the
+ * place has. The names of the records in them are added to `recordNames`.
+ */
+function fieldsOf(
+  shapes: ReadonlyMap<string, Shape>,
+  place: FieldPlace,
+  recordNames: RecordNames,
+): FieldSchema[] {
+  const names = fieldNames(shapes.keys(), place);
+  return [...names.keys()].sort().map((key): FieldSchema => {
+    const name = names.get(key)!;
+    return {
+      name,
+      ...fieldType(shapes.get(key)!, [...place.path, name], recordNames),
+      default: null,
+      doc: 'Inferred from what the API sent.',
+      ...(name === key ? {} : { json: key }),
+    };
+  });
+}
+
+/** Names in Avro by those in JSON. What is a name already gets it, whatever else is spelled so. */
+function fieldNames(keys: Iterable<string>, { path, fields }: FieldPlace): Map<string, string> {
+  const taken = new Set(fields.map(({ name }) => name));
+  if (path.length === 0) taken.add('nulls').add('unmapped'); // ours, at the end of the record itself
+  const isTaken = (name: string) => taken.has(name) || isInherited(name);
+  const names = new Map<string, string>();
+  const sorted = [...keys].sort();
+  for (const key of [...sorted.filter(isAvroName), ...sorted.filter((key) => !isAvroName(key))]) {
+    const name = avroName(key, isTaken);
+    taken.add(name);
+    names.set(key, name);
+  }
+  return names;
+}
+
+function fieldType(
+  shape: Shape,
+  path: readonly string[],
+  names: RecordNames,
+): Pick<FieldSchema, 'type' | 'contentMediaType'> {
+  if (shape.kind !== 'text') return { type: ['null', typeOf(shape, path, names)] };
+  return { type: ['null', 'string'], contentMediaType: 'application/json' };
+}
+
+function typeOf(shape: TypedShape, path: readonly string[], names: RecordNames): AvroType {
+  if (shape.kind === 'plain') return shape.type;
+  if (shape.kind === 'array') return { type: 'array', items: typeOf(shape.items, path, names) };
+  const name = recordName(path, (name) => names.has(distinctName({ name })));
+  names.add(distinctName({ name }));
+  return {
+    type: 'record',
+    name,
+    doc: 'Inferred from what the API sent.',
+    fields: fieldsOf(shape.members, { path, fields: [] }, names),
+  };
 }

@@ -1,8 +1,7 @@
-import { avroName, recordName } from './avro-name.ts';
+import { avroName, distinctName, isInherited, recordName } from './avro-name.ts';
+import type { FieldPlace, RecordNames } from './avro-name.ts';
 import { isUnion, jsonName } from './avro-schema.ts';
 import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
-import { distinctName, isInherited } from './shape-fields.ts';
-import type { FieldPlace, RecordNames } from './shape-fields.ts';
 
 /**
  * The schema with a field more for each field of `described` that it lacks, at any depth: behind

@@ -1,21 +1,19 @@
 import avro from 'avsc';
-import { asBuffer } from './avro-bytes.ts';
-import { AvroOutput } from './avro-output.ts';
-import type { RecordSchema } from './avro-schema.ts';
-import { writeBlock } from './write-block.ts';
-import { OPEN_OBJECT } from '../json/json-bytes.ts';
+import { asBuffer, AvroOutput } from './avro-output.ts';
+import type { RecordSchema, AvroType, FieldSchema } from './avro-schema.ts';
+import { OPEN_OBJECT, parsedElement } from '../json/json-bytes.ts';
 import { JsonCursor } from '../json/json-cursor.ts';
-import { parsedElement } from '../json/page-elements.ts';
-import { parseJson, setOwn } from '../json/json.ts';
-import type { JsonObject } from '../json/json.ts';
-import type { AvroValue } from './field-codec.ts';
+import { parseJson, setOwn, isJsonObject, withPart, pointerStep } from '../json/json.ts';
+import type { JsonObject, JsonValue } from '../json/json.ts';
+import type { AvroValue, FieldCodec, TranscodedField } from './field-codec.ts';
 import { instantAt, instantOf } from './instant.ts';
-import { Places } from './places.ts';
-import { Residue } from './residue.ts';
+import { Places, Residue } from './residue.ts';
 import { recordTranscoder } from './transcoder/record-transcoder.ts';
 import type { RecordTranscoder } from './transcoder/record-transcoder.ts';
-import { withPart } from '../json/pointer.ts';
-import { recordFieldCodec } from './record-field-codec.ts';
+import { simpleFieldCodec } from './field-codecs.ts';
+import { writeItem, writeNullable } from './field-codec.ts';
+import { NULL_BRANCH, RECORD, ARRAY } from './transcoder/layout.ts';
+import { speaksForAny } from './shape.ts';
 
 /** The API's JSON to a record image in Avro, and back. */
 export interface RecordCodec {
@@ -102,7 +100,7 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
   const image = (residue: Residue, onUnknown: (() => void) | undefined): Buffer => {
     if (residue.hasUnknown) onUnknown?.();
     places.writeNulls(residue.nulls, out);
-    writeBlock(out, sorted(residue.unmapped), ([pointer, text]) => {
+    out.block(sorted(residue.unmapped), ([pointer, text]) => {
       out.string(pointer);
       out.string(text);
     });
@@ -167,3 +165,107 @@ function sorted(texts: ReadonlyMap<string, string> = NO_TEXTS): (readonly [strin
 }
 
 const NO_TEXTS: ReadonlyMap<string, string> = new Map();
+
+/** A record of nullable fields. */
+export interface RecordFieldCodec extends FieldCodec {
+  readonly fields: readonly Field[];
+}
+
+/** A field and its place in both worlds. */
+interface Field extends TranscodedField {
+  readonly avroName: string;
+  /** Whether every object seems to have it: `constructor`. */
+  readonly isInherited: boolean;
+}
+
+/** @throws TypeError when a field is none that can be held, or two have one name in JSON. */
+export function recordFieldCodec({ name, fields: schemas }: RecordSchema): RecordFieldCodec {
+  const fields = schemas.map((field) => compile(name, field));
+  const known = new Set(fields.map(({ jsonName }) => jsonName));
+  if (known.size < fields.length) throw new TypeError(`${name}: two fields of one name in JSON`);
+
+  const write = (value: JsonValue, out: AvroOutput, residue: Residue): boolean => {
+    if (!isJsonObject(value)) return false;
+    let met = 0;
+    residue.enter();
+    for (const { jsonName, step, codec, isInherited } of fields) {
+      const item = value[jsonName];
+      if (item === undefined || (isInherited && !Object.hasOwn(value, jsonName))) {
+        out.byte(NULL_BRANCH);
+        continue;
+      }
+      met += 1;
+      residue.step = step;
+      writeNullable(codec, item, out, residue);
+    }
+    let isUnspeakable = false; // Avro can't spell a name with half a surrogate pair
+    const keys = Object.keys(value);
+    if (keys.length !== met) {
+      for (const key of keys) {
+        const item = value[key];
+        if (known.has(key) || item === undefined) continue;
+        if (key.isWellFormed()) residue.noteUnknown(key, item);
+        else {
+          isUnspeakable = true;
+          residue.hasUnknown ||= speaksForAny(item);
+        }
+      }
+    }
+    residue.leave();
+    if (isUnspeakable) residue.noteValue(value);
+    return true;
+  };
+
+  const toJson = (value: AvroValue): JsonObject => {
+    const held = value as Record<string, AvroValue>;
+    const object: JsonObject = {};
+    for (const { avroName, jsonName, codec } of fields) {
+      const item = held[avroName];
+      if (item !== null && item !== undefined) setOwn(object, jsonName, codec.toJson(item));
+    }
+    return object;
+  };
+
+  const writePlaceholder = (out: AvroOutput) => fields.forEach(() => out.byte(NULL_BRANCH));
+  return { write, transcoded: { kind: RECORD, fields }, toJson, writePlaceholder, fields };
+}
+
+function compile(
+  record: string,
+  { name, type, json = name, contentMediaType }: FieldSchema,
+): Field {
+  const [first, second, ...others] = Array.isArray(type) ? (type as AvroType[]) : [];
+  const codec = first === 'null' && second && !others.length && codecOf(second, contentMediaType);
+  if (!codec || name === '__proto__')
+    throw new TypeError(`${record}.${name}: no such field can be held`);
+  const isInherited = json in Object.prototype;
+  return { avroName: name, jsonName: json, step: pointerStep(json), codec, isInherited };
+}
+
+function codecOf(type: AvroType, contentMediaType?: string): FieldCodec | undefined {
+  if (typeof type === 'object' && 'fields' in type) return recordFieldCodec(type);
+  if (typeof type === 'object' && 'items' in type) {
+    const items = codecOf(type.items);
+    return items && arrayCodec(items);
+  }
+  return simpleFieldCodec(type, contentMediaType);
+}
+
+/** An array of values of one type. */
+export function arrayCodec(items: FieldCodec): FieldCodec {
+  return {
+    write: (value, out, residue) => {
+      if (!Array.isArray(value)) return false;
+      residue.enter();
+      out.block(value, (item, index) => {
+        residue.step = index;
+        writeItem(items, item, out, residue);
+      });
+      residue.leave();
+      return true;
+    },
+    transcoded: { kind: ARRAY, items },
+    toJson: (value) => (value as AvroValue[]).map(items.toJson),
+    writePlaceholder: (out) => out.long(0),
+  };
+}

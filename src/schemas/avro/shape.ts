@@ -1,5 +1,5 @@
 import type { AvroType } from './avro-schema.ts';
-import { isDouble, isLong } from './number-range.ts';
+import { isDouble, isLong } from './avro-schema.ts';
 import { dateDays, isInstantText } from './instant.ts';
 import { JsonNumber } from '../json/json.ts';
 import type { JsonValue } from '../json/json.ts';

@@ -1,6 +1,5 @@
 import type { RecordSchema } from '../avro/avro-schema.ts';
-import { deadLetterCodec } from './dead-letter.ts';
-import { orderStatusChangeCodec } from './order-status-change.ts';
+import { deadLetterCodec, orderStatusChangeCodec } from './own-records.ts';
 import { topicNames, topicTable } from './topics.ts';
 
 export interface AsyncApiOptions {

@@ -1,12 +1,13 @@
+import { createHash } from 'node:crypto';
 import avro from 'avsc';
-import { asBuffer } from '../avro/avro-bytes.ts';
-import { AvroOutput } from '../avro/avro-output.ts';
+import { asBuffer, AvroOutput } from '../avro/avro-output.ts';
 import type { AvroType, FieldSchema, RecordSchema } from '../avro/avro-schema.ts';
 import type { JsonObject } from '../json/json.ts';
-import { writeBlock } from '../avro/write-block.ts';
 import { createRecordCodec } from '../avro/record-codec.ts';
 import type { RecordCodec } from '../avro/record-codec.ts';
 import { writeHeader } from '../registry/wire.ts';
+import { boundedMap } from '../../core/bounded-map.ts';
+import { stringifyJson } from '../json/json.ts';
 
 /** Initial snapshot or published again, created, updated, deleted. */
 export type Op = 'r' | 'c' | 'u' | 'd';
@@ -284,7 +285,7 @@ function writeImage(out: AvroOutput, image: Uint8Array | null): void {
 function writeFacts(out: AvroOutput, { op, ts_ms, changed, source }: ChangeFacts): void {
   text(out, op);
   out.long(ts_ms);
-  writeBlock(out, changed, (path) => text(out, path));
+  out.block(changed, (path) => text(out, path));
   text(out, source.connector);
   text(out, source.version);
   text(out, source.name);
@@ -300,4 +301,63 @@ function writeFacts(out: AvroOutput, { op, ts_ms, changed, source }: ChangeFacts
 /** A path may hold half a surrogate pair, from a name in the record. */
 function text(out: AvroOutput, value: string): void {
   if (!out.string(value)) out.string(value.toWellFormed());
+}
+
+/** Schemas whose codecs are remembered, at least the newest half: of six resources, some versions each. */
+const MAX_REMEMBERED = 200;
+
+/**
+ * {@link envelopeCodec}, but of equal schemas the same codec for all: accounts of a fleet have the same lists. A codec ends
+ * each call with nothing under way, so many may share it.
+ */
+export function sharedCodecs(): (schema: RecordSchema) => EnvelopeCodec {
+  const codecs = boundedMap<string, EnvelopeCodec>(MAX_REMEMBERED);
+  return (schema) => {
+    const name = createHash('sha256').update(JSON.stringify(schema)).digest('base64');
+    const known = codecs.get(name);
+    if (known) return known;
+    const codec = envelopeCodec(schema);
+    codecs.set(name, codec);
+    return codec;
+  };
+}
+
+/** An event, of which only the images are looked at. */
+export type ImagesOf<Image> = Pick<ChangeEvent<Image>, 'before' | 'after'>;
+
+/**
+ * The API's record as JSON text, from an event: of `after`, or of `before` where `after` is null.
+ * Null where neither image is there.
+ *
+ * Every number is written as it was sent (`-0`, `1e400`, 64-bit ids), which `JSON.stringify` can't
+ * do; null and absent stay apart. The keys are in no order to rely on.
+ *
+ * @param event As `EnvelopeCodec.decode` gives it: its images are JSON already.
+ */
+export function toJson(event: ImagesOf<JsonObject>): string | null;
+/**
+ * The same from an event that avsc decoded: its images have Avro's field names, with `nulls` and
+ * `unmapped`.
+ *
+ * @param event As a type gives it that avsc made of `schema` with its default options: logical types
+ * are left as the numbers and bytes underneath.
+ * @param schema The schema of the envelope, parsed from the registry's text: avsc's own
+ * `type.schema()` has lost the names in JSON. Compiled at the first event, so pass the same object
+ * every time.
+ * @throws TypeError when `schema` isn't one of an envelope.
+ */
+export function toJson(event: ImagesOf<unknown>, schema: RecordSchema): string | null;
+export function toJson({ before, after }: ImagesOf<unknown>, schema?: RecordSchema): string | null {
+  const image = after ?? before;
+  if (image === null) return null;
+  return stringifyJson(schema ? imageCodec(schema).toJson(image) : (image as JsonObject));
+}
+
+/** By the schema of the envelope: what compiles to the same may as well be shared by all. */
+const imageCodecs = new WeakMap<RecordSchema, RecordCodec>();
+
+function imageCodec(schema: RecordSchema): RecordCodec {
+  let codec = imageCodecs.get(schema);
+  if (!codec) imageCodecs.set(schema, (codec = createRecordCodec(valueSchemaOf(schema))));
+  return codec;
 }

@@ -8,9 +8,9 @@ import {
   QUOTE,
   skipSpace,
   SPACE,
+  parsedElement,
 } from './json-bytes.ts';
 import type { JsonValue } from './json.ts';
-import { parsedElement } from './page-elements.ts';
 
 /**
  * A place in JSON as it was sent, which moves on with what is read. What is read is JSON, or it is

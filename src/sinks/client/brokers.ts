@@ -1,10 +1,15 @@
 import { setMaxListeners } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
 import kafkajs from 'kafkajs';
 import type { Kafka } from 'kafkajs';
-import { nameOf } from './call.ts';
-import type { Address, Call } from './call.ts';
+import { nameOf, kafkasOf, int8, string } from './protocol.ts';
+import type { Address, Call } from './protocol.ts';
 import { connectionsOf } from './connections.ts';
 import type { Connections } from './connections.ts';
+import { kafkaError } from './kafka-error.ts';
+import { isRetryable } from '../../core/errors.ts';
+import { protocolError } from './protocol-errors.ts';
+import { metadata } from '../producer/calls.ts';
 
 /** The brokers of a cluster, as one who asks them sees them. */
 export interface Brokers {
@@ -80,5 +85,155 @@ export function brokersOver(connections: Connections, answerWithinMs = ANSWER_WI
     },
     closed: signal,
     close: () => closing.abort(new kafkajs.KafkaJSConnectionError('the producer is closed')),
+  };
+}
+
+/** A cluster, and the connections to it that others use as well. Default one's own, closed afterwards. */
+export interface Asked {
+  readonly kafka: Kafka;
+  readonly connections?: Connections;
+}
+
+/**
+ * Asks brokers for something, again and again for so long: it must be safe to do twice.
+ *
+ * @throws CellarstreamError as {@link kafkaError} makes it of what kafkajs throws.
+ */
+export async function askBrokers<T>(
+  { kafka, connections }: Asked,
+  withinMs: number,
+  ask: (brokers: Brokers) => Promise<T>,
+): Promise<T> {
+  const brokers = connections ? brokersOver(connections) : brokersOf(kafka);
+  try {
+    return await persistently(patience(withinMs, brokers.closed), () => ask(brokers));
+  } catch (error) {
+    throw kafkaError(kafkasOf(error));
+  } finally {
+    brokers.close();
+  }
+}
+
+/** How long something may be tried, and the pauses in between. */
+export interface Patience {
+  /**
+   * Waits before the next try. Pauses double, from 20 ms to half a second.
+   *
+   * @throws `error`, why the last try came to nothing, when the time is over, nobody waits for it any more,
+   * or no later try will do.
+   */
+  wait(error: unknown): Promise<void>;
+  /** The same after 10 ms, for what is a matter of moments; once a second of it has gone by, as `wait`. */
+  soon(error: unknown): Promise<void>;
+}
+
+/** Tries it until it succeeds. @throws as {@link Patience.wait}. */
+export async function persistently<T>(limit: Patience, work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      await limit.wait(error);
+    }
+  }
+}
+
+const FIRST_PAUSE_MS = 20;
+const MAX_PAUSE_MS = 500;
+const SOON_MS = 10;
+const MAX_SOON = 100;
+/** Answers that say that the cluster lacks brokers. */
+const LACKING: ReadonlySet<unknown> = new Set(['COORDINATOR_NOT_AVAILABLE', 'NOT_ENOUGH_REPLICAS']);
+/**
+ * How long a row of such answers is waited for, in ms. Too small: the election of a new leader would end transactions. Too large:
+ * the log says late why nothing is published. The work is begun again afterwards, as after any error that can pass.
+ */
+const LACKING_MS = 5_000;
+
+/** @param closed Whoever wants it done has gone. */
+export function patience(ms: number, closed: AbortSignal): Patience {
+  const until = performance.now() + ms;
+  let next = FIRST_PAUSE_MS;
+  let lackingSince: number | undefined;
+  const waitFor = async (pauseMs: number, error: unknown): Promise<void> => {
+    const known = kafkaError(kafkasOf(error));
+    const now = performance.now();
+    lackingSince = isLacking(error) ? (lackingSince ?? now) : undefined;
+    if (lackingSince !== undefined && now - lackingSince >= LACKING_MS) throw error;
+    const left = until - now;
+    if (closed.aborted || left <= 0 || !isRetryable(known)) throw error;
+    await pause(Math.min(pauseMs, left), undefined, { signal: closed }).catch(() => {
+      throw error;
+    });
+  };
+  let soons = 0;
+  const limit: Patience = {
+    wait: async (error) => {
+      const now = next;
+      next = Math.min(2 * next, MAX_PAUSE_MS);
+      await waitFor(now, error);
+    },
+    soon: (error) => ((soons += 1) > MAX_SOON ? limit.wait(error) : waitFor(SOON_MS, error)),
+  };
+  return limit;
+}
+
+function isLacking(error: unknown): boolean {
+  return error instanceof Error && 'type' in error && LACKING.has(error.type);
+}
+
+/** Kinds of coordinator: the key type in FindCoordinator, and the internal topic that holds their state. */
+const KINDS = {
+  group: { number: 0, topic: '__consumer_offsets' },
+  transaction: { number: 1, topic: '__transaction_state' },
+} as const;
+const COORDINATOR_NOT_AVAILABLE = 15;
+
+interface Coordinator extends Address {
+  readonly errorCode: number;
+}
+
+/**
+ * Finds the broker that coordinates a group, or the transactions of a transactional id.
+ *
+ * @throws kafkajs' KafkaJSProtocolError with the broker's error code, and the errors of {@link Brokers.askAny}.
+ */
+export async function findCoordinator(
+  brokers: Brokers,
+  kind: keyof typeof KINDS,
+  id: string,
+): Promise<Address> {
+  const { errorCode, ...found } = await brokers.askAny(coordinatorCall(kind, id));
+  if (errorCode === COORDINATOR_NOT_AVAILABLE) {
+    throw protocolError(errorCode, await missingText(brokers, kind));
+  }
+  if (errorCode !== 0) throw protocolError(errorCode, 'FindCoordinator');
+  return found;
+}
+
+/** Text for an unavailable coordinator. Its internal topic cannot be created while there are fewer brokers than its replication factor. */
+async function missingText(brokers: Brokers, kind: keyof typeof KINDS): Promise<string> {
+  const { topic } = KINDS[kind];
+  const what = `no broker coordinates ${kind}s`;
+  const found = await brokers.askAny(metadata([topic])).catch(() => undefined); // the first answer says enough
+  if (!found) return what;
+  const { length } = found.brokers;
+  const isThere = found.topics.some(({ errorCode }) => errorCode === 0);
+  const there = `${length} broker${length === 1 ? ' is' : 's are'} there`;
+  return isThere ? `${what}, ${there}` : `${what}, ${there}, and the topic ${topic} is not`;
+}
+
+function coordinatorCall(kind: keyof typeof KINDS, id: string): Call<Coordinator> {
+  return {
+    name: 'FindCoordinator',
+    key: 10,
+    version: 2,
+    body: Buffer.concat([string(id), int8(KINDS[kind].number)]),
+    read: (answer) => {
+      const errorCode = answer.int16();
+      answer.string(); // the error in words
+      answer.int32(); // its id
+      return { errorCode, host: answer.string() ?? '', port: answer.int32() };
+    },
   };
 }

@@ -1,9 +1,8 @@
 import kafkajs from 'kafkajs';
-import { bodyOf, nameOf, readAnswer } from './call.ts';
-import type { Address, Answer, Call } from './call.ts';
+import { bodyOf, nameOf, readAnswer, NoAnswer, NotSent } from './protocol.ts';
+import type { Address, Answer, Call } from './protocol.ts';
 import type { Broker, Cluster, Connection, Exchange } from './kafkajs-inner.ts';
 import { protocolError } from './protocol-errors.ts';
-import { NoAnswer, NotSent } from './unanswered.ts';
 
 /** One connection to a broker, from when it begins to be made. Many may use it at once: a broker answers in order. */
 export interface BrokerConnection {

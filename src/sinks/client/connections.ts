@@ -1,12 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import kafkajs from 'kafkajs';
 import type { Kafka } from 'kafkajs';
-import { nameOf } from './call.ts';
-import type { Address, Call } from './call.ts';
+import { nameOf, NotSent } from './protocol.ts';
+import type { Address, Call } from './protocol.ts';
 import { openConnection } from './connection.ts';
 import type { AskOptions, BrokerConnection, QuietTime } from './connection.ts';
 import { clusterOf } from './kafkajs-inner.ts';
-import { NotSent } from './unanswered.ts';
 
 /** The connections to a cluster's brokers that many share: a few to each broker, made when they are needed. */
 export interface Connections {

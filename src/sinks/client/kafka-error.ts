@@ -2,7 +2,7 @@ import kafkajs from 'kafkajs';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 import type { ErrorCode } from '../../core/errors.ts';
 import { tlsError } from '../../core/tls-error.ts';
-import { MalformedBytes } from '../fetch/codecs/unpacked.ts';
+import { MalformedBytes } from '../fetch/codecs.ts';
 
 /** Error types for a producer that was replaced by a newer one, or whose transaction timed out. */
 const EPOCH_ERRORS = new Set([

@@ -1,12 +1,15 @@
 import type { ConnectionOptions } from 'node:tls';
+import { rootCertificates } from 'node:tls';
 import type { Mechanism, SASLOptions } from 'kafkajs';
 import type { Dispatcher } from 'undici';
 import type { KafkaConfig, KafkaLogin } from '../../config/config.ts';
 import { clientTokens } from '../../core/client-tokens.ts';
 import type { AccessTokensOptions } from '../../core/access-tokens.ts';
 import { bearerLogin } from './bearer-login.ts';
-import { mskTokens } from './msk-tokens.ts';
-import { tokenConnections } from './token-connections.ts';
+import { AccessTokens } from '../../core/access-tokens.ts';
+import { CellarstreamError } from '../../core/errors.ts';
+import { httpConnections } from '../../core/http-connections.ts';
+import type { Proxies } from '../../core/proxies.ts';
 
 /** TLS to the brokers as kafkajs takes it. */
 export function kafkaTls({ ssl }: KafkaConfig): ConnectionOptions | false {
@@ -60,4 +63,53 @@ function oauthTokens(
     refused: 'KAFKA_REFUSED',
   } as const;
   return clientTokens({ credentials, errors, dispatcher }, { onRenewalFailed });
+}
+
+const PACKAGE = 'aws-msk-iam-sasl-signer-js';
+
+/**
+ * Tokens for Amazon MSK with IAM: a signed request to connect, made by AWS's own package from the credentials that AWS's SDK finds
+ * (environment, profile, web identity, container, instance). They are good for 15 minutes.
+ */
+export function mskTokens(
+  region: string,
+  options: Pick<AccessTokensOptions, 'onRenewalFailed' | 'now'> = {},
+): AccessTokens {
+  const request = async (now: number) => {
+    const { generateAuthToken } = await signer();
+    try {
+      const { token, expiryTime } = await generateAuthToken({ region });
+      return { value: token, lifeMs: Math.max(1, expiryTime - now) };
+    } catch (cause) {
+      const message = 'no AWS credentials to sign the login to Kafka with (aws-msk-iam)';
+      throw new CellarstreamError('KAFKA_UNREACHABLE', message, { cause });
+    }
+  };
+  const issuer = 'the source of AWS credentials';
+  return new AccessTokens({ ...options, request, issuer, unreachable: 'KAFKA_UNREACHABLE' });
+}
+
+async function signer(): Promise<typeof import('aws-msk-iam-sasl-signer-js')> {
+  try {
+    return await import('aws-msk-iam-sasl-signer-js');
+  } catch (cause) {
+    const message = `KAFKA_SASL_MECHANISM=aws-msk-iam needs the package ${PACKAGE}: npm install ${PACKAGE}`;
+    throw new CellarstreamError('KAFKA_REFUSED', message, { cause });
+  }
+}
+
+/** Longest wait for a connection to a token endpoint, and for each part of its answer, in ms. */
+const TIMEOUT_MS = 10_000;
+
+/**
+ * Connections to a token endpoint. It is trusted by Node's own authorities and by those of `ca`, PEM: a public identity provider may
+ * serve brokers and registries with certificates of a private authority.
+ */
+export function tokenConnections(ca: string | undefined, proxies: Proxies | undefined): Dispatcher {
+  return httpConnections({
+    ca: ca === undefined ? undefined : [...rootCertificates, ca].join('\n'),
+    connectTimeoutMs: TIMEOUT_MS,
+    answerTimeoutMs: TIMEOUT_MS,
+    proxies,
+  });
 }

@@ -1,19 +1,29 @@
+import net from 'node:net';
+import tls from 'node:tls';
 import { Kafka, logLevel } from 'kafkajs';
-import type { logCreator } from 'kafkajs';
-import type { ConfigWith } from '../../config/config.ts';
+import type { logCreator, ISocketFactory } from 'kafkajs';
+import type { Dispatcher } from 'undici';
+import type { ConfigWith, RegistryConfig } from '../../config/config.ts';
 import { describeError } from '../../core/errors.ts';
-import { sharedCodecs } from '../../schemas/events/shared-codecs.ts';
-import { openRegistry } from './open-registry.ts';
+import { sharedCodecs } from '../../schemas/events/envelope.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
-import { brokerSocket } from './broker-socket.ts';
 import { connectionsOf } from './connections.ts';
 import type { Connections } from './connections.ts';
-import { kafkaSasl, kafkaTls } from './kafka-login.ts';
+import { kafkaSasl, kafkaTls, tokenConnections } from './kafka-login.ts';
 import { withoutIdleChecks } from './kafkajs-inner.ts';
-import { clusterFacts } from '../producer/cluster-facts.ts';
-import type { ClusterFacts } from '../producer/cluster-facts.ts';
-import { newestOfTopics } from '../fetch/newest-of-topics.ts';
-import type { NewestOfTopics } from '../fetch/newest-of-topics.ts';
+import { clusterFacts } from '../producer/bounds.ts';
+import type { ClusterFacts } from '../producer/bounds.ts';
+import { newestOfTopics, readTail } from '../fetch/kafka-tail.ts';
+import type { NewestOfTopics } from '../fetch/kafka-tail.ts';
+import { ADDRESS_ATTEMPT_MS } from '../../core/http-connections.ts';
+import type { AccessTokens } from '../../core/access-tokens.ts';
+import { clientTokens } from '../../core/client-tokens.ts';
+import type { ClientCredentials } from '../../core/client-tokens.ts';
+import { createRegistry } from '../../schemas/registry/registry.ts';
+import type { Asked } from './brokers.ts';
+import { openKafkaProducer } from '../producer/kafka-producer.ts';
+import type { KafkaProducerOptions } from '../producer/kafka-producer.ts';
+import type { TransactionalLog } from '../sink.ts';
 
 export interface Links {
   readonly kafka: Kafka;
@@ -93,5 +103,92 @@ export function openLinks(
     cluster: clusterFacts({ kafka, connections }),
     registry,
     compile: sharedCodecs(),
+  };
+}
+
+/** Idle time of a connection after which TCP checks that the broker is still there, in ms: kafkajs' own. */
+const KEEP_ALIVE_MS = 60_000;
+
+/** Connects to a broker as kafkajs does by default, and gives each address of its host enough time. */
+export const brokerSocket: ISocketFactory = ({ host, port, ssl, onConnect }) => {
+  const tcp = {
+    host,
+    port,
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS,
+  };
+  const serverName = net.isIP(host) === 0 ? { servername: host } : {}; // SNI allows no IP addresses
+  const socket = ssl
+    ? tls.connect({ ...tcp, ...serverName, ...ssl }, onConnect)
+    : net.connect(tcp, onConnect);
+  return socket.setKeepAlive(true, KEEP_ALIVE_MS);
+};
+
+/** The schema registry of a configuration, with its login. Connects to nothing yet. */
+export function openRegistry(config: RegistryConfig): Registry {
+  const { url, auth, headers, ca, client, proxies } = config;
+  const revealed = Object.entries(headers).map(([name, value]) => [name, value.reveal()] as const);
+  const options = {
+    url,
+    headers: Object.fromEntries(revealed),
+    ca,
+    cert: client?.cert,
+    key: client?.key.reveal(),
+    proxies,
+  };
+  switch (auth?.kind) {
+    case undefined:
+      return createRegistry(options);
+    case 'basic': {
+      const { username, password } = auth;
+      return createRegistry({ ...options, username, password: password.reveal() });
+    }
+    case 'bearer':
+      return createRegistry({ ...options, token: auth.token.reveal() });
+    case 'oauth': {
+      const connections = tokenConnections(ca, proxies);
+      const token = tokensOf(auth.credentials, connections);
+      const registry = createRegistry({ ...options, token });
+      const close = async () => {
+        await registry.close();
+        await connections.destroy();
+      };
+      return { ...registry, close };
+    }
+  }
+}
+
+function tokensOf(credentials: ClientCredentials, dispatcher: Dispatcher): AccessTokens {
+  const errors = {
+    settings: 'SCHEMA_REGISTRY_OAUTH',
+    ca: 'SCHEMA_REGISTRY_CA_FILE',
+    unreachable: 'REGISTRY_UNREACHABLE',
+    refused: 'REGISTRY_REFUSED',
+  } as const;
+  return clientTokens({ credentials, errors, dispatcher });
+}
+
+/**
+ * Kafka, as tasks see it. `topics` are those that are written to, looked up whenever something is sent.
+ *
+ * @param links What others share with it. Default connections of its own, and what it has read itself.
+ */
+export function kafkaTransactionalLog(
+  links: Asked & Partial<Pick<Links, 'newest' | 'cluster'>>,
+  topics: Pick<KafkaProducerOptions, 'partitions' | 'maxMessageBytes'>,
+): TransactionalLog {
+  const { kafka, connections } = links;
+  const { newest = newestOfTopics(kafka), cluster = clusterFacts(links) } = links;
+  const bounds: TransactionalLog['bounds'] = (topic, isolation = 'committed') =>
+    cluster.bounds(topic, isolation);
+  return {
+    open: (transactionalId, own) =>
+      openKafkaProducer({ kafka, connections, transactionalId, ...topics, own }),
+    clusterId: cluster.id,
+    ends: async (topic) =>
+      new Map([...(await bounds(topic))].map(([partition, { high }]) => [partition, high])),
+    bounds,
+    readTail: (tail) => readTail({ kafka, ...tail }),
+    newest: (topic, boundsOf) => newest(topic, 'committed').asOf(boundsOf),
   };
 }

@@ -1,4 +1,4 @@
-import type { Offsets } from '../transactional-log.ts';
+import type { Offsets } from '../sink.ts';
 import { unread } from './kafka-reader.ts';
 import type { PartitionBatch } from './kafka-reader.ts';
 

@@ -13,11 +13,10 @@ import {
   timer,
 } from 'rxjs';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
-import type { Offsets } from '../transactional-log.ts';
-import type { PartitionAnswer } from './fetch-answer.ts';
+import type { Offsets } from '../sink.ts';
+import type { PartitionAnswer, Fetcher, FetcherOptions } from './kafka-fetcher.ts';
 import { kafkaError } from '../client/kafka-error.ts';
 import { errorOf, isOutOfRange, openFetcher } from './kafka-fetcher.ts';
-import type { Fetcher, FetcherOptions } from './kafka-fetcher.ts';
 
 export interface FetchLoopsOptions<T> extends FetcherOptions {
   readonly kafka: Kafka;

@@ -1,11 +1,14 @@
 import type { Kafka } from 'kafkajs';
-import { catchError, lastValueFrom } from 'rxjs';
+import { catchError, lastValueFrom, EMPTY } from 'rxjs';
 import type { ObservableInput } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
-import type { Tail, TailMessage } from '../transactional-log.ts';
+import type { Tail, TailMessage, Isolation } from '../sink.ts';
 import type { PartitionBatch, ReaderOptions } from './kafka-reader.ts';
 import { readBatches } from './read-batches.ts';
 import { withAdmin } from '../client/with-admin.ts';
+import { newestByKey } from '../newest-by-key.ts';
+import type { NewestByKey } from '../newest-by-key.ts';
+import type { LogMessage } from './record-batches.ts';
 
 export interface TailOptions extends Tail {
   readonly kafka: Kafka;
@@ -73,4 +76,29 @@ function changed(topic: string, cause: unknown): CellarstreamError {
 
 function tailMessages({ partition, messages }: PartitionBatch): TailMessage[] {
   return messages.map(({ offset, key, value }) => ({ partition, offset, key, value }));
+}
+
+/** What a process knows of topics of one partition, each as it is read once for all. */
+export type NewestOfTopics = (topic: string, isolation: Isolation) => NewestByKey<LogMessage>;
+
+export function newestOfTopics(kafka: Kafka): NewestOfTopics {
+  const known = new Map<string, NewestByKey<LogMessage>>();
+  return (topic, isolation) => {
+    const name = `${topic} ${isolation}`;
+    const found =
+      known.get(name) ??
+      newestByKey<LogMessage>({
+        read: ({ low, high }, onMessages) =>
+          readToEnd({
+            ...{ kafka, topic, isolation },
+            range: { from: new Map([[0, low]]), ends: new Map([[0, high]]) },
+            onBatch: ({ messages }) => {
+              onMessages(messages);
+              return EMPTY;
+            },
+          }),
+      });
+    known.set(name, found);
+    return found;
+  };
 }

@@ -1,7 +1,6 @@
 import type { IHeaders, RecordBatchEntry } from 'kafkajs';
 import { CellarstreamError } from '../../core/errors.ts';
-import { decompress } from './codecs/decompress.ts';
-import { MalformedBytes } from './codecs/unpacked.ts';
+import { decompress, MalformedBytes } from './codecs.ts';
 
 /** A batch of records as it lies in a log: its header, and what is behind it. */
 export interface RecordBatch {

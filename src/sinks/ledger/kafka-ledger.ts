@@ -1,14 +1,13 @@
 import { lastValueFrom, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
-import type { TransactionalLog } from '../transactional-log.ts';
+import type { TransactionalLog, Bounds, FencedSink, Message } from '../sink.ts';
 import { isEpochError } from '../client/kafka-error.ts';
 import { claimKey, entryOf, guestsAt, isOfAccount, isOwn, recentAt } from './ledger-entries.ts';
 import type { LedgerEntry } from './ledger-entries.ts';
 import type { NewestByKey } from '../newest-by-key.ts';
 import type { LogMessage } from '../fetch/record-batches.ts';
-import type { Bounds, FencedSink, Message } from '../sink.ts';
-import { CLAIM_GRACE_MS, fenced, leftUndecided } from '../fenced.ts';
+import { CLAIM_GRACE_MS, fenced, leftUndecided } from '../producer/fencing.ts';
 
 /** An account's entries of the topic of ledgers. */
 export interface AccountLog {

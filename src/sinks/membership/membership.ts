@@ -5,11 +5,10 @@ import { steadyScheduler } from '../../core/clock.ts';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 import { kafkaError } from '../client/kafka-error.ts';
 import { meaningOf, protocolError } from '../client/protocol-errors.ts';
-import { kafkasOf } from '../client/unanswered.ts';
-import type { Coordinator, Group } from './group.ts';
-import type { Joined, Member, Place } from './group-calls.ts';
+import { kafkasOf } from '../client/protocol.ts';
+import type { Coordinator, Group, Joined, Member, Place } from './group.ts';
 
-export type { Member } from './group-calls.ts';
+export type { Member } from './group.ts';
 
 /** What a member was given, until the next generation says otherwise. */
 export interface Generation {

@@ -1,12 +1,12 @@
 import type { Bounds, Isolation } from '../sink.ts';
-import type { Brokers } from '../client/brokers.ts';
+import type { Brokers, Patience, Asked } from '../client/brokers.ts';
 import { addressesIn, listOffsets, metadata } from './calls.ts';
-import type { Address } from '../client/call.ts';
+import type { Address } from '../client/protocol.ts';
 import type { Led, Listed, Metadata } from './calls.ts';
 import type { TransactionCoordinator } from './coordinator.ts';
-import { persistently } from './patience.ts';
-import type { Patience } from './patience.ts';
+import { persistently, askBrokers } from '../client/brokers.ts';
 import { meaningOf, noLeader, partitionError, protocolError } from '../client/protocol-errors.ts';
+import { askedTogether } from '../../core/asked-together.ts';
 
 export interface BoundsOptions {
   readonly topic: string;
@@ -85,4 +85,36 @@ async function askedOnce(
 function offsetOf(topic: string, { partition, errorCode, offset }: Listed): bigint {
   if (meaningOf(errorCode) === 'done') return offset;
   throw partitionError(errorCode, topic, partition);
+}
+
+/** What any broker knows: it is asked once for all who ask at the same time, such as lists that are opened together. */
+export interface ClusterFacts {
+  /** Names the cluster. */
+  readonly id: () => Promise<string>;
+  /** Where the partitions of a topic begin and end, as a broker knows it. */
+  readonly bounds: (topic: string, isolation: Isolation) => Promise<ReadonlyMap<number, Bounds>>;
+}
+
+/** How long brokers are asked, ms. */
+const ASKED_MS = 5_000;
+
+/** All of it throws what {@link askBrokers} does. */
+export function clusterFacts(asked: Asked): ClusterFacts {
+  const bounds = new Map<string, () => Promise<ReadonlyMap<number, Bounds>>>();
+  return {
+    id: askedTogether(async () => {
+      const found = await askBrokers(asked, ASKED_MS, (brokers) => brokers.askAny(metadata([])));
+      return found.clusterId;
+    }),
+    bounds: (topic, isolation) => {
+      const name = `${topic} ${isolation}`;
+      const known =
+        bounds.get(name) ??
+        askedTogether(() =>
+          askBrokers(asked, ASKED_MS, (brokers) => knownBounds({ topic, isolation, brokers })),
+        );
+      bounds.set(name, known);
+      return known();
+    },
+  };
 }

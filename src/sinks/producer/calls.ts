@@ -1,4 +1,4 @@
-import type { Address, Call } from '../client/call.ts';
+import type { Address, Call } from '../client/protocol.ts';
 import {
   array,
   compactString,
@@ -8,7 +8,7 @@ import {
   int8,
   NO_TAGS,
   string,
-} from '../client/protocol-writer.ts';
+} from '../client/protocol.ts';
 import type { Isolation, ProducerIdentity } from '../sink.ts';
 
 // The requests of a producer. The versions are those that all brokers from Kafka 2.7 on speak, and that say all that a producer

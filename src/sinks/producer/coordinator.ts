@@ -1,9 +1,8 @@
-import type { Brokers } from '../client/brokers.ts';
-import type { Address, Call } from '../client/call.ts';
-import { findCoordinator } from '../client/find-coordinator.ts';
-import type { Patience } from './patience.ts';
+import type { Brokers, Patience } from '../client/brokers.ts';
+import type { Address, Call } from '../client/protocol.ts';
+import { findCoordinator } from '../client/brokers.ts';
 import { meaningOf, protocolError } from '../client/protocol-errors.ts';
-import { NoAnswer, NotSent } from '../client/unanswered.ts';
+import { NoAnswer, NotSent } from '../client/protocol.ts';
 
 /** The broker that keeps a transactional id's transactions, whichever that is just now. */
 export interface TransactionCoordinator {

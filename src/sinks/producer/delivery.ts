@@ -1,15 +1,12 @@
-import type { Brokers } from '../client/brokers.ts';
-import type { PartitionBatches } from './batches.ts';
+import type { Brokers, Patience } from '../client/brokers.ts';
+import type { PartitionBatches } from './record-batch.ts';
 import { produce } from './calls.ts';
-import { nameOf } from '../client/call.ts';
-import type { Address } from '../client/call.ts';
+import { nameOf, NoAnswer, NotSent } from '../client/protocol.ts';
+import type { Address } from '../client/protocol.ts';
 import type { ProducerIdentity } from '../sink.ts';
 import type { Leaders } from './leaders.ts';
-import type { Patience } from './patience.ts';
 import { meaningOf, noLeader, partitionError } from '../client/protocol-errors.ts';
-import { NoAnswer, NotSent } from '../client/unanswered.ts';
 import { recordBatch } from './record-batch.ts';
-import type { Sequences } from './sequences.ts';
 
 export interface DeliveryOptions {
   readonly brokers: Brokers;
@@ -177,4 +174,25 @@ function byTopic(batches: readonly Outgoing[]) {
     partitions.push({ partition: of.partition, batch });
   }
   return [...topics].map(([topic, partitions]) => ({ topic, partitions }));
+}
+
+/** How many records of one identity went to each partition: brokers know by it what they have, and what is missing. */
+export interface Sequences {
+  /** The sequence of the first of `count` records, which are counted with it. */
+  next(topic: string, partition: number, count: number): number;
+}
+
+/** They begin again at 0 behind the greatest number of 31 bits. */
+const ALL = 2 ** 31;
+
+export function sequences(): Sequences {
+  const counts = new Map<string, number>();
+  return {
+    next: (topic, partition, count) => {
+      const name = `${topic} ${partition}`;
+      const first = counts.get(name) ?? 0;
+      counts.set(name, (first + count) % ALL);
+      return first;
+    },
+  };
 }

@@ -1,6 +1,33 @@
 import { CellarstreamError } from '../../core/errors.ts';
 import { isEpochError } from '../client/kafka-error.ts';
 
+/** How long a process whose epoch is over waits for a replacement to say so in the cursor. */
+export const CLAIM_GRACE_MS = 3_000;
+
+/**
+ * A commit of a sink whose epoch is over. Another one was opened, perhaps by a process that ended before its claim, or
+ * by a late copy of this one's own opening: what is in the log says whose it is, when it is opened again.
+ */
+export async function leftUndecided<T>(commit: () => Promise<T>): Promise<T> {
+  try {
+    return await commit();
+  } catch (error) {
+    if (!isEpochError(error)) throw error;
+    throw new CellarstreamError('COMMIT_FAILED', 'the commit came from an outdated producer', {
+      cause: error,
+      context: { epoch: true },
+    });
+  }
+}
+
+export function fenced(cause: unknown): CellarstreamError {
+  return new CellarstreamError(
+    'FENCED',
+    'another instance has taken over this account, so this one stops: outside of a fleet run one instance per account',
+    { cause },
+  );
+}
+
 /** After this long the broker gives up a transaction that was left open. */
 export const TRANSACTION_TIMEOUT_MS = 60_000;
 /** Within this time it can't have: its clock need not go as ours does. */
@@ -28,12 +55,12 @@ export function fencing(): Fencing {
     judge: (cause, known) => {
       const isOurs = known instanceof CellarstreamError && known.code === 'COMMIT_FAILED';
       if (!isOurs || !isEpochError(cause) || codeOf(cause) === OTHER_PRODUCER) return known;
-      return since(began) < SURELY_IN_TIME_MS ? fenced(cause) : known;
+      return since(began) < SURELY_IN_TIME_MS ? idTaken(cause) : known;
     },
   };
 }
 
-function fenced(cause: unknown): CellarstreamError {
+function idTaken(cause: unknown): CellarstreamError {
   return new CellarstreamError(
     'FENCED',
     'another producer has opened this transactional id, so this one stops: use each id in one program only',

@@ -1,11 +1,11 @@
 import type { Kafka } from 'kafkajs';
 import { kafkaError } from '../client/kafka-error.ts';
 import { fencedBounds } from './bounds.ts';
-import { batchesOf } from './batches.ts';
-import type { PlacedRecord } from './batches.ts';
-import { brokersOf, brokersOver } from '../client/brokers.ts';
+import { batchesOf, partitionOf } from './record-batch.ts';
+import type { PlacedRecord } from './record-batch.ts';
+import { brokersOf, brokersOver, patience } from '../client/brokers.ts';
 import type { Connections } from '../client/connections.ts';
-import { kafkasOf } from '../client/unanswered.ts';
+import { kafkasOf } from '../client/protocol.ts';
 import {
   addPartitionsToTxn,
   describeTransaction,
@@ -15,14 +15,11 @@ import {
 } from './calls.ts';
 import type { OfTopic } from './calls.ts';
 import { transactionCoordinator } from './coordinator.ts';
-import { deliver } from './delivery.ts';
+import { deliver, sequences } from './delivery.ts';
 import type { Delivered } from './delivery.ts';
 import { fencing, TRANSACTION_TIMEOUT_MS } from './fencing.ts';
 import { leadersOf } from './leaders.ts';
-import { partitionOf } from './partition-of.ts';
-import { patience } from './patience.ts';
-import type { Patience } from './patience.ts';
-import { sequences } from './sequences.ts';
+import type { Patience } from '../client/brokers.ts';
 import type { Ends, FencedSink, Message, ProducerIdentity } from '../sink.ts';
 
 /** What {@link openKafkaProducer} needs. */

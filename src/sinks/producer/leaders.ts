@@ -1,8 +1,7 @@
 import { CellarstreamError } from '../../core/errors.ts';
-import type { Brokers } from '../client/brokers.ts';
+import type { Brokers, Patience } from '../client/brokers.ts';
 import { addressesIn, metadata } from './calls.ts';
-import type { Address } from '../client/call.ts';
-import type { Patience } from './patience.ts';
+import type { Address } from '../client/protocol.ts';
 import { meaningOf, protocolError } from '../client/protocol-errors.ts';
 
 /** Who leads the partitions of the topics that are written to. */

@@ -1,7 +1,6 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { ZlibOptions } from 'node:zlib';
-import { crc32c } from './crc32c.ts';
 
 /** A header's value, as consumers know it; several of one name are headers of their own. */
 export type HeaderValue = string | Buffer | null | undefined;
@@ -198,4 +197,149 @@ function writeVarint(out: Output, value: number): void {
 function varintBytes(value: number): number {
   const rest = ((value << 1) ^ (value >> 31)) >>> 0;
   return rest < 0x80 ? 1 : rest < 0x4000 ? 2 : rest < 0x200000 ? 3 : rest < 0x10000000 ? 4 : 5;
+}
+
+/** Batches of one partition, in the order in which they have to be there. */
+export interface PartitionBatches {
+  readonly topic: string;
+  readonly partition: number;
+  readonly batches: readonly PackedRecords[];
+}
+
+/** Of messages in one batch, before they are compressed: brokers take 1 MiB, unless told otherwise. */
+export const MAX_BATCH_BYTES = 900_000;
+/** What a batch has beside its messages, and what gzip may add to bytes that it can't make fewer. */
+const BATCH_OVERHEAD_BYTES = 1_000;
+/** For a message's key and headers. */
+const KEY_AND_HEADER_BYTES = 10_000;
+
+/** Most bytes of messages in one batch, where a topic takes batches of `max.message.bytes`. Default a broker's own. */
+function maxBatchBytes(maxMessageBytes = Infinity): number {
+  return Math.min(MAX_BATCH_BYTES, maxMessageBytes - BATCH_OVERHEAD_BYTES);
+}
+
+/** Most bytes of one message's value, so that a batch can hold it with its key and headers. */
+export function maxEventBytes(maxMessageBytes?: number): number {
+  return maxBatchBytes(maxMessageBytes) - KEY_AND_HEADER_BYTES;
+}
+
+/** A message that knows its partition. */
+export interface PlacedRecord extends ProducerRecord {
+  readonly topic: string;
+  readonly partition: number;
+}
+
+/**
+ * Packs messages into batches of no more bytes than a broker takes, each partition's in the order given. All
+ * are packed side by side, so that they take as long as the processors do.
+ */
+export function batchesOf(
+  records: Iterable<PlacedRecord>,
+  maxMessageBytes: ReadonlyMap<string, number> = new Map(),
+): Promise<PartitionBatches[]> {
+  const partitions = new Map<string, Filling>();
+  for (const record of records) {
+    const { topic, partition } = record;
+    const name = `${topic} ${partition}`;
+    let filling = partitions.get(name);
+    if (!filling) {
+      const maxBytes = maxBatchBytes(maxMessageBytes.get(topic));
+      partitions.set(name, (filling = { topic, partition, maxBytes, batches: [] }));
+    }
+    const bytes = maxBytesOf(record);
+    const last = filling.batches.at(-1);
+    if (last && last.bytes + bytes <= filling.maxBytes) {
+      last.records.push(record);
+      last.bytes += bytes;
+    } else filling.batches.push({ records: [record], bytes });
+  }
+  return Promise.all(
+    [...partitions.values()].map(async ({ topic, partition, batches }) => ({
+      topic,
+      partition,
+      batches: await Promise.all(batches.map(({ records, bytes }) => packed(records, bytes))),
+    })),
+  );
+}
+
+interface Filling {
+  readonly topic: string;
+  readonly partition: number;
+  /** Of one batch. */
+  readonly maxBytes: number;
+  /** All but the last are full. `bytes`: the most that the records may take. */
+  readonly batches: { readonly records: PlacedRecord[]; bytes: number }[];
+}
+
+/** Castagnoli's polynomial, reflected: the one that Kafka's batches are checked with. */
+const POLYNOMIAL = 0x82f63b78;
+/** So many bytes are taken at once, each by a table of its own. */
+const SLICES = 8;
+
+const TABLES: readonly Int32Array[] = tables();
+
+/** CRC-32C of bytes, unsigned; `seed` is that of what stands before them. */
+export function crc32c(bytes: Uint8Array, seed = 0): number {
+  const [t0, t1, t2, t3, t4, t5, t6, t7] = TABLES as Tables;
+  const whole = bytes.length - (bytes.length % SLICES);
+  let crc = ~seed;
+  let at = 0;
+  for (; at < whole; at += SLICES) {
+    crc ^= bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);
+    crc =
+      t7[crc & 0xff]! ^
+      t6[(crc >>> 8) & 0xff]! ^
+      t5[(crc >>> 16) & 0xff]! ^
+      t4[crc >>> 24]! ^
+      t3[bytes[at + 4]!]! ^
+      t2[bytes[at + 5]!]! ^
+      t1[bytes[at + 6]!]! ^
+      t0[bytes[at + 7]!]!;
+  }
+  for (; at < bytes.length; at++) crc = t0[(crc ^ bytes[at]!) & 0xff]! ^ (crc >>> 8);
+  return ~crc >>> 0;
+}
+
+type T = Int32Array;
+type Tables = readonly [T, T, T, T, T, T, T, T];
+
+/** By slice: what a byte does to the sum when so many others follow it. */
+function tables(): Int32Array[] {
+  const first = Int32Array.from({ length: 256 }, (_, byte) => {
+    let crc = byte;
+    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ POLYNOMIAL : crc >>> 1;
+    return crc;
+  });
+  const all = [first];
+  while (all.length < SLICES) {
+    all.push(all.at(-1)!.map((crc) => first[crc & 0xff]! ^ (crc >>> 8)));
+  }
+  return all;
+}
+
+const SEED = 0x9747b28c;
+const M = 0x5bd1e995;
+const R = 24;
+
+/** Which of so many partitions a key belongs to, as Java's client has it: murmur2, without its sign. */
+export function partitionOf(key: string | Buffer, partitions: number): number {
+  return (murmur2(typeof key === 'string' ? Buffer.from(key) : key) & 0x7fffffff) % partitions;
+}
+
+/** 32 bits, with a sign. */
+function murmur2(bytes: Buffer): number {
+  const { length } = bytes;
+  const whole = length - (length % 4);
+  let hash = SEED ^ length;
+  for (let at = 0; at < whole; at += 4) {
+    let k = Math.imul(bytes.readInt32LE(at), M);
+    k = Math.imul(k ^ (k >>> R), M);
+    hash = Math.imul(hash, M) ^ k;
+  }
+  if (length > whole) {
+    for (let at = length - 1; at >= whole; at--) hash ^= bytes[at]! << (8 * (at - whole));
+    hash = Math.imul(hash, M);
+  }
+  hash = Math.imul(hash ^ (hash >>> 13), M);
+  return hash ^ (hash >>> 15);
 }

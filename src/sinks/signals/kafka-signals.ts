@@ -1,13 +1,25 @@
 import kafkajs from 'kafkajs';
-import { firstValueFrom, map, Observable, race, timer } from 'rxjs';
+import {
+  firstValueFrom,
+  map,
+  Observable,
+  race,
+  timer,
+  defer,
+  from,
+  ReplaySubject,
+  share,
+  switchMap,
+  take,
+  tap,
+} from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
-import type { Offsets, TailMessage } from '../transactional-log.ts';
+import type { Offsets, TailMessage, Bounds, Message } from '../sink.ts';
 import { openReader } from '../fetch/kafka-reader.ts';
 import type { TopicReader } from '../fetch/kafka-reader.ts';
-import type { Bounds, Message } from '../sink.ts';
 import { noTopic } from '../client/topic-bounds.ts';
-import { askBrokers } from '../producer/ask-brokers.ts';
-import type { Asked } from '../producer/ask-brokers.ts';
+import { askBrokers } from '../client/brokers.ts';
+import type { Asked } from '../client/brokers.ts';
 import { knownBounds } from '../producer/bounds.ts';
 import { plainProducer } from '../producer/plain-producer.ts';
 import { askedTogether } from '../../core/asked-together.ts';
@@ -128,4 +140,51 @@ function isNoTopic(error: unknown): boolean {
   return (
     error instanceof kafkajs.KafkaJSProtocolError && error.type === 'UNKNOWN_TOPIC_OR_PARTITION'
   );
+}
+
+/**
+ * A topic that many follow, over one reader: whoever comes reads what stands before by itself, and then shares. What
+ * comes in between may come twice.
+ */
+export function sharedSignals(topic: SignalTopic): SignalTopic {
+  /** Emits when it is known where the shared reader begins: what is read to the end after that joins it without a gap. */
+  let begun$ = new ReplaySubject<void>(1);
+  const live$ = defer(() => {
+    const begins$ = (begun$ = new ReplaySubject<void>(1));
+    return from(topic.ends()).pipe(
+      tap(() => begins$.next()),
+      switchMap((ends) => topic.read({ from: ends, follow: true })),
+    );
+  }).pipe(share());
+
+  const follow = (options: Parameters<SignalTopic['read']>[0]) =>
+    new Observable<SignalBatch>((subscriber) => {
+      /** What comes while the rest is read: of a topic that people write to by hand. */
+      let waiting: SignalBatch[] | undefined = [];
+      const failed = (error: unknown) => subscriber.error(error);
+      subscriber.add(
+        live$.subscribe({
+          next: (batch) => (waiting ? void waiting.push(batch) : subscriber.next(batch)),
+          error: failed,
+        }),
+      );
+      const before$ = begun$.pipe(
+        take(1),
+        switchMap(() => topic.read({ ...options, follow: false })),
+      );
+      subscriber.add(
+        before$.subscribe({
+          next: (batch) => subscriber.next(batch),
+          error: failed,
+          complete: () => {
+            for (const batch of waiting ?? []) subscriber.next(batch);
+            waiting = undefined;
+          },
+        }),
+      );
+    });
+  return {
+    ...topic,
+    read: (options) => (options.follow ? follow(options) : topic.read(options)),
+  };
 }

@@ -1,11 +1,10 @@
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 import type { TopicFinding } from '../../schemas/events/topic-findings.ts';
 import type { TopicSpec } from '../../schemas/events/topics.ts';
-import type { Brokers } from '../client/brokers.ts';
+import type { Brokers, Asked } from '../client/brokers.ts';
 import { kafkaError } from '../client/kafka-error.ts';
 import { nameOfError, protocolError } from '../client/protocol-errors.ts';
-import { askBrokers } from '../producer/ask-brokers.ts';
-import type { Asked } from '../producer/ask-brokers.ts';
+import { askBrokers } from '../client/brokers.ts';
 import {
   BROKER_DEFAULT,
   createTopicsCall,

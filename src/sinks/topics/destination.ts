@@ -1,12 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ConfigWith, Resource } from '../../config/config.ts';
 import type { RecordSchema } from '../../schemas/avro/avro-schema.ts';
-import { deadLetterCodec } from '../../schemas/events/dead-letter.ts';
-import { orderStatusChangeCodec } from '../../schemas/events/order-status-change.ts';
+import { deadLetterCodec, orderStatusChangeCodec } from '../../schemas/events/own-records.ts';
 import { topicNames, topicTable, valueSubject } from '../../schemas/events/topics.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
 import type { Links } from '../client/open-kafka.ts';
-import type { Asked } from '../producer/ask-brokers.ts';
+import type { Asked } from '../client/brokers.ts';
 import { openTopics } from './kafka-topics.ts';
 import type { TopicsOptions } from './kafka-topics.ts';
 import { findingText } from '../../schemas/events/topic-findings.ts';

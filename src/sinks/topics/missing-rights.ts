@@ -1,9 +1,8 @@
 import type { TopicSpec } from '../../schemas/events/topics.ts';
-import { findCoordinator } from '../client/find-coordinator.ts';
+import { findCoordinator, askBrokers } from '../client/brokers.ts';
 import { protocolError } from '../client/protocol-errors.ts';
-import { describeGroup } from '../membership/group-calls.ts';
-import { askBrokers } from '../producer/ask-brokers.ts';
-import type { Asked } from '../producer/ask-brokers.ts';
+import { describeGroup } from '../membership/group.ts';
+import type { Asked } from '../client/brokers.ts';
 import { describeTopics, TOPIC_AUTHORIZATION_FAILED } from './topic-calls.ts';
 
 /** Rights that this user lacks on one resource of Kafka, in the words of `kafka-acls.sh`. */

@@ -1,5 +1,5 @@
-import type { Address, Call } from '../client/call.ts';
-import { array, int16, int32, int8, string } from '../client/protocol-writer.ts';
+import type { Address, Call } from '../client/protocol.ts';
+import { array, int16, int32, int8, string } from '../client/protocol.ts';
 
 // Requests about topics. kafkajs has them too, but leaves out the brokers' own message to a refused topic, and refuses all topics
 // where one may not be seen. Each version is the newest that has no tagged fields; all brokers from Kafka 2.7 on know it.

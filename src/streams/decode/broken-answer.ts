@@ -1,6 +1,6 @@
 import type { Observable } from 'rxjs';
 import type { CellarstreamError } from '../../core/errors.ts';
-import { textOfAnyBytes } from '../../schemas/json/json-text.ts';
+import { textOfAnyBytes } from '../../schemas/json/json-bytes.ts';
 import { recordsOf } from './answer.ts';
 import type { Answer } from './answer.ts';
 import type { ListQuery } from '../http/list-query.ts';

@@ -1,6 +1,6 @@
 import { defer, finalize, map, of, switchMap, tap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { textOfAnyBytes } from '../../schemas/json/json-text.ts';
+import { textOfAnyBytes } from '../../schemas/json/json-bytes.ts';
 import { CellarstreamError } from '../../core/errors.ts';
 import { acrossBroken } from './across-broken.ts';
 import type { Answer } from './answer.ts';

@@ -1,9 +1,8 @@
 import type { Transcoded, WantedFields } from '../../schemas/avro/record-codec.ts';
-import { endOfValue, valueBehind } from '../../schemas/json/json-bytes.ts';
+import { endOfValue, valueBehind, parsedElement } from '../../schemas/json/json-bytes.ts';
 import { setOwn } from '../../schemas/json/json.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
-import { parsedElement } from '../../schemas/json/page-elements.ts';
-import type { Elements } from '../../schemas/json/page-elements.ts';
+import type { Elements } from '../../schemas/json/json-bytes.ts';
 import type { Body } from '../http/body.ts';
 import type { ImageCodec } from '../records/image-codec.ts';
 import type { KeyOf } from '../records/key-of.ts';

@@ -12,8 +12,7 @@ import {
 import type { Observable, SchedulerLike } from 'rxjs';
 import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
-import { jsonText } from '../../schemas/json/json-text.ts';
-import { pageElements } from '../../schemas/json/page-elements.ts';
+import { jsonText, pageElements } from '../../schemas/json/json-bytes.ts';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { backoff } from '../flow/backoff.ts';
 import { Body } from '../http/body.ts';

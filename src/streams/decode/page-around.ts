@@ -1,8 +1,12 @@
-import { CLOSE_ARRAY, isDelimiter, skipSpace } from '../../schemas/json/json-bytes.ts';
-import { textOfAnyBytes } from '../../schemas/json/json-text.ts';
+import {
+  CLOSE_ARRAY,
+  isDelimiter,
+  skipSpace,
+  textOfAnyBytes,
+  pageElements,
+} from '../../schemas/json/json-bytes.ts';
 import { parseJson } from '../../schemas/json/json.ts';
-import { pageElements } from '../../schemas/json/page-elements.ts';
-import type { Elements } from '../../schemas/json/page-elements.ts';
+import type { Elements } from '../../schemas/json/json-bytes.ts';
 import { pageOf } from './answer.ts';
 import type { Page } from './answer.ts';
 import type { Body } from '../http/body.ts';

@@ -1,6 +1,5 @@
-import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
+import { canonicalJson, isJsonObject, pointerStep } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
-import { pointerStep } from '../../schemas/json/pointer.ts';
 
 /** Deeper values are held against each other whole. */
 const MAX_DEPTH = 8;

@@ -1,6 +1,6 @@
 import { createHash, hash } from 'node:crypto';
 import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
-import { jsonText } from '../../schemas/json/json-text.ts';
+import { jsonText } from '../../schemas/json/json-bytes.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { Body } from '../http/body.ts';
 import type { ImageCodec } from './image-codec.ts';

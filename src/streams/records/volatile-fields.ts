@@ -1,5 +1,4 @@
-import { pointerNames } from '../../schemas/json/pointer.ts';
-import { canonicalJson, isJsonObject, setOwn } from '../../schemas/json/json.ts';
+import { pointerNames, canonicalJson, isJsonObject, setOwn } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 
 /** Fields that differ from answer to answer although nothing has happened to their record. */

@@ -4,7 +4,7 @@ import { inject, onTestFinished } from 'vitest';
 import type { Handled, Handler } from '../../../src/consumers/handling.ts';
 import { subscribeGroup } from '../../../src/consumers/subscribe-group.ts';
 import type { SubscribeGroupOptions } from '../../../src/consumers/subscribe-group.ts';
-import type { OrderStatusChange } from '../../../src/schemas/events/order-status-change.ts';
+import type { OrderStatusChange } from '../../../src/schemas/events/own-records.ts';
 import { topicsUnder } from '../../../src/consumers/topic.ts';
 import { withAdmin } from '../../../src/sinks/client/with-admin.ts';
 import type { Clients } from './written-topic.ts';

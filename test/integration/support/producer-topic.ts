@@ -6,9 +6,13 @@ import type { Connections } from '../../../src/sinks/client/connections.ts';
 import { openKafkaProducer } from '../../../src/sinks/producer/kafka-producer.ts';
 import { readTail } from '../../../src/sinks/fetch/kafka-tail.ts';
 import { topicEnds } from './topic-ends.ts';
-import { partitionOf } from '../../../src/sinks/producer/partition-of.ts';
-import type { TailMessage } from '../../../src/sinks/transactional-log.ts';
-import type { Message, ProducerIdentity, TransactionalSink } from '../../../src/sinks/sink.ts';
+import { partitionOf } from '../../../src/sinks/producer/record-batch.ts';
+import type {
+  TailMessage,
+  Message,
+  ProducerIdentity,
+  TransactionalSink,
+} from '../../../src/sinks/sink.ts';
 import { createTopic } from './created-topic.ts';
 
 export const PARTITIONS = 6;

@@ -7,10 +7,10 @@ import type {
   StampedMessage,
   TailMessage,
   TransactionalLog,
-} from '../../../src/sinks/transactional-log.ts';
+  Message,
+} from '../../../src/sinks/sink.ts';
 import { newCursor } from '../../../src/pipeline/checkpoint/cursor.ts';
 import type { Cursor } from '../../../src/pipeline/checkpoint/cursor.ts';
-import type { Message } from '../../../src/sinks/sink.ts';
 import { openCheckpoint } from '../../../src/pipeline/checkpoint/checkpoint.ts';
 import type { TaskBatch } from '../../../src/pipeline/checkpoint/checkpoint.ts';
 import type { ImageUpdate, TaskMemory, TaskStore } from '../../../src/state/store.ts';

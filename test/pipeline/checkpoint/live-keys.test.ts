@@ -9,7 +9,7 @@ import {
 } from '../../../src/pipeline/checkpoint/live-keys.ts';
 import { KeyTally } from '../../../src/schemas/events/key-tally.ts';
 import type { ImageUpdate } from '../../../src/state/store.ts';
-import { partitionOf } from '../../../src/sinks/producer/partition-of.ts';
+import { partitionOf } from '../../../src/sinks/producer/record-batch.ts';
 import { mulberry32 } from '../../support/chance.ts';
 
 const image = { schemaId: 1, bytes: Buffer.of() };

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ledgerText } from '../../../src/account/ledger/ledger-record.ts';
 import { newCursor } from '../../../src/pipeline/checkpoint/cursor.ts';
 import { livingInstance } from '../../../src/pipeline/checkpoint/living-instance.ts';
-import type { TransactionalLog } from '../../../src/sinks/transactional-log.ts';
+import type { TransactionalLog } from '../../../src/sinks/sink.ts';
 import { hurriedTime } from '../../support/hurried-time.ts';
 
 const BLOCK_MS = 10_000;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { deadLetterMessages } from '../../../src/pipeline/publish/dead-letters.ts';
-import { deadLetterCodec } from '../../../src/schemas/events/dead-letter.ts';
+import { deadLetterCodec } from '../../../src/schemas/events/own-records.ts';
 import { unframe } from '../../../src/schemas/registry/wire.ts';
 import type { RejectedJson } from '../../../src/streams/records/records.ts';
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AvroOutput } from '../../../src/schemas/avro/avro-output.ts';
-import { decimalFormat } from '../../../src/schemas/avro/decimal.ts';
-import type { DecimalFormat } from '../../../src/schemas/avro/decimal.ts';
+import { decimalFormat } from '../../../src/schemas/avro/field-codecs.ts';
+import type { DecimalFormat } from '../../../src/schemas/avro/field-codecs.ts';
 
 const money = decimalFormat(18, 4);
 

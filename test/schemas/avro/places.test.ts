@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AvroOutput } from '../../../src/schemas/avro/avro-output.ts';
-import { Places } from '../../../src/schemas/avro/places.ts';
+import { Places } from '../../../src/schemas/avro/residue.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { everyKind } from './every-type.ts';
 

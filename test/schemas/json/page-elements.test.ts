@@ -7,8 +7,7 @@ import {
   stringifyJson,
 } from '../../../src/schemas/json/json.ts';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
-import { endOfValue } from '../../../src/schemas/json/json-bytes.ts';
-import { pageElements, parsedElement } from '../../../src/schemas/json/page-elements.ts';
+import { endOfValue, pageElements, parsedElement } from '../../../src/schemas/json/json-bytes.ts';
 import { atOnce } from '../../support/at-once.ts';
 import { jsonValues } from '../../support/json-values.ts';
 

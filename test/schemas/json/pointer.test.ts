@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
-import { pointerStep, withPart } from '../../../src/schemas/json/pointer.ts';
+import { pointerStep, withPart } from '../../../src/schemas/json/json.ts';
 
 describe('pointerStep', () => {
   // The examples of RFC 6901, section 5.

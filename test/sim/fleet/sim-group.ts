@@ -1,10 +1,11 @@
-import type { Coordinator, Group } from '../../../src/sinks/membership/group.ts';
 import type {
+  Coordinator,
+  Group,
   Joined,
   JoinGroup,
   Place,
   Synced,
-} from '../../../src/sinks/membership/group-calls.ts';
+} from '../../../src/sinks/membership/group.ts';
 import type { SimTime } from '../sim-time.ts';
 import { reach, unreachable } from './sim-line.ts';
 import type { SimLine } from './sim-line.ts';

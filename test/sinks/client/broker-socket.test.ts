@@ -1,7 +1,7 @@
 import net from 'node:net';
 import tls from 'node:tls';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { brokerSocket } from '../../../src/sinks/client/broker-socket.ts';
+import { brokerSocket } from '../../../src/sinks/client/open-kafka.ts';
 
 it.each([
   ['plain', net, undefined],

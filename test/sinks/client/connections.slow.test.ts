@@ -3,7 +3,7 @@ import kafkajs from 'kafkajs';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { connectionsOf } from '../../../src/sinks/client/connections.ts';
 import type { Connections, ConnectionsOptions } from '../../../src/sinks/client/connections.ts';
-import { NoAnswer, NotSent } from '../../../src/sinks/client/unanswered.ts';
+import { NoAnswer, NotSent } from '../../../src/sinks/client/protocol.ts';
 import { metadata } from '../../../src/sinks/producer/calls.ts';
 import type { ScriptedCluster } from '../../support/scripted-cluster.ts';
 import {

@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { mskTokens } from '../../../src/sinks/client/msk-tokens.ts';
+import { mskTokens } from '../../../src/sinks/client/kafka-login.ts';
 
 const ID = 'AKIDEXAMPLE';
 const SECRET = 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY';

@@ -7,7 +7,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { RegistryConfig } from '../../../src/config/config.ts';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import { Secret } from '../../../src/core/secret.ts';
-import { openRegistry } from '../../../src/sinks/client/open-registry.ts';
+import { openRegistry } from '../../../src/sinks/client/open-kafka.ts';
 import { authority } from '../../support/certificates.ts';
 import { serve } from '../../support/http-server.ts';
 import { CLIENT, startTokenEndpoint } from '../../support/token-endpoint.ts';

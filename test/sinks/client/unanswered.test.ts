@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { kafkasOf, NoAnswer, NotSent } from '../../../src/sinks/client/unanswered.ts';
+import { kafkasOf, NoAnswer, NotSent } from '../../../src/sinks/client/protocol.ts';
 
 describe('kafkasOf', () => {
   it('is what kafkajs has thrown', () => {

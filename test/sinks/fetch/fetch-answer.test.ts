@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { fetchAnswer } from '../../../src/sinks/fetch/fetch-answer.ts';
+import { fetchAnswer } from '../../../src/sinks/fetch/kafka-fetcher.ts';
 
 const int16 = (value: number) => Buffer.of(value >> 8, value & 0xff);
 const int32 = (value: number) => Buffer.concat([int16(value >> 16), int16(value & 0xffff)]);

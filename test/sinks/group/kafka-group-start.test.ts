@@ -1,7 +1,7 @@
 import type { Kafka } from 'kafkajs';
 import { asyncScheduler, NEVER, ReplaySubject } from 'rxjs';
 import { expect, it, vi } from 'vitest';
-import { startAtEnd } from '../../../src/sinks/group/kafka-group-start.ts';
+import { startAtEnd } from '../../../src/sinks/group/kafka-group.ts';
 import { hurriedTime } from '../../support/hurried-time.ts';
 
 /** A group without offsets: others lead it until so many have joined, then the one that joins does. */

@@ -1,6 +1,6 @@
 import kafkajs from 'kafkajs';
 import { afterEach, expect, it } from 'vitest';
-import { fillKafkajsCodecs } from '../../../src/sinks/group/kafkajs-codecs.ts';
+import { fillKafkajsCodecs } from '../../../src/sinks/group/kafka-group.ts';
 
 interface Codec {
   readonly decompress: (bytes: Buffer) => Promise<Buffer>;

@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { batchesOf, MAX_BATCH_BYTES, maxEventBytes } from '../../../src/sinks/producer/batches.ts';
-import type { PlacedRecord } from '../../../src/sinks/producer/batches.ts';
-import { recordBatch } from '../../../src/sinks/producer/record-batch.ts';
-import type { PackedRecords } from '../../../src/sinks/producer/record-batch.ts';
+import {
+  batchesOf,
+  MAX_BATCH_BYTES,
+  maxEventBytes,
+  recordBatch,
+} from '../../../src/sinks/producer/record-batch.ts';
+import type { PlacedRecord, PackedRecords } from '../../../src/sinks/producer/record-batch.ts';
 import { messagesOf, recordBatches } from '../../../src/sinks/fetch/record-batches.ts';
 
 const STAMP = { producerId: 1n, epoch: 0, sequence: 0, isTransactional: true, timestamp: 0 };

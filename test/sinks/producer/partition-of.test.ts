@@ -1,7 +1,7 @@
 import kafkajs from 'kafkajs';
 import type { PartitionMetadata } from 'kafkajs';
 import { describe, expect, it } from 'vitest';
-import { partitionOf } from '../../../src/sinks/producer/partition-of.ts';
+import { partitionOf } from '../../../src/sinks/producer/record-batch.ts';
 import { mulberry32 } from '../../support/chance.ts';
 
 /** By key, the partition of six that Java's client takes: murmur2 as in its own UtilsTest. */

@@ -1,7 +1,7 @@
 import kafkajs from 'kafkajs';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { NoAnswer } from '../../../src/sinks/client/unanswered.ts';
-import { patience } from '../../../src/sinks/producer/patience.ts';
+import { NoAnswer } from '../../../src/sinks/client/protocol.ts';
+import { patience } from '../../../src/sinks/client/brokers.ts';
 import { protocolError } from '../../../src/sinks/client/protocol-errors.ts';
 
 const open = () => new AbortController().signal;

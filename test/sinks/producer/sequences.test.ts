@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { sequences } from '../../../src/sinks/producer/sequences.ts';
+import { sequences } from '../../../src/sinks/producer/delivery.ts';
 
 it('counts each partition by itself, from 0', () => {
   const counts = sequences();

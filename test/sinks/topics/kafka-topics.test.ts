@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { describeError } from '../../../src/core/errors.ts';
 import { findingText } from '../../../src/schemas/events/topic-findings.ts';
 import { topicTable } from '../../../src/schemas/events/topics.ts';
-import type { Call } from '../../../src/sinks/client/call.ts';
+import type { Call } from '../../../src/sinks/client/protocol.ts';
 import type { Connections } from '../../../src/sinks/client/connections.ts';
 import { protocolError } from '../../../src/sinks/client/protocol-errors.ts';
-import { protocolReader } from '../../../src/sinks/client/protocol-reader.ts';
+import { protocolReader } from '../../../src/sinks/client/protocol.ts';
 import { ensureTopics, inspectTopics, openTopics } from '../../../src/sinks/topics/kafka-topics.ts';
 import type {
   DescribedTopics,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { JsonNumber } from '../../../src/schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
-import type { Elements } from '../../../src/schemas/json/page-elements.ts';
+import type { Elements } from '../../../src/schemas/json/json-bytes.ts';
 import type { ImageCodec } from '../../../src/streams/records/image-codec.ts';
 import { encoding, matchingDigests, parsing } from '../../../src/streams/decode/decoder.ts';
 import type { RecordDecoder } from '../../../src/streams/decode/decoder.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { from, lastValueFrom, toArray } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { deadLetterCodec } from '../../../src/schemas/events/dead-letter.ts';
+import { deadLetterCodec } from '../../../src/schemas/events/own-records.ts';
 import { createEnvelopeCodec } from '../../../src/schemas/events/envelope.ts';
 import { growSchema } from '../../../src/schemas/avro/infer.ts';
 import { isJsonObject, stringifyJson } from '../../../src/schemas/json/json.ts';

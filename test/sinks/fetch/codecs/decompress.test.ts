@@ -1,8 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { decompress } from '../../../../src/sinks/fetch/codecs/decompress.ts';
-import { MalformedBytes, MAX_UNPACKED_BYTES } from '../../../../src/sinks/fetch/codecs/unpacked.ts';
+import {
+  decompress,
+  MalformedBytes,
+  MAX_UNPACKED_BYTES,
+} from '../../../../src/sinks/fetch/codecs.ts';
 import { mulberry32 } from '../../../support/chance.ts';
 import { scaled } from '../../../support/scale.ts';
 

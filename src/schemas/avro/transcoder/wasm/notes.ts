@@ -14,9 +14,7 @@ import {
   STEPS,
   TYPE_ID,
 } from '../layout.ts';
-import { BACKSLASH, COLON, QUOTE } from './characters.ts';
-import { endOfString, endOfValue } from './ends.ts';
-import { Here } from './state.ts';
+import { BACKSLASH, COLON, QUOTE, endOfString, endOfValue, Here } from './window.ts';
 
 /** Behind it there may be no room for another one. */
 const LAST_NOTE: i32 = OUT - NOTE_STEPS - 4 * MAX_DEPTH;

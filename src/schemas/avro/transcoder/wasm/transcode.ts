@@ -1,9 +1,3 @@
-// AssemblyScript, which is TypeScript for WebAssembly: `scripts/build-transcoder.mjs` compiles it, and `transcoder-memory.ts` calls it.
-//
-// Reads a record of a page and writes its image in Avro, as far as it is plain. What is not is left out, with a note of where it
-// is: escapes, numbers of more than 15 digits, times in other forms, texts that are no UTF-8, objects with a name twice. So
-// what such JSON means, and how an image tells of it, is not decided here.
-
 import {
   ARRAY,
   BOOLEAN,
@@ -35,14 +29,29 @@ import {
   TYPE_MORE,
   VALUE_BRANCH,
   WASM_PAGE,
+  FIELD_NAME,
+  FIELD_NAME_BYTES,
+  RECORD_FIELDS,
+  RECORD_FOLLOWERS,
+  TYPE_BYTES,
 } from '../layout.ts';
-import { CLOSE_ARRAY, CLOSE_OBJECT, COMMA, OPEN_ARRAY, OPEN_OBJECT } from './characters.ts';
-import { fieldHere, fieldOf } from './names.ts';
+import {
+  CLOSE_ARRAY,
+  CLOSE_OBJECT,
+  COMMA,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  Here,
+  COLON,
+} from './window.ts';
 import { leaveHole, moveNotes, noteNull, noteUnknown } from './notes.ts';
-import { readNumber, writeLong } from './numbers.ts';
-import { Here } from './state.ts';
-import { readText } from './texts.ts';
-import { readDate, readTimestamp } from './times.ts';
+import { readNumber, writeLong, readText, readDate, readTimestamp } from './values.ts';
+
+// AssemblyScript, which is TypeScript for WebAssembly: `scripts/build-transcoder.mjs` compiles it, and `transcoder-memory.ts` calls it.
+//
+// Reads a record of a page and writes its image in Avro, as far as it is plain. What is not is left out, with a note of where it
+// is: escapes, numbers of more than 15 digits, times in other forms, texts that are no UTF-8, objects with a name twice. So
+// what such JSON means, and how an image tells of it, is not decided here.
 
 /** Words, as their bytes stand in memory. */
 const NULL: u32 = 0x6c6c756e;
@@ -252,4 +261,53 @@ function readBoolean(): bool {
   else return false;
   Here.write(word == TRUE ? 1 : 0);
   return true;
+}
+
+/** The field of that number. */
+export function fieldOf(record: i32, nth: i32): i32 {
+  return record + RECORD_FIELDS + nth * TYPE_BYTES;
+}
+
+/**
+ * Which field the name is of that stands here; its colon is read with it. -1 where it is of none, with nothing read. It is
+ * mostly the field that came behind the previous one last time.
+ */
+export function fieldHere(record: i32, previous: i32): i32 {
+  const count = load<i32>(record, RECORD_COUNT);
+  const follower = load<i32>(record, RECORD_FOLLOWERS) + (previous << 2);
+  const expected = load<i32>(follower);
+  if (expected < count && takesName(fieldOf(record, expected))) return expected;
+  let nth = expected;
+  for (let k = 0; k < count; k++) {
+    nth = nth + 1 < count ? nth + 1 : 0;
+    if (takesName(fieldOf(record, nth))) {
+      store<i32>(follower, nth);
+      return nth;
+    }
+  }
+  return -1;
+}
+
+/** Over the name of a field and its colon, if they stand here. */
+function takesName(field: i32): bool {
+  const name = load<i32>(field, FIELD_NAME);
+  const size = load<i32>(field, FIELD_NAME_BYTES);
+  const at = Here.at;
+  if (isSame(at, name, size)) {
+    Here.at = at + size;
+    return true;
+  }
+  if (!isSame(at, name, size - 1)) return false;
+  Here.at = at + size - 1;
+  if (Here.takes(COLON)) return true;
+  Here.at = at;
+  return false;
+}
+
+/** Whether the same bytes stand at both places; eight of them in one go. */
+function isSame(one: i32, other: i32, size: i32): bool {
+  let k = 0;
+  for (; k + 8 <= size; k += 8) if (load<u64>(one + k) != load<u64>(other + k)) return false;
+  if (k == size) return true;
+  return (load<u64>(one + k) ^ load<u64>(other + k)) << ((8 - size + k) << 3) == 0;
 }
