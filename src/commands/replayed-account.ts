@@ -3,7 +3,7 @@ import { hasAccounts } from '../config/accounts.ts';
 import type { ConfigWith } from '../config/config.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { topicNames } from '../schemas/events/topics.ts';
-import { withAdmin } from '../sinks/client/with-admin.ts';
+import { existing } from '../sinks/client/topic-facts.ts';
 import { oneAccount } from './one-account.ts';
 import type { SettingsSource } from './one-account.ts';
 
@@ -36,8 +36,8 @@ export async function replayedPrefix(
 ): Promise<string> {
   const { prefix } = topics;
   if (account === undefined || accountsDir !== undefined) return prefix;
-  const there = await withAdmin(kafka, (admin) => admin.listTopics());
-  if (there.includes(topicNames(prefix).fleet)) return `${prefix}.${account}`;
+  const { fleet } = topicNames(prefix);
+  if ((await existing({ kafka }, [fleet])).has(fleet)) return `${prefix}.${account}`;
   if (account === own) return prefix;
   throw new CellarstreamError(
     'SETTINGS',

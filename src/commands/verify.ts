@@ -6,8 +6,7 @@ import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import type { Resource } from '../resources/resources.ts';
 import { topicNames } from '../schemas/events/topics.ts';
 import { FIRST_RETRIES, openLinks } from '../sinks/client/open-kafka.ts';
-import { noTopic } from '../sinks/client/topic-bounds.ts';
-import { withAdmin } from '../sinks/client/with-admin.ts';
+import { existing, noTopic } from '../sinks/client/topic-facts.ts';
 import type { CertifyAck } from '../sinks/signals/signals.ts';
 import { freshCertificates, newestOnceReadable } from './fresh-certificates.ts';
 import { logHooks } from './log-hooks.ts';
@@ -90,8 +89,7 @@ export async function verifyCommand(
 
 /** @throws CellarstreamError `POSITION` when none of these topics is there. */
 async function requireSome(kafka: Kafka, topics: readonly string[]): Promise<void> {
-  const there = new Set(await withAdmin(kafka, (admin) => admin.listTopics()));
-  if (topics.some((topic) => there.has(topic))) return;
+  if ((await existing({ kafka }, topics)).size > 0) return;
   const remedy = 'is TOPIC_PREFIX that of the service, and --account one of its fleet?';
   throw noTopic(topics[0]!, remedy);
 }

@@ -6,7 +6,7 @@ import { kafkaTransactionalLog } from '../sinks/client/open-kafka.ts';
 import { writtenSince } from '../sinks/fetch/kafka-tail.ts';
 import { livingInstance } from '../pipeline/checkpoint/living-instance.ts';
 import type { LivingInstance } from '../pipeline/checkpoint/living-instance.ts';
-import { withAdmin } from '../sinks/client/with-admin.ts';
+import { existing } from '../sinks/client/topic-facts.ts';
 
 /** Of a ledger that was written last before this, by the broker's clock, nobody is left: it need not be watched. */
 const LONG_AGO_MS = 10 * 60_000;
@@ -24,8 +24,7 @@ export async function whoRuns(
 ): Promise<LivingInstance | undefined> {
   const scheduler = steadyScheduler;
   const { cursors, ledger } = topicNames(topics.prefix, topics.sharedPrefix);
-  const there = await withAdmin(kafka, (admin) => admin.listTopics());
-  if (!there.includes(cursors) || !there.includes(ledger)) return undefined;
+  if ((await existing({ kafka }, [cursors, ledger])).size < 2) return undefined;
   if (!(await writtenSince(kafka, ledger, scheduler.now() - LONG_AGO_MS))) return undefined;
   onWatch?.();
   const log = kafkaTransactionalLog({ kafka }, { partitions: new Map() });

@@ -4,11 +4,10 @@ import type { Observable } from 'rxjs';
 import { parseCertificate } from '../schemas/events/certificate.ts';
 import type { Certificate } from '../schemas/events/certificate.ts';
 import { topicNames } from '../schemas/events/topics.ts';
-import { requireTopic, topicBounds } from '../sinks/client/topic-bounds.ts';
-import { withAdmin } from '../sinks/client/with-admin.ts';
+import { topicBounds } from '../sinks/client/topic-facts.ts';
 import type { PartitionBatch } from '../sinks/fetch/kafka-reader.ts';
 import { readBatches } from '../sinks/fetch/read-batches.ts';
-import type { Offsets } from '../sinks/sink.ts';
+import type { Bounds, Offsets } from '../sinks/sink.ts';
 
 /** A certificate as it lies in its topic. */
 export interface PublishedCertificate {
@@ -115,7 +114,7 @@ export async function newestCertificates(
 async function newestOf(
   kafka: Kafka,
   topic: string,
-  { low, high }: { readonly low: bigint; readonly high: bigint },
+  { low, high }: Bounds,
   kinds: readonly ((published: PublishedCertificate) => boolean)[],
 ): Promise<(PublishedCertificate | undefined)[]> {
   const newest = kinds.map((): PublishedCertificate | undefined => undefined);
@@ -152,11 +151,8 @@ function certificateOf({ account, resource }: Omit<CertificatesSource, 'topic'>)
     certificate.resource === resource && certificate.account === (account ?? certificate.account);
 }
 
-async function boundsOf(kafka: Kafka, topic: string) {
-  const bounds = await withAdmin(kafka, async (admin) => {
-    await requireTopic(admin, topic, RUN_FIRST);
-    return topicBounds(admin, topic);
-  });
+async function boundsOf(kafka: Kafka, topic: string): Promise<Bounds> {
+  const bounds = await topicBounds({ kafka }, topic, RUN_FIRST);
   return bounds.get(0) ?? { low: 0n, high: 0n };
 }
 

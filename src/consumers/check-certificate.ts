@@ -1,8 +1,7 @@
 import type { Kafka } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
 import type { TallyText } from '../schemas/events/key-tally.ts';
-import { compactionLag, requireTopic, topicBounds } from '../sinks/client/topic-bounds.ts';
-import { withAdmin } from '../sinks/client/with-admin.ts';
+import { topicBounds, topicSettings } from '../sinks/client/topic-facts.ts';
 import type { Bounds } from '../sinks/sink.ts';
 import type { PublishedCertificate } from './certificates.ts';
 import { LiveKeys } from './live-keys.ts';
@@ -42,17 +41,17 @@ export interface CertifiedTopic {
 
 /** @throws CellarstreamError `POSITION` when there is no such topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`. */
 export async function certifiedTopic(kafka: Kafka, topic: string): Promise<CertifiedTopic> {
-  const bounds = await withAdmin(kafka, async (admin) => {
-    await requireTopic(admin, topic, 'is TOPIC_PREFIX that of the service?');
-    return topicBounds(admin, topic);
-  });
+  const bounds = await topicBounds({ kafka }, topic, 'is TOPIC_PREFIX that of the service?');
   return { bounds, compactionLagMs: await lagOf(kafka, topic) };
 }
 
-/** None, where this client may not ask for it: nothing is checked then. */
+/** How long compaction leaves a topic's messages alone, in ms; 0 where this client may not ask for it: nothing is checked then. */
 async function lagOf(kafka: Kafka, topic: string): Promise<number> {
+  const LAG = 'min.compaction.lag.ms';
   try {
-    return await withAdmin(kafka, (admin) => compactionLag(admin, topic));
+    const settings = await topicSettings({ kafka }, topic, ['cleanup.policy', LAG]);
+    if (!settings.get('cleanup.policy')?.includes('compact')) return Infinity;
+    return Number(settings.get(LAG) ?? 0);
   } catch (error) {
     if (error instanceof CellarstreamError && error.code === 'KAFKA_REFUSED') return 0;
     throw error;

@@ -1,9 +1,8 @@
-import type { Admin, Kafka } from 'kafkajs';
+import type { Kafka } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
 import type { Range } from '../sinks/fetch/kafka-reader.ts';
 import type { Offsets, Bounds } from '../sinks/sink.ts';
-import { requireTopic, topicBounds } from '../sinks/client/topic-bounds.ts';
-import { withAdmin } from '../sinks/client/with-admin.ts';
+import { offsetsSince, topicBounds } from '../sinks/client/topic-facts.ts';
 
 /**
  * A place in a topic: by partition, the offset of the next message to read, in decimal. Plain JSON,
@@ -37,38 +36,32 @@ export function positionAfter(
  * @throws CellarstreamError `POSITION` when the topic is not there, or a position names a partition
  * or an offset that it does not have.
  */
-export function resolveRange(kafka: Kafka, topic: string, from: From, to: To): Promise<Range> {
-  return withAdmin(kafka, async (admin) => {
-    const partitions = await partitionsOf(admin, topic);
-    const pick = (of: 'low' | 'high') => new Map(partitions.map((one) => [one.partition, one[of]]));
+export async function resolveRange(
+  kafka: Kafka,
+  topic: string,
+  from: From,
+  to: To,
+): Promise<Range> {
+  const bounds = await topicBounds({ kafka }, topic, RUN_FIRST);
+  const pick = (of: 'low' | 'high') =>
+    new Map([...bounds].map(([partition, bound]) => [partition, bound[of]]));
 
-    const starts =
-      from === 'beginning'
-        ? pick('low')
-        : from === 'latest'
-          ? pick('high')
-          : isInstant(from)
-            ? await offsetsAt(admin, topic, partitions, from)
-            : offsetsOf(from, pick('low'), partitions, topic);
-    const ends =
-      typeof to === 'string' || isInstant(to)
-        ? pick('high') // of an instant only the messages tell: markers have the broker's time
-        : offsetsOf(to, pick('high'), partitions, topic);
-    return { from: starts, ends, ...(to instanceof Date && { before: to.getTime() }) };
-  });
+  const starts =
+    from === 'beginning'
+      ? pick('low')
+      : from === 'latest'
+        ? pick('high')
+        : isInstant(from)
+          ? await offsetsAt(kafka, topic, bounds, from)
+          : offsetsOf(from, pick('low'), bounds, topic);
+  const ends =
+    typeof to === 'string' || isInstant(to)
+      ? pick('high') // of an instant only the messages tell: markers have the broker's time
+      : offsetsOf(to, pick('high'), bounds, topic);
+  return { from: starts, ends, ...(to instanceof Date && { before: to.getTime() }) };
 }
 
 const RUN_FIRST = 'is TOPIC_PREFIX that of the service? `cellarstream run` makes the topics';
-
-interface PartitionOffsets extends Bounds {
-  readonly partition: number;
-}
-
-async function partitionsOf(admin: Admin, topic: string): Promise<PartitionOffsets[]> {
-  await requireTopic(admin, topic, RUN_FIRST);
-  const bounds = await topicBounds(admin, topic);
-  return [...bounds].map(([partition, bound]) => ({ partition, ...bound }));
-}
 
 /** @throws CellarstreamError `POSITION` for one that is none. */
 function isInstant(place: Date | TopicPosition): place is Date {
@@ -77,19 +70,18 @@ function isInstant(place: Date | TopicPosition): place is Date {
   throw new CellarstreamError('POSITION', 'the Date to begin or to end at is not valid');
 }
 
-/** Where at the earliest the first message of an instant is: markers count, too. */
+/** Where at the earliest the first message of an instant is: no further than what is committed. */
 async function offsetsAt(
-  admin: Admin,
+  kafka: Kafka,
   topic: string,
-  partitions: readonly PartitionOffsets[],
+  bounds: ReadonlyMap<number, Bounds>,
   instant: Date,
 ): Promise<Offsets> {
-  // Where there is no such message kafkajs gives the end.
-  const found = await admin.fetchTopicOffsetsByTimestamp(topic, instant.getTime());
+  const found = await offsetsSince({ kafka }, topic, instant.getTime());
   return new Map(
-    partitions.map(({ partition, high }) => {
-      const offset = BigInt(found.find((one) => one.partition === partition)?.offset ?? high);
-      return [partition, offset < high ? offset : high]; // no further than what is committed
+    [...bounds].map(([partition, { high }]) => {
+      const offset = found.get(partition) ?? high;
+      return [partition, offset < high ? offset : high];
     }),
   );
 }
@@ -97,18 +89,19 @@ async function offsetsAt(
 function offsetsOf(
   position: TopicPosition,
   otherwise: Offsets,
-  partitions: readonly PartitionOffsets[],
+  bounds: ReadonlyMap<number, Bounds>,
   topic: string,
 ): Offsets {
   const offsets = new Map(otherwise);
   for (const [name, text] of Object.entries(position)) {
-    const known = partitions.find(({ partition }) => String(partition) === name);
+    const known = /^\d+$/.test(name) ? bounds.get(Number(name)) : undefined;
     const refuse = (why: string): never => {
       const context = { topic, partition: Number(name) };
       throw new CellarstreamError('POSITION', `${name}:${text}: ${why}`, { context });
     };
-    if (!known) return refuse(`${topic} has the partitions 0 to ${partitions.length - 1}`);
-    const { partition, low, high } = known;
+    if (!known) return refuse(`${topic} has the partitions 0 to ${bounds.size - 1}`);
+    const { low, high } = known;
+    const partition = Number(name);
     if (!/^\d+$/.test(text)) return refuse('an offset is a whole number');
     const offset = BigInt(text);
     if (offset > high) refuse(`partition ${partition} of ${topic} ends at ${high} now`);

@@ -4,7 +4,8 @@ import type { SchedulerLike } from 'rxjs';
 import { steadyScheduler } from '../core/clock.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
 import { kafkaDeadLetters } from '../sinks/producer/plain-producer.ts';
-import { partitionsOf, takePart } from '../sinks/group/kafka-group.ts';
+import { partitionCount } from '../sinks/client/topic-facts.ts';
+import { takePart } from '../sinks/group/kafka-group.ts';
 import type { GroupBatch } from '../sinks/group/kafka-group.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import { certificatesOf, certificatesSource } from './certificates.ts';
@@ -189,9 +190,9 @@ export function subscribeGroup<T, R>(
 
     const member = async (): Promise<void> => {
       if (leaving) return;
-      const partitions = await partitionsOf(kafka, topic.name, RUN_FIRST);
+      const partitions = await partitionCount({ kafka }, topic.name, RUN_FIRST);
       if (options.deadLetters !== undefined) {
-        await partitionsOf(kafka, options.deadLetters, create(options.deadLetters));
+        await partitionCount({ kafka }, options.deadLetters, create(options.deadLetters));
       }
       await takePart({
         kafka,

@@ -1,7 +1,7 @@
 import type { Kafka } from 'kafkajs';
 import { CellarstreamError, isRetryable } from '../core/errors.ts';
 import { topicNames } from '../schemas/events/topics.ts';
-import { withAdmin } from '../sinks/client/with-admin.ts';
+import { existing } from '../sinks/client/topic-facts.ts';
 import { readFleetGroup } from './fleet-group.ts';
 import { readFleetLog } from './read-fleet-log.ts';
 
@@ -31,9 +31,10 @@ export async function refuseFleetBeside(prefix: string, kafka: Kafka): Promise<v
   const accounts = accountsUnder(prefix);
   if (accounts.length === 0) return;
   try {
-    const topics = await withAdmin(kafka, (admin) => admin.listTopics());
+    const topicOf = ({ fleet }: AccountOfFleet) => topicNames(fleet).fleet;
+    const there = await existing({ kafka }, accounts.map(topicOf));
     for (const each of accounts) {
-      if (topics.includes(topicNames(each.fleet).fleet)) await refuse(each, prefix, kafka);
+      if (there.has(topicOf(each))) await refuse(each, prefix, kafka);
     }
   } catch (error) {
     const isRefusal = error instanceof CellarstreamError && error.code === 'SETTINGS';

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Kafka } from 'kafkajs';
-import { withAdmin } from '../sinks/client/with-admin.ts';
+import { askAbout } from '../sinks/client/topic-facts.ts';
+import { groupAsItIs } from '../sinks/membership/group.ts';
 import { unpackSharedOut, unpackTold } from './member-data.ts';
 import type { SharedOut, Told } from './member-data.ts';
 
@@ -29,22 +30,19 @@ const ASK_EVERY_MS = 300;
  */
 export async function readFleetGroup(kafka: Kafka, sharedPrefix: string): Promise<FleetGroup> {
   const until = performance.now() + REBALANCED_WITHIN_MS;
-  return withAdmin(kafka, async (admin) => {
-    for (;;) {
-      const { groups } = await admin.describeGroups([fleetGroup(sharedPrefix)]);
-      const { state, members } = groups[0]!;
-      const isChanging = state === 'PreparingRebalance' || state === 'CompletingRebalance';
-      if (!isChanging || performance.now() > until) {
-        return {
-          told: members.flatMap(({ memberMetadata }) => readable(unpackTold, memberMetadata)),
-          given: members.flatMap(({ memberAssignment }) =>
-            readable(unpackSharedOut, memberAssignment),
-          )[0],
-        };
-      }
-      await pause(ASK_EVERY_MS);
+  for (;;) {
+    const { state, members } = await askAbout({ kafka }, (brokers) =>
+      groupAsItIs(brokers, fleetGroup(sharedPrefix)),
+    );
+    const isChanging = state === 'PreparingRebalance' || state === 'CompletingRebalance';
+    if (!isChanging || performance.now() > until) {
+      return {
+        told: members.flatMap(({ told }) => readable(unpackTold, told)),
+        given: members.flatMap(({ given }) => readable(unpackSharedOut, given))[0],
+      };
     }
-  });
+    await pause(ASK_EVERY_MS);
+  }
 }
 
 function readable<T>(unpack: (bytes: Buffer) => T, bytes: Buffer): readonly T[] {

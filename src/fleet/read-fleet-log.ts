@@ -1,8 +1,7 @@
 import type { Kafka } from 'kafkajs';
 import { EMPTY, lastValueFrom } from 'rxjs';
 import { readBatches } from '../sinks/fetch/read-batches.ts';
-import { requireTopic, topicBounds } from '../sinks/client/topic-bounds.ts';
-import { withAdmin } from '../sinks/client/with-admin.ts';
+import { topicBounds } from '../sinks/client/topic-facts.ts';
 import type { Bounds } from '../sinks/sink.ts';
 import { HeardWords } from './fleet-words.ts';
 import type { FleetWords } from './fleet-words.ts';
@@ -11,11 +10,8 @@ const RUN_FIRST =
   '`cellarstream run` with ACCOUNTS_DIR makes it when it starts; is TOPIC_PREFIX that of the fleet?';
 
 /** Where the fleet's topic begins and ends. @throws CellarstreamError `POSITION` where there is none. */
-export function fleetLogBounds(kafka: Kafka, topic: string): Promise<Bounds> {
-  return withAdmin(kafka, async (admin) => {
-    await requireTopic(admin, topic, RUN_FIRST);
-    return (await topicBounds(admin, topic)).get(0)!;
-  });
+export async function fleetLogBounds(kafka: Kafka, topic: string): Promise<Bounds> {
+  return (await topicBounds({ kafka }, topic, RUN_FIRST)).get(0)!;
 }
 
 /**

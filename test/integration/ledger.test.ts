@@ -9,7 +9,7 @@ import { newestOfTopics } from '../../src/sinks/fetch/kafka-tail.ts';
 import { kafkaTransactionalLog } from '../../src/sinks/client/open-kafka.ts';
 import { accountLog } from '../../src/sinks/ledger/kafka-ledger.ts';
 import type { AccountLog, AccountLogOptions } from '../../src/sinks/ledger/kafka-ledger.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import { KafkaProxy, loseAnswer } from '../support/proxy/kafka-proxy.ts';
 import { createTopic } from './support/created-topic.ts';
 import { kafkajsRead } from './support/kafkajs-read.ts';

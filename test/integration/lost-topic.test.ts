@@ -4,7 +4,7 @@ import { Kafka, logLevel, Partitioners } from 'kafkajs';
 import type { Admin } from 'kafkajs';
 import { describe, expect, inject, it, vi } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/index.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import type { Cli, LogLine } from './support/cli.ts';
 import { createTopic } from './support/created-topic.ts';
 import { deleteCompacted, deleteRecords, setPolicy } from './support/deleted-records.ts';

@@ -3,7 +3,7 @@ import type { Admin } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { JavaServices } from '../../src/devstack/services.ts';
 import { connectionsOf } from '../../src/sinks/client/connections.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import { nodeOf, startCluster } from './support/cluster.ts';
 import { inSync, moveLeader, partitionStates } from './support/partitions.ts';
 import type { PartitionState } from './support/partitions.ts';

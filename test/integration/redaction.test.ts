@@ -7,7 +7,7 @@ import { SETTINGS } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { openLinks } from '../../src/sinks/client/open-kafka.ts';
 import { describeError } from '../../src/core/errors.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import { login } from '../../src/streams/http/login.ts';
 import {
   apiTls,

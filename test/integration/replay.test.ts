@@ -9,7 +9,7 @@ import { replay } from '../../src/consumers/replay.ts';
 import type { ReplayOptions } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
 import type { OrderStatusChange } from '../../src/schemas/events/own-records.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import { deleteRecords } from './support/deleted-records.ts';
 import { clientsForTest, notingKafka, numbers, writtenTopic } from './support/written-topic.ts';
 import type { Clients } from './support/written-topic.ts';

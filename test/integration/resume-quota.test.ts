@@ -4,7 +4,7 @@ import { Kafka, logLevel } from 'kafkajs';
 import { describe, expect, inject, it, vi } from 'vitest';
 import { RESOURCES } from '../../src/resources/resources.ts';
 import type { Endpoint, Sandbox } from '../../src/sandbox/index.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import { cliForTest, connections, folderForTest, sandboxForTest } from './support/service.ts';
 
 const LIMITS = { orders: 100, login: 10 };

@@ -13,7 +13,7 @@ import { findJava, findMaven } from '../../src/devstack/jar-cache.ts';
 import { freeLoopbackPorts } from '../../src/devstack/loopback-ports.ts';
 import type { JavaServices } from '../../src/devstack/services.ts';
 import { startServices } from '../../src/devstack/start-services.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import { createTopic } from './support/created-topic.ts';
 
 const java = await findJava(process.env);

@@ -9,7 +9,7 @@ import type { Connections } from './connections.ts';
 import { kafkaError } from './kafka-error.ts';
 import { isRetryable } from '../../core/errors.ts';
 import { protocolError } from './protocol-errors.ts';
-import { metadata } from '../producer/calls.ts';
+import { metadata } from './topic-calls.ts';
 
 /** The brokers of a cluster, as one who asks them sees them. */
 export interface Brokers {
@@ -20,6 +20,8 @@ export interface Brokers {
    * `others` before: what that one knows may be old. Throws as the last of them.
    */
   askAny<T>(call: Call<T>, first?: 'others'): Promise<T>;
+  /** Whether any broker has answered yet. */
+  readonly hasAnswered: boolean;
   /** Who is in the cluster, as its metadata have it. */
   know(addresses: readonly Address[]): void;
   /** Aborted by {@link close}. */
@@ -41,11 +43,13 @@ const ANY_ANSWER_WITHIN_MS = 3_000;
 export function brokersOf(kafka: Kafka, answerWithinMs = ANSWER_WITHIN_MS): Brokers {
   const connections = connectionsOf(kafka, { perBroker: 1 });
   const brokers = brokersOver(connections, answerWithinMs);
-  const close = () => {
-    brokers.close();
-    connections.close();
-  };
-  return { ...brokers, close };
+  const { close } = brokers;
+  return Object.assign(brokers, {
+    close: () => {
+      close();
+      connections.close();
+    },
+  });
 }
 
 /** Over connections that others use as well. `answerWithinMs` as in {@link brokersOf}. */
@@ -77,6 +81,9 @@ export function brokersOver(connections: Connections, answerWithinMs = ANSWER_WI
     ask: (address, call, withinMs = answerWithinMs) =>
       connections.ask(address, call, { withinMs, signal }),
     askAny,
+    get hasAnswered() {
+      return known.length > 0;
+    },
     know: (addresses) => {
       connections.advertised(addresses);
       const names = new Set(addresses.map(nameOf));
@@ -97,16 +104,20 @@ export interface Asked {
 /**
  * Asks brokers for something, again and again for so long: it must be safe to do twice.
  *
+ * @param awayMs How long it is tried while no broker answers at all, in ms. Default `withinMs`.
  * @throws CellarstreamError as {@link kafkaError} makes it of what kafkajs throws.
  */
 export async function askBrokers<T>(
   { kafka, connections }: Asked,
   withinMs: number,
   ask: (brokers: Brokers) => Promise<T>,
+  awayMs = withinMs,
 ): Promise<T> {
   const brokers = connections ? brokersOver(connections) : brokersOf(kafka);
   try {
-    return await persistently(patience(withinMs, brokers.closed), () => ask(brokers));
+    const [limit, limitAway] = [withinMs, awayMs].map((ms) => patience(ms, brokers.closed));
+    const wait = (error: unknown) => (brokers.hasAnswered ? limit! : limitAway!).wait(error);
+    return await persistently({ wait }, () => ask(brokers));
   } catch (error) {
     throw kafkaError(kafkasOf(error));
   } finally {
@@ -128,7 +139,10 @@ export interface Patience {
 }
 
 /** Tries it until it succeeds. @throws as {@link Patience.wait}. */
-export async function persistently<T>(limit: Patience, work: () => Promise<T>): Promise<T> {
+export async function persistently<T>(
+  limit: Pick<Patience, 'wait'>,
+  work: () => Promise<T>,
+): Promise<T> {
   for (;;) {
     try {
       return await work();

@@ -205,26 +205,13 @@ export function isEpochError(error: unknown): boolean {
 
 /** Whether the brokers do not support a request, or not the version used here. */
 export function isUnsupported(error: unknown): boolean {
-  return hasType(error, ['UNSUPPORTED_VERSION']);
-}
-
-/** Whether the error, or one of its causes, has one of these types of Kafka's protocol, such as `LEADER_NOT_AVAILABLE`. */
-export function hasType(error: unknown, types: readonly string[]): boolean {
-  return withCauses(error).some((at) => types.includes(typeOf(at)));
+  return withCauses(error).some((at) => typeOf(at) === 'UNSUPPORTED_VERSION');
 }
 
 function isKafkas(error: unknown): error is Error {
   const { KafkaJSError, KafkaJSAggregateError } = kafkajs;
   if (error instanceof KafkaJSError || error instanceof KafkaJSAggregateError) return true;
-  return error instanceof Error && (error.message === NOT_CONNECTED || isWithoutMetadata(error));
-}
-
-/** Whether an admin request of kafkajs failed with a TypeError because no broker answered and it has no metadata (kafkajs 2.2.4). */
-function isWithoutMetadata(error: Error): boolean {
-  return (
-    error instanceof TypeError &&
-    /null.*'topicMetadata'|'(topicMetadata|brokers)'.*null/.test(error.message)
-  );
+  return error instanceof Error && error.message === NOT_CONNECTED;
 }
 
 function adviceOf(error: Error): string | undefined {

@@ -8,8 +8,7 @@ import { fetchLoops } from './fetch-loops.ts';
 import { isOutOfRange } from './kafka-fetcher.ts';
 import { committedBatches, isNoMarker, messagesOf, recordBatches } from './record-batches.ts';
 import type { LogMessage } from './record-batches.ts';
-import { cleanupPolicies, topicBounds } from '../client/topic-bounds.ts';
-import { withAdmin } from '../client/with-admin.ts';
+import { topicBounds, topicSettings } from '../client/topic-facts.ts';
 
 /** What of a partition has been read, in one go. */
 export interface PartitionBatch {
@@ -92,8 +91,8 @@ export function openReader(options: ReaderOptions): TopicReader {
   };
 
   const isCompacted = async () => {
-    const policies = await withAdmin(kafka, (admin) => cleanupPolicies(admin, [topic]));
-    return policies.get(topic)?.includes('compact') ?? false;
+    const settings = await topicSettings({ kafka }, topic, ['cleanup.policy']);
+    return settings.get('cleanup.policy')?.includes('compact') ?? false;
   };
   /** Answers in a row with nothing in them, by partition, although there was room. */
   const nothing = new Map<number, number>();
@@ -265,7 +264,7 @@ export interface ReadPlace {
  */
 export async function refuseLoss(place: ReadPlace): Promise<never> {
   const { kafka, topic, partition, at } = place;
-  const bounds = await withAdmin(kafka, (admin) => topicBounds(admin, topic));
+  const bounds = await topicBounds({ kafka }, topic);
   const { low, high } = bounds.get(partition) ?? { low: 0n, high: 0n };
   if (low > at) throw deletedBefore(place, low);
   if (high < at) throw madeAnew(place, high);

@@ -5,7 +5,7 @@ import { CellarstreamError } from '../../core/errors.ts';
 import type { Tail, TailMessage, Isolation } from '../sink.ts';
 import type { PartitionBatch, ReaderOptions } from './kafka-reader.ts';
 import { readBatches } from './read-batches.ts';
-import { withAdmin } from '../client/with-admin.ts';
+import { offsetsSince, topicBounds } from '../client/topic-facts.ts';
 import { newestByKey } from '../newest-by-key.ts';
 import type { NewestByKey } from '../newest-by-key.ts';
 import type { LogMessage } from './record-batches.ts';
@@ -23,16 +23,10 @@ export interface ReadToEndOptions extends Pick<
 }
 
 /** Whether a topic has a message that was written at this time or later, ms since the epoch. */
-export function writtenSince(kafka: Kafka, topic: string, at: number): Promise<boolean> {
-  return withAdmin(kafka, async (admin) => {
-    const ends = await admin.fetchTopicOffsets(topic);
-    // Where there is no such message kafkajs gives the end.
-    const since = await admin.fetchTopicOffsetsByTimestamp(topic, Math.floor(at));
-    return since.some(({ partition, offset }) => {
-      const end = ends.find((one) => one.partition === partition);
-      return end !== undefined && BigInt(offset) < BigInt(end.high);
-    });
-  });
+export async function writtenSince(kafka: Kafka, topic: string, at: number): Promise<boolean> {
+  const bounds = await topicBounds({ kafka }, topic);
+  const since = await offsetsSince({ kafka }, topic, at);
+  return [...since].some(([partition, offset]) => offset < (bounds.get(partition)?.high ?? 0n));
 }
 
 /** What is committed, as a log has it read: @throws as {@link readToEnd}. */

@@ -1,12 +1,19 @@
-import type { Consumer, ConsumerConfig, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
+import type {
+  Consumer,
+  ConsumerConfig,
+  EachBatchPayload,
+  Kafka,
+  KafkaMessage,
+  TopicPartitionOffset,
+} from 'kafkajs';
 import { exhaustMap, firstValueFrom, interval, ReplaySubject, Subject, merge, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import kafkajs from 'kafkajs';
 import { findCoordinator, askBrokers } from '../client/brokers.ts';
 import { isWithoutCoordinator, memberError } from '../client/kafka-error.ts';
 import { withoutIdleChecks } from '../client/kafkajs-inner.ts';
-import { requireTopic } from '../client/topic-bounds.ts';
-import { withAdmin } from '../client/with-admin.ts';
+import { groupOffsets } from '../membership/group.ts';
+import { askAbout, topicBounds } from '../client/topic-facts.ts';
 import { CODECS, decompress } from '../fetch/codecs.ts';
 
 /** Messages of one partition, in hand until what is made of them is done. */
@@ -81,7 +88,8 @@ export async function takePart(options: GroupOptions): Promise<void> {
   try {
     if (from === 'latest') {
       const { scheduler } = options;
-      if (!(await startAtEnd({ kafka, topic, member, leave$, scheduler }))) return;
+      const lacking = () => endsIfWithoutOffsets(kafka, topic, id);
+      if (!(await startAtEnd({ kafka, topic, member, lacking, leave$, scheduler }))) return;
     }
     consumer = withoutIdleChecks(kafka).consumer(member);
     const crash = crashOf(consumer);
@@ -180,25 +188,13 @@ async function inHand(
   if (failure && payload.isRunning()) throw failure.error;
 }
 
-/**
- * How many partitions a topic has.
- *
- * @param remedy What to do where it isn't there: consumers make no topics.
- * @throws CellarstreamError `POSITION` where it isn't there; `KAFKA_UNREACHABLE`.
- */
-export function partitionsOf(kafka: Kafka, topic: string, remedy: string): Promise<number> {
-  return withAdmin(kafka, async (admin) => {
-    await requireTopic(admin, topic, remedy);
-    const { topics } = await admin.fetchTopicMetadata({ topics: [topic] });
-    return topics[0]?.partitions.length ?? 0;
-  });
-}
-
 /** A group that is to begin at the end of a topic. */
 export interface GroupStart {
   readonly kafka: Kafka;
   readonly topic: string;
   readonly member: ConsumerConfig;
+  /** Offsets that the group lacks, where its topic ends now: all of them, or none. */
+  readonly lacking: () => Promise<readonly TopicPartitionOffset[]>;
   /** Its first value ends it. It must replay that value. */
   readonly leave$: Observable<unknown>;
   readonly scheduler: SchedulerLike;
@@ -217,8 +213,7 @@ const PAUSE_MS = 250;
  * no offsets of an older generation, so none are written over.
  */
 export async function startAtEnd(start: GroupStart): Promise<boolean> {
-  const { kafka, topic, member, leave$, scheduler } = start;
-  const lacking = () => partitionsWithoutOffset(kafka, topic, member.groupId);
+  const { kafka, topic, member, lacking, leave$, scheduler } = start;
   let hasLeft = false;
   const left = firstValueFrom(leave$, { defaultValue: undefined }).then(() => {
     hasLeft = true;
@@ -238,7 +233,7 @@ export async function startAtEnd(start: GroupStart): Promise<boolean> {
       await consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch });
       const isLeader = await Promise.race([crash, joined, left]);
       const offsets = isLeader ? await lacking() : [];
-      if (offsets.length > 0) await consumer.commitOffsets(offsets);
+      if (offsets.length > 0) await consumer.commitOffsets([...offsets]);
     } finally {
       await consumer.disconnect();
     }
@@ -256,14 +251,19 @@ export function crashOf(consumer: Consumer): Promise<never> {
   return crash;
 }
 
-/** Partitions of a group without any offset, each with where it ends: all of them, or none. */
-function partitionsWithoutOffset(kafka: Kafka, topic: string, groupId: string) {
-  return withAdmin(kafka, async (admin) => {
-    const [offsets] = await admin.fetchOffsets({ groupId, topics: [topic] });
-    if (offsets?.partitions.some(({ offset }) => BigInt(offset) >= 0n)) return [];
-    const ends = await admin.fetchTopicOffsets(topic);
-    return ends.map(({ partition, high }) => ({ topic, partition, offset: high }));
+/** Offsets to begin at where a group has none of a topic yet: where each partition ends. None where it has any. */
+async function endsIfWithoutOffsets(
+  kafka: Kafka,
+  topic: string,
+  groupId: string,
+): Promise<readonly TopicPartitionOffset[]> {
+  const bounds = await topicBounds({ kafka }, topic);
+  const hasOffset = await askAbout({ kafka }, async (brokers) => {
+    const offsets = await groupOffsets(brokers, groupId, topic, [...bounds.keys()]);
+    return offsets.some((offset) => offset >= 0n);
   });
+  if (hasOffset) return [];
+  return [...bounds].map(([partition, { high }]) => ({ topic, partition, offset: String(high) }));
 }
 
 /** A codec as kafkajs takes it. */

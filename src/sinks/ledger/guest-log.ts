@@ -7,8 +7,7 @@ import { entryOf, guestKey, guestsAt, isOfAccount, isOwn } from './ledger-entrie
 import { plainProducer } from '../producer/plain-producer.ts';
 import { readBatches } from '../fetch/read-batches.ts';
 import type { LogMessage } from '../fetch/record-batches.ts';
-import { requireTopic, topicBounds } from '../client/topic-bounds.ts';
-import { withAdmin } from '../client/with-admin.ts';
+import { topicBounds } from '../client/topic-facts.ts';
 
 /** An account's entries of the topic of ledgers, for somebody who asks beside whoever runs the account. */
 export interface GuestLog {
@@ -79,10 +78,7 @@ export function guestLog(options: GuestLogOptions): GuestLog {
 
   return {
     declare: async (text) => {
-      const low = await withAdmin(kafka, async (admin) => {
-        await requireTopic(admin, topic, NO_SERVICE);
-        return (await topicBounds(admin, topic)).get(0)?.low ?? 0n;
-      });
+      const low = (await topicBounds({ kafka }, topic, NO_SERVICE)).get(0)?.low ?? 0n;
       const sentAt = scheduler.now();
       await producer.send(topic, { key, value: Buffer.from(text) });
       const at = scheduler.now();

@@ -1,6 +1,8 @@
 import type { Kafka } from 'kafkajs';
 import { brokersOf, findCoordinator } from '../client/brokers.ts';
 import type { Address, Call } from '../client/protocol.ts';
+import type { Brokers } from '../client/brokers.ts';
+import { protocolError } from '../client/protocol-errors.ts';
 import { array, bytes, int32, string } from '../client/protocol.ts';
 
 /** A group of Kafka's, as its members reach it. */
@@ -166,14 +168,29 @@ function placeBytes({ group, generation, memberId }: Place): Buffer {
   return Buffer.concat([string(group), int32(generation), string(memberId)]);
 }
 
-/** The coordinator's answer about a group. */
+/** A group as its coordinator describes it. */
 export interface DescribedGroup {
-  readonly errorCode: number;
+  /** While members join: `PreparingRebalance`, `CompletingRebalance`. */
+  readonly state: string;
+  /** What each member has told when it joined last, and what it was given. */
+  readonly members: readonly { readonly told: Buffer; readonly given: Buffer }[];
   /** Bits of the operations that this user may do with it (KIP-430). */
   readonly operations: number;
 }
 
-export function describeGroup(group: string): Call<DescribedGroup> {
+/**
+ * Asks the coordinator of a group how it is.
+ *
+ * @throws kafkajs' KafkaJSProtocolError with the broker's error code, and the errors of {@link Brokers}.
+ */
+export async function groupAsItIs(brokers: Brokers, group: string): Promise<DescribedGroup> {
+  const coordinator = await findCoordinator(brokers, 'group', group);
+  const { errorCode, ...found } = await brokers.ask(coordinator, describeGroup(group));
+  if (errorCode !== 0) throw protocolError(errorCode, `the group ${group}`);
+  return found;
+}
+
+function describeGroup(group: string): Call<DescribedGroup & { readonly errorCode: number }> {
   const WITH_OPERATIONS = Buffer.of(1);
   return {
     name: 'DescribeGroups',
@@ -183,15 +200,74 @@ export function describeGroup(group: string): Call<DescribedGroup> {
     read: (answer) => {
       const [found] = answer.array(() => {
         const errorCode = answer.int16();
-        for (let texts = 4; texts > 0; texts--) answer.string(); // its name, state, kind and protocol
-        answer.array(() => {
-          for (let texts = 3; texts > 0; texts--) answer.string(); // a member's ids, and its host
-          answer.bytes(); // what it has told
-          answer.bytes(); // what it was given
+        answer.string(); // its name
+        const state = answer.string()!;
+        for (let texts = 2; texts > 0; texts--) answer.string(); // its kind and protocol
+        const members = answer.array(() => {
+          for (let texts = 3; texts > 0; texts--) answer.string(); // a member's id, its client, and its host
+          return { told: answer.bytes(), given: answer.bytes() };
         });
-        return { errorCode, operations: answer.int32() };
+        return { errorCode, state, members, operations: answer.int32() };
       });
       return found!;
+    },
+  };
+}
+
+/**
+ * The offsets that a group has committed of some partitions of a topic; -1 of one without.
+ *
+ * @throws as {@link groupAsItIs}.
+ */
+export async function groupOffsets(
+  brokers: Brokers,
+  group: string,
+  topic: string,
+  partitions: readonly number[],
+): Promise<readonly bigint[]> {
+  const coordinator = await findCoordinator(brokers, 'group', group);
+  const fetched = await brokers.ask(coordinator, offsetFetch(group, topic, partitions));
+  if (fetched.errorCode !== 0) {
+    throw protocolError(fetched.errorCode, `the offsets of the group ${group}`);
+  }
+  return fetched.offsets;
+}
+
+interface FetchedOffsets {
+  /** Of the group, or of the first partition that has one. */
+  readonly errorCode: number;
+  /** -1 of a partition without one. */
+  readonly offsets: readonly bigint[];
+}
+
+function offsetFetch(
+  group: string,
+  topic: string,
+  partitions: readonly number[],
+): Call<FetchedOffsets> {
+  return {
+    name: 'OffsetFetch',
+    key: 9,
+    version: 5,
+    body: Buffer.concat([
+      string(group),
+      array([topic], (name) => Buffer.concat([string(name), array(partitions, int32)])),
+    ]),
+    read: (answer) => {
+      const topics = answer.array(() => {
+        answer.string(); // its name
+        return answer.array(() => {
+          answer.int32(); // the partition
+          const offset = answer.int64();
+          answer.int32(); // the epoch of its leader
+          answer.string(); // metadata of whoever committed it
+          return { offset, errorCode: answer.int16() };
+        });
+      });
+      const found = topics.flat();
+      const ofGroup = answer.int16();
+      const errorCode = ofGroup || (found.find((each) => each.errorCode !== 0)?.errorCode ?? 0);
+      return { errorCode, offsets: found.map(({ offset }) => offset) };
     },
   };
 }

@@ -1,8 +1,11 @@
 import type { Brokers, Patience } from '../client/brokers.ts';
 import type { Address, Call } from '../client/protocol.ts';
-import { findCoordinator } from '../client/brokers.ts';
+import { findCoordinator, persistently } from '../client/brokers.ts';
 import { meaningOf, protocolError } from '../client/protocol-errors.ts';
 import { NoAnswer, NotSent } from '../client/protocol.ts';
+import { metadata } from '../client/topic-calls.ts';
+import { boundsIn } from '../client/topic-facts.ts';
+import type { Bounds, Isolation } from '../sink.ts';
 
 /** The broker that keeps a transactional id's transactions, whichever that is just now. */
 export interface TransactionCoordinator {
@@ -76,4 +79,29 @@ export function transactionCoordinator(
       }
     },
   };
+}
+
+/**
+ * Where the partitions of a topic begin and end, with all that was committed before this producer was opened.
+ *
+ * A broker that stood still, or is cut off from the others, goes on as the leader that it was, and knows of nothing that was
+ * committed since. So who leads is asked of the coordinator: it has ended the transaction before, with the word of the leaders of
+ * all its partitions. And each leader is asked as that of the epoch that the coordinator knows: an older one refuses.
+ *
+ * @throws what `patience` does, and kafkajs' error with a broker's word that no later try can change.
+ */
+export function fencedBounds(
+  coordinator: TransactionCoordinator,
+  brokers: Brokers,
+  patience: Patience,
+  of: { readonly topic: string; readonly isolation: Isolation },
+): Promise<ReadonlyMap<number, Bounds>> {
+  return persistently(patience, async () => {
+    const { answer } = await coordinator.ask(metadata([of.topic]), {
+      patience,
+      codeOf: ({ topics }) => topics[0]?.errorCode ?? 0,
+      isRepeatable: true,
+    });
+    return boundsIn(brokers, answer, of.isolation);
+  });
 }

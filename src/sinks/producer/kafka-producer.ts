@@ -1,6 +1,5 @@
 import type { Kafka } from 'kafkajs';
 import { kafkaError } from '../client/kafka-error.ts';
-import { fencedBounds } from './bounds.ts';
 import { batchesOf, partitionOf } from './record-batch.ts';
 import type { PlacedRecord } from './record-batch.ts';
 import { brokersOf, brokersOver, patience } from '../client/brokers.ts';
@@ -13,8 +12,8 @@ import {
   initProducerId,
   NOBODY,
 } from './calls.ts';
-import type { OfTopic } from './calls.ts';
-import { transactionCoordinator } from './coordinator.ts';
+import type { OfTopic } from '../client/topic-calls.ts';
+import { fencedBounds, transactionCoordinator } from './coordinator.ts';
 import { deliver, sequences } from './delivery.ts';
 import type { Delivered } from './delivery.ts';
 import { fencing, TRANSACTION_TIMEOUT_MS } from './fencing.ts';
@@ -207,9 +206,8 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
     },
     visible,
     bounds: async (topic, isolation = 'committed') => {
-      const asked = { topic, isolation, brokers, patience: patiently() };
       try {
-        return await fencedBounds(coordinator, asked);
+        return await fencedBounds(coordinator, brokers, patiently(), { topic, isolation });
       } catch (error) {
         throw kafkaError(kafkasOf(error));
       }

@@ -1,6 +1,6 @@
 import { CellarstreamError } from '../../core/errors.ts';
 import type { Brokers, Patience } from '../client/brokers.ts';
-import { addressesIn, metadata } from './calls.ts';
+import { addressesIn, metadata } from '../client/topic-calls.ts';
 import type { Address } from '../client/protocol.ts';
 import { meaningOf, protocolError } from '../client/protocol-errors.ts';
 

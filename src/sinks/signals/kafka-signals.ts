@@ -1,4 +1,3 @@
-import kafkajs from 'kafkajs';
 import {
   firstValueFrom,
   map,
@@ -17,10 +16,8 @@ import { CellarstreamError } from '../../core/errors.ts';
 import type { Offsets, TailMessage, Bounds, Message } from '../sink.ts';
 import { openReader } from '../fetch/kafka-reader.ts';
 import type { TopicReader } from '../fetch/kafka-reader.ts';
-import { noTopic } from '../client/topic-bounds.ts';
-import { askBrokers } from '../client/brokers.ts';
+import { topicBounds } from '../client/topic-facts.ts';
 import type { Asked } from '../client/brokers.ts';
-import { knownBounds } from '../producer/bounds.ts';
 import { plainProducer } from '../producer/plain-producer.ts';
 import { askedTogether } from '../../core/asked-together.ts';
 
@@ -58,8 +55,6 @@ const RUN_FIRST =
 const WAIT_MS = 1_000;
 /** A broker that is away holds up no stop. */
 const CLOSE_WITHIN_MS = 2_000;
-/** How long brokers are asked where the topic begins and ends, ms. */
-const ASKED_MS = 5_000;
 
 /**
  * @param links Connections that others use too, for where it begins and ends: each list asks that as it begins, and all
@@ -68,7 +63,7 @@ const ASKED_MS = 5_000;
 export function kafkaSignals(links: Asked, name: string): SignalTopic {
   const { kafka } = links;
   const closing = new Set<Promise<void>>();
-  const bounds = askedTogether(() => boundsOf(links, name));
+  const bounds = askedTogether(() => topicBounds(links, name, RUN_FIRST));
   return {
     name,
     ends: async () => new Map([...(await bounds())].map(([at, { high }]) => [at, high])),
@@ -124,21 +119,6 @@ function within({ low, high }: Bounds, at = 0n): bigint {
   throw new CellarstreamError(
     'POSITION',
     'the topic of signals was made anew: it is read from its beginning',
-  );
-}
-
-/** @throws CellarstreamError `POSITION` when there is no such topic. */
-function boundsOf(links: Asked, topic: string): Promise<ReadonlyMap<number, Bounds>> {
-  return askBrokers(links, ASKED_MS, (brokers) =>
-    knownBounds({ topic, isolation: 'committed', brokers }).catch((error: unknown) => {
-      throw isNoTopic(error) ? noTopic(topic, RUN_FIRST) : error;
-    }),
-  );
-}
-
-function isNoTopic(error: unknown): boolean {
-  return (
-    error instanceof kafkajs.KafkaJSProtocolError && error.type === 'UNKNOWN_TOPIC_OR_PARTITION'
   );
 }
 

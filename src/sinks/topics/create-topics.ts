@@ -5,13 +5,9 @@ import type { Brokers, Asked } from '../client/brokers.ts';
 import { kafkaError } from '../client/kafka-error.ts';
 import { nameOfError, protocolError } from '../client/protocol-errors.ts';
 import { askBrokers } from '../client/brokers.ts';
-import {
-  BROKER_DEFAULT,
-  createTopicsCall,
-  describeTopics,
-  TOPIC_AUTHORIZATION_FAILED,
-} from './topic-calls.ts';
-import type { NewTopic, TopicAnswer } from './topic-calls.ts';
+import { array, int16, int32, int8, string } from '../client/protocol.ts';
+import type { Call } from '../client/protocol.ts';
+import { metadata } from '../client/topic-calls.ts';
 
 export interface CreationOptions extends Asked {
   readonly specs: readonly TopicSpec[];
@@ -77,6 +73,7 @@ interface Wish {
   readonly value: string;
 }
 
+const TOPIC_AUTHORIZATION_FAILED = 29;
 const TOPIC_ALREADY_EXISTS = 36; // another instance was quicker
 const DONE: ReadonlySet<number> = new Set([0, TOPIC_ALREADY_EXISTS]);
 const INVALID_TOPIC_EXCEPTION = 17;
@@ -110,7 +107,7 @@ async function askedOnce(
   drafts: readonly Draft[],
   isDryRun: boolean,
 ): Promise<readonly TopicAnswer[]> {
-  const found = await brokers.askAny(describeTopics([], false));
+  const found = await brokers.askAny(metadata([]));
   const controller = found.brokers.find(({ id }) => id === found.controllerId);
   if (!controller) throw protocolError(NOT_CONTROLLER, 'no broker is the controller');
   const answers = await brokers.ask(controller, createTopicsCall(drafts, isDryRun));
@@ -209,4 +206,56 @@ export function wantedText({ topic, numPartitions, configEntries, required }: To
       .join(', ');
   const partitions = `${numPartitions} partition${numPartitions === 1 ? '' : 's'}`;
   return `${topic} (${partitions}, ${text(true)}; if possible ${text(false)})`;
+}
+
+/** A topic to be created. */
+interface NewTopic {
+  readonly topic: string;
+  readonly numPartitions: number;
+  /** {@link BROKER_DEFAULT}: as many as the brokers give by default. */
+  readonly replicationFactor: number;
+  readonly configEntries: readonly { readonly name: string; readonly value: string }[];
+}
+
+/** Lets the brokers choose the replication factor (KIP-464). */
+const BROKER_DEFAULT = -1;
+
+/** Result of the request to create one topic. */
+export interface TopicAnswer {
+  readonly topic: string;
+  readonly errorCode: number;
+  /** The broker's words. */
+  readonly message: string | null;
+}
+
+/** For the controller. @param isDryRun Whether it only says what would come of it. */
+function createTopicsCall(
+  topics: readonly NewTopic[],
+  isDryRun: boolean,
+): Call<readonly TopicAnswer[]> {
+  const WITHIN_MS = 8_000; // less than the answer may take
+  return {
+    name: 'CreateTopics',
+    key: 19,
+    version: 4,
+    body: Buffer.concat([
+      array(topics, ({ topic, numPartitions, replicationFactor, configEntries }) =>
+        Buffer.concat([
+          string(topic),
+          int32(numPartitions),
+          int16(replicationFactor),
+          array([], int32), // brokers by partition: they choose
+          array(configEntries, ({ name, value }) => Buffer.concat([string(name), string(value)])),
+        ]),
+      ),
+      int32(WITHIN_MS),
+      int8(isDryRun ? 1 : 0),
+    ]),
+    read: (answer) =>
+      answer.array(() => ({
+        topic: answer.string()!,
+        errorCode: answer.int16(),
+        message: answer.string(),
+      })),
+  };
 }

@@ -14,8 +14,8 @@ import { isUnsupported } from '../client/kafka-error.ts';
 import { askBrokers } from '../client/brokers.ts';
 import { createTopics } from './create-topics.ts';
 import type { LeftOut } from './create-topics.ts';
-import { describeSettings, describeTopics } from './topic-calls.ts';
-import type { TopicSettings } from './topic-calls.ts';
+import { describeSettings, metadata } from '../client/topic-calls.ts';
+import type { TopicSettings } from '../client/topic-calls.ts';
 
 /** What {@link ensureTopics} needs. */
 export interface TopicsOptions extends Asked {
@@ -86,9 +86,7 @@ function creation({ kafka, connections, replication }: TopicsOptions) {
 async function lookedUp(options: TopicsOptions) {
   const { topics, replication } = options;
   const names = topics(1).map(({ topic }) => topic);
-  const found = await askBrokers(options, ASKED_MS, (any) =>
-    any.askAny(describeTopics(names, false)),
-  );
+  const found = await askBrokers(options, ASKED_MS, (any) => any.askAny(metadata(names)));
   const brokers = found.brokers.length;
   const specs = topics(replication ?? Math.min(3, brokers));
   const known = new Set(
@@ -163,7 +161,7 @@ async function foundTopics(
   if (specs.length === 0) return new Map();
   const names = specs.map(({ topic }) => topic);
   return askBrokers(asked, SETTLED_MS, async (brokers) => {
-    const { topics } = await brokers.askAny(describeTopics(names, false));
+    const { topics } = await brokers.askAny(metadata(names));
     for (const { topic, errorCode, partitions } of topics) {
       if (errorCode !== 0) throw protocolError(errorCode, `the topic ${topic}`);
       const leaderless = partitions.find(({ leader }) => leader < 0);

@@ -1,9 +1,8 @@
 import type { TopicSpec } from '../../schemas/events/topics.ts';
-import { findCoordinator, askBrokers } from '../client/brokers.ts';
-import { protocolError } from '../client/protocol-errors.ts';
-import { describeGroup } from '../membership/group.ts';
+import { askBrokers } from '../client/brokers.ts';
+import { groupAsItIs } from '../membership/group.ts';
 import type { Asked } from '../client/brokers.ts';
-import { describeTopics, TOPIC_AUTHORIZATION_FAILED } from './topic-calls.ts';
+import { metadata } from '../client/topic-calls.ts';
 
 /** Rights that this user lacks on one resource of Kafka, in the words of `kafka-acls.sh`. */
 export interface MissingRights {
@@ -21,6 +20,7 @@ const GROUP_MS = 10_000;
 /** Kafka's numbers of operations: the bits of what a user may do. */
 const OPERATIONS = { Read: 3, Write: 4, Describe: 8 } as const;
 type Operation = keyof typeof OPERATIONS;
+const TOPIC_AUTHORIZATION_FAILED = 29;
 const GROUP_AUTHORIZATION_FAILED = 30;
 
 /**
@@ -34,7 +34,7 @@ export async function missingTopicRights(
 ): Promise<readonly MissingRights[]> {
   const names = specs.map(({ topic }) => topic);
   const { topics } = await askBrokers(asked, ASKED_MS, (brokers) =>
-    brokers.askAny(describeTopics(names, true)),
+    brokers.askAny(metadata(names, true)),
   );
   return specs.flatMap(({ topic: name, isReadBack }) => {
     const found = topics.find(({ topic }) => topic === name);
@@ -57,10 +57,7 @@ export async function missingGroupRights(
 ): Promise<readonly MissingRights[]> {
   const operations = await askBrokers(asked, GROUP_MS, async (brokers) => {
     try {
-      const coordinator = await findCoordinator(brokers, 'group', name);
-      const { errorCode, operations } = await brokers.ask(coordinator, describeGroup(name));
-      if (errorCode !== 0) throw protocolError(errorCode, `the group ${name}`);
-      return operations;
+      return (await groupAsItIs(brokers, name)).operations;
     } catch (error) {
       if (isGroupRefused(error)) return 0;
       throw error;

@@ -1,5 +1,5 @@
 import type { Kafka } from 'kafkajs';
-import { withAdmin } from '../../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../../support/with-admin.ts';
 import type { Offsets } from '../../../src/sinks/sink.ts';
 
 /** The offsets at which the partitions of a topic end just now. */

@@ -8,7 +8,7 @@ import { createRegistry } from '../../../src/schemas/registry/registry.ts';
 import type { Registry } from '../../../src/schemas/registry/registry.ts';
 import { valueSubject } from '../../../src/schemas/events/topics.ts';
 import { frame } from '../../../src/schemas/registry/wire.ts';
-import { withAdmin } from '../../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../../support/with-admin.ts';
 import { createTopic } from './created-topic.ts';
 import { atEnd } from './running-test.ts';
 

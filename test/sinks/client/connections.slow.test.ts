@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { connectionsOf } from '../../../src/sinks/client/connections.ts';
 import type { Connections, ConnectionsOptions } from '../../../src/sinks/client/connections.ts';
 import { NoAnswer, NotSent } from '../../../src/sinks/client/protocol.ts';
-import { metadata } from '../../../src/sinks/producer/calls.ts';
+import { metadata } from '../../../src/sinks/client/topic-calls.ts';
 import type { ScriptedCluster } from '../../support/scripted-cluster.ts';
 import {
   TOPIC,

@@ -2,6 +2,7 @@ import type { Kafka } from 'kafkajs';
 import { asyncScheduler, NEVER, ReplaySubject } from 'rxjs';
 import { expect, it, vi } from 'vitest';
 import { startAtEnd } from '../../../src/sinks/group/kafka-group.ts';
+import type { GroupStart } from '../../../src/sinks/group/kafka-group.ts';
 import { hurriedTime } from '../../support/hurried-time.ts';
 
 /** A group without offsets: others lead it until so many have joined, then the one that joins does. */
@@ -9,12 +10,8 @@ function group(leadsAfter: number) {
   let joined = 0;
   let connected = 0;
   let offset = '-1';
-  const admin = {
-    connect: () => Promise.resolve(),
-    disconnect: () => Promise.resolve(),
-    fetchOffsets: () => Promise.resolve([{ topic: 't', partitions: [{ partition: 0, offset }] }]),
-    fetchTopicOffsets: () => Promise.resolve([{ partition: 0, high: '7' }]),
-  };
+  const lacking = () =>
+    Promise.resolve(offset === '-1' ? [{ topic: 't', partition: 0, offset: '7' }] : []);
   const consumer = () => {
     const listeners = new Map<string, (event: object) => void>();
     return {
@@ -37,15 +34,17 @@ function group(leadsAfter: number) {
     };
   };
   return {
-    kafka: { admin: () => admin, consumer } as object as Kafka,
+    kafka: { consumer } as object as Kafka,
+    lacking,
     joined: () => joined,
     connected: () => connected,
     offset: () => offset,
   };
 }
 
-const start = ({ kafka }: { readonly kafka: Kafka }) => ({
+const start = ({ kafka, lacking }: Pick<GroupStart, 'kafka' | 'lacking'>) => ({
   kafka,
+  lacking,
   topic: 't',
   member: { groupId: 'g' },
   leave$: NEVER,

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { brokersOf } from '../../../src/sinks/client/brokers.ts';
 import { NoAnswer, NotSent } from '../../../src/sinks/client/protocol.ts';
-import { metadata } from '../../../src/sinks/producer/calls.ts';
+import { metadata } from '../../../src/sinks/client/topic-calls.ts';
 import type { ScriptedCluster } from '../../support/scripted-cluster.ts';
 import type { Api } from '../../support/scripted-cluster/protocol.ts';
 import {

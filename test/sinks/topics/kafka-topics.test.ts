@@ -8,11 +8,8 @@ import type { Connections } from '../../../src/sinks/client/connections.ts';
 import { protocolError } from '../../../src/sinks/client/protocol-errors.ts';
 import { protocolReader } from '../../../src/sinks/client/protocol.ts';
 import { ensureTopics, inspectTopics, openTopics } from '../../../src/sinks/topics/kafka-topics.ts';
-import type {
-  DescribedTopics,
-  TopicAnswer,
-  TopicSettings,
-} from '../../../src/sinks/topics/topic-calls.ts';
+import type { Metadata, TopicSettings } from '../../../src/sinks/client/topic-calls.ts';
+import type { TopicAnswer } from '../../../src/sinks/topics/create-topics.ts';
 
 const topics = (replication: number) =>
   topicTable({ prefix: 'wine', resources: ['products'], partitions: 3, replication });
@@ -50,18 +47,18 @@ function cluster(options: ClusterOptions = {}) {
     ...{ id, host: 'localhost', port: id + 1 },
   }));
 
-  const metadata = ({ body }: Call<unknown>): DescribedTopics => {
+  const metadata = ({ body }: Call<unknown>): Metadata => {
     const request = protocolReader(body);
     const names = request.array(() => request.string()!);
     const described = names.map((topic) => {
       const found = made.get(topic);
       const errorCode = found ? (looks.shift() ?? 0) : UNKNOWN_TOPIC;
       const partitions = Array.from({ length: found?.partitions ?? 0 }, (_, partition) => ({
-        ...{ partition, leader: 0, replicas: Math.max(1, found!.replication) },
+        ...{ partition, leader: 0, leaderEpoch: 0, replicas: Math.max(1, found!.replication) },
       }));
       return { topic, errorCode, partitions, operations: undefined };
     });
-    return { brokers: addresses, controllerId: 0, topics: described, operations: undefined };
+    return { clusterId: 'c', controllerId: 0, brokers: addresses, topics: described };
   };
   const creation = ({ body }: Call<unknown>): readonly TopicAnswer[] => {
     const request = protocolReader(body);
