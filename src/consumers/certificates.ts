@@ -17,7 +17,7 @@ export interface PublishedCertificate {
 }
 
 /** Which certificates those of a list are. */
-export interface CertificatesSource {
+interface CertificatesSource {
   /** `<TOPIC_PREFIX>.certificates`; in a fleet the fleet's. */
   readonly topic: string;
   readonly resource: string;

@@ -173,7 +173,7 @@ interface TallyAt {
 }
 
 /** Count and digest of partitions at recent offsets: a certificate may come when its positions are passed. */
-export class RecentTallies {
+class RecentTallies {
   readonly #partitions: Map<number, TallyAt[]>;
 
   /** @param starts Where partitions begin: no key is known before. */

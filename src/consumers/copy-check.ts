@@ -3,7 +3,7 @@ import { KeyTable, LiveKeys } from './live-keys.ts';
 import type { EventBrief } from './live-keys.ts';
 
 /** What a row of a copy is: `stale` has another event than it may have, `too many` no record. */
-export type RowFinding = 'right' | 'stale' | 'too many';
+type RowFinding = 'right' | 'stale' | 'too many';
 
 /** An event of the list's topic; null is a tombstone. */
 export interface CheckedEvent {

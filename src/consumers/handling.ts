@@ -66,7 +66,7 @@ export interface HandlingOptions<T, R> {
 }
 
 /** What is told of the events of a group. */
-export interface HandlingHooks {
+interface HandlingHooks {
   /** Told before each pause: of an event, or of Kafka or the registry. */
   readonly onRetry?: (retry: GroupRetry) => void;
   /** Told of each event that is in the dead letters now. */
@@ -74,7 +74,7 @@ export interface HandlingHooks {
 }
 
 /** One try at one message. Cut short by `halt$` it completes without a value. */
-export type Handling<T, R> = (
+type Handling<T, R> = (
   partition: number,
   message: KafkaMessage,
   tries: number,

@@ -7,7 +7,7 @@ export type Outcome<R> =
   | { readonly done: false; readonly againMs: number };
 
 /** Items in order, and how they are worked on. */
-export interface Work<E, R> {
+interface Work<E, R> {
   readonly items: readonly E[];
   /** Items of one key are worked on one after the other. */
   readonly keyOf: (item: E) => string | null;
@@ -23,7 +23,7 @@ export interface Work<E, R> {
 }
 
 /** An item that is done. */
-export interface Done<E, R> {
+interface Done<E, R> {
   readonly item: E;
   readonly result: R | undefined;
   /** So many items from the first on are done without a gap: the low-water mark. */
@@ -35,7 +35,7 @@ export interface Done<E, R> {
  * all are, or after a halt when nothing is under way. After an error nothing more is begun; it comes
  * out when nothing is under way.
  */
-export type KeyedWork = <E, R>(work: Work<E, R>) => Observable<Done<E, R>>;
+type KeyedWork = <E, R>(work: Work<E, R>) => Observable<Done<E, R>>;
 
 /**
  * Places for `concurrency` items at once, shared by all that is subscribed to, in turns. Of one

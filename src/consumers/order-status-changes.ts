@@ -74,9 +74,7 @@ export function orderStatusChanges(
 }
 
 /** Whether a status change is what `where` says: for the handlers of a group. */
-export function matchesStatusChange(
-  where: StatusChangeFilter,
-): (change: OrderStatusChange) => boolean {
+function matchesStatusChange(where: StatusChangeFilter): (change: OrderStatusChange) => boolean {
   const wanted = Object.entries(where).map(([name, values]) => {
     const set = new Set<unknown>(Array.isArray(values) ? values : [values]);
     return (change: OrderStatusChange) => set.has(change[name as keyof StatusChangeFilter]);

@@ -180,7 +180,7 @@ const NOTHING: Progress = { sequence: -Infinity, late: null };
  * A tombstone has no sequence: it goes with the deletion right before it; alone, where compaction has taken that
  * away, it is the last word.
  */
-export function inSequence<Image>(): (event: Consumed<ChangeEvent<Image>>) => boolean {
+function inSequence<Image>(): (event: Consumed<ChangeEvent<Image>>) => boolean {
   const partitions = new Map<number, Progress>();
   return ({ partition, key, value }) => {
     const { sequence: highest, late } = partitions.get(partition) ?? NOTHING;

@@ -74,7 +74,7 @@ function resolverOf(type: avro.Type, writer: RecordSchema): avro.Resolver {
 }
 
 /** A schema's name with its namespace. */
-export function fullName({ name, namespace }: RecordSchema): string {
+function fullName({ name, namespace }: RecordSchema): string {
   return namespace && !name.includes('.') ? `${namespace}.${name}` : name;
 }
 

@@ -9,8 +9,8 @@ import type { LaunchOptions, PlainServices } from './services.ts';
 import { untilReady } from './tethered.ts';
 
 /** The images of docker-compose.yml. */
-export const KAFKA_IMAGE = 'apache/kafka:4.1.1';
-export const REGISTRY_IMAGE = 'apicurio/apicurio-registry:3.0.9';
+const KAFKA_IMAGE = 'apache/kafka:4.1.1';
+const REGISTRY_IMAGE = 'apicurio/apicurio-registry:3.0.9';
 
 /** Ports inside the containers. */
 const KAFKA_PORT = 9092;
@@ -22,7 +22,7 @@ const READY_TIMEOUT_MS = 180_000;
 type Testcontainers = typeof import('testcontainers');
 
 /** A Docker engine that answers, or the reason why there is none, as part of a sentence. */
-export type DockerEngine =
+type DockerEngine =
   | {
       readonly found: true;
       readonly testcontainers: Testcontainers;

@@ -209,7 +209,7 @@ const run = promisify(execFile);
 const OLDEST_JAVA = 17;
 
 /** A program to start, or why there is none, as part of a sentence. */
-export type Tool =
+type Tool =
   | { readonly found: true; readonly command: string; readonly reason?: undefined }
   | { readonly found: false; readonly reason: string };
 

@@ -61,7 +61,7 @@ const MADE_BY = 'java-version.txt';
  * Does nothing if there are archives of this version of Java, or if it has left none when it was asked to. An error is reported as progress: the
  * servers start without archives.
  */
-export async function archiveClasses(
+async function archiveClasses(
   jars: Jars,
   java: string,
   timeoutMs: number,

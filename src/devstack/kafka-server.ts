@@ -49,7 +49,7 @@ function replicas(count: number, inSync: number): Record<string, string> {
 /** The broker's and the controller's. */
 const OWN_PORTS = 2;
 
-export interface KafkaServerOptions {
+interface KafkaServerOptions {
   /** From 1. */
   readonly id: number;
   /** How many nodes there are. */
@@ -66,7 +66,7 @@ export interface KafkaServerOptions {
  * A node of Apache Kafka in KRaft mode; its first port is the broker's, its second the controller's, the
  * rest those of further listeners.
  */
-export function kafkaServer(node: KafkaServerOptions): JavaServerKind {
+function kafkaServer(node: KafkaServerOptions): JavaServerKind {
   const { id, isOneOf, clusterId, jars, java, tethered, launch } = node;
   const listeners = Object.keys(launch.listeners ?? {});
   const classes = [join(jars, '*'), ...(launch.classPath ?? [])].join(delimiter);
@@ -137,7 +137,7 @@ export function kafkaAnswers(
 }
 
 /** By name, where the further listeners are; `ports` are those of {@link kafkaServer}. */
-export function listenersOf(
+function listenersOf(
   { listeners = {} }: KafkaLaunch,
   ports: readonly number[],
 ): Readonly<Record<string, string>> {

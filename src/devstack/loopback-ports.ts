@@ -29,7 +29,7 @@ export async function freeLoopbackPorts(
 }
 
 /** Whether nobody listens on a port of 127.0.0.1 now. */
-export async function isFree(port: number): Promise<boolean> {
+async function isFree(port: number): Promise<boolean> {
   const server = createServer();
   try {
     server.listen(port, '127.0.0.1');

@@ -1,5 +1,5 @@
 /** One of the two servers of a launch on Java, for tests that want it to fail. */
-export interface ServiceControl {
+interface ServiceControl {
   /** The JVM's process id; undefined while it is down. */
   readonly pid: number | undefined;
   /** SIGKILL; resolves when the process is gone. Port and data are kept for the next start. */

@@ -5,7 +5,7 @@ import { startOnJava } from './java-services.ts';
 import type { LaunchOptions, Services } from './services.ts';
 
 /** Servers that are there already, named together or not at all. */
-export interface StartServicesOptions extends LaunchOptions {
+interface StartServicesOptions extends LaunchOptions {
   /** `host:port` each; empty counts as not given. */
   readonly brokers?: readonly string[] | undefined;
   /** The root of a Confluent-compatible API; empty counts as not given. */

@@ -122,12 +122,7 @@ export interface Account {
  * @param trade what it shares with other accounts.
  * @param clock the server's clock, in epoch ms.
  */
-export function makeAccount(
-  name: string,
-  settings: Settings,
-  trade: Trade,
-  clock: () => number,
-): Account {
+function makeAccount(name: string, settings: Settings, trade: Trade, clock: () => number): Account {
   const { seed, apiKey } = settings;
   const store = new Store(settings, clock, trade);
   const tokens = new Tokens(name, settings, clock);
@@ -236,7 +231,7 @@ export interface Truth {
  *
  * @param refusedStatus of answers over the quota.
  */
-export function truthOf(store: Store, arrivals: Arrivals, refusedStatus: number): Truth {
+function truthOf(store: Store, arrivals: Arrivals, refusedStatus: number): Truth {
   function* keys(resource: Resource): IterableIterator<RecordKey> {
     const table = store.table(resource);
     for (let last = -1; ;) {

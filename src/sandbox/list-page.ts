@@ -13,7 +13,7 @@ const COMMA = 44;
 const RECORD_BYTES = 3_072;
 
 /** How a list is shown, whatever is asked of it. */
-export interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
+interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
   /** Default: the page that was asked for, honestly. */
   readonly readings?: Pick<Readings, 'echo' | 'behindEnd' | 'hasNextPage'>;
   /** Most records that a query shows and counts. Default: all. */
@@ -103,7 +103,7 @@ function selectOne(
 }
 
 /** What of a list is asked for. */
-export interface Selection {
+interface Selection {
   readonly offset: number;
   readonly limit: number;
   readonly sort: Sort;

@@ -2,7 +2,7 @@ import type { FaultSpec } from './faults.ts';
 import type { Readings, SandboxOptions } from './options.ts';
 
 /** A way in which real APIs differ from the description, known by name: for the flag `--fault`. */
-export interface NamedFault {
+interface NamedFault {
   /** Description of the API's behaviour, for the table of docs/sandbox.md. */
   readonly meaning: string;
   /** Name of the value, and its default; absent if the fault takes none. */

@@ -12,7 +12,7 @@ export interface Buyer {
   readonly billing: object;
 }
 
-export interface NewOrder {
+interface NewOrder {
   readonly number: number;
   /** Epoch ms. */
   readonly at: number;
@@ -42,7 +42,7 @@ const NO_ADDRESS: JsonObject = {
 };
 
 /** Cents as an amount of money with at most two decimals. */
-export const money = (cents: number): number => Math.round(cents) / 100;
+const money = (cents: number): number => Math.round(cents) / 100;
 
 /** An order on its first day, nothing paid and nothing sent yet; its amounts add up. */
 export function newOrder(

@@ -54,7 +54,7 @@ export type OrderDiscounts = {
   custom_discount: number | null;
 };
 
-export type OrderEdit = {
+type OrderEdit = {
   order_number: number;
   created_at: string;
   /** Counts as text. */
@@ -103,7 +103,7 @@ export type Fulfillment = {
   tracking?: Tracking | null;
 };
 
-export type Tracking = {
+type Tracking = {
   company_name: string;
   tracking_number: string;
   tracking_numbers: string[];
@@ -111,7 +111,7 @@ export type Tracking = {
   tracking_urls: string[];
 };
 
-export type Tender = {
+type Tender = {
   payment_type: string;
   status: string;
   card_type: string | null;

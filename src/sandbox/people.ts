@@ -11,7 +11,7 @@ export type Contact = {
   email: string;
 };
 
-export interface Address {
+interface Address {
   line1: string;
   line2: string | null;
   city: string;
@@ -19,7 +19,7 @@ export interface Address {
   zip_code: string;
 }
 
-export interface Person {
+interface Person {
   readonly contact: Contact;
   readonly address: Address;
   /** Who receives what the person orders, and where: most often the same. */

@@ -22,7 +22,7 @@ export const STAGING = '/staging/v1';
 const LOGIN = '/auth/public/login';
 
 /** Each path the API answers, and what it is. One description repeats the version at staging's login. */
-export const ROUTES: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
+const ROUTES: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
   [`/v1${LOGIN}`, 'login'],
   [`${STAGING}${LOGIN}`, 'login'],
   [`${STAGING}/v1${LOGIN}`, 'login'],
@@ -38,7 +38,7 @@ const BODY_BYTES = 65_536;
 const compress = promisify(gzip);
 
 /** What a {@link Server} serves with. */
-export interface ServerParts {
+interface ServerParts {
   readonly settings: Settings;
   readonly accounts: Accounts;
   /** For latencies within a range. */
@@ -263,7 +263,7 @@ interface KeptPage {
 }
 
 /** A cache in front of one account's lists, for the fault `cached`. */
-export class PageCache {
+class PageCache {
   readonly #pages = new Map<string, KeptPage>();
 
   /** The page that was kept under this name less than `ms` ago, with the headers of a cache. @param now epoch ms. */

@@ -297,7 +297,7 @@ function apply({ table, id, text, updatedAt }: Omit<Commit, 'visibleAt'>): void 
 }
 
 /** A version of a record on its way to be seen. */
-export interface Commit {
+interface Commit {
   readonly table: Table;
   readonly id: number;
   /** The record's JSON text as it is served; undefined when it is deleted. */
@@ -309,7 +309,7 @@ export interface Commit {
 }
 
 /** Commits that can't be seen yet. */
-export class LateCommits {
+class LateCommits {
   /** Oldest first. */
   readonly #waiting: Commit[] = [];
   readonly #newest = new Map<string, Commit>();

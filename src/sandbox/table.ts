@@ -165,7 +165,7 @@ export class Table {
 const HISTORY_MS = 3 * 365 * 86_400_000;
 
 /** What is known of every record of a list without writing it: one column each, by id. */
-export interface Columns {
+interface Columns {
   /** Epoch ms. */
   created: Float64Array;
   /** Epoch ms. */
@@ -180,7 +180,7 @@ export interface Columns {
  *
  * @param inTurn whether outlines take turns, so that few records are all different.
  */
-export function makeHistory(
+function makeHistory(
   count: number,
   seed: number,
   endsAt: number,
@@ -210,7 +210,7 @@ export function makeHistory(
 }
 
 /** The ids in order of `updated`, then of id. */
-export function sortByUpdated(updated: Float64Array): Uint32Array {
+function sortByUpdated(updated: Float64Array): Uint32Array {
   // Time and id packed into one number of 64 bits, which the engine sorts natively: in a tenth of
   // the time that a comparator takes. 24 bits hold the id, 40 the ms since the oldest (34 years).
   const packed = new BigUint64Array(updated.length);

@@ -102,7 +102,7 @@ export const STAND_IN = {
 } as const;
 
 /** What fills in an outline. */
-export interface Fill {
+interface Fill {
   readonly number: number;
   readonly customer: number;
   /** Epoch ms. */

@@ -27,7 +27,7 @@ import type { Wine } from './goods.ts';
 const HOUR_MS = 3_600_000;
 
 /** People there are; customers beyond that share their names. */
-export const PEOPLE = 4_096;
+const PEOPLE = 4_096;
 /** Things for sale. */
 const CATALOGUE = 200;
 /** Most outlines of each kind of record, and fewest: a small list needs no thousand. */
@@ -42,7 +42,7 @@ const OUTLINES: Readonly<Record<Resource, number>> = {
 };
 
 /** When a record is made and of what number. */
-export interface Birth {
+interface Birth {
   readonly number: number;
   readonly customer: number;
   /** Epoch ms. */

@@ -13,7 +13,7 @@ export interface NewestByKey<M> {
   readonly forget: () => void;
 }
 
-export interface NewestByKeyOptions<M> {
+interface NewestByKeyOptions<M> {
   /** Hands over the messages from one offset to another, in order. */
   readonly read: (range: Bounds, onMessages: (messages: readonly M[]) => void) => Promise<void>;
   /** A clock that only goes forward, ms. Default `performance.now`. */

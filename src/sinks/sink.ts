@@ -25,7 +25,7 @@ export interface ProducerIdentity {
  * What a commit waits for: that it is decided, or also that `read_committed` readers can see it, some ms later. What nobody
  * follows need not be waited for: whoever opens the next sink of the id finds it all the same.
  */
-export type CommitUntil = 'committed' | 'visible';
+type CommitUntil = 'committed' | 'visible';
 
 /**
  * Where messages go. All messages of one commit become readable at once, or none does; the cursor

@@ -22,7 +22,7 @@ export interface FieldCodec {
 }
 
 /** What the transcoder has to know of a type. */
-export type TranscodedType =
+type TranscodedType =
   | {
       readonly kind:
         | typeof layout.ODD

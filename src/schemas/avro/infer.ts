@@ -8,7 +8,7 @@ import { fieldsWithin, keyShape, MAX_PART_FIELDS, noteValue, shapeOf } from './s
 import type { Shape, TypedShape } from './shape.ts';
 
 /** What {@link growSchema} must know of a resource. */
-export interface GrowOptions {
+interface GrowOptions {
   /** As in the API's path: `wine-clubs`. Names the schema where there is none yet. */
   readonly resource: string;
   /** The fields of the record, by their names in JSON, that its key is made of. */

@@ -167,7 +167,7 @@ function sorted(texts: ReadonlyMap<string, string> = NO_TEXTS): (readonly [strin
 const NO_TEXTS: ReadonlyMap<string, string> = new Map();
 
 /** A record of nullable fields. */
-export interface RecordFieldCodec extends FieldCodec {
+interface RecordFieldCodec extends FieldCodec {
   readonly fields: readonly Field[];
 }
 
@@ -179,7 +179,7 @@ interface Field extends TranscodedField {
 }
 
 /** @throws TypeError when a field is none that can be held, or two have one name in JSON. */
-export function recordFieldCodec({ name, fields: schemas }: RecordSchema): RecordFieldCodec {
+function recordFieldCodec({ name, fields: schemas }: RecordSchema): RecordFieldCodec {
   const fields = schemas.map((field) => compile(name, field));
   const known = new Set(fields.map(({ jsonName }) => jsonName));
   if (known.size < fields.length) throw new TypeError(`${name}: two fields of one name in JSON`);
@@ -252,7 +252,7 @@ function codecOf(type: AvroType, contentMediaType?: string): FieldCodec | undefi
 }
 
 /** An array of values of one type. */
-export function arrayCodec(items: FieldCodec): FieldCodec {
+function arrayCodec(items: FieldCodec): FieldCodec {
   return {
     write: (value, out, residue) => {
       if (!Array.isArray(value)) return false;

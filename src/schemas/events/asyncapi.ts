@@ -2,7 +2,7 @@ import type { RecordSchema } from '../avro/avro-schema.ts';
 import { deadLetterCodec, orderStatusChangeCodec } from './own-records.ts';
 import { topicNames, topicTable } from './topics.ts';
 
-export interface AsyncApiOptions {
+interface AsyncApiOptions {
   readonly prefix: string;
   readonly resources: readonly string[];
   /** Version of the package. */

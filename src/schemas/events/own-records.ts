@@ -70,7 +70,7 @@ export interface FlatCodec<T> {
 }
 
 /** The codec for a schema of one's own, whose fields are those of `T`. */
-export function createFlatCodec<T extends object>(schema: RecordSchema): FlatCodec<T> {
+function createFlatCodec<T extends object>(schema: RecordSchema): FlatCodec<T> {
   const type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
   return {
     schema,

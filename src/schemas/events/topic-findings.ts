@@ -37,7 +37,7 @@ export const LOOKED_AT = [
 ] as const;
 
 /** What brokers take unless they are told otherwise, and batches are made for. */
-export const DEFAULT_MESSAGE_BYTES = 1_048_588;
+const DEFAULT_MESSAGE_BYTES = 1_048_588;
 /** With less, no order of some size can be published. */
 const LEAST_MESSAGE_BYTES = 65_536;
 

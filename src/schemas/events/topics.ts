@@ -6,7 +6,7 @@ const DAY_MS = 24 * 60 * MINUTE_MS;
 const FOR_EVER = { 'retention.ms': -1, 'retention.bytes': -1 };
 
 /** How Kafka makes room: by key, or by age. On another one a topic loses what it's there to keep. */
-export type CleanupPolicy = 'compact' | 'delete';
+type CleanupPolicy = 'compact' | 'delete';
 
 /** A topic as it is created. */
 export interface TopicSpec {
@@ -71,7 +71,7 @@ export function keySubject(topic: string): string {
 }
 
 /** What the topics of a service depend on. */
-export interface TopicTableOptions {
+interface TopicTableOptions {
   readonly prefix: string;
   /** Of cursors, signals, ledger, certificates and fleet. Default `prefix`. */
   readonly sharedPrefix?: string;

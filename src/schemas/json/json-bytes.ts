@@ -35,7 +35,7 @@ export function endOfValue(page: Uint8Array, start: number): number {
 }
 
 /** The place behind the string whose quote is at `start`. */
-export function endOfString(page: Uint8Array, start: number): number {
+function endOfString(page: Uint8Array, start: number): number {
   const { length } = page;
   for (let at = start + 1; at < length; at += 1) {
     const byte = page[at]!;
@@ -85,7 +85,7 @@ export function textOfAnyBytes(bytes: Buffer): string {
 }
 
 /** An element of an array in a page: what it is, and the place behind it. */
-export interface Element<T> {
+interface Element<T> {
   readonly value: T;
   readonly end: number;
 }
@@ -97,7 +97,7 @@ export interface Elements<T> {
 }
 
 /** A page, taken apart. */
-export interface PageElements<T> {
+interface PageElements<T> {
   /** What was made of each element of `data`. */
   readonly elements: readonly T[];
   /** The page as JSON text, with `data` empty. */

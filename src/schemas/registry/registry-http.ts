@@ -44,7 +44,7 @@ export interface RegistryAnswer {
 }
 
 /** Requests to a registry, with its errors told apart. */
-export interface RegistryHttp {
+interface RegistryHttp {
   /**
    * @param about What is asked for, for errors: a subject, a schema's id.
    * @throws CellarstreamError `REGISTRY_UNREACHABLE`: no answer, 408, 429 or 5xx;

@@ -4,7 +4,7 @@ import type { AccessTokens } from '../../core/access-tokens.ts';
 import { steadyScheduler } from '../../core/clock.ts';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 
-export interface BearerLoginOptions {
+interface BearerLoginOptions {
   readonly tokens: Pick<AccessTokens, 'get' | 'forget'>;
   /** Sent with each token. */
   readonly extensions: Readonly<Record<string, string>>;

@@ -31,7 +31,7 @@ export interface QuietTime {
   readonly begin: (ms: number) => void;
 }
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   readonly cluster: Pick<Cluster, 'connectionPoolBuilder' | 'brokerPool' | 'rootLogger'>;
   readonly address: Address;
   readonly quiet: QuietTime;

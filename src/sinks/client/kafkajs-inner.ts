@@ -88,11 +88,10 @@ export interface Exchange<T> {
   readonly logResponseError?: boolean;
 }
 
-export interface ClusterOptions {
+interface ClusterOptions {
   /** ms. */
   readonly metadataMaxAge: number;
   readonly allowAutoTopicCreation: false;
-  readonly isolationLevel?: number;
 }
 
 /** The name of the symbol under which a `Kafka` has what makes a cluster of its settings. */

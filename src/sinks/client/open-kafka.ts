@@ -55,7 +55,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
 /** How long before its end a login is renewed, ms. */
 const LOG_IN_BEFORE_MS = 1_000;
 
-export interface KafkaOptions {
+interface KafkaOptions {
   readonly log?: logCreator | undefined;
   /** For those who want to know soon. */
   readonly kafkaRetries?: number;

@@ -13,8 +13,7 @@ import type { KafkaJSProtocolError } from 'kafkajs';
  * - `epoch`: this producer is not the newest of its id any more: a newer one has been opened, or its transaction ran out of time;
  * - `refused`: no later try will do, until somebody changes rights or settings.
  */
-export type Meaning =
-  'done' | 'again' | 'soon' | 'leader' | 'coordinator' | 'abort' | 'epoch' | 'refused';
+type Meaning = 'done' | 'again' | 'soon' | 'leader' | 'coordinator' | 'abort' | 'epoch' | 'refused';
 
 /**
  * The errors that brokers answer a producer with, by their codes:

@@ -42,7 +42,7 @@ export function bodyOf({ isFlexible, body }: Call<unknown>): Buffer {
 }
 
 /** An answer of Kafka's protocol, read from front to back: https://kafka.apache.org/protocol#protocol_types */
-export interface ProtocolReader {
+interface ProtocolReader {
   int8(): number;
   int16(): number;
   int32(): number;

@@ -19,14 +19,14 @@ export interface Metadata {
   readonly topics: readonly DescribedTopic[];
 }
 
-export interface DescribedTopic extends OfTopic<Led> {
+interface DescribedTopic extends OfTopic<Led> {
   readonly errorCode: number;
   /** Bits of the operations that this user may do with it (KIP-430); undefined where the broker does not say. */
   readonly operations: number | undefined;
 }
 
 /** A partition, and the broker that leads it. */
-export interface Led {
+interface Led {
   readonly partition: number;
   /** -1 where there is none. */
   readonly leader: number;
@@ -91,14 +91,14 @@ export function metadata(topics: readonly string[], withOperations = false): Cal
 }
 
 /** What a leader says of one of its partitions. */
-export interface Listed {
+interface Listed {
   readonly partition: number;
   readonly errorCode: number;
   readonly offset: bigint;
 }
 
 /** By the protocol. */
-const ISOLATION = { uncommitted: 0, committed: 1 } as const;
+export const ISOLATION = { uncommitted: 0, committed: 1 } as const;
 
 /** Times that stand for the ends of a partition. */
 export const EARLIEST = -2n;

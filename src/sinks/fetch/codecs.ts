@@ -60,7 +60,7 @@ const SINGLE_SEGMENT = 0x20;
  *
  * @throws MalformedBytes
  */
-export function unpackZstd(bytes: Buffer): Buffer {
+function unpackZstd(bytes: Buffer): Buffer {
   // Checked first: fzstd makes room for all that the frame claims.
   if (windowBytes(bytes) > MAX_UNPACKED_BYTES) {
     throw new MalformedBytes(`its window is larger than ${MAX_UNPACKED_BYTES} bytes`);
@@ -113,7 +113,7 @@ const MAX_VARINT_BYTES = 5;
  *
  * @throws MalformedBytes
  */
-export function unpackSnappy(bytes: Buffer): Buffer {
+function unpackSnappy(bytes: Buffer): Buffer {
   const output = new Unpacked(4 * bytes.length);
   if (!isJavaHeader(bytes)) {
     readSnappyBlock(new Packed(bytes), output);
@@ -196,7 +196,7 @@ const LONG = 15;
  *
  * @throws MalformedBytes
  */
-export function unpackLz4(bytes: Buffer): Buffer {
+function unpackLz4(bytes: Buffer): Buffer {
   const input = new Packed(bytes);
   const output = new Unpacked(4 * bytes.length);
   do readFrame(input, output);
@@ -260,7 +260,7 @@ export class MalformedBytes extends Error {
 const FIRST_BYTES = 2 ** 16;
 
 /** Output of a decoder of the LZ77 family: it grows as needed, and later bytes may repeat earlier ones. */
-export class Unpacked {
+class Unpacked {
   #bytes: Buffer;
   #length = 0;
 
@@ -316,7 +316,7 @@ export class Unpacked {
 }
 
 /** Compressed input, read from front to back. */
-export class Packed {
+class Packed {
   readonly #bytes: Buffer;
   #at = 0;
 

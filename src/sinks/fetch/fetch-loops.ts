@@ -16,9 +16,10 @@ import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 import type { Offsets } from '../sink.ts';
 import type { PartitionAnswer, Fetcher, FetcherOptions } from './kafka-fetcher.ts';
 import { kafkaError } from '../client/kafka-error.ts';
-import { errorOf, isOutOfRange, openFetcher } from './kafka-fetcher.ts';
+import { meaningOf, noLeader, partitionError } from '../client/protocol-errors.ts';
+import { isOutOfRange, openFetcher } from './kafka-fetcher.ts';
 
-export interface FetchLoopsOptions<T> extends FetcherOptions {
+interface FetchLoopsOptions<T> extends FetcherOptions {
   readonly kafka: Kafka;
   readonly topic: string;
   /** Waits for a Kafka that has been there and goes away; else that is an error. */
@@ -33,7 +34,7 @@ export interface FetchLoopsOptions<T> extends FetcherOptions {
   readonly take: (prepared: T) => void;
 }
 
-export interface FetchLoops {
+interface FetchLoops {
   /** Resolves behind `leave$`, when nothing is left of them; rejects when they can't go on. */
   readonly done: Promise<void>;
   /** Looks again which partitions are wanted. */
@@ -45,18 +46,9 @@ const PAUSE_MS = { first: 250, most: 5_000 } as const;
 /** Tries in a row, some eight seconds, where brokers don't agree who leads a partition and nobody is patient; or there is no such topic. */
 const MAX_TRIES = 5;
 
-/** What brokers say that are the wrong ones to ask: metadata were too old, or too new for them. */
-const MOVED = new Set([
-  'LEADER_NOT_AVAILABLE',
-  'NOT_LEADER_FOR_PARTITION',
-  'REPLICA_NOT_AVAILABLE',
-  'KAFKA_STORAGE_ERROR',
-  'FENCED_LEADER_EPOCH',
-  'UNKNOWN_LEADER_EPOCH',
-  'OFFSET_NOT_AVAILABLE',
-]);
 /** Also of a topic that was made a moment ago. */
-const NO_TOPIC = 'UNKNOWN_TOPIC_OR_PARTITION';
+const NO_TOPIC = 3;
+const NOT_LEADER_OR_FOLLOWER = 6;
 
 /**
  * Fetches from each broker that leads a partition, again and again, one fetch at a time. Ends with the
@@ -83,8 +75,8 @@ export function fetchLoops<T>(options: FetchLoopsOptions<T>): FetchLoops {
         const leaders = await fetcher.leaders();
         for (const partition of wanted(leaders.keys()).keys()) {
           const leader = leaders.get(partition);
-          if (leader === undefined) throw errorOf(UNKNOWN_PARTITION)!;
-          if (leader === NOBODY) throw errorOf(NO_LEADER)!;
+          if (leader === undefined) throw partitionError(NO_TOPIC, topic, partition);
+          if (leader === NOBODY) throw noLeader(topic, partition);
           if (busy.has(leader)) continue;
           busy.add(leader);
           loop(leader).catch(fail);
@@ -101,12 +93,13 @@ export function fetchLoops<T>(options: FetchLoopsOptions<T>): FetchLoops {
           );
           if (offsets.size === 0 || subscriber.closed) break;
           const answers = await fetcher.fetch(leader, offsets);
-          const refused = answers.filter((each) => errorOf(each) && !isOutOfRange(each));
+          const refused = answers.filter((each) => each.errorCode !== 0 && !isOutOfRange(each));
           const others = answers.filter((each) => !refused.includes(each));
           const prepared = await prepare(others, offsets);
           if (subscriber.closed) break;
           take(prepared);
-          if (refused[0]) throw errorOf(refused[0])!; // behind what can be had of the others
+          const [first] = refused;
+          if (first) throw partitionError(first.errorCode, topic, first.partition); // behind what can be had of the others
           failures = missing = 0;
           wake(); // another broker may lead some of them now
         }
@@ -133,10 +126,12 @@ export function fetchLoops<T>(options: FetchLoopsOptions<T>): FetchLoops {
     }
   };
   const canPass = (error: unknown) => {
-    const type = typeOf(error);
-    missing = type === NO_TOPIC ? missing + 1 : 0;
-    if (type === NO_TOPIC) return missing <= MAX_TRIES;
-    if (MOVED.has(type)) return isPatient || failures < MAX_TRIES;
+    const code = codeOf(error);
+    missing = code === NO_TOPIC ? missing + 1 : 0;
+    if (code === NO_TOPIC) return missing <= MAX_TRIES;
+    // The wrong broker was asked: metadata were too old, or too new for it.
+    if (code !== undefined && meaningOf(code) === 'leader')
+      return isPatient || failures < MAX_TRIES;
     return isPatient && hasConnected && isRetryable(kafkaError(error));
   };
   const pause = () => Math.min(PAUSE_MS.most, PAUSE_MS.first * 2 ** failures++);
@@ -145,24 +140,21 @@ export function fetchLoops<T>(options: FetchLoopsOptions<T>): FetchLoops {
       delay: (error: unknown) =>
         canPass(error)
           ? timer(pause()).pipe(takeUntil(leave$))
-          : throwError(() => (typeOf(error) === NO_TOPIC ? gone(topic, error) : kafkaError(error))),
+          : throwError(() => (codeOf(error) === NO_TOPIC ? gone(topic, error) : kafkaError(error))),
     }),
   );
   const done = lastValueFrom(connections$, { defaultValue: undefined });
   return { done, wake: () => wakeNewest() };
 }
 
-/** What a broker would say, by its code in the protocol. */
-const UNKNOWN_PARTITION = { errorCode: 3 };
-const NO_LEADER = { errorCode: 5 };
 /** In metadata, of a partition without a leader. */
 const NOBODY = -1;
 
-/** What a broker has said, if that is behind the error. */
-function typeOf(error: unknown): string {
-  if (error instanceof kafkajs.KafkaJSProtocolError) return error.type;
-  if (error instanceof kafkajs.KafkaJSBrokerNotFound) return 'NOT_LEADER_FOR_PARTITION';
-  return error instanceof Error && error.cause ? typeOf(error.cause) : '';
+/** The code that a broker has answered with, if that is behind the error. */
+function codeOf(error: unknown): number | undefined {
+  if (error instanceof kafkajs.KafkaJSProtocolError) return error.code;
+  if (error instanceof kafkajs.KafkaJSBrokerNotFound) return NOT_LEADER_OR_FOLLOWER;
+  return error instanceof Error && error.cause ? codeOf(error.cause) : undefined;
 }
 
 function gone(topic: string, cause: unknown): CellarstreamError {

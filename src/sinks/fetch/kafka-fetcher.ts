@@ -1,11 +1,11 @@
 import type { Kafka } from 'kafkajs';
-import protocolErrors from 'kafkajs/src/protocol/error.js';
-import fetchRequest from 'kafkajs/src/protocol/requests/fetch/v10/request.js';
 import type { Isolation, Offsets } from '../sink.ts';
 import { endConnection } from '../client/connection.ts';
 import { clusterOf } from '../client/kafkajs-inner.ts';
 import type { ConnectionPool } from '../client/kafkajs-inner.ts';
-import { protocolReader } from '../client/protocol.ts';
+import { protocolError } from '../client/protocol-errors.ts';
+import { array, int32, int64, int8, protocolReader, string } from '../client/protocol.ts';
+import { ISOLATION } from '../client/topic-calls.ts';
 import type { AbortedTransaction } from './record-batches.ts';
 
 /** A topic's partitions, fetched from the brokers that lead them. */
@@ -17,7 +17,7 @@ export interface Fetcher {
    * The first of them is answered with a batch at least, however large. A broker that has nothing new
    * waits for it, see {@link FetcherOptions.waitMs}.
    *
-   * @throws kafkajs' errors, but those of single partitions: see {@link errorOf}.
+   * @throws kafkajs' errors, but those of single partitions, which are in their answers.
    */
   fetch(leader: number, offsets: Offsets): Promise<readonly PartitionAnswer[]>;
   /** A fetch that was sent is an error then, and so is every call behind it. */
@@ -40,17 +40,12 @@ const WAIT_MS = 250;
 /** How old metadata may become: partitions may be added. */
 const METADATA_MAX_AGE_MS = 300_000;
 
-const CONSUMER = -1; // no replica
-/** By the protocol. */
-const ISOLATION = { uncommitted: 0, committed: 1 } as const;
 const OFFSET_OUT_OF_RANGE = 1;
 
 /**
  * Connects to Kafka to fetch from a topic without a group: kafkajs can't, in what it offers, and a
- * group's first join takes seconds. So this takes the parts out of it that its consumers are made of:
- * a cluster's connections, and the request. (The request's version 10 is the newest that can't send us
- * to another replica. The answer is read by ourselves: kafkajs leaves out where batches end that
- * compaction has emptied.)
+ * group's first join takes seconds. So this takes the connections of a cluster out of it, which its consumers have
+ * too. Request and answer are our own: kafkajs leaves out where batches end that compaction has emptied.
  *
  * @throws kafkajs' errors.
  */
@@ -62,7 +57,6 @@ export async function openFetcher(
   const cluster = clusterOf(kafka, {
     metadataMaxAge: METADATA_MAX_AGE_MS,
     allowAutoTopicCreation: false,
-    isolationLevel: ISOLATION[isolation],
   });
   try {
     await cluster.connect();
@@ -93,24 +87,13 @@ export async function openFetcher(
     const broker = await cluster.findBroker({ nodeId: String(leader) });
     expectOpen();
     asked.add(broker.connectionPool);
-    const partitions = [...offsets].map(([partition, offset]) => ({
-      partition,
-      fetchOffset: String(offset),
-      maxBytes: PARTITION_BYTES,
-    }));
+    const buffer = fetchBody(topic, offsets, isolation, waitMs);
+    const encode = () => Promise.resolve({ buf: buffer, buffer });
     const answer = await broker.connectionPool.send<FetchAnswer>({
-      request: fetchRequest({
-        replicaId: CONSUMER,
-        maxWaitTime: waitMs,
-        minBytes: 1,
-        maxBytes: ANSWER_BYTES,
-        isolationLevel: ISOLATION[isolation],
-        topics: [{ topic, partitions }],
-      }),
+      request: { ...FETCH, encode },
       response: { decode: fetchAnswer, parse: (decoded) => decoded },
     });
-    const error = errorOf(answer);
-    if (error) throw error;
+    if (answer.errorCode !== 0) throw protocolError(answer.errorCode, `Fetch of ${topic}`);
     return answer.partitions;
   };
   return {
@@ -129,9 +112,37 @@ export async function openFetcher(
   };
 }
 
-/** What a broker has against a fetch, or against one of its partitions, as kafkajs' error. */
-export function errorOf({ errorCode }: { readonly errorCode: number }): Error | undefined {
-  return errorCode === 0 ? undefined : protocolErrors.createErrorFromCode(errorCode);
+/** The newest version whose answer can't send a reader to another replica: https://kafka.apache.org/protocol#The_Messages_Fetch */
+const FETCH = { apiName: 'Fetch', apiKey: 1, apiVersion: 10 } as const;
+
+function fetchBody(topic: string, offsets: Offsets, isolation: Isolation, waitMs: number): Buffer {
+  const NO_REPLICA = int32(-1);
+  const NO_SESSION = Buffer.concat([int32(0), int32(-1)]);
+  const ANY_EPOCH = int32(-1);
+  const NO_LOG_START = int64(-1n);
+  return Buffer.concat([
+    NO_REPLICA,
+    int32(waitMs),
+    int32(1), // byte at least
+    int32(ANSWER_BYTES),
+    int8(ISOLATION[isolation]),
+    NO_SESSION,
+    array([topic], (name) =>
+      Buffer.concat([
+        string(name),
+        array([...offsets], ([partition, offset]) =>
+          Buffer.concat([
+            int32(partition),
+            ANY_EPOCH,
+            int64(offset),
+            NO_LOG_START,
+            int32(PARTITION_BYTES),
+          ]),
+        ),
+      ]),
+    ),
+    array([], int32), // nothing to forget
+  ]);
 }
 
 export function isOutOfRange({ errorCode }: PartitionAnswer): boolean {
@@ -152,14 +163,14 @@ export interface PartitionAnswer {
   readonly records: Buffer;
 }
 
-export interface FetchAnswer {
+interface FetchAnswer {
   /** How long the broker wants to be left alone, ms: kafkajs' connection heeds it. */
   readonly clientSideThrottleTime: number;
   readonly errorCode: number;
   readonly partitions: readonly PartitionAnswer[];
 }
 
-/** Reads the answer to a fetch of one topic, version 10: https://kafka.apache.org/protocol#The_Messages_Fetch */
+/** Reads the answer to a fetch of one topic. */
 export function fetchAnswer(bytes: Buffer): FetchAnswer {
   const answer = protocolReader(bytes);
   const aborted = () => ({ producerId: answer.int64(), firstOffset: answer.int64() });

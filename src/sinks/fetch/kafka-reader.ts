@@ -248,7 +248,7 @@ export function unread(from: Offsets, ends: Offsets): Map<number, bigint> {
 }
 
 /** A partition that is read, and the offset that is next. */
-export interface ReadPlace {
+interface ReadPlace {
   readonly kafka: Kafka;
   readonly topic: string;
   readonly partition: number;
@@ -262,7 +262,7 @@ export interface ReadPlace {
  * @throws CellarstreamError `POSITION`: retention has taken the next message, or the topic was made
  * anew; `KAFKA_UNREACHABLE`: asked again, the brokers say that it is there.
  */
-export async function refuseLoss(place: ReadPlace): Promise<never> {
+async function refuseLoss(place: ReadPlace): Promise<never> {
   const { kafka, topic, partition, at } = place;
   const bounds = await topicBounds({ kafka }, topic);
   const { low, high } = bounds.get(partition) ?? { low: 0n, high: 0n };

@@ -10,14 +10,11 @@ import { newestByKey } from '../newest-by-key.ts';
 import type { NewestByKey } from '../newest-by-key.ts';
 import type { LogMessage } from './record-batches.ts';
 
-export interface TailOptions extends Tail {
+interface TailOptions extends Tail {
   readonly kafka: Kafka;
 }
 
-export interface ReadToEndOptions extends Pick<
-  ReaderOptions,
-  'kafka' | 'topic' | 'range' | 'isolation'
-> {
+interface ReadToEndOptions extends Pick<ReaderOptions, 'kafka' | 'topic' | 'range' | 'isolation'> {
   /** The next batch waits until what it gives has completed. */
   readonly onBatch: (batch: PartitionBatch) => ObservableInput<unknown>;
 }
@@ -46,7 +43,7 @@ export function readTail(options: TailOptions): Promise<void> {
  * @throws CellarstreamError `KAFKA_UNREACHABLE` also where something of it is gone by now: whoever asks anew
  * where the topic begins and ends finds out.
  */
-export async function readToEnd(options: ReadToEndOptions): Promise<void> {
+async function readToEnd(options: ReadToEndOptions): Promise<void> {
   const { topic, onBatch, ...reading } = options;
   // Who asked says that Kafka is away, and begins again.
   const read$ = readBatches({ topic, ...reading, isPatient: false }, onBatch);

@@ -3,7 +3,7 @@ import { CellarstreamError } from '../../core/errors.ts';
 import { decompress, MalformedBytes } from './codecs.ts';
 
 /** A batch of records as it lies in a log: its header, and what is behind it. */
-export interface RecordBatch {
+interface RecordBatch {
   readonly baseOffset: number;
   /** Also where compaction has taken the record that stood there. */
   readonly lastOffset: number;

@@ -28,7 +28,7 @@ export interface GroupBatch {
 }
 
 /** A consumer group. */
-export interface Group {
+interface Group {
   readonly id: string;
   /** Where it begins while it has no offsets. */
   readonly from: 'beginning' | 'latest';
@@ -36,7 +36,7 @@ export interface Group {
   readonly sessionTimeoutMs: number;
 }
 
-export interface GroupOptions {
+interface GroupOptions {
   readonly kafka: Kafka;
   readonly topic: string;
   /** Of the topic. */
@@ -243,7 +243,7 @@ export async function startAtEnd(start: GroupStart): Promise<boolean> {
 }
 
 /** Rejects when a consumer has crashed. */
-export function crashOf(consumer: Consumer): Promise<never> {
+function crashOf(consumer: Consumer): Promise<never> {
   const crash = new Promise<never>((_, failed) => {
     consumer.on(consumer.events.CRASH, ({ payload }) => failed(payload.error));
   });

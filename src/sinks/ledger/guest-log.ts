@@ -21,7 +21,7 @@ export interface GuestLog {
   readonly close: () => void;
 }
 
-export interface GuestLogOptions {
+interface GuestLogOptions {
   readonly kafka: Kafka;
   readonly topic: string;
   readonly account: string;

@@ -81,7 +81,7 @@ export interface Joined {
 }
 
 /** Answered when all members have joined, or their time is over. */
-export function joinGroup(options: JoinGroup): Call<Joined> {
+function joinGroup(options: JoinGroup): Call<Joined> {
   const { group, memberId, sessionTimeoutMs, rebalanceTimeoutMs, protocolType } = options;
   const { protocol, told } = options;
   return {
@@ -127,7 +127,7 @@ export interface Synced {
 }
 
 /** Answered when the leader has said what each member is given. */
-export function syncGroup(place: Place, given: ReadonlyMap<string, Buffer>): Call<Synced> {
+function syncGroup(place: Place, given: ReadonlyMap<string, Buffer>): Call<Synced> {
   return {
     name: 'SyncGroup',
     key: 14,
@@ -141,7 +141,7 @@ export function syncGroup(place: Place, given: ReadonlyMap<string, Buffer>): Cal
   };
 }
 
-export function heartbeat(place: Place): Call<number> {
+function heartbeat(place: Place): Call<number> {
   return {
     name: 'Heartbeat',
     key: 12,
@@ -151,7 +151,7 @@ export function heartbeat(place: Place): Call<number> {
   };
 }
 
-export function leaveGroup({ group, memberId }: Omit<Place, 'generation'>): Call<number> {
+function leaveGroup({ group, memberId }: Omit<Place, 'generation'>): Call<number> {
   return {
     name: 'LeaveGroup',
     key: 13,
@@ -169,7 +169,7 @@ function placeBytes({ group, generation, memberId }: Place): Buffer {
 }
 
 /** A group as its coordinator describes it. */
-export interface DescribedGroup {
+interface DescribedGroup {
   /** While members join: `PreparingRebalance`, `CompletingRebalance`. */
   readonly state: string;
   /** What each member has told when it joined last, and what it was given. */

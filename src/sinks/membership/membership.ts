@@ -19,7 +19,7 @@ export interface Generation {
   readonly given: Buffer;
 }
 
-export interface MembershipOptions {
+interface MembershipOptions {
   readonly group: Group;
   /** Without a sign of it for so long, a member is out. */
   readonly sessionTimeoutMs: number;

@@ -66,7 +66,7 @@ export function addPartitionsToTxn(
 }
 
 /** What a leader says of a batch. */
-export interface Produced {
+interface Produced {
   readonly partition: number;
   readonly errorCode: number;
   /** Of its first record; -1 where there is none to tell. */

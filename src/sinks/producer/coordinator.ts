@@ -8,7 +8,7 @@ import { boundsIn } from '../client/topic-facts.ts';
 import type { Bounds, Isolation } from '../sink.ts';
 
 /** The broker that keeps a transactional id's transactions, whichever that is just now. */
-export interface TransactionCoordinator {
+interface TransactionCoordinator {
   /**
    * Asks until it has done so.
    *
@@ -18,7 +18,7 @@ export interface TransactionCoordinator {
   ask<T>(call: Call<T>, options: AskOptions<T>): Promise<Answered<T>>;
 }
 
-export interface AskOptions<T> {
+interface AskOptions<T> {
   readonly patience: Patience;
   /** The error code in an answer. */
   readonly codeOf: (answer: T) => number;

@@ -8,7 +8,7 @@ import type { Leaders } from './leaders.ts';
 import { meaningOf, noLeader, partitionError } from '../client/protocol-errors.ts';
 import { recordBatch } from './record-batch.ts';
 
-export interface DeliveryOptions {
+interface DeliveryOptions {
   readonly brokers: Brokers;
   readonly leaders: Leaders;
   /** Null without transactions. */
@@ -28,7 +28,7 @@ export interface Delivered {
   readonly end: bigint | undefined;
 }
 
-export interface Delivery {
+interface Delivery {
   /** One for each partition that was meant. */
   readonly delivered: readonly Delivered[];
   /** An answer stayed out: a late copy of what it was to may still arrive. */

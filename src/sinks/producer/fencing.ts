@@ -39,7 +39,7 @@ const OTHER_PRODUCER = 49;
  * Brokers use the same words for a producer that another one of its id has replaced and for one whose transaction ran
  * out of time. Time tells: of a transaction that began just now it can only be the first.
  */
-export interface Fencing {
+interface Fencing {
   /** A transaction begins; where `isInDoubt`, the one before may still be open at the broker. */
   readonly begin: (isInDoubt: boolean) => void;
   /** What ended a commit, as `FENCED` where that is certain. */

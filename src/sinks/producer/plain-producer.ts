@@ -14,7 +14,7 @@ import type { ProducerIdentity } from '../sink.ts';
 import { CellarstreamError, describeError } from '../../core/errors.ts';
 
 /** A producer that knows no transactions. */
-export interface PlainProducer {
+interface PlainProducer {
   /**
    * Resolves when all replicas that count have it, once, whatever had to be sent again meanwhile. One record is under
    * way at a time, the others wait.

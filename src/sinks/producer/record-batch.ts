@@ -25,7 +25,7 @@ export interface PackedRecords {
 }
 
 /** Who sends a batch, and what of theirs it follows on in its partition. */
-export interface BatchStamp {
+interface BatchStamp {
   readonly producerId: bigint;
   readonly epoch: number;
   /** Of its first record: so many went to the partition before, in this epoch. */

@@ -9,7 +9,7 @@ import { array, int16, int32, int8, string } from '../client/protocol.ts';
 import type { Call } from '../client/protocol.ts';
 import { metadata } from '../client/topic-calls.ts';
 
-export interface CreationOptions extends Asked {
+interface CreationOptions extends Asked {
   readonly specs: readonly TopicSpec[];
   /** Whether the brokers may choose another replication factor, as `TOPIC_REPLICATION` is not set. */
   readonly isReplicationFree: boolean;
@@ -198,7 +198,7 @@ function adviceOf({ spec }: Draft, { errorCode, message }: TopicAnswer): string 
 }
 
 /** A topic for an administrator who makes it by hand. */
-export function wantedText({ topic, numPartitions, configEntries, required }: TopicSpec): string {
+function wantedText({ topic, numPartitions, configEntries, required }: TopicSpec): string {
   const text = (isRequired: boolean) =>
     configEntries
       .filter(({ name }) => required.includes(name) === isRequired)

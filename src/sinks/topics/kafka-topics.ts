@@ -26,7 +26,7 @@ export interface TopicsOptions extends Asked {
 }
 
 /** Topics as they are. */
-export interface TopicsFound {
+interface TopicsFound {
   readonly brokers: number;
   readonly partitions: ReadonlyMap<string, number>;
   /** By topic, the most bytes of a batch: `max.message.bytes`. */
@@ -36,7 +36,7 @@ export interface TopicsFound {
 }
 
 /** The same without anything having been made. */
-export interface TopicsInspected extends TopicsFound {
+interface TopicsInspected extends TopicsFound {
   readonly absent: readonly string[];
 }
 

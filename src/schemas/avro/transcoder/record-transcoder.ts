@@ -122,7 +122,7 @@ const byOut = (one: number, other: number): number =>
   memory().integer(one + layout.NOTE_OUT) - memory().integer(other + layout.NOTE_OUT);
 
 /** A schema as `wasm/transcode.ts` reads it. */
-export interface Program {
+interface Program {
   /** What stands from PROGRAM on. */
   readonly bytes: Buffer;
   /** Where the record itself stands. */
@@ -141,7 +141,7 @@ const ROOM = layout.NOTES - layout.PROGRAM;
 const ALIGNMENT = 8;
 
 /** Undefined where the schema takes more room than there is: with some 1,500 fields. */
-export function programOf(fields: readonly TranscodedField[]): Program | undefined {
+function programOf(fields: readonly TranscodedField[]): Program | undefined {
   const bytes = Buffer.alloc(ROOM);
   const codecs: FieldCodec[] = [];
   const steps: string[] = [];
