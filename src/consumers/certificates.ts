@@ -1,3 +1,5 @@
+// Certificates as consumers read them: the newest of a list, those that come, and when a reader has passed their positions.
+
 import type { Kafka } from 'kafkajs';
 import { concat, defer, EMPTY, lastValueFrom, of, switchMap, takeUntil } from 'rxjs';
 import type { Observable } from 'rxjs';

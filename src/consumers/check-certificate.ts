@@ -1,3 +1,5 @@
+// Compares count and digest of a topic's live keys, as a reader has them, with a certificate.
+
 import type { Kafka } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
 import type { TallyText } from '../schemas/events/key-tally.ts';

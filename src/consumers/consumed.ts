@@ -1,3 +1,5 @@
+// A message of a topic decoded: its schema is fetched from the registry, its value read as the topic says.
+
 import type { IHeaders, KafkaMessage } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
 import type { Registry } from '../schemas/registry/registry.ts';

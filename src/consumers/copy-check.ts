@@ -1,3 +1,5 @@
+// Compares a consumer's own copy of a list with a certificate and the events that came after it.
+
 import { eventHash, hash64 } from '../schemas/events/key-tally.ts';
 import { KeyTable, LiveKeys } from './live-keys.ts';
 import type { EventBrief } from './live-keys.ts';

@@ -1,3 +1,5 @@
+// One try of a group's member at one event: read it, call the handler, try again later, or write it to the dead letters.
+
 import type { KafkaMessage } from 'kafkajs';
 import { catchError, defer, EMPTY, from, last, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable, ObservableInput, SchedulerLike } from 'rxjs';

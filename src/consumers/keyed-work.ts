@@ -1,3 +1,5 @@
+// Works on many items at once, those of one key one after the other, and says up to where all are done.
+
 import { finalize, Observable, Subscription, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 

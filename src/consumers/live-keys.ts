@@ -1,3 +1,5 @@
+// The live keys of a topic, as hashes, with the sequence of each: what certificates are checked by.
+
 import type { Op } from '../schemas/events/envelope.ts';
 import { envelopeCodec } from '../schemas/events/envelope.ts';
 import { hash64, KeyTally } from '../schemas/events/key-tally.ts';

@@ -1,3 +1,5 @@
+// Replay of the topic of status changes, filtered.
+
 import { EMPTY, filter } from 'rxjs';
 import type { Observable, ObservableInput } from 'rxjs';
 import type { OrderStatusChange } from '../schemas/events/own-records.ts';

@@ -1,3 +1,5 @@
+// Places in a topic: what `from` and `to` of a replay are in offsets.
+
 import type { Kafka } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
 import type { Range } from '../sinks/fetch/kafka-reader.ts';

@@ -1,3 +1,5 @@
+// Reads a topic once or for ever, without a consumer group.
+
 import type { Kafka, KafkaMessage } from 'kafkajs';
 import {
   concat,

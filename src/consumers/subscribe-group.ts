@@ -1,3 +1,5 @@
+// Handles events as a member of a consumer group, each at least once.
+
 import type { Kafka, KafkaMessage } from 'kafkajs';
 import { defer, lastValueFrom, merge, NEVER, Observable, ReplaySubject, take, tap } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';

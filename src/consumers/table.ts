@@ -1,3 +1,5 @@
+// A topic as a table in memory: the newest image of each record, kept up to date.
+
 import { defer, Subject, switchMap, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { ChangeEvent } from '../schemas/events/envelope.ts';

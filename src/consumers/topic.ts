@@ -1,3 +1,5 @@
+// The topics that consumers can name, and how their values are read, whichever version of a schema wrote them.
+
 import avro from 'avsc';
 import { deadLetterCodec, orderStatusChangeCodec } from '../schemas/events/own-records.ts';
 import type { DeadLetter, OrderStatusChange } from '../schemas/events/own-records.ts';

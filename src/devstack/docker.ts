@@ -1,3 +1,5 @@
+// Kafka and the registry in containers, by testcontainers.
+
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { StartedTestContainer } from 'testcontainers';

@@ -1,3 +1,5 @@
+// What servers on Java need of this machine: java and Maven, and the jars that Maven fetches once into a cache.
+
 import { existsSync, readFileSync } from 'node:fs';
 import { readFile, readdir, rename, stat, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';

@@ -1,3 +1,5 @@
+// A server as a JVM that can be started, killed, paused and stopped.
+
 import { CellarstreamError } from '../core/errors.ts';
 import { freeLoopbackPorts } from './loopback-ports.ts';
 import type { StoppableControl } from './services.ts';

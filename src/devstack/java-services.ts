@@ -1,3 +1,5 @@
+// Kafka and the registry as JVMs, with archives of their classes that make later starts faster.
+
 import { tmpdir } from 'node:os';
 import { join, basename, dirname } from 'node:path';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';

@@ -1,3 +1,5 @@
+// Apache Kafka in KRaft mode as one JVM a node: its settings, and a cluster of one or three.
+
 import { writeFile, readFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { randomBytes } from 'node:crypto';

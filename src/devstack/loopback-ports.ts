@@ -1,3 +1,5 @@
+// Free ports of 127.0.0.1.
+
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';

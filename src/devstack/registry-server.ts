@@ -1,3 +1,5 @@
+// Apicurio Registry as a JVM.
+
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { sharedClasses } from './jar-cache.ts';

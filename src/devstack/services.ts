@@ -1,3 +1,5 @@
+// What a start of the servers takes and gives, wherever they run.
+
 /** One of the two servers of a launch on Java, for tests that want it to fail. */
 interface ServiceControl {
   /** The JVM's process id; undefined while it is down. */

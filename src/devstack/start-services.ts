@@ -1,3 +1,5 @@
+// Chooses where the servers come from: settings, Docker or Java.
+
 import { CellarstreamError, describeError } from '../core/errors.ts';
 import { findDocker, startOnDocker } from './docker.ts';
 import { findJava, findMaven, isCached } from './jar-cache.ts';

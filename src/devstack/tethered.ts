@@ -1,3 +1,5 @@
+// Programs in a temporary folder that end with this process (`tether.ts`), and waiting until one of them answers.
+
 import { fork, type ChildProcess } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,3 +1,5 @@
+// The accounts of a sandbox: the records of each, its quotas and faults, controls, and the truth about it.
+
 import { randomUUID } from 'node:crypto';
 import { Api, Hidden } from './api.ts';
 import { Arrivals } from './arrivals.ts';

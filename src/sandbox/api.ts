@@ -1,3 +1,5 @@
+// Answers of the API to one account: login, pages, what they look like under other readings of its description.
+
 import type { Pagination } from './list-page.ts';
 import type { PageFault } from './faults.ts';
 import { listPage, selectIds } from './list-page.ts';

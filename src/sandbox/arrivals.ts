@@ -1,3 +1,5 @@
+// The log of requests as they arrive, and the quotas counted from it.
+
 import type { Settings } from './options.ts';
 import type { Endpoint } from './resources.ts';
 

@@ -1,3 +1,5 @@
+// Records served otherwise than they are: new fields, converted ones, lost keys.
+
 import { isObject, RULES } from './resources.ts';
 import type { JsonObject, JsonValue, Resource } from './resources.ts';
 

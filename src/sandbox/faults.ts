@@ -1,3 +1,5 @@
+// What can go wrong with requests, and which requests it strikes.
+
 import type { Patch, Endpoint, RecordKey } from './resources.ts';
 import { Random } from './random.ts';
 

@@ -1,3 +1,5 @@
+// Made-up records of all lists but orders: wines, products, stock, clubs, members, customers; and how they change.
+
 import { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
 

@@ -1,3 +1,5 @@
+// A page of a list as JSON: which records are on it, in which order, and its pagination.
+
 import { ByteWriter } from './template.ts';
 import type { PageFault } from './faults.ts';
 import type { ListQuery, Window } from './list-query.ts';

@@ -1,3 +1,5 @@
+// The query parameters of a list request, with the zones and windows of its dates.
+
 import type { Readings, Zone } from './options.ts';
 import type { ResourceRules } from './resources.ts';
 

@@ -1,3 +1,5 @@
+// Ways in which real APIs differ from the description, by name: for the flag `--fault`.
+
 import type { FaultSpec } from './faults.ts';
 import type { Readings, SandboxOptions } from './options.ts';
 

@@ -1,3 +1,5 @@
+// A made-up order on its first day.
+
 import { CLUB_NAMES } from './goods.ts';
 import type { ClubPackage, OrderDiscounts, OrderItem, OrderRecord } from './order-record.ts';
 import type { Contact } from './people.ts';

@@ -1,3 +1,5 @@
+// The options of a sandbox, their defaults and their checks.
+
 import { CellarstreamError } from '../core/errors.ts';
 import type { FaultSpec } from './faults.ts';
 import { RESOURCES } from './resources.ts';

@@ -1,3 +1,5 @@
+// What happens to an order: the steps from payment to delivery, and edits by staff.
+
 import type { Fulfillment, OrderRecord } from './order-record.ts';
 import type { Random } from './random.ts';
 

@@ -1,3 +1,5 @@
+// The fields of an order.
+
 import type { Contact } from './people.ts';
 import { isObject } from './resources.ts';
 import type { JsonObject, JsonValue } from './resources.ts';

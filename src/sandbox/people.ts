@@ -1,3 +1,5 @@
+// Made-up people with names and addresses.
+
 import { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
 import type { PersonBytes } from './template.ts';

@@ -1,3 +1,5 @@
+// Seeded random numbers.
+
 /** Mixes a seed and a number to 32 well-spread bits: the same two always give the same. */
 export function mix(seed: number, n: number): number {
   let h = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(n + 0x7f4a7c15, 0xc2b2ae35);

@@ -1,3 +1,5 @@
+// The lists of the API and how their records are keyed; JSON, and patches of records.
+
 /** The six lists of the API, as they stand in its paths. */
 export const RESOURCES = [
   'orders',

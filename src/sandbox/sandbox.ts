@@ -1,3 +1,5 @@
+// Starts a sandbox: a server, and the accounts behind it.
+
 import type { SandboxAccount } from './account.ts';
 import { Accounts } from './account.ts';
 import type { FaultSpec } from './faults.ts';

@@ -1,3 +1,5 @@
+// The API on a socket: routes, whose a request is, quotas, faults, latency, a cache in front.
+
 import { setMaxListeners } from 'node:events';
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server as HttpServer, ServerResponse } from 'node:http';

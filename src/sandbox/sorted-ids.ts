@@ -1,3 +1,5 @@
+// A sorted sequence of ids with fast insertion, for millions of records.
+
 /** A block is split when it is full; small enough that moving half of one costs nothing. */
 const BLOCK = 1024;
 

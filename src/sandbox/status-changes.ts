@@ -1,3 +1,5 @@
+// Status fields of an order: how a control sets one, and which ones differ between two versions.
+
 import { isObject } from './resources.ts';
 import type { JsonValue, JsonObject } from './resources.ts';
 

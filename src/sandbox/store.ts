@@ -1,3 +1,5 @@
+// The records of one account and all that happens to them: changes, late commits, drift, replicas, the log.
+
 import { BoundedLog } from './arrivals.ts';
 import { Drift } from './drift.ts';
 import type { DriftOptions, DriftRule } from './drift.ts';

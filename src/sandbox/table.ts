@@ -1,3 +1,5 @@
+// The records of one list: columns for those that were never changed, texts for the others.
+
 import { ByteWriter } from './template.ts';
 import { MAX_RECORDS } from './options.ts';
 import { RULES } from './resources.ts';

@@ -1,3 +1,5 @@
+// The tokens of an account.
+
 import { createHash } from 'node:crypto';
 import { decodeJwt, errors, jwtVerify, SignJWT } from 'jose';
 import type { Settings } from './options.ts';

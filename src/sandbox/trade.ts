@@ -1,3 +1,5 @@
+// What a sandbox's accounts have in common, by its seed, and the outlines that one account's records are made of.
+
 import {
   alterClub,
   alterMember,

@@ -1,3 +1,5 @@
+// Random changes by the clock, and random drift.
+
 import type { Settings } from './options.ts';
 import { Random } from './random.ts';
 import type { RecordKey, Resource, JsonValue } from './resources.ts';

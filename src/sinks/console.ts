@@ -1,3 +1,5 @@
+// Writes changes as lines of JSON.
+
 import type { Writable } from 'node:stream';
 import { concatMap, Observable } from 'rxjs';
 import type { MonoTypeOperatorFunction } from 'rxjs';

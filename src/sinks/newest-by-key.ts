@@ -1,3 +1,5 @@
+// The newest message of each key of a topic, read once for all who ask.
+
 import type { Bounds, KeyedMessage, Known } from './sink.ts';
 
 /** The newest message of each key of a topic that has one partition: read once, however many ask. */

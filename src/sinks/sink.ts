@@ -1,3 +1,5 @@
+// What the pipeline sees of Kafka: a transactional sink to write to, and a log to read back.
+
 /** A message on its way to a topic. */
 export interface Message {
   readonly topic: string;

@@ -1,3 +1,5 @@
+// Names in Avro for names in JSON.
+
 import { createHash } from 'node:crypto';
 import type { FieldSchema, RecordSchema } from './avro-schema.ts';
 

@@ -1,3 +1,5 @@
+// Avro's binary encoding, written into a buffer that is used again.
+
 /** Bytes that a first value may take before the buffer grows: a fleet has thousands of them, most for small records. */
 const FIRST_BYTES = 512;
 /** Up to so many characters a loop is quicker than a call out of JavaScript. */

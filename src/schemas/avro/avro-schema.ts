@@ -1,7 +1,7 @@
+// The part of Avro's schema language that record images are made of, and which numbers its types hold.
+
 import { readFileSync } from 'node:fs';
 import type { JsonValue } from '../json/json.ts';
-
-/** The part of Avro's schema language that record images are made of. */
 
 /** A record: named, its fields in order. */
 export interface RecordSchema {

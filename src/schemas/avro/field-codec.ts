@@ -1,3 +1,5 @@
+// The interface of a field's codec, and how values are written as nullable fields and as items of arrays.
+
 import type { AvroOutput } from './avro-output.ts';
 import type { JsonValue } from '../json/json.ts';
 import type { Residue } from './residue.ts';

@@ -1,3 +1,5 @@
+// Codecs of types without parts: numbers, texts, times, dates, decimals, JSON text.
+
 import type { AvroOutput } from './avro-output.ts';
 import type { AvroType, LogicalSchema } from './avro-schema.ts';
 import {

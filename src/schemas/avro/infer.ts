@@ -1,3 +1,5 @@
+// Grows a schema by fields for whatever records hold.
+
 import { isUnion, jsonName } from './avro-schema.ts';
 import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
 import { isJsonObject } from '../json/json.ts';

@@ -1,4 +1,4 @@
-/** Times and calendar dates as the API writes them, and as Avro counts them. */
+// Times and calendar dates as the API writes them, and as Avro counts them.
 
 import type { JsonCursor } from '../json/json-cursor.ts';
 import type { JsonObject } from '../json/json.ts';

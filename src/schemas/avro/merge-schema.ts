@@ -1,3 +1,5 @@
+// Adds the fields of a described schema to one that a registry has.
+
 import { avroName, distinctName, isInherited, recordName } from './avro-name.ts';
 import type { FieldPlace, RecordNames } from './avro-name.ts';
 import { isUnion, jsonName } from './avro-schema.ts';

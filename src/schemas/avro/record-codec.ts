@@ -1,3 +1,5 @@
+// The API's JSON to a record image in Avro, and back, without loss.
+
 import avro from 'avsc';
 import { asBuffer, AvroOutput } from './avro-output.ts';
 import type { RecordSchema, AvroType, FieldSchema } from './avro-schema.ts';

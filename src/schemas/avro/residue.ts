@@ -1,3 +1,5 @@
+// What typed fields can't say of a record: nulls, exact values and unknown members, by the place where they stand.
+
 import { canonicalJson, pointerStep } from '../json/json.ts';
 import type { JsonValue } from '../json/json.ts';
 import { speaksForAny } from './shape.ts';

@@ -1,3 +1,5 @@
+// The type that a field needs for the values that were seen of it.
+
 import type { AvroType } from './avro-schema.ts';
 import { isDouble, isLong } from './avro-schema.ts';
 import { dateDays, isInstantText } from './instant.ts';

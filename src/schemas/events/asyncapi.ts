@@ -1,3 +1,5 @@
+// The AsyncAPI document of the topics.
+
 import type { RecordSchema } from '../avro/avro-schema.ts';
 import { deadLetterCodec, orderStatusChangeCodec } from './own-records.ts';
 import { topicNames, topicTable } from './topics.ts';

@@ -1,3 +1,5 @@
+// The certificate of a list: its fields, and how one is parsed.
+
 import { z } from 'zod';
 import type { TallyText } from './key-tally.ts';
 

@@ -1,3 +1,5 @@
+// Change events in Avro, by Debezium's field names: schema, codec, and the API's JSON from an event.
+
 import { createHash } from 'node:crypto';
 import avro from 'avsc';
 import { asBuffer, AvroOutput } from '../avro/avro-output.ts';

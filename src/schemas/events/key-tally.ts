@@ -1,3 +1,5 @@
+// Count and digest of live keys: what certificates certify.
+
 import { hash } from 'node:crypto';
 
 /** How many live keys there are, and their digest, as JSON has them. */

@@ -1,3 +1,5 @@
+// Records of our own: status changes of orders, and dead letters; as plain as their schemas.
+
 import avro from 'avsc';
 import { loadSchema } from '../avro/avro-schema.ts';
 import { asBuffer } from '../avro/avro-output.ts';

@@ -1,3 +1,5 @@
+// Keys of records, as text and in Avro.
+
 import avro from 'avsc';
 import { avroName } from '../avro/avro-name.ts';
 import { AvroOutput } from '../avro/avro-output.ts';

@@ -1,3 +1,5 @@
+// Compares a topic as it is with how the service would have made it.
+
 import type { TopicSpec } from './topics.ts';
 
 /** A topic as it is found. */

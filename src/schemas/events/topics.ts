@@ -1,4 +1,4 @@
-/** The topics that are written: their names, and what Kafka is to do with them. */
+// The topics that are written: their names, and what Kafka is to do with them.
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;

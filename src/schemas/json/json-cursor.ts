@@ -1,3 +1,5 @@
+// Reads single values from JSON as it was sent.
+
 import { isUtf8 } from 'node:buffer';
 import {
   BACKSLASH,

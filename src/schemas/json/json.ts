@@ -1,8 +1,5 @@
-/**
- * JSON without loss: what `JSON.parse` and `JSON.stringify` give, save that numbers which a double
- * can't hold keep the text they were sent in. Nothing here recurses, so no depth of nesting can
- * overflow the stack.
- */
+// JSON without loss: what `JSON.parse` and `JSON.stringify` give, save that numbers which a double can't hold keep the text they were sent
+// in. Nothing here recurses, so no depth of nesting can overflow the stack. With JSON Pointers (RFC 6901).
 
 /** Any JSON value. Numbers are finite; `-0` is one of them, and is kept apart from `0`. */
 export type JsonValue = null | boolean | number | string | JsonNumber | JsonValue[] | JsonObject;

@@ -1,3 +1,5 @@
+// Requests to a schema registry, with its errors told apart.
+
 import { setTimeout as pause } from 'node:timers/promises';
 import { basicAuth } from '../../core/basic-auth.ts';
 import { CellarstreamError } from '../../core/errors.ts';

@@ -1,3 +1,5 @@
+// A client of a schema registry that speaks Confluent's API.
+
 import { boundedMap } from '../../core/bounded-map.ts';
 import type { BoundedMap } from '../../core/bounded-map.ts';
 import { CellarstreamError } from '../../core/errors.ts';

@@ -1,6 +1,6 @@
-import type { AvroOutput } from '../avro/avro-output.ts';
+// Confluent's wire format: a zero byte, the schema's id in 4 bytes (big-endian), the Avro bytes.
 
-/** Confluent's wire format: a zero byte, the schema's id in 4 bytes (big-endian), the Avro bytes. */
+import type { AvroOutput } from '../avro/avro-output.ts';
 
 const MAGIC = 0;
 const HEADER_BYTES = 5;

@@ -1,3 +1,5 @@
+// Logins with bearer tokens (SASL OAUTHBEARER) for kafkajs.
+
 import kafkajs from 'kafkajs';
 import type { AuthenticationProviderArgs, Authenticator, Mechanism } from 'kafkajs';
 import type { AccessTokens } from '../../core/access-tokens.ts';

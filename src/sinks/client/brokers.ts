@@ -1,3 +1,5 @@
+// Asks the brokers of a cluster: any of them, the coordinator of something, again and again for a time.
+
 import { setMaxListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import kafkajs from 'kafkajs';

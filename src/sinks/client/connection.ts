@@ -1,3 +1,5 @@
+// One connection to a broker, made by kafkajs, used by many calls at once.
+
 import kafkajs from 'kafkajs';
 import { bodyOf, nameOf, readAnswer, NoAnswer, NotSent } from './protocol.ts';
 import type { Address, Answer, Call } from './protocol.ts';

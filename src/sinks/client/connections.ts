@@ -1,3 +1,5 @@
+// The shared connections to a cluster's brokers.
+
 import { setTimeout as pause } from 'node:timers/promises';
 import kafkajs from 'kafkajs';
 import type { Kafka } from 'kafkajs';

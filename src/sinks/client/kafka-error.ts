@@ -1,3 +1,5 @@
+// Errors of kafkajs and of brokers as ours, with advice: which setting to check, and whether a later try may succeed.
+
 import kafkajs from 'kafkajs';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 import type { ErrorCode } from '../../core/errors.ts';

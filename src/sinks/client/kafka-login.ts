@@ -1,3 +1,5 @@
+// TLS and logins to brokers, as kafkajs takes them, and where their tokens come from.
+
 import type { ConnectionOptions } from 'node:tls';
 import { rootCertificates } from 'node:tls';
 import type { Mechanism, SASLOptions } from 'kafkajs';

@@ -1,9 +1,7 @@
-import type { Kafka } from 'kafkajs';
+// The parts of kafkajs that are taken out of it: what makes connections of a `Kafka`'s settings, TLS and login included. They are no part
+// of what kafkajs promises, so its version is held at 2.2.x.
 
-/**
- * The parts of kafkajs that are taken out of it: what makes connections of a `Kafka`'s settings, TLS and login
- * included. They are no part of what kafkajs promises, so its version is held at 2.2.x.
- */
+import type { Kafka } from 'kafkajs';
 
 /** The part of kafkajs' cluster that is in use here. */
 export interface Cluster {

@@ -1,3 +1,5 @@
+// Opens what a configuration names: Kafka, the registry, and the transactional log of tasks on both.
+
 import net from 'node:net';
 import tls from 'node:tls';
 import { Kafka, logLevel } from 'kafkajs';

@@ -1,3 +1,5 @@
+// The error codes of Kafka's protocol: their names, and what a producer does about each.
+
 import kafkajs from 'kafkajs';
 import type { KafkaJSProtocolError } from 'kafkajs';
 

@@ -1,3 +1,5 @@
+// Requests and answers of Kafka's protocol as bytes: https://kafka.apache.org/protocol
+
 /** A request, and how its answer is read: https://kafka.apache.org/protocol#protocol_messages */
 export interface Call<T> {
   readonly name: string;
@@ -95,8 +97,6 @@ export function protocolReader(bytes: Buffer): ProtocolReader {
   };
   return reader;
 }
-
-// Parts of a request of Kafka's protocol: https://kafka.apache.org/protocol#protocol_types
 
 /** Newer requests end with fields by their numbers: here always none. */
 export const NO_TAGS = Buffer.of(0);

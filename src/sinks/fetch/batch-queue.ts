@@ -1,3 +1,5 @@
+// Fetched batches in the order in which they are handed over: as they came, or by time.
+
 import type { Offsets } from '../sink.ts';
 import { unread } from './kafka-reader.ts';
 import type { PartitionBatch } from './kafka-reader.ts';

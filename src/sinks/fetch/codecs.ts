@@ -1,3 +1,5 @@
+// Unpacks compressed batches: gzip by Node, zstd by fzstd, snappy and lz4 by code of our own, as their content has to be limited.
+
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { Decompress } from 'fzstd';

@@ -1,3 +1,5 @@
+// Fetches from all leaders of a topic at once, and connects anew when leaders move or Kafka was away.
+
 import kafkajs from 'kafkajs';
 import type { Kafka } from 'kafkajs';
 import {

@@ -1,3 +1,5 @@
+// Fetch requests for a topic over kafkajs' connections.
+
 import type { Kafka } from 'kafkajs';
 import type { Isolation, Offsets } from '../sink.ts';
 import { endConnection } from '../client/connection.ts';

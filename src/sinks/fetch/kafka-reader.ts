@@ -1,3 +1,5 @@
+// Reads a topic from one set of offsets to another without a consumer group; no message is skipped silently.
+
 import type { Kafka } from 'kafkajs';
 import { ReplaySubject } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';

@@ -1,3 +1,5 @@
+// Reads a stretch of a topic back, once: for takeovers, and for topics whose newest messages all tasks share.
+
 import type { Kafka } from 'kafkajs';
 import { catchError, lastValueFrom, EMPTY } from 'rxjs';
 import type { ObservableInput } from 'rxjs';

@@ -1,3 +1,5 @@
+// Batches of a topic handed over one after the other, with back-pressure.
+
 import { defer, Observable, Subject, takeUntil } from 'rxjs';
 import type { ObservableInput } from 'rxjs';
 import { arrivalOrder } from './batch-queue.ts';

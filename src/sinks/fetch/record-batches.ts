@@ -1,3 +1,5 @@
+// Batches of records as they lie in a log, and the messages in them.
+
 import type { IHeaders, RecordBatchEntry } from 'kafkajs';
 import { CellarstreamError } from '../../core/errors.ts';
 import { decompress, MalformedBytes } from './codecs.ts';

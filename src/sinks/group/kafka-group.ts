@@ -1,3 +1,5 @@
+// A member of a consumer group on kafkajs: an offset is committed when everything before it is handled, and not sooner.
+
 import type {
   Consumer,
   ConsumerConfig,

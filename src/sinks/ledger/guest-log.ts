@@ -1,3 +1,5 @@
+// The topic of ledgers for a guest: a process that uses an account's quota beside whoever runs the account.
+
 import type { Kafka } from 'kafkajs';
 import { lastValueFrom, Subject, timeout } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';

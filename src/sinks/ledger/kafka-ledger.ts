@@ -1,3 +1,5 @@
+// The topic of ledgers for whoever runs an account.
+
 import { lastValueFrom, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';

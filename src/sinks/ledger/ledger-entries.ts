@@ -1,3 +1,5 @@
+// Entries of the topic of ledgers: whose they are, and how old.
+
 import type { LogMessage } from '../fetch/record-batches.ts';
 
 /** An entry of a topic of ledgers. */

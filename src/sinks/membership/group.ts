@@ -1,3 +1,6 @@
+// Requests about a group of Kafka's: joining it as a member, describing it, its offsets. All brokers from Kafka 2.7 on know their
+// versions.
+
 import type { Kafka } from 'kafkajs';
 import { brokersOf, findCoordinator } from '../client/brokers.ts';
 import type { Address, Call } from '../client/protocol.ts';
@@ -48,8 +51,6 @@ export function kafkaGroup(kafka: Kafka, name: string): Group {
   };
   return { name, connect };
 }
-
-// The requests of a member of a group. The versions are those that all brokers from Kafka 2.7 on speak.
 
 /** A member, and what it tells of itself. */
 export interface Member {

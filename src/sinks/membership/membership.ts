@@ -1,3 +1,5 @@
+// A member of a group by Kafka's own protocol: what a fleet's instances share accounts out with.
+
 import { fromEvent, lastValueFrom, merge, Observable, take, takeUntil, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import kafkajs from 'kafkajs';

@@ -1,10 +1,10 @@
+// The requests of a producer. The versions are those that all brokers from Kafka 2.7 on speak, and that say all that a producer has to
+// know.
+
 import type { Call } from '../client/protocol.ts';
 import { array, compactString, int16, int32, int8, NO_TAGS, string } from '../client/protocol.ts';
 import type { OfTopic } from '../client/topic-calls.ts';
 import type { ProducerIdentity } from '../sink.ts';
-
-// The requests of a producer. The versions are those that all brokers from Kafka 2.7 on speak, and that say all that a producer
-// has to know.
 
 /** None yet: whoever asks so fences every other producer of the id. */
 export const NOBODY: ProducerIdentity = { producerId: -1n, epoch: -1 };

@@ -1,3 +1,5 @@
+// The coordinator of a transactional id: asked until it has done what it is asked for, also where a topic ends for sure.
+
 import type { Brokers, Patience } from '../client/brokers.ts';
 import type { Address, Call } from '../client/protocol.ts';
 import { findCoordinator, persistently } from '../client/brokers.ts';

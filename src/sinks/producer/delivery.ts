@@ -1,3 +1,5 @@
+// Brings batches to the leaders of their partitions, each once.
+
 import type { Brokers, Patience } from '../client/brokers.ts';
 import type { PartitionBatches } from './record-batch.ts';
 import { produce } from './calls.ts';

@@ -1,3 +1,5 @@
+// Whether a commit failed because another producer of its transactional id was opened.
+
 import { CellarstreamError } from '../../core/errors.ts';
 import { isEpochError } from '../client/kafka-error.ts';
 

@@ -1,3 +1,5 @@
+// The transactional producer.
+
 import type { Kafka } from 'kafkajs';
 import { kafkaError } from '../client/kafka-error.ts';
 import { batchesOf, partitionOf } from './record-batch.ts';

@@ -1,3 +1,5 @@
+// Who leads the partitions that a producer writes to.
+
 import { CellarstreamError } from '../../core/errors.ts';
 import type { Brokers, Patience } from '../client/brokers.ts';
 import { addressesIn, metadata } from '../client/topic-calls.ts';

@@ -1,3 +1,5 @@
+// A producer without transactions, and the dead letters of a consumer group that it writes.
+
 import type { Kafka, KafkaMessage } from 'kafkajs';
 import { kafkaError } from '../client/kafka-error.ts';
 import { batchesOf, partitionOf } from './record-batch.ts';

@@ -1,3 +1,5 @@
+// Batches of records as they are sent: partition by key, packing, compression, checksum.
+
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { ZlibOptions } from 'node:zlib';

@@ -1,3 +1,5 @@
+// The topic of signals: read from its beginning by one or, over one reader, by many; now and then written to.
+
 import {
   firstValueFrom,
   map,

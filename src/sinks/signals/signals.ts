@@ -1,3 +1,5 @@
+// Signals: requests to a running service and its acknowledgements.
+
 import { z } from 'zod';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { Message } from '../sink.ts';

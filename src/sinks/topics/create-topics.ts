@@ -1,3 +1,5 @@
+// Creates topics, without those settings that brokers refuse and that are only wished.
+
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 import type { TopicFinding } from '../../schemas/events/topic-findings.ts';
 import type { TopicSpec } from '../../schemas/events/topics.ts';

@@ -1,3 +1,5 @@
+// Where a service's events go: topics that exist, and registered schemas.
+
 import { isDeepStrictEqual } from 'node:util';
 import type { ConfigWith, Resource } from '../../config/config.ts';
 import type { RecordSchema } from '../../schemas/avro/avro-schema.ts';

@@ -1,3 +1,5 @@
+// Makes the topics of a service that are absent, and inspects those that are there, the registry's own among them.
+
 import { CellarstreamError } from '../../core/errors.ts';
 import type { TopicSpec } from '../../schemas/events/topics.ts';
 import {

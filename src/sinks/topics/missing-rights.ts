@@ -1,3 +1,5 @@
+// Which rights this user lacks, and the commands that grant them.
+
 import type { TopicSpec } from '../../schemas/events/topics.ts';
 import { askBrokers } from '../client/brokers.ts';
 import { groupAsItIs } from '../membership/group.ts';

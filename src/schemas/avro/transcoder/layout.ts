@@ -1,4 +1,4 @@
-/** What stands where in the memory of the transcoder, in bytes; for both sides of it. */
+// What stands where in the memory of the transcoder, in bytes; for both sides of it.
 
 /** What WebAssembly's memory grows by. */
 export const WASM_PAGE = 65_536;
@@ -14,7 +14,7 @@ export const RESULT_NOTES = 4;
 export const STEPS = 1_024;
 export const MAX_DEPTH = 256;
 
-/** A schema, as `program.ts` writes it. */
+/** A schema, as `record-transcoder.ts` writes it. */
 export const PROGRAM = 4_096;
 /** What is not in OUT as it should be. */
 export const NOTES = 2 * WASM_PAGE;

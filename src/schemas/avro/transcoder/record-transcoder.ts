@@ -1,3 +1,5 @@
+// The JavaScript side of the transcoder: gives it a schema and a stretch of a page, and fills in what it has left out.
+
 import { readFileSync } from 'node:fs';
 import type { AvroOutput } from '../avro-output.ts';
 import type { TranscodedField, FieldCodec } from '../field-codec.ts';

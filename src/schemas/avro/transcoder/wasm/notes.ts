@@ -1,3 +1,5 @@
+// Notes of what is not in the output as it should be, for the JavaScript side.
+
 import {
   MAX_DEPTH,
   NOTE_DEPTH,

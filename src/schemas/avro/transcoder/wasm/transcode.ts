@@ -1,3 +1,9 @@
+// AssemblyScript, which is TypeScript for WebAssembly: `scripts/build-transcoder.mjs` compiles it, and `record-transcoder.ts` calls it.
+//
+// Reads a record of a page and writes its image in Avro, as far as it is plain. What is not is left out, with a note of where it
+// is: escapes, numbers of more than 15 digits, times in other forms, texts that are no UTF-8, objects with a name twice. So
+// what such JSON means, and how an image tells of it, is not decided here.
+
 import {
   ARRAY,
   BOOLEAN,
@@ -46,12 +52,6 @@ import {
 } from './window.ts';
 import { leaveHole, moveNotes, noteNull, noteUnknown } from './notes.ts';
 import { readNumber, writeLong, readText, readDate, readTimestamp } from './values.ts';
-
-// AssemblyScript, which is TypeScript for WebAssembly: `scripts/build-transcoder.mjs` compiles it, and `transcoder-memory.ts` calls it.
-//
-// Reads a record of a page and writes its image in Avro, as far as it is plain. What is not is left out, with a note of where it
-// is: escapes, numbers of more than 15 digits, times in other forms, texts that are no UTF-8, objects with a name twice. So
-// what such JSON means, and how an image tells of it, is not decided here.
 
 /** Words, as their bytes stand in memory. */
 const NULL: u32 = 0x6c6c756e;

@@ -1,3 +1,5 @@
+// Numbers, texts, times and dates from JSON to Avro.
+
 import { DECIMAL, DOUBLE, INT, TYPE_KIND, TYPE_LIMIT, TYPE_MORE } from '../layout.ts';
 import {
   endsWord,

@@ -1,3 +1,5 @@
+// The JSON in the window: its characters, how far it is read, and where values end that nobody has looked at.
+
 import { OUT, WINDOW } from '../layout.ts';
 
 export const TAB: u8 = 0x09;
