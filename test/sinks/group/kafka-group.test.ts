@@ -1,7 +1,8 @@
 import type { Kafka } from 'kafkajs';
 import { asyncScheduler, NEVER, ReplaySubject } from 'rxjs';
-import { expect, it, vi } from 'vitest';
-import { startAtEnd } from '../../../src/sinks/group/kafka-group.ts';
+import { expect, it, vi, afterEach } from 'vitest';
+import kafkajs from 'kafkajs';
+import { startAtEnd, fillKafkajsCodecs } from '../../../src/sinks/group/kafka-group.ts';
 import type { GroupStart } from '../../../src/sinks/group/kafka-group.ts';
 import { hurriedTime } from '../../support/hurried-time.ts';
 
@@ -88,4 +89,33 @@ it('joins nothing when the member was to leave before', async () => {
   const others = group(0);
   expect(await startAtEnd({ ...start(others), leave$ })).toBe(false);
   expect(others.joined()).toBe(0);
+});
+
+interface Codec {
+  readonly decompress: (bytes: Buffer) => Promise<Buffer>;
+  readonly compress: (encoder: unknown) => Promise<Buffer>;
+}
+
+const codecs: Record<number, (() => unknown) | undefined> = kafkajs.CompressionCodecs;
+const { GZIP, Snappy, LZ4, ZSTD } = kafkajs.CompressionTypes;
+const own = { ...codecs };
+afterEach(() => void Object.assign(codecs, own));
+
+it('lets kafkajs read snappy, lz4 and zstd, and leaves its gzip as it is', async () => {
+  fillKafkajsCodecs();
+  const snappy = codecs[Snappy]!() as Codec;
+  expect(await snappy.decompress(Buffer.of(3, 8, 97, 98, 99))).toEqual(Buffer.from('abc'));
+  await expect(snappy.compress({})).rejects.toThrow('only reads snappy');
+  expect([LZ4, ZSTD].map((type) => typeof (codecs[type]!() as Codec).decompress)).toEqual([
+    'function',
+    'function',
+  ]);
+  expect(codecs[GZIP]).toBe(own[GZIP]);
+});
+
+it('leaves a codec alone that the program has set', () => {
+  const theirs = () => ({ decompress: (bytes: Buffer) => bytes });
+  codecs[ZSTD] = theirs;
+  fillKafkajsCodecs();
+  expect(codecs[ZSTD]).toBe(theirs);
 });
