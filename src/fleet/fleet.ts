@@ -10,7 +10,7 @@ import { topicNames } from '../schemas/events/topics.ts';
 import { openLinks } from '../sinks/client/open-kafka.ts';
 import { kafkaGroup } from '../sinks/membership/group.ts';
 import { kafkaSignals, sharedSignals } from '../sinks/signals/kafka-signals.ts';
-import { ensureTopics } from '../sinks/topics/kafka-topics.ts';
+import { openTopics } from '../sinks/topics/kafka-topics.ts';
 import { sharedTopicsOf } from '../sinks/topics/destination.ts';
 import { lockFolder } from '../state/lock.ts';
 import { backoff } from '../streams/flow/backoff.ts';
@@ -67,7 +67,7 @@ export async function runFleet(options: FleetOptions): Promise<void> {
   const log = fleetLog({ kafka: links.kafka, topic: names.fleet, scheduler, onRetry });
 
   try {
-    const topics$ = defer(() => ensureTopics(sharedTopicsOf(config, links))).pipe(
+    const topics$ = defer(() => openTopics(sharedTopicsOf(config, links))).pipe(
       backoff({ maxMs: MAX_PAUSE_MS, scheduler, onRetry }),
       takeUntil(stop$),
     );

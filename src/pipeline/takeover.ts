@@ -12,7 +12,7 @@ import { kafkaTransactionalLog } from '../sinks/client/open-kafka.ts';
 import { accountLog } from '../sinks/ledger/kafka-ledger.ts';
 import { openDestination, topicsOf } from '../sinks/topics/destination.ts';
 import type { Destination } from '../sinks/topics/destination.ts';
-import { ensureTopics } from '../sinks/topics/kafka-topics.ts';
+import { openTopics } from '../sinks/topics/kafka-topics.ts';
 import type { TransactionalLog } from '../sinks/sink.ts';
 import { parseCursor } from './checkpoint/cursor.ts';
 import { RESOURCES } from '../resources/resources.ts';
@@ -60,7 +60,7 @@ export async function takeOver(options: TakeoverOptions): Promise<TakenOver> {
       topic: destination.ledger,
       known: links.newest(destination.ledger, 'uncommitted'),
       transactionalId: `cellarstream.${topics.sharedPrefix}.ledger/${account}`,
-      remake: () => ensureTopics(topicsOf(config, links)),
+      remake: () => openTopics(topicsOf(config, links)),
       isMine: (text) => parseLedger(text)?.instance === instance,
       isOfKey: (text) => isOfKey(text, key),
     }),

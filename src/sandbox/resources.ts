@@ -46,59 +46,25 @@ export interface ResourceRules {
   readonly byNumber: string | null;
 }
 
+const UNDATED = { keyField: 'id', keyPrefix: null, dated: false, windowed: false, byNumber: null };
+const DATED = { ...UNDATED, dated: true, windowed: true };
+
 /**
  * Of these only the rules of orders, and the windows of customers and products, are in the API's
  * description; the rest is made up.
  */
 export const RULES: Readonly<Record<Resource, ResourceRules>> = {
   orders: {
+    ...DATED,
     keyField: 'order_number',
-    keyPrefix: null,
     firstNumber: 100_001,
-    dated: true,
-    windowed: true,
     byNumber: 'orderNumber',
   },
-  customers: {
-    keyField: 'id',
-    keyPrefix: null,
-    firstNumber: 500_001,
-    dated: true,
-    windowed: true,
-    byNumber: null,
-  },
-  inventory: {
-    keyField: 'sku',
-    keyPrefix: 'CS-',
-    firstNumber: 100_001,
-    dated: false,
-    windowed: false,
-    byNumber: null,
-  },
-  'wine-clubs': {
-    keyField: 'id',
-    keyPrefix: null,
-    firstNumber: 1,
-    dated: false,
-    windowed: false,
-    byNumber: null,
-  },
-  'wine-club-members': {
-    keyField: 'id',
-    keyPrefix: null,
-    firstNumber: 700_001,
-    dated: true,
-    windowed: false,
-    byNumber: null,
-  },
-  products: {
-    keyField: 'id',
-    keyPrefix: null,
-    firstNumber: 3_001,
-    dated: true,
-    windowed: true,
-    byNumber: null,
-  },
+  customers: { ...DATED, firstNumber: 500_001 },
+  inventory: { ...UNDATED, keyField: 'sku', keyPrefix: 'CS-', firstNumber: 100_001 },
+  'wine-clubs': { ...UNDATED, firstNumber: 1 },
+  'wine-club-members': { ...DATED, windowed: false, firstNumber: 700_001 },
+  products: { ...DATED, firstNumber: 3_001 },
 };
 
 /** What becomes of a record: fields to set, or a function that alters it or returns another. */

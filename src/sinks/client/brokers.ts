@@ -10,7 +10,7 @@ import { connectionsOf } from './connections.ts';
 import type { Connections } from './connections.ts';
 import { kafkaError } from './kafka-error.ts';
 import { isRetryable } from '../../core/errors.ts';
-import { protocolError } from './protocol-errors.ts';
+import { ERROR, protocolError } from './protocol-errors.ts';
 import { metadata } from './topic-calls.ts';
 
 /** The brokers of a cluster, as one who asks them sees them. */
@@ -203,7 +203,6 @@ const KINDS = {
   group: { number: 0, topic: '__consumer_offsets' },
   transaction: { number: 1, topic: '__transaction_state' },
 } as const;
-const COORDINATOR_NOT_AVAILABLE = 15;
 
 interface Coordinator extends Address {
   readonly errorCode: number;
@@ -220,7 +219,7 @@ export async function findCoordinator(
   id: string,
 ): Promise<Address> {
   const { errorCode, ...found } = await brokers.askAny(coordinatorCall(kind, id));
-  if (errorCode === COORDINATOR_NOT_AVAILABLE) {
+  if (errorCode === ERROR.COORDINATOR_NOT_AVAILABLE) {
     throw protocolError(errorCode, await missingText(brokers, kind));
   }
   if (errorCode !== 0) throw protocolError(errorCode, 'FindCoordinator');

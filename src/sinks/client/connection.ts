@@ -4,7 +4,7 @@ import kafkajs from 'kafkajs';
 import { bodyOf, nameOf, readAnswer, NoAnswer, NotSent } from './protocol.ts';
 import type { Address, Answer, Call } from './protocol.ts';
 import type { Broker, Cluster, Connection, Exchange } from './kafkajs-inner.ts';
-import { protocolError } from './protocol-errors.ts';
+import { ERROR, protocolError } from './protocol-errors.ts';
 
 /** One connection to a broker, from when it begins to be made. Many may use it at once: a broker answers in order. */
 export interface BrokerConnection {
@@ -192,13 +192,11 @@ function lost(broker: string, message: string): Error {
   return new kafkajs.KafkaJSConnectionError(message, { broker });
 }
 
-const UNSUPPORTED_VERSION = 35;
-
 /** A broker closes the connection on what it does not understand: whoever asks would try it for ever. */
 function expectSpoken({ versions }: Broker, { name, key, version }: Call<unknown>): void {
   const spoken = versions?.[key];
   if (!spoken || version < spoken.minVersion || version > spoken.maxVersion) {
-    throw protocolError(UNSUPPORTED_VERSION, name);
+    throw protocolError(ERROR.UNSUPPORTED_VERSION, name);
   }
 }
 

@@ -70,6 +70,32 @@ const ERRORS: ReadonlyMap<number, readonly [name: string, meaning: Meaning]> = n
   [120, ['TRANSACTION_ABORTABLE', 'abort']],
 ]);
 
+/** The codes that are compared with by name. */
+export const ERROR = {
+  NONE: 0,
+  OFFSET_OUT_OF_RANGE: 1,
+  UNKNOWN_TOPIC_OR_PARTITION: 3,
+  LEADER_NOT_AVAILABLE: 5,
+  NOT_LEADER_OR_FOLLOWER: 6,
+  COORDINATOR_NOT_AVAILABLE: 15,
+  INVALID_TOPIC_EXCEPTION: 17,
+  ILLEGAL_GENERATION: 22,
+  TOPIC_AUTHORIZATION_FAILED: 29,
+  GROUP_AUTHORIZATION_FAILED: 30,
+  CLUSTER_AUTHORIZATION_FAILED: 31,
+  UNSUPPORTED_VERSION: 35,
+  TOPIC_ALREADY_EXISTS: 36,
+  INVALID_PARTITIONS: 37,
+  INVALID_REPLICATION_FACTOR: 38,
+  INVALID_CONFIG: 40,
+  NOT_CONTROLLER: 41,
+  POLICY_VIOLATION: 44,
+  INVALID_TXN_STATE: 48,
+  CONCURRENT_TRANSACTIONS: 51,
+  OPERATION_NOT_ATTEMPTED: 55,
+  MEMBER_ID_REQUIRED: 79,
+} as const;
+
 /** What a broker's word means. A code that is not in the table is none that a producer can go on after. */
 export function meaningOf(code: number): Meaning {
   return ERRORS.get(code)?.[1] ?? 'abort';
@@ -114,9 +140,7 @@ export function partitionError(
   return protocolError(code, `partition ${partition} of ${topic}`);
 }
 
-const LEADER_NOT_AVAILABLE = 5;
-
 /** Nobody is known to lead a partition: as a broker would say it. */
 export function noLeader(topic: string, partition: number): KafkaJSProtocolError {
-  return partitionError(LEADER_NOT_AVAILABLE, topic, partition);
+  return partitionError(ERROR.LEADER_NOT_AVAILABLE, topic, partition);
 }

@@ -6,7 +6,7 @@ import { CellarstreamError } from '../../core/errors.ts';
 import type { Bounds, Isolation, Offsets } from '../sink.ts';
 import { askBrokers } from './brokers.ts';
 import type { Asked, Brokers } from './brokers.ts';
-import { meaningOf, noLeader, partitionError, protocolError } from './protocol-errors.ts';
+import { ERROR, meaningOf, noLeader, partitionError, protocolError } from './protocol-errors.ts';
 import {
   addressesIn,
   describeSettings,
@@ -21,9 +21,6 @@ import type { Metadata } from './topic-calls.ts';
 const ASKED_MS = 10_000;
 /** The same while no broker answers at all: whoever started a command is to hear soon that Kafka is away. */
 const AWAY_MS = 4_000;
-const UNKNOWN_TOPIC_OR_PARTITION = 3;
-const LEADER_NOT_AVAILABLE = 5;
-const INVALID_TOPIC_EXCEPTION = 17;
 
 /**
  * Asks brokers a question that is safe to repeat.
@@ -39,7 +36,7 @@ export function existing(asked: Asked, topics: readonly string[]): Promise<Reado
   return askAbout(asked, async (brokers) => {
     const answer = await brokers.askAny(metadata(topics));
     const there = answer.topics.filter(
-      ({ errorCode }) => errorCode === 0 || errorCode === LEADER_NOT_AVAILABLE,
+      ({ errorCode }) => errorCode === 0 || errorCode === ERROR.LEADER_NOT_AVAILABLE,
     );
     return new Set(there.map(({ topic }) => topic));
   });
@@ -65,7 +62,7 @@ async function describedTopic(
   const answer = await brokers.askAny(metadata([topic]));
   const { errorCode = 0 } = answer.topics[0] ?? {};
   const isAbsent =
-    errorCode === UNKNOWN_TOPIC_OR_PARTITION || errorCode === INVALID_TOPIC_EXCEPTION;
+    errorCode === ERROR.UNKNOWN_TOPIC_OR_PARTITION || errorCode === ERROR.INVALID_TOPIC_EXCEPTION;
   if (isAbsent && remedy !== undefined) throw noTopic(topic, remedy);
   if (errorCode !== 0) throw protocolError(errorCode, topic);
   return answer;

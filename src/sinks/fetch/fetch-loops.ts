@@ -18,7 +18,7 @@ import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 import type { Offsets } from '../sink.ts';
 import type { PartitionAnswer, Fetcher, FetcherOptions } from './kafka-fetcher.ts';
 import { kafkaError } from '../client/kafka-error.ts';
-import { meaningOf, noLeader, partitionError } from '../client/protocol-errors.ts';
+import { ERROR, meaningOf, noLeader, partitionError } from '../client/protocol-errors.ts';
 import { isOutOfRange, openFetcher } from './kafka-fetcher.ts';
 
 interface FetchLoopsOptions<T> extends FetcherOptions {
@@ -50,7 +50,6 @@ const MAX_TRIES = 5;
 
 /** Also of a topic that was made a moment ago. */
 const NO_TOPIC = 3;
-const NOT_LEADER_OR_FOLLOWER = 6;
 
 /**
  * Fetches from each broker that leads a partition, again and again, one fetch at a time. Ends with the
@@ -155,7 +154,7 @@ const NOBODY = -1;
 /** The code that a broker has answered with, if that is behind the error. */
 function codeOf(error: unknown): number | undefined {
   if (error instanceof kafkajs.KafkaJSProtocolError) return error.code;
-  if (error instanceof kafkajs.KafkaJSBrokerNotFound) return NOT_LEADER_OR_FOLLOWER;
+  if (error instanceof kafkajs.KafkaJSBrokerNotFound) return ERROR.NOT_LEADER_OR_FOLLOWER;
   return error instanceof Error && error.cause ? codeOf(error.cause) : undefined;
 }
 

@@ -5,7 +5,7 @@ import type { Isolation, Offsets } from '../sink.ts';
 import { endConnection } from '../client/connection.ts';
 import { clusterOf } from '../client/kafkajs-inner.ts';
 import type { ConnectionPool } from '../client/kafkajs-inner.ts';
-import { protocolError } from '../client/protocol-errors.ts';
+import { ERROR, protocolError } from '../client/protocol-errors.ts';
 import { array, int32, int64, int8, protocolReader, string } from '../client/protocol.ts';
 import { ISOLATION } from '../client/topic-calls.ts';
 import type { AbortedTransaction } from './record-batches.ts';
@@ -41,8 +41,6 @@ const ANSWER_BYTES = 4 * 2 ** 20;
 const WAIT_MS = 250;
 /** How old metadata may become: partitions may be added. */
 const METADATA_MAX_AGE_MS = 300_000;
-
-const OFFSET_OUT_OF_RANGE = 1;
 
 /**
  * Connects to Kafka to fetch from a topic without a group: kafkajs can't, in what it offers, and a
@@ -148,7 +146,7 @@ function fetchBody(topic: string, offsets: Offsets, isolation: Isolation, waitMs
 }
 
 export function isOutOfRange({ errorCode }: PartitionAnswer): boolean {
-  return errorCode === OFFSET_OUT_OF_RANGE;
+  return errorCode === ERROR.OFFSET_OUT_OF_RANGE;
 }
 
 /** What a broker answers to a fetch of a partition. */

@@ -6,7 +6,7 @@ import kafkajs from 'kafkajs';
 import { steadyScheduler } from '../../core/clock.ts';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 import { kafkaError } from '../client/kafka-error.ts';
-import { meaningOf, protocolError } from '../client/protocol-errors.ts';
+import { ERROR, meaningOf, protocolError } from '../client/protocol-errors.ts';
 import { kafkasOf } from '../client/protocol.ts';
 import type { Coordinator, Group, Joined, Member, Place } from './group.ts';
 
@@ -52,13 +52,10 @@ const PAUSE_MS = 500;
 const LEAVE_WITHIN_MS = 2_000;
 
 /** What a coordinator's word means for a member. */
-const NONE = 0;
-const ILLEGAL_GENERATION = 22;
 const UNKNOWN_MEMBER = 25;
 const REBALANCING = 27;
-const MEMBER_ID_REQUIRED = 79;
 /** Those after which it joins again. */
-const JOIN_AGAIN = new Set([ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCING]);
+const JOIN_AGAIN = new Set([ERROR.ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCING]);
 
 /**
  * A member of a group, by Kafka's own protocol: emits what it is given, generation after generation, and completes when it has
@@ -136,7 +133,7 @@ async function join(
   const joining = { memberId: member.id, ...timeouts, ...PROTOCOL, told: tell() };
   const withinMs = sessionTimeoutMs + ON_ITS_WAY_MS;
   const joined = await member.coordinator.join(joining, withinMs);
-  if (joined.errorCode === MEMBER_ID_REQUIRED) member.id = joined.memberId;
+  if (joined.errorCode === ERROR.MEMBER_ID_REQUIRED) member.id = joined.memberId;
   if (!isWell(joined.errorCode, 'JoinGroup', options, member)) return undefined;
   member.id = joined.memberId;
 
@@ -224,12 +221,12 @@ function isWell(
   options: MembershipOptions,
   member: MemberState,
 ): boolean {
-  if (code === NONE) return true;
+  if (code === ERROR.NONE) return true;
   if (code === UNKNOWN_MEMBER) {
     member.id = '';
     isOut(options, member);
   }
-  if (JOIN_AGAIN.has(code) || code === MEMBER_ID_REQUIRED) return false;
+  if (JOIN_AGAIN.has(code) || code === ERROR.MEMBER_ID_REQUIRED) return false;
   throw protocolError(code, what);
 }
 

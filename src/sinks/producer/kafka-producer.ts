@@ -1,5 +1,6 @@
 // The transactional producer.
 
+import { ERROR } from '../client/protocol-errors.ts';
 import type { Kafka } from 'kafkajs';
 import { kafkaError } from '../client/kafka-error.ts';
 import { batchesOf, partitionOf } from './record-batch.ts';
@@ -16,7 +17,7 @@ import {
 } from './calls.ts';
 import type { OfTopic } from '../client/topic-calls.ts';
 import { fencedBounds, transactionCoordinator } from './coordinator.ts';
-import { deliver, sequences } from './delivery.ts';
+import { deliver, Sequences } from './delivery.ts';
 import type { Delivered } from './delivery.ts';
 import { fencing, TRANSACTION_TIMEOUT_MS } from './fencing.ts';
 import { leadersOf } from './leaders.ts';
@@ -88,7 +89,7 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
       patience: limit,
       // What is committed already can't be aborted, and need not be.
       codeOf: ({ errorCode }) =>
-        outcome === 'abort' && errorCode === INVALID_TXN_STATE ? NONE : errorCode,
+        outcome === 'abort' && errorCode === ERROR.INVALID_TXN_STATE ? ERROR.NONE : errorCode,
       // A late copy of a commit would end the next transaction: what has come of it is found out anew.
       isRepeatable: outcome === 'abort',
     });
@@ -101,7 +102,7 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
     const known = coordinator.ask(describeTransaction(transactionalId), {
       patience: patience(VISIBLE_WITHIN_MS, brokers.closed),
       codeOf: ({ errorCode, state }) =>
-        state === 'PrepareCommit' ? CONCURRENT_TRANSACTIONS : errorCode,
+        state === 'PrepareCommit' ? ERROR.CONCURRENT_TRANSACTIONS : errorCode,
       isRepeatable: true,
     });
     await known.catch(() => undefined); // as said
@@ -121,7 +122,7 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
       codeOf: ({ errorCode }) => errorCode,
       isRepeatable: true,
     });
-    return { own: answer, sequences: sequences() };
+    return { own: answer, sequences: new Sequences() };
   };
 
   let producer: Awaited<ReturnType<typeof renewed>>;
@@ -258,15 +259,11 @@ function partitionsOf(records: readonly PlacedRecord[]): OfTopic<number>[] {
   return [...topics].map(([topic, partitions]) => ({ topic, partitions: [...partitions] }));
 }
 
-const NONE = 0;
-const INVALID_TXN_STATE = 48;
-const CONCURRENT_TRANSACTIONS = 51;
 /** Said of partitions because of another one of the same request. */
-const OPERATION_NOT_ATTEMPTED = 55;
 
 function worstOf(partitions: readonly { readonly errorCode: number }[]): number {
-  const codes = partitions.map(({ errorCode }) => errorCode).filter((code) => code !== NONE);
-  return codes.find((code) => code !== OPERATION_NOT_ATTEMPTED) ?? codes[0] ?? NONE;
+  const codes = partitions.map(({ errorCode }) => errorCode).filter((code) => code !== ERROR.NONE);
+  return codes.find((code) => code !== ERROR.OPERATION_NOT_ATTEMPTED) ?? codes[0] ?? ERROR.NONE;
 }
 
 /** The last look before a commit: what was meant for a partition, and is not there, would be lost for good. */

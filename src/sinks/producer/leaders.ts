@@ -4,7 +4,7 @@ import { CellarstreamError } from '../../core/errors.ts';
 import type { Brokers, Patience } from '../client/brokers.ts';
 import { addressesIn, metadata } from '../client/topic-calls.ts';
 import type { Address } from '../client/protocol.ts';
-import { meaningOf, protocolError } from '../client/protocol-errors.ts';
+import { ERROR, meaningOf, protocolError } from '../client/protocol-errors.ts';
 
 /** Who leads the partitions of the topics that are written to. */
 export interface Leaders {
@@ -20,7 +20,6 @@ export interface Leaders {
 
 /** Leaders tell by themselves that they are none any more; partitions that were added don't. */
 const MAX_AGE_MS = 60_000;
-const UNKNOWN_TOPIC_OR_PARTITION = 3;
 /** How long a topic may be unknown to the brokers, ms: one that was just made is for a moment. */
 const GONE_AFTER_MS = 5_000;
 
@@ -78,7 +77,7 @@ export function leadersOf(
         try {
           await ask(first);
           const name = unknown();
-          if (name !== undefined) throw protocolError(UNKNOWN_TOPIC_OR_PARTITION, name);
+          if (name !== undefined) throw protocolError(ERROR.UNKNOWN_TOPIC_OR_PARTITION, name);
         } catch (error) {
           first = 'others';
           await patience.wait(error);

@@ -5,13 +5,12 @@ import { kafkaError } from '../client/kafka-error.ts';
 import { batchesOf, partitionOf } from './record-batch.ts';
 import { brokersOf, patience } from '../client/brokers.ts';
 import { initProducerId, NOBODY } from './calls.ts';
-import { deliver, sequences } from './delivery.ts';
+import { deliver, Sequences } from './delivery.ts';
 import { leadersOf } from './leaders.ts';
 import type { Patience } from '../client/brokers.ts';
 import { protocolError } from '../client/protocol-errors.ts';
 import { kafkasOf } from '../client/protocol.ts';
 import type { ProducerRecord } from './record-batch.ts';
-import type { Sequences } from './delivery.ts';
 import type { ProducerIdentity } from '../sink.ts';
 import { CellarstreamError, describeError } from '../../core/errors.ts';
 
@@ -47,7 +46,7 @@ export function plainProducer(kafka: Kafka, answerWithinMs?: number): PlainProdu
     for (;;) {
       try {
         const own = await brokers.askAny(initProducerId(NO_TRANSACTIONS));
-        if (own.errorCode === 0) return { own, sequences: sequences() };
+        if (own.errorCode === 0) return { own, sequences: new Sequences() };
         throw protocolError(own.errorCode, 'InitProducerId');
       } catch (error) {
         await limit.wait(error);

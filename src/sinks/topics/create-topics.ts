@@ -5,7 +5,7 @@ import type { TopicFinding } from '../../schemas/events/topic-findings.ts';
 import type { TopicSpec } from '../../schemas/events/topics.ts';
 import type { Brokers, Asked } from '../client/brokers.ts';
 import { kafkaError } from '../client/kafka-error.ts';
-import { nameOfError, protocolError } from '../client/protocol-errors.ts';
+import { ERROR, nameOfError, protocolError } from '../client/protocol-errors.ts';
 import { askBrokers } from '../client/brokers.ts';
 import { array, int16, int32, int8, string } from '../client/protocol.ts';
 import type { Call } from '../client/protocol.ts';
@@ -75,30 +75,21 @@ interface Wish {
   readonly value: string;
 }
 
-const TOPIC_AUTHORIZATION_FAILED = 29;
-const TOPIC_ALREADY_EXISTS = 36; // another instance was quicker
-const DONE: ReadonlySet<number> = new Set([0, TOPIC_ALREADY_EXISTS]);
-const INVALID_TOPIC_EXCEPTION = 17;
-const CLUSTER_AUTHORIZATION_FAILED = 31;
-const INVALID_PARTITIONS = 37;
-const INVALID_REPLICATION_FACTOR = 38;
-const INVALID_CONFIG = 40;
-const NOT_CONTROLLER = 41;
-const POLICY_VIOLATION = 44;
+const DONE: ReadonlySet<number> = new Set([0, ERROR.TOPIC_ALREADY_EXISTS]); // another instance was quicker
 const NO_RIGHT: ReadonlySet<number> = new Set([
-  TOPIC_AUTHORIZATION_FAILED,
-  CLUSTER_AUTHORIZATION_FAILED,
+  ERROR.TOPIC_AUTHORIZATION_FAILED,
+  ERROR.CLUSTER_AUTHORIZATION_FAILED,
 ]);
 /** Answers that another draft of the topic, other rights or other settings can change, and no later try of the same. */
 const FINAL: ReadonlySet<number> = new Set([
   ...NO_RIGHT,
-  ...[INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR],
-  ...[INVALID_CONFIG, POLICY_VIOLATION],
+  ...[ERROR.INVALID_TOPIC_EXCEPTION, ERROR.INVALID_PARTITIONS, ERROR.INVALID_REPLICATION_FACTOR],
+  ...[ERROR.INVALID_CONFIG, ERROR.POLICY_VIOLATION],
 ]);
 const OF_SETTINGS: ReadonlySet<number> = new Set([
-  INVALID_CONFIG,
-  POLICY_VIOLATION,
-  INVALID_REPLICATION_FACTOR,
+  ERROR.INVALID_CONFIG,
+  ERROR.POLICY_VIOLATION,
+  ERROR.INVALID_REPLICATION_FACTOR,
 ]);
 const REPLICATION = 'replication.factor';
 const IN_SYNC = 'min.insync.replicas';
@@ -111,7 +102,7 @@ async function askedOnce(
 ): Promise<readonly TopicAnswer[]> {
   const found = await brokers.askAny(metadata([]));
   const controller = found.brokers.find(({ id }) => id === found.controllerId);
-  if (!controller) throw protocolError(NOT_CONTROLLER, 'no broker is the controller');
+  if (!controller) throw protocolError(ERROR.NOT_CONTROLLER, 'no broker is the controller');
   const answers = await brokers.ask(controller, createTopicsCall(drafts, isDryRun));
   for (const answer of answers) {
     const { topic, errorCode, message } = answer;
@@ -140,12 +131,12 @@ function refusedWishes(
       : [];
   if (
     replication.length > 0 &&
-    (errorCode === INVALID_REPLICATION_FACTOR || /replication/i.test(text))
+    (errorCode === ERROR.INVALID_REPLICATION_FACTOR || /replication/i.test(text))
   ) {
     // `min.insync.replicas` was chosen for the wanted number of replicas, so it is left out together with that number.
     return [...replication, ...wishes.filter(({ name }) => name === IN_SYNC)];
   }
-  if (errorCode === INVALID_REPLICATION_FACTOR) return [];
+  if (errorCode === ERROR.INVALID_REPLICATION_FACTOR) return [];
   const named = wishes.filter(({ name }) => text.includes(name));
   if (named.length > 0) return named;
   return wishes.length > 0 ? wishes : replication;
@@ -186,14 +177,14 @@ function lackingText(lacking: readonly Refusal[]): string {
 
 function adviceOf({ spec }: Draft, { errorCode, message }: TopicAnswer): string {
   const text = message ?? '';
-  if (errorCode === INVALID_TOPIC_EXCEPTION) {
+  if (errorCode === ERROR.INVALID_TOPIC_EXCEPTION) {
     return 'a topic may not have that name, or is internal: set another TOPIC_PREFIX';
   }
-  if (errorCode === INVALID_REPLICATION_FACTOR || /replication/i.test(text)) {
+  if (errorCode === ERROR.INVALID_REPLICATION_FACTOR || /replication/i.test(text)) {
     return 'set TOPIC_REPLICATION to what the cluster allows, no more than the number of its brokers';
   }
   const beforehand = `have it made beforehand: ${wantedText(spec)}`;
-  if (errorCode !== INVALID_PARTITIONS && !/partition/i.test(text)) {
+  if (errorCode !== ERROR.INVALID_PARTITIONS && !/partition/i.test(text)) {
     return `ask who runs the cluster, or ${beforehand}`;
   }
   return spec.fixedPartitions ? beforehand : `set TOPIC_PARTITIONS to what the cluster allows`;

@@ -19,7 +19,7 @@ import type { LeftOut } from './create-topics.ts';
 import { describeSettings, metadata } from '../client/topic-calls.ts';
 import type { TopicSettings } from '../client/topic-calls.ts';
 
-/** What {@link ensureTopics} needs. */
+/** What {@link openTopics} needs. */
 export interface TopicsOptions extends Asked {
   /** The topics, for a number of copies of each. */
   readonly topics: (replication: number) => readonly TopicSpec[];
@@ -44,19 +44,10 @@ interface TopicsInspected extends TopicsFound {
 
 /**
  * Makes the topics that are absent, and looks at those that are there: settings that would lose
- * data are an error, another number of partitions is taken as it is. Gives the partitions by topic.
+ * data are an error, another number of partitions is taken as it is.
  *
  * @throws CellarstreamError `TOPIC_SETTINGS`, one line naming every such topic; `KAFKA_UNREACHABLE`; `KAFKA_REFUSED`, as
  * {@link createTopics} does.
- */
-export async function ensureTopics(options: TopicsOptions): Promise<ReadonlyMap<string, number>> {
-  return (await openTopics(options)).partitions;
-}
-
-/**
- * The same, with all that was found.
- *
- * @throws CellarstreamError as {@link ensureTopics}.
  */
 export async function openTopics(options: TopicsOptions): Promise<TopicsFound> {
   const { specs, absent, brokers } = await lookedUp(options);
@@ -67,7 +58,7 @@ export async function openTopics(options: TopicsOptions): Promise<TopicsFound> {
 /**
  * Looks at the topics without making any, and asks the brokers whether those that are absent could be made.
  *
- * @throws CellarstreamError as {@link ensureTopics}.
+ * @throws CellarstreamError as {@link openTopics}.
  */
 export async function inspectTopics(options: TopicsOptions): Promise<TopicsInspected> {
   const { there, absent, brokers } = await lookedUp(options);

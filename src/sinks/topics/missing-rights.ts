@@ -1,5 +1,6 @@
 // Which rights this user lacks, and the commands that grant them.
 
+import { ERROR } from '../client/protocol-errors.ts';
 import type { TopicSpec } from '../../schemas/events/topics.ts';
 import { askBrokers } from '../client/brokers.ts';
 import { groupAsItIs } from '../membership/group.ts';
@@ -22,8 +23,6 @@ const GROUP_MS = 10_000;
 /** Kafka's numbers of operations: the bits of what a user may do. */
 const OPERATIONS = { Read: 3, Write: 4, Describe: 8 } as const;
 type Operation = keyof typeof OPERATIONS;
-const TOPIC_AUTHORIZATION_FAILED = 29;
-const GROUP_AUTHORIZATION_FAILED = 30;
 
 /**
  * Rights on existing topics that this user needs and lacks. Empty where the brokers do not report rights (KIP-430).
@@ -41,7 +40,7 @@ export async function missingTopicRights(
   return specs.flatMap(({ topic: name, isReadBack }) => {
     const found = topics.find(({ topic }) => topic === name);
     const needed: Operation[] = isReadBack ? ['Describe', 'Read', 'Write'] : ['Describe', 'Write'];
-    const isHidden = found?.errorCode === TOPIC_AUTHORIZATION_FAILED;
+    const isHidden = found?.errorCode === ERROR.TOPIC_AUTHORIZATION_FAILED;
     const allowed = isHidden ? 0 : found?.errorCode === 0 ? found.operations : undefined;
     const operations = allowed === undefined ? [] : needed.filter((each) => !has(allowed, each));
     return operations.length > 0 ? [{ resource: 'topic', name, operations }] : [];
@@ -73,7 +72,9 @@ function has(bits: number, operation: Operation): boolean {
 }
 
 function isGroupRefused(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === GROUP_AUTHORIZATION_FAILED;
+  return (
+    error instanceof Error && 'code' in error && error.code === ERROR.GROUP_AUTHORIZATION_FAILED
+  );
 }
 
 /** A line that says what is missing, and the command that grants it. */

@@ -7,7 +7,7 @@ import type { Call } from '../../../src/sinks/client/protocol.ts';
 import type { Connections } from '../../../src/sinks/client/connections.ts';
 import { protocolError } from '../../../src/sinks/client/protocol-errors.ts';
 import { protocolReader } from '../../../src/sinks/client/protocol.ts';
-import { ensureTopics, inspectTopics, openTopics } from '../../../src/sinks/topics/kafka-topics.ts';
+import { inspectTopics, openTopics } from '../../../src/sinks/topics/kafka-topics.ts';
 import type { Metadata, TopicSettings } from '../../../src/sinks/client/topic-calls.ts';
 import type { TopicAnswer } from '../../../src/sinks/topics/create-topics.ts';
 
@@ -119,7 +119,7 @@ it('says of a wrong cleanup.policy the command that mends it', async () => {
       configEntries: [{ name: 'cleanup.policy', value: 'compact,delete' }],
     }));
   const { asked } = cluster();
-  await expect(ensureTopics({ ...asked, topics: wrong })).rejects.toMatchObject({
+  await expect(openTopics({ ...asked, topics: wrong })).rejects.toMatchObject({
     code: 'TOPIC_SETTINGS',
     message: expect.stringContaining(
       'or set another TOPIC_PREFIX: kafka-configs.sh --bootstrap-server "$KAFKA_BROKERS" --alter --entity-type topics --entity-name wine.products --add-config cleanup.policy=compact && kafka-configs.sh',
@@ -131,13 +131,13 @@ describe('topics that were made just now', () => {
   it('are waited for until the brokers know of them', async () => {
     const { asked, looks } = cluster({ looks: [UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE] });
     const made = topics(1).map(({ topic, numPartitions }) => [topic, numPartitions] as const);
-    expect(await ensureTopics(asked)).toEqual(new Map(made));
+    expect((await openTopics(asked)).partitions).toEqual(new Map(made));
     expect(looks).toEqual([]);
   });
 
   it('are not waited for when this user may not see them', async () => {
     const { asked, looks } = cluster({ looks: [NOT_ALLOWED, UNKNOWN_TOPIC] });
-    await expect(ensureTopics(asked)).rejects.toMatchObject({ code: 'KAFKA_REFUSED' });
+    await expect(openTopics(asked)).rejects.toMatchObject({ code: 'KAFKA_REFUSED' });
     expect(looks.length).toBeLessThan(2);
   });
 });
