@@ -14,14 +14,29 @@ const TIME = z.iso.datetime({ offset: true });
 /** Kafka's and the API's numbers have 64 bits. */
 const isLong = (text: string) => /^\d{1,19}$/.test(text) && BigInt(text) < 2n ** 63n;
 
+const OF_ACCOUNT = {
+  /** Of a request, and of what answers it; the message's key too. */
+  id: ID,
+  account: NAME,
+};
+const ASKS = {
+  ...OF_ACCOUNT,
+  /** Names of lists, such as `orders`. */
+  resources: z.array(NAME).min(1).max(50),
+  requested_at: TIME,
+};
+const ACKNOWLEDGES = {
+  ...OF_ACCOUNT,
+  resource: NAME,
+  status: z.enum(['done', 'refused', 'failed']),
+  message: z.string().nullable(),
+  at: TIME,
+};
+
 const REQUEST = z
   .object({
     type: z.literal('resync'),
-    /** The message's key too. */
-    id: ID,
-    account: NAME,
-    /** Names of lists, such as `orders`. */
-    resources: z.array(NAME).min(1).max(50),
+    ...ASKS,
     /** One order alone; as text where JSON's numbers can't hold it. */
     order_number: z
       .union([z.int().min(0), z.string().refine(isLong)])
@@ -29,7 +44,6 @@ const REQUEST = z
       .default(null),
     /** Only what was modified at that time or later, or has no time. */
     since: TIME.nullable().default(null),
-    requested_at: TIME,
   })
   .refine(({ order_number, since }) => order_number === null || since === null, {
     path: ['since'],
@@ -38,38 +52,18 @@ const REQUEST = z
 
 const ACK = z.object({
   type: z.literal('resync-ack'),
-  /** Of the request; the message's key too. */
-  id: ID,
-  account: NAME,
-  resource: NAME,
-  status: z.enum(['done', 'refused', 'failed']),
+  ...ACKNOWLEDGES,
   /** Published for it in the resource's topic. */
   events: z.int().min(0),
-  message: z.string().nullable(),
-  at: TIME,
 });
 
-const CERTIFY = z.object({
-  type: z.literal('certify'),
-  /** The message's key too. */
-  id: ID,
-  account: NAME,
-  /** Names of lists, such as `orders`. */
-  resources: z.array(NAME).min(1).max(50),
-  requested_at: TIME,
-});
+const CERTIFY = z.object({ type: z.literal('certify'), ...ASKS });
 
 const CERTIFY_ACK = z.object({
   type: z.literal('certify-ack'),
-  /** Of the request; the message's key too. */
-  id: ID,
-  account: NAME,
-  resource: NAME,
-  status: z.enum(['done', 'refused', 'failed']),
+  ...ACKNOWLEDGES,
   /** Of the certificate, which is in the same transaction; null where there is none. */
   number: z.int().min(0).nullable(),
-  message: z.string().nullable(),
-  at: TIME,
 });
 
 /** Requests by the name of their quota: `login`, a list's, or `all` for all lists together. */
@@ -79,9 +73,7 @@ const QUOTAS = z
 
 const PERMITS = z.object({
   type: z.literal('permits'),
-  /** The message's key too. */
-  id: ID,
-  account: NAME,
+  ...OF_ACCOUNT,
   /** Who asks. */
   asker: NAME,
   quotas: QUOTAS,
@@ -90,9 +82,7 @@ const PERMITS = z.object({
 
 const PERMITS_ACK = z.object({
   type: z.literal('permits-ack'),
-  /** Of the request; the message's key too. */
-  id: ID,
-  account: NAME,
+  ...OF_ACCOUNT,
   /** Who gives them. */
   instance: NAME,
   /** No more of each than was asked for; what is left out is none. */

@@ -35,23 +35,11 @@ import {
   TYPE_MORE,
   VALUE_BRANCH,
   WASM_PAGE,
-  FIELD_NAME,
-  FIELD_NAME_BYTES,
-  RECORD_FIELDS,
-  RECORD_FOLLOWERS,
-  TYPE_BYTES,
 } from '../layout.ts';
-import {
-  CLOSE_ARRAY,
-  CLOSE_OBJECT,
-  COMMA,
-  OPEN_ARRAY,
-  OPEN_OBJECT,
-  Here,
-  COLON,
-} from './window.ts';
+import { CLOSE_ARRAY, CLOSE_OBJECT, COMMA, Here, OPEN_ARRAY, OPEN_OBJECT } from './window.ts';
+import { fieldHere, fieldOf } from './names.ts';
 import { leaveHole, moveNotes, noteNull, noteUnknown } from './notes.ts';
-import { readNumber, writeLong, readText, readDate, readTimestamp } from './values.ts';
+import { readDate, readNumber, readText, readTimestamp, writeLong } from './values.ts';
 
 /** Words, as their bytes stand in memory. */
 const NULL: u32 = 0x6c6c756e;
@@ -261,53 +249,4 @@ function readBoolean(): bool {
   else return false;
   Here.write(word == TRUE ? 1 : 0);
   return true;
-}
-
-/** The field of that number. */
-export function fieldOf(record: i32, nth: i32): i32 {
-  return record + RECORD_FIELDS + nth * TYPE_BYTES;
-}
-
-/**
- * Which field the name is of that stands here; its colon is read with it. -1 where it is of none, with nothing read. It is
- * mostly the field that came behind the previous one last time.
- */
-export function fieldHere(record: i32, previous: i32): i32 {
-  const count = load<i32>(record, RECORD_COUNT);
-  const follower = load<i32>(record, RECORD_FOLLOWERS) + (previous << 2);
-  const expected = load<i32>(follower);
-  if (expected < count && takesName(fieldOf(record, expected))) return expected;
-  let nth = expected;
-  for (let k = 0; k < count; k++) {
-    nth = nth + 1 < count ? nth + 1 : 0;
-    if (takesName(fieldOf(record, nth))) {
-      store<i32>(follower, nth);
-      return nth;
-    }
-  }
-  return -1;
-}
-
-/** Over the name of a field and its colon, if they stand here. */
-function takesName(field: i32): bool {
-  const name = load<i32>(field, FIELD_NAME);
-  const size = load<i32>(field, FIELD_NAME_BYTES);
-  const at = Here.at;
-  if (isSame(at, name, size)) {
-    Here.at = at + size;
-    return true;
-  }
-  if (!isSame(at, name, size - 1)) return false;
-  Here.at = at + size - 1;
-  if (Here.takes(COLON)) return true;
-  Here.at = at;
-  return false;
-}
-
-/** Whether the same bytes stand at both places; eight of them in one go. */
-function isSame(one: i32, other: i32, size: i32): bool {
-  let k = 0;
-  for (; k + 8 <= size; k += 8) if (load<u64>(one + k) != load<u64>(other + k)) return false;
-  if (k == size) return true;
-  return (load<u64>(one + k) ^ load<u64>(other + k)) << ((8 - size + k) << 3) == 0;
 }
