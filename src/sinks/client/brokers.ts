@@ -45,13 +45,16 @@ const ANY_ANSWER_WITHIN_MS = 3_000;
 export function brokersOf(kafka: Kafka, answerWithinMs = ANSWER_WITHIN_MS): Brokers {
   const connections = connectionsOf(kafka, { perBroker: 1 });
   const brokers = brokersOver(connections, answerWithinMs);
-  const { close } = brokers;
-  return Object.assign(brokers, {
+  return {
+    ...brokers,
+    get hasAnswered() {
+      return brokers.hasAnswered;
+    },
     close: () => {
-      close();
+      brokers.close(); // first: what is under way has its reason
       connections.close();
     },
-  });
+  };
 }
 
 /** Over connections that others use as well. `answerWithinMs` as in {@link brokersOf}. */
