@@ -7,6 +7,7 @@ const LAYERS = [
   ['streams'],
   ['resources'],
   ['config'],
+  ['kafka'],
   ['sinks', 'observe'],
   ['account', 'consumers', 'ops'],
   ['pipeline'],

@@ -86,15 +86,7 @@ class LongestFirst extends BaseSequencer {
 
 /** Those that read and write Kafka: what another version of it, or of the registry, could make fail. */
 const ON_KAFKA = [
-  ...[
-    'log-contract',
-    'kafka-producer',
-    'other-clients',
-    'unknown-commit',
-    'former-id',
-    'kill',
-    'outage',
-  ],
+  ...['log-contract', 'kafka-producer', 'other-clients', 'unknown-commit', 'kill', 'outage'],
   ...['resync', 'dead-letters', 'registry', 'evolution'],
   ...['resume', 'written-since', 'compacted', 'secured'],
   ...['managed', 'managed-kafka'],
@@ -155,7 +147,7 @@ export default defineConfig({
             // Computing that does not depend on Node.
             'test/{sim,pipeline,account,fleet}/**',
             'test/streams/{decode,paging,quota,diff}/**',
-            'test/{consumers/key-table,schemas/avro/merge-schema,resources/**/*}.test.ts',
+            'test/{consumers/live-keys,schemas/avro/merge-schema,resources/**/*}.test.ts',
           ],
           isolate: false,
           testTimeout: 20_000,

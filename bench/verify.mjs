@@ -19,8 +19,7 @@ import {
 import { startSandbox } from 'cellarstream/sandbox';
 import { startServices } from '../dist/devstack/start-services.js';
 import { KeyTally } from '../dist/schemas/events/key-tally.js';
-import { topicBounds } from '../dist/sinks/client/topic-bounds.js';
-import { withAdmin } from '../dist/sinks/client/with-admin.js';
+import { topicBounds } from '../dist/kafka/client/topic-facts.js';
 import { anonymousBytes } from './support/process-usage.mjs';
 import { connectKafka, createTopic, PARTITIONS } from './support/topics.mjs';
 
@@ -116,7 +115,7 @@ async function write() {
     });
     await producer.send({ topic: 'bench.orders', messages });
   }
-  const bounds = await withAdmin(kafka, (admin) => topicBounds(admin, 'bench.orders'));
+  const bounds = await topicBounds({ kafka }, 'bench.orders');
   const all = new KeyTally();
   for (const tally of tallies) all.merge(tally);
   const partitions = tallies.map((tally, partition) => {

@@ -7,7 +7,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import { argv, env, execPath, exit, stderr, stdout } from 'node:process';
-import { findJava } from '../dist/devstack/java-tools.js';
+import { findJava } from '../dist/devstack/jar-cache.js';
 
 const root = resolve(import.meta.dirname, '..');
 const pom = readFileSync(join(root, 'pom.xml'), 'utf8');

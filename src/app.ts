@@ -5,39 +5,39 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import type { ConfigWith } from './config/config.ts';
 import { steadyScheduler } from './core/clock.ts';
 import type { Hooks } from './observe/hooks.ts';
-import { refuseFleetBeside } from './fleet/fleet-beside.ts';
+import { refuseFleetConflict } from './fleet/fleet-conflict.ts';
 import { MAX_PAUSE_MS } from './pipeline/list-task.ts';
 import { serveAccount } from './pipeline/serve-account.ts';
 import { topicNames } from './schemas/events/topics.ts';
-import { FIRST_RETRIES, openKafka, openLinks } from './sinks/client/open-kafka.ts';
+import { STARTUP_RETRIES, openKafka, openKafkaClients } from './sinks/open-kafka.ts';
 import { kafkaSignals } from './sinks/signals/kafka-signals.ts';
 import { lockFolder } from './state/lock.ts';
 import { backoff } from './streams/flow/backoff.ts';
 import { BodyPool } from './streams/http/body.ts';
 
-/** What {@link run} needs. */
+/** Options of {@link run}, which runs the service for one account. */
 export interface RunOptions {
   readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;
   /**
-   * Its first value stops the service: the pages in hand are committed, if Kafka answers within 8 s; the others are read again later. It
-   * must replay that value.
+   * The first value stops the service: pages being processed are committed if Kafka responds within 8 s; all others are read again after
+   * the next start. The observable must replay that value to late subscribers.
    */
   readonly stop$: Observable<unknown>;
   readonly hooks?: Hooks;
-  /** Clock and timers. Default a clock that only goes forward. */
+  /** Clock and timers of the service. Default: a clock that is never set back. */
   readonly scheduler?: SchedulerLike;
   readonly kafkaLog?: logCreator;
 }
 
 /**
- * Runs the service for one account: its resources go from the API to Kafka until `stop$`, each by itself. Transient errors are retried,
- * and an error of one resource holds up no other. Resolves after a clean stop. A fleet is composed elsewhere
- * (`commands/run-fleet.ts`), and is run by the command alone.
+ * Runs the service for one account until `stop$`: publishes the account's resources to Kafka, each independently of the others. Transient
+ * errors are retried, and an error of one resource does not affect the others. Resolves after a clean stop. Fleets are started by
+ * `commands/run-fleet.ts`, and only by the command.
  *
- * @throws CellarstreamError what no later try can mend: `SETTINGS` (also where a fleet's account has this prefix),
- * `API_KEY_REJECTED` (of a key that has worked: only when it was refused for `API_KEY_PATIENCE_MS`), `FENCED`,
- * `STATE_LOCKED`, `STATE_FOLDER` (at the start), `TLS_REFUSED`, `KAFKA_REFUSED`, ...; `TOPIC_SETTINGS` and `REGISTRY_REFUSED` while the
- * account is taken over: later they stop one resource, which is tried again each minute.
+ * @throws CellarstreamError for errors that a retry can't resolve: `SETTINGS` (also if a fleet's account has this prefix),
+ * `API_KEY_REJECTED` (for a key that has worked: only once it was refused for `API_KEY_PATIENCE_MS`), `FENCED`, `STATE_LOCKED`,
+ * `STATE_FOLDER` (at the start), `TLS_REFUSED`, `KAFKA_REFUSED`, ...; `TOPIC_SETTINGS` and `REGISTRY_REFUSED` while the account is being
+ * claimed: later they stop one resource, which is retried each minute.
  *
  * @example
  * ```ts
@@ -62,12 +62,12 @@ export async function run(options: RunOptions): Promise<void> {
   const { config, stop$, hooks = {}, scheduler = steadyScheduler, kafkaLog } = options;
   const unlock = lockFolder(config.stateDir);
   try {
-    const links = openLinks(config, { log: kafkaLog });
+    const links = openKafkaClients(config, { log: kafkaLog });
     const signals = kafkaSignals(links, topicNames(config.topics.sharedPrefix).signals);
     const instance = randomUUID();
-    // For this look alone: it gives up sooner than other clients, so that a Kafka that is away is soon reported.
-    const looking = openKafka(config, { log: kafkaLog, kafkaRetries: FIRST_RETRIES });
-    const refusingFleet$ = defer(() => refuseFleetBeside(config.topics.prefix, looking)).pipe(
+    // A client for this check only: it gives up sooner than others, so that an unreachable Kafka is reported soon.
+    const looking = openKafka(config, { log: kafkaLog, kafkaRetries: STARTUP_RETRIES });
+    const refusingFleet$ = defer(() => refuseFleetConflict(config.topics.prefix, looking)).pipe(
       backoff({
         maxMs: MAX_PAUSE_MS,
         scheduler,
@@ -78,7 +78,16 @@ export async function run(options: RunOptions): Promise<void> {
     try {
       await lastValueFrom(refusingFleet$, { defaultValue: undefined });
       const bodies = new BodyPool();
-      await serveAccount({ config, instance, links, bodies, signals, stop$, hooks, scheduler });
+      await serveAccount({
+        config,
+        instance,
+        clients: links,
+        bodies,
+        signals,
+        stop$,
+        hooks,
+        scheduler,
+      });
     } finally {
       await Promise.allSettled([links.registry.close(), signals.close()]);
       links.connections.close();

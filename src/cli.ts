@@ -10,9 +10,9 @@ import type { ResyncFlags } from './commands/resync.ts';
 import type { VerifyFlags } from './commands/verify.ts';
 import type { DemoFlags, SandboxFlags } from './commands/sandbox-flags.ts';
 
-// Each command is loaded when it is asked for, so that --help and errors come at once.
+// Commands are imported when they are run, so that --help and errors appear at once.
 
-const OF_FLEET = 'the account of a fleet, by its file in ACCOUNTS_DIR';
+const OF_FLEET = 'account of a fleet, by the name of its file in ACCOUNTS_DIR';
 const EXIT = { done: 0, failed: 1, usage: 2 } as const;
 
 const program = new Command('cellarstream')
@@ -37,7 +37,7 @@ sandboxFlags(program.command('demo'))
   .option('--accounts <n>', 'accounts of the API, each with as many orders and changes', some, 1)
   .option(
     '--instances <n>',
-    'instances that share the accounts out; each is a process, and can be killed',
+    'instances that the accounts are assigned to; each is a process and can be killed',
     some,
     1,
   )
@@ -68,7 +68,7 @@ program
 program
   .command('accounts')
   .description(
-    'prints which instance of a fleet runs which account, since when, and how the account is',
+    'prints which instance of a fleet runs which account, since when, and the state of the account',
   )
   .option('--json', 'prints JSON lines instead of a table')
   .action(async (flags: { json?: boolean }) => {
@@ -89,7 +89,7 @@ program
   .description('prints what would be published, as JSON lines; needs no Kafka')
   .addArgument(new Argument('<resource>', 'the resource to read').choices(RESOURCES))
   .option('--account <name>', OF_FLEET)
-  .option('--limit <n>', 'stop after so many events', count)
+  .option('--limit <n>', 'stop after this many events', count)
   .action(async (resource: Resource, flags: { account?: string; limit?: number }) =>
     (await import('./commands/peek.ts')).peekCommand(resource, flags),
   );
@@ -103,14 +103,14 @@ program
   )
   .option('--account <name>', `${OF_FLEET}, or under TOPIC_PREFIX where ACCOUNTS_DIR is not set`)
   .option(
-    '--from <place>',
+    '--from <position>',
     'beginning, latest, a time (ISO 8601), or partition:offset,...',
     'beginning',
   )
-  .option('--to <place>', 'latest (as of now), a time, or partition:offset,...', 'latest')
-  .option('--follow', 'goes on with new events, until a signal')
+  .option('--to <position>', 'latest (as of now), a time, or partition:offset,...', 'latest')
+  .option('--follow', 'continues with new events until a signal')
   .option('--key <key>', 'only the events of one record')
-  .option('--limit <n>', 'stop after so many events', count)
+  .option('--limit <n>', 'stop after this many events', count)
   .option('--by-time', 'merges the partitions by the time of their events')
   .option('--pretty', 'prints a line for people instead of JSON')
   .action(async (topic: string, flags: ReplayFlags) =>
@@ -121,15 +121,13 @@ program
   .command('resync')
   .description('publishes again what the API says now, through the running service')
   .option('--account <name>', OF_FLEET)
-  .option('--order <n>', 'this order alone')
+  .option('--order <n>', 'only this order')
   .addOption(
-    new Option('--resource <name>', 'this list alone; default: all of RESOURCES').choices(
-      RESOURCES,
-    ),
+    new Option('--resource <name>', 'only this list; default: all of RESOURCES').choices(RESOURCES),
   )
   .option('--since <time>', 'only what was modified at that time or later, ISO 8601')
   .option('--no-wait', 'ends as soon as the request is written, and waits for no acknowledgement')
-  .option('--timeout <seconds>', 'waits so long at most; 0: as long as it takes', count, 0)
+  .option('--timeout <seconds>', 'longest wait, in seconds; 0: no limit', count, 0)
   .action(async (flags: ResyncFlags) => {
     const done = await (await import('./commands/resync.ts')).resyncCommand(flags);
     process.exitCode = done ? EXIT.done : EXIT.failed;
@@ -146,18 +144,18 @@ program
   .option('--account <name>', OF_FLEET)
   .option('--json', 'prints JSON lines instead of a table')
   .option('--file <copy.csv>', 'a copy of the one list named: columns key and sequence')
-  .option('--fresh', 'asks the running service for a new complete reading first')
-  .option('--timeout <seconds>', 'waits so long for that reading at most', some, 600)
+  .option('--fresh', 'requests a new full scan from the running service first')
+  .option('--timeout <seconds>', 'longest wait for that scan, in seconds', some, 600)
   .action(async (resources: Resource[], flags: VerifyFlags) => {
     const fine = await (await import('./commands/verify.ts')).verifyCommand(resources, flags);
     process.exitCode = fine ? EXIT.done : EXIT.failed;
   });
 
-// Whoever reads our output may have had enough (`| head`): that is no error.
+// The reader of our output may close the pipe early (`| head`): that is not an error.
 process.stdout.once('error', (error: NodeJS.ErrnoException) => {
-  process.stdout.on('error', () => undefined); // once is enough to know
+  process.stdout.on('error', () => undefined); // ignore further errors
   if (error.code !== 'EPIPE') process.exit(EXIT.failed);
-  // A command that can be stopped is, so that it cleans up after itself.
+  // A command that handles signals is stopped by one, so that it cleans up.
   if (!process.emit('SIGTERM', 'SIGTERM')) process.exit(EXIT.done);
 });
 
@@ -166,16 +164,16 @@ try {
 } catch (error) {
   process.exitCode = report(error);
 }
-// Connections that are on their way to being closed do not keep a finished command waiting.
+// Connections that are still closing must not delay the exit.
 process.exit();
 
 function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   const settings = error instanceof CellarstreamError && error.code === 'SETTINGS';
-  // A line for each setting that is wrong.
+  // a line for each invalid setting
   process.stderr.write(`cellarstream: ${settings ? error.message : describeError(error)}\n`);
   if (!(error instanceof CellarstreamError) && error instanceof Error) {
-    process.stderr.write(`${error.stack}\n`); // a bug: whoever reports it needs the place
+    process.stderr.write(`${error.stack}\n`); // a bug: its report needs the stack
   }
   return settings ? EXIT.usage : EXIT.failed;
 }

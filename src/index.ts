@@ -1,7 +1,7 @@
 /**
- * Runs the service from a program: the function `run`, its settings, its errors, and hooks that tell what it does. Topics are
- * read with `cellarstream/consume`, pipelines are made of `cellarstream/streams`, bytes are read and
- * written with `cellarstream/schemas`, and `cellarstream/sandbox` is the API to try it all with.
+ * Runs the service from a program: the function `run`, its settings, its errors, and hooks that report what it does. Topics are read with
+ * `cellarstream/consume`, pipelines are built with `cellarstream/streams`, bytes are decoded and encoded with `cellarstream/schemas`, and
+ * `cellarstream/sandbox` is a local API for trying it out.
  *
  * @module cellarstream
  */

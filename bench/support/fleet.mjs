@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RESOURCES } from 'cellarstream/sandbox';
-import { withAdmin } from '../../dist/sinks/client/with-admin.js';
+import { withAdmin } from './with-admin.mjs';
 import { now } from './clock.mjs';
 import { startService, stateFolder } from './service.mjs';
 import { connectionsTo } from './sockets.mjs';

@@ -2,7 +2,7 @@
 // A topic read by plain kafkajs, from its beginning to its end as of now, and nothing decoded: how fast
 // that is, and how many bytes it takes.
 import { randomUUID } from 'node:crypto';
-import { withAdmin } from '../../dist/sinks/client/with-admin.js';
+import { withAdmin } from './with-admin.mjs';
 import { now } from './clock.mjs';
 import { connectKafka } from './topics.mjs';
 

@@ -69,7 +69,7 @@ export async function openPlatformaticSink(brokers, transactionalId) {
       }
       return ends;
     },
-    visible: () => Promise.resolve(), // it knows nothing of what readers see, and is spared that wait
+    awaitVisible: () => Promise.resolve(), // it knows nothing of what readers see, and is spared that wait
     close: () => producer.close(),
   };
 }

@@ -1,7 +1,8 @@
 // @ts-check
 // Topics: made, and thrown away when they are no longer needed.
 import { Kafka, logLevel } from 'kafkajs';
-import { withAdmin } from '../../dist/sinks/client/with-admin.js';
+import { topicBounds } from '../../dist/kafka/client/topic-facts.js';
+import { withAdmin } from './with-admin.mjs';
 
 /** Of each topic, as the service makes them. */
 export const PARTITIONS = 6;
@@ -20,7 +21,7 @@ export async function createTopic(kafka, topic) {
   const topics = [{ ...topic, numPartitions: PARTITIONS }];
   // Not kafkajs' own wait for leaders: that fails where a broker has not heard of the topic yet.
   await withAdmin(kafka, (admin) => admin.createTopics({ waitForLeaders: false, topics }));
-  await withAdmin(kafka, (admin) => admin.fetchTopicOffsets(topic.topic));
+  await topicBounds({ kafka }, topic.topic);
 }
 
 /**

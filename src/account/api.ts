@@ -7,46 +7,46 @@ import { httpConnections } from '../core/http-connections.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { RESOURCES } from '../resources/resources.ts';
 import type { ResourceRules } from '../resources/resources.ts';
-import { where } from '../streams/http/http.ts';
+import { loggableAddress } from '../streams/http/http.ts';
 import type { RequestHooks } from '../streams/http/http.ts';
-import type { ListRequest } from '../streams/decode/answer.ts';
+import type { ListRequest } from '../streams/decode/response.ts';
 import { decodedList } from '../streams/decode/list-request.ts';
 import type { DecodedListOptions } from '../streams/decode/list-request.ts';
-import { sharedReads } from '../streams/http/shared-reads.ts';
-import { answerAges } from '../streams/http/answer-age.ts';
+import { sharedReads } from '../streams/http/response-reader.ts';
+import { answerAges } from '../streams/http/response-age.ts';
 import { logicalClock } from '../streams/http/logical-clock.ts';
-import { leased } from '../streams/quota/leased.ts';
+import { leased } from '../core/interceptors.ts';
 import type { BodyPool } from '../streams/http/body.ts';
 import { login } from '../streams/http/login.ts';
 import type { Token } from '../streams/http/login.ts';
 import { pageRequest } from '../streams/http/page-request.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import { PagePlan } from '../streams/http/page-plan.ts';
-import { FailingPlaces } from '../streams/decode/failing-places.ts';
+import { FailingOffsets } from '../streams/decode/around-failing.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
 import { tokenSource } from '../streams/http/token.ts';
 import type { TokenSource } from '../streams/http/token.ts';
-import { unreadableTexts } from '../streams/decode/unreadable-texts.ts';
-import type { UnreadableTexts } from '../streams/decode/unreadable-texts.ts';
+import { unreadableTexts } from '../streams/decode/decoded-page.ts';
+import type { UnreadableTexts } from '../streams/decode/decoded-page.ts';
 
 export interface ApiOptions {
   readonly config: ApiConfig;
   readonly loginLimit: Limit;
   readonly scheduler: SchedulerLike;
   readonly hooks?: Pick<Hooks, 'onRetry' | 'onLogin' | 'onRequest'>;
-  /** Connections. Default one's own, with the limits of a careful client. */
+  /** Connections to the API. Default: a pool of its own, with the timeouts and limits of this file. */
   readonly dispatcher?: Dispatcher;
-  /** Memory for pages, shared by all who are here. Default new memory for each. */
+  /** Pool of page buffers, shared by the accounts of a process. Default: each page gets new memory. */
   readonly bodies?: BodyPool | undefined;
-  /** Whether a request that is about to be written to its socket may be sent. Default it may. */
-  readonly mayBeSent?: () => boolean;
-  /** Uniform in [0, 1), for the jitter. Default Math.random. */
+  /** Whether a request may be sent; called just before it is written to its socket. Default: always true. */
+  readonly maySend?: () => boolean;
+  /** Returns random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
   readonly random?: () => number;
 }
 
 /**
- * One account at the API: its connections, its token, its lists. What becomes of a request is decided in
- * `streams/http`, what is tried again in `core/errors.ts`.
+ * One account at the API: its connections, its token, its lists. `streams/http` sends requests and handles responses; `core/errors.ts`
+ * defines which errors are retried.
  */
 export interface Api {
   readonly tokens: TokenSource;
@@ -54,30 +54,39 @@ export interface Api {
   readonly close: () => Promise<void>;
 }
 
-/** One list of the API, with all that it holds. */
+/** Access to one list of the API. No personal fields are hidden, unless `pages` is called with `hide`. */
 export interface ApiList {
-  /** The order of its requests. */
+  /** Logical clock that numbers the begin and the end of each of the list's reads, so that overlapping reads are recognized. */
   readonly clock: LogicalClock;
-  /** Where its pages are asked for, by what the server was seen to do: for all scans of it. */
+  /**
+   * Chooses the list offset and the size of the next page to request, by what the server was observed to support. Shared by all scans of
+   * the list.
+   */
   readonly plan: PagePlan;
-  /** Its pages as records. Default: they are parsed, and have no key. */
-  readonly pages: (options?: Pick<DecodedListOptions, 'decode' | 'look' | 'hide'>) => ListRequest;
+  /** Requests pages, decoded into records. Default: each record is parsed as JSON, and has no key. */
+  readonly pages: (
+    options?: Pick<DecodedListOptions, 'decode' | 'inspect' | 'hide'>,
+  ) => ListRequest;
 }
 
+/** Time limit for opening a connection to the API, in ms. */
 const CONNECT_TIMEOUT_MS = 10_000;
-/** A page of 1,000 records may take its time; a server that is silent for so long is gone. */
-const ANSWER_TIMEOUT_MS = 30_000;
-/** One for each lane of each resource: a slow answer holds up no other. */
-const CONNECTIONS = 24;
+/**
+ * Time limit without data from the server, in ms. Too small: slow pages of 1,000 records fail. Too large: a dead connection holds up a
+ * list's polls or sweeps.
+ */
+const RESPONSE_TIMEOUT_MS = 30_000;
+/** Maximum number of connections to the API: enough for each lane of each list, so that a slow response does not hold up other lanes. */
+const MAX_API_CONNECTIONS = 24;
 
 export function openApi(options: ApiOptions): Api {
   const { config, loginLimit, scheduler, bodies, hooks = {} } = options;
   const {
     dispatcher: connections = connectionsTo(config),
-    mayBeSent,
+    maySend,
     random = Math.random,
   } = options;
-  const dispatcher = mayBeSent ? leased(connections, mayBeSent) : connections;
+  const dispatcher = maySend ? leased(connections, maySend) : connections;
   const hooksOf = (what: string, resource?: Resource): RequestHooks => ({
     onAnswer: (answer) => hooks.onRequest?.({ what, ...answer }),
     onRetry: (retry) => hooks.onRetry?.({ what, ...(resource && { resource }), ...retry }),
@@ -100,11 +109,11 @@ export function openApi(options: ApiOptions): Api {
     onToken: ({ lifeMs, serverTime, askedAt }) => {
       const aheadMs = serverTime === undefined ? undefined : serverTime - askedAt;
       hooks.onLogin?.({ lifeMs, aheadMs });
-      // Nothing caches a login: its time shows a page that was cached before this process started.
+      // Login responses are not cached: their `Date` reveals pages that were cached before this process started.
       ages.of({ askedAt, elapsedMs: 0, date: serverTime, ageMs: undefined });
     },
     onPaced: (token, delayMs) => {
-      const error = pacedError(config.loginUrl, token);
+      const error = loginRateError(config.loginUrl, token);
       hooks.onRetry?.({ what: 'login', error, count: 1, delayMs });
     },
   });
@@ -112,10 +121,10 @@ export function openApi(options: ApiOptions): Api {
     Resource,
     UnreadableTexts
   >;
-  /** Findings about each list, for as long as the process runs. */
+  /** Findings about the paging of each list, shared by all requests of this process. */
   const found = Object.fromEntries(
-    RESOURCES.map((name) => [name, { plan: new PagePlan(), places: new FailingPlaces() }]),
-  ) as Record<Resource, { readonly plan: PagePlan; readonly places: FailingPlaces }>;
+    RESOURCES.map((name) => [name, { plan: new PagePlan(), places: new FailingOffsets() }]),
+  ) as Record<Resource, { readonly plan: PagePlan; readonly places: FailingOffsets }>;
   return {
     tokens,
     list: ({ resource, path }) => {
@@ -150,20 +159,20 @@ export function openApi(options: ApiOptions): Api {
   };
 }
 
-function pacedError(loginUrl: string, token: Token | undefined): CellarstreamError {
+function loginRateError(loginUrl: string, token: Token | undefined): CellarstreamError {
   const life = token ? ` gave a token good for ${Math.round(token.lifeMs / 1_000)} s, and` : '';
   return new CellarstreamError(
     'API_ANSWER',
-    `the login at ${where(new URL(loginUrl))}${life} was needed several times within a minute, so the next one waits. If this goes on, the API's tokens are too short-lived or are refused: tell its operators`,
+    `the login at ${loggableAddress(new URL(loginUrl))}${life} was needed several times within a minute, so the next one waits. If this goes on, the API's tokens are too short-lived or are refused: tell its operators`,
   );
 }
 
 function connectionsTo({ ca, proxies }: ApiConfig): Dispatcher {
   return httpConnections({
     ca,
-    connections: CONNECTIONS,
+    connections: MAX_API_CONNECTIONS,
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
-    answerTimeoutMs: ANSWER_TIMEOUT_MS,
+    responseTimeoutMs: RESPONSE_TIMEOUT_MS,
     onread: sharedReads(),
     proxies,
   });

@@ -2,70 +2,80 @@ import type { SchedulerLike } from 'rxjs';
 import type { Config } from '../config/config.ts';
 import type { Limit, TokenBucket } from '../streams/quota/token-bucket.ts';
 
-/** The lanes of one list's quota. */
+/** The lanes of one list: its streams of reads, such as polls and sweeps, each with its share of the quota. */
 export interface Lanes {
-  /** Lane of polls, which have the first claim. */
+  /** Lane of polls for new changes, with the highest priority. */
   readonly poll: Limit;
-  /** Lane of refetches and of polls that look back far: at most a third of the quota that snapshot, sweeps and single records have not used. */
-  readonly lookBack: Limit;
-  /** `INITIAL_SNAPSHOT_PERCENT` of the quota, so that polls never wait for it; and what they leave over. */
-  readonly firstRead: Limit;
-  /** For lists that are read whole, again and again. */
-  readonly whole: Limit;
-  /** What polls leave over: for complete readings beside them. */
+  /** Lane of refetches and lookback polls: at most a third of the quota that snapshot, sweeps and single records have not used. */
+  readonly lookback: Limit;
+  /** Lane of the initial snapshot: `INITIAL_SNAPSHOT_PERCENT` of the quota, and whatever polls leave over. */
+  readonly initialSnapshot: Limit;
+  /** Lane of sweeps (recurring full scans) of a list that is not polled. */
+  readonly fullScan: Limit;
+  /** Lane of sweeps (recurring full scans) of a polled list: the part of the quota that polls leave over. */
   readonly sweep: Limit;
-  /** For single records that a complete reading has missed: they may be many. */
-  readonly ask: Limit;
-  /** What one request of a poll costs in time, ms, by what goes on beside it. */
-  readonly spacingMs: (beside: Beside) => number;
-  /** What one request costs in time, ms, where nothing else is asked: of a list that has no polls. */
-  readonly paceMs: number;
+  /** Lane of requests for single records that a sweep did not show, of which there may be many. */
+  readonly singleRecords: Limit;
+  /**
+   * Returns the time between poll requests, in ms, at which polls stay within their share of the quota while the reads `beside` are
+   * running.
+   */
+  readonly pollSpacingMs: (beside: ConcurrentReads) => number;
+  /** Time between requests, in ms, at which a single lane uses up the list's whole share of the quota. */
+  readonly requestIntervalMs: number;
 }
 
-type Beside = 'first-read' | 'asking' | 'nothing';
+/**
+ * Kind of reads that run alongside a list's polls: the initial snapshot (`first-read`), requests for single records or other requested
+ * reads (`asking`), or none.
+ */
+type ConcurrentReads = 'first-read' | 'asking' | 'nothing';
 
 export interface LanesOptions {
-  readonly all: TokenBucket;
+  readonly bucket: TokenBucket;
   readonly quota: Pick<Config['quota'], 'perMinute' | 'firstReadPercent'>;
-  /** Lists that draw on this quota, and share its time. */
+  /** Number of lists that share this quota. */
   readonly lists: number;
-  /** Set time between polls, ms. */
+  /** Configured poll interval, in ms; undefined: lists are polled as often as the quota allows. */
   readonly intervalMs: number | undefined;
   readonly windowMs: number;
   readonly scheduler: SchedulerLike;
 }
 
-/** Of the quota, while single records are asked for: 1,000 of them in half an hour. */
-const ASK_PART = 0.35;
-/** Of the quota, when nothing else is under way: what polls leave over for sweeps. */
-const SPARE_PART = 0.05;
+/** Fraction of the quota for single records while some are requested: 1,000 records take half an hour at 100 requests a minute. */
+const SINGLE_RECORDS_SHARE = 0.35;
+/** Fraction of the quota that polls leave to sweeps while no snapshot and no requests for single records are running. */
+const SWEEP_SHARE = 0.05;
 
 /**
- * How polls, initial snapshot, sweeps and single records share one quota. Polls have the first rank, and pace
- * themselves by what a request costs in time; all others have the tokens that they leave, up to a share.
+ * Divides one quota among polls, initial snapshot, sweeps and single records. Polls are served first, and pace themselves by {@link
+ * Lanes.pollSpacingMs}; all other lanes get the requests that polls leave, each up to a share.
  *
- * The initial snapshot has `firstReadPercent`, or more where polls are too rare to need the rest. When polls
- * have gone on for a window it has all that they have not needed in the last one: where answers take
- * long, polls come less often than they may, one after the other.
+ * The initial snapshot gets `firstReadPercent` of the quota, or more if polls are too rare to need the rest. Once polls have run for a
+ * quota window, the snapshot gets everything that they did not use in the last window: if responses are slow, polls run less often than
+ * their share allows.
  */
 export function lanesOf(options: LanesOptions): Lanes {
-  const { all, quota, lists, intervalMs, windowMs, scheduler } = options;
+  const { bucket, quota, lists, intervalMs, windowMs, scheduler } = options;
   const { perMinute, firstReadPercent } = quota;
   const part = (of: number) => Math.max(1, Math.floor(perMinute * of));
   const forFirstRead = part(firstReadPercent / 100);
   const forPolls = {
     'first-read': Math.max(1, perMinute - forFirstRead),
-    asking: Math.max(1, perMinute - part(ASK_PART)),
-    nothing: Math.max(1, perMinute * (1 - SPARE_PART)),
-  } satisfies Record<Beside, number>;
-  /** Requests of a window that polls may come to: a page or two at each interval, and some more. */
+    asking: Math.max(1, perMinute - part(SINGLE_RECORDS_SHARE)),
+    nothing: Math.max(1, perMinute * (1 - SWEEP_SHARE)),
+  } satisfies Record<ConcurrentReads, number>;
+  /** Estimated maximum number of poll requests in a quota window: two pages at each interval, and ten more for each list. */
   const most = intervalMs === undefined ? Infinity : (10 + (2 * windowMs) / intervalMs) * lists;
   const polls = Math.min(forPolls.nothing, most);
   const spare = Math.max(1, Math.floor(perMinute - polls));
 
-  const poll = all.lane({ rank: 0 });
-  const lookBack = all.lane({ rank: 1, share: () => Math.floor((perMinute - notPolls()) / 3) });
-  /** Tokens that are kept for the next polls once it is known how many they need: one for each list, and one. */
+  const poll = bucket.lane({ rank: 0 });
+  const lookBack = bucket.lane({ rank: 1, share: () => Math.floor((perMinute - notPolls()) / 3) });
+  /**
+   * Number of requests kept free for the next polls, once it has been measured how much of the quota polls use: one for each list, and one
+   * spare.
+   */
   const ready = lists + 1;
   let polledSince: number | undefined;
   const leftByPolls = (): number => {
@@ -76,25 +86,25 @@ export function lanesOf(options: LanesOptions): Lanes {
     const isKnown = polledSince !== undefined && now - polledSince >= windowMs;
     return isKnown ? Math.max(least, perMinute - used - ready) : least;
   };
-  const firstRead = all.lane({ rank: 2, share: leftByPolls });
-  const sweep = all.lane({ rank: 3, share: spare });
-  const ask = all.lane({ rank: 3, share: Math.max(spare, part(ASK_PART)) });
-  const notPolls = () => firstRead.used() + sweep.used() + ask.used();
+  const initialSnapshot = bucket.lane({ rank: 2, share: leftByPolls });
+  const sweep = bucket.lane({ rank: 3, share: spare });
+  const ask = bucket.lane({ rank: 3, share: Math.max(spare, part(SINGLE_RECORDS_SHARE)) });
+  const notPolls = () => initialSnapshot.used() + sweep.used() + ask.used();
 
   let firstReadAt = -Infinity;
-  /** Of lists that share a quota one may still be read for the first time when others are done. */
+  /** Whether another list that shares this quota was running its initial snapshot within the last window. */
   const isBesideFirstRead = () => lists > 1 && scheduler.now() - firstReadAt < windowMs;
   return {
     poll,
-    lookBack,
-    paceMs: (windowMs / perMinute) * lists,
-    firstRead,
-    whole: lists > 1 ? firstRead : all, // polls of other lists come first
+    lookback: lookBack,
+    requestIntervalMs: (windowMs / perMinute) * lists,
+    initialSnapshot: initialSnapshot,
+    fullScan: lists > 1 ? initialSnapshot : bucket, // polls of other lists come first
     sweep,
-    ask,
-    spacingMs: (beside) => {
-      if (beside === 'first-read') firstReadAt = scheduler.now();
-      const what = beside === 'nothing' && isBesideFirstRead() ? 'first-read' : beside;
+    singleRecords: ask,
+    pollSpacingMs: (concurrent) => {
+      if (concurrent === 'first-read') firstReadAt = scheduler.now();
+      const what = concurrent === 'nothing' && isBesideFirstRead() ? 'first-read' : concurrent;
       return (windowMs / forPolls[what]) * lists;
     },
   };

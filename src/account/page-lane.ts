@@ -1,72 +1,78 @@
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Config } from '../config/config.ts';
 import type { ListHooks } from '../observe/list-hooks.ts';
-import { permits as permitsFor } from '../streams/flow/permits.ts';
-import type { Permits } from '../streams/flow/permits.ts';
-import type { Answer, ListRequest } from '../streams/decode/answer.ts';
+import { pageSlots as permitsFor } from '../streams/flow/page-slots.ts';
+import type { PageSlots } from '../streams/flow/page-slots.ts';
+import type { Answer, ListRequest } from '../streams/decode/response.ts';
 import type { LogicalClock, Span } from '../streams/http/logical-clock.ts';
 import type { PagePlan } from '../streams/http/page-plan.ts';
-import type { LeftOut } from '../streams/paging/left-out.ts';
-import { contentDigests } from '../streams/paging/content-digests.ts';
+import type { LeftOut } from '../streams/paging/standstill.ts';
+import { contentDigests } from '../streams/paging/anchors.ts';
 import { pages } from '../streams/paging/pages.ts';
 import type { PagesOptions, ScanPage } from '../streams/paging/pages.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
 import type { KeyOf } from '../streams/records/key-of.ts';
 
-/** A lane of a list's quota, and its pages that wait for their commit: a lane whose pages don't get there stops asking. */
+/**
+ * A lane, which is one of the streams of reads of a list: its share of the quota, and its page slots, which stop requests while earlier
+ * pages wait for their commit.
+ */
 export interface PageLane {
   readonly limit: Limit;
-  readonly permits: Permits;
-  /** The list's pages, by a query's dates; default from the beginning. */
+  readonly pageSlots: PageSlots;
+  /** Scans the list with the query's date parameters, from the position `more.from` on. Default: from the beginning. */
   readonly scan: (
     query: object,
     more?: Pick<PagesOptions, 'from' | 'onTrouble'>,
   ) => Observable<ScanPage>;
-  /** What settles a read of this lane. */
-  readonly settling: (span: Span) => () => void;
+  /** Returns the function that settles a read once its records are committed or dropped: ends its span and releases its page slot. */
+  readonly settler: (span: Span) => () => void;
 }
 
-/** What the lanes of one list share. */
+/** Options that all lanes of one list share. */
 export interface PageLanesOptions {
   readonly task: {
     readonly config: Pick<Config, 'poll'>;
     readonly hooks: Pick<ListHooks, 'onDropped' | 'onTrouble'>;
     readonly scheduler: SchedulerLike;
   };
-  /** The order of the list's requests. */
-  readonly reads: LogicalClock;
+  /** Logical clock that numbers the begin and the end of each of the list's reads, so that overlapping reads are recognized. */
+  readonly logicalClock: LogicalClock;
   readonly keyOf: KeyOf;
-  /** What one lane finds to differ in every answer is left out of anchors by all. */
+  /**
+   * Fields that are ignored when anchor records are compared to join two pages, because they differ in every response. A finding of one
+   * lane applies to all.
+   */
   readonly leftOut: LeftOut;
-  /** Where pages are asked for; what one lane finds out about the server's paging counts for all. */
+  /** Chooses the list offset and the size of the next page to request. A finding of one lane about the server's paging applies to all. */
   readonly plan?: PagePlan | undefined;
-  /** What a request costs in time by the quota, ms. */
-  readonly paceMs: number;
+  /** Time between requests that the quota allows, in ms. */
+  readonly requestIntervalMs: number;
 }
 
-/** Pages that answers of five seconds take to use up a quota of 100 a minute. */
-const MAX_AHEAD = 9;
+/** Maximum number of pages that a scan requests ahead: enough to use a quota of 100 a minute if each response takes five seconds. */
+const MAX_READ_AHEAD = 9;
 
-/** Gives what opens a lane: by its part of the quota, the pages that may be under way in it, and how it asks. */
+/** Returns a function that opens a lane, given its share of the quota, its number of page slots, and its request function. */
 export function pageLanes(
   options: PageLanesOptions,
-): (limit: Limit, places: number, request: ListRequest) => PageLane {
-  const { task, reads, keyOf, leftOut, plan, paceMs } = options;
+): (limit: Limit, slots: number, request: ListRequest) => PageLane {
+  const { task, logicalClock, keyOf, leftOut, plan, requestIntervalMs } = options;
   const { config, hooks, scheduler } = task;
   const { pageSize } = config.poll;
   const onDrop = ({ span }: Answer, offset: number) => {
-    reads.settle(span.begin);
+    logicalClock.settle(span.begin);
     hooks.onDropped({ offset });
   };
-  const ahead = { most: MAX_AHEAD, paceMs, onDrop, scheduler };
+  const ahead = { most: MAX_READ_AHEAD, paceMs: requestIntervalMs, onDrop, scheduler };
 
   const contents = contentDigests();
 
-  return (limit, places, request) => {
-    const permits = permitsFor(places);
+  return (limit, slots, request) => {
+    const permits = permitsFor(slots);
     return {
       limit,
-      permits,
+      pageSlots: permits,
       scan: (query, more = {}) =>
         pages({
           request: (page) => request({ ...query, ...page }, limit),
@@ -83,8 +89,8 @@ export function pageLanes(
             more.onTrouble?.(trouble, offset);
           },
         }),
-      settling: (span) => () => {
-        reads.settle(span.begin);
+      settler: (span) => () => {
+        logicalClock.settle(span.begin);
         permits.release();
       },
     };

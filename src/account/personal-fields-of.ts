@@ -1,37 +1,41 @@
+// The fields of a list that the `PII_` settings hide.
+
 import type { PiiConfig } from '../config/config.ts';
 import type { Resource } from '../resources/resources.ts';
 import { isJsonObject } from '../schemas/json/json.ts';
 import type { JsonValue } from '../schemas/json/json.ts';
-import { personalFields, WAYS } from '../streams/records/personal-fields.ts';
+import { personalFields, HIDING_METHODS } from '../streams/records/personal-fields.ts';
 import type { PersonalField, PersonalFields } from '../streams/records/personal-fields.ts';
 
-/** What `PII_DROP`, `PII_MASK` and `PII_HMAC` hide of a list; undefined when they name none of its fields. */
+/** Personal fields of a list, which `PII_DROP`, `PII_MASK` and `PII_HMAC` hide; undefined if these settings name none of its fields. */
 export function personalFieldsOf(pii: PiiConfig, resource: Resource): PersonalFields | undefined {
-  const fields = fieldsOf(pii, resource);
+  const fields = personalFieldList(pii, resource);
   if (fields.length === 0) return undefined;
   return personalFields(fields, pii.hmacKey && (() => pii.hmacKey!.reveal()));
 }
 
-/** Names of a record's own fields of which something is hidden: no key can be made of them. */
+/** Names of a record's top-level fields that are hidden, or contain hidden fields, and so can't be part of the key. */
 export function hiddenNames(pii: PiiConfig, resource: Resource): ReadonlySet<string> {
-  return new Set(fieldsOf(pii, resource).map(({ path }) => path[0]!));
+  return new Set(personalFieldList(pii, resource).map(({ path }) => path[0]!));
 }
 
-/** What the settings name of a list, with dots, and whether any of these records has it. */
+/** Fields of a list that the `PII_` settings name, as dotted paths, and whether any record in `data` has them. */
 export function namedFields(
   pii: PiiConfig,
   resource: Resource,
   data: readonly JsonValue[],
 ): { readonly name: string; readonly isSeen: boolean }[] {
   const records = data.filter(isJsonObject);
-  return fieldsOf(pii, resource).map(({ path }) => {
-    const { hide } = personalFields([{ path, way: 'drop' }]);
+  return personalFieldList(pii, resource).map(({ path }) => {
+    const { hide } = personalFields([{ path, method: 'drop' }]);
     return { name: path.join('.'), isSeen: records.some((record) => hide(record) !== record) };
   });
 }
 
-function fieldsOf(pii: PiiConfig, resource: Resource): PersonalField[] {
-  return WAYS.flatMap((way) =>
-    pii[way].filter((field) => field.resource === resource).map(({ path }) => ({ path, way })),
+function personalFieldList(pii: PiiConfig, resource: Resource): PersonalField[] {
+  return HIDING_METHODS.flatMap((way) =>
+    pii[way]
+      .filter((field) => field.resource === resource)
+      .map(({ path }) => ({ path, method: way })),
   );
 }

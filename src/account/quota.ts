@@ -1,145 +1,170 @@
 import type { SchedulerLike } from 'rxjs';
-import { AHEAD_MS, BLOCK_MS } from './ledger/ledger.ts';
+import { LEASE_RENEWAL_MARGIN_MS, LEASE_MS } from './ledger/ledger.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import { arrivalsIn, countedIn, LATE_MS, LOGIN } from './ledger/ledger-record.ts';
-import type { SentRecord, TimedCount } from './ledger/ledger-record.ts';
+import {
+  latestArrivalsIn,
+  quotaDeclarationsIn,
+  MAX_REQUEST_DELAY_MS,
+  LOGIN_QUOTA,
+} from './ledger/ledger-record.ts';
+import type { DatedDeclaration, TimedCount } from './ledger/ledger-record.ts';
 import type { RecentStarts } from '../state/recent-starts.ts';
 import { tokenBucket } from '../streams/quota/token-bucket.ts';
 import type { Limit, TokenBucket } from '../streams/quota/token-bucket.ts';
 
-/** The quota of the logins, or of one list, or of all of them. */
+/** One quota at the API: of logins, of one list, or of all lists together. */
 export interface Quota {
   readonly name: string;
   readonly capacity: number;
   readonly bucket: TokenBucket;
+  /** The part of the quota from which guest processes are granted permits. */
   readonly guests: Limit;
-  /** What this machine knows of earlier processes; nothing where nothing is kept. */
-  readonly file: RecentStarts | undefined;
-  /** Whether all requests of earlier processes are counted. */
-  readonly isSure: () => boolean;
-  /** Counts what others may have asked; the process after this one has to count it, too. */
+  /** Request times of this process and earlier ones, stored in the state folder; undefined if none are stored. */
+  readonly storedStarts: RecentStarts | undefined;
+  /** Whether all requests that earlier processes sent within the last quota window are counted. */
+  readonly isComplete: () => boolean;
+  /** Counts requests that other processes may have sent, and declares and stores them for the next process. */
   readonly countOthers: (requests: readonly TimedCount[]) => void;
-  /** Keeps requests for the next process of the folder alone. */
-  readonly keep: (requests: readonly TimedCount[]) => void;
+  /** Stores requests for the next process that uses this state folder, without counting them in this one. */
+  readonly storeForSuccessor: (requests: readonly TimedCount[]) => void;
   /**
-   * Counts what a predecessor has declared, and what its guests have. What is kept of a predecessor on this machine (`isOurs`)
-   * is exact, and stands for what it declared, unless something is missing there. Without a declaration it is all there is.
+   * Counts the requests that a predecessor and guests have declared in the ledger. If the predecessor ran on this machine (`isOurs`) its
+   * stored request times are exact and replace its declaration, unless some are missing. Without a declaration the stored times are all
+   * that is known.
    */
   readonly inherit: (
-    sent: SentRecord | undefined,
-    guests: readonly SentRecord[],
+    sent: DatedDeclaration | undefined,
+    guests: readonly DatedDeclaration[],
     isOurs: boolean,
   ) => void;
-  /** Another process has asked: a whole window passes before the next request. */
-  readonly distrust: () => void;
+  /** Counts the quota as used up now, because another process may have sent unknown requests: the next request waits for a window. */
+  readonly waitFullWindow: () => void;
 }
 
 export interface QuotaOptions {
   readonly name: string;
-  /** Requests in a window. */
+  /** Maximum number of requests in a quota window ({@link WINDOW_MS}). */
   readonly capacity: number;
-  /** How many lists draw on it. */
+  /** Number of lists that share the quota. */
   readonly lists: number;
   readonly scheduler: SchedulerLike;
-  readonly file?: RecentStarts | undefined;
-  readonly ledger?: Pick<Ledger, 'part'> | undefined;
+  readonly storedStarts?: RecentStarts | undefined;
+  readonly ledger?: Pick<Ledger, 'quota'> | undefined;
 }
 
 /**
- * The API counts arrivals in a minute, and not all requests are as long on their way; and clocks don't go
- * at the same pace. That is what the headroom is for.
+ * Time added to the minute in which requests are counted, in ms. The API counts requests as they arrive: latencies vary, and clocks do not
+ * run at the same rate. Too small: the server may count more requests than the quota. Too large: quota is wasted.
  */
 const HEADROOM_MS = 200;
+/** Window in which requests are counted against a quota, in ms. */
 export const WINDOW_MS = 60_000 + HEADROOM_MS;
-/** What guests may have of a list's quota, before polls: they wait for an answer, and are rare. */
-const GUESTS_PART = 0.15;
-const GUESTS_RANK = -1;
-/** Of the logins, behind the service's own. */
-const GUESTS_LOGIN_PART = 0.5;
-const GUESTS_LOGIN_RANK = 1;
-/** What is declared of a request is later than what is kept of it by so much at the most, ms: to the end of a second, and {@link LATE_MS}. */
-const ROUNDED_MS = 1_000 + LATE_MS;
-/** A time that was kept is not further ahead than what a predecessor may have declared: else a clock was set back. */
-export const MAX_AHEAD_MS = BLOCK_MS + AHEAD_MS + LATE_MS;
+/**
+ * Fraction of a list's quota that guests (processes such as `check`) may use. Guests are served before polls: they are rare, and an
+ * operator waits for them.
+ */
+const GUEST_SHARE = 0.15;
+const GUEST_RANK = -1;
+/** Fraction of the login quota that guests may use. Their logins are served after the service's own. */
+const GUEST_LOGIN_SHARE = 0.5;
+const GUEST_LOGIN_RANK = 1;
+/**
+ * Upper bound of how much later a request is dated in a ledger declaration than in the stored request times, in ms: its longest delay, and
+ * rounding up to a second.
+ */
+const DECLARATION_ROUNDING_MS = 1_000 + MAX_REQUEST_DELAY_MS;
+/**
+ * Upper bound of how far a stored request time may be in the future, in ms: the end of a predecessor's lease. Later times come from a clock
+ * that was set back.
+ */
+export const MAX_FUTURE_START_MS = LEASE_MS + LEASE_RENEWAL_MARGIN_MS + MAX_REQUEST_DELAY_MS;
 
-/** One quota at the API: its bucket, its part of the ledger, and what is kept of it on this machine. */
+/** Opens one quota: its token bucket, its part of the ledger, and its stored request times. */
 export function openQuota(options: QuotaOptions): Quota {
-  const { name, capacity, lists, scheduler, file, ledger } = options;
-  const isLogin = name === LOGIN;
-  const part = ledger?.part(name, capacity, isLogin);
+  const { name, capacity, lists, scheduler, storedStarts, ledger } = options;
+  const isLogin = name === LOGIN_QUOTA;
+  const part = ledger?.quota(name, capacity, isLogin);
   const bucket = tokenBucket({
     capacity,
     windowMs: WINDOW_MS,
-    lateMs: LATE_MS,
+    lateMs: MAX_REQUEST_DELAY_MS,
     scheduler,
     ...(part && { gate: part.gate }),
     onStart: (at) => {
       const declared = part?.onStart(at);
-      const written = file?.add(at);
+      const written = storedStarts?.add(at);
       return (end, isAnswered) => {
         declared?.(end, isAnswered);
         written?.(end);
       };
     },
   });
-  const forGuests = Math.floor(capacity * (isLogin ? GUESTS_LOGIN_PART : GUESTS_PART));
+  const forGuests = Math.floor(capacity * (isLogin ? GUEST_LOGIN_SHARE : GUEST_SHARE));
   const guests = bucket.lane({
-    rank: isLogin ? GUESTS_LOGIN_RANK : GUESTS_RANK,
+    rank: isLogin ? GUEST_LOGIN_RANK : GUEST_RANK,
     share: Math.min(capacity, Math.max(isLogin ? 1 : lists, forGuests)),
   });
-  let isSure = file?.known ?? true;
+  let isSure = storedStarts?.isReliable ?? true;
 
   const count = (requests: readonly TimedCount[]): void => {
-    bucket.count(timesOf(requests, capacity));
+    bucket.count(startTimes(requests, capacity));
     part?.count(requests);
   };
-  const keep = (requests: readonly TimedCount[]): void => file?.addAll(timesOf(requests, capacity));
+  const keep = (requests: readonly TimedCount[]): void =>
+    storedStarts?.addAll(startTimes(requests, capacity));
   const countOthers = (requests: readonly TimedCount[]): void => {
     count(requests);
     keep(requests);
   };
   const countFile = (): void => {
-    const latest = scheduler.now() + MAX_AHEAD_MS;
-    const times = file?.times.map((at) => Math.min(at + LATE_MS, latest)) ?? [];
+    const latest = scheduler.now() + MAX_FUTURE_START_MS;
+    const times =
+      storedStarts?.times.map((at) => Math.min(at + MAX_REQUEST_DELAY_MS, latest)) ?? [];
     count(times.map((at) => ({ at, count: 1 })));
   };
-  /** Whether the file has no fewer requests of the last minute than were declared: else a clock was set, or it was put back. */
-  const hasAll = ({ record, sentBefore }: SentRecord): boolean => {
+  /** Whether as many requests of the last minute are stored as were declared. If not, a clock was set, or an older file was restored. */
+  const hasAll = ({ declaration, latestSentAt }: DatedDeclaration): boolean => {
     const now = scheduler.now();
-    const isRecent = (ageMs: number) => sentBefore - ageMs > now - WINDOW_MS + ROUNDED_MS;
-    const used = countedIn(name, record).flatMap((declared) => declared.used);
+    const isRecent = (ageMs: number) =>
+      latestSentAt - ageMs > now - WINDOW_MS + DECLARATION_ROUNDING_MS;
+    const used = quotaDeclarationsIn(name, declaration).flatMap((declared) => declared.used);
     const made = used.reduce((sum, [ageMs, n]) => (isRecent(ageMs) ? sum + n : sum), 0);
-    const kept = file?.times.filter((at) => at > now - WINDOW_MS) ?? [];
-    return file?.known === true && kept.length >= made;
+    const storedTimes = storedStarts?.times.filter((at) => at > now - WINDOW_MS) ?? [];
+    return storedStarts?.isReliable === true && storedTimes.length >= made;
   };
-  /** What is free comes one by one within a window: used up at once, it would leave nothing until the oldest request counts no more. */
+  /**
+   * Makes the requests that the quota has left available one by one during a quota window. If all were sent at once, none would be left
+   * until the oldest request expires.
+   */
   const spreadFree = (): void => {
     const free = capacity - bucket.used();
     const begin = scheduler.now() - WINDOW_MS;
     bucket.count(Array.from({ length: free }, (_, k) => begin + (k * WINDOW_MS) / free));
   };
 
-  if (!part) countFile(); // with a ledger nothing starts before it is inherited
+  if (!part) countFile(); // with a ledger, `inherit` counts before any request starts
   return {
-    ...{ name, capacity, bucket, guests, file, countOthers, keep },
-    isSure: () => isSure,
+    ...{ name, capacity, bucket, guests, storedStarts, countOthers, storeForSuccessor: keep },
+    isComplete: () => isSure,
     inherit: (sent, others, isOurs) => {
       const isByFile = !sent || (isOurs && hasAll(sent));
       if (isByFile) countFile();
-      else countOthers(arrivalsIn(name, sent));
-      for (const other of others) countOthers(arrivalsIn(name, other));
+      else countOthers(latestArrivalsIn(name, sent));
+      for (const other of others) countOthers(latestArrivalsIn(name, other));
       if (!isByFile) spreadFree();
       if (sent) isSure = true;
     },
-    distrust: () => {
+    waitFullWindow: () => {
       isSure = true;
       countOthers([{ at: scheduler.now(), count: capacity }]);
     },
   };
 }
 
-/** One by one; no more than make a difference. */
-function timesOf(requests: readonly TimedCount[], most: number): number[] {
+/**
+ * Expands counts to one time for each request. Returns only the newest `most` times, as more than the quota's capacity make no difference.
+ */
+function startTimes(requests: readonly TimedCount[], most: number): number[] {
   const newest = requests.toSorted((a, b) => b.at - a.at);
   const times: number[] = [];
   for (const { at, count } of newest) {

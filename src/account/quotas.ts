@@ -4,98 +4,113 @@ import type { Config, Resource } from '../config/config.ts';
 import type { QuotaUse } from '../observe/hooks.ts';
 import { lanesOf } from './lanes.ts';
 import type { Lanes } from './lanes.ts';
-import type { Inheritance, Ledger } from './ledger/ledger.ts';
-import { ALL, arrivalsIn, LOGIN } from './ledger/ledger-record.ts';
-import type { SentRecord, TimedCount } from './ledger/ledger-record.ts';
+import type { InheritedLedger, Ledger } from './ledger/ledger.ts';
+import { SHARED_QUOTA, latestArrivalsIn, LOGIN_QUOTA } from './ledger/ledger-record.ts';
+import type { DatedDeclaration, TimedCount } from './ledger/ledger-record.ts';
 import { RESOURCES } from '../resources/resources.ts';
 import type { LedgerWriter } from '../state/ledger-writer.ts';
 import { recentStarts } from '../state/recent-starts.ts';
 import type { RecentStarts } from '../state/recent-starts.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
-import { MAX_AHEAD_MS, openQuota, WINDOW_MS } from './quota.ts';
+import { MAX_FUTURE_START_MS, openQuota, WINDOW_MS } from './quota.ts';
 import type { Quota } from './quota.ts';
 
 export type { Lanes } from './lanes.ts';
 
+/** The request quotas of one account at the API: one of logins, and one of each list or of all lists together. */
 export interface Quotas {
   readonly login: Limit;
   /**
-   * The lanes of a list; the same for every call. `seenBefore` says that an earlier process has
-   * asked this list: if its request times are lost, and no ledger tells of them, the first request waits for a whole
-   * window.
+   * Returns the lanes of a list (its streams of reads, each with a share of the quota), the same ones for every call. `seenBefore`: whether
+   * an earlier process has read this list. If its request times are neither stored nor declared in the ledger, the first request waits for
+   * a full window.
    */
   readonly lanes: (resource: Resource, seenBefore: boolean) => Lanes;
   /**
-   * When the newest list request of earlier processes that is known of was answered, or began, ms since
-   * the epoch; 0 if none is.
+   * Time of the newest stored list request, in epoch ms: of its response if there was one, else of its start. 0 if none is stored.
    */
-  readonly lastAsked: () => number;
-  /** Another process has asked since then: each list waits for a whole window before it asks. */
-  readonly distrust: () => void;
+  readonly lastRequestAt: () => number;
   /**
-   * What an earlier process has declared, once: in its own place if it was on this machine, else in the place of what is
-   * known here. Where there is a ledger nothing starts before. Gives whether an instance elsewhere may still ask.
+   * Makes each list wait for a full quota window (a minute) before its next request, because another process may have sent unknown
+   * requests.
    */
-  readonly inherit: (inherited: Inheritance) => boolean;
+  readonly waitFullWindow: () => void;
   /**
-   * What guests have of a quota: `login`, a list's, or `all` where the server counts by key. Undefined where there is no such
-   * quota here.
+   * Counts the requests that other processes had declared in the ledger when this process claimed it; to be called once. With a ledger no
+   * request starts before this call. Returns whether an instance on another machine may still be sending requests.
    */
-  readonly guests: (name: string) => GuestLane | undefined;
-  /** Of the login and of each list, or of all together. */
-  readonly use: () => readonly QuotaUse[];
+  readonly inherit: (inherited: InheritedLedger) => boolean;
+  /**
+   * Returns the part of a quota from which guest processes are granted permits, by the quota's name: `login`, a list, or `all` if the
+   * server counts by API key. Undefined if there is no quota with that name.
+   */
+  readonly guestLane: (name: string) => GuestLane | undefined;
+  /** Returns the current use of each quota: of logins, and of each list or of all lists together. */
+  readonly usage: () => readonly QuotaUse[];
   readonly close: () => void;
 }
 
-/** The part of a quota that is given away. */
+/** The part of a quota from which guests are granted permits. */
 export interface GuestLane {
   readonly limit: Limit;
-  /** Counts requests of guests that are still to come. */
+  /** Counts requests that guests may still send. */
   readonly count: (requests: readonly TimedCount[]) => void;
-  /** Keeps them for the next process of the folder alone. */
-  readonly keep: (requests: readonly TimedCount[]) => void;
+  /** Stores requests that guests may still send, for the next process that uses this state folder, without counting them in this one. */
+  readonly storeForSuccessor: (requests: readonly TimedCount[]) => void;
 }
 
 export interface QuotasOptions {
   readonly config: Pick<Config, 'quota' | 'account' | 'poll' | 'resources'>;
   readonly scheduler: SchedulerLike;
-  /** Where request times are kept for the next process; without it they are not. */
+  /** Folder in which request times are stored for the next process. Default: they are not stored. */
   readonly stateDir?: string;
-  /** The request times of a quota, by its name. Default: a file each, in `stateDir`. */
-  readonly startsOf?: (name: string, capacity: number) => RecentStarts;
-  /** Where requests are declared before they are sent. Default they are not. */
-  readonly ledger?: Pick<Ledger, 'part'> & Partial<Pick<Ledger, 'guests$'>>;
-  /** Whose declarations the request times of this machine belong to. Default nobody's. */
+  /** Opens the stored request times of a quota, by its name. Default: a file in `stateDir` for each quota. */
+  readonly storedStartsOf?: (name: string, capacity: number) => RecentStarts;
+  /** Ledger in which requests are declared before they are sent. Default: they are not declared. */
+  readonly ledger?: Pick<Ledger, 'quota'> & Partial<Pick<Ledger, 'guestDeclarations$'>>;
+  /**
+   * Remembers which process wrote the stored request times. Default: the process is unknown, so the stored times never replace a
+   * declaration in the ledger.
+   */
   readonly writer?: LedgerWriter;
-  /** Names this process. */
+  /** Id of this process. */
   readonly instance?: string;
 }
 
-/** The quotas of one account at the API, kept across restarts of the process. */
+/** Opens the quotas of one account at the API. Request times are stored, so that a restarted process counts earlier requests. */
 export function quotas(options: QuotasOptions): Quotas {
   const { config, scheduler, stateDir, ledger, writer, instance } = options;
   const { quota, account, poll, resources } = config;
   const {
-    startsOf = stateDir === undefined ? undefined : filesIn(join(stateDir, 'quota', account)),
+    storedStartsOf = stateDir === undefined
+      ? undefined
+      : storedStartsIn(join(stateDir, 'quota', account)),
   } = options;
-  /** Lists that draw on one quota share its time. */
+  /** Number of lists that share one quota. */
   const lists = quota.scope === 'key' ? resources.length : 1;
-  const kept = new Map<string, { readonly quota: Quota; readonly lanes: Lanes }>();
+  const openedQuotas = new Map<string, { readonly quota: Quota; readonly lanes: Lanes }>();
   const asked = new Set<Resource>();
-  /** Declarations of others so far: a list that is first asked for later counts them then. */
-  let others: readonly SentRecord[] = [];
+  /** Ledger declarations of other processes so far. A quota that is opened later counts their requests. */
+  let others: readonly DatedDeclaration[] = [];
 
   const open = (name: string, capacity: number): Quota =>
-    openQuota({ name, capacity, lists, scheduler, file: startsOf?.(name, capacity), ledger });
-  const login = open(LOGIN, quota.loginsPerMinute);
+    openQuota({
+      name,
+      capacity,
+      lists,
+      scheduler,
+      storedStarts: storedStartsOf?.(name, capacity),
+      ledger,
+    });
+  const login = open(LOGIN_QUOTA, quota.loginsPerMinute);
   const listOf = (resource: Resource) => {
-    const name = quota.scope === 'key' ? ALL : resource;
-    const known = kept.get(name);
+    const name = quota.scope === 'key' ? SHARED_QUOTA : resource;
+    const known = openedQuotas.get(name);
     if (known) return known;
     const opened = open(name, quota.perMinute);
-    for (const sent of others) opened.countOthers(arrivalsIn(name, sent));
+    for (const sent of others) opened.countOthers(latestArrivalsIn(name, sent));
     const lanes = lanesOf({
-      all: opened.bucket,
+      bucket: opened.bucket,
       quota,
       lists,
       intervalMs: poll.intervalMs,
@@ -103,38 +118,44 @@ export function quotas(options: QuotasOptions): Quotas {
       scheduler,
     });
     const list = { quota: opened, lanes };
-    kept.set(name, list);
+    openedQuotas.set(name, list);
     return list;
   };
-  const openQuotas = () => [login, ...[...kept.values()].map((list) => list.quota)];
-  /** Of what this process reads; opened where they are not yet. */
+  const openQuotas = () => [login, ...[...openedQuotas.values()].map((list) => list.quota)];
+  /** Returns the quotas, without duplicates, of the lists that this process reads. Opens those that are not open yet. */
   const listQuotas = () => [...new Set(resources.map((resource) => listOf(resource).quota))];
-  const remember = (more: readonly SentRecord[]): void => {
-    const from = scheduler.now() - WINDOW_MS - MAX_AHEAD_MS;
-    others = [...others, ...more].filter(({ sentBefore }) => sentBefore > from);
+  const remember = (more: readonly DatedDeclaration[]): void => {
+    const from = scheduler.now() - WINDOW_MS - MAX_FUTURE_START_MS;
+    others = [...others, ...more].filter(({ latestSentAt }) => latestSentAt > from);
   };
-  const inherit = ({ record, sentBefore, isRunning, guests, isDoubtful }: Inheritance): boolean => {
-    const sent = record && { record, sentBefore };
-    const isOurs = record !== undefined && record.instance === writer?.get();
+  const inherit = ({
+    declaration,
+    latestSentAt,
+    isLeaseActive,
+    guests,
+    hasUnreadableEntry,
+  }: InheritedLedger): boolean => {
+    const sent = declaration && { declaration, latestSentAt };
+    const isOurs = declaration !== undefined && declaration.instance === writer?.get();
     for (const one of [login, ...listQuotas()]) {
       one.inherit(sent, guests, isOurs);
-      if (isDoubtful) one.distrust();
+      if (hasUnreadableEntry) one.waitFullWindow();
     }
     remember([...(sent ? [sent] : []), ...guests]);
     if (instance !== undefined) writer?.set(instance);
-    return isRunning && !isOurs;
+    return isLeaseActive && !isOurs;
   };
-  ledger?.guests$?.subscribe((guests) => {
+  ledger?.guestDeclarations$?.subscribe((guests) => {
     for (const one of openQuotas()) {
-      for (const sent of guests) one.countOthers(arrivalsIn(one.name, sent));
+      for (const sent of guests) one.countOthers(latestArrivalsIn(one.name, sent));
     }
     remember(guests);
   });
-  /** A quota by its name in a declaration. */
+  /** Returns the quota that has this name in declarations of the ledger; undefined if there is none. */
   const named = (name: string): Quota | undefined => {
-    if (name === LOGIN) return login;
+    if (name === LOGIN_QUOTA) return login;
     const resource =
-      name === ALL && quota.scope === 'key'
+      name === SHARED_QUOTA && quota.scope === 'key'
         ? resources[0]
         : RESOURCES.find((each) => each === name);
     return resource && listOf(resource).quota;
@@ -144,33 +165,41 @@ export function quotas(options: QuotasOptions): Quotas {
     login: login.bucket,
     lanes: (resource, seenBefore) => {
       const list = listOf(resource);
-      // Once a resource: what this very process has asked is known.
-      if (!asked.has(resource) && seenBefore && !list.quota.isSure()) list.quota.distrust();
+      // Only for the first call: later on, the earlier requests are those of this process, which are counted.
+      if (!asked.has(resource) && seenBefore && !list.quota.isComplete())
+        list.quota.waitFullWindow();
       asked.add(resource);
       return list.lanes;
     },
-    lastAsked: () => newestOf(listQuotas().map(({ file }) => newestOf(file?.times ?? []))),
-    distrust: () => listQuotas().forEach((one) => one.distrust()),
+    lastRequestAt: () =>
+      maxOf(listQuotas().map(({ storedStarts }) => maxOf(storedStarts?.times ?? []))),
+    waitFullWindow: () => listQuotas().forEach((one) => one.waitFullWindow()),
     inherit,
-    guests: (name) => {
+    guestLane: (name) => {
       const one = named(name);
-      return one && { limit: one.guests, count: one.countOthers, keep: one.keep };
+      return (
+        one && {
+          limit: one.guests,
+          count: one.countOthers,
+          storeForSuccessor: one.storeForSuccessor,
+        }
+      );
     },
-    use: () =>
+    usage: () =>
       [...listQuotas(), login].map(({ name, bucket, capacity }) => ({
         name,
         used: bucket.used(),
         limit: capacity,
       })),
-    close: () => openQuotas().forEach(({ file }) => file?.close()),
+    close: () => openQuotas().forEach(({ storedStarts }) => storedStarts?.close()),
   };
 }
 
-/** Not by spreading them: there may be as many as the quota is large. */
-function newestOf(times: readonly number[]): number {
+/** Maximum of `times`; 0 if there are none. Written without `Math.max(...times)`, which fails for very long arrays. */
+function maxOf(times: readonly number[]): number {
   return times.reduce((newest, at) => Math.max(newest, at), 0);
 }
 
-function filesIn(folder: string): NonNullable<QuotasOptions['startsOf']> {
+function storedStartsIn(folder: string): NonNullable<QuotasOptions['storedStartsOf']> {
   return (name, capacity) => recentStarts(join(folder, name), capacity);
 }

@@ -4,10 +4,10 @@ import { CellarstreamError } from '../core/errors.ts';
 import type { Sandbox } from '../sandbox/index.ts';
 
 /**
- * Writes a file `<account>.env` for each account of a sandbox, as `ACCOUNTS_DIR` takes them. A file that
- * is there and says the same stays; nothing is written when one says anything else.
+ * Writes a file `<account>.env` for each account of a sandbox, in the format of `ACCOUNTS_DIR`. Existing files with the same content stay;
+ * if one has other content, nothing is written.
  *
- * @throws CellarstreamError `SETTINGS` that names such a file, or what the system has against the folder.
+ * @throws CellarstreamError `SETTINGS` that names the file with other content, or the file system's error.
  */
 export async function writeAccountFiles(
   dir: string,
@@ -25,7 +25,7 @@ export async function writeAccountFiles(
       if (there === undefined) missing.push(file);
       else if (there !== file.text) throw otherContent(file.path);
     }
-    // Never over a file that has come since.
+    // `wx`: never overwrite a file created in the meantime.
     for (const { path, text } of missing) await writeFile(path, text, { flag: 'wx' });
   } catch (cause) {
     if (cause instanceof CellarstreamError) throw cause;
@@ -40,7 +40,7 @@ function otherContent(path: string): CellarstreamError {
   return new CellarstreamError('SETTINGS', `${path} ${advice}`);
 }
 
-/** Undefined when there is no such file. */
+/** Returns the content of a file; undefined if there is no such file. */
 async function textOf(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');

@@ -2,36 +2,36 @@ import pc from 'picocolors';
 import { hasAccounts, loadAccounts } from '../config/accounts.ts';
 import { loadConfig } from '../config/load-config.ts';
 import type { Config } from '../config/config.ts';
-import { fleetAccountsNow, isWrong } from '../fleet/fleet-accounts-now.ts';
-import type { AccountNow } from '../fleet/fleet-accounts-now.ts';
-import { readFleetGroup } from '../fleet/fleet-group.ts';
-import { readFleetLog } from '../fleet/read-fleet-log.ts';
+import { accountOverviews, hasProblem } from '../fleet/account-overviews.ts';
+import type { AccountOverview } from '../fleet/account-overviews.ts';
+import { readFleetGroupState } from '../fleet/fleet-group.ts';
+import { readFleetTopic } from '../fleet/read-fleet-topic.ts';
 import type { AccountFiles } from '../fleet/account-files.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { topicNames } from '../schemas/events/topics.ts';
-import { FIRST_RETRIES, openKafka } from '../sinks/client/open-kafka.ts';
+import { STARTUP_RETRIES, openKafka } from '../sinks/open-kafka.ts';
 import type { SettingsSource } from './one-account.ts';
 
 /**
- * `cellarstream accounts`: which instance of the fleet runs which account, since when, and how it is; what is wrong comes first.
- * The fleet's topic says it, and the group, who of the owners is alive; the files of ACCOUNTS_DIR too, where that is set.
- * Resolves to whether each account has an owner, and a file that is right.
+ * `cellarstream accounts`: prints which instance of the fleet serves which account, since when, and the account's state; problems come
+ * first. The data come from the fleet's topic and from the group, which shows which owners are alive, and from the files in ACCOUNTS_DIR,
+ * if that is set. Resolves to whether every account has an owner and a valid file.
  */
 export async function accountsCommand({ json }: { readonly json?: boolean }): Promise<boolean> {
   const source = { env: process.env, cwd: process.cwd() };
-  // Without a registry each account's file would be wrong.
+  // The registry's settings are required too: without them every account's file would be invalid.
   const needs = hasAccounts(source) ? (['kafka', 'registry'] as const) : (['kafka'] as const);
   const config = loadConfig({ ...source, needs });
   const files = filesOf(config, source);
   const log = kafkaLogCreator(await createLogger({ level: config.logLevel }));
-  const kafka = openKafka(config, { log, kafkaRetries: FIRST_RETRIES });
+  const kafka = openKafka(config, { log, kafkaRetries: STARTUP_RETRIES });
   const { sharedPrefix } = config.topics;
 
-  const { words, reports } = await readFleetLog(kafka, topicNames(sharedPrefix).fleet);
-  const group = await readFleetGroup(kafka, sharedPrefix);
-  const accounts = fleetAccountsNow({ words, reports, group, files, now: Date.now() });
+  const { accounts: words, reports } = await readFleetTopic(kafka, topicNames(sharedPrefix).fleet);
+  const group = await readFleetGroupState(kafka, sharedPrefix);
+  const accounts = accountOverviews({ accounts: words, reports, group, files, now: Date.now() });
   process.stdout.write(json ? jsonLines(accounts) : table(accounts));
-  return !accounts.some(isWrong);
+  return !accounts.some(hasProblem);
 }
 
 function filesOf({ accountsDir, ...own }: Config, source: SettingsSource): AccountFiles {
@@ -39,7 +39,7 @@ function filesOf({ accountsDir, ...own }: Config, source: SettingsSource): Accou
   return loadAccounts({ ...source, config: { ...own, accountsDir } });
 }
 
-function jsonLines(accounts: readonly AccountNow[]): string {
+function jsonLines(accounts: readonly AccountOverview[]): string {
   return accounts
     .map(({ account, state, owner = null, since, problem = null, figures }) => {
       const { ready = null, lagMs = null, lookedAt, quota = null } = figures ?? {};
@@ -52,8 +52,8 @@ function jsonLines(accounts: readonly AccountNow[]): string {
     .join('');
 }
 
-/** Of a column, what an account has in it; `-` for nothing. */
-const COLUMNS: readonly ((account: AccountNow) => string)[] = [
+/** Functions that return the text of each column for an account in the printed table; `-` for no value. */
+const COLUMNS: readonly ((account: AccountOverview) => string)[] = [
   ({ account }) => account,
   ({ state }) => state,
   ({ owner = '-' }) => owner,
@@ -65,14 +65,14 @@ const COLUMNS: readonly ((account: AccountNow) => string)[] = [
 ];
 const STATE = 1;
 
-function table(accounts: readonly AccountNow[]): string {
+function table(accounts: readonly AccountOverview[]): string {
   if (accounts.length === 0) return 'the fleet has no accounts\n';
   const colors = pc.createColors(process.stdout.isTTY && pc.isColorSupported);
   const widths = COLUMNS.map((cell) => Math.max(...accounts.map((one) => cell(one).length)));
   return accounts
     .map((one) => {
       const good = one.state === 'running' ? colors.green : colors.yellow;
-      const inColor = isWrong(one) ? colors.red : good;
+      const inColor = hasProblem(one) ? colors.red : good;
       const cells = COLUMNS.map((cell, place) => {
         const text = cell(one).padEnd(widths[place]!);
         return place === STATE ? inColor(text) : text;

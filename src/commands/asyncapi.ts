@@ -2,15 +2,15 @@ import { VERSION } from '../core/version.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { asyncApiDocument } from '../schemas/events/asyncapi.ts';
 import { keySubject, topicNames, valueSubject } from '../schemas/events/topics.ts';
-import { openLinks } from '../sinks/client/open-kafka.ts';
+import { openKafkaClients } from '../sinks/open-kafka.ts';
 import { oneAccount } from './one-account.ts';
 
-/** `cellarstream asyncapi`: prints an AsyncAPI document of the account's topics, as JSON, with the schemas as they are registered. */
+/** `cellarstream asyncapi`: prints an AsyncAPI document of the account's topics as JSON, with the schemas from the registry. */
 export async function asyncApiCommand({ account }: { readonly account?: string }): Promise<void> {
   const source = { env: process.env, cwd: process.cwd() };
   const config = oneAccount(source, account, ['kafka', 'registry']);
   const log = kafkaLogCreator(await createLogger({ level: config.logLevel }));
-  const { registry, connections } = openLinks(config, { log });
+  const { registry, connections } = openKafkaClients(config, { log });
   const { resources, kafka } = config;
   const { prefix } = config.topics;
   const names = topicNames(prefix);

@@ -14,10 +14,10 @@ import { openApi } from '../account/api.ts';
 import { keyFieldsOf } from '../pipeline/choose-key.ts';
 import { steadyScheduler } from '../core/clock.ts';
 import type { ConfigWith } from '../config/config.ts';
-import { openKafka, openLinks } from '../sinks/client/open-kafka.ts';
+import { openKafka, openKafkaClients, kafkaTransactionalLog } from '../sinks/open-kafka.ts';
 import { topicsOf } from '../sinks/topics/destination.ts';
 import { CellarstreamError, describeError, isRetryableAtApi } from '../core/errors.ts';
-import { ALL, LOGIN } from '../account/ledger/ledger-record.ts';
+import { SHARED_QUOTA, LOGIN_QUOTA } from '../account/ledger/ledger-record.ts';
 import type { Retrying } from '../observe/hooks.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { namedFields } from '../account/personal-fields-of.ts';
@@ -28,13 +28,11 @@ import type { Quotas } from '../account/quotas.ts';
 import { keySubject, topicNames, valueSubject } from '../schemas/events/topics.ts';
 import { settingWarnings } from '../config/setting-warnings.ts';
 import { parseCursor } from '../pipeline/checkpoint/cursor.ts';
-import { kafkaTransactionalLog } from '../sinks/kafka-transactional-log.ts';
-import { registryStorageFindings } from '../sinks/topics/registry-storage.ts';
-import { inspectTopics } from '../sinks/topics/kafka-topics.ts';
+import { registryStorageFindings, inspectTopics } from '../sinks/topics/kafka-topics.ts';
 import type { PagePlace } from '../streams/http/page-plan.ts';
-import type { LivingInstance } from '../pipeline/checkpoint/living-instance.ts';
+import type { ActiveInstance } from '../pipeline/checkpoint/active-instance.ts';
 import { expectPartitions } from '../pipeline/checkpoint/restore.ts';
-import { newestCursors } from '../pipeline/checkpoint/ownership.ts';
+import { newestCursors } from '../pipeline/checkpoint/task-claim.ts';
 import { during } from '../streams/quota/token-bucket.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
 import { findingText } from '../schemas/events/topic-findings.ts';
@@ -45,33 +43,34 @@ import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
 import { checkDates } from './check-dates.ts';
 import { checkPaging } from './check-paging.ts';
 import { checkTotal } from './check-total.ts';
-import { attempt } from './findings.ts';
+import { tryCheck } from './findings.ts';
 import type { Finding } from './findings.ts';
 import { oneAccount } from './one-account.ts';
 import type { SettingsSource } from './one-account.ts';
-import { instanceText, whoRuns } from './who-runs.ts';
+import { instanceText, activeInstanceOf } from './active-instance.ts';
 
-const PATIENCE_MS = 10_000;
-/** How long requests may wait for others who have used up the quota, ms. */
+/** How long each request of the check may take, retries included, in ms. */
+const CHECK_TIMEOUT_MS = 10_000;
+/** How long a request may wait while other processes use up the quota, in ms. */
 const QUOTA_PATIENCE_MS = 20_000;
-/** How long Kafka is looked for before the first requests go on without it, ms: the API can be tried all the same. */
-const KAFKA_PATIENCE_MS = 2_000;
+/** How long to try to reach Kafka before the first requests are sent without it, in ms: the API can be checked without Kafka. */
+const KAFKA_TIMEOUT_MS = 2_000;
 /** Failed logins after which a check gives up: more would use up the login quota of the next check. */
 const MAX_FAILED_LOGINS = 5;
-/** Enough to see what the keys could be made of. */
+/** Page size of the check's requests for lists: enough records to determine the key fields. */
 const PAGE_SIZE = 100;
 
 /**
- * Tries what a service with these settings needs: the settings first, and all else if they are fine.
+ * Checks what a service with these settings requires: first the settings, then, if they are valid, everything else.
  *
- * @param account Of a fleet; undefined where there is but one.
+ * @param account Name of an account of a fleet; undefined if there is only one account.
  */
 export async function checkAccount(
   source: SettingsSource,
   account?: string,
 ): Promise<readonly Finding[]> {
   let config: ConfigWith<'api' | 'kafka' | 'registry'> | undefined;
-  const settings = await attempt('settings', () => {
+  const settings = await tryCheck('settings', () => {
     config = oneAccount(source, account, ['api', 'kafka', 'registry']);
     const doubts = settingWarnings(config, source).map(
       ({ name, advice }) => `; but ${name} ${advice}`,
@@ -83,7 +82,7 @@ export async function checkAccount(
   return [settings, ...api, ...destination];
 }
 
-/** A login, and a page of each list, as part of the account's quota. */
+/** Checks a login and a page of each list; the requests count against the account's quota. */
 export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Finding[]> {
   const log = kafkaLogCreator(await createLogger({ level: 'silent' }));
   const scheduler = steadyScheduler;
@@ -91,62 +90,70 @@ export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Fin
   const guest = openGuest({
     kafka: openKafka(config, { log, kafkaRetries: 2 }),
     config,
-    batches: batchesOf(config),
+    batchSizes: permitBatchSizes(config),
     patienceMs: QUOTA_PATIENCE_MS,
-    kafkaPatienceMs: KAFKA_PATIENCE_MS,
+    kafkaPatienceMs: KAFKA_TIMEOUT_MS,
     scheduler,
-    onUncounted: (error) => (uncounted = error),
+    onUndeclared: (error) => (uncounted = error),
   });
   const quota = quotas({ config, scheduler, ledger: guest });
   try {
-    const counted = await attempt('quota', async () => {
-      const begun = firstValueFrom(guest.got$);
-      guest.begin();
-      await begun;
-      return isRefused(uncounted)
+    const counted = await tryCheck('quota', async () => {
+      const firstBatch = firstValueFrom(guest.batches$);
+      guest.start();
+      await firstBatch;
+      return isRequestRefused(uncounted)
         ? `${describeError(uncounted)}. A running service does not count the requests of this check`
         : '';
     });
     if (!counted.fine) return [counted];
-    const asked = await askApi(config, guest, quota);
+    const asked = await checkRequests(config, guest, quota);
     return counted.detail === '' ? asked : [...asked, { ...counted, isUnwise: true }];
   } finally {
     await guest.close();
   }
 }
 
-/** Whether Kafka has answered, and only its topics are not as they have to be: all else can be asked. */
-export function isAboutTopics(error: unknown): boolean {
+/** Whether the error concerns only topics: Kafka has responded, so the other checks can go on. */
+export function isTopicProblem(error: unknown): boolean {
   if (!(error instanceof CellarstreamError)) return false;
   return error.code === 'TOPIC_SETTINGS' || error.context.concerns === 'topic';
 }
 
-function isRefused(error: unknown): boolean {
+function isRequestRefused(error: unknown): boolean {
   return error instanceof CellarstreamError && error.code === 'KAFKA_REFUSED';
 }
 
 /**
- * A login, and the most requests of each list: its first page, one that begins elsewhere, its end, what is behind that or, where it takes dates,
- * three for the dates and two for a round total. Further ones wait for permits of their own.
+ * Number of requests to reserve first, by quota: one for the login, and for each list the most that its check may take. That is four
+ * requests for a list without dates: the first page, one at another offset, the end of the list, and the record behind it. For a list with
+ * dates it is eight: the first three of those, three that measure the dates, and two that check a round total. Later requests wait for
+ * permits of their own.
  */
-function batchesOf({ quota, resources }: ConfigWith<'api'>): Record<string, number> {
+function permitBatchSizes({ quota, resources }: ConfigWith<'api'>): Record<string, number> {
   const counts = resources.map((resource) => (RULES[resource].windowed ? 8 : 4));
-  if (quota.scope === 'key') return { [LOGIN]: 1, [ALL]: counts.reduce((sum, n) => sum + n, 0) };
+  if (quota.scope === 'key')
+    return { [LOGIN_QUOTA]: 1, [SHARED_QUOTA]: counts.reduce((sum, n) => sum + n, 0) };
   return {
-    [LOGIN]: 1,
+    [LOGIN_QUOTA]: 1,
     ...Object.fromEntries(resources.map((resource, nth) => [resource, counts[nth]!])),
   };
 }
 
-async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): Promise<Finding[]> {
+async function checkRequests(
+  config: ConfigWith<'api'>,
+  guest: Guest,
+  quota: Quotas,
+): Promise<Finding[]> {
   const scheduler = steadyScheduler;
-  const last = new Map<string, unknown>(); // failures are tried again: the last one is the reason
+  // newest error of each kind of request: failures are retried, so the newest is reported as the reason
+  const last = new Map<string, unknown>();
   const lasting$ = new Subject<never>();
   let failedLogins = 0;
   const onRetry = ({ what, error }: Pick<Retrying, 'what' | 'error'>) => {
     last.set(what, error);
     if (what === 'login') failedLogins += 1;
-    if (isLasting(error) || failedLogins >= MAX_FAILED_LOGINS) lasting$.error(error);
+    if (isPermanent(error) || failedLogins >= MAX_FAILED_LOGINS) lasting$.error(error);
   };
   let isLoginFree = false;
   const granted = () => (isLoginFree = true);
@@ -166,7 +173,7 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
   const silent = () =>
     new CellarstreamError(
       'API_UNREACHABLE',
-      `the API did not answer within ${PATIENCE_MS / 1_000} s`,
+      `the API did not answer within ${CHECK_TIMEOUT_MS / 1_000} s`,
     );
   const noLoginFree = () =>
     new CellarstreamError(
@@ -175,32 +182,32 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
     );
   const first = <T>(what: string, source: Observable<T>): Promise<T> => {
     const impatient = timeout<T, Observable<never>>({
-      first: PATIENCE_MS,
+      first: CHECK_TIMEOUT_MS,
       with: () =>
         throwError(
           () => last.get(what) ?? last.get('login') ?? (isLoginFree ? silent() : noLoginFree()),
         ),
     });
-    const noPermits$ = guest.got$.pipe(ignoreElements());
+    const noPermits$ = guest.batches$.pipe(ignoreElements());
     return firstValueFrom(merge(source, lasting$, noPermits$).pipe(impatient));
   };
-  const mayBeSent = guest.isRunning;
+  const mayBeSent = guest.isBatchValid;
   const api = openApi({
     config: config.api,
     loginLimit,
-    mayBeSent,
+    maySend: mayBeSent,
     scheduler,
     hooks: { onRetry },
   });
   try {
-    const login = await attempt('login', async () => {
+    const login = await tryCheck('login', async () => {
       const { lifeMs } = await first('login', api.tokens.token$);
       return `a token good for ${lifeText(lifeMs)}`;
     });
     if (!login.fine) return [login];
     const resources = config.resources.map(async (resource) => {
       let isUnwise = false as boolean;
-      const finding = await attempt(resource, async () => {
+      const finding = await tryCheck(resource, async () => {
         const { poll } = quota.lanes(resource, false);
         const { plan, pages } = api.list(RULES[resource]);
         const list = pages();
@@ -209,9 +216,11 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
         const answer = await ask({});
         const data = answer.data.map(({ json }) => json);
         const keyFields = keyFieldsOf(RULES[resource], config, data);
-        const key = keyFields ? `key ${keyFields.join('+')}` : 'no record yet to find the key by';
+        const key = keyFields
+          ? `key ${keyFields.join('+')}`
+          : 'no record yet to determine the key from';
         const hides = namedFields(config.pii, resource, data).map(
-          ({ name, isSeen }) => (isSeen ? name : `${name} (not seen)`), // a wrong name hides nothing
+          ({ name, isSeen }) => (isSeen ? name : `${name} (not seen)`), // a misspelled field hides nothing
         );
         const hidden = hides.length > 0 ? `; hides ${hides.join(', ')}` : '';
         const { total_records: total = 'an unknown number of' } = answer.pagination;
@@ -230,9 +239,9 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
           takesDates: dates?.isUnusual === false,
           now: scheduler.now(),
         }).catch((error: unknown) => {
-          // The list can be read: beside a service that uses its whole quota the last questions may wait too long.
+          // The list is readable, but with a running service that uses its whole quota the last requests may time out.
           if (!isRetryableAtApi(error)) throw error;
-          notes = ['whether it is shown to its end was not found out'];
+          notes = ['could not check whether the API serves the whole list'];
           return undefined;
         });
         const warnings = [...paging, ...(cut === undefined ? [] : [cut])];
@@ -252,27 +261,27 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
 
 async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promise<Finding[]> {
   const log = kafkaLogCreator(await createLogger({ level: 'silent' }));
-  const { kafka, registry, connections } = openLinks(config, { log, kafkaRetries: 2 });
+  const { kafka, registry, connections } = openKafkaClients(config, { log, kafkaRetries: 2 });
   try {
     let doubts: readonly TopicFinding[] = [];
-    let living: LivingInstance | undefined;
+    let living: ActiveInstance | undefined;
     const topics = topicsOf(config, { kafka, connections });
     let isAnswering = true;
     const found = await Promise.all([
-      attempt('kafka', async () => {
+      tryCheck('kafka', async () => {
         const inspected = await inspectTopics(topics).catch((error: unknown) => {
-          isAnswering = isAboutTopics(error);
+          isAnswering = isTopicProblem(error);
           throw error;
         });
         const { brokers, absent } = inspected;
-        ({ doubts } = inspected);
+        ({ warnings: doubts } = inspected);
         await expectPartitionsOf(config, kafka, absent);
-        // That an instance runs an account of a fleet is how it is to be.
-        if (config.accountsDir === undefined) living = await whoRuns(config, kafka);
+        // An account of a fleet is supposed to be served by an instance.
+        if (config.accountsDir === undefined) living = await activeInstanceOf(config, kafka);
         const there = absent.length > 0 ? `run will make ${absent.join(', ')}` : 'all topics there';
         return `${brokers} broker${brokers === 1 ? '' : 's'}; ${there}`;
       }),
-      attempt('registry', async () => {
+      tryCheck('registry', async () => {
         const { records, orderStatusChanges, deadLetters } = topicNames(
           config.topics.prefix,
           config.topics.sharedPrefix,
@@ -303,7 +312,7 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
       }),
     ]);
     const ofRegistryStorage = isAnswering
-      ? await registryStorageFindings(topics).catch(() => []) // why Kafka does not answer is said above
+      ? await registryStorageFindings(topics).catch(() => []) // an unreachable Kafka is already reported above
       : [];
     const unwise = [...doubts, ...ofRegistryStorage].map((doubt) => ({
       what: 'topic',
@@ -311,19 +320,26 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
       isUnwise: true,
       detail: findingText(doubt),
     }));
-    const taken = living
-      ? [{ what: 'account', fine: true, isUnwise: true, detail: takenText(config.account, living) }]
+    const conflict = living
+      ? [
+          {
+            what: 'account',
+            fine: true,
+            isUnwise: true,
+            detail: runningInstanceText(config.account, living),
+          },
+        ]
       : [];
     const [ofKafka, ofRegistry] = found;
     const rights = isAnswering ? await checkRights({ config, topics }) : [];
-    return [ofKafka, ...rights, ofRegistry, ...taken, ...unwise];
+    return [ofKafka, ...rights, ofRegistry, ...conflict, ...unwise];
   } finally {
     connections.close();
     await registry.close();
   }
 }
 
-/** Whether the topics of events have the partitions that their events were written with. */
+/** Throws if the topic of a list's events has another number of partitions than when its events were written. */
 async function expectPartitionsOf(
   config: ConfigWith<'kafka'>,
   kafka: Kafka,
@@ -343,17 +359,17 @@ async function expectPartitionsOf(
   }
 }
 
-function takenText(account: string, living: LivingInstance): string {
-  return `${instanceText(living)} runs ${account}: run would take over from it, and it would end. Stop it first, or set another TOPIC_PREFIX`;
+function runningInstanceText(account: string, living: ActiveInstance): string {
+  return `${instanceText(living)} runs ${account}: run would fence it, and it would stop. Stop it first, or set another TOPIC_PREFIX`;
 }
 
-/** A token's life in minutes; in seconds where it is so short that logins have to wait for one another. */
+/** Formats a login token's lifetime in minutes; in seconds if it is so short that logins have to wait for one another. */
 function lifeText(lifeMs: number): string {
   const minutes = Math.round(lifeMs / 60_000);
   return minutes > 0 ? `${minutes} min` : `${Math.round(lifeMs / 1_000)} s only`;
 }
 
-/** What nobody mends within seconds, so that it is no use to wait: a handshake that failed. */
-function isLasting(error: unknown): boolean {
+/** Whether the error can't disappear within seconds, so that waiting is pointless: a failed TLS handshake. */
+function isPermanent(error: unknown): boolean {
   return error instanceof CellarstreamError && error.context.tls !== undefined;
 }

@@ -1,35 +1,35 @@
 import { describeError, isRetryableAtApi } from '../core/errors.ts';
-import { whyRefused } from '../pipeline/reads/dated-scan.ts';
-import { recordsOf } from '../streams/decode/answer.ts';
-import type { Answer } from '../streams/decode/answer.ts';
+import { dateRefusal } from '../pipeline/reads/dated-scan.ts';
+import { recordsOf } from '../streams/decode/response.ts';
+import type { Answer } from '../streams/decode/response.ts';
 import { serverClock } from '../streams/http/server-clock.ts';
 import { dateNegotiation, probedDates } from '../streams/paging/date-negotiation.ts';
 import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
 import type { ProbeReply } from '../streams/paging/date-probe.ts';
-import { datesText } from '../streams/paging/dates-text.ts';
-import { ListDates } from '../streams/paging/list-dates.ts';
+import { datesText, ListDates } from '../streams/paging/list-dates.ts';
 
 const A_MINUTE_MS = 60_000;
 
-/** Findings about the date parameters of a list. */
-export interface DatesChecked {
+/** Findings of the command `check` about the date parameters of a list. */
+export interface DatesCheck {
   readonly text: string;
-  /** Whether polls have to ask in another way than usual, or can't at all. */
+  /** Whether polls have to use dates in another way than documented, or can't use them at all. */
   readonly isUnusual: boolean;
 }
 
 /**
- * Asks a list with dates as polls do, and probes what they mean: three requests where they do what they say. A request with dates that
- * fails until `ask` gives up counts as unanswered if one without dates is answered.
+ * Checks the date parameters of a list: requests it with dates as polls do, and measures what the dates mean. That takes three requests if
+ * they work as documented. If a request with dates fails until `ask` gives up, and one without dates succeeds, the dates count as
+ * unanswered.
  *
  * @param first The list's first page.
- * @param ask Asks for a page of the list with these dates.
+ * @param ask Requests a page of the list with these dates.
  */
 export async function checkDates(
   first: Answer,
   ask: (dates: ProbeDates) => Promise<Answer>,
   localTime: () => number,
-): Promise<DatesChecked> {
+): Promise<DatesCheck> {
   const clock = serverClock();
   clock.tell(first.serverTime, localTime());
   clock.see(recordsOf(first).updatedAt());
@@ -41,7 +41,7 @@ export async function checkDates(
       const stamps = recordsOf(answer).updatedAt();
       return { stamps, isWhole: !answer.pagination.has_next_page, isRefused: false };
     } catch (error) {
-      const why = whyRefused(error) ?? (isRetryableAtApi(error) ? 'unanswered' : undefined);
+      const why = dateRefusal(error) ?? (isRetryableAtApi(error) ? 'unanswered' : undefined);
       if (question.modifiedFromDate === undefined || why === undefined) throw error;
       reason ??= describeError(error);
       const isUnanswered = why === 'unanswered';
@@ -67,6 +67,6 @@ export async function checkDates(
   }
   const text = datesText(dates.found);
   if (text !== undefined) return { text, isUnusual: true };
-  const plain = isProbed ? 'dates are read as written' : 'no record tells how dates are read';
+  const plain = isProbed ? 'dates are read as written' : 'no record shows how dates are read';
   return { text: plain, isUnusual: false };
 }

@@ -6,24 +6,26 @@ import type { ConfigWith } from '../config/config.ts';
 import { describeError } from '../core/errors.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { topicNames, valueSubject } from '../schemas/events/topics.ts';
-import { openLinks } from '../sinks/client/open-kafka.ts';
+import { openKafkaClients } from '../sinks/open-kafka.ts';
 import { inspectTopics } from '../sinks/topics/kafka-topics.ts';
 import { sharedTopicsOf } from '../sinks/topics/destination.ts';
-import { fleetGroup } from '../fleet/fleet-group.ts';
-import { checkApi, isAboutTopics } from './check-account.ts';
+import { fleetGroupId } from '../fleet/fleet-group.ts';
+import { checkApi, isTopicProblem } from './check-account.ts';
 import { checkRights } from './check-kafka.ts';
-import { attempt } from './findings.ts';
+import { tryCheck } from './findings.ts';
 import type { Finding } from './findings.ts';
 import type { SettingsSource } from './one-account.ts';
 
-/** How many accounts are tried at a time: each has connections of its own. */
+/** Number of accounts checked at the same time: each has connections of its own. */
 const MAX_AT_A_TIME = 4;
 
-/** Tries Kafka and the registry once, and of each account its file, its login and its lists: a line each. */
+/**
+ * Checks Kafka and the registry once, and for each account its file, its login and its lists. Returns one finding for each of these checks.
+ */
 export async function checkFleet(source: SettingsSource): Promise<readonly Finding[]> {
   let files: ReadonlyMap<string, AccountFile> = new Map();
   let config: ConfigWith<'kafka' | 'registry'> | undefined;
-  const settings = await attempt('settings', () => {
+  const settings = await tryCheck('settings', () => {
     const { accountsDir = '', ...own } = loadConfig({ ...source, needs: ['kafka', 'registry'] });
     files = loadAccounts({ ...source, config: { ...own, accountsDir } });
     config = { ...own, accountsDir };
@@ -37,26 +39,26 @@ export async function checkFleet(source: SettingsSource): Promise<readonly Findi
 
 async function checkShared(config: ConfigWith<'kafka' | 'registry'>): Promise<readonly Finding[]> {
   const log = kafkaLogCreator(await createLogger({ level: 'silent' }));
-  const { kafka, registry, connections } = openLinks(config, { log, kafkaRetries: 2 });
+  const { kafka, registry, connections } = openKafkaClients(config, { log, kafkaRetries: 2 });
   try {
     const topics = sharedTopicsOf(config, { kafka, connections });
     let isAnswering = true;
     const [ofKafka, ofRegistry] = await Promise.all([
-      attempt('kafka', async () => {
+      tryCheck('kafka', async () => {
         const { brokers, absent } = await inspectTopics(topics).catch((error: unknown) => {
-          isAnswering = isAboutTopics(error);
+          isAnswering = isTopicProblem(error);
           throw error;
         });
         const there = absent.length > 0 ? `run will make ${absent.join(', ')}` : 'all topics there';
         return `${brokers} broker${brokers === 1 ? '' : 's'}; ${there}`;
       }),
-      attempt('registry', async () => {
+      tryCheck('registry', async () => {
         const { deadLetters } = topicNames(config.topics.prefix);
-        await registry.latest(valueSubject(deadLetters)); // any will do
+        await registry.latest(valueSubject(deadLetters)); // any subject will do
         return 'answers';
       }),
     ]);
-    const group = fleetGroup(config.topics.sharedPrefix);
+    const group = fleetGroupId(config.topics.sharedPrefix);
     const rights = isAnswering ? await checkRights({ config, topics, group }) : [];
     return [ofKafka, ...rights, ofRegistry];
   } finally {
@@ -65,7 +67,7 @@ async function checkShared(config: ConfigWith<'kafka' | 'registry'>): Promise<re
   }
 }
 
-/** In the order of their names, whichever answers first. */
+/** Checks each account of a fleet. Findings are sorted by account name. */
 async function checkAccounts(files: ReadonlyMap<string, AccountFile>): Promise<readonly Finding[]> {
   const found$ = from(files).pipe(
     mergeMap(([account, file]) => checkOne(account, file), MAX_AT_A_TIME),
@@ -86,7 +88,7 @@ async function checkOne(what: string, file: AccountFile): Promise<Finding> {
   };
 }
 
-/** What is wrong; where all is well, what there is. */
+/** Joins the details of an account's failed findings, or of all its findings if none failed. */
 function detailOf(found: readonly Finding[]): string {
   const wrong = found.filter(({ fine }) => !fine);
   const told = wrong.length > 0 ? wrong : found;

@@ -8,20 +8,20 @@ import {
 } from '../sinks/topics/missing-rights.ts';
 import type { MissingRights } from '../sinks/topics/missing-rights.ts';
 import type { TopicsOptions } from '../sinks/topics/kafka-topics.ts';
-import { attempt } from './findings.ts';
+import { tryCheck } from './findings.ts';
 import type { Finding } from './findings.ts';
 
 interface KafkaChecks {
   readonly config: ConfigWith<'kafka'>;
-  /** The topics that the service writes to, and the cluster that has them. */
+  /** Topics that the service writes to, and their cluster. */
   readonly topics: TopicsOptions;
-  /** The group of a fleet. Default none. */
+  /** Id of the fleet's Kafka group. Default: no group is checked. */
   readonly group?: string;
 }
 
 /**
- * Checks the Kafka operations of `run` other than its topics: rights, a transaction, and the group of a fleet. Returns a finding for each
- * missing right.
+ * Checks the Kafka operations of `run` other than its topics: rights (ACLs), a transaction, and the group of a fleet. Returns the findings,
+ * among them one for each missing right.
  */
 export async function checkRights(checks: KafkaChecks): Promise<readonly Finding[]> {
   const [rights, transactions, group] = await Promise.all([
@@ -32,13 +32,13 @@ export async function checkRights(checks: KafkaChecks): Promise<readonly Finding
   return [...transactions, ...group, ...rights];
 }
 
-/** One finding for each missing right; empty if none is missing. */
+/** Returns one finding for each missing right (ACL); empty if none is missing. */
 async function missing(
   { config }: KafkaChecks,
   work: () => Promise<readonly MissingRights[]>,
 ): Promise<readonly Finding[]> {
   let found: readonly MissingRights[] = [];
-  const looked = await attempt('rights', async () => {
+  const looked = await tryCheck('rights', async () => {
     found = await work();
     return '';
   });
@@ -51,13 +51,13 @@ async function missing(
 }
 
 /**
- * Opens a transaction with an id that no service uses, so that no running service is fenced: other ids never have `/` after the last dot
- * (`pipeline/transactional-id.ts`). It has the prefix for which rights are granted.
+ * Checks transactions by opening one, with a transactional id that no service uses, so that no running service is fenced: the ids of
+ * services never have `/` after the last dot (`pipeline/transactional-id.ts`). The id has the prefix for which rights are granted.
  */
 async function checkTransactions({ config, topics }: KafkaChecks): Promise<readonly Finding[]> {
   const prefix = `cellarstream.${config.topics.prefix}.`;
   let lacking: MissingRights | undefined;
-  const tried = await attempt('commits', async () => {
+  const tried = await tryCheck('commits', async () => {
     try {
       const producer = await openKafkaProducer({
         kafka: topics.kafka,
@@ -89,7 +89,7 @@ function isNotAllowed(error: unknown): boolean {
   return 'type' in cause && cause.type === 'TRANSACTIONAL_ID_AUTHORIZATION_FAILED';
 }
 
-/** User name for the suggested ACL commands; `NAME` if the settings have none. */
+/** Returns the user name for the suggested ACL commands; `NAME` if the settings have none. */
 function userOf({ kafka: { sasl } }: ConfigWith<'kafka'>): string {
   return sasl && 'username' in sasl ? sasl.username : 'NAME';
 }

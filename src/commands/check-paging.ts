@@ -1,22 +1,25 @@
-import type { Answer } from '../streams/decode/answer.ts';
+import type { Answer } from '../streams/decode/response.ts';
 import type { PagePlace, PagePlan } from '../streams/http/page-plan.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
 
-/** An offset that is no multiple of any page size but 1 and 3: shows whether pages begin where they are asked for. */
+/**
+ * List offset of the request that tests paging. It is a multiple of no page size other than 1 and 3, so it shows whether the API moves
+ * offsets.
+ */
 const ODD_OFFSET = 3;
 
-/** How the list is read. */
+/** Properties of the list whose paging is checked. */
 export interface PagingToCheck {
-  /** `PAGE_SIZE`. */
+  /** Page size as set by `PAGE_SIZE`. */
   readonly pageSize: number;
   readonly keyFields: readonly string[];
-  /** The plan that `ask` goes by: whole pages once the API has refused others. */
+  /** Page plan of the list; `isWhole` once the API has refused offsets that are not multiples of the page size. */
   readonly plan: Pick<PagePlan, 'isWhole'>;
 }
 
 /**
- * Asks for a page that begins elsewhere, and tells how it differs from what was asked for, a text each. The service adapts to each
- * difference, so they are warnings. A list without more than a few records is not asked.
+ * Requests a page at an unusual list offset and returns one text for each way in which the response differs from the request. The texts are
+ * warnings, since the service adapts to each difference. Skipped for a list of only a few records.
  *
  * @param first The list's first page.
  */
@@ -30,11 +33,11 @@ export async function checkPaging(
   const odd = await ask({ offset: ODD_OFFSET, pageSize });
   const keyOf = keyOfFields(keyFields);
   const [begin, oddBegin] = [first, odd].map(({ data }) => data[0] && keyOf(data[0].json));
-  // A list may move between the two requests, but hardly so that its first record comes after three others.
+  // The list may change between the two requests, but is unlikely to move its first record behind three others.
   const isMoved =
     plan.isWhole || odd.offset !== undefined || (begin !== undefined && begin === oddBegin);
   const { length } = odd.data;
-  // The plan asks for smaller pages where they have to be whole.
+  // With whole pages the plan requests smaller pages, so a short page means nothing.
   const isShort = !plan.isWhole && length < Math.min(pageSize, total - ODD_OFFSET);
   const isCapped = isShort && odd.pagination.has_next_page;
   return [

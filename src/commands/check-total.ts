@@ -1,35 +1,39 @@
-import { whyRefused } from '../pipeline/reads/dated-scan.ts';
-import { recordsOf } from '../streams/decode/answer.ts';
-import type { Answer } from '../streams/decode/answer.ts';
+import { dateRefusal } from '../pipeline/reads/dated-scan.ts';
+import { recordsOf } from '../streams/decode/response.ts';
+import type { Answer } from '../streams/decode/response.ts';
 import type { PagePlace } from '../streams/http/page-plan.ts';
 import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
 import { dateText, window } from '../streams/paging/poll.ts';
-import { isUsualCap, mayBeCut } from '../streams/paging/total-cap.ts';
+import { isUsualCap, mayBeCut } from '../streams/paging/reading-proofs.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
 
-/** Records at the end of a list that are asked for. */
+/** Number of records requested at the end of the list, to see whether the API serves it to its end. */
 const TAIL = 3;
 const A_DAY_MS = 86_400_000;
-/** Records by which two windows must exceed the total of the whole list. Too small: a list that grows during the check looks capped. */
+/**
+ * Number of records by which the totals of two windows of dates may together differ from the total of the whole list. Too small: a list
+ * that grows during the check looks capped.
+ */
 const MARGIN = 20;
 
-/** The list whose total is checked. */
+/** Properties of the list whose total is checked. */
 export interface TotalToCheck {
-  /** `PAGE_SIZE`. */
+  /** Page size as set by `PAGE_SIZE`. */
   readonly pageSize: number;
   readonly keyFields: readonly string[];
-  /** Whether the list reads modification dates as written. */
+  /** Whether the API reads the modification dates in requests as written. */
   readonly takesDates: boolean;
-  /** ms on the local clock. */
+  /** Current time by the local clock, in epoch ms. */
   readonly now: number;
 }
 
 /**
- * Finds out whether a list is shown to its end, by one to six requests: its last records are asked for, then two windows of dates that together
- * have as many records as the list. If they have not, the record behind its total, and two windows that are further apart. A list on one page is not asked.
+ * Checks whether the API serves a list to its end, with one to six requests. It requests the list's last records, then two windows of dates
+ * that together should have as many records as the list; if they do not, also the record behind the total, and two windows further apart. A
+ * list on one page is not checked.
  *
  * @param first The list's first page.
- * @returns What is wrong, or may be; undefined if the list is shown whole.
+ * @returns A description of the problem, or of a possible one; undefined if the list is served completely.
  */
 export async function checkTotal(
   first: Answer,
@@ -40,7 +44,7 @@ export async function checkTotal(
   if (total === undefined || (!hasNext && first.data.length >= total)) return undefined;
   const tail = await ask({ offset: Math.max(0, total - TAIL), pageSize: TAIL });
   if (tail.isCut || recordsOf(tail).length === 0) {
-    return `the API shows no record at the end of its total of ${total}: the list is cut off, and run publishes no deletion of it`;
+    return `the API shows no record at the end of its total of ${total}: the list is capped, and run publishes no deletions from it`;
   }
   if (!mayBeCut({ top: total, peak: total, lacksMass: false, fitsOnePage: total < list.pageSize }))
     return undefined;
@@ -53,7 +57,8 @@ export async function checkTotal(
   const known = new Set([first, tail].flatMap(({ data }) => data.map(({ json }) => keyOf(json))));
   const behind = await ask({ offset: total, pageSize: 1 });
   const isMore = behind.data.some(({ json }) => !known.has(keyOf(json)));
-  // A server may read dates as whole days, and count those of a day twice: two days between the windows rule that out.
+  // A server may read dates as whole days and count one day's records in both windows: a gap of two days between the windows rules that
+  // out.
   const inTwoApart =
     isMore || middle === undefined
       ? undefined
@@ -65,7 +70,7 @@ export async function checkTotal(
   return `total_records may be capped at ${total}: run publishes no deletion until the total changes`;
 }
 
-/** An instant between the dates of the first page and of the last one; undefined where a page has none. */
+/** Returns the middle between the median `updated_at` of the first page and that of the last; undefined if a page has none. */
 function middleOf(pages: readonly Answer[]): number | undefined {
   const [one, other] = pages.map((page) => {
     const stamps = recordsOf(page)
@@ -77,7 +82,10 @@ function middleOf(pages: readonly Answer[]): number | undefined {
   return one === undefined || other === undefined ? undefined : (one + other) / 2;
 }
 
-/** The totals, added up, of the records modified up to an instant and of those from another one on; undefined if that can't be told. */
+/**
+ * Returns the sum of two totals: of the records modified until `until`, and of those modified from `from` on. Undefined if the API does not
+ * report them, or refuses the dates.
+ */
 async function countInWindows(
   ask: (dates: ProbeDates) => Promise<Answer>,
   until: number,
@@ -91,7 +99,7 @@ async function countInWindows(
     );
     return before === undefined || after === undefined ? undefined : before + after;
   } catch (error) {
-    if (whyRefused(error) !== undefined) return undefined;
+    if (dateRefusal(error) !== undefined) return undefined;
     throw error;
   }
 }

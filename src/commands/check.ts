@@ -4,15 +4,15 @@ import { checkFleet } from './check-fleet.ts';
 import { findingsTable } from './findings.ts';
 
 /**
- * `cellarstream check`: tries once what `run` needs, changes nothing, and prints a table: of one account, or a line for each of a
- * fleet's. Resolves to whether all of it works.
+ * `cellarstream check`: tries once everything that `run` requires, and prints the results as a table: the details of one account, or a line
+ * for each account of a fleet. Resolves to whether everything works.
  *
- * In Kafka it opens a transactional id of its own, which brokers forget after a week.
+ * It changes nothing but opens a transactional id of its own in Kafka, which brokers forget after a week.
  *
- * Its requests are part of the account's quota: a service that runs gives it permits for them. Where none does it declares
- * them in the ledger, the one thing that it writes. Where Kafka can't be reached, or has no ledger yet, or does not let it
- * write, it asks by its own count: what a service asks beside it, whose declaration still runs (11 s at most, where Kafka
- * is away for it too), is not counted then.
+ * Its requests count against the account's quota: a running service grants permits for them. Without a running service, check declares them
+ * in the ledger, which is all that it writes. If Kafka is unreachable, has no ledger yet or denies the write, check counts its own requests
+ * only; a service whose lease is still valid (for at most 11 s if Kafka is unreachable for it too) sends requests that are not counted
+ * then.
  */
 export async function checkCommand({ account }: { readonly account?: string }): Promise<boolean> {
   const source = { env: process.env, cwd: process.cwd() };

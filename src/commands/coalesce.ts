@@ -1,14 +1,13 @@
 /**
- * Tells of what may come in numbers: the first of a name at once, and as long as more of it comes
- * one every `everyMs`, the newest, with how many there were since the one told before. Memory is
- * bounded by the number of names. Its timers keep no process from ending; what they have not told
- * by then is not told.
+ * Returns a function that passes the items of each name to `emit`, at a limited rate: the first item at once, then at most every `everyMs`
+ * the newest item and the number of items since the previous call. Memory is bounded by the number of names. Its timers do not keep the
+ * process alive; items that are not emitted when the process ends are dropped.
  */
 export function coalesce<T>(
   everyMs: number,
-  tell: (newest: T, count: number) => void,
+  emit: (newest: T, count: number) => void,
 ): (name: string, one: T) => void {
-  const names = new Map<string, Gathering<T>>();
+  const names = new Map<string, PendingGroup<T>>();
   return (name, one) => {
     const gathering = names.get(name);
     if (gathering) {
@@ -16,13 +15,13 @@ export function coalesce<T>(
       gathering.newest = one;
       return;
     }
-    tell(one, 1);
-    const begun: Gathering<T> = { newest: one, count: 0 };
-    names.set(name, begun);
+    emit(one, 1);
+    const group: PendingGroup<T> = { newest: one, count: 0 };
+    names.set(name, group);
     const timer = setInterval(() => {
-      const { newest, count } = begun;
-      begun.count = 0;
-      if (count > 0) return tell(newest, count);
+      const { newest, count } = group;
+      group.count = 0;
+      if (count > 0) return emit(newest, count);
       clearInterval(timer);
       names.delete(name);
     }, everyMs);
@@ -30,7 +29,7 @@ export function coalesce<T>(
   };
 }
 
-interface Gathering<T> {
+interface PendingGroup<T> {
   newest: T;
   count: number;
 }

@@ -2,16 +2,16 @@ import { createReadStream } from 'node:fs';
 import { CellarstreamError } from '../core/errors.ts';
 import { csvRows } from './csv-rows.ts';
 
-/** What a row of somebody's copy says. */
+/** A row of a user's copy of a list, read from a CSV file. */
 export interface CopyRow {
   readonly key: string;
   readonly sequence: number;
 }
 
 /**
- * Rows of a file with a header line; of its columns `key` and `sequence` count.
+ * Reads the rows of a CSV file with a header line, using its columns `key` and `sequence`.
  *
- * @throws CellarstreamError `SETTINGS` where the file can't be read, or is no such file.
+ * @throws CellarstreamError `SETTINGS` if the file can't be read or does not have that format.
  */
 export async function* copyRows(file: string): AsyncGenerator<CopyRow> {
   let columns: { readonly key: number; readonly sequence: number } | undefined;

@@ -1,24 +1,24 @@
-/** A row of a file, and where it begins. */
+/** A row of a CSV file, and the line where it begins. */
 export interface CsvRow {
-  /** From 1. */
+  /** Line number, from 1. */
   readonly line: number;
   readonly fields: readonly string[];
 }
 
-/** Where in a field the reader is: before it, in one without quotes, in quotes, or behind a quote in quotes. */
-type Place = 'start' | 'plain' | 'quoted' | 'quote';
+/** State of the CSV parser: before a field, in an unquoted field, in a quoted field, or after a quote within a quoted field. */
+type ParserState = 'start' | 'plain' | 'quoted' | 'quote';
 
 /**
- * Rows of CSV (RFC 4180): commas, quotes that are doubled inside quotes, any end of line. Empty lines are no rows.
+ * Parses CSV (RFC 4180): commas, quotes doubled within quotes, any line ending. Empty lines are skipped.
  *
- * @throws SyntaxError where quotes are out of place, with the line.
+ * @throws SyntaxError with the line number, if a quote is misplaced.
  */
 export async function* csvRows(
   chunks: AsyncIterable<string> | Iterable<string>,
 ): AsyncGenerator<CsvRow> {
   let fields: string[] = [];
   let field = '';
-  let place: Place = 'start';
+  let place: ParserState = 'start';
   let [line, begun] = [1, 1];
   let isFirst = true;
   const endField = () => {
@@ -53,7 +53,7 @@ export async function* csvRows(
         begun = line;
       } else if (char !== '\r') {
         if (place === 'quote')
-          throw new SyntaxError(`line ${line}: a field goes on after its closing quote`);
+          throw new SyntaxError(`line ${line}: a field continues after its closing quote`);
         field += char;
         place = 'plain';
       }

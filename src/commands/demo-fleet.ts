@@ -17,10 +17,10 @@ import { loadConfig } from '../config/load-config.ts';
 import type { ConfigWith } from '../config/config.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import type { Services } from '../devstack/services.ts';
-import { readFleetGroup } from '../fleet/fleet-group.ts';
+import { readFleetGroupState } from '../fleet/fleet-group.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { startSandbox } from '../sandbox/index.ts';
-import { FIRST_RETRIES, openKafka } from '../sinks/client/open-kafka.ts';
+import { STARTUP_RETRIES, openKafka } from '../sinks/open-kafka.ts';
 import { writeAccountFiles } from './account-files.ts';
 import { directLoopback } from './direct-loopback.ts';
 import { fleetScene } from './fleet-scene.ts';
@@ -32,24 +32,27 @@ import type { DemoFlags } from './sandbox-flags.ts';
 
 export interface DemoFleetOptions {
   readonly flags: DemoFlags;
-  /** Stopped at the end. */
+  /** Kafka and the registry; stopped at the end. */
   readonly services: Services;
-  /** A folder of the demo's own. */
+  /** Temporary folder of the demo. */
   readonly state: string;
   readonly line: ProgressLine;
   readonly stop$: Observable<NodeJS.Signals>;
 }
 
-/** So long the others are seen to do without an instance, at least. */
-const AGAIN_AFTER_MS = 20_000;
-/** On a busy machine they take its accounts later: then it is started again as soon as they have. But not later than this. */
-const AGAIN_AT_MOST_MS = 90_000;
+/** Shortest wait before the demo restarts an instance that has ended, in ms, so that the fleet is seen without it. */
+const RESTART_AFTER_MS = 20_000;
+/**
+ * Longest wait before the demo restarts an instance that has ended, in ms: on a busy machine the other instances may take longer to claim
+ * all accounts.
+ */
+const RESTART_DEADLINE_MS = 90_000;
 
 /**
- * `cellarstream demo` with several accounts or instances: a sandbox with all accounts, and each instance a process of its own that
- * can be killed. Who takes which account goes to stdout; all that is about the demo itself goes to stderr.
+ * `cellarstream demo` with several accounts or instances: a sandbox with all accounts, and a process for each instance, which can be
+ * killed. Prints which instance claims which account to stdout; messages about the demo itself go to stderr.
  *
- * @throws CellarstreamError with what an instance said that could not start.
+ * @throws CellarstreamError with the error text of an instance that could not start.
  */
 export async function demoFleet(options: DemoFleetOptions): Promise<void> {
   const { flags, services, state, line } = options;
@@ -58,12 +61,12 @@ export async function demoFleet(options: DemoFleetOptions): Promise<void> {
   const env = {
     ...process.env,
     ...directLoopback(process.env),
-    // They are in the accounts' files.
+    // These settings come from the accounts' files.
     ...{ API_BASE_URL: '', API_KEY: '', API_KEY_FILE: '', API_LOGIN_URL: '' },
     ACCOUNTS_DIR: accountsDir,
     KAFKA_BROKERS: services.brokers.join(','),
     SCHEMA_REGISTRY_URL: services.registryUrl,
-    LOG_LEVEL: 'info', // it is read here
+    LOG_LEVEL: 'info', // the demo reads the instances' logs
     HTTP_PORT: '0',
   };
   try {
@@ -73,13 +76,13 @@ export async function demoFleet(options: DemoFleetOptions): Promise<void> {
     line.end(
       `Kafka ${services.brokers.join(',')}  registry ${services.registryUrl}  API ${sandbox.url}`,
     );
-    await runInstances(options, env, howToLook(config, accountsDir, sandbox.accounts[0]!.name));
+    await runInstances(options, env, usageHints(config, accountsDir, sandbox.accounts[0]!.name));
   } finally {
     await Promise.allSettled([sandbox.close(), services.stop()]);
   }
 }
 
-/** Until a signal; rejects when an instance can't start. None of them is left then. */
+/** Runs the demo's instances until a signal; rejects if an instance can't start. In either case all instances have ended then. */
 async function runInstances(
   { flags, state, line, stop$ }: DemoFleetOptions,
   env: Readonly<Record<string, string | undefined>>,
@@ -94,12 +97,12 @@ async function runInstances(
   let isStopping = false;
   let isTold = false;
 
-  /** All accounts are read, or it has taken too long. */
+  /** Emits once all accounts are being read, or after {@link RESTART_DEADLINE_MS}. */
   const whole$ = told$.pipe(
     startWith(undefined),
-    map(() => scene.isWhole()),
+    map(() => scene.isFullyServed()),
     first(Boolean),
-    raceWith(timer(AGAIN_AT_MOST_MS)),
+    raceWith(timer(RESTART_DEADLINE_MS)),
   );
   const print = (lines: readonly string[]): void => {
     if (lines.length === 0) return;
@@ -107,17 +110,17 @@ async function runInstances(
     line.clear();
     process.stdout.write(lines.map((text) => `${at}  ${text}\n`).join(''));
   };
-  const tell = (name: string, told: InstanceLine): void => {
+  const logLine = (name: string, entry: InstanceLine): void => {
     if (isStopping) return;
-    if (told.event === 'listening') line.end(`status page of ${name}: ${told.url}`);
-    if (isTrouble(told)) line.end(troubleOf(name, told));
-    print(scene.told(name, told));
+    if (entry.event === 'listening') line.end(`status page of ${name}: ${entry.url}`);
+    if (isProblem(entry)) line.end(problemText(name, entry));
+    print(scene.linesFor(name, entry));
     told$.next();
-    if (isTold || !scene.isWhole()) return;
+    if (isTold || !scene.isFullyServed()) return;
     isTold = true;
     for (const hint of hints) line.end(hint);
     const [, victim] = [...running].at(-1)!;
-    const again = `it is started again after ${AGAIN_AFTER_MS / 1_000} s or more, and accounts move back`;
+    const again = `it is started again after ${RESTART_AFTER_MS / 1_000} s or more, and accounts move back`;
     line.end(`kill one: kill -9 ${victim.pid}; ${again}`);
   };
   const start = (name: string): void => {
@@ -126,10 +129,10 @@ async function runInstances(
     let isUp = false;
     const instance = instanceProcess({
       env: { ...env, INSTANCE_NAME: name, STATE_DIR: stateDir },
-      cwd: state, // no .env: the demo is to work out of the box
-      onLine: (told) => {
-        isUp ||= told.event === 'generation';
-        tell(name, told);
+      cwd: state, // no .env: the demo must work without any settings
+      onLine: (entry) => {
+        isUp ||= entry.event === 'generation';
+        logLine(name, entry);
       },
     });
     running.set(name, instance);
@@ -138,12 +141,12 @@ async function runInstances(
       running.delete(name);
       if (isStopping) return;
       if (!isUp && end.code !== null) return failed$.error(startError(name, end));
-      const had = scene.lost(name).join(', ') || 'no accounts';
-      print([`${name} has ended (${end.how}), and leaves ${had}`]);
+      const had = scene.instanceEnded(name).join(', ') || 'no accounts';
+      print([`${name} has ended (${end.cause}), and leaves ${had}`]);
       const hasOthers = running.size > 0;
       const once = hasOthers ? ', once the others have its accounts' : '';
-      line.end(`${name} is started again after ${AGAIN_AFTER_MS / 1_000} s${once}`);
-      forkJoin([timer(AGAIN_AFTER_MS), hasOthers ? whole$ : of(true)])
+      line.end(`${name} is started again after ${RESTART_AFTER_MS / 1_000} s${once}`);
+      forkJoin([timer(RESTART_AFTER_MS), hasOthers ? whole$ : of(true)])
         .pipe(takeUntil(over$))
         .subscribe(() => start(name));
     });
@@ -161,26 +164,26 @@ async function runInstances(
   }
 }
 
-const TROUBLE: ReadonlySet<string> = new Set(['warn', 'error', 'fatal']);
+const PROBLEM_EVENTS: ReadonlySet<string> = new Set(['warn', 'error', 'fatal']);
 
-/** What kafkajs heals by itself has no event. */
-function isTrouble({ level = '', event }: InstanceLine): boolean {
-  return event !== undefined && TROUBLE.has(level);
+/** Whether an instance's log line reports a problem. Lines without `event` come from kafkajs, about errors that it resolves itself. */
+function isProblem({ level = '', event }: InstanceLine): boolean {
+  return event !== undefined && PROBLEM_EVENTS.has(level);
 }
 
-function troubleOf(name: string, { account, msg = '', err }: InstanceLine): string {
+function problemText(name: string, { account, msg = '', err }: InstanceLine): string {
   const of = account === undefined ? name : `${name}, ${account}`;
   return `${of}: ${msg}${err?.message === undefined ? '' : ` (${err.message})`}`;
 }
 
-function startError(name: string, { code, how, lastWords }: InstanceEnd): CellarstreamError {
-  const why = lastWords.replace(/^cellarstream: /, '') || how;
+function startError(name: string, { code, cause, lastOutput }: InstanceEnd): CellarstreamError {
+  const why = lastOutput.replace(/^cellarstream: /, '') || cause;
   const message = `${name} can't start: ${why}`;
   return new CellarstreamError(code === 2 ? 'SETTINGS' : 'SERVICES', message);
 }
 
-/** What commands have to be told in another terminal, and some of them. */
-function howToLook(
+/** Returns lines with the settings that commands need in another terminal, and examples of commands. */
+function usageHints(
   { kafka, registry, topics }: ConfigWith<'kafka' | 'registry'>,
   accountsDir: string,
   account: string,
@@ -198,18 +201,18 @@ function howToLook(
 }
 
 /**
- * A demo takes part in nobody's fleet.
+ * Throws if a fleet is already running under the demo's prefix: the demo's instances would join it.
  *
  * @throws CellarstreamError `SETTINGS`.
  */
 async function expectNoFleet(config: ConfigWith<'kafka'>): Promise<void> {
   const { sharedPrefix } = config.topics;
   const log = kafkaLogCreator(await createLogger({ level: 'silent' }));
-  const kafka = openKafka(config, { log, kafkaRetries: FIRST_RETRIES });
-  const { told } = await readFleetGroup(kafka, sharedPrefix);
-  if (told.length === 0) return;
+  const kafka = openKafka(config, { log, kafkaRetries: STARTUP_RETRIES });
+  const { members } = await readFleetGroupState(kafka, sharedPrefix);
+  if (members.length === 0) return;
   throw new CellarstreamError(
     'SETTINGS',
-    `a fleet runs on KAFKA_BROKERS under TOPIC_PREFIX=${sharedPrefix}: ${told.map(({ name }) => name).join(', ')}. Set another TOPIC_PREFIX, or stop it; or unset KAFKA_BROKERS and SCHEMA_REGISTRY_URL, for a Kafka of the demo's own`,
+    `a fleet runs on KAFKA_BROKERS under TOPIC_PREFIX=${sharedPrefix}: ${members.map(({ name }) => name).join(', ')}. Set another TOPIC_PREFIX, or stop it; or unset KAFKA_BROKERS and SCHEMA_REGISTRY_URL, for a Kafka of the demo's own`,
   );
 }

@@ -7,7 +7,7 @@ import { firstValueFrom } from 'rxjs';
 import { run } from '../app.ts';
 import { loadConfig } from '../config/load-config.ts';
 import type { Config, ConfigWith } from '../config/config.ts';
-import { FIRST_RETRIES, openKafka } from '../sinks/client/open-kafka.ts';
+import { STARTUP_RETRIES, openKafka } from '../sinks/open-kafka.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import type { Hooks, Progress } from '../observe/hooks.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
@@ -19,7 +19,7 @@ import { registryUrlOf } from '../devstack/registry-server.ts';
 import type { Services } from '../devstack/services.ts';
 import { startServices } from '../devstack/start-services.ts';
 import type { Operation } from '../streams/diff/change.ts';
-import { instanceText, whoRuns } from './who-runs.ts';
+import { instanceText, activeInstanceOf } from './active-instance.ts';
 import { changeLines } from './change-lines.ts';
 import { demoFleet } from './demo-fleet.ts';
 import { directLoopback } from './direct-loopback.ts';
@@ -29,12 +29,12 @@ import { sandboxOptions } from './sandbox-flags.ts';
 import type { DemoFlags } from './sandbox-flags.ts';
 import { stopSignals } from './stop.ts';
 
-/** Where examples look for Kafka and the registry when nothing is set: as in docker-compose.yml. */
+/** Default ports of Kafka and the registry in the examples, as in docker-compose.yml. */
 const PORTS = { kafka: 9092, registry: 8081 };
 
 /**
- * `cellarstream demo`: sandbox, Kafka, schema registry and service in one, until a signal. Changes go
- * to stdout, a line each; all that is about the demo itself goes to stderr. Several accounts or instances are {@link demoFleet}.
+ * `cellarstream demo`: runs a sandbox, Kafka, a schema registry and the service until a signal. Changes go to stdout, one line each;
+ * messages about the demo itself go to stderr. For several accounts or instances see {@link demoFleet}.
  */
 export async function demoCommand(flags: DemoFlags): Promise<void> {
   const started = performance.now();
@@ -43,7 +43,7 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
   const colors = pc.createColors(process.stdout.isTTY && pc.isColorSupported);
   const state = mkdtempSync(join(tmpdir(), 'cellarstream-demo-'));
 
-  // Also when a second signal ends the process at once.
+  // Runs also when a second signal ends the process immediately.
   process.once('exit', () => rmSync(state, { recursive: true, force: true }));
 
   const brokers = process.env.KAFKA_BROKERS?.split(',').filter(Boolean) ?? [];
@@ -60,7 +60,7 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
   });
   const services = await Promise.race([starting, firstValueFrom(stop$)]);
   if (typeof services === 'string') {
-    // Stopped by a signal meanwhile: what is starting ends with this process.
+    // Stopped by a signal: processes that are still starting end with this one.
     return line.end('stopped');
   }
   if (flags.accounts > 1 || flags.instances > 1) {
@@ -79,7 +79,7 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
       SCHEMA_REGISTRY_URL: services.registryUrl,
       STATE_DIR: state,
     },
-    cwd: state, // no .env: the demo is to work out of the box
+    cwd: state, // no .env: the demo must work without any settings
     needs: ['api', 'kafka', 'registry'],
   });
   const logger = await createLogger({ level: config.logLevel });
@@ -88,18 +88,18 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
       `the Kafka and the registry are those of KAFKA_BROKERS (${services.brokers.join(',')}) and SCHEMA_REGISTRY_URL`,
     );
     const log = kafkaLogCreator(logger);
-    await Promise.race([expectNobody(config, log, line), firstValueFrom(stop$)]);
+    await Promise.race([expectNoRunningInstance(config, log, line), firstValueFrom(stop$)]);
   }
-  const operations = await openSomewhere(config, (error) =>
+  const operations = await openOnFreePort(config, (error) =>
     logger.error(
       { event: 'operations', err: error },
-      'an endpoint failed to answer; the service goes on',
+      'an HTTP endpoint or a hook failed; the service continues',
     ),
   );
 
   const counts: Record<Operation, number> = { r: 0, c: 0, u: 0, d: 0 };
   let statusCount = 0;
-  const reading = new Map<string, Progress>();
+  const snapshots = new Map<string, Progress>();
   let isTold = false;
   const hooks: Hooks = {
     ...logHooks(logger),
@@ -113,15 +113,15 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
       const { prefix } = config.topics;
       const topics = [...config.resources, 'order-status-changes', 'dead-letters'];
       line.end(`topics ${prefix}.{${topics.join(',')}}`);
-      const exported = exports(services, prefix);
+      const exported = exportLines(services, prefix);
       if (exported) line.end(`in the terminal of an example: export ${exported}`);
     },
     onProgress: (progress) => {
       const { resource, total, done } = progress;
-      reading.set(resource, progress);
+      snapshots.set(resource, progress);
       if (done) line.end(`initial snapshot of ${resource} done: ${total} records`);
-      const all = [...reading.values()];
-      if (reading.size === config.resources.length && all.every((each) => each.done)) {
+      const all = [...snapshots.values()];
+      if (snapshots.size === config.resources.length && all.every((each) => each.done)) {
         return line.end('from here on, changes as they happen');
       }
       const sum = (of: 'read' | 'total') => all.reduce((before, each) => before + each[of], 0);
@@ -150,18 +150,19 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
 }
 
 /**
- * A demo takes nobody's place: what it would end may have started the Kafka that both are on.
+ * Throws if a service already publishes under the demo's prefix: the demo would fence it, and it may be the process that runs the Kafka of
+ * both.
  *
  * @throws CellarstreamError `SETTINGS`.
  */
-async function expectNobody(
+async function expectNoRunningInstance(
   config: ConfigWith<'kafka'>,
   log: logCreator,
   line: ReturnType<typeof progressLine>,
 ): Promise<void> {
-  const kafka = openKafka(config, { log, kafkaRetries: FIRST_RETRIES });
+  const kafka = openKafka(config, { log, kafkaRetries: STARTUP_RETRIES });
   const { prefix } = config.topics;
-  const living = await whoRuns(config, kafka, () =>
+  const living = await activeInstanceOf(config, kafka, () =>
     line.show(`looking whether another service publishes under TOPIC_PREFIX=${prefix} there`),
   );
   line.clear();
@@ -172,8 +173,8 @@ async function expectNobody(
   );
 }
 
-/** On the port of the settings; or, where none is set and the usual one is taken, on another. */
-async function openSomewhere(
+/** Opens the service's HTTP endpoints on the port of the settings; if none is set and the default port is in use, on any free port. */
+async function openOnFreePort(
   config: Config,
   onError: OperationsOptions['onError'],
 ): Promise<Operations> {
@@ -186,15 +187,18 @@ async function openSomewhere(
   }
 }
 
-/** What examples have to be told: where this demo is, unless it is where they look. */
-function exports({ brokers, registryUrl }: Services, prefix: string): string {
+/**
+ * Returns the environment variables that examples need to reach this demo, as `NAME=value`; only those that differ from the examples'
+ * defaults.
+ */
+function exportLines({ brokers, registryUrl }: Services, prefix: string): string {
   const { kafka, registry } = PORTS;
-  const said = [
+  const exportedLines = [
     ['KAFKA_BROKERS', brokers.join(','), `127.0.0.1:${kafka}`],
     ['SCHEMA_REGISTRY_URL', registryUrl, registryUrlOf('127.0.0.1', registry)],
     ['TOPIC_PREFIX', prefix, 'wine'],
   ] as const;
-  return said
+  return exportedLines
     .filter(([, value, expected]) => value.replace('localhost', '127.0.0.1') !== expected)
     .map(([name, value]) => `${name}=${value}`)
     .join(' ');

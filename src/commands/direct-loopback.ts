@@ -4,8 +4,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const LOOPBACK = ['127.0.0.1', 'localhost', '::1'];
 
 /**
- * The proxy settings of an environment, with this machine's own addresses excluded: a demo has its sandbox and its registry on the
- * loopback, where no proxy reaches them.
+ * Returns `no_proxy` settings that add this machine's own addresses to those of the environment: a demo's sandbox and registry are on the
+ * loopback interface, which proxies can't reach.
  */
 export function directLoopback(env: Environment): Environment {
   const set = env.no_proxy || env.NO_PROXY;

@@ -1,5 +1,5 @@
 /**
- * Loaded before the command into a process that `demo` starts: it ends when the demo does, SIGKILL included, of which nobody
- * is told but by the channel that closes.
+ * Preloaded into the processes that `demo` starts: ends the process when the demo ends. The closing IPC channel shows that even after
+ * SIGKILL.
  */
 process.once('disconnect', () => process.exit(1));

@@ -1,17 +1,17 @@
 import pc from 'picocolors';
 import { describeError } from '../core/errors.ts';
 
-/** What was found of one thing that the service needs. */
+/** Result of one check of the command `check`. */
 export interface Finding {
   readonly what: string;
   readonly fine: boolean;
-  /** Whether it works, but is unwise. Default false. */
+  /** Whether what was checked works but is inadvisable. Default false. */
   readonly isUnwise?: boolean;
   readonly detail: string;
 }
 
-/** Tries something: what it gives is fine, and what it throws is why not. */
-export async function attempt(what: string, work: () => Promise<string>): Promise<Finding> {
+/** Runs one check and returns its finding: a success with the text that the check returns, or a failure with the error's text. */
+export async function tryCheck(what: string, work: () => Promise<string>): Promise<Finding> {
   try {
     return { what, fine: true, detail: await work() };
   } catch (error) {
@@ -19,7 +19,7 @@ export async function attempt(what: string, work: () => Promise<string>): Promis
   }
 }
 
-/** A line for each. */
+/** Formats findings as a table with one line for each. */
 export function findingsTable(findings: readonly Finding[]): string {
   const colors = pc.createColors(process.stdout.isTTY && pc.isColorSupported);
   const width = Math.max(...findings.map(({ what }) => what.length));

@@ -4,51 +4,51 @@ import type { LineLogger } from '../observe/log.ts';
 import { logHooks } from './log-hooks.ts';
 
 const STEPS = {
-  claim: 'the account is taken',
-  warm: 'the images of the account are read, while another instance runs it',
-  ask: 'the instance that runs the account is asked for it',
-  release: 'the account is stopped, for another instance',
-  drop: 'the account is not to be run here any more: nothing more is read for it',
-  stop: 'the file of the account has changed: it is stopped',
+  claim: 'claiming the account',
+  warm: "restoring the account's images while another instance serves it",
+  ask: 'asked the owner to release the account',
+  release: 'releasing the account to another instance',
+  drop: 'the account is no longer assigned to this instance: stopped restoring its images',
+  stop: "the account's file has changed: stopping the account",
 } as const;
 
-/** What an instance tells of its fleet, as log lines. */
+/** Hooks that log the events of a fleet. */
 export function fleetLogHooks(logger: LineLogger): FleetHooks {
   return {
     onGeneration: ({ number, instances, accounts }) =>
       logger.info(
         { event: 'generation', generation: number, instances, accounts },
-        'the accounts are shared out',
+        'the group has assigned the accounts',
       ),
     onAccount: ({ account, step }) => logger.info({ event: 'account', account, step }, STEPS[step]),
     onAccountFailed: ({ account, error, delayMs }) =>
       logger.error(
         { event: 'account-failed', account, delayMs, err: error },
-        'the account has stopped; it is tried again, and the others go on',
+        'the account failed and is retried; other accounts are not affected',
       ),
     onQuarantined: ({ account }) =>
       logger.error(
         { event: 'quarantined', account },
-        'the account has taken three instances down: nobody runs it for an hour, or until its file changes',
+        'three instances crashed right after claiming this account: it is quarantined for an hour, or until its file changes',
       ),
     onWrongFile: ({ account, error }) =>
       logger.error(
         { event: 'wrong-file', account, err: error },
-        'the file of the account is wrong: the account is not served here',
+        "the account's file is invalid: this instance does not serve the account",
       ),
     onRetry: ({ error, count, delayMs }) =>
-      logger.warn({ event: 'retry', what: 'fleet', count, delayMs, err: error }, 'trying again'),
+      logger.warn({ event: 'retry', what: 'fleet', count, delayMs, err: error }, 'retrying Kafka'),
   };
 }
 
-/** What an account of a fleet tells, as log lines: as a service of its own, but that a takeover is nothing odd. */
+/** Hooks that log the events of a fleet's account, like {@link logHooks}, but log claims from other instances as normal events. */
 export function fleetAccountLogHooks(logger: LineLogger): Hooks {
   return {
     ...logHooks(logger),
     onTakenOver: ({ resource }) =>
       logger.info(
         { event: 'taken-over', resource },
-        'the list is taken over from an instance that has not released it: that instance is lost, or stops when it notices',
+        'claimed the list from an instance that had not released it: that instance has crashed, or stops once it is fenced',
       ),
   };
 }

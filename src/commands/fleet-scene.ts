@@ -1,20 +1,24 @@
 import type { InstanceLine } from './instance-process.ts';
 
-/** What a demo shows of its fleet, told by the logs of its instances. */
+/** Builds the output of a fleet's demo from the log lines of its instances. */
 export interface FleetScene {
-  /** Lines for people that a line of an instance's log comes to. */
-  readonly told: (instance: string, line: InstanceLine) => readonly string[];
-  /** An instance is no more: the accounts that it had. */
-  readonly lost: (instance: string) => readonly string[];
-  /** Whether each account is read by an instance that lives. */
-  readonly isWhole: () => boolean;
+  /** Returns the lines to print for one line of an instance's log. */
+  readonly linesFor: (instance: string, line: InstanceLine) => readonly string[];
+  /** Called when an instance's process has ended. Returns the accounts that the instance owned. */
+  readonly instanceEnded: (instance: string) => readonly string[];
+  /** Whether every account is being read by a running instance. */
+  readonly isFullyServed: () => boolean;
 }
 
-/** @param accounts How many there are. */
+/**
+ * Creates the object that turns the log lines of a fleet's instances into the demo's output.
+ *
+ * @param accounts Number of accounts of the fleet.
+ */
 export function fleetScene(accounts: number): FleetScene {
-  /** By account, who has claimed it last. */
+  /** Instance that claimed each account last, by account. */
   const owners = new Map<string, string>();
-  /** Accounts that are read. */
+  /** Accounts that are being read by the instance that claimed them last. */
   const read = new Set<string>();
   let members = '';
 
@@ -46,10 +50,10 @@ export function fleetScene(accounts: number): FleetScene {
   };
 
   return {
-    told: (instance, { event, account, step, instances }) => {
+    linesFor: (instance, { event, account, step, instances }) => {
       if (event === 'generation' && instances) {
         const now = [...instances].sort().join(', ');
-        if (now === members) return []; // each of them says so
+        if (now === members) return []; // every member logs the generation
         members = now;
         return [`the accounts are shared out among ${now}`];
       }
@@ -57,11 +61,11 @@ export function fleetScene(accounts: number): FleetScene {
       if (event === 'account' && step !== undefined) return stepped(instance, account, step);
       return event === 'ready' ? ready(instance, account) : [];
     },
-    lost: (instance) => {
+    instanceEnded: (instance) => {
       const had = [...owners].flatMap(([account, owner]) => (owner === instance ? [account] : []));
       for (const account of had) read.delete(account);
       return had.sort();
     },
-    isWhole: () => read.size === accounts,
+    isFullyServed: () => read.size === accounts,
   };
 }

@@ -22,30 +22,30 @@ import type { Retry } from '../streams/flow/backoff.ts';
 
 export interface FreshOptions {
   readonly kafka: Kafka;
-  /** The topic of signals. */
+  /** Name of the signals topic. */
   readonly topic: string;
   readonly account: string;
   readonly resources: readonly string[];
-  /** Its first value ends the waiting; one that was before the subscription counts. */
-  readonly over$: Observable<unknown>;
-  /** Told of each as it comes. */
+  /** The first value ends the waiting for certificates; a value emitted before the subscription counts if it is replayed. */
+  readonly deadline$: Observable<unknown>;
+  /** Called with each list's acknowledgement of the request for a certificate. */
   readonly onAck: (ack: CertifyAck) => void;
   readonly onRetry: (retry: Retry) => void;
 }
 
-/** Between two looks at certificates that were acknowledged. */
-const LOOK_EVERY_MS = 200;
+/** Pause between two attempts to read the acknowledged certificates, in ms. */
+const CHECK_EVERY_MS = 200;
 
 /**
- * Asks the running service for complete readings that begin now, and waits until it has published their certificates. Gives
- * what it said of each list; a list is not there where it said nothing.
+ * Requests new full scans from the running service and waits until their certificates are published. Resolves to the acknowledgement of
+ * each list; lists without one are left out.
  *
- * @throws CellarstreamError `POSITION` when there is no such topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
+ * @throws CellarstreamError `POSITION` if there is no such topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
  */
 export async function freshCertificates(
   options: FreshOptions,
 ): Promise<ReadonlyMap<string, CertifyAck>> {
-  const { kafka, account, resources, over$, onAck, onRetry } = options;
+  const { kafka, account, resources, deadline$, onAck, onRetry } = options;
   const topic = kafkaSignals({ kafka }, options.topic);
   const request: CertifyRequest = {
     type: 'certify',
@@ -64,13 +64,13 @@ export async function freshCertificates(
       return signal.type === 'certify-ack' && signal.account === account ? [signal] : [];
     }),
     backoff({ onRetry }),
-    filter(({ resource }) => !acks.has(resource)), // after a fault they come again
+    filter(({ resource }) => !acks.has(resource)), // acknowledgements are repeated after an error
     tap((ack) => {
       acks.set(ack.resource, ack);
       onAck(ack);
     }),
     takeWhile(() => resources.some((resource) => !acks.has(resource))),
-    takeUntil(over$),
+    takeUntil(deadline$),
   );
   await lastValueFrom(acks$, { defaultValue: undefined });
   await topic.close();
@@ -78,15 +78,15 @@ export async function freshCertificates(
 }
 
 /**
- * The newest certificates of an account's lists, once those that were acknowledged can be read: another list's open
- * transaction may hold that up.
+ * Returns the newest certificates of an account's lists, as soon as the acknowledged ones are readable: an open transaction of another list
+ * may delay that.
  */
 export function newestOnceReadable(
-  options: Pick<FreshOptions, 'kafka' | 'account' | 'resources' | 'over$'>,
+  options: Pick<FreshOptions, 'kafka' | 'account' | 'resources' | 'deadline$'>,
   topic: string,
   acks: ReadonlyMap<string, CertifyAck>,
 ): Promise<readonly (PublishedCertificate | undefined)[]> {
-  const { kafka, account, resources, over$ } = options;
+  const { kafka, account, resources, deadline$ } = options;
   const lists = resources.map((resource) => ({ account, resource }));
   const isReadable = (newest: readonly (PublishedCertificate | undefined)[]) =>
     resources.every(
@@ -95,7 +95,7 @@ export function newestOnceReadable(
     );
   return lastValueFrom(
     defer(() => newestCertificates(kafka, topic, lists)).pipe(
-      repeat({ delay: () => timer(LOOK_EVERY_MS).pipe(takeUntil(over$)) }),
+      repeat({ delay: () => timer(CHECK_EVERY_MS).pipe(takeUntil(deadline$)) }),
       takeWhile((newest) => !isReadable(newest), true),
     ),
   );

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-/** A line of an instance's log, as far as it is looked at. */
+/** A line of an instance's log, limited to the fields that the demo uses. */
 export interface InstanceLine {
   readonly level?: string;
   readonly event?: string;
@@ -16,21 +16,21 @@ export interface InstanceLine {
   readonly err?: { readonly message?: string };
 }
 
-/** How an instance has ended. */
+/** How an instance's process has ended. */
 export interface InstanceEnd {
-  /** Null where a signal ended it. */
+  /** Exit code; null if a signal ended the process. */
   readonly code: number | null;
-  /** `SIGKILL`, `exit code 1`. */
-  readonly how: string;
-  /** What it has written last that is no line of the log: its error, where it has one. */
-  readonly lastWords: string;
+  /** Reason for the end, such as `SIGKILL` or `exit code 1`. */
+  readonly cause: string;
+  /** Last line of stderr that is not a log line: the error text, if there is one. */
+  readonly lastOutput: string;
 }
 
 export interface InstanceProcess {
-  /** Undefined where it could not be started at all. */
+  /** Process id; undefined if the process could not be started. */
   readonly pid: number | undefined;
   readonly ended: Promise<InstanceEnd>;
-  /** Resolves when it has ended; one that takes too long is killed. */
+  /** Stops the process and resolves when it has ended; a process that takes too long is killed. */
   readonly stop: () => Promise<void>;
 }
 
@@ -40,16 +40,16 @@ export interface InstanceProcessOptions {
   readonly onLine: (line: InstanceLine) => void;
 }
 
-/** The compiled files, from src and dist alike: Node 20 runs no TypeScript. */
+/** Path of the compiled command, also when this file runs from src: Node 20 can't run TypeScript. */
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 const END_WITH_PARENT = new URL('../../dist/commands/end-with-parent.js', import.meta.url).href;
 
-/** An instance hands its accounts over before it ends. */
-const STOP_WITHIN_MS = 25_000;
+/** How long an instance may take to hand over its accounts and end before it is killed, in ms. */
+const STOP_TIMEOUT_MS = 25_000;
 
 /**
- * `cellarstream run` in a process of its own, which ends with this one, in whatever way that ends. It is in no group with it:
- * Ctrl-C reaches the demo alone, and a second signal would end an instance at once.
+ * Starts `cellarstream run` as a child process that ends together with this one, however this one ends. It is detached, that is, in another
+ * process group, so that Ctrl-C reaches only the demo: a second signal would end an instance at once.
  */
 export function instanceProcess({ env, cwd, onLine }: InstanceProcessOptions): InstanceProcess {
   const child = spawn(process.execPath, ['--import', END_WITH_PARENT, CLI, 'run'], {
@@ -64,10 +64,10 @@ export function instanceProcess({ env, cwd, onLine }: InstanceProcessOptions): I
   });
   const ended = new Promise<InstanceEnd>((resolve) => {
     child.once('error', ({ message }) => {
-      if (child.pid === undefined) resolve({ code: 1, how: 'not started', lastWords: message });
+      if (child.pid === undefined) resolve({ code: 1, cause: 'not started', lastOutput: message });
     });
     child.once('close', (code, signal) => {
-      resolve({ code, how: signal ?? `exit code ${code}`, lastWords });
+      resolve({ code, cause: signal ?? `exit code ${code}`, lastOutput: lastWords });
     });
   });
   return { pid: child.pid, ended, stop: () => stop(child, ended) };
@@ -75,9 +75,9 @@ export function instanceProcess({ env, cwd, onLine }: InstanceProcessOptions): I
 
 async function stop(child: ChildProcess, ended: Promise<unknown>): Promise<void> {
   child.kill('SIGTERM');
-  child.kill('SIGCONT'); // one that somebody paused would not hear of it
+  child.kill('SIGCONT'); // wakes a paused process, so that it receives the SIGTERM
   const over = new AbortController();
-  const late = pause(STOP_WITHIN_MS, undefined, { signal: over.signal }).then(
+  const late = pause(STOP_TIMEOUT_MS, undefined, { signal: over.signal }).then(
     () => child.kill('SIGKILL'),
     () => undefined,
   );
@@ -86,12 +86,12 @@ async function stop(child: ChildProcess, ended: Promise<unknown>): Promise<void>
   await ended;
 }
 
-/** Undefined for what is no line of the log. */
+/** Parses a log line; undefined if the text is not one. */
 function lineOf(text: string): InstanceLine | undefined {
   if (!text.startsWith('{')) return undefined;
   try {
     return JSON.parse(text) as InstanceLine;
   } catch {
-    return undefined; // cut off, as by a kill
+    return undefined; // truncated, as after a kill
   }
 }

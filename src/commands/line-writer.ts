@@ -1,13 +1,14 @@
 import type { Writable } from 'node:stream';
 
-/** Lines on their way out, in chunks: a write for each would take longer than all the rest. */
+/** Writes lines to a stream in chunks: a separate write for each line would take most of the time. */
 export interface LineWriter {
-  /** A promise when the reader has to be waited for. */
+  /** Adds a line. Returns a promise if the caller has to wait because the stream's reader is slow. */
   write(line: string): Promise<void> | undefined;
-  /** Resolves when all is written that was given to `write`, or nobody reads any more. */
+  /** Resolves once all lines passed to `write` are written, or the stream is closed. */
   flush(): Promise<void>;
 }
 
+/** Number of characters after which the buffered lines are written to the stream. */
 const CHUNK = 64 * 1_024;
 
 export function lineWriter(stream: Writable): LineWriter {
@@ -19,8 +20,8 @@ export function lineWriter(stream: Writable): LineWriter {
     const chunk = text;
     text = '';
     if (chunk !== '' && !stream.destroyed) {
-      // A stream writes in order: behind the last write there is none under way. The callback comes
-      // with an error, too: whoever listens for errors decides what to do then.
+      // The stream writes in order, so the last write ends last. Its callback is also called after an error, which the stream's error
+      // listener handles.
       written = new Promise((done) => stream.write(chunk, () => done()));
     }
     return written;
@@ -32,7 +33,7 @@ export function lineWriter(stream: Writable): LineWriter {
       if (text.length >= CHUNK) return flush();
       if (!isDue) {
         isDue = true;
-        // What comes seldom is to be seen at once, what comes together goes together.
+        // Rare lines appear at once; lines written in the same turn go out in one chunk.
         setImmediate(() => {
           isDue = false;
           void flush();

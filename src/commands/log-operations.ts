@@ -1,10 +1,10 @@
 import type { LineLogger } from '../observe/log.ts';
 
-/** Told of what goes wrong in the operators' side of a service. */
+/** Returns a callback that logs errors of the HTTP endpoints and of their hooks. */
 export function logOperations(logger: LineLogger): (error: unknown) => void {
   return (error) =>
     logger.error(
       { event: 'operations', err: error },
-      'an endpoint failed to answer; the service goes on',
+      'an HTTP endpoint or a hook failed; the service continues',
     );
 }

@@ -3,19 +3,16 @@ import type { SchedulerLike, Subscription } from 'rxjs';
 import type { LineLogger } from '../observe/log.ts';
 import type { Readiness } from '../ops/status/readiness.ts';
 
-/** How often it is looked at, ms: a change of a moment is none. */
-const EVERY_MS = 1_000;
+/** How often the service's readiness is checked, in ms. Shorter changes are not logged. */
+const CHECK_EVERY_MS = 1_000;
 
-/**
- * Says it in a line when the service becomes ready, when it no longer is, and when it isn't for
- * another cause. Until it is unsubscribed.
- */
+/** Logs a line when the service becomes ready, when it stops being ready, and when the causes change, until unsubscribed. */
 export function logReadiness(
   logger: LineLogger,
   check: () => Readiness,
   scheduler: SchedulerLike,
 ): Subscription {
-  return timer(EVERY_MS, EVERY_MS, scheduler)
+  return timer(CHECK_EVERY_MS, CHECK_EVERY_MS, scheduler)
     .pipe(
       map(check),
       distinctUntilChanged((a, b) => a.causes.join() === b.causes.join()),

@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts';
 import type { LineLogger } from '../observe/log.ts';
 import { settingWarnings } from '../config/setting-warnings.ts';
 
-/** A line for each setting that is allowed, but may be a slip; the `source` is where they came from. */
+/** Logs a warning for each setting that is allowed but may be a mistake. `source` is where the settings of `config` were read from. */
 export function logSettings(
   logger: LineLogger,
   config: Config,

@@ -4,18 +4,18 @@ import type { ConfigWith, Need } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { CellarstreamError } from '../core/errors.ts';
 
-/** Where settings come from. */
+/** Environment and working directory that settings are read from. */
 export type SettingsSource = Pick<AccountsOptions, 'env' | 'cwd'>;
 
-/** Of a thousand accounts, a line does not name all. */
+/** Maximum number of account names in an error text. */
 const MAX_NAMES = 10;
 
 /**
- * The settings of the account that a command is for. With `ACCOUNTS_DIR` it has to be named, and they are those of its file; without
- * it there is one account, that of the environment.
+ * Loads the settings of the account that a command is for. With `ACCOUNTS_DIR` the account has to be named, and its file is read; otherwise
+ * there is only the account of the environment.
  *
- * @param account As `--account` has it.
- * @throws CellarstreamError `SETTINGS` where it is not named, or there is none of the name; or as `loadAccount` does.
+ * @param account Value of `--account`.
+ * @throws CellarstreamError `SETTINGS` if no account is named or there is none with the name; also the errors of `loadAccount`.
  */
 export function oneAccount<N extends Need>(
   source: SettingsSource,
@@ -25,15 +25,15 @@ export function oneAccount<N extends Need>(
   if (!hasAccounts(source)) {
     const config = loadConfig({ ...source, needs });
     if (account === undefined || account === config.account) return config;
-    throw wrong(
+    throw usageError(
       `--account ${account}: the one account here is ${config.account} (ACCOUNT_NAME); for accounts of a fleet set ACCOUNTS_DIR`,
     );
   }
-  // What an account's file is to have is not asked of the environment.
+  // The environment need not have the settings that the account's file provides.
   const { accountsDir = '', ...own } = loadConfig(source);
   const names = accountNames(accountsDir);
-  if (account === undefined) throw wrong(`--account is needed: ${inFolder(names)}`);
-  if (!names.includes(account)) throw wrong(`--account ${account}: ${inFolder(names)}`);
+  if (account === undefined) throw usageError(`--account is needed: ${inFolder(names)}`);
+  if (!names.includes(account)) throw usageError(`--account ${account}: ${inFolder(names)}`);
   return loadAccount(account, { ...source, config: { ...own, accountsDir } }, needs);
 }
 
@@ -44,6 +44,6 @@ function inFolder(names: readonly string[]): string {
   return `the accounts of ACCOUNTS_DIR are ${shown}${more > 0 ? `, and ${more} more` : ''}`;
 }
 
-function wrong(message: string): CellarstreamError {
+function usageError(message: string): CellarstreamError {
   return new CellarstreamError('SETTINGS', message);
 }

@@ -16,8 +16,8 @@ import { openApi } from '../account/api.ts';
 import { keyFieldsOf } from '../pipeline/choose-key.ts';
 import { steadyScheduler } from '../core/clock.ts';
 import type { Config, ConfigWith, Resource } from '../config/config.ts';
-import { FIRST_RETRIES, openKafka } from '../sinks/client/open-kafka.ts';
-import { ALL, LOGIN } from '../account/ledger/ledger-record.ts';
+import { STARTUP_RETRIES, openKafka } from '../sinks/open-kafka.ts';
+import { SHARED_QUOTA, LOGIN_QUOTA } from '../account/ledger/ledger-record.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { openGuest } from '../account/permits/open-guest.ts';
 import { openAccount } from '../account/account.ts';
@@ -25,7 +25,7 @@ import { quotas } from '../account/quotas.ts';
 import { stringifyJson } from '../schemas/json/json.ts';
 import { changeFacts } from '../pipeline/publish/messages.ts';
 import { diff } from '../streams/diff/diff.ts';
-import { leftOut } from '../streams/paging/left-out.ts';
+import { ignoredFields } from '../streams/paging/standstill.ts';
 import { pages } from '../streams/paging/pages.ts';
 import { splitRecords } from '../streams/records/records.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
@@ -37,16 +37,15 @@ import { logSettings } from './log-settings.ts';
 import { oneAccount } from './one-account.ts';
 import { stopSignals } from './stop.ts';
 
-/** Requests that are declared, or given by a service, at a time; at most. */
+/** Maximum number of requests that are declared in the ledger, or granted by a running service, at a time. */
 const MAX_AT_A_TIME = 10;
-/** How long Kafka is looked for before the first requests go on without it, ms. */
-const KAFKA_PATIENCE_MS = 5_000;
+/** How long to try to reach Kafka before the first requests are sent without it, in ms. */
+const KAFKA_TIMEOUT_MS = 5_000;
 
 /**
- * `cellarstream peek RESOURCE`: one whole read, as the events that an initial snapshot would publish, a JSON
- * object a line.
+ * `cellarstream peek RESOURCE`: reads a list once and prints the events that an initial snapshot would publish, one JSON object a line.
  *
- * It needs no Kafka. Where KAFKA_BROKERS is set its requests are part of the account's quota, as those of `check` are.
+ * It does not need Kafka. If KAFKA_BROKERS is set, its requests count against the account's quota, as those of `check` do.
  */
 export async function peekCommand(
   resource: Resource,
@@ -59,20 +58,23 @@ export async function peekCommand(
   const { onRetry, onUnseen, onVolatile } = logHooks(logger);
   const scheduler = steadyScheduler;
   const pageSize = Math.min(config.poll.pageSize, Math.max(2, limit));
-  // Beside the pages, one that the keys are found by, and one more.
+  // In addition to the pages: one request to determine the key fields, and one spare.
   const requests = Math.min(MAX_AT_A_TIME, 2 + Math.ceil(limit / pageSize));
   const guest = hasKafka(config)
     ? openGuest({
         kafka: openKafka(config, {
           log: kafkaLogCreator(logger),
-          kafkaRetries: FIRST_RETRIES,
+          kafkaRetries: STARTUP_RETRIES,
         }),
         config,
-        batches: { [LOGIN]: 1, [config.quota.scope === 'key' ? ALL : resource]: requests },
+        batchSizes: {
+          [LOGIN_QUOTA]: 1,
+          [config.quota.scope === 'key' ? SHARED_QUOTA : resource]: requests,
+        },
         patienceMs: Infinity,
-        kafkaPatienceMs: KAFKA_PATIENCE_MS,
+        kafkaPatienceMs: KAFKA_TIMEOUT_MS,
         scheduler,
-        onUncounted: (error) =>
+        onUndeclared: (error) =>
           logger.warn(
             { event: 'uncounted', err: error },
             'a running service does not count these requests',
@@ -83,7 +85,7 @@ export async function peekCommand(
   const api = openApi({
     config: config.api,
     loginLimit: quota.login,
-    ...(guest && { mayBeSent: guest.isRunning }),
+    ...(guest && { maySend: guest.isBatchValid }),
     scheduler,
     hooks: { onRetry },
   });
@@ -91,10 +93,12 @@ export async function peekCommand(
   const origin = { account: config.account, resource, prefix, version: VERSION };
   const rules = RULES[resource];
   const list = openAccount({ config, api, quotas: quota }).list(rules, {
-    onUnseen: (field) => onUnseen({ resource, field }),
+    onUnmatchedField: (field) => onUnseen({ resource, field }),
   });
   const { volatile } = list;
-  const anchorsWithout = leftOut(volatile.pointers, (fields) => onVolatile({ resource, fields }));
+  const anchorsWithout = ignoredFields(volatile.pointers, (fields) =>
+    onVolatile({ resource, fields }),
+  );
   const { poll } = quota.lanes(resource, false);
   const lines = lineWriter(process.stdout);
   let sequence = 0;
@@ -124,7 +128,7 @@ export async function peekCommand(
         pageSize,
         leftOut: anchorsWithout,
         plan: list.plan,
-        permit: () => defer(() => lines.flush()), // whoever reads slowly holds up the next page
+        permit: () => defer(() => lines.flush()), // a slow reader of the output delays the next page
       }).pipe(map(({ answer }) => ({ records: splitRecords(answer.data).keyed })));
     }),
   );
@@ -150,11 +154,11 @@ export async function peekCommand(
     takeUntil(stopSignals()),
   );
   const over$ = lines$.pipe(ignoreElements(), endWith(undefined));
-  const noPermits$ = (guest?.got$ ?? NEVER).pipe(ignoreElements());
+  const noPermits$ = (guest?.batches$ ?? NEVER).pipe(ignoreElements());
   try {
     await firstValueFrom(merge(over$, noPermits$));
   } finally {
-    await lines.flush(); // or the end of the process would cut them off
+    await lines.flush(); // the end of the process would cut off unwritten lines
     await api.close();
     await guest?.close();
   }

@@ -1,14 +1,14 @@
 import type { WriteStream } from 'node:tty';
 
-/** What goes on, in one line that is written over on a terminal, and now and then in a pipe. */
+/** A status line: on a terminal it is overwritten in place, in a pipe it is printed every few seconds. */
 export interface ProgressLine {
-  /** Shows a text until the next one. */
+  /** Shows a text until the next one is shown. */
   show(text: string): void;
-  /** Shows how far something is, its rate and the time left. */
+  /** Shows the progress of a task, its rate and the estimated time left. */
   progress(what: string, done: number, total: number): void;
-  /** Takes the line away, so that others can write. */
+  /** Erases the line, so that other output can be written. */
   clear(): void;
-  /** Writes a line that stays. */
+  /** Erases the status line and writes a permanent line. */
   end(text: string): void;
 }
 

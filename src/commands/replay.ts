@@ -3,10 +3,10 @@ import pc from 'picocolors';
 import { lastValueFrom, merge, Subject } from 'rxjs';
 import type { TopicPosition } from '../consumers/position.ts';
 import { replay } from '../consumers/replay.ts';
-import { FIRST_RETRIES, openLinks } from '../sinks/client/open-kafka.ts';
+import { STARTUP_RETRIES, openKafkaClients } from '../sinks/open-kafka.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
-import { instant } from '../config/settings.ts';
+import { isoInstant } from '../config/settings.ts';
 import { eventLine, jsonLine } from './event-lines.ts';
 import { lineWriter } from './line-writer.ts';
 import { progressLine } from './progress-line.ts';
@@ -15,7 +15,7 @@ import { replayedTopic } from './replayed-topic.ts';
 import { stopSignals } from './stop.ts';
 
 export interface ReplayFlags {
-  /** Of a fleet. */
+  /** Name of an account of a fleet. */
   readonly account?: string;
   readonly from: string;
   readonly to: string;
@@ -27,22 +27,20 @@ export interface ReplayFlags {
 }
 
 const STDOUT = 1;
-/** Between two progress lines, at least. */
+/** Minimum number of events between two progress lines. */
 const EVENTS_A_LINE = 5_000;
 
-/**
- * `cellarstream replay`: the events of a topic from one place to another, a JSON object a line, or a
- * line for people. Nothing is kept at the broker.
- */
+/** `cellarstream replay`: prints the events of a topic between two positions, as JSON lines or as readable lines. It commits no offsets. */
 export async function replayCommand(of: string, flags: ReplayFlags): Promise<void> {
-  const from = placeOf('--from', flags.from, ['beginning', 'latest']);
-  const to = placeOf('--to', flags.to, ['latest']);
-  if (flags.follow && flags.to !== 'latest') throw wrong('--follow has no end: leave out --to');
+  const from = positionOf('--from', flags.from, ['beginning', 'latest']);
+  const to = positionOf('--to', flags.to, ['latest']);
+  if (flags.follow && flags.to !== 'latest')
+    throw usageError('--follow has no end: leave out --to');
   const config = replaySettings({ env: process.env, cwd: process.cwd() }, flags.account);
   const logger = await createLogger({ level: config.logLevel });
-  const { kafka, registry } = openLinks(config, {
+  const { kafka, registry } = openKafkaClients(config, {
     log: kafkaLogCreator(logger),
-    kafkaRetries: FIRST_RETRIES,
+    kafkaRetries: STARTUP_RETRIES,
   });
 
   const prefix = await replayedPrefix(config, flags.account, kafka);
@@ -79,30 +77,34 @@ export async function replayCommand(of: string, flags: ReplayFlags): Promise<voi
   try {
     if (limit > 0) await lastValueFrom(replayed$, { defaultValue: undefined });
   } finally {
-    await lines.flush(); // what came before an error, too
+    await lines.flush(); // also the events before an error
     progress?.end(`${count} ${count === 1 ? 'event' : 'events'}`);
     await registry.close();
   }
 }
 
-/** @throws CellarstreamError `SETTINGS` for what is no such place. */
-function placeOf<Word extends string>(
+/**
+ * Parses the value of a flag as a position in a topic: a keyword, a time, or an offset for each partition.
+ *
+ * @throws CellarstreamError `SETTINGS` if the text is not a valid position.
+ */
+function positionOf<Word extends string>(
   flag: string,
   text: string,
-  words: readonly Word[],
+  keywords: readonly Word[],
 ): Word | Date | TopicPosition {
-  const word = words.find((each) => each === text);
-  if (word !== undefined) return word;
+  const keyword = keywords.find((each) => each === text);
+  if (keyword !== undefined) return keyword;
   if (/^\d+:\d+(,\d+:\d+)*$/.test(text)) {
     return Object.fromEntries(text.split(',').map((at) => at.split(':') as [string, string]));
   }
-  const time = instant.safeParse(text);
+  const time = isoInstant.safeParse(text);
   if (time.success) return new Date(time.data);
-  throw wrong(
-    `${flag} ${text}: give ${words.join(', ')}, a date (2026-01-31, in UTC), a time with its zone (2026-01-31T08:00Z), or partition:offset,partition:offset`,
+  throw usageError(
+    `${flag} ${text}: give ${keywords.join(', ')}, a date (2026-01-31, in UTC), a time with its zone (2026-01-31T08:00Z), or partition:offset,partition:offset`,
   );
 }
 
-function wrong(message: string): CellarstreamError {
+function usageError(message: string): CellarstreamError {
   return new CellarstreamError('SETTINGS', message);
 }

@@ -3,7 +3,7 @@ import { hasAccounts } from '../config/accounts.ts';
 import type { ConfigWith } from '../config/config.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { topicNames } from '../schemas/events/topics.ts';
-import { withAdmin } from '../sinks/client/with-admin.ts';
+import { existing } from '../kafka/client/topic-facts.ts';
 import { oneAccount } from './one-account.ts';
 import type { SettingsSource } from './one-account.ts';
 
@@ -11,8 +11,8 @@ const NEEDS = ['kafka', 'registry'] as const;
 type ReplaySettings = ConfigWith<(typeof NEEDS)[number]>;
 
 /**
- * The settings for a replay: of the account's file, where ACCOUNTS_DIR has one. Who consumes has no keys, and often no files: then
- * {@link replayedPrefix} finds the account.
+ * Loads the settings for a replay: from the account's file if ACCOUNTS_DIR is set. Consumers have no API keys and often no accounts' files:
+ * then {@link replayedPrefix} determines the account's topics.
  *
  * @throws CellarstreamError `SETTINGS`.
  */
@@ -24,10 +24,10 @@ export function replaySettings(
 }
 
 /**
- * What an account's topics begin with. Without its file that is `<TOPIC_PREFIX>.<account>`, if Kafka has a fleet's topic under
- * TOPIC_PREFIX. A file can say otherwise: then TOPIC_PREFIX alone names it.
+ * Returns the prefix of an account's topics. Without the account's file that is `<TOPIC_PREFIX>.<account>`, if Kafka has a fleet's topic
+ * under TOPIC_PREFIX. If the file sets another prefix, TOPIC_PREFIX has to be set to it instead.
  *
- * @throws CellarstreamError `SETTINGS` where there is no fleet, and the account is not the one of the settings.
+ * @throws CellarstreamError `SETTINGS` if there is no fleet, and the account is not the one in the settings.
  */
 export async function replayedPrefix(
   { account: own, accountsDir, topics }: ReplaySettings,
@@ -36,8 +36,8 @@ export async function replayedPrefix(
 ): Promise<string> {
   const { prefix } = topics;
   if (account === undefined || accountsDir !== undefined) return prefix;
-  const there = await withAdmin(kafka, (admin) => admin.listTopics());
-  if (there.includes(topicNames(prefix).fleet)) return `${prefix}.${account}`;
+  const { fleet } = topicNames(prefix);
+  if ((await existing({ kafka }, [fleet])).has(fleet)) return `${prefix}.${account}`;
   if (account === own) return prefix;
   throw new CellarstreamError(
     'SETTINGS',

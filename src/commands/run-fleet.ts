@@ -12,7 +12,7 @@ import { logReadiness } from './log-readiness.ts';
 import { logSettings } from './log-settings.ts';
 import { stopSignals } from './stop.ts';
 
-/** `cellarstream run` with `ACCOUNTS_DIR`: an instance of a fleet, until a signal. */
+/** `cellarstream run` with `ACCOUNTS_DIR`: runs an instance of a fleet until a signal. */
 export async function runFleetCommand(source: Pick<AccountsOptions, 'env' | 'cwd'>): Promise<void> {
   const config = loadConfig({ ...source, needs: ['kafka', 'registry'] });
   const { accountsDir, topics, stateDir } = config;

@@ -12,7 +12,7 @@ import { logReadiness } from './log-readiness.ts';
 import { logSettings } from './log-settings.ts';
 import { stopSignals } from './stop.ts';
 
-/** `cellarstream run`: the service, until a signal; with `ACCOUNTS_DIR` an instance of a fleet. */
+/** `cellarstream run`: runs the service until a signal; with `ACCOUNTS_DIR`, an instance of a fleet. */
 export async function runCommand(): Promise<void> {
   const source = { env: process.env, cwd: process.cwd() };
   if (hasAccounts(source)) return (await import('./run-fleet.ts')).runFleetCommand(source);

@@ -3,23 +3,23 @@ import type { Command } from 'commander';
 import { NAMED_FAULTS, withFault } from '../sandbox/named-faults.ts';
 import type { SandboxOptions, Sort } from '../sandbox/index.ts';
 
-/** The flags of `demo`. */
+/** Flags of the command `demo`. */
 export interface DemoFlags extends DataFlags {
   readonly accounts: number;
   readonly instances: number;
 }
 
-/** The flags of `sandbox`. */
+/** Flags of the command `sandbox`. */
 export interface SandboxFlags extends DataFlags {
   readonly host: string;
   readonly port: number;
   readonly apiKey: string;
   readonly accounts: number;
-  /** Where to write a file for each account. */
+  /** Folder in which to write a file for each account. */
   readonly accountsDir?: string;
 }
 
-/** The flags that `demo` and `sandbox` share. */
+/** Flags that `demo` and `sandbox` share. */
 interface DataFlags {
   readonly orders: number;
   readonly rate: number;
@@ -28,11 +28,11 @@ interface DataFlags {
   readonly latency: number;
   readonly quota: number;
   readonly drift?: true;
-  /** Each as `NAME` or `NAME=VALUE`. */
+  /** Faults of the sandbox's simulated API, each as `NAME` or `NAME=VALUE`. */
   readonly fault: readonly string[];
 }
 
-/** Random changes from one drift to the next: 15 s at the default rate. */
+/** Number of random changes between two oddities of `--drift`, such as a new field: 15 s at the default rate. */
 const DRIFT_EVERY = 30;
 
 const SORTS = ['key-asc', 'key-desc', 'updated-asc', 'updated-desc'] as const satisfies Sort[];
@@ -44,7 +44,7 @@ export function sandboxFlags(command: Command): Command {
     .option('--rate <n>', 'random changes a second', number, 2)
     .option('--seed <n>', 'the same seed gives the same data', count, 1)
     .addOption(new Option('--sort <order>', 'order of the lists').choices(SORTS).default('key-asc'))
-    .option('--latency <ms>', 'milliseconds that each answer takes', number, 20)
+    .option('--latency <ms>', 'response time, in milliseconds', number, 20)
     .option('--quota <n>', 'list requests a minute, for each list', count, 100)
     .option(
       '--drift',
@@ -59,7 +59,7 @@ export function sandboxFlags(command: Command): Command {
     );
 }
 
-/** The flags as the sandbox takes them. */
+/** Converts the command's flags into the sandbox's options. */
 export function sandboxOptions(flags: DataFlags): SandboxOptions {
   const { orders, rate, seed, sort, latency, quota, drift, fault } = flags;
   const options: SandboxOptions = {
@@ -74,7 +74,7 @@ export function sandboxOptions(flags: DataFlags): SandboxOptions {
   return fault.reduce(withFault, options);
 }
 
-/** One more `--fault`, checked. */
+/** Validates the value of one more `--fault` flag and appends it to the previous ones. */
 function faults(text: string, before: readonly string[]): readonly string[] {
   try {
     withFault({}, text);
@@ -84,7 +84,7 @@ function faults(text: string, before: readonly string[]): readonly string[] {
   return [...before, text];
 }
 
-/** A flag's value that is a whole number. */
+/** Parses a flag's value as a whole number. */
 export function count(text: string): number {
   const value = Number(text);
   if (!Number.isInteger(value) || value < 0)
@@ -92,13 +92,13 @@ export function count(text: string): number {
   return value;
 }
 
-/** A flag's value that is a whole number, and not 0. */
+/** Parses a flag's value as a whole number of at least 1. */
 export function some(text: string): number {
   if (count(text) === 0) throw new InvalidArgumentError('at least 1 is needed');
   return Number(text);
 }
 
-/** A flag's value that is a port, or 0 for a free one. */
+/** Parses a flag's value as a port, or 0 for a free one. */
 export function port(text: string): number {
   if (count(text) > 65_535) throw new InvalidArgumentError('a port from 0 to 65535 is needed');
   return Number(text);

@@ -8,7 +8,7 @@ import { sandboxOptions } from './sandbox-flags.ts';
 import type { SandboxFlags } from './sandbox-flags.ts';
 import { stopSignals } from './stop.ts';
 
-/** `cellarstream sandbox`: the API alone, until a signal. */
+/** `cellarstream sandbox`: runs the sandbox's API without the service, until a signal. */
 export async function sandboxCommand(flags: SandboxFlags): Promise<void> {
   const { host, port, apiKey, accounts, accountsDir } = flags;
   const options = { ...sandboxOptions(flags), host, port, apiKey, accounts };
@@ -26,7 +26,10 @@ export async function sandboxCommand(flags: SandboxFlags): Promise<void> {
   }
 }
 
-/** The settings to run against it, as a `.env` file has them: of the first account, or of all by their files. */
+/**
+ * Returns the settings with which to run the service against the sandbox, in the format of `.env`: for the first account, or for all
+ * accounts through their files.
+ */
 function howToUse({ url, apiKey, accounts }: Sandbox, accountsDir: string | undefined): string {
   const lines = [`API_BASE_URL=${url}`];
   if (accountsDir !== undefined) {

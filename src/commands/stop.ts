@@ -2,10 +2,16 @@ import { ReplaySubject } from 'rxjs';
 import type { Observable } from 'rxjs';
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
-/** Ctrl-C below npm comes twice, from the terminal and from npm: so soon after the first, ms, it is the same. */
+/**
+ * A second signal within this time (ms) counts as the same Ctrl-C: if npm started the process, each one arrives both from the terminal and
+ * from npm.
+ */
 const SAME_WITHIN_MS = 500;
 
-/** The signal that asks the process to stop, replayed; a second one ends it at once. */
+/**
+ * Returns an observable that emits and replays the first signal that asks the process to stop; a second signal ends the process
+ * immediately.
+ */
 export function stopSignals(): Observable<NodeJS.Signals> {
   const stop$ = new ReplaySubject<NodeJS.Signals>(1);
   let stoppedAt: number | undefined;

@@ -7,56 +7,56 @@ import {
 import type {
   CertifiedTopic,
   CheckedCertificate,
-  NotFound,
+  TallyUnavailable,
 } from '../consumers/check-certificate.ts';
 import type { PublishedCertificate } from '../consumers/certificates.ts';
 import { CopyCheck } from '../consumers/copy-check.ts';
-import { briefEvents } from '../consumers/live-keys.ts';
+import { eventSummaries } from '../consumers/live-key-tracker.ts';
 import type { TopicPosition } from '../consumers/position.ts';
 import { replay } from '../consumers/replay.ts';
 import type { Topic } from '../consumers/topic.ts';
 import type { TallyText } from '../schemas/events/key-tally.ts';
-import type { Links } from '../sinks/client/open-kafka.ts';
+import type { KafkaClients } from '../sinks/open-kafka.ts';
 import { copyRows } from './copy-rows.ts';
 
-/** Keys of one kind: how many, and the first of them. */
-export interface NamedKeys {
+/** Number of keys with one kind of error in a copy of a list, and the first of those keys. */
+export interface KeyList {
   readonly count: number;
   readonly keys: readonly string[];
 }
 
-/** What was found of somebody's own copy. */
+/** Result of checking a user's copy of a list: how many rows it has, and which keys are missing, outdated or too many. */
 export interface CheckedCopy {
   readonly file: string;
   readonly rows: number;
-  readonly missing: NamedKeys;
-  readonly stale: NamedKeys;
-  readonly tooMany: NamedKeys;
+  readonly missing: KeyList;
+  readonly stale: KeyList;
+  readonly tooMany: KeyList;
 }
 
-/** What was found of a list, and of a copy of it where that was asked for and the topic is right. */
+/** Result of checking a list's topic, and of checking a copy of the list, if one is given and the topic is correct. */
 export interface VerifiedList {
   readonly checked: CheckedCertificate;
   readonly copy: CheckedCopy | undefined;
 }
 
-export interface ListToVerify extends Pick<Links, 'kafka' | 'registry'> {
-  /** Of the list's events. */
+export interface ListToVerify extends Pick<KafkaClients, 'kafka' | 'registry'> {
+  /** Topic with the list's events. */
   readonly topic: string;
   readonly published: PublishedCertificate;
-  /** A copy of it. */
+  /** Path of a CSV file with a copy of the list. */
   readonly file: string | undefined;
-  /** ms since 1970. */
+  /** Current time, in epoch ms. */
   readonly now: number;
 }
 
-/** Keys that are named. */
-const NAMED = 20;
+/** Maximum number of keys that are listed for each kind of error in a copy. */
+const MAX_KEYS_NAMED = 20;
 
 /**
- * Reads a list's topic and holds it against a certificate; then a copy against both.
+ * Reads a list's topic and compares it with the certificate of a full scan; then compares a user's copy, if one is given, with both.
  *
- * @throws CellarstreamError `POSITION` when there is no such topic; what {@link replay} and {@link copyRows} throw.
+ * @throws CellarstreamError `POSITION` if there is no such topic; also the errors of {@link replay} and {@link copyRows}.
  */
 export async function verifyList(list: ListToVerify): Promise<VerifiedList> {
   const { kafka, topic, published, file, now } = list;
@@ -65,10 +65,10 @@ export async function verifyList(list: ListToVerify): Promise<VerifiedList> {
   const check = new CopyCheck(positions);
   const ends = endsOf(positions, facts);
   if (whyUncheckable(published, facts, now) === undefined) {
-    await take(list, check, file === undefined ? ends : 'latest');
+    await readEvents(list, check, file === undefined ? ends : 'latest');
   }
   const checked = checkCertificate(published, facts, now, (partition, position) =>
-    foundAt(facts, partition, position, () => check.certified.tally(partition).toJSON()),
+    tallyAt(facts, partition, position, () => check.certified.tally(partition).toJSON()),
   );
   const isSound = checked.checked === 'agrees';
   const copy = file !== undefined && isSound ? await checkCopy(list, check, file, ends) : undefined;
@@ -81,7 +81,7 @@ function positionsOf({ certificate }: PublishedCertificate): Map<number, number>
   );
 }
 
-/** Where reading ends: at the positions, as far as the topic has them. */
+/** Returns the offset in each partition where reading ends: the certificate's position, limited to the offsets that the topic has. */
 function endsOf(positions: ReadonlyMap<number, number>, { bounds }: CertifiedTopic): TopicPosition {
   const ends = [...bounds].map(([partition, { low, high }]) => {
     const position = BigInt(positions.get(partition) ?? 0);
@@ -90,12 +90,17 @@ function endsOf(positions: ReadonlyMap<number, number>, { bounds }: CertifiedTop
   return Object.fromEntries(ends) as TopicPosition;
 }
 
-async function take(
+async function readEvents(
   { kafka, registry, topic }: ListToVerify,
   check: CopyCheck,
   to: TopicPosition | 'latest',
 ): Promise<void> {
-  const read$ = replay({ kafka, registry, topic: { name: topic, values: briefEvents }, to }).pipe(
+  const read$ = replay({
+    kafka,
+    registry,
+    topic: { name: topic, values: eventSummaries },
+    to,
+  }).pipe(
     tap(({ partition, offset, key, value: event }) => {
       if (key !== null) check.event({ partition, offset: Number(offset), key, event });
     }),
@@ -103,12 +108,12 @@ async function take(
   await lastValueFrom(read$, { defaultValue: undefined });
 }
 
-function foundAt(
+function tallyAt(
   { bounds }: CertifiedTopic,
   partition: number,
   position: number,
   tally: () => TallyText,
-): TallyText | NotFound {
+): TallyText | TallyUnavailable {
   const { low, high } = bounds.get(partition) ?? { low: 0n, high: 0n };
   const place = `after the certificate's position, ${position}`;
   if (position < low) {
@@ -116,7 +121,7 @@ function foundAt(
     return { checked: 'not checked', why };
   }
   if (position <= high) return tally();
-  const why = `partition ${partition} ends at ${high}, before the certificate's position, ${position}: events are gone, or the topic was made anew`;
+  const why = `partition ${partition} ends at ${high}, before the certificate's position, ${position}: events are missing, or the topic was recreated`;
   return { checked: 'disagrees', why };
 }
 
@@ -134,26 +139,26 @@ async function checkCopy(
     if (finding !== 'right') wrong[finding].add(key);
   }
   const count = check.missing();
-  const keys = count === 0 ? [] : await missingKeys(list, check, ends);
+  const keys = count === 0 ? [] : await missingCopyKeys(list, check, ends);
   const { stale, 'too many': tooMany } = wrong;
   return { file, rows, missing: { count, keys }, stale, tooMany };
 }
 
-class FirstKeys implements NamedKeys {
+class FirstKeys implements KeyList {
   count = 0;
   readonly keys: string[] = [];
 
   add(key: string): void {
     this.count += 1;
-    if (this.keys.length < NAMED) this.keys.push(key);
+    if (this.keys.length < MAX_KEYS_NAMED) this.keys.push(key);
   }
 }
 
-/** A topic of which the keys are read alone. */
+/** Value decoder that decodes nothing, for reading only the keys of a topic. */
 const onlyKeys: Topic<true>['values'] = () => () => true;
 
-/** The topic is read again for them: of its keys only hashes were held. */
-async function missingKeys(
+/** Lists keys that are missing from the copy. The topic is read a second time, because only hashes of its keys were stored. */
+async function missingCopyKeys(
   { kafka, registry, topic }: ListToVerify,
   check: CopyCheck,
   to: TopicPosition,
@@ -164,8 +169,8 @@ async function missingKeys(
   await lastValueFrom(
     read$.pipe(
       tap(({ key }) => {
-        if (names.size < NAMED && key !== null && check.isMissing(key)) names.add(key);
-        if (names.size === NAMED) stop$.next();
+        if (names.size < MAX_KEYS_NAMED && key !== null && check.isMissing(key)) names.add(key);
+        if (names.size === MAX_KEYS_NAMED) stop$.next();
       }),
     ),
     { defaultValue: undefined },

@@ -1,23 +1,23 @@
 import pc from 'picocolors';
 import type { Certificate } from '../schemas/events/certificate.ts';
 import type { CheckedCertificate } from '../consumers/check-certificate.ts';
-import type { CheckedCopy, NamedKeys, VerifiedList } from './verified-list.ts';
+import type { CheckedCopy, KeyList, VerifiedList } from './verified-list.ts';
 
-/** A list that was asked for: what was found, or why there is nothing. */
+/** Result of the command `verify` for one requested list, or the reason why the list was not checked. */
 export interface ListFinding {
   readonly account: string;
   readonly resource: string;
-  readonly found: VerifiedList | { readonly why: string };
+  readonly result: VerifiedList | { readonly why: string };
 }
 
-/** Whether all that was asked for was checked, and is right. */
-export function isRight({ found }: ListFinding): boolean {
-  if ('why' in found) return false;
-  const { checked, copy } = found;
+/** Whether everything requested for the list was checked and is correct. */
+export function isRight({ result }: ListFinding): boolean {
+  if ('why' in result) return false;
+  const { checked, copy } = result;
   return checked.checked === 'agrees' && (copy === undefined || isRightCopy(copy));
 }
 
-/** A line for each list, and for what is wrong with a copy. */
+/** Formats the results of `verify` as text: a line for each list, and a line for each kind of error in a copy. */
 export function verifyTable(findings: readonly ListFinding[]): string {
   const colors = pc.createColors(process.stdout.isTTY && pc.isColorSupported);
   const rows = findings.map((finding) => ({ finding, cells: cellsOf(finding) }));
@@ -29,21 +29,21 @@ export function verifyTable(findings: readonly ListFinding[]): string {
       const padded = cells.map((cell, nth) => cell.padEnd(widths[nth] ?? 0));
       const color = padded[1]!.startsWith('ok') ? colors.green : colors.red;
       const line = padded.with(1, color(padded[1])).join('  ').trimEnd();
-      const { found } = finding;
-      const copy = 'checked' in found && found.copy ? copyLines(found.copy) : [];
+      const { result } = finding;
+      const copy = 'checked' in result && result.copy ? copyLines(result.copy) : [];
       return [line, ...copy].map((text) => `${text}\n`).join('');
     })
     .join('');
 }
 
-/** A JSON object for each list. */
+/** Formats the results of `verify` as a line of JSON for each list. */
 export function verifyJson(findings: readonly ListFinding[]): string {
   return findings
-    .map(({ account, resource, found }) => {
+    .map(({ account, resource, result }) => {
       const line =
-        'why' in found
-          ? { account, resource, checked: 'not checked', why: found.why, certificate: null }
-          : { account, resource, ...jsonOf(found) };
+        'why' in result
+          ? { account, resource, checked: 'not checked', why: result.why, certificate: null }
+          : { account, resource, ...jsonOf(result) };
       return `${JSON.stringify(line)}\n`;
     })
     .join('');
@@ -55,7 +55,7 @@ function jsonOf({ checked: { certificate, publishedAt, ...checked }, copy }: Ver
     why: checked.why ?? null,
     published_at: new Date(publishedAt).toISOString(),
     certificate,
-    records: recordsOf(checked),
+    records: topicRecordCount(checked),
     partitions: checked.partitions.map(({ found = null, why = null, ...partition }) => ({
       ...partition,
       found,
@@ -65,37 +65,37 @@ function jsonOf({ checked: { certificate, publishedAt, ...checked }, copy }: Ver
   };
 }
 
-/** Name, verdict, counts, proof, time, details. */
-function cellsOf({ resource, found }: ListFinding): string[] {
-  if ('why' in found) return [resource, 'not checked', '', '', '', found.why];
-  const { checked } = found;
+/** Returns the cells of a list's line: name, verdict, counts, proof, time, details. */
+function cellsOf({ resource, result }: ListFinding): string[] {
+  if ('why' in result) return [resource, 'not checked', '', '', '', result.why];
+  const { checked } = result;
   const { certificate } = checked;
   const verdict = checked.checked === 'agrees' ? 'ok' : checked.checked;
   const total = certificate.total_records;
   return [
     resource,
     verdict,
-    `${numberText(recordsOf(checked))} of ${numberText(total)}`,
+    `${numberText(topicRecordCount(checked))} of ${numberText(total)}`,
     certificate.proof,
     new Date(certificate.ended_at).toISOString(),
-    [...whysOf(checked), ...remarksOf(certificate)].join('; '),
+    [...reasonsOf(checked), ...remarksOf(certificate)].join('; '),
   ];
 }
 
-/** In the topic; null where not all partitions were checked. */
-function recordsOf({ partitions }: Pick<CheckedCertificate, 'partitions'>): number | null {
+/** Returns the number of live keys in the topic; null if not all partitions were checked. */
+function topicRecordCount({ partitions }: Pick<CheckedCertificate, 'partitions'>): number | null {
   if (partitions.length === 0) return null;
   const counts = partitions.map(({ found }) => found?.records ?? NaN);
   const sum = counts.reduce((all, one) => all + one, 0);
   return Number.isNaN(sum) ? null : sum;
 }
 
-function whysOf({ why, partitions }: CheckedCertificate): string[] {
+function reasonsOf({ why, partitions }: CheckedCertificate): string[] {
   const all = [why, ...partitions.map((each) => each.why)];
   return all.filter((each) => each !== undefined);
 }
 
-/** What the certificate itself says is not in the topic, or not known. */
+/** Describes the records that, according to the certificate itself, are undecided or not in the topic. */
 function remarksOf(certificate: Certificate): string[] {
   const { rejected, unpublished, left_out, held, undecided, undecided_keys } = certificate;
   const named = undecided_keys.slice(0, 3).join(', ');
@@ -116,16 +116,16 @@ function isRightCopy({ missing, stale, tooMany }: CheckedCopy): boolean {
 function copyLines(copy: CheckedCopy): string[] {
   const { file, rows, missing, stale, tooMany } = copy;
   if (isRightCopy(copy)) return [`${file}: ok, ${numberText(rows)} rows`];
-  const line = (what: string, { count, keys }: NamedKeys) => {
+  const line = (what: string, { count, keys }: KeyList) => {
     if (count === 0) return [];
     const more = count > keys.length ? ', ...' : '';
-    return [`${file}: ${numberText(count)} ${what}: ${keys.map(keyText).join(', ')}${more}`];
+    return [`${file}: ${numberText(count)} ${what}: ${keys.map(printableKey).join(', ')}${more}`];
   };
   return [...line('missing', missing), ...line('stale', stale), ...line('too many', tooMany)];
 }
 
-/** As it is, unless that would not be one word. */
-function keyText(key: string): string {
+/** Returns the key as it is, or quoted if it is not a single word. */
+function printableKey(key: string): string {
   return /^[^\s,"\p{C}]+$/u.test(key) ? key : JSON.stringify(key);
 }
 

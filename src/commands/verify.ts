@@ -1,13 +1,12 @@
 import type { Kafka } from 'kafkajs';
 import { merge, NEVER, ReplaySubject, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { CellarstreamError, describeError, isOfOneResource } from '../core/errors.ts';
+import { CellarstreamError, describeError, isResourceError } from '../core/errors.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import type { Resource } from '../resources/resources.ts';
 import { topicNames } from '../schemas/events/topics.ts';
-import { FIRST_RETRIES, openLinks } from '../sinks/client/open-kafka.ts';
-import { noTopic } from '../sinks/client/topic-bounds.ts';
-import { withAdmin } from '../sinks/client/with-admin.ts';
+import { STARTUP_RETRIES, openKafkaClients } from '../sinks/open-kafka.ts';
+import { existing, missingTopicError } from '../kafka/client/topic-facts.ts';
 import type { CertifyAck } from '../sinks/signals/signals.ts';
 import { freshCertificates, newestOnceReadable } from './fresh-certificates.ts';
 import { logHooks } from './log-hooks.ts';
@@ -18,20 +17,20 @@ import { isRight, verifyJson, verifyTable } from './verify-lines.ts';
 import type { ListFinding } from './verify-lines.ts';
 
 export interface VerifyFlags {
-  /** Of a fleet. */
+  /** Name of an account of a fleet. */
   readonly account?: string;
   readonly json?: boolean;
-  /** Whether the running service is asked for new certificates. */
+  /** Whether to request new certificates from the running service before the topics are checked. */
   readonly fresh?: boolean;
-  /** So long it is waited for, in seconds. */
+  /** How long to wait for new certificates, in seconds. */
   readonly timeout: number;
-  /** A copy of the one list that is named. */
+  /** Path of a CSV file with a user's own copy of a list, to be checked. Only allowed if the command names exactly one list. */
   readonly file?: string;
 }
 
 /**
- * `cellarstream verify`: holds topics against the newest certificates, and a copy against both. Nothing is believed of the
- * service but its certificates. Resolves to whether all is right.
+ * `cellarstream verify`: compares the topics of lists with the newest certificates of full scans, and a user's own copy of a list with
+ * both. It relies on nothing from the service but its certificates. Resolves to whether everything is correct.
  */
 export async function verifyCommand(
   named: readonly Resource[],
@@ -43,7 +42,7 @@ export async function verifyCommand(
   const config = replaySettings({ env: process.env, cwd: process.cwd() }, flags.account);
   const logger = await createLogger({ level: config.logLevel });
   const log = kafkaLogCreator(logger);
-  const { kafka, registry } = openLinks(config, { log, kafkaRetries: FIRST_RETRIES });
+  const { kafka, registry } = openKafkaClients(config, { log, kafkaRetries: STARTUP_RETRIES });
   const resources = named.length > 0 ? [...new Set(named)] : config.resources;
   try {
     const account = flags.account ?? config.account;
@@ -52,11 +51,11 @@ export async function verifyCommand(
     const { onSignalsFailed } = logHooks(logger);
     const asked = {
       ...{ kafka, topic: names.signals, account, resources },
-      over$: flags.fresh ? inTime(flags.timeout) : NEVER,
-      onAck: ({ resource, status }: CertifyAck) => say(`${resource}: ${status}`),
+      deadline$: flags.fresh ? inTime(flags.timeout) : NEVER,
+      onAck: ({ resource, status }: CertifyAck) => printLine(`${resource}: ${status}`),
       onRetry: onSignalsFailed,
     };
-    // A name that is spelled wrong would be waited for in vain.
+    // Checked first: a certificate for a misspelled name would be waited for in vain.
     if (flags.fresh) await requireSome(kafka, resources.map(names.records));
     const acks = flags.fresh ? await freshCertificates(asked) : undefined;
     const newest = await newestOnceReadable(asked, names.certificates, acks ?? new Map());
@@ -69,17 +68,17 @@ export async function verifyCommand(
         why !== undefined
           ? { why }
           : published === undefined
-            ? await attempt(async () => {
+            ? await tryVerify(async () => {
                 await requireSome(kafka, [topic]);
                 return { why: NO_CERTIFICATE };
               })
-            : await attempt(() =>
+            : await tryVerify(() =>
                 verifyList({
                   ...{ kafka, registry, topic, published, file: flags.file },
                   now: Date.now(),
                 }),
               );
-      findings.push({ account, resource, found });
+      findings.push({ account, resource, result: found });
     }
     process.stdout.write(flags.json ? verifyJson(findings) : verifyTable(findings));
     return findings.every(isRight);
@@ -88,15 +87,18 @@ export async function verifyCommand(
   }
 }
 
-/** @throws CellarstreamError `POSITION` when none of these topics is there. */
+/**
+ * Throws unless at least one of the topics exists.
+ *
+ * @throws CellarstreamError `POSITION`.
+ */
 async function requireSome(kafka: Kafka, topics: readonly string[]): Promise<void> {
-  const there = new Set(await withAdmin(kafka, (admin) => admin.listTopics()));
-  if (topics.some((topic) => there.has(topic))) return;
+  if ((await existing({ kafka }, topics)).size > 0) return;
   const remedy = 'is TOPIC_PREFIX that of the service, and --account one of its fleet?';
-  throw noTopic(topics[0]!, remedy);
+  throw missingTopicError(topics[0]!, remedy);
 }
 
-/** When waiting is over: after so many seconds, or by a signal. */
+/** Returns an observable that emits when waiting for certificates ends: after this many seconds, or at a signal. */
 function inTime(seconds: number): Observable<unknown> {
   const over$ = new ReplaySubject<unknown>(1);
   merge(stopSignals(), timer(seconds * 1_000)).subscribe(over$);
@@ -104,9 +106,9 @@ function inTime(seconds: number): Observable<unknown> {
 }
 
 const NO_CERTIFICATE =
-  'there is no certificate yet: the service publishes one after each complete reading of the list (--fresh asks for it)';
+  'there is no certificate yet: the service publishes one after each full scan of the list (--fresh requests one)';
 
-/** Undefined where there is a fresh one. */
+/** Returns why there is no fresh certificate of a list; undefined if there is one. */
 function whyNotFresh(ack: CertifyAck | undefined, seconds: number): string | undefined {
   if (!ack) {
     return `no fresh certificate within ${seconds} s: does a service run this account? A long list takes longer (--timeout)`;
@@ -115,16 +117,16 @@ function whyNotFresh(ack: CertifyAck | undefined, seconds: number): string | und
   return `no fresh certificate: ${ack.message ?? ack.status}`;
 }
 
-/** What is wrong with one list is said in its line. */
-async function attempt<T>(work: () => Promise<T>): Promise<T | { readonly why: string }> {
+/** Runs the check of a list; an error that concerns only that list becomes the reason in its line. */
+async function tryVerify<T>(work: () => Promise<T>): Promise<T | { readonly why: string }> {
   try {
     return await work();
   } catch (error) {
-    if (!isOfOneResource(error)) throw error;
+    if (!isResourceError(error)) throw error;
     return { why: describeError(error) };
   }
 }
 
-function say(line: string): void {
+function printLine(line: string): void {
   process.stderr.write(`${line}\n`);
 }

@@ -9,8 +9,8 @@ import { settingTexts } from './setting-texts.ts';
 import { settingsFileText } from './settings-file.ts';
 import { keyFieldsSetting, SCHEMA } from './settings.ts';
 
-/** What a file of an account may set; all else is the instance's, from its environment. */
-const OF_ACCOUNT: ReadonlySet<string> = new Set([
+/** Settings that an account's file may set. All others belong to the instance and come from its environment. */
+const ACCOUNT_SETTINGS: ReadonlySet<string> = new Set([
   ...['API_BASE_URL', 'API_LOGIN_URL', 'API_CA_FILE', 'API_KEY', 'API_KEY_FILE'],
   ...['API_KEY_PATIENCE_MS', 'RESOURCES', 'START_FROM', 'TOPIC_PREFIX'],
   ...['QUOTA_PER_MINUTE', 'LOGIN_QUOTA_PER_MINUTE', 'QUOTA_SCOPE', 'INITIAL_SNAPSHOT_PERCENT'],
@@ -20,34 +20,34 @@ const OF_ACCOUNT: ReadonlySet<string> = new Set([
   ...RESOURCES.map(keyFieldsSetting),
 ]);
 
-/** Each pair is one setting: where a file has either, the environment has no say. */
-const TWINS = [
+/** Pairs of names for one setting: if an account's file sets either name, both are ignored in the environment. */
+const ALTERNATIVE_SETTINGS = [
   ['API_KEY', 'API_KEY_FILE'],
   ['PII_HMAC_KEY', 'PII_HMAC_KEY_FILE'],
 ] as const;
 
-/** Where the files of accounts are, and what they leave open. */
+/** Location of the accounts' files, and the source of the settings that they do not set. */
 export interface AccountsOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Where `.env` is looked for, and what relative paths start from. */
+  /** Folder in which `.env` is looked for, and the base of relative paths. */
   readonly cwd: string;
-  /** The instance's own settings, of which `accountsDir` is one. */
+  /** The instance's own configuration, with `accountsDir`. */
   readonly config: Config & { readonly accountsDir: string };
 }
 
-/** Whether these settings are of a fleet's instance. */
+/** Whether the settings are those of a fleet's instance, that is, `ACCOUNTS_DIR` is set. */
 export function hasAccounts({ env, cwd }: Pick<AccountsOptions, 'env' | 'cwd'>): boolean {
-  return settingTexts(env, cwd, []).ACCOUNTS_DIR !== undefined; // what is wrong says `loadConfig`
+  return settingTexts(env, cwd, []).ACCOUNTS_DIR !== undefined; // errors in the settings are reported by `loadConfig`
 }
 
-/** The file of an account: its name is the account's. */
-const FILE = /^(?<account>.+)\.env$/;
+/** File name of an account: the account's name followed by `.env`. */
+const ACCOUNT_FILE = /^(?<account>.+)\.env$/;
 
 /**
- * The accounts of a folder, by their files, in order. Files of other names are none, those that begin with a dot
- * neither.
+ * Returns the names of the accounts that have a file in the folder, sorted. Other files are ignored, and so are files whose name begins
+ * with a dot.
  *
- * @throws CellarstreamError `SETTINGS` when the folder can't be read.
+ * @throws CellarstreamError `SETTINGS` if the folder can't be read.
  */
 export function accountNames(folder: string): readonly string[] {
   let files: string[];
@@ -61,19 +61,19 @@ export function accountNames(folder: string): readonly string[] {
       { cause },
     );
   }
-  const names = files.flatMap((file) => FILE.exec(file)?.groups?.account ?? []);
+  const names = files.flatMap((file) => ACCOUNT_FILE.exec(file)?.groups?.account ?? []);
   return names.filter((name) => !name.startsWith('.')).sort();
 }
 
-/** What `run` can't do without. */
+/** Groups of settings that `run` requires. */
 const NEEDS = ['api', 'kafka', 'registry'] as const;
 
 /**
- * The configuration of one account: its file before the environment. Its topics are under `<prefix>.<account>`, and its state in
- * a folder of its name, unless the file has a `TOPIC_PREFIX`.
+ * Loads the configuration of one account; its file takes precedence over the environment. Its topics are under `<prefix>.<account>` unless
+ * the file sets `TOPIC_PREFIX`, and its state is in a folder with its name.
  *
- * @param needs Groups whose required settings must be there. Default those that `run` needs.
- * @throws CellarstreamError `SETTINGS` in lines that begin with the name of the file.
+ * @param needs Groups whose required settings must be set. Default: those that `run` requires.
+ * @throws CellarstreamError `SETTINGS`; its lines begin with the name of the file.
  */
 export function loadAccount(name: string, options: AccountsOptions): AccountConfig;
 export function loadAccount<N extends Need>(
@@ -95,7 +95,7 @@ export function loadAccount(
     expectOwn(own);
     return loadConfig({
       env: {
-        ...without(env, own),
+        ...withoutOwn(env, own),
         TOPIC_PREFIX: `${config.topics.prefix}.${name}`,
         ...own,
         ACCOUNT_NAME: name,
@@ -106,7 +106,7 @@ export function loadAccount(
       sharedPrefix: config.topics.sharedPrefix,
     });
   } catch (error) {
-    throw ofFile(file, error);
+    throw fileError(file, error);
   }
 }
 
@@ -118,23 +118,25 @@ function expectName(name: string): void {
 }
 
 function expectOwn(own: Readonly<Record<string, string>>): void {
-  const foreign = Object.keys(own).filter((setting) => !OF_ACCOUNT.has(setting));
+  const foreign = Object.keys(own).filter((setting) => !ACCOUNT_SETTINGS.has(setting));
   if (foreign.length === 0) return;
   const advice = `${foreign.join(', ')} can't be set for an account: each is a setting of the instance, or no setting at all`;
   throw new CellarstreamError('SETTINGS', advice);
 }
 
-function without(
+function withoutOwn(
   env: AccountsOptions['env'],
   own: Readonly<Record<string, string>>,
 ): AccountsOptions['env'] {
-  const hidden = TWINS.filter((pair) => pair.some((name) => (own[name] ?? '') !== '')).flat();
+  const hidden = ALTERNATIVE_SETTINGS.filter((pair) =>
+    pair.some((name) => (own[name] ?? '') !== ''),
+  ).flat();
   return Object.fromEntries(
     Object.entries(env).filter(([name]) => !hidden.some((each) => each === name)),
   );
 }
 
-function ofFile(file: string, error: unknown): unknown {
+function fileError(file: string, error: unknown): unknown {
   if (error instanceof CellarstreamError) {
     return new CellarstreamError(error.code, `${file}: ${error.message}`, { cause: error });
   }
@@ -147,17 +149,17 @@ function ofFile(file: string, error: unknown): unknown {
   );
 }
 
-/** An account's settings, checked. */
+/** The validated settings of an account. */
 export type AccountConfig = ConfigWith<'api' | 'kafka' | 'registry'>;
 
-/** What an account's file comes to: its settings, or what is wrong with them. */
+/** Result of loading an account's file: its settings, or the error. */
 export type AccountFile = { readonly config: AccountConfig } | { readonly error: unknown };
 
 /**
- * Accounts by name, in order. What is wrong with a file is an error of that account alone; so is a key or a prefix that an
- * account before it has: two would count one quota twice, or publish their records under each other's keys.
+ * Loads all accounts of the folder, by name, sorted. An error in a file concerns that account only. It is also an error if an earlier
+ * account has the same API key or topic prefix: the two would count one quota twice, or publish under each other's keys.
  *
- * @throws CellarstreamError `SETTINGS` when the folder can't be read.
+ * @throws CellarstreamError `SETTINGS` if the folder can't be read.
  */
 export function loadAccounts(options: AccountsOptions): ReadonlyMap<string, AccountFile> {
   const accounts = new Map<string, AccountFile>();
@@ -165,13 +167,13 @@ export function loadAccounts(options: AccountsOptions): ReadonlyMap<string, Acco
   for (const name of accountNames(options.config.accountsDir)) {
     accounts.set(
       name,
-      attempt(() => ({ config: expectAlone(loadAccount(name, options), owners) })),
+      tryLoad(() => ({ config: expectUnique(loadAccount(name, options), owners) })),
     );
   }
   return accounts;
 }
 
-function attempt(load: () => AccountFile): AccountFile {
+function tryLoad(load: () => AccountFile): AccountFile {
   try {
     return load();
   } catch (error) {
@@ -179,8 +181,12 @@ function attempt(load: () => AccountFile): AccountFile {
   }
 }
 
-/** @param owners By key and by prefix, the account that has it. */
-function expectAlone(config: AccountConfig, owners: Map<string, string>): AccountConfig {
+/**
+ * Throws if an earlier account has the same API key or topic prefix.
+ *
+ * @param owners Account that uses each API key and prefix, by setting and value.
+ */
+function expectUnique(config: AccountConfig, owners: Map<string, string>): AccountConfig {
   const { account, api, topics } = config;
   const own = {
     API_KEY: `${api.baseUrl} ${api.key.reveal()}`,

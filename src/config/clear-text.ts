@@ -28,7 +28,10 @@ function apiWarnings({ baseUrl, loginUrl }: ApiConfig): SettingProblem[] {
 /** Secrets that a client sends to an OAuth 2 token endpoint, and receives from it. */
 const CLIENT_SECRETS = 'the client secret and the tokens';
 
-/** SCRAM does not reveal the password, and MSK with IAM requires TLS. */
+/**
+ * Warns about PLAIN and OAUTHBEARER logins without TLS. The other mechanisms need no warning: SCRAM does not reveal the password, and MSK
+ * with IAM requires TLS.
+ */
 function kafkaWarnings({ sasl, ssl, brokers }: KafkaConfig): SettingProblem[] {
   if (sasl?.mechanism !== 'plain' && sasl?.mechanism !== 'oauthbearer') return [];
   const isPlain =

@@ -2,15 +2,18 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
 
-/** The settings of a client's certificate. */
+/** Names of the settings that make up a client certificate. */
 export interface ClientCertificateSettings {
   readonly cert: string;
   readonly key: string;
-  /** The key's password; undefined where no setting has one. */
+  /** Setting with the key's password; undefined if there is no such setting. */
   readonly password?: string;
 }
 
-/** Reasons for which a client's certificate can't be used: half of it missing, a key that does not open or belongs to another, out of its time. */
+/**
+ * Returns reasons why a client certificate can't be used: the certificate or its key is missing, the key can't be decrypted or belongs to
+ * another certificate, or the certificate is expired or not yet valid.
+ */
 export function clientCertificateProblems(
   texts: SettingTexts,
   settings: ClientCertificateSettings,
@@ -30,9 +33,11 @@ export function clientCertificateProblems(
       ...(hasPassword && keyText === undefined ? [missing(password, key)] : []),
     ];
   }
-  const certificate = attempt(() => new X509Certificate(certText));
-  const keyFound = attempt(() => privateKey(keyText, hasPassword ? texts[password] : undefined));
-  if (certificate instanceof Error || !isPrivateKey(keyText)) return []; // reported as no PEM
+  const certificate = resultOrError(() => new X509Certificate(certText));
+  const keyFound = resultOrError(() =>
+    privateKey(keyText, hasPassword ? texts[password] : undefined),
+  );
+  if (certificate instanceof Error || !isPrivateKey(keyText)) return []; // reported as not PEM
   const problems = datesProblems(certificate, cert, now);
   if (keyFound instanceof Error)
     return [...problems, keyProblem(keyFound, keyText, settings, hasPassword)];
@@ -84,7 +89,7 @@ function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
-function attempt<T>(work: () => T): T | Error {
+function resultOrError<T>(work: () => T): T | Error {
   try {
     return work();
   } catch (error) {

@@ -11,7 +11,7 @@ import type {
 import { mskRegion } from './kafka-problems.ts';
 import type { Settings } from './settings.ts';
 
-/** The settings, checked, as the configuration that they make; relative paths start from `cwd`. */
+/** Converts validated settings into the configuration. Relative paths start from `cwd`. */
 export function configOf(set: Settings, cwd: string, sharedPrefix = set.TOPIC_PREFIX): Config {
   return {
     api: apiOf(set),
@@ -134,7 +134,7 @@ function proxiesOf(set: Settings): { readonly proxies?: Proxies } {
   return http || https ? { proxies: { http, https, noProxy } } : {};
 }
 
-/** Where the login is, unless it is set. */
+/** Default address of the login, for an API at this base URL. */
 export function loginUrlOf(baseUrl: string): string {
   return `${baseUrl}/v1/auth/public/login`;
 }

@@ -11,30 +11,30 @@ export { DEFAULTS, LOG_LEVELS } from './settings.ts';
 export type { FieldPointer, LogLevel } from './settings.ts';
 export type { ClientCredentials } from '../core/client-tokens.ts';
 
-/** The API and its login. */
+/** Settings of the API and its login. */
 export interface ApiConfig {
-  /** Without a trailing `/` or `/v1`: lists are at `<baseUrl>/v1/<resource>`. */
+  /** Base URL of the API, without a trailing `/` or `/v1`: lists are at `<baseUrl>/v1/<resource>`. */
   readonly baseUrl: string;
   readonly loginUrl: string;
   readonly key: Secret;
-  /** So long may a key be refused that was accepted before. */
+  /** How long the API may refuse a key that it accepted before, in ms, until the refusal counts as final. */
   readonly keyPatienceMs: number;
-  /** PEM text of the authorities to trust in place of Node's own. */
+  /** PEM text of the certificate authorities to trust instead of Node's own. */
   readonly ca: string | undefined;
-  /** Default: direct connections. */
+  /** HTTP proxies. Default: direct connections. */
   readonly proxies?: Proxies | undefined;
 }
 
-/** A certificate that a client shows to a server, in PEM. */
+/** A certificate that a client presents to a server, in PEM. */
 export interface ClientCertificate {
-  /** The certificate, and those between it and its authority. */
+  /** The certificate, followed by its intermediate certificates. */
   readonly cert: string;
   readonly key: Secret;
-  /** Undefined where the key is not encrypted. */
+  /** Password of the key; undefined if the key is not encrypted. */
   readonly password: Secret | undefined;
 }
 
-/** A login at Kafka's brokers (SASL). */
+/** How to log in at Kafka's brokers (SASL). */
 export type KafkaLogin =
   | {
       readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512';
@@ -44,20 +44,20 @@ export type KafkaLogin =
   | {
       readonly mechanism: 'oauthbearer';
       readonly credentials: ClientCredentials;
-      /** Sent with each token; managed services name clusters and pools by them. */
+      /** SASL extensions sent to the brokers with each token; managed services use them to name clusters and identity pools. */
       readonly extensions: Readonly<Record<string, string>>;
     }
   | { readonly mechanism: 'aws-msk-iam'; readonly region: string };
 
-/** The brokers, and how to log in. */
+/** Settings of the Kafka brokers, and how to log in. */
 export interface KafkaConfig {
-  /** Each `host:port`; at least one. */
+  /** Addresses of the brokers, `host:port`; at least one. */
   readonly brokers: readonly string[];
-  /** False for plain text; without a `ca`, Node's own authorities are trusted. */
+  /** TLS settings; false for plain text. Without a `ca`, Node's own certificate authorities are trusted. */
   readonly ssl:
     false | { readonly ca: string | undefined; readonly client: ClientCertificate | undefined };
   readonly sasl: KafkaLogin | undefined;
-  /** For the token endpoint alone: brokers are reached directly. Default: direct connections. */
+  /** HTTP proxies for the OAuth token endpoint only: brokers are connected to directly. Default: direct connections. */
   readonly proxies?: Proxies | undefined;
 }
 
@@ -69,91 +69,91 @@ export type RegistryAuth =
   /** Bearer tokens of an OAuth 2 token endpoint, renewed before they expire. */
   | { readonly kind: 'oauth'; readonly credentials: ClientCredentials };
 
-/** The schema registry, and how to log in. */
+/** Settings of the schema registry, and how to log in. */
 export interface RegistryConfig {
-  /** Without a trailing `/`. */
+  /** Address of the registry, without a trailing `/`. */
   readonly url: string;
-  /** The credentials; undefined for a registry that needs no login, or one that goes by a client certificate. */
+  /** Credentials; undefined for a registry without a login, or one that authenticates by client certificate. */
   readonly auth: RegistryAuth | undefined;
-  /** Further headers of each request, by their names in lower case. */
+  /** Additional headers of each request, by lower-case name. */
   readonly headers: Readonly<Record<string, Secret>>;
-  /** PEM text of the authorities to trust in place of Node's own. */
+  /** PEM text of the certificate authorities to trust instead of Node's own. */
   readonly ca: string | undefined;
   readonly client: ClientCertificate | undefined;
-  /** Default: direct connections. */
+  /** HTTP proxies. Default: direct connections. */
   readonly proxies?: Proxies | undefined;
 }
 
-/** The fields that hold personal data, and what becomes of each; no field is in two of the lists. */
+/** Fields of records that hold personal data, by how they are hidden; no field is in two of the lists. */
 export interface PiiConfig {
   readonly drop: readonly FieldPointer[];
   readonly mask: readonly FieldPointer[];
   readonly hmac: readonly FieldPointer[];
-  /** There whenever `hmac` names a field. */
+  /** Key of the HMAC that hides fields; set whenever `hmac` names a field. */
   readonly hmacKey: Secret | undefined;
 }
 
-/** The settings, checked; frozen all the way down. Lengths of time are in milliseconds. */
+/** The validated settings; deeply frozen. Durations are in milliseconds. */
 export interface Config {
-  /** Undefined unless its required settings are there; see {@link loadConfig}. */
+  /** Settings of the API; undefined unless all required ones are set; see {@link loadConfig}. */
   readonly api: ApiConfig | undefined;
   readonly kafka: KafkaConfig | undefined;
   readonly registry: RegistryConfig | undefined;
   readonly account: string;
   readonly topics: {
-    /** Of the account's own topics: records, status changes, dead letters. */
+    /** Prefix of the account's own topics: records, status changes, dead letters. */
     readonly prefix: string;
-    /** Of what all accounts of a fleet share: cursors, ledger, signals. The same without a fleet. */
+    /** Prefix of the topics that all accounts of a fleet share: cursors, ledger, signals. Equals `prefix` without a fleet. */
     readonly sharedPrefix: string;
     readonly partitions: number;
-    /** Undefined: the smaller of 3 and the number of brokers. */
+    /** Replication factor of the topics. Undefined: 3, or the number of brokers if that is smaller. */
     readonly replication: number | undefined;
   };
   readonly resources: readonly Resource[];
   readonly poll: {
-    /** Undefined: as often as the quota allows. */
+    /** Time between polls of a list. Undefined: as often as the quota allows. */
     readonly intervalMs: number | undefined;
     readonly lookbackMs: number;
     readonly sweepIntervalMs: number;
-    /** Unix time in milliseconds before which nothing is read; undefined: everything is. */
+    /** Records last modified before this time, in epoch ms, are not read. Undefined: all records are read. */
     readonly startFrom: number | undefined;
     readonly pageSize: number;
-    /** 0 to 100. */
+    /** Largest percentage of a list's keys that may go missing between two full scans before deletions are held back, 0 to 100. */
     readonly deleteLimitPercent: number;
-    /** How long what is absent has to stay so before it is deleted. */
+    /** How long a record has to stay missing from the list before its deletion is published. */
     readonly deleteProofMs: number;
   };
-  /** Least time from one certificate of a list to the next. */
+  /** Shortest time between two certificates of a list; each certifies a full scan. */
   readonly certificateIntervalMs: number;
   readonly quota: {
     readonly perMinute: number;
     readonly loginsPerMinute: number;
-    /** What the server counts by: each list on its own, or all lists of a key together. */
+    /** How the server counts requests against the quota: for each list separately, or for all lists of an API key together. */
     readonly scope: 'endpoint' | 'key';
-    /** What an initial snapshot has of `perMinute`; polls have the rest. 1 to 95. */
+    /** Percentage of `perMinute` for an initial snapshot, 1 to 95; polls get the rest. */
     readonly firstReadPercent: number;
   };
   readonly pii: PiiConfig;
-  /** Fields whose change alone is no event. */
+  /** Fields of records that cause no event when only they change. */
   readonly volatileFields: readonly FieldPointer[];
-  /** How the keys of records are written to Kafka. */
+  /** How the keys of records are encoded in Kafka. */
   readonly keyFormat: 'text' | 'avro';
-  /** The fields that make a record's key, where they are set. */
+  /** Fields that make up a record's key, if the settings name them. */
   readonly keyFields: Readonly<Record<Resource, readonly string[] | undefined>>;
-  /** An absolute path: the files of a fleet's accounts. Undefined where there is one account, of these very settings. */
+  /** Absolute path of the folder with the files of a fleet's accounts. Undefined: these settings are those of a single account. */
   readonly accountsDir: string | undefined;
-  /** Names this process in a fleet. Undefined: by its host, and at random. */
+  /** Name of this process in a fleet. Undefined: the host's name and a random suffix. */
   readonly instanceName: string | undefined;
-  /** An absolute path. */
+  /** Absolute path of the state folder. */
   readonly stateDir: string;
   readonly http: { readonly host: string; readonly port: number };
   readonly logLevel: LogLevel;
 }
 
-/** What a command can't do without. */
+/** A group of settings that a command may require. */
 export type Need = 'api' | 'kafka' | 'registry';
 
-/** A {@link Config} in which the groups that were needed are there. */
+/** A {@link Config} in which the required groups are set. */
 export type ConfigWith<N extends Need> = Config & {
   readonly [K in N]: NonNullable<Config[K]>;
 };

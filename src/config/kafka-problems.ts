@@ -15,7 +15,7 @@ const LOGINS: Readonly<Record<string, Readonly<Record<'needs' | 'takes', readonl
   },
   'aws-msk-iam': { needs: [], takes: [] },
 };
-const OF_LOGINS = [
+const LOGIN_SETTINGS = [
   ...new Set(Object.values(LOGINS).flatMap(({ needs, takes }) => [...needs, ...takes])),
 ];
 
@@ -25,7 +25,7 @@ const CLIENT_CERTIFICATE = {
   password: 'KAFKA_SSL_KEY_PASSWORD',
 } as const;
 
-/** Kafka's settings that need others, or contradict them: TLS, the client's certificate and the login. */
+/** Returns problems with Kafka settings that require or contradict each other: TLS, the client certificate and the login. */
 export function kafkaProblems(texts: SettingTexts): SettingProblem[] {
   return [
     ...tlsProblems(texts),
@@ -49,12 +49,12 @@ function tlsProblems(texts: SettingTexts): SettingProblem[] {
 function loginProblems(texts: SettingTexts): SettingProblem[] {
   const mechanism = mechanismOf(texts);
   const login = LOGINS[mechanism ?? ''];
-  if (mechanism !== undefined && !login) return []; // an unknown one is reported as that
+  if (mechanism !== undefined && !login) return []; // an unknown mechanism is reported by the schema
   const missing = (login?.needs ?? [])
     .filter((name) => texts[name] === undefined)
     .map((name) => ({ name: 'KAFKA_SASL_MECHANISM', advice: `needs ${name}: ${notSet(name)}` }));
   const known = new Set([...(login?.needs ?? []), ...(login?.takes ?? [])]);
-  const unused = OF_LOGINS.filter((name) => texts[name] !== undefined && !known.has(name)).map(
+  const unused = LOGIN_SETTINGS.filter((name) => texts[name] !== undefined && !known.has(name)).map(
     (name) => {
       const advice =
         mechanism === undefined
@@ -78,7 +78,7 @@ function mechanismOf(texts: SettingTexts): string | undefined {
   return texts.KAFKA_SASL_MECHANISM?.toLowerCase();
 }
 
-/** The region of an MSK cluster: that of its brokers' names, else the one of the environment. */
+/** Returns the AWS region of an MSK cluster: the one in its brokers' names, or else `ofEnv`. */
 export function mskRegion(
   brokers: readonly string[],
   ofEnv: string | undefined,

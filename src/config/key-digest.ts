@@ -1,10 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { ApiConfig } from './config.ts';
 
-/** Among ten thousand keys two look alike once in millions of fleets; of a key that nobody could guess nothing is given away. */
+/**
+ * Length of a digest, in bytes. Among ten thousand keys the probability of a collision is below one in a million, and a digest reveals
+ * nothing about a random key.
+ */
 export const KEY_DIGEST_BYTES = 6;
 
-/** Tells whether two accounts have one key at one API, without the key: as hexadecimal digits. */
+/**
+ * Returns a digest of an API key and its API's address, in hexadecimal: shows whether two accounts use the same key, without revealing it.
+ */
 export function keyDigest({ baseUrl, key }: Pick<ApiConfig, 'baseUrl' | 'key'>): string {
   const digest = createHash('sha256').update(`${baseUrl} ${key.reveal()}`).digest();
   return digest.subarray(0, KEY_DIGEST_BYTES).toString('hex');

@@ -2,28 +2,28 @@ import { CellarstreamError } from '../core/errors.ts';
 import { configOf } from './config-of.ts';
 import type { ConfigWith, Need } from './config.ts';
 import { settingProblems } from './setting-problems.ts';
-import { FORMER_NAMES, settingTexts } from './setting-texts.ts';
-import type { SettingProblem, SettingTexts } from './setting-texts.ts';
+import { settingTexts } from './setting-texts.ts';
+import type { SettingProblem } from './setting-texts.ts';
 import { isQuoted, QUOTED } from './settings-file.ts';
 import { SCHEMA } from './settings.ts';
 
-/** Where {@link loadConfig} finds the settings, and which it insists on. */
+/** Sources of the settings for {@link loadConfig}, and the groups that are required. */
 export interface ConfigOptions<N extends Need> {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Where `.env` is looked for, and what relative paths start from. */
+  /** Folder in which `.env` is looked for, and the base of relative paths. */
   readonly cwd: string;
-  /** Groups whose required settings must be there. Default none. */
+  /** Groups whose required settings must be set. Default none. */
   readonly needs?: readonly N[];
-  /** Of what the account shares with others. Default its own prefix. */
+  /** Prefix of the topics that the account shares with the other accounts of a fleet. Default: the account's own prefix. */
   readonly sharedPrefix?: string;
 }
 
 /**
- * Reads the settings from the environment, and from `.env` for those that it leaves open. Empty
- * text counts as unset. A secret may be in a file that its `*_FILE` twin names.
+ * Reads the settings from the environment, and those that it does not set from `.env`. An empty value counts as unset. A secret may be in
+ * a file that the setting with its name and `_FILE` points to.
  *
- * @throws CellarstreamError `SETTINGS`, with a line for everything that is wrong; no line holds the
- * value of a secret, of an address or of a path's content.
+ * @throws CellarstreamError `SETTINGS`, with one line for each problem; no line contains the value of a secret or an address, or the
+ * content of a file.
  *
  * @example
  * ```ts
@@ -46,20 +46,15 @@ export function loadConfig<N extends Need = never>(options: ConfigOptions<N>): C
   const texts = settingTexts(env, cwd, problems);
   const parsed = SCHEMA.safeParse(texts);
   for (const { path, message } of parsed.error?.issues ?? []) {
-    problems.push(problemOf(String(path[0]), message, texts));
+    const name = String(path[0]);
+    problems.push({
+      name,
+      advice: isQuoted(texts[name] ?? '') ? `${message}; it ${QUOTED}` : message,
+    });
   }
   problems.push(...settingProblems(texts, needs));
   if (!parsed.success || problems.length > 0) throw settingsError(problems);
   return deepFreeze(configOf(parsed.data, cwd, sharedPrefix)) as ConfigWith<N>;
-}
-
-/** The problem under the name that was set, which may be a former one. */
-function problemOf(name: string, message: string, texts: SettingTexts): SettingProblem {
-  const advice = isQuoted(texts[name] ?? '') ? `${message}; it ${QUOTED}` : message;
-  const former = Object.entries(FORMER_NAMES).find(
-    ([before, now]) => now === name && texts[before] !== undefined && texts[before] === texts[now],
-  );
-  return former ? { name: former[0], advice: `(now ${name}) ${advice}` } : { name, advice };
 }
 
 function settingsError(problems: readonly SettingProblem[]): CellarstreamError {

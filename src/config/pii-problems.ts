@@ -6,19 +6,19 @@ import type { FieldPointer } from './settings.ts';
 
 const SETTINGS = ['PII_DROP', 'PII_MASK', 'PII_HMAC'] as const;
 
-/** A personal field, and the setting that names it. */
-interface Named extends FieldPointer {
+/** A field with personal data, and the setting that names it. */
+interface NamedField extends FieldPointer {
   readonly setting: (typeof SETTINGS)[number];
-  /** As it is in the setting. */
+  /** The field's name as written in the setting. */
   readonly item: string;
 }
 
 /**
- * What is wrong with the settings that hide personal fields, each by itself well-formed: fields that two
- * of them name, that the service works by, or that can't hold a text in the place of what they hold.
+ * Returns problems with the settings that hide personal fields, beyond their syntax: a field named by two of them, a field that the service
+ * depends on, or one that can't hold text instead of its value.
  */
 export function piiProblems(texts: SettingTexts): SettingProblem[] {
-  const all = SETTINGS.flatMap((setting): Named[] =>
+  const all = SETTINGS.flatMap((setting): NamedField[] =>
     (SCHEMA.shape[setting].safeParse(texts[setting]).data ?? []).map((field) => ({
       ...field,
       setting,
@@ -27,14 +27,14 @@ export function piiProblems(texts: SettingTexts): SettingProblem[] {
   );
   return all.flatMap((field, place) => {
     const advice =
-      twice(field, all.slice(0, place)) ??
+      duplicateAdvice(field, all.slice(0, place)) ??
       neededAdvice(field, texts, "it can't be hidden") ??
       noTextAdvice(field);
     return advice === undefined ? [] : [{ name: field.setting, advice }];
   });
 }
 
-function twice(field: Named, earlier: readonly Named[]): string | undefined {
+function duplicateAdvice(field: NamedField, earlier: readonly NamedField[]): string | undefined {
   const other = earlier.find(
     ({ setting, resource, path }) =>
       setting !== field.setting && resource === field.resource && isWithin(field.path, path),
@@ -45,8 +45,11 @@ function twice(field: Named, earlier: readonly Named[]): string | undefined {
   return `names ${field.item}, and ${other.setting} names ${other.item}: one is part of the other`;
 }
 
-/** A mask or an HMAC is a text: where the schema has another type it would have no place of its own. */
-function noTextAdvice({ setting, item, resource, path }: Named): string | undefined {
+/**
+ * Returns advice if a field to be masked or hashed is not text in the schema; undefined otherwise. Masks and HMACs are text, so they can't
+ * replace other types.
+ */
+function noTextAdvice({ setting, item, resource, path }: NamedField): string | undefined {
   const type = setting === 'PII_DROP' ? undefined : describedType(resource, path);
   if (type === undefined || type === 'string') return undefined;
   return typeof type === 'object' && 'fields' in type

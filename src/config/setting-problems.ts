@@ -21,19 +21,19 @@ const REQUIRED: Record<Need, Partial<Record<Name, string>>> = {
   },
 };
 
-/** What is wrong with settings beside one another: what is missing, what contradicts, what is none. */
+/** Returns problems that concern several settings: required ones that are missing, contradictions, and names that no setting has. */
 export function settingProblems(texts: SettingTexts, needs: readonly Need[]): SettingProblem[] {
-  return [...missing(texts, needs), ...contradictions(texts), ...unknown(texts)];
+  return [...missingSettings(texts, needs), ...contradictions(texts), ...unknownSettings(texts)];
 }
 
-function missing(texts: SettingTexts, needs: readonly Need[]): SettingProblem[] {
+function missingSettings(texts: SettingTexts, needs: readonly Need[]): SettingProblem[] {
   return [...new Set(needs)]
     .flatMap((need) => Object.entries(REQUIRED[need]))
     .filter(([name]) => texts[name] === undefined)
     .map(([name, advice]) => ({ name, advice }));
 }
 
-/** Settings that make no sense without another, beside it, or for the list that they are of. */
+/** Returns problems of settings that require another setting, contradict it, or do not fit the list that they are for. */
 function contradictions(texts: SettingTexts): SettingProblem[] {
   const problems: SettingProblem[] = [];
   const needs = (name: string, others: readonly string[], advice?: string) => {
@@ -78,7 +78,7 @@ const REGISTRY_CERTIFICATE = {
   key: 'SCHEMA_REGISTRY_KEY_FILE',
 } as const;
 
-/** Settings of which each is a login of its own at the schema registry: a request has one. */
+/** Settings that each select a different login at the schema registry; only one may be set. */
 const REGISTRY_LOGINS = [
   'SCHEMA_REGISTRY_USERNAME',
   'SCHEMA_REGISTRY_TOKEN',
@@ -90,11 +90,11 @@ function severalLogins(texts: SettingTexts): SettingProblem[] {
   return others.map((name) => ({ name, advice: `and ${first} are both set: keep one of them` }));
 }
 
-/** Of several settings of a kind one that is spelled wrong would do nothing, without a word. */
-const KINDS = { KEY_FIELDS_: 'is of no resource', PII_: 'is no setting' } as const;
+/** Prefixes of setting families: an unknown name with such a prefix is an error, since a misspelled setting would silently do nothing. */
+const SETTING_FAMILIES = { KEY_FIELDS_: 'is of no resource', PII_: 'is no setting' } as const;
 
-function unknown(texts: SettingTexts): SettingProblem[] {
-  return Object.entries(KINDS).flatMap(([prefix, what]) => {
+function unknownSettings(texts: SettingTexts): SettingProblem[] {
+  return Object.entries(SETTING_FAMILIES).flatMap(([prefix, what]) => {
     const known = SETTINGS.filter((setting) => setting.startsWith(prefix));
     return Object.keys(texts)
       .filter((name) => name.startsWith(prefix) && !known.includes(name))

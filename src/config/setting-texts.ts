@@ -5,17 +5,17 @@ import { settingsFileText } from './settings-file.ts';
 import { SCHEMA } from './settings.ts';
 import type { Name } from './settings.ts';
 
-/** Settings by name, as they were written. */
+/** Text of each setting, as written, by name. */
 export type SettingTexts = Readonly<Record<string, string | undefined>>;
 type Texts = Record<string, string | undefined>;
 
-/** Something that is wrong with a setting: its name, and the advice that stands behind it. */
+/** A problem with a setting: its name, and advice that continues a line beginning with that name. */
 export interface SettingProblem {
   readonly name: string;
   readonly advice: string;
 }
 
-/** May be in a file that `<name>_FILE` names. */
+/** Settings that hold a secret. Instead of one, `<name>_FILE` may be set to the path of a file that contains it. */
 export const SECRETS = [
   'API_KEY',
   'KAFKA_SSL_KEY_PASSWORD',
@@ -30,13 +30,13 @@ export const SECRETS = [
   'HTTPS_PROXY',
 ] as const satisfies readonly Name[];
 
-/** Text that says that a required setting is missing; names the `_FILE` twin of a secret. */
+/** Returns the text that a required setting is missing; for a secret it also mentions the `_FILE` name. */
 export function notSet(name: string): string {
   const isSecret = SECRETS.some((secret) => secret === name);
   return isSecret ? `neither it nor ${name}_FILE is set` : 'it is not set';
 }
 
-/** What these hold is read from the file that they name. */
+/** Names of the settings that hold the path of a file; the file's content becomes their value. */
 const CONTENTS = [
   'API_CA_FILE',
   'KAFKA_SSL_CA_FILE',
@@ -47,23 +47,18 @@ const CONTENTS = [
   'SCHEMA_REGISTRY_KEY_FILE',
 ] as const satisfies readonly Name[];
 
-/** Settings that other programs read in lower case too; where both are set the lower-case one is used, as curl does. */
+/** Settings that other programs also read in lower case; if both are set, the lower-case one is used, as in curl. */
 const IN_EITHER_CASE = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'] as const satisfies readonly Name[];
 
-/** Former names of settings, which still work, and their names now. */
-export const FORMER_NAMES = {
-  FIRST_READ_PERCENT: 'INITIAL_SNAPSHOT_PERCENT',
-} as const satisfies Record<string, Name>;
-
-/** The names of all settings there are, `*_FILE` twins included. */
+/** Names of all settings, `*_FILE` names of secrets included. */
 export const SETTINGS: readonly string[] = [
   ...Object.keys(SCHEMA.shape),
   ...SECRETS.map((name) => `${name}_FILE`),
 ];
 
 /**
- * All settings as text: files are read, secrets taken from their twins, what is empty left out. What
- * can't be had is put to the `problems`.
+ * Returns the text of all settings: files are read, secrets are read from their `*_FILE` files, and empty values are left out. Adds to
+ * `problems` what can't be read.
  */
 export function settingTexts(
   env: SettingTexts,
@@ -85,7 +80,7 @@ export function settingTexts(
     }
     const found = settingsFileText(bytes);
     if ('text' in found) return found.text;
-    if (isPem) return bytes.toString('latin1'); // a key store, say: it is reported as no PEM
+    if (isPem) return bytes.toString('latin1'); // for example a binary key store: reported later as not PEM
     problems.push({
       name,
       advice: name === '.env' ? found.advice : `names a file that ${found.advice}`,
@@ -96,7 +91,7 @@ export function settingTexts(
   const inEnv = present(env);
   for (const name of SECRETS) {
     const twin = `${name}_FILE`;
-    // The two are one setting: where the environment has either, the file has no say.
+    // A secret and its `*_FILE` name are one setting: if the environment has either, both are ignored in `.env`.
     if (inEnv[name] ?? inEnv[twin]) {
       delete inFile[name];
       delete inFile[twin];
@@ -111,11 +106,10 @@ export function settingTexts(
       problems.push({ name, advice: `and ${twin} are both set: keep one of them` });
       continue;
     }
-    // What can't be read is reported as that: something stands in, or it would be missing as well.
+    // A file that can't be read is already reported; a placeholder keeps its secret from being reported as missing too.
     texts[name] = withoutLineEnd(read(twin, file) ?? '?'.repeat(16));
     if (texts[name] === '') problems.push({ name: twin, advice: 'names a file that is empty' });
   }
-  for (const [former, name] of Object.entries(FORMER_NAMES)) texts[name] ??= texts[former];
   for (const name of CONTENTS) {
     const file = texts[name];
     if (file !== undefined) texts[name] = read(name, file, true);
@@ -123,7 +117,7 @@ export function settingTexts(
   return texts;
 }
 
-/** What is not empty, less the spaces around it; a secret may begin or end with a space. */
+/** Returns the values that are not empty, trimmed. Secrets are not trimmed: they may begin or end with a space. */
 function present(texts: SettingTexts): Texts {
   const some: Texts = {};
   for (const [name, text = ''] of Object.entries(texts)) {

@@ -3,16 +3,18 @@ import { clearTextWarnings } from './clear-text.ts';
 import type { Config } from './config.ts';
 import { describedType } from '../resources/described-type.ts';
 import { RULES } from '../resources/resources.ts';
-import { FORMER_NAMES, SECRETS, SETTINGS, settingTexts } from './setting-texts.ts';
+import { SECRETS, SETTINGS, settingTexts } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
 import { isQuoted, isSpaced, QUOTED, SPACED } from './settings-file.ts';
 import type { FieldPointer } from './settings.ts';
-import { WAYS } from '../streams/records/personal-fields.ts';
+import { HIDING_METHODS } from '../streams/records/personal-fields.ts';
 import { volatileItem } from './volatile-fields-of.ts';
 
 /**
- * Warnings about settings that are allowed but may be mistakes: a field that the schema does not have, a secret sent in clear text, a
- * former name, an unknown one, a value in quotes, a secret with white space at an end. The `source` is where the settings of `config` came from.
+ * Returns warnings about settings that are allowed but may be mistakes: a field that the schema does not have, a secret sent in clear text,
+ * an unknown name, a value in quotes, white space at either end of a secret.
+ *
+ * @param source Where the settings of `config` were read from.
  */
 export function settingWarnings(
   config: Pick<Config, 'api' | 'kafka' | 'registry' | 'pii' | 'volatileFields'>,
@@ -20,10 +22,9 @@ export function settingWarnings(
 ): SettingProblem[] {
   const texts = settingTexts(source.env, source.cwd, []);
   return [
-    ...formerNames(texts),
     ...unknownNames(texts),
-    ...quoted(texts),
-    ...spaced(texts),
+    ...quotedSettings(texts),
+    ...spacedSecrets(texts),
     ...clearTextWarnings(config),
     ...undescribed(config),
   ];
@@ -44,42 +45,30 @@ function unknownNames(texts: SettingTexts): SettingProblem[] {
     .map((name) => ({ name, advice: 'is not a setting and is ignored: check its spelling' }));
 }
 
-function quoted(texts: SettingTexts): SettingProblem[] {
+function quotedSettings(texts: SettingTexts): SettingProblem[] {
   return SETTINGS.filter((name) => isQuoted(texts[name] ?? '')).map((name) => ({
     name,
     advice: QUOTED,
   }));
 }
 
-function spaced(texts: SettingTexts): SettingProblem[] {
+function spacedSecrets(texts: SettingTexts): SettingProblem[] {
   return SECRETS.filter((name) => isSpaced(texts[name] ?? '')).map((name) => ({
     name,
     advice: SPACED,
   }));
 }
 
-function formerNames(texts: SettingTexts): SettingProblem[] {
-  return Object.entries(FORMER_NAMES)
-    .filter(([former]) => texts[former] !== undefined)
-    .map(([former, name]) => ({
-      name: former,
-      advice:
-        texts[former] === texts[name]
-          ? `has a new name: set ${name} in its place`
-          : `is not used: its new name ${name} is set to another value. Remove ${former}`,
-    }));
-}
-
 function undescribed({ pii, volatileFields }: Pick<Config, 'pii' | 'volatileFields'>) {
-  const hidden = WAYS.flatMap((way) =>
+  const hidden = HIDING_METHODS.flatMap((way) =>
     pii[way].filter(isUndescribed).map(({ resource, path }) => ({
       name: `PII_${way.toUpperCase()}`,
-      advice: `names ${resource}.${path.join('.')}, which is no field of the schema: a name that is spelled wrong hides nothing`,
+      advice: `names ${resource}.${path.join('.')}, which is no field of the schema: a misspelled name hides nothing`,
     })),
   );
   const passedOver = volatileFields.filter(isUndescribed).map((field) => ({
     name: 'VOLATILE_FIELDS',
-    advice: `names ${volatileItem(field)}, which is no field of the schema: a name that is spelled wrong does nothing`,
+    advice: `names ${volatileItem(field)}, which is no field of the schema: a misspelled name does nothing`,
   }));
   return [...hidden, ...passedOver];
 }

@@ -2,16 +2,16 @@ import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { RESOURCES } from '../resources/resources.ts';
 import type { Resource } from '../resources/resources.ts';
-import { pointerNames } from '../schemas/json/pointer.ts';
+import { pointerNames } from '../schemas/json/json.ts';
 import { readProxy } from '../core/proxies.ts';
 import { Secret } from '../core/secret.ts';
 
-/** From the most talkative to none. */
+/** Log levels, from the most verbose to none. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
-/** How much is logged. */
+/** Lowest level of the log messages that are written. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Every default there is. A setting that is not here is unset by default. */
+/** Default values of settings. Settings that are not listed are unset by default. */
 export const DEFAULTS = {
   API_KEY_PATIENCE_MS: 600_000,
   ACCOUNT_NAME: 'default',
@@ -36,13 +36,13 @@ export const DEFAULTS = {
   LOG_LEVEL: 'info',
 } as const;
 
-/** A field of a resource's records: `orders.tender_info.last_four` passes through the array. */
+/** A field of a list's records. A path passes through arrays: `orders.tender_info.last_four` means the field of every element. */
 export interface FieldPointer {
   readonly resource: Resource;
   readonly path: readonly string[];
 }
 
-// Each kind of setting: from its text to its value, or the advice that stands behind its name.
+// Validators for each kind of setting. They convert its text into its value, or report advice that follows the setting's name.
 
 const oneOf = <const T extends readonly [string, ...string[]]>(values: T) =>
   z
@@ -52,18 +52,18 @@ const oneOf = <const T extends readonly [string, ...string[]]>(values: T) =>
 
 const matching = (pattern: RegExp, advice: string) => z.string().regex(pattern, advice);
 
-const whole = (least: number, most: number, why = '') => {
+const integerSetting = (least: number, most: number, why = '') => {
   const advice = `must be a whole number from ${least} to ${most}${why}`;
   return matching(/^\d{1,15}$/, advice)
     .transform(Number)
     .refine((value) => value >= least && value <= most, advice);
 };
 
-/** Node's timers overflow above this, and then fire at once. */
+/** Longest delay of Node's timers, in ms; longer ones fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
-/** The longest that sweeps may wait for a proof. */
+/** Upper limit of `DELETE_PROOF_MS`, in ms. */
 const A_DAY_MS = 86_400_000;
-const milliseconds = (least = 100) => whole(least, LONGEST_TIMER_MS, ' milliseconds');
+const milliseconds = (least = 100) => integerSetting(least, LONGEST_TIMER_MS, ' milliseconds');
 
 const list = z.string().transform(itemsOf);
 const items = (valid: (item: string) => boolean, advice: string) =>
@@ -78,16 +78,16 @@ const resources = list.transform((all, context): Resource[] => {
 });
 
 /**
- * Names with dots between. What would name a field that nobody has is a slip: a space beside a dot, and
- * the ways of other languages to write a path, such as `[0]`, `.0.`, `/` and `*`.
+ * Field names joined by dots. Rejects spellings that would silently match no field: a space next to a dot, and path syntax of other
+ * languages, such as `[0]`, `.0.`, `/` and `*`.
  */
 const FIELD = /^[^.]+(\.(?!\s|\d+(\.|$))[^.[\]/*]+(?<!\s))+$/;
 
-/** Items are not repeated in the advice: a key pasted into `PII_HMAC` would be shown. */
+/** Comma-separated field names. The error text does not repeat the items: it would reveal a key pasted into `PII_HMAC` by mistake. */
 const fields = items(
   (item) => FIELD.test(item) && isResource(item.split('.')[0]!),
   `must be fields such as orders.email or orders.tender_info.last_four, with commas between ` +
-    `(every element of an array is meant: no places in it, and no [ ] / *); the first word is one of ${RESOURCES.join(', ')}`,
+    `(a path means every element of an array: no indexes, and no [ ] / *); the first word is one of ${RESOURCES.join(', ')}`,
 ).transform((all) =>
   all.map((item): FieldPointer => {
     const [resource, ...path] = item.split('.');
@@ -96,15 +96,15 @@ const fields = items(
 );
 
 /**
- * A list, a colon and a JSON Pointer without places. What would name a field that nobody has is a slip, as
- * above: the ways of other languages, places and spaces beside a slash.
+ * A list, a colon and a JSON Pointer without array indexes. Rejects spellings that would silently match no field: array indexes, spaces
+ * next to a slash, and path syntax of other languages.
  */
 const POINTER = /^([^:]+):((?:\/(?!\s|(?:\d+|-)(?:\/|$))(?:[^~/[\]*]|~[01])+(?<!\s))+)$/;
 
 const pointers = items(
   (item) => isResource(POINTER.exec(item)?.[1] ?? ''),
   `must be JSON Pointers such as products:/image_url or products:/images/url, with commas between ` +
-    `(every element of an array is meant: no places in it, and no [ ] *); the word before the colon is one of ${RESOURCES.join(', ')}`,
+    `(a path means every element of an array: no indexes, and no [ ] *); the word before the colon is one of ${RESOURCES.join(', ')}`,
 ).transform((all) =>
   all.map((item): FieldPointer => {
     const [, resource, pointer] = POINTER.exec(item)!;
@@ -146,7 +146,7 @@ const proxy = z.string().transform((text, context) => {
 });
 
 const certificates = z.string().refine(holdsCertificates, {
-  error: 'must name a file with certificates in PEM form, each of them whole',
+  error: 'must name a file with certificates in PEM form, each of them complete',
 });
 
 const privateKey = secretText(
@@ -156,7 +156,7 @@ const privateKey = secretText(
   }),
 );
 
-/** RFC 7628, section 3.1: names of letters alone, and values of visible characters. */
+/** SASL extensions as in RFC 7628, section 3.1: names of letters only, values of visible characters. */
 const extensions = items(
   (item) => /^(?!auth=)[A-Za-z]+=[\x20-\x7e]+$/.test(item),
   'must be name=value, with commas between and names of letters alone, such as logicalCluster=lkc-1,identityPoolId=pool-2',
@@ -169,10 +169,10 @@ const extensions = items(
   ),
 );
 
-/** Seconds may be left out. */
+/** ISO 8601 date-times with or without seconds. */
 const times = [-1, null].map((precision) => z.iso.datetime({ offset: true, precision }));
-/** A point in time, as ms since 1970. */
-export const instant = z
+/** Parses a point in time into epoch ms. */
+export const isoInstant = z
   .union([z.iso.date(), ...times], {
     error:
       'must be an ISO 8601 date or time with its zone, such as 2025-01-31 or 2025-01-31T08:00Z',
@@ -196,7 +196,10 @@ const headers = z.string().transform((text, context): Readonly<Record<string, Se
   return z.NEVER;
 });
 
-/** A short key could be found by trial, and with it what is hidden. (That a file is empty is said elsewhere.) */
+/**
+ * Key of the HMAC, at least 16 characters long: a shorter one could be guessed, which would reveal the hidden values. (An empty file is
+ * reported elsewhere.)
+ */
 const hmacKey = matching(/^(.{16,})?$/s, 'must be 16 characters or more, and random').transform(
   (text) => new Secret(text),
 );
@@ -250,18 +253,18 @@ export const SCHEMA = z.object({
     /^[\w.-]{1,200}$/,
     'must be 1 to 200 letters, digits, dots, hyphens or underscores',
   ).default(DEFAULTS.TOPIC_PREFIX),
-  TOPIC_PARTITIONS: whole(1, 10_000).default(DEFAULTS.TOPIC_PARTITIONS),
-  TOPIC_REPLICATION: whole(1, 100).optional(),
+  TOPIC_PARTITIONS: integerSetting(1, 10_000).default(DEFAULTS.TOPIC_PARTITIONS),
+  TOPIC_REPLICATION: integerSetting(1, 100).optional(),
   RESOURCES: resources.default([...DEFAULTS.RESOURCES]),
   POLL_INTERVAL_MS: milliseconds().optional(),
   LOOKBACK_MS: milliseconds(0).default(DEFAULTS.LOOKBACK_MS),
   SWEEP_INTERVAL_MS: milliseconds().default(DEFAULTS.SWEEP_INTERVAL_MS),
-  START_FROM: instant.optional(),
-  QUOTA_PER_MINUTE: whole(1, 1_000_000).default(DEFAULTS.QUOTA_PER_MINUTE),
-  LOGIN_QUOTA_PER_MINUTE: whole(1, 1_000_000).default(DEFAULTS.LOGIN_QUOTA_PER_MINUTE),
+  START_FROM: isoInstant.optional(),
+  QUOTA_PER_MINUTE: integerSetting(1, 1_000_000).default(DEFAULTS.QUOTA_PER_MINUTE),
+  LOGIN_QUOTA_PER_MINUTE: integerSetting(1, 1_000_000).default(DEFAULTS.LOGIN_QUOTA_PER_MINUTE),
   QUOTA_SCOPE: oneOf(['endpoint', 'key']).default(DEFAULTS.QUOTA_SCOPE),
-  INITIAL_SNAPSHOT_PERCENT: whole(1, 95).default(DEFAULTS.INITIAL_SNAPSHOT_PERCENT),
-  PAGE_SIZE: whole(21, 1_000, ' (pages overlap)').default(DEFAULTS.PAGE_SIZE),
+  INITIAL_SNAPSHOT_PERCENT: integerSetting(1, 95).default(DEFAULTS.INITIAL_SNAPSHOT_PERCENT),
+  PAGE_SIZE: integerSetting(21, 1_000, ' (pages overlap)').default(DEFAULTS.PAGE_SIZE),
   DELETE_LIMIT_PERCENT: matching(
     /^(100|\d{1,2}(\.\d{1,6})?)$/,
     'must be a number from 0 to 100, without a percent sign',
@@ -269,7 +272,7 @@ export const SCHEMA = z.object({
     .transform(Number)
     .default(DEFAULTS.DELETE_LIMIT_PERCENT),
   CERTIFICATE_INTERVAL_MS: milliseconds().default(DEFAULTS.CERTIFICATE_INTERVAL_MS),
-  DELETE_PROOF_MS: whole(0, A_DAY_MS, ' milliseconds').default(DEFAULTS.DELETE_PROOF_MS),
+  DELETE_PROOF_MS: integerSetting(0, A_DAY_MS, ' milliseconds').default(DEFAULTS.DELETE_PROOF_MS),
   PII_DROP: fields.default([]),
   PII_MASK: fields.default([]),
   PII_HMAC: fields.default([]),
@@ -292,7 +295,7 @@ export const SCHEMA = z.object({
     /^[\w.:-]+$/,
     'must be a host name or an IP address, without a port or brackets',
   ).default(DEFAULTS.HTTP_HOST),
-  HTTP_PORT: whole(0, 65_535).default(DEFAULTS.HTTP_PORT),
+  HTTP_PORT: integerSetting(0, 65_535).default(DEFAULTS.HTTP_PORT),
   LOG_LEVEL: oneOf(LOG_LEVELS).default(DEFAULTS.LOG_LEVEL),
 });
 export type Settings = z.output<typeof SCHEMA>;
@@ -303,7 +306,7 @@ export function itemsOf(text: string): string[] {
   return [...new Set(all.filter((item) => item !== ''))];
 }
 
-/** The name of the setting that says what a resource's keys are made of. */
+/** Name of the setting that lists the key fields of a list. */
 export function keyFieldsSetting(resource: Resource): Name {
   return `KEY_FIELDS_${resource.toUpperCase().replaceAll('-', '_')}` as Name;
 }
@@ -312,7 +315,7 @@ function secretText<T extends z.ZodType<string>>(text: T) {
   return text.transform((value) => new Secret(value));
 }
 
-/** Node takes what is none for no certificate at all, without a word. */
+/** Whether the text contains valid certificates only: Node silently ignores text that is not one. */
 function holdsCertificates(text: string): boolean {
   const [, ...parts] = text.split('-----BEGIN CERTIFICATE-----');
   return parts.length > 0 && parts.every((part) => isCertificate(part));

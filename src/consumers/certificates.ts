@@ -1,39 +1,49 @@
+// Reads a list's certificates (messages with count and digest of the list's records after a full scan): the newest, and later ones as they
+// are published. Reports when a consumer has passed a certificate's positions.
+
 import type { Kafka } from 'kafkajs';
 import { concat, defer, EMPTY, lastValueFrom, of, switchMap, takeUntil } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { parseCertificate } from '../schemas/events/certificate.ts';
 import type { Certificate } from '../schemas/events/certificate.ts';
 import { topicNames } from '../schemas/events/topics.ts';
-import { requireTopic, topicBounds } from '../sinks/client/topic-bounds.ts';
-import { withAdmin } from '../sinks/client/with-admin.ts';
-import type { PartitionBatch } from '../sinks/fetch/kafka-reader.ts';
-import { readBatches } from '../sinks/fetch/read-batches.ts';
+import { topicBounds } from '../kafka/client/topic-facts.ts';
+import type { PartitionBatch } from '../kafka/fetch/kafka-reader.ts';
+import { readBatches } from '../kafka/fetch/read-batches.ts';
+import type { Bounds, Offsets } from '../kafka/log.ts';
 
-/** A certificate as it lies in its topic. */
+/** A certificate of a full scan of a list, and when it was published. */
 export interface PublishedCertificate {
   readonly certificate: Certificate;
-  /** When, ms since 1970. */
+  /** Kafka timestamp of the certificate's message, ms since 1970. */
   readonly publishedAt: number;
 }
 
-/** Which certificates those of a list are. */
-export interface CertificatesSource {
-  /** `<TOPIC_PREFIX>.certificates`; in a fleet the fleet's. */
+/** Topic, account and resource that identify the certificates of one list. */
+interface CertificatesSource {
+  /** Topic in which the certificates of lists are published: `<TOPIC_PREFIX>.certificates`, in a fleet with the fleet's prefix. */
   readonly topic: string;
   readonly resource: string;
-  /** Undefined where the topic has those of one account alone. */
+  /** Account that the list belongs to. Undefined matches every account, for a topic that serves only one. */
   readonly account?: string | undefined;
 }
 
-/** Where the certificates of a list are, for those who read its topic. */
+/** Where a consumer of a list's topic finds the list's certificates, with which it can compare its copy of the list. */
 export interface CertificatesOptions {
-  /** Default `<prefix>.certificates`, with the prefix of the list's topic. That of a fleet is under the fleet's. */
+  /**
+   * Topic in which the certificates of full scans are published, to compare copies of a list with. Default `<prefix>.certificates`, with
+   * the prefix of the list's topic. In a fleet, use the fleet's prefix.
+   */
   readonly topic?: string;
-  /** Default the one account that is there. To be given in a fleet. */
+  /** Account that the list belongs to. Required in a fleet; by default, certificates of any account match. */
   readonly account?: string;
 }
 
-/** @param topic Of the list: `<prefix>.<resource>`. */
+/**
+ * Returns the source of a list's certificates.
+ *
+ * @param topic The list's topic: `<prefix>.<resource>`.
+ */
 export function certificatesSource(
   topic: string,
   { topic: certificates, account }: CertificatesOptions = {},
@@ -46,20 +56,27 @@ export function certificatesSource(
   };
 }
 
-const RUN_FIRST =
-  '`cellarstream run` makes it, from the version on that publishes certificates; in a fleet it is under the prefix of all';
-/** Messages that are looked through for the newest certificate, from the end on; then ever more. */
+const MISSING_TOPIC_ADVICE =
+  '`cellarstream run` creates it, from the version on that publishes certificates; in a fleet it has the prefix of the fleet';
+/**
+ * Number of messages at the end of the certificates topic that are searched first for a list's newest certificate; each further window is
+ * `WINDOW_GROWTH` times larger.
+ */
 const FIRST_WINDOW = 1_000;
-const WIDER = 8;
+const WINDOW_GROWTH = 8;
 
-/** The newest certificate of a list, and where its topic ends. */
+/** The newest certificate of a list, and the end offset that the certificates topic had when it was searched. */
 export interface OpenedCertificates {
-  /** Undefined where there is none. */
+  /** The newest certificate of the list; undefined if it has none yet. */
   readonly newest: PublishedCertificate | undefined;
   readonly end: bigint;
 }
 
-/** @throws CellarstreamError `POSITION` when there is no such topic. */
+/**
+ * Reads a list's newest certificate.
+ *
+ * @throws CellarstreamError `POSITION` if the certificates topic does not exist.
+ */
 export async function openCertificates(
   kafka: Kafka,
   source: CertificatesSource,
@@ -69,7 +86,7 @@ export async function openCertificates(
   return { newest, end: bounds.high };
 }
 
-/** The certificates of a list that are published from an end on; completes behind `stop$`. */
+/** Emits a list's certificates from offset `end` of the certificates topic on; completes after `stop$` emits. */
 export function laterCertificates(
   kafka: Kafka,
   source: CertificatesSource,
@@ -83,7 +100,7 @@ export function laterCertificates(
   );
 }
 
-/** Its newest certificate, and the later ones. */
+/** Emits a list's newest certificate, then each later one as it is published. */
 export function certificatesOf(
   kafka: Kafka,
   source: CertificatesSource,
@@ -98,9 +115,9 @@ export function certificatesOf(
 }
 
 /**
- * The newest certificate of each of these lists, in their order; undefined where there is none.
+ * Returns the newest certificate of each list, in the order of `lists`; undefined for a list that has none.
  *
- * @throws CellarstreamError `POSITION` when there is no such topic.
+ * @throws CellarstreamError `POSITION` if the certificates topic does not exist.
  */
 export async function newestCertificates(
   kafka: Kafka,
@@ -110,11 +127,14 @@ export async function newestCertificates(
   return newestOf(kafka, topic, await boundsOf(kafka, topic), lists.map(certificateOf));
 }
 
-/** Of each kind the newest; from the end on, as those of a list come every few minutes. */
+/**
+ * Returns the newest certificate that each predicate in `kinds` accepts. Searches the topic backwards: a list publishes certificates every
+ * few minutes, so the newest is near the end.
+ */
 async function newestOf(
   kafka: Kafka,
   topic: string,
-  { low, high }: { readonly low: bigint; readonly high: bigint },
+  { low, high }: Bounds,
   kinds: readonly ((published: PublishedCertificate) => boolean)[],
 ): Promise<(PublishedCertificate | undefined)[]> {
   const newest = kinds.map((): PublishedCertificate | undefined => undefined);
@@ -133,7 +153,7 @@ async function newestOf(
     await lastValueFrom(read$, { defaultValue: undefined });
     found.forEach((published, nth) => (newest[nth] ??= published));
     end = from;
-    size *= WIDER;
+    size *= WINDOW_GROWTH;
   }
   return newest;
 }
@@ -145,16 +165,60 @@ function certificatesIn({ messages }: PartitionBatch): PublishedCertificate[] {
   });
 }
 
-/** Whether a certificate is one of a list. */
+/** Returns a predicate that accepts only certificates of this list. */
 function certificateOf({ account, resource }: Omit<CertificatesSource, 'topic'>) {
   return ({ certificate }: PublishedCertificate): boolean =>
     certificate.resource === resource && certificate.account === (account ?? certificate.account);
 }
 
-async function boundsOf(kafka: Kafka, topic: string) {
-  const bounds = await withAdmin(kafka, async (admin) => {
-    await requireTopic(admin, topic, RUN_FIRST);
-    return topicBounds(admin, topic);
-  });
+async function boundsOf(kafka: Kafka, topic: string): Promise<Bounds> {
+  const bounds = await topicBounds({ kafka }, topic, MISSING_TOPIC_ADVICE);
   return bounds.get(0) ?? { low: 0n, high: 0n };
+}
+
+/**
+ * Maximum number of certificates that wait until the consumer has read the events that they describe. Beyond it the oldest is dropped and
+ * never reported; the maximum bounds memory.
+ */
+const MAX_PENDING = 1_000;
+
+/**
+ * Calls `onPassed` with each certificate once the consumer has read every event that the certificate describes: all before its offset in
+ * each partition.
+ */
+export class CertificateWatermarks {
+  readonly #next: Map<number, bigint>;
+  readonly #onPassed: (published: PublishedCertificate) => void;
+  #waiting: PublishedCertificate[] = [];
+
+  /** @param from Offset at which the consumer starts, by partition. */
+  constructor(from: Offsets, onPassed: (published: PublishedCertificate) => void) {
+    this.#next = new Map(from);
+    this.#onPassed = onPassed;
+  }
+
+  add(published: PublishedCertificate): void {
+    this.#waiting.push(published);
+    if (this.#waiting.length > MAX_PENDING) this.#waiting.shift();
+    this.#tell();
+  }
+
+  /** Records that the consumer has read every message of the partition before offset `next`. */
+  advanceTo(partition: number, next: bigint): void {
+    this.#next.set(partition, next);
+    if (this.#waiting.length > 0) this.#tell();
+  }
+
+  #tell(): void {
+    const passed = this.#waiting.filter((each) => this.#isPassed(each));
+    if (passed.length === 0) return;
+    this.#waiting = this.#waiting.filter((each) => !passed.includes(each));
+    passed.forEach((each) => this.#onPassed(each));
+  }
+
+  #isPassed({ certificate }: PublishedCertificate): boolean {
+    return Object.entries(certificate.partitions).every(
+      ([partition, { position }]) => (this.#next.get(Number(partition)) ?? 0n) >= position,
+    );
+  }
 }

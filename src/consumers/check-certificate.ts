@@ -1,62 +1,79 @@
+// Compares the count and digest of a topic's live keys, as a consumer has read them, with a certificate.
+
 import type { Kafka } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
 import type { TallyText } from '../schemas/events/key-tally.ts';
-import { compactionLag, requireTopic, topicBounds } from '../sinks/client/topic-bounds.ts';
-import { withAdmin } from '../sinks/client/with-admin.ts';
-import type { Bounds } from '../sinks/sink.ts';
+import { topicBounds, topicSettings } from '../kafka/client/topic-facts.ts';
+import type { Bounds } from '../kafka/log.ts';
 import type { PublishedCertificate } from './certificates.ts';
+import { LiveKeyTracker } from './live-key-tracker.ts';
+import type { EventSummary } from './live-key-tracker.ts';
+import { KeyTally } from '../schemas/events/key-tally.ts';
 
-/** What came of holding something against a certificate. What can't be held against it never disagrees. */
+/**
+ * Result of comparing the records that a consumer has read with a certificate of the list. Data that cannot be compared is `not checked`,
+ * never `disagrees`.
+ */
 export type Checked = 'agrees' | 'disagrees' | 'not checked';
 
-/** The same of one partition. */
+/** Result of comparing one partition with a certificate. */
 export interface CheckedPartition {
   readonly partition: number;
   readonly checked: Checked;
-  /** The offset that the certificate speaks of: keys whose events lie before it. */
+  /** Offset up to which the certificate describes the partition: it covers the events before this offset. */
   readonly position: number;
   readonly certified: TallyText;
-  /** Undefined where it was not checked. */
+  /** Count and digest of the live keys that the consumer has read in the partition; undefined if they were not compared. */
   readonly found: TallyText | undefined;
-  /** Why it does not agree, in words. */
+  /** Human-readable reason, unless the partition agrees. */
   readonly why: string | undefined;
 }
 
-/** A certificate, and what was found. */
+/** A certificate, and the result of comparing a consumer's live keys with it. */
 export interface CheckedCertificate extends PublishedCertificate {
   readonly checked: Checked;
-  /** Why nothing of it was checked, in words. */
+  /** Human-readable reason if no partition was compared; else undefined. */
   readonly why: string | undefined;
   readonly partitions: readonly CheckedPartition[];
 }
 
-/** What has to be known of a list's topic. */
+/** Properties of a list's topic that decide whether a certificate can be compared with the topic's events. */
 export interface CertifiedTopic {
   readonly bounds: ReadonlyMap<number, Bounds>;
-  /** How long compaction leaves its messages alone, ms. */
+  /**
+   * `min.compaction.lag.ms` of the topic: the age before which compaction does not remove a message. `Infinity` if the topic is not
+   * compacted.
+   */
   readonly compactionLagMs: number;
 }
 
-/** @throws CellarstreamError `POSITION` when there is no such topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`. */
+/**
+ * Reads the properties of a list's topic that a comparison needs.
+ *
+ * @throws CellarstreamError `POSITION` if the topic does not exist; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
+ */
 export async function certifiedTopic(kafka: Kafka, topic: string): Promise<CertifiedTopic> {
-  const bounds = await withAdmin(kafka, async (admin) => {
-    await requireTopic(admin, topic, 'is TOPIC_PREFIX that of the service?');
-    return topicBounds(admin, topic);
-  });
+  const bounds = await topicBounds({ kafka }, topic, 'is TOPIC_PREFIX that of the service?');
   return { bounds, compactionLagMs: await lagOf(kafka, topic) };
 }
 
-/** None, where this client may not ask for it: nothing is checked then. */
+/**
+ * Returns the topic's `min.compaction.lag.ms`, or `Infinity` without compaction. Returns 0 if the broker does not let this client read
+ * topic settings; then no certificate is checked.
+ */
 async function lagOf(kafka: Kafka, topic: string): Promise<number> {
+  const LAG = 'min.compaction.lag.ms';
   try {
-    return await withAdmin(kafka, (admin) => compactionLag(admin, topic));
+    const settings = await topicSettings({ kafka }, topic, ['cleanup.policy', LAG]);
+    if (!settings.get('cleanup.policy')?.includes('compact')) return Infinity;
+    return Number(settings.get(LAG) ?? 0);
   } catch (error) {
     if (error instanceof CellarstreamError && error.code === 'KAFKA_REFUSED') return 0;
     throw error;
   }
 }
 
-/** Why nothing can be held against a certificate; undefined when something can. */
+/** Returns the reason why a certificate cannot be compared with the events in a list's topic; undefined if it can. */
 export function whyUncheckable(
   { certificate, publishedAt }: PublishedCertificate,
   { bounds, compactionLagMs }: CertifiedTopic,
@@ -70,22 +87,22 @@ export function whyUncheckable(
   return "it is older than the topic's min.compaction.lag.ms: what it speaks of may be compacted since";
 }
 
-/** What is there instead of count and digest of a partition at a position. */
-export interface NotFound {
+/** Result that replaces a partition's tally (count and digest of its live keys) if the tally at the certificate's offset is unavailable. */
+export interface TallyUnavailable {
   readonly checked: Exclude<Checked, 'agrees'>;
   readonly why: string;
 }
 
 /**
- * Holds count and digest of each partition against a certificate.
+ * Compares the count and digest of each partition's live keys with a certificate.
  *
- * @param found Count and digest of the live keys whose events lie before a position.
+ * @param found Returns the count and digest of the partition's live keys at `position`, from the events before that offset.
  */
 export function checkCertificate(
   published: PublishedCertificate,
   topic: CertifiedTopic,
   now: number,
-  found: (partition: number, position: number) => TallyText | NotFound,
+  found: (partition: number, position: number) => TallyText | TallyUnavailable,
 ): CheckedCertificate {
   const why = whyUncheckable(published, topic, now);
   if (why !== undefined) return { ...published, checked: 'not checked', why, partitions: [] };
@@ -100,7 +117,7 @@ export function checkCertificate(
       return { ...one, checked, found: tally, why: difference };
     },
   );
-  return { ...published, checked: together(partitions), why: undefined, partitions };
+  return { ...published, checked: overallVerdict(partitions), why: undefined, partitions };
 }
 
 function differenceOf(
@@ -115,7 +132,99 @@ function differenceOf(
   return `partition ${partition} has ${found.records} records as certified, by other events`;
 }
 
-function together(partitions: readonly CheckedPartition[]): Checked {
+function overallVerdict(partitions: readonly CheckedPartition[]): Checked {
   const any = (wanted: Checked) => partitions.some(({ checked }) => checked === wanted);
   return any('disagrees') ? 'disagrees' : any('not checked') ? 'not checked' : 'agrees';
+}
+
+/** Compares the events of a list's topic, read from the beginning, with certificates. */
+export class TableCheck {
+  readonly #keys = new LiveKeyTracker();
+  readonly #topic: CertifiedTopic;
+  readonly #recent: RecentTallies;
+
+  /** @param topic Properties of the topic, read before the topic's first event. */
+  constructor(topic: CertifiedTopic) {
+    this.#topic = topic;
+    this.#recent = new RecentTallies(
+      new Map([...topic.bounds].map(([partition, { low }]) => [partition, Number(low)])),
+    );
+  }
+
+  /**
+   * Creates a comparison for a topic, from the topic's current properties.
+   *
+   * @throws CellarstreamError `POSITION` if the topic does not exist; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
+   */
+  static async of(kafka: Kafka, topic: string): Promise<TableCheck> {
+    return new TableCheck(await certifiedTopic(kafka, topic));
+  }
+
+  /** Updates the live keys with the next event of a partition; events must be passed in offset order. */
+  apply(partition: number, offset: number, key: string, event: EventSummary | null): void {
+    this.#keys.apply(partition, key, event);
+    this.#recent.record(partition, offset, this.#keys.tally(partition));
+  }
+
+  /**
+   * Compares the live keys, as they were at the certificate's offsets, with the certificate.
+   *
+   * @param published A certificate; all events before its offsets must have been passed to `apply`.
+   */
+  judge(published: PublishedCertificate, now: number): CheckedCertificate {
+    return checkCertificate(
+      published,
+      this.#topic,
+      now,
+      (partition, position) => this.#recent.at(partition, position) ?? POSITION_TOO_OLD,
+    );
+  }
+}
+
+const POSITION_TOO_OLD: TallyUnavailable = {
+  checked: 'not checked',
+  why: 'count and digest at its position are not known any more',
+};
+
+/**
+ * Minimum number of recent tallies (counts and digests of live keys) that are retained for each partition. Too few: a certificate that
+ * arrives late is `not checked`.
+ */
+const MIN_RETAINED = 10_000;
+
+interface TallyAt {
+  /** Offset after the event that led to this tally. */
+  readonly next: number;
+  readonly tally: KeyTally;
+}
+
+/** Count and digest of each partition's live keys at recent offsets, because a certificate may arrive after later events were read. */
+class RecentTallies {
+  readonly #partitions: Map<number, TallyAt[]>;
+
+  /** @param starts First offset of each partition; no key is live before it. */
+  constructor(starts: ReadonlyMap<number, number>) {
+    this.#partitions = new Map(
+      [...starts].map(([partition, next]) => [partition, [{ next, tally: new KeyTally() }]]),
+    );
+  }
+
+  /** Records the partition's tally as it stands after the event at `offset`. */
+  record(partition: number, offset: number, tally: KeyTally): void {
+    let recent = this.#partitions.get(partition);
+    if (!recent) this.#partitions.set(partition, (recent = []));
+    if (recent.length >= 2 * MIN_RETAINED) recent.splice(0, MIN_RETAINED);
+    recent.push({ next: offset + 1, tally: tally.copy() });
+  }
+
+  /**
+   * Returns the count and digest of the partition's live keys after the events before `offset`, which must have been read; undefined if
+   * they are no longer retained.
+   */
+  at(partition: number, offset: number): TallyText | undefined {
+    return this.#partitions
+      .get(partition)
+      ?.findLast(({ next }) => next <= offset)
+      ?.tally.toJSON();
+  }
 }

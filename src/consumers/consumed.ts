@@ -1,3 +1,5 @@
+// Decodes messages of a topic with the schemas that the registry has for them.
+
 import type { IHeaders, KafkaMessage } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
@@ -5,31 +7,34 @@ import { unframe } from '../schemas/registry/wire.ts';
 import type { Topic } from './topic.ts';
 import { keyText } from '../schemas/events/record-key.ts';
 
-/** A message of a topic with its value decoded. */
+/** A message of a topic, with its value decoded. */
 export interface Consumed<T> {
   readonly topic: string;
   readonly partition: number;
-  /** In decimal: Kafka's offsets are 64 bits. */
+  /** Offset of the message in its partition, as decimal text because offsets have 64 bits. */
   readonly offset: string;
-  /** When it was published, ms since 1970. */
+  /** Kafka timestamp of the message, ms since 1970. */
   readonly timestamp: number;
   readonly key: string | null;
   readonly headers: Readonly<Record<string, string>>;
-  /** Null is a tombstone: the record of this key is gone. */
+  /** Decoded value of the message; null for a tombstone: the record with this key was deleted. */
   readonly value: T | null;
 }
 
-/** Messages to what they say, in two steps: schemas are fetched, values are not waited for. */
+/** Decodes messages in two steps: `prepare` fetches schemas asynchronously, `read` decodes values synchronously. */
 export interface MessageReader<T> {
   /**
-   * Fetches the schemas that these messages name and that aren't known yet. What is wrong with a
-   * message, its schema included, is left to {@link read}: those before it come first.
+   * Fetches the schemas that these messages refer to and that are not cached yet. A malformed message or unusable schema does not fail here
+   * but in {@link read}, so that earlier messages are delivered first.
    *
-   * @throws CellarstreamError `REGISTRY_UNREACHABLE` where a later try may do, else
-   * `REGISTRY_REFUSED`.
+   * @throws CellarstreamError `REGISTRY_UNREACHABLE` if a retry may succeed, else `REGISTRY_REFUSED`.
    */
   prepare(messages: readonly KafkaMessage[]): Promise<void>;
-  /** @throws CellarstreamError `VALUE_UNREADABLE`, with `partition` and `offset` in its context. */
+  /**
+   * Decodes a message whose schema {@link prepare} has fetched.
+   *
+   * @throws CellarstreamError `VALUE_UNREADABLE`, with `partition` and `offset` in its context.
+   */
   read(partition: number, message: KafkaMessage): Consumed<T>;
 }
 
@@ -89,7 +94,7 @@ export function messageReader<T>(registry: Registry, topic: Topic<T>): MessageRe
 function texts(headers: IHeaders | undefined): Record<string, string> {
   const held: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers ?? {})) {
-    // Of a header that is there more than once, the last: as Kafka's own lastHeader.
+    // The last value of a repeated header counts, as in Kafka's `Headers.lastHeader`.
     const text = Array.isArray(value) ? value.at(-1) : value;
     if (text !== undefined) held[name] = text.toString();
   }

@@ -1,60 +1,66 @@
-import { eventHash, hash64 } from '../schemas/events/hash64.ts';
-import { KeyTable } from './key-table.ts';
-import { LiveKeys } from './live-keys.ts';
-import type { EventBrief } from './live-keys.ts';
+// Compares a consumer's own copy of a list with a certificate and the events after it.
 
-/** What a row of a copy is: `stale` has another event than it may have, `too many` no record. */
-export type RowFinding = 'right' | 'stale' | 'too many';
+import { eventHash, hash64 } from '../schemas/events/key-tally.ts';
+import { KeyTable, LiveKeyTracker } from './live-key-tracker.ts';
+import type { EventSummary } from './live-key-tracker.ts';
 
-/** An event of the list's topic; null is a tombstone. */
+/**
+ * Verdict on a row of a consumer's copy of a list. `stale`: the row has a sequence that is neither certified nor from a later event. `too
+ * many`: the list has no such record, or the row repeats a key.
+ */
+type RowFinding = 'right' | 'stale' | 'too many';
+
+/** An event of the list's topic, reduced to what the comparison needs. */
 export interface CheckedEvent {
   readonly partition: number;
   readonly offset: number;
   readonly key: string;
-  readonly event: EventBrief | null;
+  /** Operation and sequence of the event; null for a tombstone. */
+  readonly event: EventSummary | null;
 }
 
-/** What happened to a key behind the positions. */
+/** Bit flags for a key: an event at or after the certificate's offset wrote, or deleted, its record. */
 const WRITTEN = 1;
 const DELETED = 2;
 
 /**
- * Holds somebody's copy of a list, key and sequence of each record, against a certificate and what came after it: first the
- * events of the topic, then the rows of the copy. A copy as of the certificate's positions is right, and so is one that is
- * ahead: a key may have the sequence of a later event, and may be missing when a later one deleted it.
+ * Compares a copy of a list (key and sequence of each record) with a certificate and the events published after it. The topic's events must
+ * be passed in first, then the rows of the copy. A copy may be ahead of the certificate: a row may have the sequence of a later event, and
+ * a record that a later event deleted may be missing.
  */
 export class CopyCheck {
   readonly #positions: ReadonlyMap<number, number>;
-  readonly #certified = new LiveKeys();
-  /** Hashes of events behind the positions that left a record. */
+  readonly #certified = new LiveKeyTracker();
+  /** Hashes of later events (at or after the certificate's positions) that wrote a record. */
   readonly #laterEvents = new KeyTable();
+  /** `WRITTEN` and `DELETED` flags of each key that has later events. */
   readonly #laterKeys = new KeyTable();
   readonly #rows = new KeyTable();
 
-  /** @param positions Of the certificate, by partition. */
+  /** @param positions Offset up to which the certificate describes the topic, for each partition. */
   constructor(positions: ReadonlyMap<number, number>) {
     this.#positions = positions;
   }
 
-  /** The keys at the certificate's positions, when all events have been taken. */
-  get certified(): Pick<LiveKeys, 'tally'> {
+  /** Live keys at the certificate's offsets, to compare with the certificate; valid after every event has been passed to {@link event}. */
+  get certified(): Pick<LiveKeyTracker, 'tally'> {
     return this.#certified;
   }
 
   event({ partition, offset, key, event }: CheckedEvent): void {
     if (offset < (this.#positions.get(partition) ?? 0)) {
-      return this.#certified.take(partition, key, event);
+      return this.#certified.apply(partition, key, event);
     }
     const hash = hash64(key);
     const sequence = event?.source.sequence ?? Infinity;
-    if (sequence <= (this.#certified.sequences.get(hash) ?? -1)) return; // late: it was there before
+    if (sequence <= (this.#certified.sequences.get(hash) ?? -1)) return; // a repeated event, or one from a fenced writer
     const isDeletion = event === null || event.op === 'd';
     const before = this.#laterKeys.get(hash) ?? 0;
     this.#laterKeys.set(hash, before | (isDeletion ? DELETED : WRITTEN));
     if (!isDeletion) this.#laterEvents.set(eventHash(key, sequence), 1);
   }
 
-  /** A second row of a key is one too many. */
+  /** Compares the next row of the copy with the events, and returns the verdict. A second row with the same key is `too many`. */
   row(key: string, sequence: number): RowFinding {
     const hash = hash64(key);
     if (this.#rows.get(hash) !== undefined) return 'too many';
@@ -66,7 +72,7 @@ export class CopyCheck {
     return isKnown ? 'stale' : 'too many';
   }
 
-  /** Records that the copy should have and has not, when all rows have been taken. */
+  /** Returns how many records the copy lacks; valid after every row has been passed to {@link row}. */
   missing(): number {
     let missing = 0;
     this.#certified.sequences.forEach((hash) => {
@@ -75,14 +81,19 @@ export class CopyCheck {
     return missing;
   }
 
+  /** Whether the copy lacks the record of this key; valid after every row has been passed to {@link row}. */
   isMissing(key: string): boolean {
     const hash = hash64(key);
     return this.#certified.sequences.get(hash) !== undefined && this.#isMissing(hash);
   }
 
-  /** @param hash Of a key that is certified. */
+  /**
+   * Whether the copy lacks the record of a key that is live at the certificate's offsets.
+   *
+   * @param hash Hash of the key.
+   */
   #isMissing(hash: ReturnType<typeof hash64>): boolean {
-    const isGone = ((this.#laterKeys.get(hash) ?? 0) & DELETED) !== 0;
-    return !isGone && this.#rows.get(hash) === undefined;
+    const isDeleted = ((this.#laterKeys.get(hash) ?? 0) & DELETED) !== 0;
+    return !isDeleted && this.#rows.get(hash) === undefined;
   }
 }

@@ -1,53 +1,56 @@
+// One attempt by a consumer-group member to handle an event: decodes it, calls the handler, then schedules a retry or writes a dead letter
+// on failure.
+
 import type { KafkaMessage } from 'kafkajs';
 import { catchError, defer, EMPTY, from, last, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable, ObservableInput, SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../core/errors.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
 import { valueSubject } from '../schemas/events/topics.ts';
-import type { DeadLetters } from '../sinks/producer/kafka-dead-letters.ts';
+import type { DeadLetters } from '../sinks/producer/plain-producer.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import type { Retry } from '../streams/flow/backoff.ts';
 import type { Consumed, MessageReader } from './consumed.ts';
-import type { Outcome } from './keyed-work.ts';
+import type { WorkOutcome } from './keyed-work.ts';
 
 /**
- * What is done with an event. It is handled when the promise has resolved, or the Observable completed;
- * a handler that gives nothing is done when it returns.
+ * Application code that processes an event. The event counts as handled once the returned promise resolves or the returned Observable
+ * completes; if nothing is returned, once the function returns.
  */
 export type Handler<T, R> = (event: Consumed<T>) => ObservableInput<R> | void;
 
-/** An event that was handled. */
+/** An event whose handler succeeded. */
 export interface Handled<T, R> {
   readonly event: Consumed<T>;
-  /** What the promise resolved with, or the Observable's last value; undefined where it had none. */
+  /** The handler's result: the resolved value of its promise, or the last value of its Observable; undefined if there was none. */
   readonly result: R | undefined;
 }
 
-/** An event that was given up, now in the dead letters. */
+/** An event that could not be handled and was written to the dead letters. */
 export interface DeadLettered {
   readonly partition: number;
-  /** In decimal. */
+  /** Offset of the event, as decimal text. */
   readonly offset: string;
   readonly error: unknown;
-  /** How often it was handled in vain; 0 when it could not be read. */
+  /** Number of failed calls of the handler; 0 if the event could not be decoded. */
   readonly tries: number;
 }
 
-/** A pause before another try: of an event, or without one of Kafka or the registry. */
+/** A pause before a retry: of the handler, if `event` is set, else of a call to Kafka or the registry. */
 export interface GroupRetry extends Retry {
   readonly event?: { readonly partition: number; readonly offset: string } | undefined;
 }
 
-/** When a handler that failed is called again. */
+/** How often, and after which pauses, a failed handler is called again. */
 export interface RetryOptions {
   /**
-   * Calls in all, before the event is given up: an integer, at least 1. Default 5. Counted from 1 again
-   * when the event comes again: after a rebalance, or a commit that failed.
+   * Total number of handler calls before the event is given up: an integer, at least 1. Default 5. The count restarts if the event is
+   * delivered again after a rebalance or a failed commit.
    */
   readonly tries?: number;
-  /** Ceiling of the first pause, in milliseconds; it doubles from try to try. Default 200. */
+  /** Upper bound of the first pause, in ms; doubles with each attempt. The actual pause is a random fraction of the bound. Default 200. */
   readonly firstMs?: number;
-  /** Ceiling of every pause, in milliseconds. Default 30,000. */
+  /** Maximum of the upper bound of a pause, in ms. Default 30,000. */
   readonly maxMs?: number;
 }
 
@@ -57,35 +60,35 @@ export interface HandlingOptions<T, R> {
   readonly reader: MessageReader<T>;
   readonly handle: Handler<T, R>;
   readonly retry: Required<RetryOptions>;
-  /** Without them an event that is given up is an error. */
+  /** Where events that are given up are written. Undefined: giving up an event ends the consumer with an error. */
   readonly deadLetters: DeadLetters | undefined;
   readonly scheduler: SchedulerLike;
-  /** Uniform in [0, 1). */
+  /** Returns random numbers, uniform in [0, 1). */
   readonly random: () => number;
   readonly hooks: HandlingHooks;
 }
 
-/** What is told of the events of a group. */
-export interface HandlingHooks {
-  /** Told before each pause: of an event, or of Kafka or the registry. */
+/** Callbacks about retries and dead letters. */
+interface HandlingHooks {
+  /** Called before each pause: of a handler, or of a call to Kafka or the registry. */
   readonly onRetry?: (retry: GroupRetry) => void;
-  /** Told of each event that is in the dead letters now. */
+  /** Called after an event has been written to the dead letters. */
   readonly onDeadLetter?: (letter: DeadLettered) => void;
 }
 
-/** One try at one message. Cut short by `halt$` it completes without a value. */
-export type Handling<T, R> = (
+/** Function that makes one attempt to handle a message. If `halt$` interrupts the attempt, the Observable completes without a value. */
+type Handling<T, R> = (
   partition: number,
   message: KafkaMessage,
   tries: number,
   halt$: Observable<unknown>,
-) => Observable<Outcome<Handled<T, R>>>;
+) => Observable<WorkOutcome<Handled<T, R>>>;
 
 /**
- * One message: read, handled, tried again after a random part of a pause that doubles, or given up.
- * Kafka and the registry are waited for as long as it takes.
+ * Returns a function that decodes a message and calls the handler. A failed handler is retried after a random fraction of a bound that
+ * doubles with each attempt; after the last attempt the event is given up. Failures of Kafka and the registry are retried without limit.
  *
- * Errors with what the handler failed with, or `VALUE_UNREADABLE`, where there are no dead letters.
+ * Without dead letters, giving up makes the Observable error with the handler's error, or with `VALUE_UNREADABLE`.
  */
 export function handling<T, R>(options: HandlingOptions<T, R>): Handling<T, R> {
   const { topic, registry, reader, handle, retry, deadLetters, scheduler, random } = options;
@@ -99,9 +102,9 @@ export function handling<T, R>(options: HandlingOptions<T, R>): Handling<T, R> {
     const read = defer(async () => {
       await reader.prepare([message]);
       return reader.read(partition, message);
-    }).pipe(catchError((error: unknown) => from(blame(error, registry, topic))));
+    }).pipe(catchError((error: unknown) => from(attributeRefusal(error, registry, topic))));
 
-    const giveUp = (error: unknown, tries: number): Observable<Outcome<never>> => {
+    const giveUp = (error: unknown, tries: number): Observable<WorkOutcome<never>> => {
       if (!deadLetters) return throwError(() => error);
       return defer(() => deadLetters.write({ topic, partition, message, error, tries })).pipe(
         waiting(),
@@ -112,15 +115,15 @@ export function handling<T, R>(options: HandlingOptions<T, R>): Handling<T, R> {
       );
     };
 
-    const failed = (error: unknown): Observable<Outcome<never>> => {
+    const failed = (error: unknown): Observable<WorkOutcome<never>> => {
       if (tries >= retry.tries) return giveUp(error, tries);
       const ceiling = Math.min(retry.maxMs, retry.firstMs * 2 ** Math.min(tries - 1, 30));
       const delayMs = random() * ceiling;
       onRetry?.({ error, count: tries, delayMs, event: { partition, offset } });
-      return of({ done: false, againMs: delayMs });
+      return of({ done: false, retryAfterMs: delayMs });
     };
 
-    const handled = (event: Consumed<T>): Observable<Outcome<Handled<T, R>>> =>
+    const handled = (event: Consumed<T>): Observable<WorkOutcome<Handled<T, R>>> =>
       defer(() => handle(event) ?? EMPTY).pipe(
         last(undefined, undefined),
         map((result) => ({ done: true, result: { event, result } }) as const),
@@ -143,10 +146,10 @@ function isUnreadable(error: unknown): boolean {
 }
 
 /**
- * Whose fault it is that a registry refuses: where it knows the topic, and not the schema that a message
- * names, it's the message's. Else it may be another registry, which would make every message a dead letter.
+ * Decides what a registry's refusal means. If the registry knows the topic's subject but not the message's schema id, the message is
+ * unreadable: throws `VALUE_UNREADABLE`. Otherwise rethrows: it may be the wrong registry, and every message would become a dead letter.
  */
-async function blame(error: unknown, registry: Registry, topic: string): Promise<never> {
+async function attributeRefusal(error: unknown, registry: Registry, topic: string): Promise<never> {
   const refused = error instanceof CellarstreamError && error.code === 'REGISTRY_REFUSED';
   if (!refused || (await registry.latest(valueSubject(topic))) === undefined) throw error;
   throw new CellarstreamError('VALUE_UNREADABLE', error.message, { cause: error });

@@ -1,57 +1,59 @@
+// Processes items concurrently, but items with the same key one after the other, and reports the low watermark of completed items.
+
 import { finalize, Observable, Subscription, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 
-/** What became of an item that was worked on: it is done, or it is to be tried again. */
-export type Outcome<R> =
+/** Result of processing an item: done, or due for a retry after `retryAfterMs`. */
+export type WorkOutcome<R> =
   | { readonly done: true; readonly result?: R | undefined }
-  | { readonly done: false; readonly againMs: number };
+  | { readonly done: false; readonly retryAfterMs: number };
 
-/** Items in order, and how they are worked on. */
-export interface Work<E, R> {
+/** A batch of items, and how they are processed. */
+interface KeyedWorkItems<E, R> {
   readonly items: readonly E[];
-  /** Items of one key are worked on one after the other. */
+  /** Items with the same key are processed one after the other, in order. */
   readonly keyOf: (item: E) => string | null;
   /**
-   * Works on an item once; its last value counts. Completing without one leaves the item undone, and
-   * is for work that `halt$` has cut short. An error ends it all.
+   * Processes an item once; the last value emitted is the outcome. If it completes without a value, because `halt$` interrupted it, the
+   * item stays undone. An error stops the whole batch.
    *
-   * @param tries How often it was worked on, this time included.
+   * @param tries Number of attempts at this item, including this one.
    */
-  readonly work: (item: E, tries: number) => Observable<Outcome<R>>;
-  /** Its first value: nothing more is begun or tried again, what is under way is finished. */
+  readonly work: (item: E, tries: number) => Observable<WorkOutcome<R>>;
+  /** After the first value no item is started or retried; items in progress are finished. */
   readonly halt$: Observable<unknown>;
 }
 
-/** An item that is done. */
-export interface Done<E, R> {
+/** An item of a batch whose processing is done, and the batch's progress. */
+interface CompletedItem<E, R> {
   readonly item: E;
   readonly result: R | undefined;
-  /** So many items from the first on are done without a gap: the low-water mark. */
-  readonly doneBefore: number;
+  /** Low watermark: the number of items from the start of the batch that are done without a gap. */
+  readonly lowWatermark: number;
 }
 
 /**
- * Works on many items at once, as long as their keys differ: emits each when it is done, completes when
- * all are, or after a halt when nothing is under way. After an error nothing more is begun; it comes
- * out when nothing is under way.
+ * Processes a batch: items with different keys concurrently, items with the same key in order. Emits each item when it is done. Completes
+ * when all are done, or after a halt once no item is in progress. After an error no item is started; the error is emitted once no item is
+ * in progress.
  */
-export type KeyedWork = <E, R>(work: Work<E, R>) => Observable<Done<E, R>>;
+type KeyedWork = <E, R>(work: KeyedWorkItems<E, R>) => Observable<CompletedItem<E, R>>;
 
 /**
- * Places for `concurrency` items at once, shared by all that is subscribed to, in turns. Of one
- * subscription the first item goes first whose key is free, so that the low-water mark moves. An item
- * that waits to be tried again gives its place up; its key waits with it.
+ * Returns a function that processes batches; at most `concurrency` items of all subscribed batches run at once, and batches take turns.
+ * Within a batch, the earliest item whose key is free runs first, so that the low watermark advances. An item waiting for a retry frees its
+ * slot but blocks its key.
  */
 export function keyedWork(concurrency: number, scheduler: SchedulerLike): KeyedWork {
-  /** How each subscription that has an item ready begins it. */
+  /** One function for each batch that has an item ready; calling it starts the batch's earliest ready item. */
   const turns = new Set<() => void>();
   let free = concurrency;
   let serving = false;
 
   const serve = (): void => {
-    if (serving) return; // the loop below sees it: work that is done at once does not pile up calls
+    if (serving) return; // the loop below serves it: avoids recursion when items complete synchronously
     serving = true;
-    // Who has more takes another turn, at the end of the set, which this loop comes to.
+    // A batch with more ready items adds itself to the end of the set again, and this loop reaches it.
     for (const begin of turns) {
       if (free === 0) break;
       turns.delete(begin);
@@ -61,22 +63,22 @@ export function keyedWork(concurrency: number, scheduler: SchedulerLike): KeyedW
     serving = false;
   };
 
-  return <E, R>({ items, keyOf, work, halt$ }: Work<E, R>) =>
-    new Observable<Done<E, R>>((subscriber) => {
-      const lines = linesOf(items.map(keyOf));
+  return <E, R>({ items, keyOf, work, halt$ }: KeyedWorkItems<E, R>) =>
+    new Observable<CompletedItem<E, R>>((subscriber) => {
+      const lines = indexesByKey(items.map(keyOf));
       const ready = [...lines.values()].map((line) => line[0]!);
       const tries = items.map(() => 0);
       const done = items.map(() => false);
       const pauses = new Subscription();
-      const underWay = new Subscription();
+      const inFlight = new Subscription();
       let doneBefore = 0;
       let active = 0;
       let halted = false;
       let failure: { readonly error: unknown } | undefined;
 
-      const makeReady = (place: number): void => {
+      const makeReady = (index: number): void => {
         if (halted) return;
-        insert(ready, place);
+        insert(ready, index);
         turns.add(begin);
       };
       const halt = (): void => {
@@ -89,30 +91,30 @@ export function keyedWork(concurrency: number, scheduler: SchedulerLike): KeyedW
         if (failure) subscriber.error(failure.error);
         else subscriber.complete();
       };
-      const finish = (place: number, result: R | undefined): void => {
-        done[place] = true;
+      const finish = (index: number, result: R | undefined): void => {
+        done[index] = true;
         while (done[doneBefore]) doneBefore += 1;
-        const item = items[place]!;
+        const item = items[index]!;
         const line = lines.get(keyOf(item))!;
         line.shift();
         const [next] = line;
-        subscriber.next({ item, result, doneBefore });
+        subscriber.next({ item, result, lowWatermark: doneBefore });
         if (next !== undefined) makeReady(next);
       };
-      const pause = (place: number, ms: number): void => {
+      const pause = (index: number, ms: number): void => {
         if (halted) return;
         const again = () => {
-          makeReady(place);
+          makeReady(index);
           serve();
         };
         pauses.add(timer(ms, scheduler).subscribe(again));
       };
       const begin = (): void => {
-        const place = ready.shift()!;
+        const index = ready.shift()!;
         if (ready.length > 0) turns.add(begin);
         active += 1;
-        let outcome: Outcome<R> | undefined;
-        const one = work(items[place]!, (tries[place]! += 1))
+        let outcome: WorkOutcome<R> | undefined;
+        const one = work(items[index]!, (tries[index]! += 1))
           .pipe(
             finalize(() => {
               free += 1;
@@ -128,16 +130,16 @@ export function keyedWork(concurrency: number, scheduler: SchedulerLike): KeyedW
               halt();
             },
             complete: () => {
-              if (outcome?.done) finish(place, outcome.result);
-              else if (outcome) pause(place, outcome.againMs);
+              if (outcome?.done) finish(index, outcome.result);
+              else if (outcome) pause(index, outcome.retryAfterMs);
             },
           });
-        underWay.add(one);
+        inFlight.add(one);
       };
 
       subscriber.add(() => {
         halt();
-        underWay.unsubscribe();
+        inFlight.unsubscribe();
       });
       subscriber.add(
         halt$.subscribe(() => {
@@ -151,18 +153,18 @@ export function keyedWork(concurrency: number, scheduler: SchedulerLike): KeyedW
     });
 }
 
-/** The places of each key, in order. */
-function linesOf(keys: readonly (string | null)[]): Map<string | null, number[]> {
+/** Returns the ascending indexes of the items with each key. */
+function indexesByKey(keys: readonly (string | null)[]): Map<string | null, number[]> {
   const lines = new Map<string | null, number[]>();
-  keys.forEach((key, place) => {
+  keys.forEach((key, index) => {
     const line = lines.get(key);
-    if (line) line.push(place);
-    else lines.set(key, [place]);
+    if (line) line.push(index);
+    else lines.set(key, [index]);
   });
   return lines;
 }
 
-/** Into ascending numbers. */
+/** Inserts a number into an ascending array. */
 function insert(sorted: number[], value: number): void {
   let [from, to] = [0, sorted.length];
   while (from < to) {

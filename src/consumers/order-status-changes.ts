@@ -1,36 +1,38 @@
+// Replays the topic of order status changes, filtered by field values.
+
 import { EMPTY, filter } from 'rxjs';
 import type { Observable, ObservableInput } from 'rxjs';
-import type { OrderStatusChange } from '../schemas/events/order-status-change.ts';
+import type { OrderStatusChange } from '../schemas/events/own-records.ts';
 import type { Consumed } from './consumed.ts';
 import { replay } from './replay.ts';
 import type { ReplayOptions } from './replay.ts';
 import { topicsUnder } from './topic.ts';
 
-/** One value, or any of several. */
+/** A single accepted value, or a list of accepted values. */
 export type OneOf<T> = T | readonly T[];
 
-/** What a status change has to be; what is left out may be anything. */
+/** Values that a status change must have to match; fields that are left out match anything. */
 export type StatusChangeFilter = {
   readonly [Field in 'subject' | 'subject_id' | 'field' | 'from' | 'to' | 'order_number']?: OneOf<
     OrderStatusChange[Field]
   >;
 };
 
-/** What {@link orderStatusChanges} needs: where to read, from where on, and which. */
+/** Options of {@link orderStatusChanges}: the source, the range to read, and a filter. */
 export interface OrderStatusChangesOptions extends Omit<
   ReplayOptions<OrderStatusChange>,
   'topic' | 'key'
 > {
   /** `TOPIC_PREFIX` of the service. Default `wine`. */
   readonly prefix?: string;
-  /** Only these: `{ field: 'shipment_status', to: ['Shipped', 'Delivered'] }`. */
+  /** Only status changes with these values, such as `{ field: 'shipment_status', to: ['Shipped', 'Delivered'] }`. Default all. */
   readonly where?: StatusChangeFilter;
 }
 
 /**
- * The status changes of orders, from `from` to `to` as in {@link replay}, that `where` lets through:
- * by default all there are, and none that are still to come. A value is null where there was no
- * status (`from`), or is none any more (`to`).
+ * Emits the status changes of orders that match `where`, in the range from `from` to `to` as in {@link replay}. By default it emits all
+ * that exist when it is subscribed to, and completes. In a change, `from` is null if there was no status before, `to` is null if the
+ * status was removed.
  *
  * @example
  * ```ts
@@ -53,8 +55,8 @@ export function orderStatusChanges(
   options: OrderStatusChangesOptions,
 ): Observable<Consumed<OrderStatusChange>>;
 /**
- * The same with each change handed to `handle`: the next one comes when what it gave (a promise, an
- * Observable) is done. Emits what `handle` gives.
+ * Passes each matching status change to `handle`; the next one follows once the promise or Observable that `handle` returned is done. Emits
+ * the values from `handle`.
  */
 export function orderStatusChanges<R>(
   options: OrderStatusChangesOptions,
@@ -73,10 +75,8 @@ export function orderStatusChanges(
     : replay(changes).pipe(filter(isWanted));
 }
 
-/** Whether a status change is what `where` says: for the handlers of a group. */
-export function matchesStatusChange(
-  where: StatusChangeFilter,
-): (change: OrderStatusChange) => boolean {
+/** Returns a predicate that accepts the status changes that match `where`. */
+function matchesStatusChange(where: StatusChangeFilter): (change: OrderStatusChange) => boolean {
   const wanted = Object.entries(where).map(([name, values]) => {
     const set = new Set<unknown>(Array.isArray(values) ? values : [values]);
     return (change: OrderStatusChange) => set.has(change[name as keyof StatusChangeFilter]);

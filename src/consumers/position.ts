@@ -1,30 +1,28 @@
-import type { Admin, Kafka } from 'kafkajs';
+// Positions in a topic, and how `from` and `to` of a replay are resolved to offsets.
+
+import type { Kafka } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
-import type { Range } from '../sinks/fetch/kafka-reader.ts';
-import type { Offsets } from '../sinks/transactional-log.ts';
-import { requireTopic, topicBounds } from '../sinks/client/topic-bounds.ts';
-import type { Bounds } from '../sinks/sink.ts';
-import { withAdmin } from '../sinks/client/with-admin.ts';
+import type { Range } from '../kafka/fetch/kafka-reader.ts';
+import type { Offsets, Bounds } from '../kafka/log.ts';
+import { offsetsSince, topicBounds } from '../kafka/client/topic-facts.ts';
 
 /**
- * A place in a topic: by partition, the offset of the next message to read, in decimal. Plain JSON,
- * to be kept wherever the results are kept. Partitions that are not in it are read from their
- * beginning.
+ * A position in a topic: for each partition, the decimal offset of the next message to read. Plain JSON, to be stored together with your
+ * results. Partitions that it does not contain are read from their beginning.
  */
-export type TopicPosition = object & Readonly<Record<number, string>>; // no text, which has numbers too
+export type TopicPosition = object & Readonly<Record<number, string>>; // `object` excludes strings, which are indexed by numbers too
 
-/** Where a replay begins: at an instant means with what was published at it or later. */
+/** Where a replay begins. A Date: with the messages published at that time or later. */
 export type From = 'beginning' | 'latest' | Date | TopicPosition;
 
 /**
- * Where a replay ends: `latest` is the end as of now; an instant is before the first message of each
- * partition that was published at it or later, or at the end as of now; a position is before the
- * messages that it names, and at the end as of now where it does not have a partition. `never` goes on
- * with what is published from now on.
+ * Where a replay ends. `latest`: at the end of the topic as of the start of the replay. `never`: it continues with messages as they are
+ * published. A Date: in each partition before the first message published at that time or later, and at the latest at the end as of the
+ * start. A position: before the messages that it names; partitions that it does not contain end where they end at the start.
  */
 export type To = 'latest' | 'never' | Date | TopicPosition;
 
-/** The position behind a message: to resume from when it is dealt with. */
+/** Returns the position after a message, to resume from once the message has been processed. */
 export function positionAfter(
   position: TopicPosition,
   { partition, offset }: { readonly partition: number; readonly offset: string },
@@ -33,64 +31,65 @@ export function positionAfter(
 }
 
 /**
- * What `from` and `to` are at this moment.
+ * Resolves the begin `from` and the end `to` of a replay to an offset for each partition, as the topic is at this moment.
  *
- * @throws CellarstreamError `POSITION` when the topic is not there, or a position names a partition
- * or an offset that it does not have.
+ * @throws CellarstreamError `POSITION` if the topic does not exist, or a position names a partition or an offset that the topic does not
+ * have.
  */
-export function resolveRange(kafka: Kafka, topic: string, from: From, to: To): Promise<Range> {
-  return withAdmin(kafka, async (admin) => {
-    const partitions = await partitionsOf(admin, topic);
-    const pick = (of: 'low' | 'high') => new Map(partitions.map((one) => [one.partition, one[of]]));
+export async function resolveRange(
+  kafka: Kafka,
+  topic: string,
+  from: From,
+  to: To,
+): Promise<Range> {
+  const bounds = await topicBounds({ kafka }, topic, MISSING_TOPIC_ADVICE);
+  const pick = (of: 'low' | 'high') =>
+    new Map([...bounds].map(([partition, bound]) => [partition, bound[of]]));
 
-    const starts =
-      from === 'beginning'
-        ? pick('low')
-        : from === 'latest'
-          ? pick('high')
-          : isInstant(from)
-            ? await offsetsAt(admin, topic, partitions, from)
-            : offsetsOf(from, pick('low'), partitions, topic);
-    const ends =
-      typeof to === 'string' || isInstant(to)
-        ? pick('high') // of an instant only the messages tell: markers have the broker's time
-        : offsetsOf(to, pick('high'), partitions, topic);
-    return { from: starts, ends, ...(to instanceof Date && { before: to.getTime() }) };
-  });
+  const starts =
+    from === 'beginning'
+      ? pick('low')
+      : from === 'latest'
+        ? pick('high')
+        : isInstant(from)
+          ? await offsetsAt(kafka, topic, bounds, from)
+          : offsetsOf(from, pick('low'), bounds, topic);
+  const ends =
+    typeof to === 'string' || isInstant(to)
+      ? pick('high') // a Date is compared with each message's own timestamp: transaction markers carry the broker's time
+      : offsetsOf(to, pick('high'), bounds, topic);
+  return { from: starts, ends, ...(to instanceof Date && { before: to.getTime() }) };
 }
 
-const RUN_FIRST = 'is TOPIC_PREFIX that of the service? `cellarstream run` makes the topics';
+const MISSING_TOPIC_ADVICE =
+  'is TOPIC_PREFIX that of the service? `cellarstream run` creates the topics';
 
-interface PartitionOffsets extends Bounds {
-  readonly partition: number;
-}
-
-async function partitionsOf(admin: Admin, topic: string): Promise<PartitionOffsets[]> {
-  await requireTopic(admin, topic, RUN_FIRST);
-  const bounds = await topicBounds(admin, topic);
-  return [...bounds].map(([partition, bound]) => ({ partition, ...bound }));
-}
-
-/** @throws CellarstreamError `POSITION` for one that is none. */
+/**
+ * Whether the begin or end of a replay is a Date.
+ *
+ * @throws CellarstreamError `POSITION` for an invalid Date.
+ */
 function isInstant(place: Date | TopicPosition): place is Date {
   if (!(place instanceof Date)) return false;
   if (!Number.isNaN(place.getTime())) return true;
   throw new CellarstreamError('POSITION', 'the Date to begin or to end at is not valid');
 }
 
-/** Where at the earliest the first message of an instant is: markers count, too. */
+/**
+ * Returns, for each partition, the offset from which to look for messages published at `instant` or later; at most the end of the committed
+ * messages.
+ */
 async function offsetsAt(
-  admin: Admin,
+  kafka: Kafka,
   topic: string,
-  partitions: readonly PartitionOffsets[],
+  bounds: ReadonlyMap<number, Bounds>,
   instant: Date,
 ): Promise<Offsets> {
-  // Where there is no such message kafkajs gives the end.
-  const found = await admin.fetchTopicOffsetsByTimestamp(topic, instant.getTime());
+  const found = await offsetsSince({ kafka }, topic, instant.getTime());
   return new Map(
-    partitions.map(({ partition, high }) => {
-      const offset = BigInt(found.find((one) => one.partition === partition)?.offset ?? high);
-      return [partition, offset < high ? offset : high]; // no further than what is committed
+    [...bounds].map(([partition, { high }]) => {
+      const offset = found.get(partition) ?? high;
+      return [partition, offset < high ? offset : high];
     }),
   );
 }
@@ -98,23 +97,24 @@ async function offsetsAt(
 function offsetsOf(
   position: TopicPosition,
   otherwise: Offsets,
-  partitions: readonly PartitionOffsets[],
+  bounds: ReadonlyMap<number, Bounds>,
   topic: string,
 ): Offsets {
   const offsets = new Map(otherwise);
   for (const [name, text] of Object.entries(position)) {
-    const known = partitions.find(({ partition }) => String(partition) === name);
+    const known = /^\d+$/.test(name) ? bounds.get(Number(name)) : undefined;
     const refuse = (why: string): never => {
       const context = { topic, partition: Number(name) };
       throw new CellarstreamError('POSITION', `${name}:${text}: ${why}`, { context });
     };
-    if (!known) return refuse(`${topic} has the partitions 0 to ${partitions.length - 1}`);
-    const { partition, low, high } = known;
+    if (!known) return refuse(`${topic} has the partitions 0 to ${bounds.size - 1}`);
+    const { low, high } = known;
+    const partition = Number(name);
     if (!/^\d+$/.test(text)) return refuse('an offset is a whole number');
     const offset = BigInt(text);
     if (offset > high) refuse(`partition ${partition} of ${topic} ends at ${high} now`);
     if (offset < low) {
-      refuse(`partition ${partition} of ${topic} begins at ${low}: what was before it is deleted`);
+      refuse(`partition ${partition} of ${topic} begins at ${low}: earlier messages are deleted`);
     }
     offsets.set(partition, offset);
   }

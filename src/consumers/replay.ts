@@ -1,3 +1,5 @@
+// Reads a topic without a consumer group: a range of it, or continuously.
+
 import type { Kafka, KafkaMessage } from 'kafkajs';
 import {
   concat,
@@ -20,13 +22,18 @@ import {
 import type { Observable, ObservableInput } from 'rxjs';
 import type { ChangeEvent } from '../schemas/events/envelope.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
-import { timeOrder } from '../sinks/fetch/batch-queue.ts';
-import type { PartitionBatch, Range } from '../sinks/fetch/kafka-reader.ts';
-import { readBatches } from '../sinks/fetch/read-batches.ts';
+import { timeOrder } from '../kafka/fetch/batch-queue.ts';
+import type { PartitionBatch, Range } from '../kafka/fetch/kafka-reader.ts';
+import { readBatches } from '../kafka/fetch/read-batches.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import type { Retry } from '../streams/flow/backoff.ts';
 import { inTurn } from '../streams/flow/in-turn.ts';
-import { certificatesSource, laterCertificates, openCertificates } from './certificates.ts';
+import {
+  certificatesSource,
+  laterCertificates,
+  openCertificates,
+  CertificateWatermarks,
+} from './certificates.ts';
 import type {
   CertificatesOptions,
   OpenedCertificates,
@@ -34,14 +41,13 @@ import type {
 } from './certificates.ts';
 import { messageReader } from './consumed.ts';
 import type { Consumed } from './consumed.ts';
-import { PassedCertificates } from './passed-certificates.ts';
 import { resolveRange } from './position.ts';
 import type { From, To } from './position.ts';
 import { topicOf } from './topic.ts';
 import type { Topic, ValueIn } from './topic.ts';
 import { keyText } from '../schemas/events/record-key.ts';
 
-/** Where to read from, and which topic. */
+/** The Kafka client, the registry and the topic to read. */
 export interface Source<T> {
   readonly kafka: Kafka;
   readonly registry: Registry;
@@ -49,39 +55,37 @@ export interface Source<T> {
 }
 
 export interface ReplayOptions<T> extends Source<T> {
-  /** Default `beginning`. */
+  /** Where the replay begins. Default `beginning`. */
   readonly from?: From;
-  /** Default `latest`: completes when all has been read that was there at the start. */
+  /** Where the replay ends. Default `latest`: it completes after the messages that existed when it started. */
   readonly to?: To;
-  /** Only messages of this key, or of one of these; others are not even decoded. */
+  /** Emits only messages with this key, or one of these keys; others are not decoded. Default all. */
   readonly key?: string | readonly string[];
   /**
-   * `arrival` (the default): in order within each partition. `time`: partitions merged by the time at
-   * which their messages were published, as far as these are there at the start.
+   * Order of messages. `arrival` (the default): in offset order within each partition. `time`: partitions are merged by publish time, for
+   * the messages that exist when the replay starts.
    */
   readonly order?: 'arrival' | 'time';
-  /** Called once, when all has been handed over that was there at the start; not behind `stop$`. */
+  /** Called once, after every message that existed at the start has been delivered. Not called after `stop$` has emitted. */
   readonly onCaughtUp?: () => void;
-  /**
-   * Its first value, whenever it comes, ends the replay behind the batch in hand; it completes then.
-   * An error of it is the replay's.
-   */
+  /** The first value stops the replay: it finishes the current batch and completes. An error of `stop$` becomes an error of the replay. */
   readonly stop$?: Observable<unknown>;
-  /** Told before each pause while the registry is away, where `to` is `never`. */
+  /** Called before each pause between attempts to reach an unavailable registry, if `to` is `never`. */
   readonly onRetry?: (retry: Retry) => void;
   /**
-   * Told of the list's newest certificate, and of each that comes, when all has been handed over that is before its
-   * positions; what is behind them may have been, too. Not told of one whose positions it does not come to.
+   * Called with the list's newest certificate (count and digest of the list's records after a full scan), and each later one, once every
+   * event that the certificate describes has been delivered; later events may have been delivered too. Not called for certificates whose
+   * positions the replay does not reach.
    */
   readonly onCertificate?: (published: PublishedCertificate) => void;
-  /** Where certificates are. Default next to a resource's topic, of the one account that is there. */
+  /** Where the list's certificates are published. Default the certificates topic with the same prefix, for its only account. */
   readonly certificates?: CertificatesOptions;
 }
 
-/** Between two tries to reach the registry, at most: a long outage is not made longer. */
+/** Maximum pause between attempts to reach the registry, in ms. Larger values delay the replay after the registry has recovered. */
 const MAX_PAUSE_MS = 5_000;
 
-/** {@link ReplayOptions} of a topic by its name: a resource's events as JSON, status changes or dead letters. */
+/** {@link ReplayOptions} with the topic given by name: change events as JSON, status changes or dead letters. */
 export interface ReplayByNameOptions<Name extends string = string> extends Omit<
   ReplayOptions<ChangeEvent>,
   'topic'
@@ -90,21 +94,20 @@ export interface ReplayByNameOptions<Name extends string = string> extends Omit<
 }
 
 /**
- * What was published to a topic, and may still be: decoded messages, only those that are committed,
- * in order within each partition. Completes exactly at its end. Needs no consumer group, and
- * keeps nothing at the broker. To resume,
- * keep {@link positionAfter} each message and give it as `from`.
+ * Emits the decoded messages of a topic from `from` to `to`: only committed messages, in offset order within each partition.
+ * Completes exactly at `to`. It uses no consumer group and stores no offsets at the broker. To resume, store {@link positionAfter}
+ * each message and pass it as `from`.
  *
- * Fetches no further while what was fetched is not handed over. Emits as fast as it is subscribed to;
- * what takes time belongs into `handle`: an operator behind it, such as concatMap, would queue.
+ * Backpressure: the next batch is fetched only after the current one has been delivered. Without `handle`, messages are emitted
+ * without waiting for the subscriber, so do slow work in `handle`; an operator such as concatMap would queue messages in memory.
  *
- * A Kafka that goes away is waited for; one that is not there at the start is an error.
+ * If Kafka becomes unavailable during the replay, the replay waits for it; if Kafka is unavailable at the start, the replay errors.
  *
- * Cold: each subscription is a replay of its own.
+ * Cold: each subscription starts its own replay.
  *
- * @throws CellarstreamError through the Observable: `POSITION` (no such topic, partition or offset;
- * or retention was quicker), `VALUE_UNREADABLE`, `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`,
- * `REGISTRY_UNREACHABLE` (waited for where `to` is `never`), `REGISTRY_REFUSED`.
+ * @throws CellarstreamError through the Observable: `POSITION` (no such topic, partition or offset; or retention deleted messages
+ * before they were read), `VALUE_UNREADABLE`, `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, `REGISTRY_UNREACHABLE` (retried instead if `to` is
+ * `never`), `REGISTRY_REFUSED`.
  *
  * @example
  * ```ts
@@ -114,7 +117,7 @@ export interface ReplayByNameOptions<Name extends string = string> extends Omit<
  *
  * const kafka = new Kafka({ brokers: ['127.0.0.1:9092'] });
  * const registry = createRegistry({ url: 'http://127.0.0.1:8081/apis/ccompat/v7' });
- * const from = new Date('2026-01-31'); // what was published since, up to now
+ * const from = new Date('2026-01-31'); // messages published since then, up to now
  * replay({ kafka, registry, topic: topicsUnder().orders, from }).subscribe({
  *   next: ({ key, value }) => console.log(key, value?.op, value?.changed),
  *   error: console.error,
@@ -126,8 +129,8 @@ export function replay<Name extends string>(
   options: ReplayByNameOptions<Name>,
 ): Observable<Consumed<ValueIn<Name>>>;
 /**
- * The same with each message handed to `handle`: the next one comes when what it gave (a promise, an
- * Observable) is done. Emits what `handle` gives.
+ * Passes each message to `handle`; the next one follows once the promise or Observable that `handle` returned is done. Emits the values
+ * from `handle`.
  */
 export function replay<T, R>(
   options: ReplayOptions<T>,
@@ -159,7 +162,7 @@ export function replay<T>(
       const prepared$ = defer(() => reader.prepare(messages));
       const read = (message: KafkaMessage) => reader.read(batch.partition, message);
       return (follow ? prepared$.pipe(backoff(wait)) : prepared$).pipe(
-        // Read one by one: what is before a value that can't be read is dealt with.
+        // Decodes one message at a time, so that messages before an undecodable one are delivered.
         switchMap(() =>
           handle
             ? inTurn(messages, (message) => handle(read(message)))
@@ -183,17 +186,17 @@ export function replay<T>(
         },
         handleBatch,
       );
-    /** Certificates come beside the events, and are told behind them. */
+    /** Reads events and certificates concurrently; reports each certificate once the events before its positions have been delivered. */
     const withCertificates = (
       range: Range,
       { newest, end }: OpenedCertificates,
       onPassed: (published: PublishedCertificate) => void,
     ): Observable<unknown> => {
-      const passed = new PassedCertificates(range.from, onPassed);
+      const passed = new CertificateWatermarks(range.from, onPassed);
       const over$ = new Subject<void>();
       const later$ = laterCertificates(kafka, source!, end, over$);
       const read$ = readRange(range, (batch) => {
-        const isRead = () => passed.readTo(batch.partition, batch.next);
+        const isRead = () => passed.advanceTo(batch.partition, batch.next);
         return events(batch).pipe(tap({ complete: isRead }));
       });
       return merge(
@@ -205,7 +208,7 @@ export function replay<T>(
       );
     };
     return defer(async () => {
-      // First, so that its positions are in the range.
+      // Reads the newest certificate before it resolves the range, so that the certificate's positions are within the range.
       const opened = source && (await openCertificates(kafka, source));
       return { opened, range: await resolveRange(kafka, topic.name, from, to) };
     }).pipe(
@@ -215,6 +218,6 @@ export function replay<T>(
       ),
     );
   };
-  // From the subscription on, and remembered: it may come before anything listens for it.
+  // Subscribes to `stop$` at once and replays its first value, which may arrive before any operator inside listens for it.
   return stop$.pipe(take(1), connect(replayUntil, { connector: () => new ReplaySubject(1) }));
 }

@@ -1,12 +1,14 @@
+// Handles the events of a topic at least once, as a member of a consumer group.
+
 import type { Kafka, KafkaMessage } from 'kafkajs';
 import { defer, lastValueFrom, merge, NEVER, Observable, ReplaySubject, take, tap } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { steadyScheduler } from '../core/clock.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
-import { kafkaDeadLetters } from '../sinks/producer/kafka-dead-letters.ts';
-import { partitionsOf } from '../sinks/group/kafka-group-start.ts';
-import { takePart } from '../sinks/group/kafka-group.ts';
-import type { GroupBatch } from '../sinks/group/kafka-group.ts';
+import { kafkaDeadLetters } from '../sinks/producer/plain-producer.ts';
+import { partitionCount } from '../kafka/client/topic-facts.ts';
+import { runConsumerMember } from '../kafka/consumer-group/kafka-group.ts';
+import type { ConsumerBatch } from '../kafka/consumer-group/kafka-group.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import { certificatesOf, certificatesSource } from './certificates.ts';
 import type { CertificatesOptions, PublishedCertificate } from './certificates.ts';
@@ -17,48 +19,49 @@ import { keyedWork } from './keyed-work.ts';
 import { topicOf } from './topic.ts';
 import type { Topic, ValueIn } from './topic.ts';
 
-/** What {@link subscribeGroup} needs. */
+/** Options of {@link subscribeGroup}. */
 export interface SubscribeGroupOptions<T> {
-  /** One client a member: kafkajs keeps the offsets of a group in its client. */
+  /** Kafka client, one for each member: kafkajs stores the group's offsets in the client object. */
   readonly kafka: Kafka;
   readonly registry: Registry;
   readonly topic: Topic<T>;
-  /** Its members share the partitions. Its offsets are kept by Kafka. */
+  /** Id of the Kafka consumer group. Its members share the partitions; Kafka stores its offsets. */
   readonly groupId: string;
-  /** Where a group begins that has no offsets yet. Default `beginning`. */
+  /** Where the group starts reading if it has no committed offsets. Default `beginning`. */
   readonly from?: 'beginning' | 'latest';
-  /** Most handlers at once: an integer, at least 1. Default 16. */
+  /** Maximum number of handlers that run at once: an integer, at least 1. Default 16. */
   readonly concurrency?: number;
   readonly retry?: RetryOptions;
   /**
-   * A topic of the consumer's own for events that can't be read, or are given up. It must exist. Default
-   * none: the Observable errors with what the handler failed with.
+   * Topic of your own for events that cannot be decoded or are given up; it must exist. Default none: the Observable then errors with the
+   * handler's error.
    */
   readonly deadLetters?: string;
-  /** Its first value stops the member; the Observable completes when it has left the group. */
+  /** The first value stops the member; the Observable completes once the member has left the group. */
   readonly stop$?: Observable<unknown>;
-  /** After this long without a sign of a member, the group goes on without it. Default 30,000. */
+  /** Time without a heartbeat after which Kafka removes the member from the group, in ms. Default 30,000. */
   readonly sessionTimeoutMs?: number;
-  /** Clock and timers. Default a clock that only goes forward. */
+  /** Clock and timers. Default: a monotonic clock. */
   readonly scheduler?: SchedulerLike;
-  /** Uniform in [0, 1), for pauses. Default Math.random. */
+  /** Returns random numbers, uniform in [0, 1), which vary the pauses. Default Math.random. */
   readonly random?: () => number;
-  /** Told before each pause: of an event, or of Kafka or the registry. */
+  /** Called before each pause: of a handler, or of a call to Kafka or the registry. */
   readonly onRetry?: (retry: GroupRetry) => void;
-  /** Told of each event that is in the dead letters now. */
+  /** Called after an event has been written to the dead letters. */
   readonly onDeadLetter?: (letter: DeadLettered) => void;
-  /** Told which partitions are this member's, each time the group has shared them out. */
+  /** Called after each rebalance with the partitions assigned to this member. */
   readonly onRebalance?: (partitions: readonly number[]) => void;
   /**
-   * Told of the list's newest certificate, and of each as it is published. A member has a share of the partitions: whether
-   * the group has come to its positions is told by the group's offsets. Throwing ends the member.
+   * Called with the list's newest certificate (count and digest of the list's records after a full scan), and each later one as it is
+   * published. A member has only some of the partitions, so compare the certificate's positions with the group's committed offsets. If the
+   * callback throws, the member ends with that error.
    */
   readonly onCertificate?: (published: PublishedCertificate) => void;
-  /** Where certificates are. Default next to a resource's topic, of the one account that is there. */
+  /** Where the list's certificates are published. Default the certificates topic with the same prefix, for its only account. */
   readonly certificates?: CertificatesOptions;
 }
 
-/** {@link SubscribeGroupOptions} of a topic by its name, as {@link replay} takes it. */
+/** {@link SubscribeGroupOptions} with the topic given by name, as in {@link replay}. */
 export interface SubscribeGroupByNameOptions<Name extends string = string> extends Omit<
   SubscribeGroupOptions<unknown>,
   'topic'
@@ -69,37 +72,35 @@ export interface SubscribeGroupByNameOptions<Name extends string = string> exten
 const SESSION_TIMEOUT_MS = 30_000;
 const CONCURRENCY = 16;
 const RETRY = { tries: 5, firstMs: 200, maxMs: 30_000 };
-/** Between two tries to reach Kafka, at most: a long outage is not made longer. */
+/** Maximum pause between attempts to reach Kafka, in ms. Larger values delay the member after Kafka has recovered. */
 const MAX_PAUSE_MS = 5_000;
 
 /**
- * Handles every event of a topic at least once, as a member of a Kafka consumer group; emits each when
- * it is handled.
+ * Handles every event of a topic at least once, as a member of a Kafka consumer group. Emits each event after its handler has succeeded.
  *
- * - Events of one key are handled one after the other, in order; those of different keys at once, up to
- *   `concurrency`. Events without a key are one key to each partition.
- * - An offset is committed only when every event before it is handled or in the dead letters. So after a
- *   crash some are handled again, and none is left out. For an effect that must happen once, keep the
- *   event's identity with the effect (`event_id` of a status change; topic, partition and offset of any).
- * - A handler that fails is called again after a pause; later events of its key wait, others go on.
- * - When members join or leave nothing new is begun, what is under way is waited for (up to a minute),
- *   and offsets are committed, before a partition changes hands.
- * - Where leaders move from broker to broker, kafkajs joins the group again over batches of other
- *   brokers that are in hand. For a moment two members may work on one key then, and its order across
- *   the two is not promised.
- * - A segment of which compaction has left nothing but headers of batches is not passed: kafkajs fetches
- *   it for ever. `replay` passes it.
- * - A slow handler does not lose the membership. It holds its partitions' next events back: no more is
- *   fetched until the events in hand are done, so memory is bounded (by some 10 MB a broker).
- * - While Kafka or the registry is away it is waited for.
+ * - Events with the same key are handled one after the other, in order; events with different keys concurrently, up to `concurrency`.
+ *   Within a partition, events without a key are treated as having the same key.
+ * - An offset is committed only once every event before it has been handled or written to the dead letters. After a crash some
+ *   events are handled again, and none is skipped. For an effect that must happen once, store the event's identity with the effect
+ *   (`event_id` of a status change; topic, partition and offset of any event).
+ * - A failed handler is called again after a pause. Later events with the same key wait; other events are handled meanwhile.
+ * - In a rebalance no new handler starts, running ones are waited for (up to a minute), and offsets are committed before a
+ *   partition moves to another member.
+ * - When a partition leader moves to another broker, kafkajs rejoins the group while batches from other brokers are being handled.
+ *   For a moment two members may then handle events with the same key, and their relative order is not guaranteed.
+ * - Where compaction has left a segment with only empty batches, kafkajs fetches that segment for ever and the member does not
+ *   advance. `replay` skips such segments.
+ * - A slow handler does not end the membership. No further events of its partitions are fetched until the current batch is done,
+ *   so memory is bounded (about 10 MB for each broker).
+ * - While Kafka or the registry is unavailable, the member waits and retries.
  *
- * Unsubscribing stops in the same way as `stop$` does, in the background: what then fails is not
- * committed, and so handled by the next member.
+ * Unsubscribing stops the member in the background, as `stop$` does. Events whose handling then fails are not committed, so the
+ * next member handles them.
  *
- * @throws RangeError when called, if `concurrency`, `retry.tries` or `deadLetters` is out of range.
- * Errors with what a handler failed with in all its tries, or `VALUE_UNREADABLE`, unless there are
- * dead letters; with CellarstreamError `POSITION` if a topic does not exist, `KAFKA_REFUSED`,
- * `REGISTRY_REFUSED`, `TOPIC_SETTINGS` if a dead letter is too large.
+ * @throws RangeError when called, if `concurrency` or `retry.tries` is out of range, or `deadLetters` is the topic itself.
+ * Without dead letters, the Observable errors with the handler's error after its last attempt, or with `VALUE_UNREADABLE`. It also
+ * errors with CellarstreamError `POSITION` if a topic does not exist, `KAFKA_REFUSED`, `REGISTRY_REFUSED`, and `TOPIC_SETTINGS` if a
+ * dead letter is too large.
  *
  * @example
  * ```ts
@@ -168,7 +169,12 @@ export function subscribeGroup<T, R>(
     });
     const work = keyedWork(concurrency, scheduler);
 
-    const onBatch = async ({ partition, messages, handled, halt$ }: GroupBatch): Promise<void> => {
+    const onBatch = async ({
+      partition,
+      messages,
+      markHandled,
+      halt$,
+    }: ConsumerBatch): Promise<void> => {
       const halted$ = merge(halt$, leave$);
       const done$ = work<KafkaMessage, Handled<T, R>>({
         items: messages,
@@ -176,8 +182,8 @@ export function subscribeGroup<T, R>(
         work: (message, tries) => attempt(partition, message, tries, halted$),
         halt$: halted$,
       }).pipe(
-        tap(({ result, doneBefore }) => {
-          handled(doneBefore);
+        tap(({ result, lowWatermark }) => {
+          markHandled(lowWatermark);
           if (result) subscriber.next(result);
         }),
       );
@@ -190,11 +196,11 @@ export function subscribeGroup<T, R>(
 
     const member = async (): Promise<void> => {
       if (leaving) return;
-      const partitions = await partitionsOf(kafka, topic.name, RUN_FIRST);
+      const partitions = await partitionCount({ kafka }, topic.name, MISSING_TOPIC_ADVICE);
       if (options.deadLetters !== undefined) {
-        await partitionsOf(kafka, options.deadLetters, create(options.deadLetters));
+        await partitionCount({ kafka }, options.deadLetters, create(options.deadLetters));
       }
-      await takePart({
+      await runConsumerMember({
         kafka,
         topic: topic.name,
         partitions,
@@ -213,11 +219,11 @@ export function subscribeGroup<T, R>(
     const { onCertificate } = options;
     if (onCertificate) {
       const source = certificatesSource(topic.name, options.certificates);
-      const told$ = certificatesOf(kafka, source, leave$).pipe(
+      const certificate$ = certificatesOf(kafka, source, leave$).pipe(
         backoff({ ...pauses, stop$: leave$ }),
         tap(onCertificate),
       );
-      subscriber.add(told$.subscribe({ error: fail }));
+      subscriber.add(certificate$.subscribe({ error: fail }));
     }
     const members$ = defer(member).pipe(backoff({ ...pauses, stop$: leave$ }));
     lastValueFrom(members$, { defaultValue: undefined })
@@ -232,7 +238,8 @@ export function subscribeGroup<T, R>(
   });
 }
 
-const RUN_FIRST = 'is TOPIC_PREFIX the right one, and has `cellarstream run` made the topics?';
+const MISSING_TOPIC_ADVICE =
+  'is TOPIC_PREFIX the right one, and has `cellarstream run` created the topics?';
 
 function create(topic: string): string {
   return `create it first, as with kafka-topics.sh --bootstrap-server HOST:PORT --create --topic ${topic}`;

@@ -1,70 +1,72 @@
+// Maintains a topic as an in-memory table: the newest published version of each record.
+
 import { defer, Subject, switchMap, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { ChangeEvent } from '../schemas/events/envelope.ts';
 import type { CheckedCertificate } from './check-certificate.ts';
 import type { Consumed } from './consumed.ts';
-import { inSequence } from './in-sequence.ts';
 import { replay } from './replay.ts';
 import type { ReplayOptions, Source } from './replay.ts';
-import { TableCheck } from './table-check.ts';
+import { TableCheck } from './check-certificate.ts';
 
-/** A record of a table, before and after a message. */
+/** Change of one record of an in-memory table, caused by a message. */
 export interface TableChange<Image> {
   readonly key: string;
-  /** Undefined when the table did not have it. */
+  /** The record before the change; undefined if the table did not contain it. */
   readonly before: Image | undefined;
-  /** Undefined when it is gone. */
+  /** The record after the change; undefined if it was deleted. */
   readonly after: Image | undefined;
 }
 
-/** Where the records of a table are read from. */
+/** Options of {@link table}: the source of its records, and callbacks. */
 export interface TableOptions<Image>
   extends
     Source<ChangeEvent<Image>>,
     Pick<ReplayOptions<ChangeEvent<Image>>, 'onRetry' | 'certificates'> {
   /**
-   * Told of the list's newest certificate, and of each that comes, when the table has passed its positions: whether it has the
-   * same keys, by the same events. It keeps count and digest for that, and a hash of each key. What it can't compare any
-   * more is `not checked`. Throwing ends the table.
+   * Called with the list's newest certificate (count and digest of the list's records after a full scan), and each later one, once the
+   * table has applied every event that the certificate describes, with the result of the comparison: whether the table has the same keys
+   * with the same sequences. For the comparison the table also stores tallies and a hash of each key. A certificate that arrives too late
+   * to be compared is `not checked`. If the callback throws, the table ends with that error.
    */
   readonly onCertificate?: (checked: CheckedCertificate) => void;
 }
 
 /**
- * The newest image of each record of a resource, kept up to date.
+ * The newest image of each record of a resource, updated as events are published.
  *
- * Once it can't be kept up to date any more, `get`, `size` and `entries` throw what `changes$` errors
- * with: nothing out of date is taken for the present.
+ * After updating has failed, `get`, `size` and `entries` throw the error of `changes$`, so that outdated records are not mistaken for
+ * current ones.
  */
 export interface Table<Image> {
-  /** The record; undefined when there is none, or none yet. */
+  /** Returns the record with this key; undefined if it does not exist or has not been read yet. */
   get(key: string): Image | undefined;
+  /** Number of records in the table. */
   readonly size: number;
   /**
-   * Events that were left out so far: their `sequence` was not above the highest of their partition, so that what they
-   * say is old, or was said before. 0 unless something is wrong with the topic.
+   * Number of events ignored so far because their `sequence` was not above the highest of their partition: they are outdated or duplicates.
+   * Above 0 only if something is wrong with the topic.
    */
   readonly dropped: number;
-  /** All of it, by key; in no order to rely on. */
+  /** Iterates over keys and records, in no particular order. */
   entries(): IterableIterator<[string, Image]>;
   /**
-   * Resolves when all is in it that was published when it began; rejects when that fails, or when it is
-   * closed before.
+   * Resolves once the table contains every message that existed when it was created. Rejects if that fails, or if the table is closed
+   * first.
    */
   readonly ready: Promise<void>;
   /**
-   * What changes from the subscription on, the first filling included. Errors when the table can't be
-   * kept up to date any more, as {@link replay} does or with what `select` throws; completes when it
-   * is closed.
+   * Emits the changes that happen after the subscription, including those of the initial load. Errors as {@link replay} does, or with what
+   * `select` throws, after which the table is not updated; completes when the table is closed.
    */
   readonly changes$: Observable<TableChange<Image>>;
-  /** Stops following. What it holds stays readable. */
+  /** Stops updating the table. Its records stay readable. */
   close(): void;
 }
 
 /**
- * Reads a resource's topic from its beginning, and follows it. Whole images are held in memory; where
- * a part of them is enough, `select` keeps that. A Kafka or a registry that goes away is waited for.
+ * Reads a resource's topic from its beginning, and applies events as they are published. Holds whole images in memory; to save memory,
+ * reduce them with `select`. If Kafka or the registry becomes unavailable, the table waits for it.
  *
  * @example
  * ```ts
@@ -82,9 +84,9 @@ export interface Table<Image> {
  */
 export function table<Image>(source: TableOptions<Image>): Table<Image>;
 /**
- * The same, of a part of each image.
+ * Like the overload above, but stores only what `select` returns for each image.
  *
- * @param select What is held of an image; undefined for nothing. What it throws ends the table.
+ * @param select Returns the part of an image to store, or undefined to store nothing. If it throws, the table ends with that error.
  */
 export function table<Image, Held>(
   source: TableOptions<Image>,
@@ -105,7 +107,7 @@ export function table<Image>(
     resolve = whenReady;
     reject = whenFailed;
   });
-  ready.catch(() => undefined); // `changes$` tells as well: it need not be waited for
+  ready.catch(() => undefined); // `changes$` reports the error as well, so a caller may ignore `ready`
 
   const { onCertificate, ...from } = source;
   let check: TableCheck | undefined;
@@ -114,7 +116,7 @@ export function table<Image>(
     const { key, value } = event;
     if (!isNewer(event)) return void (dropped += 1);
     if (key === null) return;
-    check?.take(event.partition, Number(event.offset), key, value);
+    check?.apply(event.partition, Number(event.offset), key, value);
     const before = held.get(key);
     const image = value?.after ?? null; // a tombstone has no value, a deletion no image
     const after = image === null ? undefined : select(image, key);
@@ -161,5 +163,37 @@ export function table<Image>(
       changes$.complete();
       reject(new Error('the table was closed before it was ready'));
     },
+  };
+}
+
+/** Progress of one partition, by which outdated events are recognized. */
+interface Progress {
+  /** Highest `sequence` of the partition's events so far. */
+  readonly sequence: number;
+  /** Key of the partition's previous event if that event was outdated; else null. */
+  readonly late: string | null;
+}
+
+const NOTHING: Progress = { sequence: -Infinity, late: null };
+
+/**
+ * Returns a predicate, to be called with each event in order: whether the event is newer than all earlier ones of its partition. The
+ * sequence rises with every event; one that does not raise it is a duplicate, or was written by a fenced writer.
+ *
+ * A tombstone has no sequence: it is treated like the deletion right before it. If compaction has removed that deletion, the tombstone
+ * counts as newest.
+ */
+function inSequence<Image>(): (event: Consumed<ChangeEvent<Image>>) => boolean {
+  const partitions = new Map<number, Progress>();
+  return ({ partition, key, value }) => {
+    const { sequence: highest, late } = partitions.get(partition) ?? NOTHING;
+    if (value === null) return late === null || late !== key;
+    const { sequence } = value.source;
+    const isNewer = sequence > highest;
+    partitions.set(partition, {
+      sequence: Math.max(highest, sequence),
+      late: isNewer ? null : key,
+    });
+    return isNewer;
   };
 }

@@ -1,23 +1,129 @@
-import { deadLetterCodec } from '../schemas/events/dead-letter.ts';
-import type { DeadLetter } from '../schemas/events/dead-letter.ts';
-import { envelopeCodec } from '../schemas/events/envelope.ts';
+// Topics that consumers can read by name, and decoders for their values under any version of the writer's schema.
+
+import avro from 'avsc';
+import { deadLetterCodec, orderStatusChangeCodec } from '../schemas/events/own-records.ts';
+import type { DeadLetter, OrderStatusChange } from '../schemas/events/own-records.ts';
+import { envelopeCodec, envelopeSchema } from '../schemas/events/envelope.ts';
 import type { ChangeEvent } from '../schemas/events/envelope.ts';
 import { orderSchema } from '../resources/orders/order.ts';
 import type { Order } from '../resources/orders/order-type.ts';
-import { orderStatusChangeCodec } from '../schemas/events/order-status-change.ts';
-import type { OrderStatusChange } from '../schemas/events/order-status-change.ts';
 import { topicNames } from '../schemas/events/topics.ts';
-import { fullName, readAs, readEventsAs, type ValueReader } from './read-as.ts';
+import { asBuffer } from '../schemas/avro/avro-output.ts';
+import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
+import { decimalFormat } from '../schemas/avro/field-codecs.ts';
+import { dateText } from '../schemas/avro/instant.ts';
 
-/** A topic by its name, and what its values are read as. */
+/**
+ * Returns a decoder that reads values of any writer schema as values of `reader`, by Avro's schema resolution: fields that the writer
+ * lacks get their default, fields that `reader` lacks are dropped.
+ *
+ * Times are ms since 1970, dates `YYYY-MM-DD`, decimals numbers (exact up to 15 digits) with the writer's scale. Decimals and dates are
+ * resolved only if the writer's schema declares the same logical type.
+ *
+ * The decoder throws a `TypeError` for a writer schema that cannot be resolved to `reader`, and an `Error` for bytes that are not a value
+ * of the writer schema.
+ *
+ * @typeParam T The TypeScript type of `reader`'s values.
+ */
+export function readAs<T extends object>(reader: RecordSchema): ValueReader<T> {
+  const type = readable(reader);
+  return (writer) => {
+    const resolver = resolverOf(type, writer);
+    return (bytes) => {
+      let decoded: { readonly value: unknown; readonly offset: number };
+      try {
+        decoded = type.decode(asBuffer(bytes), 0, resolver);
+      } catch (cause) {
+        throw new Error(`not a value of ${fullName(writer)}`, { cause });
+      }
+      const { value, offset } = decoded;
+      if (offset < 0) throw new Error(`truncated: not a value of ${fullName(writer)}`);
+      if (offset < bytes.length)
+        throw new Error(`extra bytes after a value of ${fullName(writer)}`);
+      return { ...(value as T) };
+    };
+  };
+}
+
+/**
+ * Like `readAs`, for the change events of a resource.
+ *
+ * @param values The schema of the resource's images (its records in events); its last fields are `nulls` and `unmapped`.
+ * @typeParam T The TypeScript type of the images, which are the `before` and `after` of an event.
+ */
+export function readEventsAs<T extends object>(
+  values: RecordSchema,
+  resource: string,
+): ValueReader<ChangeEvent<T>> {
+  return readAs<ChangeEvent<T>>(envelopeSchema(values, resource));
+}
+
+function readable(schema: RecordSchema): avro.Type {
+  return avro.Type.forSchema(schema as avro.Schema, {
+    omitRecordMethods: true,
+    logicalTypes: { decimal: Decimal, date: CalendarDate },
+  });
+}
+
+function resolverOf(type: avro.Type, writer: RecordSchema): avro.Resolver {
+  try {
+    return type.createResolver(readable(writer));
+  } catch (cause) {
+    // avsc's message names the field, but prints both schemas in full, so it is only the cause.
+    throw new TypeError(`values of ${fullName(writer)} can't be read as ${type.name ?? ''}`, {
+      cause,
+    });
+  }
+}
+
+/** Returns a schema's name with its namespace. */
+function fullName({ name, namespace }: RecordSchema): string {
+  return namespace && !name.includes('.') ? `${namespace}.${name}` : name;
+}
+
+/**
+ * A logical type for decoding only. Refuses to resolve a writer type that is not the same logical type; avsc would pass the writer's raw
+ * value through.
+ */
+abstract class ReadOnly extends avro.types.LogicalType {
+  override _toValue(): never {
+    throw new TypeError('this type is for reading');
+  }
+  override _resolve(writer: avro.Type): ((value: unknown) => unknown) | undefined {
+    return writer instanceof this.constructor ? (value) => value : undefined;
+  }
+}
+
+class Decimal extends ReadOnly {
+  readonly #format: ReturnType<typeof decimalFormat>;
+  constructor(schema: avro.Schema, options: unknown) {
+    super(schema, options);
+    const { precision, scale } = schema as { precision?: number; scale?: number };
+    this.#format = decimalFormat(precision ?? 0, scale ?? 0);
+  }
+  override _fromValue(value: Uint8Array): number {
+    return Number(this.#format.decode(value));
+  }
+}
+
+class CalendarDate extends ReadOnly {
+  override _fromValue(days: number): string {
+    return dateText(days);
+  }
+}
+
+/** Returns a decoder for values that were written with the Avro schema `writer`. Called once for each such schema. */
+export type ValueReader<T> = (writer: RecordSchema) => (avro: Uint8Array) => T;
+
+/** A topic's name, and how its values are decoded. */
 export interface Topic<T> {
   readonly name: string;
   readonly values: ValueReader<T>;
 }
 
 /**
- * Events of any resource, their images as the API's JSON, rebuilt without loss: what {@link toJson}
- * prints. Follows the schema that wrote each event, so fields that are new show up by themselves.
+ * Decodes change events of any resource; their images (`before` and `after`) are the API's JSON, rebuilt without loss, as {@link toJson}
+ * prints them. Uses the writer's schema, so new fields appear without a change here.
  */
 export const jsonEvents: ValueReader<ChangeEvent> = (writer) => {
   const codec = envelopeCodec(writer);
@@ -27,7 +133,10 @@ export const jsonEvents: ValueReader<ChangeEvent> = (writer) => {
 const statusChanges = readAs<OrderStatusChange>(orderStatusChangeCodec.schema);
 const deadLetters = readAs<DeadLetter>(deadLetterCodec.schema);
 
-/** Events of orders, resolved to the schema of {@link Order}, whichever schema wrote them. */
+/**
+ * Decodes change events of orders; their images (`before` and `after`) are resolved to the schema of {@link Order}, whichever version wrote
+ * them.
+ */
 export const orderEvents: ValueReader<ChangeEvent<Order>> = readEventsAs<Order>(
   orderSchema,
   'orders',
@@ -46,8 +155,8 @@ export interface Topics {
 }
 
 /**
- * The topics under a prefix, with the types of their values. Orders are typed by their documented
- * fields; the other resources are JSON, as nobody has documented them.
+ * Returns the topics with a prefix, and the types of their values. Orders have a type with their documented fields; the other
+ * resources are JSON, because their fields are not documented.
  *
  * @param prefix `TOPIC_PREFIX` of the service. Default `wine`.
  */
@@ -66,26 +175,29 @@ export function topicsUnder(prefix = 'wine'): Topics {
   };
 }
 
-/** What a topic of the service holds, by its name alone: events as JSON, unless it's one of our own records. */
+/**
+ * Type of a topic's values, derived from the topic's name: change events as JSON, unless the name ends in `.order-status-changes` or
+ * `.dead-letters`.
+ */
 export type ValueIn<Name extends string> = Name extends `${string}.order-status-changes`
   ? OrderStatusChange
   : Name extends `${string}.dead-letters`
     ? DeadLetter
     : ChangeEvent;
 
-/** A topic by its name alone: what its values are is told by the schemas that wrote them. */
+/** Returns a topic given only its name; its values are decoded according to the writer's schema. */
 export function topicNamed<Name extends string>(name: Name): Topic<ValueIn<Name>> {
-  return { name, values: ownOrEvents as ValueReader<ValueIn<Name>> };
+  return { name, values: serviceOrEventReader as ValueReader<ValueIn<Name>> };
 }
 
-const OWN = new Map<string, ValueReader<OrderStatusChange | DeadLetter>>([
+const SERVICE_READERS = new Map<string, ValueReader<OrderStatusChange | DeadLetter>>([
   [fullName(orderStatusChangeCodec.schema), statusChanges],
   [fullName(deadLetterCodec.schema), deadLetters],
 ]);
-const ownOrEvents: ValueReader<OrderStatusChange | DeadLetter | ChangeEvent> = (writer) =>
-  (OWN.get(fullName(writer)) ?? jsonEvents)(writer);
+const serviceOrEventReader: ValueReader<OrderStatusChange | DeadLetter | ChangeEvent> = (writer) =>
+  (SERVICE_READERS.get(fullName(writer)) ?? jsonEvents)(writer);
 
-/** The topic, which may have been given by its name. */
+/** Returns a topic that is given as an object or by its name. */
 export function topicOf<T>(topic: Topic<T> | string): Topic<T> {
   return typeof topic === 'string' ? (topicNamed(topic) as Topic<unknown> as Topic<T>) : topic;
 }

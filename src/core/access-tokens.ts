@@ -1,69 +1,83 @@
+// Shares one access token among all callers, renews it in time, and limits how often a failing issuer is asked.
+
 import { steadyScheduler } from './clock.ts';
 import { CellarstreamError } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
 
-/** A token, and until when it is valid. */
-export interface AccessToken {
+/** An access token and the time at which it expires. */
+interface AccessToken {
   readonly value: string;
-  /** ms since the epoch. */
+  /** Expiry time of the token, in epoch ms. */
   readonly expiresAt: number;
 }
 
-/** A token as its issuer gave it. */
+/** An access token as its issuer granted it. */
 export interface GrantedToken {
   readonly value: string;
-  /** For how long it is valid from the request on, in ms. */
+  /** How long the token is valid, in ms from the request. */
   readonly lifeMs: number;
 }
 
 export interface AccessTokensOptions {
-  /** Requests a token. @param now ms since the epoch. */
+  /** Requests a token; `now` is the current time in epoch ms. */
   readonly request: (now: number) => Promise<GrantedToken>;
-  /** The issuer, as errors name it: the setting of its address. */
+  /** Name of the token's issuer in error messages: that of the setting with its address. */
   readonly issuer: string;
-  /** Code of the error when the issuer does not answer in time. */
+  /** Code of the error when the token's issuer does not respond in time. */
   readonly unreachable: ErrorCode;
-  /** Called when a token could not be renewed while the one before is still valid. */
+  /** Called when a renewal fails while the current token is still valid, for another `leftMs` ms. */
   readonly onRenewalFailed?: (error: unknown, leftMs: number) => void;
-  /** The time in ms since the epoch. Default {@link steadyScheduler}'s. */
+  /** Returns the current time in epoch ms. Default the time of {@link steadyScheduler}. */
   readonly now?: () => number;
 }
 
-/** Share of a token's life after which another is asked for. Too large: sessions that begin with it are short. */
+/**
+ * Fraction of a token's lifetime after which it is renewed. Too small: many requests. Too large: sessions that begin with the token are
+ * short.
+ */
 const RENEW_AT = 0.8;
-/** Longest wait for an answer, in ms. A connection to a broker must be made within 5 s, this wait included. */
+/**
+ * Longest wait for the issuer's response, in ms. Too small: slow issuers fail. Too large: a connection to a broker, which needs the token
+ * and has 5 s in total, fails.
+ */
 const WAIT_MS = 3_000;
-/** Least time between a failed request and the next, in ms. Smaller: an endpoint that refuses is asked at every login. */
+/**
+ * Minimum time between a failed token request and the next, in ms. Too small: an endpoint that refuses the client gets a request per login.
+ */
 const PAUSE_MS = 1_000;
 
 /**
- * Age below which a token that a server refused is kept, in ms: servers may know a token only some seconds after its issue. Too small:
- * such a server refuses one new token after the other. Too large: a token that was issued in vain is sent for as long.
+ * Age below which a token is used again after a server has refused it, in ms: some servers accept a token only a few seconds after its
+ * issue. Too small: such a server refuses one new token after the other. Too large: an invalid token is sent again for that long.
  */
 const YOUNG_MS = 6_000;
 
-interface Held extends AccessToken {
+interface CachedToken extends AccessToken {
   readonly renewAt: number;
   readonly youngUntil: number;
 }
-type State =
-  | { readonly name: 'idle'; readonly held?: Held | undefined }
-  | { readonly name: 'asking'; readonly held?: Held | undefined; readonly answer: Promise<Held> }
+type AccessTokenState =
+  | { readonly name: 'idle'; readonly held?: CachedToken | undefined }
+  | {
+      readonly name: 'asking';
+      readonly held?: CachedToken | undefined;
+      readonly answer: Promise<CachedToken>;
+    }
   | {
       readonly name: 'failed';
-      readonly held?: Held | undefined;
+      readonly held?: CachedToken | undefined;
       readonly error: Error;
       readonly until: number;
     };
 
 /**
- * The access token of a client: requested when it is needed, one request at a time, and shared until most of its life is over. A
- * token that can't be renewed serves until its end.
+ * Provides the access token of a client. A token is requested when it is needed, with one request at a time, and shared until most of its
+ * lifetime is over. If a token can't be renewed, it is used until it expires.
  */
 export class AccessTokens {
   readonly #options: AccessTokensOptions;
   readonly #now: () => number;
-  #state: State = { name: 'idle' };
+  #state: AccessTokenState = { name: 'idle' };
 
   constructor(options: AccessTokensOptions) {
     this.#options = options;
@@ -71,9 +85,9 @@ export class AccessTokens {
   }
 
   /**
-   * A valid token.
+   * Returns a valid token.
    *
-   * @throws What `request` throws; CellarstreamError `unreachable` when the answer takes too long.
+   * @throws The error of `request`; CellarstreamError with the code `unreachable` when the response takes more than 3 s.
    */
   async get(): Promise<AccessToken> {
     const { held } = this.#state;
@@ -88,14 +102,17 @@ export class AccessTokens {
     }
   }
 
-  /** A server refused this token: the next call asks for another, unless this one is so young that the server may not know it yet. */
+  /**
+   * Records that a server refused a token: the next {@link AccessTokens.get} requests another, unless this one is so young that the server
+   * may not know it yet.
+   */
   forget(value: string): void {
     const { held } = this.#state;
     if (held?.value !== value || this.#now() < held.youngUntil) return;
     this.#state = { ...this.#state, held: undefined };
   }
 
-  #answer(): Promise<Held> {
+  #answer(): Promise<CachedToken> {
     const state = this.#state;
     if (state.name === 'asking') return state.answer;
     if (state.name === 'failed' && this.#now() < state.until) return Promise.reject(state.error);
@@ -111,7 +128,7 @@ export class AccessTokens {
     return answer;
   }
 
-  async #request(): Promise<Held> {
+  async #request(): Promise<CachedToken> {
     const now = this.#now();
     const { value, lifeMs } = await this.#options.request(now);
     return {
@@ -122,8 +139,8 @@ export class AccessTokens {
     };
   }
 
-  /** The request goes on when its time here is over: the next call has its answer. */
-  async #within(ms: number, answer: Promise<Held>): Promise<Held> {
+  /** Limits the wait for a token request. The request itself continues after that, and a later call gets its response. */
+  async #within(ms: number, answer: Promise<CachedToken>): Promise<CachedToken> {
     const { issuer, unreachable } = this.#options;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {

@@ -1,4 +1,4 @@
-/** A map that forgets what was set longest ago. */
+/** A map of limited size that drops its oldest entries. */
 export interface BoundedMap<K, V> {
   readonly get: (key: K) => V | undefined;
   readonly set: (key: K, value: V) => void;
@@ -7,9 +7,9 @@ export interface BoundedMap<K, V> {
 }
 
 /**
- * Holds at most `most` entries, and at least the newest half of as many: when that half is full, what
- * was set before it goes at once. (Taking the first key out of a Map again and again is slow: V8
- * walks over the places of all that were taken before.)
+ * Creates a map of at most `most` entries that always has at least the newest half of that number. Older entries are dropped all at once,
+ * each time that another half of that number has been set. Dropping the oldest entry of a single Map at each insertion would be slow: V8
+ * scans past the slots of all entries deleted before.
  */
 export function boundedMap<K, V>(most: number): BoundedMap<K, V> {
   let newer = new Map<K, V>();

@@ -1,16 +1,17 @@
+// Requests access tokens with the OAuth 2 client credentials grant.
+
 import { decodeJwt } from 'jose';
 import type { Dispatcher } from 'undici';
 import { AccessTokens } from './access-tokens.ts';
 import type { AccessTokensOptions, GrantedToken } from './access-tokens.ts';
-import { basicAuth } from './basic-auth.ts';
+import { httpError } from './connection-error.ts';
 import { CellarstreamError } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
-import { httpError } from './http-error.ts';
-import { objectIn } from './json-object.ts';
+import { basicAuth, objectIn } from './http-text.ts';
 import type { Secret } from './secret.ts';
 import { USER_AGENT } from './version.ts';
 
-/** An OAuth 2 client that logs in with its own credentials (RFC 6749, section 4.4). */
+/** Settings of an OAuth 2 client that uses the client credentials grant (RFC 6749, section 4.4). */
 export interface ClientCredentials {
   readonly tokenUrl: string;
   readonly clientId: string;
@@ -18,21 +19,22 @@ export interface ClientCredentials {
   readonly scope: string | undefined;
 }
 
-/** The names and codes that errors of a token endpoint use. */
-export interface TokenErrors {
-  /** Prefix of the names of its settings, such as `KAFKA_OAUTH`. */
+/** Names of settings and codes that the errors of a token endpoint have. */
+interface TokenErrors {
+  /** Prefix of the endpoint's settings, such as `KAFKA_OAUTH`. */
   readonly settings: string;
-  /** The setting that names the file with its authority's certificate. */
+  /** Name of the setting with the file of certificate authorities for the endpoint. */
   readonly ca: string;
-  /** Code of errors that a later try may heal. */
+  /** Code of the endpoint's temporary errors. */
   readonly unreachable: ErrorCode;
-  /** Code of errors that need another setting. */
+  /** Code of the endpoint's errors that require a change of settings. */
   readonly refused: ErrorCode;
 }
 
-/** How a client proves who it is: with an `Authorization` header, or in the form. */
+/** How the client sends its secret: in an `Authorization` header (`basic`), or in the form body (`post`). */
 type ClientAuth = 'basic' | 'post';
 
+/** An OAuth 2 token endpoint, and how to reach it. */
 export interface TokenEndpoint {
   readonly credentials: ClientCredentials;
   readonly errors: TokenErrors;
@@ -41,29 +43,29 @@ export interface TokenEndpoint {
 
 interface TokenRequest extends TokenEndpoint {
   readonly auth: ClientAuth;
-  /** Whether the endpoint has granted a token before: then an answer of another server (404, a web page) may pass. */
+  /** Whether the endpoint has granted a token before. If so, a response without a token (404, a web page) counts as a temporary error. */
   readonly hasGranted: boolean;
-  /** The time now, in ms since the epoch. */
+  /** Current time, in epoch ms. */
   readonly now: number;
 }
 
-/** Limit of a whole request, in ms. Too small: slow identity providers never answer in time. */
+/** Longest time for a token request and its response, in ms. Too small: slow identity providers always time out. */
 const TIMEOUT_MS = 10_000;
-/** Largest answer that is read, in bytes; tokens with hundreds of groups have some 50 kB. */
-const MAX_ANSWER_BYTES = 1024 * 1024;
-/** Longest text of an answer in an error message, in characters. */
+/** Maximum size of a token response, in bytes; tokens with hundreds of groups have about 50 kB. Too small: such tokens are refused. */
+const MAX_RESPONSE_BYTES = 1024 * 1024;
+/** Maximum length, in characters, of a text that is copied from a token response to an error message. */
 const MAX_TEXT_LENGTH = 200;
 
-/** Assumed life of a token that says nothing plausible about it, in ms. */
-const UNKNOWN_LIFE_MS = 60_000;
-/** Longest life that is believed, in ms; a token that lives longer is renewed early. */
+/** Assumed lifetime of a token, in ms, if neither the response nor the token states a plausible one. */
+const DEFAULT_LIFE_MS = 60_000;
+/** Upper bound of a token's lifetime, in ms; a token with a longer one is renewed early. */
 const MAX_LIFE_MS = 86_400_000;
 
 /**
- * Access tokens by the client credentials grant. The client authenticates with HTTP Basic; where it is refused, with the secret in
- * the form, until one of them has worked.
+ * Creates a source of access tokens that uses the client credentials grant. The client authenticates with HTTP Basic and, if that is
+ * refused, with the secret in the form body; once one method has worked, only that one is used.
  *
- * They throw CellarstreamError with `errors.unreachable`, `errors.refused` or `TLS_REFUSED`.
+ * Its errors are CellarstreamErrors with the code `errors.unreachable`, `errors.refused` or `TLS_REFUSED`.
  */
 export function clientTokens(
   endpoint: TokenEndpoint,
@@ -89,7 +91,11 @@ export function clientTokens(
   return new AccessTokens({ ...options, request, issuer: `${settings}_TOKEN_URL`, unreachable });
 }
 
-/** @throws CellarstreamError; where the client itself was refused its context has `oauth: 'invalid_client'`. */
+/**
+ * Requests a token from the endpoint.
+ *
+ * @throws CellarstreamError; if the client itself was refused, its context has `oauth: 'invalid_client'`.
+ */
 async function requestToken(request: TokenRequest): Promise<GrantedToken> {
   const { credentials, errors, dispatcher, auth, now } = request;
   const { tokenUrl, clientId, clientSecret, scope } = credentials;
@@ -135,10 +141,10 @@ async function requestToken(request: TokenRequest): Promise<GrantedToken> {
       return { value, lifeMs: lifeOf(value, body?.expires_in, now) };
     }
   }
-  throw answerError(request, status, body);
+  throw responseError(request, status, body);
 }
 
-function answerError(
+function responseError(
   { credentials, errors, hasGranted }: TokenRequest,
   status: number,
   body: Readonly<Record<string, unknown>> | undefined,
@@ -146,10 +152,12 @@ function answerError(
   const { settings, refused, unreachable } = errors;
   const url = `${settings}_TOKEN_URL`;
   const client = `check ${settings}_CLIENT_ID and ${settings}_CLIENT_SECRET`;
-  const oauth = words(body?.error, credentials);
-  const said = [oauth, words(body?.error_description, credentials)].filter(Boolean).join(': ');
+  const oauth = serverMessage(body?.error, credentials);
+  const message = [oauth, serverMessage(body?.error_description, credentials)]
+    .filter(Boolean)
+    .join(': ');
   const describe = (advice?: string) =>
-    `${url} answered ${status}${said ? ` (${said})` : ''}${advice ? `: ${advice}` : ''}`;
+    `${url} answered ${status}${message ? ` (${message})` : ''}${advice ? `: ${advice}` : ''}`;
   const error = (code: ErrorCode, advice?: string, kind?: string) =>
     new CellarstreamError(code, describe(advice), { context: { status, oauth: kind } });
 
@@ -180,8 +188,11 @@ function answerError(
   );
 }
 
-/** Words of an answer, fit for a log line; undefined where there are none, or where they repeat the secret. */
-function words(value: unknown, { clientSecret }: ClientCredentials): string | undefined {
+/**
+ * Cleans a text from a token response for logs: one line, limited length. Undefined if it is no text, is empty, or contains the client
+ * secret.
+ */
+function serverMessage(value: unknown, { clientSecret }: ClientCredentials): string | undefined {
   if (typeof value !== 'string' || value.includes(clientSecret.reveal())) return undefined;
   return (
     value
@@ -192,16 +203,16 @@ function words(value: unknown, { clientSecret }: ClientCredentials): string | un
 }
 
 /**
- * RFC 6749, section 2.3.1, encodes id and secret as a form does. Servers that do not decode them exist: characters that need no
- * encoding are therefore left as they are.
+ * Value of the `Authorization` header with which the client authenticates at the endpoint. Id and secret are percent-encoded, as RFC 6749,
+ * section 2.3.1, requires, but only where it is necessary, because some servers do not decode them.
  */
 function basic(clientId: string, secret: string): string {
   return basicAuth(encodeURIComponent(clientId), encodeURIComponent(secret));
 }
 
 /**
- * The shortest plausible life of a token, in ms: of what the answer says (`expires_in`, in seconds; some send text) and what the
- * token says where it is a JWT, by the server's clock and by ours. Values that are not positive are not believed.
+ * Lifetime of an access token, in ms: the smallest positive value among `expires_in` of the response (in seconds; some servers send text)
+ * and, if the token is a JWT, the time to its `exp`, from its `iat` and from the local time.
  */
 function lifeOf(token: string, expiresIn: unknown, now: number): number {
   const { exp, iat } = claimsOf(token);
@@ -211,7 +222,7 @@ function lifeOf(token: string, expiresIn: unknown, now: number): number {
     (exp - iat) * 1_000,
     exp * 1_000 - now,
   ].filter((life) => life > 0);
-  return Math.min(MAX_LIFE_MS, ...(lives.length > 0 ? lives : [UNKNOWN_LIFE_MS]));
+  return Math.min(MAX_LIFE_MS, ...(lives.length > 0 ? lives : [DEFAULT_LIFE_MS]));
 }
 
 function claimsOf(token: string): { readonly exp: number; readonly iat: number } {
@@ -223,12 +234,13 @@ function claimsOf(token: string): { readonly exp: number; readonly iat: number }
   }
 }
 
+/** Reads a response body as text; empty if it is larger than {@link MAX_RESPONSE_BYTES}. */
 async function limitedText(body: AsyncIterable<Buffer>): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of body) {
     length += chunk.length;
-    if (length > MAX_ANSWER_BYTES) return '';
+    if (length > MAX_RESPONSE_BYTES) return '';
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();

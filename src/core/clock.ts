@@ -2,9 +2,8 @@ import { asyncScheduler } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 
 /**
- * Time that only goes forward: the machine's clock as it was when the process started, and from
- * then on the monotonic one. A step of the machine's clock (NTP) does not reach it, so intervals are
- * counted by it, and its times can be kept for the next process.
+ * Scheduler with a clock that never goes back: the machine's clock at the start of the process plus the monotonic time since then, in epoch
+ * ms. Steps of the machine's clock (NTP) do not affect it, so intervals are measured with it. Its times can be stored for the next process.
  */
 export const steadyScheduler: SchedulerLike = {
   now: () => performance.timeOrigin + performance.now(),
@@ -12,8 +11,10 @@ export const steadyScheduler: SchedulerLike = {
 };
 
 /**
- * The machine's clock, for times that others read, in ms since the epoch: it follows when that clock is
- * set right, back too. Told then by how many ms.
+ * Returns a function that reads the machine's clock in epoch ms, for times that are shown to users or other systems. Unlike
+ * {@link steadyScheduler}, it follows every step of that clock.
+ *
+ * @param onSetBack Called when the clock was set back, with the difference in ms.
  */
 export function wallClock(onSetBack: (backMs: number) => void, now = () => Date.now()) {
   let last = -Infinity;

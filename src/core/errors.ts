@@ -1,70 +1,65 @@
-import { codeOf, isNetworkError } from './network-error.ts';
-
-/**
- * What can go wrong, by a code that stays the same from release to release. Match on the code,
- * never on the text.
- */
+/** Codes of all errors, which do not change between releases. Programs should match the code and never the text. */
 export type ErrorCode =
-  /** Wrong usage or settings; the message lists every setting that is wrong. */
+  /** Wrong usage or settings; the message lists all wrong settings. */
   | 'SETTINGS'
-  /** The login refused the API key. It can pass (`canPass` in the context) where it was accepted before. */
+  /** The login refused the API key. It is retried (`canPass` in the context) if the key was accepted before. */
   | 'API_KEY_REJECTED'
-  /** A list request was answered 401 or 403. */
+  /** The API responded with 401 or 403 to a list request; the token is tried again or renewed. */
   | 'TOKEN_REJECTED'
-  /** The API answered 429. */
+  /** The API responded with 429. */
   | 'QUOTA_EXCEEDED'
-  /** The API answered with a status that no rule covers. With `canPass` in the context it is tried again whatever the status. */
+  /** The API responded with any other error status. With `canPass` in the context the request is retried whatever the status. */
   | 'API_STATUS'
-  /** The API's answer is not what its description promises: cut off, no JSON, not in the API's format of lists. */
+  /** The API's response is malformed: truncated, not JSON, or not in the API's format of lists. */
   | 'API_ANSWER'
-  /** A request was not sent: the time for which it had been declared was over. */
+  /** A request was not sent, because the lease under which it was declared had expired. */
   | 'LEASE_OVER'
-  /** Somebody else runs the account, or has used up its quota, and gives no permits for requests beside its own. */
+  /** A command got no permits for its API requests: the quota is used up, or the service that runs the account does not respond. */
   | 'NO_PERMITS'
-  /** No answer from the API: connection refused, reset, timed out. */
+  /** No response from the API: connection refused, reset or timed out. */
   | 'API_UNREACHABLE'
-  /** No answer from the brokers. */
+  /** No response from the brokers. */
   | 'KAFKA_UNREACHABLE'
-  /** A transaction failed, or its outcome is unknown: what was committed must be read back. */
+  /** A transaction failed, or its outcome is unknown: the process must read back what was committed. */
   | 'COMMIT_FAILED'
-  /** A newer instance has taken over this account. */
+  /** Another instance has claimed this account and fenced this one. */
   | 'FENCED'
-  /** The brokers refused our credentials, rights or settings. */
+  /** The brokers refused the credentials, rights or settings of this client. */
   | 'KAFKA_REFUSED'
-  /** What a resource's keys are made of can't be told, or is not what its events are keyed by. */
+  /** The key fields of a resource can't be determined, or differ from those of its published events. */
   | 'KEY_FIELDS'
   /** The cursor in Kafka can't be read by this version. */
   | 'CURSOR_UNREADABLE'
   /** A topic exists with settings that would lose data. */
   | 'TOPIC_SETTINGS'
-  /** A topic has another number of partitions than before, was made anew, or is gone. */
+  /** A topic was deleted or recreated, or its number of partitions has changed. */
   | 'TOPIC_CHANGED'
-  /** A topic, or an offset in it, from which to read is not there. */
+  /** A topic to read from does not exist, or a position in it does not exist or is not valid. */
   | 'POSITION'
-  /** A message is not in the format of its topic; the context has its place. */
+  /** A message is not in the format of its topic; the context has its partition and offset. */
   | 'VALUE_UNREADABLE'
-  /** No answer from the schema registry. */
+  /** No response from the schema registry. */
   | 'REGISTRY_UNREACHABLE'
-  /** The schema registry refused a schema or our credentials. */
+  /** The schema registry refused a schema or the credentials of this client. */
   | 'REGISTRY_REFUSED'
   /**
-   * TLS with a server can't be set up by these settings: its certificate is by an unknown authority or for
-   * another host, or its port speaks no TLS.
+   * A TLS connection to a server is impossible with these settings: its certificate is signed by an unknown authority or is for another
+   * host, the server requires another client certificate, or its port does not speak TLS.
    */
   | 'TLS_REFUSED'
   /** Another process uses the state folder. */
   | 'STATE_LOCKED'
-  /** The state folder can't be made, read or written, or its disk is full. */
+  /** The state folder can't be created, read or written, or its disk is full. */
   | 'STATE_FOLDER'
-  /** What is stored in the state folder is not what was stored: it is read anew from Kafka. */
+  /** The contents of the state folder are corrupt: they are restored from Kafka. */
   | 'STATE_DAMAGED'
-  /** The services of the demo can't be had on this machine. */
+  /** The services that the demo needs can't be started on this machine. */
   | 'SERVICES';
 
-/** What is known of the circumstances: offsets, statuses, addresses; never a secret. */
+/** Details of an error for logs and programs, such as offsets, statuses and addresses; never a secret. */
 export type ErrorContext = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** The one error of this library: a stable code, a line that says what to do, the circumstances. */
+/** Error class of this library: a stable code, a message of one line that says what to do, and details in `context`. */
 export class CellarstreamError extends Error {
   override readonly name = 'CellarstreamError';
   readonly code: ErrorCode;
@@ -82,10 +77,10 @@ export class CellarstreamError extends Error {
 }
 
 /**
- * Codes that a later try can heal without anyone's doing. `API_STATUS` is decided by its status,
- * `API_KEY_REJECTED` by who knows whether the key has worked before.
+ * Codes of temporary errors, which are retried. `API_STATUS` is not among them, because its status decides, nor is `API_KEY_REJECTED`,
+ * whose `canPass` says whether the key was accepted before.
  */
-const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+const RETRYABLE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'TOKEN_REJECTED',
   'QUOTA_EXCEEDED',
   'LEASE_OVER',
@@ -99,10 +94,10 @@ const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ]);
 
 /**
- * Codes that concern one resource: it can't go on until somebody does something, but the others can.
- * The rest of what can't pass concerns the process.
+ * Codes of final errors that concern one resource: it is stopped until an operator resolves the error, and the other resources continue.
+ * All other final errors concern the process.
  */
-const OF_ONE_RESOURCE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+const RESOURCE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'API_STATUS',
   'CURSOR_UNREADABLE',
   'KEY_FIELDS',
@@ -113,27 +108,29 @@ const OF_ONE_RESOURCE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'VALUE_UNREADABLE',
 ]);
 
-/** Timeout, conflict, locked, too early, too many; but a 429 of the API itself is `QUOTA_EXCEEDED`. */
-const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 409, 423, 425, 429]);
+/**
+ * HTTP statuses below 500 after which a request is retried: request timeout, conflict, locked, too early, too many requests. (A 429 of the
+ * API becomes `QUOTA_EXCEEDED`.)
+ */
+export const RETRYABLE_STATUSES: ReadonlySet<number> = new Set([408, 409, 423, 425, 429]);
 
 /**
- * Decides, with {@link isRetryableAtApi}, whether to try again; nothing else does. Of errors that are not ours those of the network pass,
- * as `fetch` and undici throw them; the others are bugs, and final. Of statuses (`API_STATUS`, by the
- * `status` in its context) those pass that speak of the server's state and not of the request: 5xx, 408, 409,
- * 423, 425, 429. A 404 and a redirect are final: what is not there, or elsewhere, mostly stays so. `canPass` in the context overrides
- * the status.
+ * Whether an error is temporary, so that a retry may succeed. This function and {@link isRetryableAtApi} are the only ones that decide it.
+ * `canPass: true` in the context makes any CellarstreamError retryable. `API_STATUS` is retryable if its `status` concerns the server's
+ * state and not the request: 5xx, 408, 409, 423, 425, 429; a 404 and redirects are final, because they rarely go away. For the other codes
+ * the code decides. Of all other errors only network errors of Node, `fetch` and undici are retryable; the rest are bugs, and final.
  */
 export function isRetryable(error: unknown): boolean {
-  if (!(error instanceof CellarstreamError)) return isNetworkError(error);
+  if (!(error instanceof CellarstreamError)) return hasCode(error, NETWORK_CODES);
   if (error.context.canPass === true) return true;
-  if (error.code !== 'API_STATUS') return PASSING.has(error.code);
+  if (error.code !== 'API_STATUS') return RETRYABLE_CODES.has(error.code);
   const status = Number(error.context.status);
-  return status >= 500 || PASSING_STATUSES.has(status);
+  return status >= 500 || RETRYABLE_STATUSES.has(status);
 }
 
 /**
- * The same of an API at an address that is known to be right: redirects and 404 pass too, which gateways
- * send while the API behind them is being replaced.
+ * Whether an error of a request to the API is temporary: as `isRetryable`, and for redirects and 404 as well, which gateways send
+ * while the API behind them is being replaced.
  */
 export function isRetryableAtApi(error: unknown): boolean {
   if (isRetryable(error)) return true;
@@ -143,16 +140,16 @@ export function isRetryableAtApi(error: unknown): boolean {
 }
 
 /**
- * Whether other resources can go on after an error of one that can't pass. What Kafka refuses concerns
- * one where the context names what of Kafka it `concerns`: a `topic`.
+ * Whether a final error concerns one resource only, so that the other resources can continue. `KAFKA_REFUSED` does if its context has
+ * `concerns: 'topic'`.
  */
-export function isOfOneResource(error: unknown): boolean {
+export function isResourceError(error: unknown): boolean {
   if (!(error instanceof CellarstreamError)) return false;
   if (error.code === 'KAFKA_REFUSED') return error.context.concerns === 'topic';
-  return OF_ONE_RESOURCE.has(error.code);
+  return RESOURCE_CODES.has(error.code);
 }
 
-/** An error's text on one line, with the texts of its causes: what a person should read. */
+/** Returns an error's message on one line for people, followed by the messages of its causes, four messages at most. */
 export function describeError(error: unknown): string {
   const parts: string[] = [];
   for (let at = error; at !== undefined && at !== null && parts.length < 4;) {
@@ -163,12 +160,49 @@ export function describeError(error: unknown): string {
           ? at
           : JSON.stringify(at);
     if (!parts.some((part) => part.includes(text))) parts.push(text);
-    at = at instanceof Error ? (at.cause ?? firstOf(at)) : undefined;
+    at = at instanceof Error ? (at.cause ?? firstCause(at)) : undefined;
   }
   return parts.join(': ').replace(/\s+/g, ' ').trim();
 }
 
-/** Of several: also of those that a library gathers in a class of its own. */
-function firstOf(error: Error): unknown {
+/** First error of an `AggregateError`, or of a similar class of a library; undefined for other errors. */
+function firstCause(error: Error): unknown {
   return 'errors' in error && Array.isArray(error.errors) ? error.errors[0] : undefined;
+}
+
+/** The `code` of an error, as Node's errors have one; undefined if it has none. */
+export function codeOf(error: unknown): string | undefined {
+  const code = (error as { readonly code?: unknown } | null)?.code;
+  return typeof code === 'string' ? code : undefined;
+}
+
+/**
+ * Error codes of Node and undici for a server that can't be reached, does not respond, or closes the connection. Codes of failed TLS
+ * handshakes are not among them, because an operator must resolve those.
+ */
+const NETWORK_CODES: ReadonlySet<unknown> = new Set([
+  ...['EAI_AGAIN', 'ENOTFOUND', 'ENETDOWN', 'ENETUNREACH', 'EHOSTDOWN', 'EHOSTUNREACH'],
+  ...['ECONNREFUSED', 'ECONNABORTED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'],
+  ...['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'],
+  'UND_ERR_SOCKET',
+]);
+/** undici's error codes for a response that is late: its headers, or the next chunk of its body. */
+const RESPONSE_TIMEOUT_CODES: ReadonlySet<unknown> = new Set([
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+]);
+
+/** Whether an error means that a response, or the rest of it, did not arrive in time. Timeouts of connecting do not count. */
+export function isTimeout(error: unknown): boolean {
+  return hasCode(error, RESPONSE_TIMEOUT_CODES);
+}
+
+/**
+ * Whether an error or one of its causes has one of `codes`, or is a `TimeoutError`, as of `AbortSignal.timeout`. Causes are examined
+ * because `fetch` throws `fetch failed` with the reason as its cause. At most `causes` errors of the chain are examined.
+ */
+function hasCode(error: unknown, codes: ReadonlySet<unknown>, causes = 4): boolean {
+  if (!(error instanceof Error) || causes === 0) return false;
+  if (error.name === 'TimeoutError' || ('code' in error && codes.has(error.code))) return true;
+  return hasCode(error.cause, codes, causes - 1);
 }

@@ -1,26 +1,25 @@
 import type { OnReadOpts } from 'node:net';
 import { Agent, buildConnector } from 'undici';
 import type { Dispatcher } from 'undici';
-import { answerLimit } from './answer-limit.ts';
-import type { Proxies } from './proxies.ts';
+import { limitResponseTime } from './interceptors.ts';
 import { proxiedConnections } from './proxied-connections.ts';
+import type { Proxies } from './proxies.ts';
 
 /**
- * How long one address of a host may take to accept a connection before the next one is tried, in ms. With Node's default, 250 ms, a
- * host that has several addresses and is further away than that is never reached; below about 1,500 ms a lost SYN, which is sent again
- * after 1 s, fails as well. Too large: addresses without a route use up the connect timeout.
+ * How long one address of a host may take to accept a connection before the next address is tried, in ms. With Node's default of 250 ms a
+ * host with several addresses and a longer round trip is never reached; below about 1,500 ms a lost SYN, which is sent again after 1 s,
+ * fails as well. Too large: addresses without a route use up the connect timeout.
  */
 export const ADDRESS_ATTEMPT_MS = 2_500;
 
 /**
- * Longest time from a request to the last byte of its answer, in ms. Too small: a page of 3 MB fails on a slow line, below 25 kB/s at
- * this value. Too large: an answer that trickles holds up a list for as long.
+ * Longest time from a request to the last byte of its response, in ms. Too small: a page of 3 MB fails on a slow line, below 25 kB/s at
+ * this value. Too large: a response that arrives very slowly delays a list for as long.
  */
-const ANSWER_LIMIT_MS = 120_000;
+const RESPONSE_LIMIT_MS = 120_000;
 
-/** Options of {@link httpConnections}. */
 export interface HttpConnectionOptions {
-  /** Certificates of the authorities to trust instead of Node's own, in PEM. */
+  /** Certificates of the authorities to trust, in PEM. Default: those of Node. */
   readonly ca?: string | undefined;
   /** Client certificate with its chain, in PEM. Default: none is presented. */
   readonly cert?: string | undefined;
@@ -28,35 +27,35 @@ export interface HttpConnectionOptions {
   readonly key?: string | undefined;
   /** Passphrase of an encrypted `key`. */
   readonly passphrase?: string | undefined;
-  /** Most connections to one server. Default: no limit. */
+  /** Maximum number of connections to one server. Default: no limit. */
   readonly connections?: number | undefined;
-  /** Longest time for TCP and TLS to be set up, in ms; through a proxy each of its steps has this time. */
+  /** Longest time for setting up TCP and TLS, in ms; through a proxy each step (connecting to it, CONNECT, TLS) has this time. */
   readonly connectTimeoutMs: number;
-  /** Longest wait for the headers of an answer, and then between two parts of its body, in ms. */
-  readonly answerTimeoutMs: number;
-  /** Longest time from a request to the last byte of its answer, in ms. Default 120,000. */
-  readonly answerLimitMs?: number | undefined;
-  /** Most bytes of an answer's body. Default: no limit here. */
-  readonly maxAnswerBytes?: number | undefined;
-  /** Memory that sockets read into. Default: new memory for each read. Not used inside a proxy's tunnel. */
+  /** Longest wait for the headers of a response, and then between two chunks of its body, in ms. */
+  readonly responseTimeoutMs: number;
+  /** Longest time from a request to the last byte of its response, in ms. Default 120,000. */
+  readonly responseLimitMs?: number | undefined;
+  /** Maximum size of a response body, in bytes. Default: no limit. */
+  readonly maxResponseBytes?: number | undefined;
+  /** Buffer that sockets read into. Default: a new buffer for each read. Not used inside a proxy's tunnel. */
   readonly onread?: OnReadOpts | undefined;
-  /** Proxies of the environment. Default: direct connections. */
+  /** HTTP proxies, as the environment variables name them. Default: direct connections. */
   readonly proxies?: Proxies | undefined;
 }
 
 /**
- * Connections to HTTP servers: the API and its login, the schema registry, token endpoints. All of them go through here, so that TLS,
- * time limits, IPv4 beside IPv6, and proxies are the same everywhere.
+ * Creates the dispatcher for requests to HTTP servers: the API and its login, the schema registry, OAuth token endpoints. All requests go
+ * through such a dispatcher, so that TLS, time limits, the choice between IPv4 and IPv6, and proxies work the same everywhere.
  */
 export function httpConnections(options: HttpConnectionOptions): Dispatcher {
   const { ca, cert, key, passphrase, onread, proxies } = options;
-  const { connections, connectTimeoutMs, answerTimeoutMs, maxAnswerBytes } = options;
-  const { answerLimitMs = ANSWER_LIMIT_MS } = options;
+  const { connections, connectTimeoutMs, responseTimeoutMs, maxResponseBytes } = options;
+  const { responseLimitMs = RESPONSE_LIMIT_MS } = options;
   const tcp = {
     timeout: connectTimeoutMs,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS,
-    rejectUnauthorized: true, // explicit, as NODE_TLS_REJECT_UNAUTHORIZED would turn it off
+    rejectUnauthorized: true, // explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 changes the default
   };
   const direct = buildConnector({
     ...tcp,
@@ -69,10 +68,10 @@ export function httpConnections(options: HttpConnectionOptions): Dispatcher {
   const agentWith = (connect: buildConnector.connector): Agent =>
     new Agent({
       connect,
-      headersTimeout: answerTimeoutMs,
-      bodyTimeout: answerTimeoutMs,
+      headersTimeout: responseTimeoutMs,
+      bodyTimeout: responseTimeoutMs,
       ...(connections !== undefined && { connections }),
-      ...(maxAnswerBytes !== undefined && { maxResponseSize: maxAnswerBytes }),
+      ...(maxResponseBytes !== undefined && { maxResponseSize: maxResponseBytes }),
     });
   const dispatcher =
     proxies?.http || proxies?.https
@@ -84,5 +83,5 @@ export function httpConnections(options: HttpConnectionOptions): Dispatcher {
           agentWith,
         })
       : agentWith(direct);
-  return answerLimit(dispatcher, answerLimitMs);
+  return limitResponseTime(dispatcher, responseLimitMs);
 }

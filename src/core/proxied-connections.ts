@@ -1,35 +1,38 @@
-import type { Agent, buildConnector, Dispatcher } from 'undici';
-import { passingHandler } from './passing-handler.ts';
-import { proxyFor } from './proxies.ts';
-import type { ChosenProxy, Proxies } from './proxies.ts';
-import { openTunnel, ProxyError, refused } from './proxy-tunnel.ts';
+// Connects through HTTP proxies, with CONNECT tunnels or with absolute URLs in requests, and makes the errors for a proxy's refusals.
 
-export interface ProxiedOptions {
+import type { Socket } from 'node:net';
+import type { Agent, buildConnector, Dispatcher } from 'undici';
+import { codeOf } from './errors.ts';
+import { forwardingHandler } from './interceptors.ts';
+import { portOf, proxyFor } from './proxies.ts';
+import type { ChosenProxy, Proxies } from './proxies.ts';
+
+interface ProxiedOptions {
   readonly proxies: Proxies;
   /** Connects to a server directly, or sets up TLS with it inside a tunnel. */
   readonly direct: buildConnector.connector;
   /** Connects to a proxy. */
   readonly toProxy: buildConnector.connector;
-  /** Longest wait for a proxy's answer to CONNECT, in ms. */
+  /** Longest wait for a proxy's response to CONNECT, in ms. */
   readonly timeoutMs: number;
-  /** Makes the agent that uses a connector. */
+  /** Creates an undici agent that makes its connections with `connect`. */
   readonly agentWith: (connect: buildConnector.connector) => Agent;
 }
 
 /**
- * Connections through the proxies of the environment, direct where `NO_PROXY` says so. Every server is reached by a tunnel, those of
- * `http://` addresses as well: inside a tunnel no cache of a proxy answers in the server's place. Many proxies allow tunnels to
- * TLS ports only (Squid's default). A plain server whose tunnel is refused is asked through the proxy by absolute addresses, this
- * request and all later ones.
+ * Creates a dispatcher that connects through the configured proxies, or directly to hosts in `NO_PROXY`. Every server is reached through a
+ * tunnel, also at an `http://` address, because no cache of the proxy can respond inside a tunnel. Many proxies allow tunnels to TLS ports
+ * only (Squid's default). If the tunnel to an `http://` server is refused, this request and all later ones to that server are sent to the
+ * proxy with absolute URLs.
  *
- * undici's `EnvHttpProxyAgent` (7.30) does either but not one after the other, reads `process.env`, has no time limit for CONNECT, and
- * reports a refusal as an aborted request.
+ * undici's `EnvHttpProxyAgent` (7.30) can use tunnels or absolute URLs but does not fall back from one to the other, reads `process.env`,
+ * has no time limit for CONNECT, and reports a refusal as an aborted request.
  */
 export function proxiedConnections(options: ProxiedOptions): Dispatcher {
   const { proxies, direct, toProxy, timeoutMs, agentWith } = options;
   const proxyOrigins = [proxies.http?.origin, proxies.https?.origin];
   const forwarded = new Set<string>(); // origins whose tunnel was refused
-  const reached = new Set<string>(); // forwarded origins whose server has answered
+  const reached = new Set<string>(); // origins in `forwarded` whose server has responded
 
   const agent = agentWith((target, callback) => {
     const { protocol, host } = target;
@@ -53,10 +56,10 @@ export function proxiedConnections(options: ProxiedOptions): Dispatcher {
     const forward = (): boolean =>
       dispatch(
         absolute(request, target, proxy),
-        passingAnswers(handler, { proxy, origin, reached }),
+        rejectingProxyResponses(handler, { proxy, origin, reached }),
       );
     if (forwarded.has(origin)) return forward();
-    const passing = passingHandler(handler);
+    const passing = forwardingHandler(handler);
     return dispatch(request, {
       ...passing,
       onResponseError: (controller, error) => {
@@ -69,15 +72,15 @@ export function proxiedConnections(options: ProxiedOptions): Dispatcher {
 }
 
 /**
- * Whether the proxy can be asked in another way: it opens no tunnel there, or does not know the method. A server of Node without a
- * listener for CONNECT closes the connection in place of an answer.
+ * Whether the proxy refuses the tunnel but may accept the request with an absolute URL: it does not allow or does not support CONNECT. A
+ * proxy built on Node's HTTP server without a listener for CONNECT closes the connection without a response.
  */
 function isTunnelRefused(error: Error): boolean {
   if (!(error instanceof ProxyError)) return false;
-  return error.isUnanswered || [400, 403, 404, 405, 501].includes(error.status ?? 0);
+  return error.isClosedWithoutResponse || [400, 403, 404, 405, 501].includes(error.status ?? 0);
 }
 
-/** The request as a proxy takes it without a tunnel: sent to the proxy, with the whole address in its first line. */
+/** Returns the request for use without a tunnel: it is sent to the proxy, with the absolute URL in its first line. */
 function absolute(
   request: Dispatcher.DispatchOptions,
   target: URL,
@@ -95,23 +98,23 @@ function absolute(
   };
 }
 
-interface Forwarded {
+interface ForwardedRequest {
   readonly proxy: ChosenProxy;
-  /** Origin of the server. */
+  /** Origin of the server behind the proxy. */
   readonly origin: string;
-  /** Origins whose server has answered through the proxy. */
+  /** Origins whose server has responded through the proxy. */
   readonly reached: Set<string>;
 }
 
 /**
- * Turns the proxy's own answers into a {@link ProxyError}: a 407, and a 403 without JSON before the server's first other answer. The proxy has
- * refused a tunnel to that server already, so its rules are the likely cause.
+ * Wraps a handler so that responses of the proxy itself become a {@link ProxyError}: a 407, and a 403 without JSON before the server has
+ * responded for the first time. As the proxy has refused a tunnel to that server before, its rules are the likely cause of that 403.
  */
-function passingAnswers(
+function rejectingProxyResponses(
   handler: Dispatcher.DispatchHandler,
-  { proxy, origin, reached }: Forwarded,
+  { proxy, origin, reached }: ForwardedRequest,
 ): Dispatcher.DispatchHandler {
-  const passing = passingHandler(handler);
+  const passing = forwardingHandler(handler);
   return {
     ...passing,
     onResponseStart: (controller, status, headers, message) => {
@@ -124,4 +127,121 @@ function passingAnswers(
       passing.onResponseStart(controller, status, headers, message);
     },
   };
+}
+
+/** Error for a proxy that did not connect to a server: it can't be reached, or it refused. */
+export class ProxyError extends Error {
+  override readonly name = 'ProxyError';
+  /** Status of the proxy's response; undefined without one. */
+  readonly status: number | undefined;
+  /** Whether the proxy accepted the connection, and closed it before the first byte of a response. */
+  readonly isClosedWithoutResponse: boolean;
+
+  constructor(
+    { server, setting }: ChosenProxy,
+    reason: string,
+    options: {
+      readonly status?: number;
+      readonly isUnanswered?: boolean;
+      readonly cause?: unknown;
+    } = {},
+  ) {
+    super(`the proxy ${server.origin} of ${setting} ${reason}`, { cause: options.cause });
+    this.status = options.status;
+    this.isClosedWithoutResponse = options.isUnanswered ?? false;
+  }
+}
+
+interface TunnelOptions {
+  readonly proxy: ChosenProxy;
+  /** The server behind the proxy. */
+  readonly target: buildConnector.Options;
+  /** Connects to the proxy itself. */
+  readonly toProxy: buildConnector.connector;
+  /** Longest wait for the response to CONNECT, in ms. */
+  readonly timeoutMs: number;
+}
+
+/** Maximum size of status line and headers in the response to CONNECT, in bytes. Too small: a proxy that sends many headers is refused. */
+const MAX_HEAD_BYTES = 16_384;
+
+/** Opens a tunnel to a server with CONNECT (RFC 9110, 9.3.6), and calls `callback` with its socket or a {@link ProxyError}. */
+function openTunnel(options: TunnelOptions, callback: buildConnector.Callback): void {
+  const { proxy, target, toProxy } = options;
+  const { protocol, hostname, port } = new URL(proxy.server.origin);
+  toProxy({ protocol, hostname, host: hostname, port }, (error, socket) => {
+    if (socket) return connectThrough(socket, authorityOf(target), options, callback);
+    const reason = `can't be reached (${codeOf(error) ?? error?.message}): check ${proxy.setting}`;
+    callback(new ProxyError(proxy, reason, { cause: error }), null);
+  });
+}
+
+function connectThrough(
+  socket: Socket,
+  authority: string,
+  { proxy, timeoutMs }: TunnelOptions,
+  callback: buildConnector.Callback,
+): void {
+  let head = Buffer.alloc(0);
+  const leave = (): void => {
+    clearTimeout(timer);
+    socket.off('readable', onReadable).off('error', onClose).off('close', onEnd);
+  };
+  const failWith = (error: ProxyError): void => {
+    leave();
+    socket.on('error', () => undefined).destroy(); // later errors of the socket concern no request
+    callback(error, null);
+  };
+  const fail = (reason: string): void => failWith(new ProxyError(proxy, reason));
+  const onClose = (cause?: Error): void =>
+    failWith(
+      new ProxyError(proxy, 'closed the connection', { isUnanswered: head.length === 0, cause }),
+    );
+  const onEnd = (): void => onClose();
+  const onReadable = (): void => {
+    for (let piece = socket.read() as Buffer | null; piece; piece = socket.read() as Buffer | null)
+      head = Buffer.concat([head, piece]);
+    const end = head.indexOf('\r\n\r\n');
+    if (end < 0 && head.length < MAX_HEAD_BYTES) return;
+    const [, status] = /^HTTP\/1\.[01] (\d{3})/.exec(head.toString('latin1')) ?? [];
+    if (status === undefined || end < 0) return fail('does not speak HTTP at that port');
+    if (!status.startsWith('2')) {
+      return failWith(refused(proxy, Number(status), `CONNECT ${authority}`));
+    }
+    if (end + 4 < head.length) return fail(`sent more than an answer to CONNECT ${authority}`);
+    leave();
+    callback(null, socket);
+  };
+  const timer = setTimeout(
+    () => fail(`did not answer CONNECT ${authority} in ${timeoutMs / 1_000} s`),
+    timeoutMs,
+  );
+  socket.on('readable', onReadable).on('error', onClose).on('close', onEnd);
+  const { authorization } = proxy.server;
+  socket.write(
+    `CONNECT ${authority} HTTP/1.1\r\nhost: ${authority}\r\n` +
+      (authorization ? `proxy-authorization: ${authorization.reveal()}\r\n` : '') +
+      '\r\n',
+  );
+}
+
+/** Host and port of a server in the form that CONNECT requires. */
+function authorityOf({ hostname, protocol, port }: buildConnector.Options): string {
+  const host = hostname.includes(':') ? `[${hostname}]` : hostname;
+  return `${host}:${portOf({ protocol, port })}`;
+}
+
+/** Returns the error for a proxy's response that refuses a request. */
+export function refused(proxy: ChosenProxy, status: number, request: string): ProxyError {
+  const { server, setting } = proxy;
+  const withUser = `${setting} must be http://USER:PASSWORD@host:port`;
+  const advice =
+    status !== 407
+      ? status >= 500
+        ? "it can't reach that address"
+        : 'its rules must allow it, or NO_PROXY must name the host'
+      : server.authorization
+        ? `it does not accept the user and password in ${setting}`
+        : `it requires a user and a password: ${withUser}`;
+  return new ProxyError(proxy, `answered ${status} to ${request}: ${advice}`, { status });
 }

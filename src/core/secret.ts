@@ -3,9 +3,8 @@ import { inspect } from 'node:util';
 const REDACTED = '[redacted]';
 
 /**
- * A text that no printing shows: `String()`, templates, JSON and `util.inspect` all give
- * `[redacted]`, and no property holds the text. Take it with {@link Secret.reveal} where it is
- * sent, and keep the result nowhere.
+ * A string that is never printed: `String()`, template literals, JSON and `util.inspect` give `[redacted]`, and no public property has the
+ * text. Call {@link Secret.reveal} only where the text is sent, and do not store the result.
  */
 export class Secret {
   readonly #text: string;
@@ -15,22 +14,22 @@ export class Secret {
     Object.freeze(this);
   }
 
-  /** The text itself. */
+  /** Returns the secret text. */
   reveal(): string {
     return this.#text;
   }
 
-  /** A placeholder. */
+  /** Returns `[redacted]`. */
   toString(): string {
     return REDACTED;
   }
 
-  /** A placeholder. */
+  /** Returns `[redacted]`. */
   toJSON(): string {
     return REDACTED;
   }
 
-  /** A placeholder. */
+  /** Returns `[redacted]`. */
   [inspect.custom](): string {
     return REDACTED;
   }

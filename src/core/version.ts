@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 
 const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
 
-/** Of this package. */
+/** Version of this package, from its package.json. */
 export const VERSION = (JSON.parse(text) as { version: string }).version;
 
-/** Sent as `user-agent` with every HTTP request: firewalls in front of APIs refuse requests without one. */
+/** Value of the `user-agent` header of every HTTP request: firewalls in front of APIs refuse requests without one. */
 export const USER_AGENT = `cellarstream/${VERSION}`;

@@ -1,74 +1,77 @@
+// Starts Kafka and the schema registry in containers, with testcontainers.
+
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { StartedTestContainer } from 'testcontainers';
 import { CellarstreamError } from '../core/errors.ts';
-import { kafkaAnswers } from './kafka-server.ts';
+import { kafkaProbe } from './kafka-server.ts';
 import { freeLoopbackPorts } from './loopback-ports.ts';
-import { registryAnswers, registryUrlOf } from './registry-server.ts';
+import { registryProbe, registryUrlOf } from './registry-server.ts';
 import type { LaunchOptions, PlainServices } from './services.ts';
-import { untilReady } from './until-ready.ts';
+import { untilReady } from './tethered.ts';
 
-/** The images of docker-compose.yml. */
-export const KAFKA_IMAGE = 'apache/kafka:4.1.1';
-export const REGISTRY_IMAGE = 'apicurio/apicurio-registry:3.0.9';
+/** Container images; the same as in docker-compose.yml. */
+const KAFKA_IMAGE = 'apache/kafka:4.1.1';
+const REGISTRY_IMAGE = 'apicurio/apicurio-registry:3.0.9';
 
-/** Ports inside the containers. */
+/** Ports that the servers listen on inside their containers. */
 const KAFKA_PORT = 9092;
 const REGISTRY_PORT = 8080;
 const LOOPBACK = '127.0.0.1';
+/** Default time in which a server must answer, in ms. Too short: a slow machine counts as a failed start. */
 const READY_TIMEOUT_MS = 180_000;
 
-/** The package, which is not installed with this one: users who want Docker add it. */
+/** The testcontainers package, which is optional: users who want Docker install it. */
 type Testcontainers = typeof import('testcontainers');
 
-/** A Docker engine that answers, or the reason why there is none, as part of a sentence. */
-export type DockerEngine =
+/** A reachable Docker engine, or the reason why there is none, as part of a sentence. */
+type DockerEngine =
   | {
-      readonly found: true;
+      readonly isAvailable: true;
       readonly testcontainers: Testcontainers;
-      /** The name under which published ports of the engine are reached. */
+      /** Host name under which container ports that the engine publishes are reached. */
       readonly host: string;
     }
-  | { readonly found: false; readonly reason: string };
+  | { readonly isAvailable: false; readonly reason: string };
 
-/** Whether testcontainers is installed and finds a Docker engine that answers. */
+/** Returns the Docker engine if testcontainers is installed and an engine answers; else the reason. */
 export async function findDocker(): Promise<DockerEngine> {
   let testcontainers: Testcontainers;
   try {
     testcontainers = await import('testcontainers');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    return { found: false, reason: 'testcontainers is not installed' };
+    return { isAvailable: false, reason: 'testcontainers is not installed' };
   }
   try {
     const { info } = await testcontainers.getContainerRuntimeClient();
-    return { found: true, testcontainers, host: info.containerRuntime.host };
+    return { isAvailable: true, testcontainers, host: info.containerRuntime.host };
   } catch {
-    // Its error says only that each of its strategies to find an engine failed.
-    return { found: false, reason: 'no Docker engine answers' };
+    // The error of testcontainers only says that each of its strategies to find an engine failed.
+    return { isAvailable: false, reason: 'no Docker engine answers' };
   }
 }
 
 /** A container with one published port. */
-interface Launch {
+interface ContainerSpec {
   readonly image: string;
   readonly environment: Record<string, string>;
-  /** The port inside the container. */
+  /** The port that the server listens on inside the container. */
   readonly port: number;
-  /** The port of the engine's host. */
+  /** The port on the engine's host that the container's port is published on. */
   readonly hostPort: number;
-  /** The line of its log with which it is up. */
+  /** Pattern of the log line that the server prints once it is up. */
   readonly upLine: RegExp;
 }
 
 /**
- * Starts Kafka and the registry in containers. An engine on this machine publishes their ports on 127.0.0.1 alone, a remote one on all its
- * addresses. The containers are removed by `stop`, or by the watcher of testcontainers (Ryuk) after this process has ended.
+ * Starts Kafka and the registry in containers. An engine on this machine publishes their ports on 127.0.0.1 only, a remote one on all its
+ * addresses. The containers are removed by `stop`, or by testcontainers' watcher (Ryuk) after this process has ended.
  *
- * @throws CellarstreamError `SERVICES` when an image cannot be pulled or a server does not come up; the message names the image.
+ * @throws CellarstreamError `SERVICES` if an image cannot be pulled or a server does not start; the message names the image.
  */
 export async function startOnDocker(
-  { testcontainers, host }: Extract<DockerEngine, { found: true }>,
+  { testcontainers, host }: Extract<DockerEngine, { isAvailable: true }>,
   options: LaunchOptions = {},
 ): Promise<PlainServices> {
   const timeoutMs = options.readyTimeoutMs ?? READY_TIMEOUT_MS;
@@ -89,7 +92,7 @@ export async function startOnDocker(
     }),
     startContainer(testcontainers, address, timeoutMs, {
       image: REGISTRY_IMAGE,
-      // Without it the registry does not log that it listens.
+      // Without this setting the registry does not log that it listens.
       environment: { QUARKUS_LOG_CATEGORY__IO_QUARKUS__LEVEL: 'INFO' },
       port: REGISTRY_PORT,
       hostPort: registryPort,
@@ -105,11 +108,11 @@ export async function startOnDocker(
       StartedTestContainer,
       StartedTestContainer,
     ];
-    await untilReady('Kafka', program(kafka), kafkaAnswers(brokers), timeoutMs);
+    await untilReady('Kafka', program(kafka), kafkaProbe(brokers), timeoutMs);
     await untilReady(
       'The schema registry',
       program(registry),
-      registryAnswers(registryUrl),
+      registryProbe(registryUrl),
       timeoutMs,
     );
     return { origin: 'docker', brokers, registryUrl, stop };
@@ -123,10 +126,10 @@ async function startContainer(
   { GenericContainer, Wait }: Testcontainers,
   address: string,
   timeoutMs: number,
-  { image, environment, port, hostPort, upLine }: Launch,
+  { image, environment, port, hostPort, upLine }: ContainerSpec,
 ): Promise<StartedTestContainer> {
   const binding = { HostPort: String(hostPort), ...(address === LOOPBACK && { HostIp: LOOPBACK }) };
-  // Testcontainers has no option for the address that a port is bound to.
+  // Sets the binding directly, because testcontainers has no option for the address that a port is bound to.
   class Container extends GenericContainer {
     protected override beforeContainerCreated(): Promise<void> {
       this.hostConfig.PortBindings = { [`${port}/tcp`]: [binding] };
@@ -137,7 +140,8 @@ async function startContainer(
     return await new Container(image)
       .withEnvironment(environment)
       .withExposedPorts({ container: port, host: hostPort })
-      // Not for the port: testcontainers in a container asks the address of the bridge, where this one is not published.
+      // Waits for a log line, not for the port: when testcontainers itself runs in a container, it probes the address of Docker's bridge,
+      // where this port is not published.
       .withWaitStrategy(Wait.forLogMessage(upLine))
       .withStartupTimeout(timeoutMs)
       .start();
@@ -147,8 +151,8 @@ async function startContainer(
 }
 
 /**
- * Whether the engine's host is this machine: testcontainers names it `localhost` or, in a container, by the address of Docker's bridge. Only an
- * address of this machine can be listened on; Node's list of interfaces lacks a bridge without containers.
+ * Whether the engine's host is this machine: testcontainers names it `localhost` or, in a container, by the address of Docker's bridge.
+ * Tested by listening on the address, which only this machine can do; Node's list of interfaces lacks a bridge without containers.
  */
 async function isThisMachine(host: string): Promise<boolean> {
   if (host === 'localhost') return true;
@@ -164,15 +168,16 @@ async function isThisMachine(host: string): Promise<boolean> {
   }
 }
 
-/** For {@link untilReady}. */
+/** Describes a container as a program for {@link untilReady}; its log is the command that prints it. */
 function program(container: StartedTestContainer) {
   return { ended: undefined, log: () => Promise.resolve(`docker logs ${container.getId()}`) };
 }
 
 /**
- * Settings of the image for one node. The broker itself, which sends the markers of transactions, uses the listener INSIDE.
+ * Returns the environment of the Kafka image for a single node. The broker's own connections, which write transaction markers, use the
+ * listener INSIDE.
  *
- * @param address `host:port` that clients outside the container are told.
+ * @param address `host:port` advertised to clients outside the container.
  */
 function kafkaEnvironment(
   address: string,

@@ -1,22 +1,25 @@
+// Requirements of the servers on Java: `java` and `mvn` on this machine, and a cache of the jars that Maven downloads.
+
 import { existsSync, readFileSync } from 'node:fs';
 import { readFile, readdir, rename, stat, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import { CellarstreamError } from '../core/errors.ts';
-import { downloadProgress } from './download-progress.ts';
 import type { LaunchOptions } from './services.ts';
 import { Tethered, type Program } from './tethered.ts';
 
-/** In the package's root, from src and dist alike. */
+/** Path of pom.xml in the package's root; the relative path is the same from src and dist. */
 const POM = fileURLToPath(new URL('../../pom.xml', import.meta.url));
 
-/** Written last, into a folder that is complete: the size in bytes of each file in it, by path. */
+/** Name of the file that marks a complete cache folder: the size in bytes of each file in the folder, by path. Written last. */
 const MANIFEST = 'complete.json';
 
-/** What Maven fetched. */
+/** Folders of the jars that Maven downloaded. */
 export interface Jars {
-  /** Folder of Kafka's jar and all it depends on. */
+  /** Folder of Kafka's jar and its dependencies. */
   readonly kafka: string;
   readonly kafkaVersion: string;
   /** Folder of the registry's unpacked distribution. */
@@ -24,27 +27,26 @@ export interface Jars {
   readonly registryVersion: string;
 }
 
-/** Where the jars are, and what Maven is told of their versions. */
-interface Place {
+/** Cache folder of the servers' jars, and the versions of the servers that Maven is asked for. */
+interface CacheLocation {
   readonly folder: string;
   readonly kafkaVersion: string;
   readonly registryVersion: string;
 }
 
-/** Whether the jars are there, each in its full size. */
+/** Whether all jars of Kafka and the registry are cached, each with its full size. */
 export async function isCached(options: LaunchOptions): Promise<boolean> {
-  return isComplete(place(options).folder);
+  return isComplete(cacheLocation(options).folder);
 }
 
 /**
- * The jars of both servers, fetched by Maven unless they are there. They are fetched into a folder
- * beside their place, which takes that place in one step when it is complete: neither a download
- * that was cut off nor a second launcher that downloads too leaves half a cache.
+ * Returns the jars of both servers, downloading them with Maven if they are not cached. They are downloaded to a folder next to the cache
+ * folder, which is renamed once it is complete, so that neither an interrupted download nor a concurrent one leaves an incomplete cache.
  *
- * @throws CellarstreamError `SERVICES`, with the first error of Maven's log, when they can't be fetched.
+ * @throws CellarstreamError `SERVICES`, with the first error of Maven's log, if the download fails.
  */
 export async function cachedJars(options: LaunchOptions): Promise<Jars> {
-  const wanted = place(options);
+  const wanted = cacheLocation(options);
   const { folder, kafkaVersion, registryVersion } = wanted;
   if (!(await isComplete(folder))) await fetchJars(wanted, options);
   return {
@@ -55,18 +57,21 @@ export async function cachedJars(options: LaunchOptions): Promise<Jars> {
   };
 }
 
-/** Where the archive of a server's classes is, if there is one; `jars` is the server's folder. */
+/** Returns the path of a server's class archive, which may not exist; `jars` is the server's folder. */
 export function classArchive(jars: string): string {
   return join(dirname(jars), 'classes', `${basename(jars)}.jsa`);
 }
 
-/** The option for a JVM to use {@link classArchive}; none without one. A JVM ignores an archive that another version of Java made. */
+/**
+ * Returns the JVM option that loads {@link classArchive}; empty if there is no archive. A JVM ignores an archive that another Java version
+ * created.
+ */
 export function sharedClasses(jars: string): readonly string[] {
   const file = classArchive(jars);
   return existsSync(file) ? [`-XX:SharedArchiveFile=${file}`] : [];
 }
 
-function place(options: LaunchOptions): Place {
+function cacheLocation(options: LaunchOptions): CacheLocation {
   const env = options.env ?? process.env;
   const cacheDir =
     options.cacheDir ?? join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'cellarstream');
@@ -81,9 +86,9 @@ function place(options: LaunchOptions): Place {
   };
 }
 
-async function fetchJars(wanted: Place, options: LaunchOptions): Promise<void> {
+async function fetchJars(wanted: CacheLocation, options: LaunchOptions): Promise<void> {
   const { folder, kafkaVersion, registryVersion } = wanted;
-  // What is cut off goes with the tether, whose folder it is.
+  // An interrupted download is deleted by the helper process (`tether.ts`), which owns this temporary folder.
   const tethered = await Tethered.start(`${folder}.partial-`, options.env ?? process.env);
   try {
     const fresh = join(tethered.folder, 'services');
@@ -100,13 +105,13 @@ async function fetchJars(wanted: Place, options: LaunchOptions): Promise<void> {
       throw new CellarstreamError('SERVICES', `Maven could not fetch the servers: ${cause}`);
     }
     await writeFile(join(fresh, MANIFEST), JSON.stringify(await sizes(fresh)));
-    await putInPlace(fresh, folder, tethered.folder, isComplete);
+    await installFolder(fresh, folder, tethered.folder, isComplete);
   } finally {
     await tethered.end();
   }
 }
 
-/** A line a second until Maven has ended. */
+/** Reports the progress of the download every second until Maven has ended. */
 async function report(maven: Program, onProgress: LaunchOptions['onProgress']): Promise<void> {
   if (!onProgress) return;
   const began = Date.now();
@@ -121,11 +126,12 @@ async function report(maven: Program, onProgress: LaunchOptions['onProgress']): 
 }
 
 /**
- * Renames a new folder into the cache. If another process was first, its folder stays if it is complete; otherwise it is moved to `discard`.
+ * Moves a folder of downloaded jars into the cache. If another process has put a folder there meanwhile, that one stays if it is complete;
+ * otherwise it is moved to `discard`.
  *
  * @param discard A folder that is deleted later.
  */
-export async function putInPlace(
+export async function installFolder(
   fresh: string,
   folder: string,
   discard: string,
@@ -141,7 +147,7 @@ export async function putInPlace(
     try {
       await rename(folder, join(discard, `incomplete-${attempt}`));
     } catch (error) {
-      if (!hasCode(error, 'ENOENT')) throw error; // another process has moved it
+      if (!hasCode(error, 'ENOENT')) throw error; // ENOENT: another process has moved the folder
     }
   }
 }
@@ -160,7 +166,7 @@ async function isComplete(folder: string): Promise<boolean> {
     );
     return found.every(Boolean);
   } catch (error) {
-    // A file is missing or the manifest is cut off: not complete, and fetched anew.
+    // A file is missing or the manifest is truncated: the cache is incomplete and is downloaded again.
     if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT') {
       return false;
     }
@@ -175,4 +181,75 @@ async function sizes(folder: string): Promise<Record<string, number>> {
     .map((entry) => join(entry.parentPath, entry.name));
   const pairs = files.map(async (file) => [relative(folder, file), (await stat(file)).size]);
   return Object.fromEntries(await Promise.all(pairs)) as Record<string, number>;
+}
+
+/** Megabytes in each unit of Maven's log. */
+const UNITS: Readonly<Record<string, number>> = { B: 1e-6, kB: 1e-3, MB: 1, GB: 1e3 };
+
+/**
+ * Summarizes the progress of a download from Maven's log on one line: number and total size of the downloaded files, and the current file.
+ *
+ * @param log The output of `mvn --batch-mode` so far.
+ * @param tookMs Time since Maven was started, in ms.
+ */
+export function downloadProgress(log: string, tookMs: number): string {
+  const done = [...log.matchAll(/Downloaded from \S+ (\S+) \(([\d.]+) ([kMG]?B)/g)];
+  const finished = new Set(done.map(([, url]) => url));
+  const megabytes = done.reduce((sum, [, , size, unit]) => sum + Number(size) * UNITS[unit!]!, 0);
+  const current = [...log.matchAll(/Downloading from \S+ (\S+)/g)]
+    .map(([, url]) => url!)
+    .findLast((url) => !finished.has(url));
+  const now = current === undefined ? '' : `, now ${current.slice(current.lastIndexOf('/') + 1)}`;
+  const sum = `${done.length} files, ${megabytes.toFixed(1)} MB, `;
+  // Files in Maven's local repository are not downloaded.
+  const downloads = done.length > 0 ? sum : '';
+  return (
+    `fetching Kafka and the schema registry: ${downloads}` + `${Math.round(tookMs / 1000)} s${now}`
+  );
+}
+
+const run = promisify(execFile);
+
+/** Oldest Java version that both Kafka and the registry support. */
+const OLDEST_JAVA = 17;
+
+/** A program that can be run, or the reason why it cannot, as part of a sentence. */
+type Tool =
+  | { readonly found: true; readonly command: string; readonly reason?: undefined }
+  | { readonly found: false; readonly reason: string };
+
+/** Finds the `java` of `JAVA_HOME` if that is set, else the one on the `PATH`; requires version `oldest`, default 17. */
+export async function findJava(env: NodeJS.ProcessEnv, oldest = OLDEST_JAVA): Promise<Tool> {
+  const home = env.JAVA_HOME;
+  const command = home ? join(home, 'bin', 'java') : 'java';
+  const where = home ? 'in JAVA_HOME' : 'on the PATH';
+  const text = await versionText(command, '-version', env);
+  if (text === undefined) return { found: false, reason: `no working java ${where}` };
+  const version = /version "(?:1\.)?(\d+)/.exec(text)?.[1] ?? 'of an unknown version';
+  return Number(version) >= oldest
+    ? { found: true, command }
+    : { found: false, reason: `the java ${where} is ${version}` };
+}
+
+/** Finds Maven: the `mvn` on the `PATH`. */
+export async function findMaven(env: NodeJS.ProcessEnv): Promise<Tool> {
+  const text = await versionText('mvn', '--version', env);
+  return text === undefined
+    ? { found: false, reason: 'no working mvn on the PATH' }
+    : { found: true, command: 'mvn' };
+}
+
+/** Runs a program with its version flag and returns the output of both streams; undefined if the program cannot be run. */
+export async function versionText(
+  command: string,
+  flag: string,
+  env: NodeJS.ProcessEnv,
+): Promise<string | undefined> {
+  try {
+    const { stdout, stderr } = await run(command, [flag], { env, timeout: 30_000 });
+    return stderr + stdout;
+  } catch {
+    // Absent, not executable or broken; callers do not need to distinguish these.
+    return undefined;
+  }
 }

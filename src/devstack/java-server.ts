@@ -1,43 +1,49 @@
+// Runs a server as a JVM, which can be killed, paused and stopped.
+
 import { CellarstreamError } from '../core/errors.ts';
 import { freeLoopbackPorts } from './loopback-ports.ts';
 import type { StoppableControl } from './services.ts';
 import type { Program, Tethered } from './tethered.ts';
-import { untilReady, type Probe } from './until-ready.ts';
+import { untilReady, type Probe } from './tethered.ts';
 
-/** How often a start on other ports is tried, when somebody takes one in between. */
+/** Maximum number of attempts to start a server, each on other ports, if another process takes one of the chosen ports. */
 const PORT_TRIES = 5;
 
-/** The JVM in common: small, and quick to start rather than quick in the long run. */
+/** JVM flags of all servers: little memory and a fast start, at the cost of peak speed. */
 export const JVM_FLAGS: readonly string[] = [
   '-XX:TieredStopAtLevel=1',
   '-XX:+UseSerialGC',
-  // Else the JVM leaves a file in the system's temporary folder when it is killed.
+  // Without this flag a JVM that is killed leaves a file in the system's temporary folder.
   '-XX:-UsePerfData',
   '-XX:+ExitOnOutOfMemoryError',
 ];
 
-/** One kind of server, on ports that are chosen at its first start. */
+/** A kind of server, whose ports are chosen at its first start. */
 export interface JavaServerKind {
-  /** As errors call it. */
+  /** Name of the server in error messages. */
   readonly title: string;
-  /** Of its log file. */
+  /** Base name of the server's log file. */
   readonly name: string;
   readonly portCount: number;
-  /** What its log says when a port is taken. */
+  /** Pattern in the server's log that shows that a port is taken. */
   readonly portTaken: RegExp;
   /**
-   * Done once before each first start on new ports: files the server needs.
+   * Creates the files that the server needs; called before each first start on new ports.
    *
-   * @param all The ports of all that are started together, this one's among them, in their order.
+   * @param ports The ports of this server.
+   * @param all The ports of all servers that are started together, in their order, including this one's.
    */
   prepare(ports: readonly number[], all: readonly (readonly number[])[]): Promise<void>;
-  /** Arguments of `java`. */
+  /** Returns the arguments of `java` that run the server. */
   args(ports: readonly number[]): readonly string[];
-  /** Whether it is this very server, and no stranger on its port, that answers. */
+  /** Returns a probe that is true once this server answers, and not another process on its port. */
   probe(ports: readonly number[], program: Program): Probe;
 }
 
-/** A server as a JVM in a tethered folder, with the controls that tests need. */
+/**
+ * A server that runs as a JVM, with its files in a temporary folder that is deleted when this process ends, and with the controls that
+ * tests need.
+ */
 export class JavaServer implements StoppableControl {
   readonly #kind: JavaServerKind;
   readonly #java: string;
@@ -47,9 +53,9 @@ export class JavaServer implements StoppableControl {
   #program: Program | undefined;
 
   /**
-   * Resolves when the server answers.
+   * Starts a server; resolves once it answers.
    *
-   * @param preferredPorts Its ports at the first try, those of them that are free. Default none.
+   * @param preferredPorts Ports to use at the first attempt, as far as they are free. Default none.
    */
   static async start(
     kind: JavaServerKind,
@@ -69,9 +75,9 @@ export class JavaServer implements StoppableControl {
   }
 
   /**
-   * Servers of which each is told the ports of all. Resolves when each of them answers.
+   * Starts several servers, each configured with the ports of all; resolves once all of them answer.
    *
-   * @param preferredPorts As for {@link start}: the first one's first.
+   * @param preferredPorts As for {@link start}, in the order of the servers.
    */
   static async startTogether(
     kinds: readonly JavaServerKind[],

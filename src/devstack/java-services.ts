@@ -1,21 +1,25 @@
+// Starts Kafka and the registry as JVMs, with class archives that make later starts faster.
+
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { archiveClasses } from './class-archives.ts';
-import { cachedJars } from './jar-cache.ts';
+import { join, basename, dirname } from 'node:path';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { cachedJars, classArchive, installFolder, versionText } from './jar-cache.ts';
 import { JavaServer } from './java-server.ts';
-import { startKafka } from './kafka-nodes.ts';
+import { startKafka } from './kafka-server.ts';
 import { registryServer, registryUrlOf } from './registry-server.ts';
 import type { JavaServices, LaunchOptions } from './services.ts';
 import { Tethered } from './tethered.ts';
+import { describeError } from '../core/errors.ts';
+import type { Jars } from './jar-cache.ts';
 
+/** Default time in which a server must answer after its start, in ms. */
 const READY_TIMEOUT_MS = 60_000;
 
 /**
- * The real Kafka and Apicurio Registry as JVMs on ports of 127.0.0.1, with their data in a new
- * temporary folder.
+ * Starts the real Kafka and Apicurio Registry as JVMs on ports of 127.0.0.1, with their data in a new temporary folder.
  *
- * @param java The program to run, Java 17 or newer.
- * @throws CellarstreamError `SERVICES` when the jars can't be had or a server does not come up.
+ * @param java Path of the `java` program, version 17 or newer.
+ * @throws CellarstreamError `SERVICES` if the jars cannot be downloaded or a server does not start.
  */
 export async function startOnJava(
   java: string,
@@ -49,4 +53,66 @@ export async function startOnJava(
     await tethered.end();
     throw error;
   }
+}
+
+/** Name of the file with the output of `java -version` of the JVM that created the class archives. */
+const MADE_BY = 'java-version.txt';
+
+/**
+ * Creates class archives (JEP 350), with which both servers start in half the time, by starting and stopping both once: about ten seconds.
+ * Does nothing if archives of this Java version exist, or if this Java version was tried before and wrote none. An error is only reported
+ * as progress, because the servers also start without archives.
+ */
+async function archiveClasses(
+  jars: Jars,
+  java: string,
+  timeoutMs: number,
+  options: LaunchOptions,
+): Promise<void> {
+  const folder = dirname(classArchive(jars.kafka));
+  const version = (await versionText(java, '-version', options.env ?? process.env)) ?? '';
+  const isCurrent = (place: string) =>
+    readFile(join(place, MADE_BY), 'utf8').then(
+      (madeBy) => madeBy === version,
+      () => false, // no archives exist
+    );
+  if (await isCurrent(folder)) return;
+  options.onProgress?.('preparing faster starts of both servers, once');
+  try {
+    const tethered = await Tethered.start(`${folder}.partial-`, options.env ?? process.env);
+    try {
+      const archives = join(tethered.folder, 'classes');
+      await mkdir(archives);
+      // Archives of another Java version must not be in use while new ones are written.
+      await rename(folder, join(tethered.folder, 'former')).catch(() => undefined); // fails if there are none
+      await startAndStop(jars, java, tethered, timeoutMs, archives);
+      await writeFile(join(archives, MADE_BY), version);
+      await installFolder(archives, folder, tethered.folder, isCurrent);
+    } finally {
+      await tethered.end();
+    }
+  } catch (error) {
+    options.onProgress?.(`no faster starts: ${describeError(error)}`);
+  }
+}
+
+/** Starts both servers as JVMs that write an archive of their loaded classes when they end, and stops them. */
+async function startAndStop(
+  jars: Jars,
+  java: string,
+  tethered: Tethered,
+  timeoutMs: number,
+  archives: string,
+): Promise<void> {
+  const dumpInto = (server: string) => [
+    `-XX:ArchiveClassesAtExit=${join(archives, basename(classArchive(server)))}`,
+  ];
+  const kafka = { javaOptions: dumpInto(jars.kafka) };
+  const { registry, registryVersion } = jars;
+  const registryKind = registryServer(registry, registryVersion, tethered, dumpInto(registry));
+  const [{ nodes }, server] = await Promise.all([
+    startKafka(jars.kafka, java, tethered, timeoutMs, { kafka }),
+    JavaServer.start(registryKind, java, tethered, timeoutMs),
+  ]);
+  await Promise.all([...nodes, server].map((each) => each.stop()));
 }

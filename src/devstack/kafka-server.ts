@@ -1,15 +1,17 @@
-import { writeFile } from 'node:fs/promises';
+// Runs Apache Kafka in KRaft mode, one JVM for each node: settings, and clusters of one or three nodes.
+
+import { writeFile, readFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
+import { randomBytes } from 'node:crypto';
 import { Kafka, logLevel } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
 import { sharedClasses } from './jar-cache.ts';
-import { JVM_FLAGS } from './java-server.ts';
+import { JVM_FLAGS, JavaServer } from './java-server.ts';
 import type { JavaServerKind } from './java-server.ts';
-import type { KafkaLaunch } from './services.ts';
-import { lastLines, type Tethered } from './tethered.ts';
-import type { Probe } from './until-ready.ts';
+import type { KafkaLaunch, BrokerControl, JavaServices, LaunchOptions } from './services.ts';
+import { lastLines, untilReady, type Probe, type Tethered } from './tethered.ts';
 
-/** A node is broker and controller in one. */
+/** Kafka settings of every node, which is both broker and controller. */
 const SETTINGS: Readonly<Record<string, string>> = {
   'process.roles': 'broker,controller',
   'inter.broker.listener.name': 'BROKER',
@@ -18,21 +20,24 @@ const SETTINGS: Readonly<Record<string, string>> = {
   'offsets.topic.num.partitions': '4',
   'transaction.state.log.num.partitions': '4',
   'group.initial.rebalance.delay.ms': '0',
-  // A broker that was killed is let in again when its last session has run out.
+  // A killed broker can register again only after its previous session has expired.
   'broker.session.timeout.ms': '3000',
   'broker.heartbeat.interval.ms': '500',
-  // A quarter of a heap of 512 MB by default, for topics that are tiny here.
+  // The default, 128 MB, is a quarter of the heap of 512 MB; the topics here are tiny.
   'log.cleaner.dedupe.buffer.size': '16777216',
 };
 
-/** Of a cluster: what makes it go on without one node, and lets tests move leaders by the order of replicas. */
-const OF_CLUSTER: Readonly<Record<string, string>> = {
+/**
+ * Additional Kafka settings if there are several nodes: the cluster keeps running without one node, and tests can move leaders by
+ * reordering replicas.
+ */
+const CLUSTER_SETTINGS: Readonly<Record<string, string>> = {
   'controlled.shutdown.enable': 'true',
   'auto.leader.rebalance.enable': 'true',
   'leader.imbalance.check.interval.seconds': '1',
 };
 
-/** How many replicas topics have, Kafka's own too, and how many of those have to be in sync. */
+/** Returns settings for the number of replicas of all topics, including Kafka's own, and of in-sync replicas. */
 function replicas(count: number, inSync: number): Record<string, string> {
   const [all, least] = [String(count), String(inSync)];
   return {
@@ -46,16 +51,16 @@ function replicas(count: number, inSync: number): Record<string, string> {
   };
 }
 
-/** The broker's and the controller's. */
+/** Number of ports that every Kafka node has: the broker's and the controller's. Further listeners have ports of their own. */
 const OWN_PORTS = 2;
 
-export interface KafkaServerOptions {
-  /** From 1. */
+interface KafkaServerOptions {
+  /** Id of the Kafka node, counted from 1. */
   readonly id: number;
-  /** How many nodes there are. */
-  readonly isOneOf: number;
+  /** Number of nodes in the cluster. */
+  readonly nodeCount: number;
   readonly clusterId: string;
-  /** Folder of Kafka and all it depends on. */
+  /** Folder of Kafka's jars and their dependencies. */
   readonly jars: string;
   readonly java: string;
   readonly tethered: Tethered;
@@ -63,15 +68,16 @@ export interface KafkaServerOptions {
 }
 
 /**
- * A node of Apache Kafka in KRaft mode; its first port is the broker's, its second the controller's, the
- * rest those of further listeners.
+ * Describes a node of Apache Kafka in KRaft mode; its first port is the broker's, the second the controller's, the rest those of further
+ * listeners.
  */
-export function kafkaServer(node: KafkaServerOptions): JavaServerKind {
-  const { id, isOneOf, clusterId, jars, java, tethered, launch } = node;
+function kafkaServer(node: KafkaServerOptions): JavaServerKind {
+  const { id, nodeCount, clusterId, jars, java, tethered, launch } = node;
   const listeners = Object.keys(launch.listeners ?? {});
   const classes = [join(jars, '*'), ...(launch.classPath ?? [])].join(delimiter);
   const classPath = ['-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-cp', classes];
-  const [title, name] = isOneOf === 1 ? ['Kafka', 'kafka'] : [`Kafka's node ${id}`, `kafka-${id}`];
+  const [title, name] =
+    nodeCount === 1 ? ['Kafka', 'kafka'] : [`Kafka's node ${id}`, `kafka-${id}`];
   const file = join(tethered.folder, `${name}.properties`);
   const archive = sharedClasses(jars);
 
@@ -96,21 +102,21 @@ export function kafkaServer(node: KafkaServerOptions): JavaServerKind {
       throw new CellarstreamError('SERVICES', `${title} could not format its data folder:\n${log}`);
     },
     args: () => [
-      isOneOf === 1 ? '-Xmx512m' : '-Xmx256m',
+      nodeCount === 1 ? '-Xmx512m' : '-Xmx256m',
       ...archive,
       ...(launch.javaOptions ?? []),
       ...[...classPath, 'kafka.Kafka', file],
     ],
-    probe: ([port]) => kafkaAnswers([`127.0.0.1:${port!}`], { clusterId, ids: [id] }),
+    probe: ([port]) => kafkaProbe([`127.0.0.1:${port!}`], { clusterId, ids: [id] }),
   };
 }
 
 /**
- * Asks for the cluster.
+ * Returns a probe (check whether a server is ready) that asks Kafka to describe the cluster.
  *
- * @param wanted The only one to be content with, and the nodes that it must have. Default any.
+ * @param wanted Cluster id, and ids of the nodes that must be in the cluster, for the probe to be true. Default: any cluster with a broker.
  */
-export function kafkaAnswers(
+export function kafkaProbe(
   brokers: string[],
   wanted?: { readonly clusterId: string; readonly ids: readonly number[] },
 ): Probe {
@@ -136,8 +142,8 @@ export function kafkaAnswers(
   };
 }
 
-/** By name, where the further listeners are; `ports` are those of {@link kafkaServer}. */
-export function listenersOf(
+/** Returns the addresses of a node's further listeners, by listener name; `ports` are those of {@link kafkaServer}. */
+function listenersOf(
   { listeners = {} }: KafkaLaunch,
   ports: readonly number[],
 ): Readonly<Record<string, string>> {
@@ -148,7 +154,7 @@ export function listenersOf(
 }
 
 function properties(
-  { id, isOneOf, launch }: KafkaServerOptions,
+  { id, nodeCount, launch }: KafkaServerOptions,
   folder: string,
   ports: readonly number[],
   all: readonly (readonly number[])[],
@@ -161,7 +167,7 @@ function properties(
   const protocols = { BROKER: 'PLAINTEXT', CONTROLLER: 'PLAINTEXT', ...launch.listeners };
   const settings = {
     ...SETTINGS,
-    ...(isOneOf === 1 ? replicas(1, 1) : { ...replicas(isOneOf, 2), ...OF_CLUSTER }),
+    ...(nodeCount === 1 ? replicas(1, 1) : { ...replicas(nodeCount, 2), ...CLUSTER_SETTINGS }),
     'node.id': String(id),
     'listener.security.protocol.map': Object.entries(protocols)
       .map(([name, protocol]) => `${name}:${protocol}`)
@@ -177,7 +183,7 @@ function properties(
     .join('');
 }
 
-/** A value of several lines, as PEM has them, stays one. */
+/** Escapes line breaks, as in PEM, so that the value stays on one line. */
 function escaped(value: string): string {
   return value.replace(/\n/g, '\\n');
 }
@@ -189,4 +195,46 @@ function scramUsers(users: KafkaLaunch['users'] = {}): string[] {
       `${mechanism}=[name=${name},password=${password}]`,
     ]),
   );
+}
+
+/**
+ * Starts Kafka with `kafka.nodes` nodes. Resolves once each node answers and knows the others.
+ *
+ * @param jars Folder of Kafka's jars and their dependencies.
+ * @throws CellarstreamError `SERVICES` if a node does not start.
+ */
+export async function startKafka(
+  jars: string,
+  java: string,
+  tethered: Tethered,
+  timeoutMs: number,
+  { kafka = {}, ports }: LaunchOptions,
+): Promise<Pick<JavaServices, 'nodes' | 'listeners'>> {
+  const { nodes: count = 1 } = kafka;
+  const ids = Array.from({ length: count }, (_, k) => k + 1);
+  const clusterId = newClusterId();
+  const place = { jars, java, tethered, clusterId, launch: kafka };
+  const kinds = ids.map((id) => kafkaServer({ ...place, id, nodeCount: count }));
+  const preferred = ports && [ports.kafka];
+  const servers = await JavaServer.startTogether(kinds, java, tethered, timeoutMs, preferred);
+  const nodes: BrokerControl[] = servers.map((server, k) =>
+    Object.assign(server, { id: ids[k]!, address: `127.0.0.1:${server.ports[0]!}` }),
+  );
+  // A node answers as soon as it knows itself, but topics with three replicas need three known brokers.
+  for (const { address } of count > 1 ? nodes : []) {
+    const log = () => readFile(join(tethered.folder, `${kinds[0]!.name}.log`), 'utf8');
+    const knowsAll = kafkaProbe([address], { clusterId, ids });
+    await untilReady('The cluster', { ended: undefined, log }, knowsAll, timeoutMs);
+  }
+  const each = servers.map((server) => listenersOf(kafka, server.ports));
+  const names = Object.keys(kafka.listeners ?? {});
+  const listeners = names.map((name) => [name, each.map((ways) => ways[name]!).join()]);
+  return { nodes, listeners: Object.fromEntries(listeners) as Record<string, string> };
+}
+
+/** Returns a random cluster id: 16 bytes in Kafka's base64url form, which must not begin with a hyphen. */
+function newClusterId(): string {
+  const bytes = randomBytes(16);
+  bytes[0]! &= 0x7f;
+  return bytes.toString('base64url');
 }

@@ -1,19 +1,20 @@
+// Finds free ports of 127.0.0.1.
+
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Ports below those that systems give to outgoing connections (from 32768 on Linux). A client that
- * tries again and again to reach a broker that is down would else, now and then, be given the very
- * port it is calling: it connects to itself, and the broker can't come back.
+ * Range of ports to choose from, below the ephemeral ports (from 32768 on Linux). A client that keeps reconnecting to a stopped broker
+ * could otherwise be assigned the broker's own port: it connects to itself, and the broker cannot restart.
  */
 const LOWEST = 20_000;
 const HIGHEST = 32_000;
 
 /**
- * Ports of 127.0.0.1 that nobody listens on now, all different.
+ * Returns distinct ports of 127.0.0.1 that are free at this moment.
  *
- * @param preferred Taken first, those of them that are free. Default none.
+ * @param preferred Ports to use first, as far as they are free. Default none.
  */
 export async function freeLoopbackPorts(
   count: number,
@@ -28,8 +29,8 @@ export async function freeLoopbackPorts(
   return [...ports];
 }
 
-/** Whether nobody listens on a port of 127.0.0.1 now. */
-export async function isFree(port: number): Promise<boolean> {
+/** Whether a port of 127.0.0.1 is free at this moment. */
+async function isFree(port: number): Promise<boolean> {
   const server = createServer();
   try {
     server.listen(port, '127.0.0.1');

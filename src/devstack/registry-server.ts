@@ -1,20 +1,21 @@
+// Runs Apicurio Registry as a JVM.
+
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { sharedClasses } from './jar-cache.ts';
 import type { JavaServerKind } from './java-server.ts';
-import type { Tethered } from './tethered.ts';
-import type { Probe } from './until-ready.ts';
+import type { Tethered, Probe } from './tethered.ts';
 
-/** The root of the Confluent API of an Apicurio Registry. */
+/** Returns the base URL of the Confluent-compatible API of an Apicurio Registry. */
 export function registryUrlOf(host: string, port: number): string {
   return `http://${host}:${port}/apis/ccompat/v7`;
 }
 
 /**
- * Apicurio Registry. Its database lies in the tethered folder, so that it outlives a kill.
+ * Describes an Apicurio Registry. Its database is in the tethered folder, so it survives a kill of the JVM.
  *
- * @param folder The unpacked distribution.
- * @param javaOptions Options of its JVM. Default: its archive of classes, if there is one.
+ * @param folder Folder of the unpacked distribution.
+ * @param javaOptions Options of the JVM. Default: the class archive, if there is one.
  */
 export function registryServer(
   folder: string,
@@ -22,7 +23,7 @@ export function registryServer(
   tethered: Tethered,
   javaOptions = sharedClasses(folder),
 ): JavaServerKind {
-  // WRITE_DELAY=0: else H2 keeps what was committed in the last half second in memory alone.
+  // WRITE_DELAY=0: by default H2 holds commits of the last half second only in memory.
   const database = `jdbc:h2:file:${join(tethered.folder, 'registry-data')};WRITE_DELAY=0`;
   return {
     title: 'The schema registry',
@@ -36,28 +37,28 @@ export function registryServer(
       '-Dquarkus.http.host=127.0.0.1',
       `-Dquarkus.http.port=${port!}`,
       `-Dapicurio.datasource.url=${database}`,
-      `-DREGISTRY_DATASOURCE_URL=${database}`, // its name before version 3
+      `-DREGISTRY_DATASOURCE_URL=${database}`, // the variable's name before version 3
       '-Dquarkus.banner.enabled=false',
       '-Dquarkus.log.level=WARN',
       '-Dquarkus.log.category."io.apicurio".level=WARN',
       '-Dquarkus.http.access-log.enabled=false',
-      // Some versions have a second port, by default the same on all interfaces.
+      // Some versions open a management port, by default the same port on all interfaces.
       '-Dquarkus.management.host=127.0.0.1',
       '-Dquarkus.management.port=0',
-      // For the one line that says where it listens.
+      // Enables the log line "Listening on", which the probe below waits for.
       '-Dquarkus.log.category."io.quarkus".level=INFO',
       '-jar',
       jarOf(folder, version),
     ],
     probe: ([port], program) => {
-      const answers = registryAnswers(registryUrlOf('127.0.0.1', port!));
-      // Until it has said so, it may be another's registry that answers there.
+      const answers = registryProbe(registryUrlOf('127.0.0.1', port!));
+      // Before this log line, another registry may be answering on the port.
       return async () => (await program.log()).includes('Listening on') && (await answers());
     },
   };
 }
 
-/** What `java -jar` starts: newer distributions are laid out as Quarkus does it by default. */
+/** Returns the path of the registry's jar for `java -jar`; newer distributions use Quarkus's default layout. */
 export function jarOf(folder: string, version: string): string {
   const byDefault = join(folder, 'quarkus-run.jar');
   return existsSync(byDefault)
@@ -65,8 +66,8 @@ export function jarOf(folder: string, version: string): string {
     : join(folder, `apicurio-registry-app-${version}-runner.jar`);
 }
 
-/** Asks for the subjects. */
-export function registryAnswers(registryUrl: string): Probe {
+/** Returns a probe (check whether a server is ready) that lists the registry's subjects. */
+export function registryProbe(registryUrl: string): Probe {
   return async () => {
     const answer = await fetch(`${registryUrl}/subjects`, { signal: AbortSignal.timeout(5_000) });
     await answer.arrayBuffer();

@@ -1,117 +1,117 @@
-/** One of the two servers of a launch on Java, for tests that want it to fail. */
-export interface ServiceControl {
-  /** The JVM's process id; undefined while it is down. */
+// Options and results of starting Kafka and the registry, in containers or on Java.
+
+/** Controls of a server on Java, for tests that make it fail. */
+interface ServiceControl {
+  /** Process id of the JVM; undefined while it is not running. */
   readonly pid: number | undefined;
-  /** SIGKILL; resolves when the process is gone. Port and data are kept for the next start. */
+  /** Sends SIGKILL to the server; resolves once the process has ended. Port and data are retained for the next start. */
   kill(): Promise<void>;
   /**
-   * Starts it again on the same port and data; resolves when it answers.
+   * Starts the server again with the same port and data; resolves once it answers.
    *
-   * @throws CellarstreamError `SERVICES` when it runs already or does not come up.
+   * @throws CellarstreamError `SERVICES` if it is already running or does not start.
    */
   start(): Promise<void>;
-  /** SIGSTOP: connections stay open and nothing answers. */
+  /** Sends SIGSTOP to the server: connections stay open, but the server does not respond. */
   pause(): void;
-  /** SIGCONT. */
+  /** Sends SIGCONT to the server, so that it continues after `pause`. */
   resume(): void;
 }
 
-/** A server that can also be told to end. */
+/** A server that can also be shut down gracefully. */
 export interface StoppableControl extends ServiceControl {
   /**
-   * SIGTERM: it ends in its own time, a broker after its leaders have moved to others. Resolves when the
-   * process is gone. Port and data are kept for the next start.
+   * Sends SIGTERM to the server for a graceful shutdown; a broker first moves its partition leaders to other brokers. Resolves once the
+   * process has ended. Port and data are retained for the next start.
    */
   stop(): Promise<void>;
 }
 
-/** A node of Kafka: broker and controller in one. */
+/** A Kafka node, which is both broker and controller. */
 export interface BrokerControl extends StoppableControl {
-  /** `node.id`: from 1. */
+  /** `node.id`, counted from 1. */
   readonly id: number;
-  /** `host:port` of the listener that needs no login. */
+  /** Address `host:port` of the listener without authentication. */
   readonly address: string;
 }
 
 interface Endpoints {
-  /** `host:port`, as `KAFKA_BROKERS` lists them. */
+  /** Bootstrap addresses `host:port`, as in `KAFKA_BROKERS`. */
   readonly brokers: string[];
-  /** The root of the registry's Confluent API, without a trailing slash. */
+  /** Base URL of the registry's Confluent-compatible API, without a trailing slash. */
   readonly registryUrl: string;
-  /** Ends what was started, data and all; for `settings` nothing. A second call does nothing. */
+  /** Stops the started servers and deletes their data; does nothing for servers named in the settings. A second call does nothing. */
   readonly stop: () => Promise<void>;
 }
 
-/** Servers that were named in the settings, or run in containers. */
+/** Kafka and registry that are named in the settings, or run in containers. */
 export interface PlainServices extends Endpoints {
   readonly origin: 'settings' | 'docker';
 }
 
-/** Servers that run as JVMs on this machine's loopback interface. */
+/** Kafka and registry that run as JVMs on this machine's loopback interface. */
 export interface JavaServices extends Endpoints {
   readonly origin: 'java';
-  /** By name, where each of {@link KafkaLaunch.listeners} is: `host:port` of each node, with commas between. */
+  /** Addresses of each of {@link KafkaLaunch.listeners}, by name: `host:port` of every node, separated by commas. */
   readonly listeners: Readonly<Record<string, string>>;
-  /** The first node: the only one by default. */
+  /** The first Kafka node; by default the only one. */
   readonly kafka: ServiceControl;
-  /** {@link KafkaLaunch.nodes}, in the order of their ids. */
+  /** All Kafka nodes, sorted by id. */
   readonly nodes: readonly BrokerControl[];
   readonly registry: ServiceControl;
 }
 
-/** A Kafka and a schema registry that answer. */
+/** A running Kafka and schema registry. */
 export type Services = PlainServices | JavaServices;
 
-/** What kind of Kafka is started. */
+/** Configuration of the Kafka to start. */
 export interface KafkaLaunch {
   /**
-   * How many nodes it has, on Java alone: each is broker and controller, so that the others go on
-   * without one of three. Topics, Kafka's own too, get three replicas then, and `min.insync.replicas` 2.
-   * 1 or 3; default 1.
+   * Number of nodes, only on Java: 1 or 3, default 1. Each node is both broker and controller, so that three nodes keep running without
+   * one. With three nodes, topics including Kafka's own have three replicas, and `min.insync.replicas` is 2.
    */
   readonly nodes?: 1 | 3;
   /**
-   * Broker settings (`server.properties` names) over the launcher's own. Of those, the ones that
-   * differ from Kafka's defaults for speed: `group.initial.rebalance.delay.ms` is 0, `broker.session.timeout.ms`
-   * 3,000, the internal topics have 4 partitions, a leader that is not the preferred one is changed within a
-   * second; and `auto.create.topics.enable` is false.
+   * Broker settings (names as in `server.properties`), which override the launcher's own. For speed, the launcher sets
+   * `group.initial.rebalance.delay.ms` to 0, `broker.session.timeout.ms` to 3,000, 4 partitions for internal topics, and a return to
+   * preferred leaders within a second; it sets `auto.create.topics.enable` to false.
    */
   readonly settings?: Readonly<Record<string, string>>;
   /**
-   * Further ways to the broker, by name, and how each is secured: for tests of that, on Java alone.
-   * What else they need is in `settings`, as `listener.name.<name>...`. Default none.
+   * Further listeners by name, and their security protocols, for tests of those; only on Java. `settings` has their other settings, as
+   * `listener.name.<name>...`. Default none.
    */
   readonly listeners?: Readonly<Record<string, 'SSL' | 'SASL_PLAINTEXT' | 'SASL_SSL'>>;
-  /** Folders of classes that settings name, such as that of a policy, on Java alone. Default none. */
+  /** Folders of classes that settings refer to, such as a policy; only on Java. Default none. */
   readonly classPath?: readonly string[];
-  /** Options of each node's JVM, such as `-Dname=value`; on Java alone. Default none. */
+  /** Options of each node's JVM, such as `-Dname=value`; only on Java. Default none. */
   readonly javaOptions?: readonly string[];
-  /** Passwords of the broker's SCRAM users by their names, on Java alone. Default none. */
+  /** Passwords of the broker's SCRAM users, by user name; only on Java. Default none. */
   readonly users?: Readonly<Record<string, string>>;
 }
 
-/** How servers are started; nothing here matters when both are named in the settings. */
+/** How Kafka and the registry are started; ignored if the settings name both as existing servers. */
 export interface LaunchOptions {
-  /** Default one node, as the launcher sets it up. */
+  /** Configuration of Kafka. Default one node with the launcher's settings. */
   readonly kafka?: KafkaLaunch;
-  /** Ports of this machine for Kafka's first node and the registry; a port that is taken is replaced by a free one. Default: any free ones. */
+  /** Preferred ports for Kafka's first node and the registry; a port in use is replaced by a free one. Default: any free ones. */
   readonly ports?: { readonly kafka: number; readonly registry: number };
-  /** How long a server may take until it answers, in ms; default 60,000. */
+  /** Time in which a server must answer, in ms; default 60,000 on Java, 180,000 in Docker. */
   readonly readyTimeoutMs?: number;
-  /** Told what is going on, a line at a time; about one a second while Maven downloads. */
+  /** Called with a line of progress; about once a second while Maven downloads. */
   readonly onProgress?: (line: string) => void;
-  /** Called when containers could not be started and Java is tried instead, with the reason as one line. */
+  /** Called when containers could not be started and Java is tried instead, with the reason on one line. */
   readonly onFallback?: (reason: string) => void;
   /**
-   * Versions other than those of `pom.xml`, as Maven calls them: for tests, on Java, even where Docker
-   * answers. Each pair has a folder of its own in the cache.
+   * Versions to use instead of those in `pom.xml`, as Maven names them, for tests. They imply Java, even if Docker is available. Each pair
+   * of versions has its own cache folder.
    */
   readonly versions?: {
     readonly kafka?: string | undefined;
     readonly registry?: string | undefined;
   };
-  /** Where jars are kept; default `$XDG_CACHE_HOME/cellarstream`, or `~/.cache/cellarstream`. */
+  /** Cache folder of the servers' jars; default `$XDG_CACHE_HOME/cellarstream`, or `~/.cache/cellarstream`. */
   readonly cacheDir?: string;
-  /** Where `PATH`, `JAVA_HOME`, `XDG_CACHE_HOME` and `SERVICES` are looked up; default `process.env`. */
+  /** Environment with `PATH`, `JAVA_HOME`, `XDG_CACHE_HOME` and `SERVICES`; default `process.env`. */
   readonly env?: NodeJS.ProcessEnv;
 }

@@ -1,33 +1,32 @@
+// Provides Kafka and a schema registry: those named in the settings, or started in Docker or on Java.
+
 import { CellarstreamError, describeError } from '../core/errors.ts';
 import { findDocker, startOnDocker } from './docker.ts';
-import { findJava, findMaven } from './java-tools.ts';
+import { findJava, findMaven, isCached } from './jar-cache.ts';
 import { startOnJava } from './java-services.ts';
-import { isCached } from './jar-cache.ts';
 import type { LaunchOptions, Services } from './services.ts';
 
-/** Servers that are there already, named together or not at all. */
-export interface StartServicesOptions extends LaunchOptions {
-  /** `host:port` each; empty counts as not given. */
+/** Existing Kafka and registry to use (either both are named or neither), and how to start them otherwise. */
+interface StartServicesOptions extends LaunchOptions {
+  /** Bootstrap addresses `host:port` of an existing Kafka; empty means not set. */
   readonly brokers?: readonly string[] | undefined;
-  /** The root of a Confluent-compatible API; empty counts as not given. */
+  /** Base URL of an existing registry's Confluent-compatible API; empty means not set. */
   readonly registryUrl?: string | undefined;
 }
 
-/** The setting that chooses how servers are started. */
+/** Environment variable that chooses how Kafka and the registry are started. */
 const SETTING = 'SERVICES';
 const CACHED = { found: true, reason: undefined } as const;
 
 /**
- * A Kafka and a schema registry from the first source that applies: the ones named in the options;
- * containers, if a Docker engine answers and the package testcontainers is installed; the real
- * servers as JVMs on loopback ports, if there is Java 17 or newer and their jars are in the
- * cache or Maven can fetch them. Java is also used when containers cannot be started, unless the
- * variable `SERVICES` of the environment is `docker`; with `java`, Docker is not looked for.
- * Resolves when both answer. What it started ends with `stop`, or
- * with this process, in whatever way that ends; nothing of the data is kept.
+ * Returns a Kafka and a schema registry from the first source that applies: the ones named in the options; containers, if a Docker engine
+ * answers and the package testcontainers is installed; the real servers as JVMs on loopback ports, if there is Java 17 or newer and their
+ * jars are cached or Maven can download them. Java is also used if containers cannot be started, unless the environment variable `SERVICES`
+ * is `docker`; with `java`, Docker is skipped. Resolves once both answer. Servers that were started, and their data, are removed by `stop`
+ * or when this process ends in any way.
  *
- * @throws CellarstreamError `SETTINGS` if only one of the two is named, or `SERVICES` has another value; `SERVICES` if no source
- * applies, or the last one fails.
+ * @throws CellarstreamError `SETTINGS` if only one of the two is named, or `SERVICES` has another value; `SERVICES` if no source applies,
+ * or the last one fails.
  */
 export async function startServices(options: StartServicesOptions = {}): Promise<Services> {
   const brokers = [...(options.brokers ?? [])];
@@ -50,7 +49,7 @@ export async function startServices(options: StartServicesOptions = {}): Promise
       `${SETTING} is "${chosen}"; set docker, java or nothing`,
     );
   }
-  // Images have versions of their own.
+  // The versions option applies only to Java: container images have fixed versions.
   const noDocker: string[] = [];
   if (chosen !== 'java' && options.versions === undefined) {
     const docker = await onDocker(options, chosen === 'docker');
@@ -59,7 +58,7 @@ export async function startServices(options: StartServicesOptions = {}): Promise
   }
 
   const java = await findJava(env);
-  // Maven takes half a second to say that it is there, and isn't needed once the jars are.
+  // Looking for Maven takes half a second, and Maven is not needed once the jars are cached.
   const jars = (await isCached(options)) ? CACHED : await findMaven(env);
   if (java.found && jars.found) return startOnJava(java.command, options);
 
@@ -71,10 +70,10 @@ export async function startServices(options: StartServicesOptions = {}): Promise
   );
 }
 
-/** Servers in containers, or the reason why there are none; an error instead if nothing else may be used. */
+/** Returns servers in containers, or the reason why there are none. Throws instead if Docker is required. */
 async function onDocker(options: LaunchOptions, isRequired: boolean): Promise<Services | string> {
   const engine = await findDocker();
-  if (!engine.found) {
+  if (!engine.isAvailable) {
     if (!isRequired) return engine.reason;
     throw new CellarstreamError('SERVICES', `${SETTING} is "docker", but ${engine.reason}`);
   }

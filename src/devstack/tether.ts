@@ -1,19 +1,18 @@
 /**
- * A process of its own that keeps a launcher's programs and their folder, and ends and removes
- * them when the launcher does. A launcher that is killed with SIGKILL can't clean up; but the
- * channel to it closes, and that is all that is waited for here.
+ * Helper process that runs a launcher's programs in a temporary folder, and ends the programs and deletes the folder when the launcher
+ * ends. It detects the end by the closing of its IPC channel, which works even if the launcher is killed with SIGKILL.
  *
- * It runs detached, and each program in a process group of its own, so that Ctrl-C reaches the
- * launcher alone: it is still talking to the programs when it winds up.
+ * It runs detached, and each program in its own process group, so that Ctrl-C reaches only the launcher, which still needs the programs
+ * during its own shutdown.
  *
- * Started by `Tethered` as `node tether.js FOLDER-PREFIX`; imports nothing of the project.
+ * Started by `Tethered` as `node tether.js FOLDER-PREFIX`; imports nothing from the project.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, mkdirSync, mkdtempSync, openSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-/** From the launcher: run this, in the folder, with its output in the file `<name>.log` there. */
+/** Message from the launcher to the helper process: run this command in the temporary folder, with its output in `<name>.log` there. */
 export interface TetherCommand {
   readonly id: number;
   readonly name: string;
@@ -21,14 +20,17 @@ export interface TetherCommand {
   readonly args: readonly string[];
 }
 
-/** To the launcher. `folder`, or a `failed` with id 0, comes first; each command has a `started` or a `failed`. */
+/**
+ * Message from the helper process to the launcher. The first is `folder`, or `failed` with id 0. Each command is then answered with
+ * `started` or `failed`, and with `exited` when it ends.
+ */
 export type TetherEvent =
   | { readonly type: 'folder'; readonly path: string }
   | { readonly type: 'started'; readonly id: number; readonly pid: number }
   | { readonly type: 'failed'; readonly id: number; readonly message: string }
   | { readonly type: 'exited'; readonly id: number; readonly how: string };
 
-/** How long a program may take to end by itself after SIGTERM, in ms. */
+/** Time in ms that a program has to end after SIGTERM, before it is killed. Too short: brokers are killed before they have shut down. */
 const GRACE_MS = 5_000;
 
 const running = new Set<ChildProcess>();
@@ -57,8 +59,8 @@ function serve(): void {
     console.error(error);
     end();
   });
-  tell({ type: 'folder', path: folder });
-  // The launcher may have been gone before anybody listened.
+  send({ type: 'folder', path: folder });
+  // The launcher may have ended before the listener for `disconnect` was added.
   if (!process.connected) end();
 }
 
@@ -71,29 +73,29 @@ function run({ id, name, command, args }: TetherCommand): void {
     stdio: ['ignore', log, log],
   });
   closeSync(log);
-  child.on('error', (error) => tell({ type: 'failed', id, message: error.message }));
+  child.on('error', (error) => send({ type: 'failed', id, message: error.message }));
   child.on('spawn', () => {
     running.add(child);
-    tell({ type: 'started', id, pid: child.pid! });
+    send({ type: 'started', id, pid: child.pid! });
     if (ending) stop(child);
   });
   child.on('exit', (code, signal) => {
     running.delete(child);
-    tell({ type: 'exited', id, how: signal ?? `exit code ${code ?? 'unknown'}` });
-    if (ending && running.size === 0) void leave();
+    send({ type: 'exited', id, how: signal ?? `exit code ${code ?? 'unknown'}` });
+    if (ending && running.size === 0) void cleanUpAndExit();
   });
 }
 
-/** Ends all programs; the last one's exit leads on to `leave`. */
+/** Ends all programs that the helper process runs; the exit of the last one calls `cleanUpAndExit`. */
 function end(): void {
   if (ending) return;
   ending = true;
   for (const child of running) stop(child);
-  if (running.size === 0) void leave();
+  if (running.size === 0) void cleanUpAndExit();
 }
 
 function stop(child: ChildProcess): void {
-  // A program that is paused would not see SIGTERM before it goes on.
+  // A paused program handles SIGTERM only after SIGCONT.
   signalGroup(child, 'SIGTERM');
   signalGroup(child, 'SIGCONT');
   const timer = setTimeout(() => signalGroup(child, 'SIGKILL'), GRACE_MS);
@@ -104,18 +106,18 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   try {
     process.kill(-child.pid!, signal);
   } catch (error) {
-    // It ended by itself, and its exit is on the way.
+    // The program has ended already, and its `exit` event follows.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }
 
-async function leave(): Promise<void> {
-  // Retries: a program of the ended group may still be writing its last.
+async function cleanUpAndExit(): Promise<void> {
+  // Retries, because a process of an ended group may still be writing.
   await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
   process.exit();
 }
 
-function tell(event: TetherEvent): void {
-  // When the launcher is gone nobody needs to know, and `disconnect` has the rest done.
+function send(event: TetherEvent): void {
+  // If the launcher has ended, the event is dropped; `disconnect` triggers the cleanup.
   if (process.connected) process.send!(event, () => undefined);
 }

@@ -1,35 +1,38 @@
+// Runs programs in a temporary folder that end with this process (by `tether.ts`), and waits until a server answers.
+
 import { fork, type ChildProcess } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { setTimeout as pause } from 'node:timers/promises';
 import { CellarstreamError } from '../core/errors.ts';
 import type { TetherCommand, TetherEvent } from './tether.ts';
 
-/** The compiled file, from src and dist alike: Node 20 runs no TypeScript. */
+/** Path of the compiled helper, the same from src and dist, because Node 20 does not run TypeScript. */
 const TETHER = fileURLToPath(new URL('../../dist/devstack/tether.js', import.meta.url));
 
-/** How much of a program's log an error quotes. */
+/** Number of lines at the end of a program's log that an error message quotes. */
 const LAST_LINES = 12;
 
-/** A program that runs in a `Tethered` folder. */
+/** A program that runs in a temporary folder and ends with this process. */
 export interface Program {
   readonly pid: number;
-  /** Undefined while it runs; then how it ended: `SIGKILL`, `exit code 1`. */
+  /** How the program ended, such as `SIGKILL` or `exit code 1`; undefined while it runs. */
   readonly ended: string | undefined;
-  /** Resolves when it has ended, with how. */
+  /** Resolves with {@link ended} once the program has ended. */
   readonly whenEnded: Promise<string>;
-  /** What it has written since it was started, to either stream. */
+  /** Returns the program's output so far, of both streams. */
   log(): Promise<string>;
 }
 
-/** The last lines of a log, for an error. */
+/** Returns the last lines of a log, for an error message. */
 export function lastLines(log: string): string {
   return log.trimEnd().split('\n').slice(-LAST_LINES).join('\n');
 }
 
 /**
- * A new temporary folder, and programs that run in it. Both end with `end()`, or when this process
- * does, SIGKILL included: they belong to a small process of their own (`tether.ts`).
+ * A new temporary folder, and programs that run in it. The programs are ended and the folder is deleted by `end()`, or when this process
+ * ends in any way, even by SIGKILL, because they belong to a helper process (`tether.ts`).
  */
 export class Tethered {
   readonly folder: string;
@@ -39,8 +42,10 @@ export class Tethered {
   #lastId = 0;
 
   /**
-   * @param prefix Path of the folder, to which six random characters are added.
-   * @throws CellarstreamError `SERVICES` when the tether does not come up.
+   * Creates the temporary folder and starts the helper process that runs programs in it.
+   *
+   * @param prefix Path of the folder, to which six random characters are appended.
+   * @throws CellarstreamError `SERVICES` if the helper process does not start.
    */
   static async start(prefix: string, env: NodeJS.ProcessEnv): Promise<Tethered> {
     const tether = fork(TETHER, [prefix], {
@@ -72,9 +77,9 @@ export class Tethered {
   }
 
   /**
-   * Runs a program in the folder; its output goes to `<name>.log` there, from the start of the file.
+   * Runs a program in the temporary folder; its output overwrites `<name>.log` there.
    *
-   * @throws CellarstreamError `SERVICES` when it can't be run at all.
+   * @throws CellarstreamError `SERVICES` if the program cannot be started.
    */
   run(name: string, command: string, args: readonly string[]): Promise<Program> {
     const id = ++this.#lastId;
@@ -104,14 +109,59 @@ export class Tethered {
       const order: TetherCommand = { id, name, command, args };
       this.#tether.send(order, (error) => {
         if (error)
-          reject(new CellarstreamError('SERVICES', 'the launch has ended', { cause: error }));
+          reject(
+            new CellarstreamError(
+              'SERVICES',
+              'the helper process that runs the servers has ended',
+              { cause: error },
+            ),
+          );
       });
     });
   }
 
-  /** Ends the programs and removes the folder; resolves when both are done. */
+  /** Ends the programs and deletes the folder; resolves when both are done. */
   async end(): Promise<void> {
     if (this.#tether.connected) this.#tether.disconnect();
     await this.#ended;
+  }
+}
+
+/** Pause between two probes of a server, in ms. */
+const TRY_EVERY_MS = 50;
+
+/** Checks once whether a server is ready; returns false or throws if it is not. */
+export type Probe = () => Promise<boolean>;
+
+/**
+ * Repeats a probe until the server is ready.
+ *
+ * @param name The server's name in error messages.
+ * @throws CellarstreamError `SERVICES`, with the end of the log, if the program ends first or takes longer than `timeoutMs`.
+ */
+export async function untilReady(
+  name: string,
+  program: Pick<Program, 'ended' | 'log'>,
+  probe: Probe,
+  timeoutMs: number,
+): Promise<void> {
+  const late = AbortSignal.timeout(timeoutMs);
+  let lastError: unknown;
+  for (;;) {
+    try {
+      if (await probe()) return;
+    } catch (error) {
+      lastError = error;
+    }
+    if (program.ended !== undefined) throw await failure(`ended (${program.ended})`);
+    if (late.aborted) throw await failure(`did not answer within ${timeoutMs / 1000} s`);
+    await pause(TRY_EVERY_MS);
+  }
+
+  async function failure(what: string): Promise<CellarstreamError> {
+    const log = lastLines(await program.log());
+    return new CellarstreamError('SERVICES', `${name} ${what}; the end of its log:\n${log}`, {
+      cause: lastError,
+    });
   }
 }

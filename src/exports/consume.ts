@@ -1,7 +1,6 @@
 /**
- * Reading the topics: all that is in one, from any place to any other; a share of it, as a member of
- * a group; the newest image of each record; the status changes of orders. The guide is
- * `docs/consumers.md`.
+ * Consuming the topics: replays between any two positions, consumer groups, an in-memory table of the newest images, and status changes of
+ * orders. The guide is `docs/consumers.md`.
  *
  * @module cellarstream/consume
  */
@@ -15,8 +14,8 @@ export { orderStatusChanges } from '../consumers/order-status-changes.ts';
 // Topics
 export { topicsUnder } from '../consumers/topic.ts';
 export type { Topic, Topics, ValueIn } from '../consumers/topic.ts';
-export { readEventsAs } from '../consumers/read-as.ts';
-export type { ValueReader } from '../consumers/read-as.ts';
+export { readEventsAs } from '../consumers/topic.ts';
+export type { ValueReader } from '../consumers/topic.ts';
 
 // Messages
 export type { Consumed } from '../consumers/consumed.ts';

@@ -1,7 +1,6 @@
 /**
- * What is on the topics, in bytes: the schema registry, Confluent's wire format, codecs of events and
- * status changes, the names of topics, and what an order is. The tables of all fields are in
- * `docs/topics.md`.
+ * Serialization of the topics: schema registry client, Confluent's wire format, codecs for events and status changes, topic names, and the
+ * type of an order. `docs/topics.md` lists all fields.
  *
  * @module cellarstream/schemas
  */
@@ -36,8 +35,8 @@ export type {
   EventSource,
   Op,
 } from '../schemas/events/envelope.ts';
-export { toJson } from '../schemas/events/to-json.ts';
-export type { ImagesOf } from '../schemas/events/to-json.ts';
+export { toJson } from '../schemas/events/envelope.ts';
+export type { ImagesOf } from '../schemas/events/envelope.ts';
 export type { RecordCodec, Transcoded, WantedFields } from '../schemas/avro/record-codec.ts';
 
 // Orders
@@ -56,10 +55,10 @@ export type {
 } from '../resources/orders/order-type.ts';
 
 // Status changes and dead letters
-export { orderStatusChangeCodec } from '../schemas/events/order-status-change.ts';
-export type { OrderStatusChange, StatusSubject } from '../schemas/events/order-status-change.ts';
-export type { DeadLetter } from '../schemas/events/dead-letter.ts';
-export type { FlatCodec } from '../schemas/avro/flat-codec.ts';
+export { orderStatusChangeCodec } from '../schemas/events/own-records.ts';
+export type { OrderStatusChange, StatusSubject } from '../schemas/events/own-records.ts';
+export type { DeadLetter } from '../schemas/events/own-records.ts';
+export type { FlatCodec } from '../schemas/events/own-records.ts';
 
 // Certificates
 export type { Certificate, CertifiedPartition } from '../schemas/events/certificate.ts';

@@ -1,7 +1,6 @@
 /**
- * The RxJS operators that the service is made of, for a pipeline of one's own: from a token and a
- * quota, by pages and records, to changes. None of them knows Kafka. In the order in which records
- * flow through them.
+ * The RxJS operators that the service is built from, for pipelines of your own: from token and quota, through pages and records, to
+ * changes. They do not depend on Kafka. The exports are in the order in which records flow through them.
  *
  * @module cellarstream/streams
  */
@@ -37,7 +36,7 @@ export type {
 export { listRequest } from '../streams/decode/list-request.ts';
 export type { ListRequestOptions } from '../streams/decode/list-request.ts';
 export type { PageRequestOptions } from '../streams/http/page-request.ts';
-export type { Answer, ListRequest, Pagination, ReportedPlace } from '../streams/decode/answer.ts';
+export type { Answer, ListRequest, Pagination, ReportedPlace } from '../streams/decode/response.ts';
 export type {
   NextPlace,
   PagePlace,
@@ -45,20 +44,20 @@ export type {
   PlanFinding,
   SeenPage,
 } from '../streams/http/page-plan.ts';
-export type { ListQuery } from '../streams/http/list-query.ts';
+export type { ListQuery } from '../streams/http/page-request.ts';
 export type { AnswerSeen, RequestHooks } from '../streams/http/http.ts';
 export type { Body, BodyPool } from '../streams/http/body.ts';
-export type { AnswerAge, AnswerAges, DatedAnswer } from '../streams/http/answer-age.ts';
+export type { AnswerAge, AnswerAges, DatedAnswer } from '../streams/http/response-age.ts';
 export type { LogicalClock, Span } from '../streams/http/logical-clock.ts';
 export { backoff } from '../streams/flow/backoff.ts';
 export type { BackoffOptions, Retry } from '../streams/flow/backoff.ts';
 
 // Pages
 export type { PagesOptions, ScanPage, ScanTrouble } from '../streams/paging/pages.ts';
-export type { ReadAhead } from '../streams/flow/read-ahead.ts';
+export type { ReadAhead } from '../streams/paging/read-ahead.ts';
 export type { Anchor, Position } from '../streams/paging/anchors.ts';
-export type { ContentDigests } from '../streams/paging/content-digests.ts';
-export type { LeftOut } from '../streams/paging/left-out.ts';
+export type { ContentDigests } from '../streams/paging/anchors.ts';
+export type { LeftOut } from '../streams/paging/standstill.ts';
 export { poll } from '../streams/paging/poll.ts';
 export type { PollOptions, PollPage, SentWindow, Window } from '../streams/paging/poll.ts';
 export type { ServerClock } from '../streams/http/server-clock.ts';
@@ -85,13 +84,13 @@ export type {
   RecordImage,
 } from '../streams/records/page-record.ts';
 export type { PagePart, PageRecords } from '../streams/records/page-records.ts';
-export type { PageRun } from '../streams/records/page-run.ts';
+export type { PageRun } from '../streams/records/page-records.ts';
 export type { KeyIndex } from '../streams/records/key-index.ts';
 
 // Diff
 export type { Difference, DiffOptions, Images, ReadRecords } from '../streams/diff/diff.ts';
 export type { Change, Operation } from '../streams/diff/change.ts';
-export type { ImageCodec } from '../streams/records/image-codec.ts';
+export type { ImageCodec } from '../streams/records/page-record.ts';
 export { orderStatus } from '../resources/orders/order-status.ts';
 export type { STATUS_FIELDS, StatusChange, StatusField } from '../resources/orders/order-status.ts';
 export type {
@@ -101,7 +100,7 @@ export type {
   Sighting,
   Unconfirmed,
 } from '../streams/diff/confirmations.ts';
-export type { Identities } from '../streams/diff/identity.ts';
+export type { Identities } from '../streams/diff/changed-paths.ts';
 export type { NewestReads, SeenMember, Verdict } from '../streams/diff/newest.ts';
 export type { VolatileFields } from '../streams/records/volatile-fields.ts';
 

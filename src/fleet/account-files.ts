@@ -5,14 +5,18 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import { accountNames, loadAccounts } from '../config/accounts.ts';
 import type { AccountFile, AccountsOptions } from '../config/accounts.ts';
 
-/** How often the folder is looked at, ms. Watching it by events misses what is mounted, as Kubernetes' config maps are. */
-const LOOK_EVERY_MS = 2_000;
+/**
+ * How often the folder of account files is read, in ms. File system events are not used: they are missed on mounted volumes such as
+ * Kubernetes' config maps.
+ */
+const CHECK_FOLDER_EVERY_MS = 2_000;
 
 export type AccountFiles = ReadonlyMap<string, AccountFile>;
 
 /**
- * The accounts of the folder: at once, and whenever a file comes, changes or goes. Of one that has not changed the same object is
- * given again. While the folder can't be read, what was read last stays; at the beginning that is an error, `SETTINGS`.
+ * Emits the accounts that have a file in the folder: at once, and whenever a file is added, changed or removed. An account whose file is
+ * unchanged is emitted as the same object. While the folder can't be read, its last contents count; if it can't be read at the start, that
+ * is an error, `SETTINGS`.
  */
 export function watchAccounts(
   options: AccountsOptions & { readonly scheduler: SchedulerLike },
@@ -27,7 +31,7 @@ export function watchAccounts(
       return last;
     }
   };
-  return timer(0, LOOK_EVERY_MS, scheduler).pipe(
+  return timer(0, CHECK_FOLDER_EVERY_MS, scheduler).pipe(
     map(look),
     distinctUntilChanged(),
     map(() => loadAccounts(load)),
@@ -41,7 +45,7 @@ export function watchAccounts(
   );
 }
 
-/** All that is in the files, in one text. */
+/** Returns the contents of all account files as one text, to detect changes. */
 function textOf(folder: string): string {
   const read = (name: string) => {
     try {
@@ -60,7 +64,9 @@ function isSame(a: AccountFile, b: AccountFile): boolean {
   return textOfConfig(a) === textOfConfig(b);
 }
 
-/** Secrets say what they are not: they are put in by hand, and the text is kept nowhere. */
+/**
+ * Serializes an account's configuration for comparison. Secrets are redacted in JSON, so their values are added; the text is not stored.
+ */
 function textOfConfig({ config }: Extract<AccountFile, { config: unknown }>): string {
   return JSON.stringify([config, config.api.key.reveal(), config.pii.hmacKey?.reveal()]);
 }

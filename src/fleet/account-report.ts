@@ -4,20 +4,28 @@ import type { AccountFigures } from '../observe/fleet-view.ts';
 import { shortened } from '../ops/status/shortened.ts';
 import type { AccountReport } from './report.ts';
 
-export interface Reported {
+export interface AccountReportInput {
   readonly weight: number;
   readonly config: Pick<AccountConfig, 'account' | 'topics'>;
-  /** Why it can't go on; undefined where it can. */
+  /** Error because of which the account is not served; undefined if there is none. */
   readonly error: unknown;
-  /** Undefined where it does not run. */
+  /** Current figures of the account; undefined if it is not running. */
   readonly figures: AccountFigures | undefined;
 }
 
-/** Of a text, at most: a thousand accounts that fail are less than half of what one message takes. */
+/**
+ * Maximum length of an error text, or of a reason why an account is not ready, in characters: reports of a thousand failing accounts then
+ * take less than half of the maximum size of a message.
+ */
 const MAX_TEXT = 200;
 
-/** An account in the few words that go to the fleet's topic: of what is wrong the first line alone. */
-export function accountReport({ weight, config, error, figures }: Reported): AccountReport {
+/** Builds the compact report of an account for the fleet's topic, with only the first of the reasons why it is not ready. */
+export function accountReport({
+  weight,
+  config,
+  error,
+  figures,
+}: AccountReportInput): AccountReport {
   const { prefix, sharedPrefix } = config.topics;
   return {
     weight,

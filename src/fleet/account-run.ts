@@ -1,18 +1,18 @@
 import { ReplaySubject, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
-import type { LedgerMessages } from '../account/ledger/ledger.ts';
+import type { LedgerSideMessages } from '../account/ledger/ledger.ts';
 import type { AccountConfig } from '../config/accounts.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { allHooks } from '../observe/all-hooks.ts';
 import type { AccountWork } from './account-work.ts';
-import { lastPolls } from './last-polls.ts';
-import type { LastPolls } from './last-polls.ts';
-import type { Doing } from './next-step.ts';
+import { finalPolls } from './final-polls.ts';
+import type { FinalPolls } from './final-polls.ts';
+import type { AccountPhase } from './next-step.ts';
 
-/** What all accounts of an instance share. */
-export interface InstanceParts {
-  /** Names this process. */
+/** Objects that all accounts of an instance share. */
+export interface InstanceContext {
+  /** Unique id of this process. */
   readonly instance: string;
   readonly work: AccountWork;
   readonly scheduler: SchedulerLike;
@@ -20,66 +20,73 @@ export interface InstanceParts {
 
 export interface AccountRunOptions {
   readonly config: AccountConfig;
-  readonly parts: InstanceParts;
+  readonly context: InstanceContext;
   readonly hooks: Hooks;
-  /** Called when a list was answered for the first time since it was claimed. */
-  readonly onAnswered: () => void;
-  /** What is written when it is claimed, and when it is released. */
-  readonly words: LedgerMessages;
-  /** Called whenever {@link AccountRun.doing} may have changed. */
+  /** Called when the API first responds successfully to a request for one of the account's lists after the claim. */
+  readonly onFirstResponse: () => void;
+  /** Messages to commit in the same transactions as the account's claim and its release. */
+  readonly ledgerMessages: LedgerSideMessages;
+  /** Called whenever {@link AccountRun.phase} may have changed. */
   readonly onChange: () => void;
   readonly onFailed: (error: unknown, delayMs: number) => void;
 }
 
-/** One account at this instance. One thing at a time: what is asked for out of turn is not done. */
+/**
+ * Restores, claims, serves and releases one account at this instance. It does one thing at a time: calls that do not fit its phase are
+ * ignored.
+ */
 export interface AccountRun {
-  readonly doing: () => Doing;
-  /** Whether it is to be claimed later: why, and when that may be, on the scheduler's clock. */
+  readonly phase: () => AccountPhase;
+  /** Last error of the account, and the scheduler time before which the account is not claimed again; undefined if there is none. */
   readonly failure: () => Failure | undefined;
-  /** What it costs now. */
+  /** Current load of the account; 1 is normal, more while initial snapshots run. */
   readonly weight: () => number;
-  /** Whether it was claimed, and none of its lists is read yet. */
+  /** Whether the account was claimed recently and none of its lists is being read yet. */
   readonly isStarting: () => boolean;
   readonly warm: () => void;
   readonly claim: () => void;
-  /** Stops it for another instance, which goes on with it: its lists are polled a last time. */
+  /** Releases the account to another instance: polls its lists once more, then stops it. */
   readonly release: () => void;
-  /** Resolves when nothing of it is under way. */
+  /** Stops the account; resolves once everything that runs for it has ended. */
   readonly stop: () => Promise<void>;
 }
 
 export interface Failure {
   readonly error: unknown;
-  readonly until: number;
+  readonly retryAt: number;
 }
 
-/** Whoever has it now may be the one that is to have it. */
-const AFTER_FENCING_MS = 5_000;
-const AFTER_FAILURE_MS = 60_000;
-/** A list that is read for the first time uses all of its quota. */
+/**
+ * Pause before an account is claimed again after this instance was fenced, in ms; meanwhile the assignment may show that the new owner is
+ * the right one.
+ */
+const RETRY_AFTER_FENCED_MS = 5_000;
+/** Pause before an account is claimed again after any other error, in ms. */
+const RETRY_AFTER_FAILURE_MS = 60_000;
+/** Load that each list with a running initial snapshot adds to its account: the snapshot uses all of the list's quota. */
 const SNAPSHOT_WEIGHT = 0.5;
-/** A start that takes longer does not keep others from theirs. */
-const START_WITHIN_MS = 15_000;
+/** An account that is still starting after this time (ms) no longer counts against the limit of concurrent starts. */
+const START_TIMEOUT_MS = 15_000;
 
 export function accountRun(options: AccountRunOptions): AccountRun {
-  const { config, parts, hooks, words, onChange, onAnswered, onFailed } = options;
-  const { work, scheduler } = parts;
-  let doing: Doing = 'nothing';
+  const { config, context, hooks, ledgerMessages, onChange, onFirstResponse, onFailed } = options;
+  const { work, scheduler } = context;
+  let doing: AccountPhase = 'nothing';
   let failure: Failure | undefined;
   let end: (() => void) | undefined;
-  let polls: LastPolls | undefined;
+  let polls: FinalPolls | undefined;
   let done: Promise<void> = Promise.resolve();
   let startedAt: number | undefined;
   let isAnswered = false;
   const snapshots = new Set<string>();
 
-  const become = (next: Doing): void => {
+  const become = (next: AccountPhase): void => {
     doing = next;
     onChange();
   };
   const failed = (error: unknown): void => {
-    const pauseMs = isFenced(error) ? AFTER_FENCING_MS : AFTER_FAILURE_MS;
-    failure = { error, until: scheduler.now() + pauseMs };
+    const pauseMs = isFenced(error) ? RETRY_AFTER_FENCED_MS : RETRY_AFTER_FAILURE_MS;
+    failure = { error, retryAt: scheduler.now() + pauseMs };
     onFailed(error, pauseMs);
     timer(pauseMs, scheduler).subscribe(onChange);
   };
@@ -88,7 +95,7 @@ export function accountRun(options: AccountRunOptions): AccountRun {
     onRequest: ({ what, status = 0 }) => {
       if (isAnswered || what === 'login' || status < 200 || status > 299) return;
       isAnswered = true;
-      onAnswered();
+      onFirstResponse();
     },
     onFailed: () => (startedAt = undefined),
     onProgress: ({ resource, done: isDone }) => {
@@ -101,19 +108,19 @@ export function accountRun(options: AccountRunOptions): AccountRun {
     try {
       await work.warm(config, signal);
     } catch (error) {
-      // Whoever takes the account over restores it anyway, and says what is wrong.
+      // The claim restores the images anyway, and reports what is wrong.
       if (!signal.aborted) hooks.onRetry?.({ what: 'kafka', error, count: 1, delayMs: 0 });
     }
     become(signal.aborted ? 'nothing' : 'warm');
   };
-  const serve = async (stop$: ReplaySubject<void>, last: LastPolls): Promise<void> => {
+  const serve = async (stop$: ReplaySubject<void>, last: FinalPolls): Promise<void> => {
     snapshots.clear();
     failure = undefined;
     isAnswered = false;
     startedAt = scheduler.now();
     try {
       await work.serve({
-        ...{ config, stop$, pollNow$: last.pollNow$, beside: words },
+        ...{ config, stop$, pollNow$: last.pollNow$, sideMessages: ledgerMessages },
         hooks: allHooks(own, last.hooks, hooks),
       });
     } catch (error) {
@@ -124,10 +131,10 @@ export function accountRun(options: AccountRunOptions): AccountRun {
   };
 
   return {
-    doing: () => doing,
-    failure: () => (failure && failure.until > scheduler.now() ? failure : undefined),
+    phase: () => doing,
+    failure: () => (failure && failure.retryAt > scheduler.now() ? failure : undefined),
     weight: () => 1 + SNAPSHOT_WEIGHT * snapshots.size,
-    isStarting: () => startedAt !== undefined && scheduler.now() < startedAt + START_WITHIN_MS,
+    isStarting: () => startedAt !== undefined && scheduler.now() < startedAt + START_TIMEOUT_MS,
     warm: () => {
       if (doing !== 'nothing') return;
       const aborting = new AbortController();
@@ -139,14 +146,14 @@ export function accountRun(options: AccountRunOptions): AccountRun {
       if (doing !== 'nothing' && doing !== 'warm') return;
       const stop$ = new ReplaySubject<void>(1);
       end = () => stop$.next();
-      polls = lastPolls(scheduler);
+      polls = finalPolls(scheduler);
       doing = 'running';
       done = serve(stop$, polls);
     },
     release: () => {
       if (doing !== 'running') return;
       doing = 'stopping';
-      polls?.polled$.subscribe(end);
+      polls?.pollAll$.subscribe(end);
     },
     stop: () => {
       if (doing === 'warm') doing = 'nothing';
@@ -159,7 +166,7 @@ export function accountRun(options: AccountRunOptions): AccountRun {
   };
 }
 
-/** Whether another instance has taken the account. */
+/** Whether the error says that another instance claimed the account. */
 export function isFenced(error: unknown): boolean {
   return error instanceof CellarstreamError && error.code === 'FENCED';
 }

@@ -1,129 +1,161 @@
 import type { SchedulerLike } from 'rxjs';
 import type { AccountRun } from './account-run.ts';
 import type { FleetHooks } from './fleet-hooks.ts';
-import type { AccountWord } from './fleet-record.ts';
-import type { FleetWords } from './fleet-words.ts';
-import { isQuarantined, isSuspect, lossesOf, MAX_LOSSES, PROBATION_MS } from './losses.ts';
+import type { AccountTopicState } from './fleet-record.ts';
+import type { FleetTopicState } from './fleet-topic-state.ts';
+import { isQuarantined, isSuspect, crashTimesOf, MAX_CRASHES, PROBATION_MS } from './crashes.ts';
 import { nextStep } from './next-step.ts';
-import type { Step } from './next-step.ts';
-import type { OwnWords } from './own-words.ts';
-import type { Twins } from './twins.ts';
+import type { AccountStep } from './next-step.ts';
+import type { FleetAnnouncements } from './fleet-announcements.ts';
+import type { ApiKeyConflicts } from './api-key-conflicts.ts';
 
-/** What the group has decided, as far as it is known here. */
-export interface Standing {
+/** A generation of the fleet's Kafka group, that is, the period between two rebalances, with its assignment of accounts. */
+export interface GroupGeneration {
   readonly generation: number;
-  /** Its instances. */
+  /** Instance ids of the generation's members. */
   readonly members: ReadonlySet<string>;
-  /** By account, an instance. */
-  readonly given: ReadonlyMap<string, string>;
-  /** What nobody is to run, as another account has its API key. */
-  readonly twins: Twins;
+  /** Id of the instance that each account is assigned to, by account. */
+  readonly assigned: ReadonlyMap<string, string>;
+  /** Accounts that no instance may serve because another account has the same API key. */
+  readonly apiKeyConflicts: ApiKeyConflicts;
 }
 
-/** How far an account has come at this instance. Times are on the scheduler's clock. */
-export interface Course {
+/** State of an account at this instance. Times are on the scheduler's clock. */
+export interface LocalAccountState {
   readonly run: AccountRun;
-  /** When the owner was asked in this generation. */
-  askedAt: number | undefined;
-  /** When instances were lost that had just taken it; as of when it was taken here. */
-  losses: readonly number[];
-  /** When it was taken here. */
-  takenAt: number | undefined;
-  /** Since when the instance that had it has not run it any more, or may not; undefined while it does, and once it is read here. */
+  /** When this instance asked the account's owner for a release in the current generation; undefined if it has not. */
+  releaseRequestedAt: number | undefined;
+  /** Times at which instances crashed shortly after they claimed this account, as known when this instance claimed it. */
+  crashTimes: readonly number[];
+  /** When this instance claimed the account; undefined if it has not. */
+  claimedAt: number | undefined;
+  /**
+   * When the handover of the account began: its previous owner stopped serving it, or was asked for a release. Undefined until then, and
+   * after the first response to this instance.
+   */
   silentSince: number | undefined;
-  /** What it was quarantined upon: that is said once, and heard a little later. */
-  judged: AccountWord | undefined;
+  /**
+   * State of the account in the fleet's topic when this instance quarantined it: prevents a second announcement of the quarantine before
+   * the first has been read back.
+   */
+  quarantineBasis: AccountTopicState | undefined;
 }
 
 export interface AccountStepsOptions {
-  /** Names this process. */
+  /** Unique id of this process. */
   readonly instance: string;
-  /** Of all accounts that are here. */
-  readonly courses: ReadonlyMap<string, Course>;
-  readonly fleet: FleetWords;
-  readonly own: OwnWords;
+  /** State of every account that this instance serves, restores or stops. */
+  readonly accounts: ReadonlyMap<string, LocalAccountState>;
+  readonly fleetTopic: FleetTopicState;
+  readonly announcements: FleetAnnouncements;
   readonly fleetHooks: FleetHooks;
   readonly scheduler: SchedulerLike;
 }
 
-/** How many accounts begin at once: the first instance to come would take all, before others are there. */
+/**
+ * Number of accounts that may be starting at this instance at the same time. Without a limit the first instance of a fleet would claim all
+ * accounts before others have joined.
+ */
 const MAX_STARTING = 4;
-/** How many accounts' images are read at once. */
+/** Number of accounts whose images this instance restores at the same time while other instances serve them. */
 const MAX_WARMING = 2;
 
-/** Takes the next step with an account that is here, where there is one to take just now. */
+/** Returns a function that takes the next step with an account of this instance, if one is due. */
 export function accountSteps(
   options: AccountStepsOptions,
-): (account: string, course: Course, standing: Standing) => void {
-  const { instance, courses, fleet, own, fleetHooks, scheduler } = options;
+): (account: string, course: LocalAccountState, standing: GroupGeneration) => void {
+  const { instance, accounts, fleetTopic, announcements, fleetHooks, scheduler } = options;
   const now = () => scheduler.now();
-  const wordOf = (account: string) => fleet.words.get(account);
+  const wordOf = (account: string) => fleetTopic.accounts.get(account);
 
   const counted = (is: (run: AccountRun) => boolean) =>
-    [...courses.values()].filter(({ run }) => is(run)).length;
-  const isFull = (step: Step): boolean =>
+    [...accounts.values()].filter(({ run }) => is(run)).length;
+  const isFull = (step: AccountStep): boolean =>
     (step === 'claim' && counted((run) => run.isStarting()) >= MAX_STARTING) ||
-    (step === 'warm' && counted((run) => run.doing() === 'warming') >= MAX_WARMING);
-  /** One at a time: which of them takes the instance down is plain then. */
+    (step === 'warm' && counted((run) => run.phase() === 'warming') >= MAX_WARMING);
+  /**
+   * Whether this instance has recently claimed an account that is suspected of causing crashes. Such accounts are claimed one at a time, so
+   * that a crash can be attributed to one of them.
+   */
   const isOnProbation = () =>
-    [...courses.values()].some(
-      ({ losses, takenAt = -Infinity }) => isSuspect(losses) && now() < takenAt + PROBATION_MS,
+    [...accounts.values()].some(
+      ({ crashTimes, claimedAt = -Infinity }) =>
+        isSuspect(crashTimes) && now() < claimedAt + PROBATION_MS,
     );
 
-  const quarantine = (account: string, course: Course): void => {
+  const quarantine = (account: string, course: LocalAccountState): void => {
     const word = wordOf(account);
-    if (course.judged === word) return;
-    course.judged = word;
+    if (course.quarantineBasis === word) return;
+    course.quarantineBasis = word;
     course.silentSince = undefined;
-    own.quarantined(account).then(
+    announcements.quarantined(account).then(
       () => fleetHooks.onQuarantined?.({ account }),
-      () => (course.judged = undefined), // it is looked at again
+      () => (course.quarantineBasis = undefined), // the next step tries again
     );
   };
-  /** It was taken for lost here while it was out of reach. What it says as it lets go ends the quarantine: the account is taken anew. */
-  const disprove = (account: string, { run }: Course): void => {
-    if (run.doing() !== 'running') return;
+  /**
+   * Stops an account that another instance quarantined although this one was serving it, disconnected from Kafka. The `released` message
+   * that the stop writes ends the quarantine, and the account is claimed again.
+   */
+  const disprove = (account: string, { run }: LocalAccountState): void => {
+    if (run.phase() !== 'running') return;
     fleetHooks.onAccount?.({ account, step: 'drop' });
     void run.stop();
   };
-  /** This instance has said that it takes it: whoever is to have it would ask, and wait for an answer. */
-  const takeBack = (account: string, { run }: Course): void => {
+  /**
+   * Announces the release of an account after this instance has abandoned a claim that it had announced: the next owner would otherwise ask
+   * this instance for a release and wait in vain.
+   */
+  const takeBack = (account: string, { run }: LocalAccountState): void => {
     const owner = wordOf(account)?.owner?.instance ?? instance;
-    if (owner !== instance || run.doing() !== 'nothing') return;
-    own.released(account).catch(() => undefined); // it is taken a little later
+    if (owner !== instance || run.phase() !== 'nothing') return;
+    announcements.released(account).catch(() => undefined); // without it, the next owner claims after the release timeout
   };
-  /** Claims an account, unless it has taken down too many instances, or may and another one may as well. */
-  const claim = (account: string, course: Course, { generation, members }: Standing): void => {
-    const losses = lossesOf(wordOf(account), { me: instance, members, now: now() });
-    if (losses.length >= MAX_LOSSES) return quarantine(account, course);
+  /**
+   * Claims an account. An account that must be quarantined is quarantined instead; one that is suspected of causing crashes has to wait
+   * while another such account is on probation.
+   */
+  const claim = (
+    account: string,
+    course: LocalAccountState,
+    { generation, members }: GroupGeneration,
+  ): void => {
+    const losses = crashTimesOf(wordOf(account), { instance: instance, members, now: now() });
+    if (losses.length >= MAX_CRASHES) return quarantine(account, course);
     if (isSuspect(losses) && isOnProbation()) return;
     fleetHooks.onAccount?.({ account, step: 'claim' });
-    course.losses = losses;
-    course.takenAt = now();
-    // Not waited for: who does not hear of it claims the account as well, and is the only one to have it then.
-    own.takes(account, { generation, losses }).catch(() => undefined);
+    course.crashTimes = losses;
+    course.claimedAt = now();
+    // Not awaited: an instance that misses the announcement claims the account as well, and fences this one.
+    announcements.claiming(account, { generation, crashTimes: losses }).catch(() => undefined);
     course.run.claim();
   };
-  /** The account is to come here: from when it is asked for, or found to be without an owner, its handover takes time. */
-  const watchSilence = (account: string, course: Course, { members }: Standing): void => {
+  /** Sets the time since when an account assigned to this instance has not been served, to measure the length of the handover. */
+  const watchSilence = (
+    account: string,
+    course: LocalAccountState,
+    { members }: GroupGeneration,
+  ): void => {
     const word = wordOf(account);
     const last = word?.owner?.instance ?? word?.releasedBy;
     if (last === undefined || last === instance) return;
     const goesOn = word?.owner !== undefined && members.has(last);
-    course.silentSince = goesOn ? course.askedAt : (course.silentSince ?? course.askedAt ?? now());
+    course.silentSince = goesOn
+      ? course.releaseRequestedAt
+      : (course.silentSince ?? course.releaseRequestedAt ?? now());
   };
 
   return (account, course, standing) => {
-    const { generation, members, given, twins } = standing;
+    const { generation, members, assigned, apiKeyConflicts } = standing;
     const word = wordOf(account);
-    const { run, askedAt } = course;
-    const isGiven = given.get(account) === instance;
-    if (isGiven && run.doing() !== 'running') watchSilence(account, course, standing);
+    const { run, releaseRequestedAt } = course;
+    const isGiven = assigned.get(account) === instance;
+    if (isGiven && run.phase() !== 'running') watchSilence(account, course, standing);
     const step = nextStep({
-      ...{ me: instance, generation, members, word, isGiven },
-      isTwin: twins.has(account),
-      doing: run.doing(),
-      askedMs: askedAt === undefined ? undefined : now() - askedAt,
+      ...{ instance: instance, generation, members, account: word, isAssigned: isGiven },
+      hasApiKeyConflict: apiKeyConflicts.has(account),
+      phase: run.phase(),
+      releaseRequestedMs: releaseRequestedAt === undefined ? undefined : now() - releaseRequestedAt,
     });
     if (isQuarantined(word, now())) return disprove(account, course);
     if (step === 'stay' || isFull(step)) return;
@@ -132,10 +164,12 @@ export function accountSteps(
     fleetHooks.onAccount?.({ account, step });
     if (step === 'warm') run.warm();
     else if (step === 'ask') {
-      course.askedAt = now();
-      // It is asked again: else the account is claimed without an answer.
-      own.asks(account, generation, word!.owner!).catch(() => (course.askedAt = undefined));
-    } else if (step === 'drop' && run.doing() === 'running') {
+      course.releaseRequestedAt = now();
+      // On failure the request is repeated: the account would otherwise be claimed after the timeout, without a release.
+      announcements
+        .requestRelease(account, generation, word!.owner!)
+        .catch(() => (course.releaseRequestedAt = undefined));
+    } else if (step === 'drop' && run.phase() === 'running') {
       void run.stop().then(() => takeBack(account, course));
     } else if (step === 'release') run.release();
     else void run.stop();

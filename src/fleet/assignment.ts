@@ -1,102 +1,114 @@
-/** What a member of the group tells of itself. */
+/** A member of the fleet, with what the assignment of accounts depends on. */
 export interface Candidate {
-  /** Its id in the group. */
+  /** Instance id of the member. */
   readonly id: string;
-  /** The accounts whose files it has. */
-  readonly known: ReadonlySet<string>;
-  /** What it runs, or was given last, and in which generation of the group. */
-  readonly held: ReadonlyMap<string, number>;
-  /** Accounts of which it still has the images. */
+  /** Accounts whose configuration files the member has. */
+  readonly configured: ReadonlySet<string>;
+  /** Accounts that the member serves or was last assigned, with the generation of that assignment. */
+  readonly ownedSince: ReadonlyMap<string, number>;
+  /** Accounts whose images, the stored copies of published records, are still in the member's state folder. */
   readonly warm: ReadonlySet<string>;
 }
 
 export interface AssignmentOptions {
   readonly members: readonly Candidate[];
-  /** What an account costs now, more than 0; default 1. */
+  /** Current load of each account, greater than 0; default 1. */
   readonly weights: ReadonlyMap<string, number>;
   /**
-   * Whether accounts may go from one member to another so that all have the same to do: when members came or went, or when it
-   * has been uneven for long.
+   * Whether accounts may move between members to even out the loads: true when members joined or left, or when loads have been uneven for
+   * long.
    */
   readonly mayMove: boolean;
 }
 
-/** Accounts by member. Each that anybody knows is there once. */
+/** Accounts assigned to each member, by member id. Each account whose file any member has appears exactly once. */
 export type Assignment = ReadonlyMap<string, readonly string[]>;
 
-/** Members carry the same where none is further from the mean than this part of it. */
-export const EVEN_WITHIN = 0.1;
+/** Loads count as balanced if no member deviates from the mean load by more than this fraction of it. */
+export const BALANCE_TOLERANCE = 0.1;
 /**
- * An account moves only if it weighs no more than this part of the difference between two members: a heavier one would all but
- * turn that round, and the next small change of a weight would send it back.
+ * An account moves only if its weight is at most this fraction of the load difference between the two members: moving a heavier one would
+ * nearly reverse the difference, and the next small change of a weight would move it back.
  */
-export const MOST_OF_GAP = 0.75;
+export const MAX_MOVE_SHARE = 0.75;
 
 /**
- * Shares accounts out: each stays where it is; one that nobody has goes to a member that knows it, has its images, and carries
- * little. Then, where that is allowed, accounts move from who carries most until it is even, or no move makes it more so.
+ * Assigns accounts to members. An account stays with its current owner; one without an owner goes to a member that has its file, preferably
+ * its images, and a small load. Then, if `mayMove`, accounts move away from the most loaded members until loads are balanced or no move
+ * improves them.
  *
- * The same members give the same result, in whatever order they come.
+ * Deterministic: the order of `members` does not matter.
  */
 export function assign({ members, weights, mayMove }: AssignmentOptions): Assignment {
   const byId = members.toSorted((a, b) => compare(a.id, b.id));
   const loads = new Loads(byId, (account) => weights.get(account) ?? 1);
-  const accounts = [...new Set(byId.flatMap(({ known }) => [...known]))].sort(compare);
+  const accounts = [...new Set(byId.flatMap(({ configured }) => [...configured]))].sort(compare);
 
   const homeless = accounts.filter((account) => {
-    const holder = holderOf(account, byId);
-    if (holder) loads.give(holder, account);
+    const holder = currentOwner(account, byId);
+    if (holder) loads.assign(holder, account);
     return !holder;
   });
   const heaviestFirst = (a: string, b: string) =>
     loads.weightOf(b) - loads.weightOf(a) || compare(a, b);
   for (const account of homeless.sort(heaviestFirst)) {
-    loads.give(newHomeOf(account, byId, loads), account);
+    loads.assign(newOwnerFor(account, byId, loads), account);
   }
-  if (mayMove) even(byId, loads);
+  if (mayMove) balance(byId, loads);
   return loads.assignment();
 }
 
-/** The newest generation knows best who has it; of two in one generation, whichever is first by id. */
-function holderOf(account: string, members: readonly Candidate[]): Candidate | undefined {
-  const holders = members.filter(({ known, held }) => known.has(account) && held.has(account));
-  const newest = Math.max(...holders.map(({ held }) => held.get(account)!));
-  return holders.find(({ held }) => held.get(account) === newest);
+/** Returns the member that was assigned the account in the newest generation; if several were, the first by id. */
+function currentOwner(account: string, members: readonly Candidate[]): Candidate | undefined {
+  const holders = members.filter(
+    ({ configured, ownedSince }) => configured.has(account) && ownedSince.has(account),
+  );
+  const newest = Math.max(...holders.map(({ ownedSince }) => ownedSince.get(account)!));
+  return holders.find(({ ownedSince }) => ownedSince.get(account) === newest);
 }
 
-/** Who carries least; of those that are about as good, one that has its images. */
-function newHomeOf(account: string, members: readonly Candidate[], loads: Loads): Candidate {
-  const able = members.filter(({ known }) => known.has(account));
-  const least = Math.min(...able.map((member) => loads.of(member)));
-  // No more than that: what makes it uneven is moved again with the next change, or another account in its place.
-  const enough = least + EVEN_WITHIN * loads.mean();
-  const warm = able.filter((member) => member.warm.has(account) && loads.of(member) <= enough);
-  const [home] = (warm.length > 0 ? warm : able).toSorted((a, b) => loads.of(a) - loads.of(b));
-  return home!; // somebody knows it
+/**
+ * Returns the least loaded member that has the account's file; among members with nearly the same load, one that has the account's images.
+ */
+function newOwnerFor(account: string, members: readonly Candidate[], loads: Loads): Candidate {
+  const able = members.filter(({ configured }) => configured.has(account));
+  const least = Math.min(...able.map((member) => loads.loadOf(member)));
+  // A larger allowance would create an imbalance that the next rebalance has to undo.
+  const enough = least + BALANCE_TOLERANCE * loads.mean();
+  const warm = able.filter((member) => member.warm.has(account) && loads.loadOf(member) <= enough);
+  const [home] = (warm.length > 0 ? warm : able).toSorted(
+    (a, b) => loads.loadOf(a) - loads.loadOf(b),
+  );
+  return home!; // not empty: the account is configured at one of the members
 }
 
-/** Moves accounts as long as one makes the two members it is between more even, those furthest from the mean first. */
-function even(members: readonly Candidate[], loads: Loads): void {
+/** Moves accounts while a move brings two members' loads closer together, starting with the members furthest from the mean. */
+function balance(members: readonly Candidate[], loads: Loads): void {
   for (;;) {
-    const byLoad = members.toSorted((a, b) => loads.of(b) - loads.of(a));
-    const move = firstOf(byLoad, (from) =>
-      firstOf(byLoad.toReversed(), (to) => {
-        const account = loads.isUneven(from, to) ? bestMove(from, to, loads) : undefined;
+    const byLoad = members.toSorted((a, b) => loads.loadOf(b) - loads.loadOf(a));
+    const move = firstDefined(byLoad, (from) =>
+      firstDefined(byLoad.toReversed(), (to) => {
+        const account = loads.isImbalanced(from, to) ? bestMove(from, to, loads) : undefined;
         return account === undefined ? undefined : { from, to, account };
       }),
     );
     if (!move) return;
-    loads.take(move.from, move.account);
-    loads.give(move.to, move.account);
+    loads.unassign(move.from, move.account);
+    loads.assign(move.to, move.account);
   }
 }
 
-/** The account whose move leaves the two most alike; one whose images are there before one of which they are not. */
+/**
+ * Returns the account whose move from one member to the other makes their loads most equal; among equals, one whose images the target
+ * already has.
+ */
 function bestMove(from: Candidate, to: Candidate, loads: Loads): string | undefined {
-  const gap = loads.of(from) - loads.of(to);
+  const gap = loads.loadOf(from) - loads.loadOf(to);
   const fitting = loads
-    .heldBy(from)
-    .filter((account) => to.known.has(account) && loads.weightOf(account) <= MOST_OF_GAP * gap);
+    .accountsOf(from)
+    .filter(
+      (account) => to.configured.has(account) && loads.weightOf(account) <= MAX_MOVE_SHARE * gap,
+    );
   const restOf = (account: string) => Math.abs(gap - 2 * loads.weightOf(account));
   const isCold = (account: string) => (to.warm.has(account) ? 0 : 1);
   return fitting.toSorted(
@@ -104,7 +116,7 @@ function bestMove(from: Candidate, to: Candidate, loads: Loads): string | undefi
   )[0];
 }
 
-/** What each member carries. */
+/** The accounts assigned to each member, and each member's total load. */
 class Loads {
   readonly #given: Map<string, Set<string>>;
   readonly #sums: Map<string, number>;
@@ -117,12 +129,12 @@ class Loads {
     this.#sums = new Map(members.map(({ id }) => [id, 0]));
   }
 
-  give({ id }: Candidate, account: string): void {
+  assign({ id }: Candidate, account: string): void {
     this.#given.get(id)!.add(account);
     this.#add(id, this.weightOf(account));
   }
 
-  take({ id }: Candidate, account: string): void {
+  unassign({ id }: Candidate, account: string): void {
     this.#given.get(id)!.delete(account);
     this.#add(id, -this.weightOf(account));
   }
@@ -132,7 +144,7 @@ class Loads {
     this.#total += weight;
   }
 
-  of({ id }: Candidate): number {
+  loadOf({ id }: Candidate): number {
     return this.#sums.get(id)!;
   }
 
@@ -140,14 +152,14 @@ class Loads {
     return this.#total / this.#sums.size;
   }
 
-  /** Whether one of two carries so much more than the other that one of them is far from the mean. */
-  isUneven(more: Candidate, less: Candidate): boolean {
-    const [most, least] = [this.of(more), this.of(less)];
-    const far = EVEN_WITHIN * this.mean();
+  /** Whether member `more` has a higher load than member `less`, and the load of either is outside the tolerance around the mean. */
+  isImbalanced(more: Candidate, less: Candidate): boolean {
+    const [most, least] = [this.loadOf(more), this.loadOf(less)];
+    const far = BALANCE_TOLERANCE * this.mean();
     return most > least && (most > this.mean() + far || least < this.mean() - far);
   }
 
-  heldBy({ id }: Candidate): readonly string[] {
+  accountsOf({ id }: Candidate): readonly string[] {
     return [...this.#given.get(id)!];
   }
 
@@ -156,7 +168,10 @@ class Loads {
   }
 }
 
-function firstOf<In, Out>(all: readonly In[], look: (one: In) => Out | undefined): Out | undefined {
+function firstDefined<In, Out>(
+  all: readonly In[],
+  look: (one: In) => Out | undefined,
+): Out | undefined {
   for (const one of all) {
     const found = look(one);
     if (found !== undefined) return found;
@@ -164,7 +179,7 @@ function firstOf<In, Out>(all: readonly In[], look: (one: In) => Out | undefined
   return undefined;
 }
 
-/** By code units: the same on every machine, whatever its language. */
+/** Compares two texts by UTF-16 code units, so that the order does not depend on the machine's locale. */
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }

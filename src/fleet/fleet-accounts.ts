@@ -5,188 +5,214 @@ import type { Hooks } from '../observe/hooks.ts';
 import type { AccountFiles } from './account-files.ts';
 import { accountReport } from './account-report.ts';
 import { accountRun, isFenced } from './account-run.ts';
-import type { InstanceParts } from './account-run.ts';
+import type { InstanceContext } from './account-run.ts';
 import { accountSteps } from './account-steps.ts';
-import type { Course, Standing } from './account-steps.ts';
+import type { LocalAccountState, GroupGeneration } from './account-steps.ts';
 import type { FleetHooks } from './fleet-hooks.ts';
 import type { FleetLog } from './fleet-log.ts';
-import { isQuarantined } from './losses.ts';
-import type { SharedOut, Told } from './member-data.ts';
-import type { Doing } from './next-step.ts';
-import { ownWords } from './own-words.ts';
+import { isQuarantined } from './crashes.ts';
+import type { FleetAssignment, MemberMetadata } from './member-metadata.ts';
+import type { AccountPhase } from './next-step.ts';
+import { fleetAnnouncements } from './fleet-announcements.ts';
 import type { Report } from './report.ts';
 import type { WarmFolders } from './warm-folders.ts';
 
 export interface FleetAccountsOptions {
-  readonly parts: InstanceParts;
-  /** Of the instance, as people know it. */
+  readonly context: InstanceContext;
+  /** Human-readable name of the instance. */
   readonly name: string;
-  /** One of its own for each account. */
+  /** State folders of the fleet's accounts, one for each account. */
   readonly folders: WarmFolders;
-  /** The fleet's. */
+  /** Name of the fleet's topic. */
   readonly topic: string;
   readonly log: FleetLog;
-  readonly watch: (config: AccountConfig) => Watched;
+  readonly watch: (config: AccountConfig) => AccountObservers;
   readonly fleetHooks: FleetHooks;
-  /** Called whenever there may be another step to take. */
+  /** Called whenever another step with an account may be due. */
   readonly onChange: () => void;
 }
 
-/** Who is told of an account, until its end. */
-export interface Watched {
+/** Hooks and figures that observe one account, until `end` is called. */
+export interface AccountObservers {
   readonly hooks: Hooks;
-  /** How it is now, to be told to the other instances. */
+  /** Current figures of the account, for the report to the other instances. */
   readonly figures?: () => AccountFigures;
   readonly end: () => void;
 }
 
-/** The accounts of one instance: those that it runs, gets ready for, or is letting go of. */
+/** The accounts of one instance: those that it serves, restores or stops. */
 export interface FleetAccounts {
-  /** What is known of the files. An account whose file has changed begins again; one whose file is gone, or wrong, ends. */
+  /** Sets the accounts' files. An account whose file has changed is restarted; one whose file was removed or is invalid is stopped. */
   readonly setFiles: (files: AccountFiles) => void;
-  /** A generation of the group has begun. */
-  readonly give: (generation: number, given: SharedOut) => void;
-  /** Takes the next step with each account. Rejects when Kafka does not say who runs what. */
+  /** Called when a generation of the fleet's Kafka group has begun. */
+  readonly generationStarted: (generation: number, given: FleetAssignment) => void;
+  /** Takes the next step, such as a claim, with each account. Rejects if the fleet's topic can't be read. */
   readonly step: () => Promise<void>;
-  /** What the group is told. */
-  readonly told: (known: readonly string[]) => Pick<Told, 'known' | 'held' | 'warm' | 'keys'>;
-  /** What the fleet is told in between. */
+  /** Returns the metadata that this instance sends to the fleet's Kafka group when it joins. */
+  readonly memberMetadata: (
+    known: readonly string[],
+  ) => Pick<MemberMetadata, 'configured' | 'owned' | 'warm' | 'apiKeyDigests'>;
+  /** Returns the report on this instance's accounts that is written to the fleet's topic between rebalances. */
   readonly report: () => Report['accounts'];
-  readonly here: () => ReadonlyMap<string, { readonly doing: Doing; readonly error: unknown }>;
-  /** From now on others are to take what is run here. */
-  readonly leave: () => void;
+  readonly localAccounts: () => ReadonlyMap<
+    string,
+    { readonly doing: AccountPhase; readonly error: unknown }
+  >;
+  /** Called when the instance begins to leave: other instances will claim its accounts. */
+  readonly startLeaving: () => void;
   readonly stopAll: () => Promise<void>;
 }
 
-/** What an account costs that is given, and not run. */
+/** Load of a quarantined account: close to zero, because the account is assigned but not served. */
 const QUARANTINED_WEIGHT = 0.01;
 
-interface Here extends Course {
+interface LocalAccount extends LocalAccountState {
   readonly config: AccountConfig;
-  readonly watched: Watched;
+  readonly watched: AccountObservers;
 }
 
 export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
-  const { parts, name, folders, topic, log, watch, fleetHooks, onChange } = options;
-  const { instance, scheduler } = parts;
-  const all = new Map<string, Here>();
-  /** By account, the generation in which it was given. */
-  const held = new Map<string, number>();
+  const { context, name, folders, topic, log, watch, fleetHooks, onChange } = options;
+  const { instance, scheduler } = context;
+  const all = new Map<string, LocalAccount>();
+  /** Newest generation in which each account was assigned to this instance, by account. */
+  const assignedSince = new Map<string, number>();
   let files: AccountFiles = new Map();
-  /** Undefined while no generation is known. */
-  let standing: Standing | undefined;
-  /** Whether all that was said before the generation began is known. */
+  /** Newest generation of the fleet's group, with its assignment; undefined before the first. */
+  let standing: GroupGeneration | undefined;
+  /** Whether the fleet's topic has been read up to where it ended when the newest generation began. */
   let isCurrent = false;
   let isLeaving = false;
   let isOver = false;
 
   const now = () => scheduler.now();
-  const isGiven = (account: string) => standing?.given.get(account) === instance;
-  const own = ownWords({ instance, name, topic, log, scheduler });
-  const takeStep = accountSteps({ instance, courses: all, fleet: log, own, fleetHooks, scheduler });
+  const isGiven = (account: string) => standing?.assigned.get(account) === instance;
+  const own = fleetAnnouncements({ instance, name, topic, log, scheduler });
+  const takeStep = accountSteps({
+    instance,
+    accounts: all,
+    fleetTopic: log,
+    announcements: own,
+    fleetHooks,
+    scheduler,
+  });
   const configOf = (account: string): AccountConfig | undefined => {
     const file = files.get(account);
     return file && 'config' in file ? file.config : undefined;
   };
-  /** Of what it has files of; as it leaves, of what it still runs: no other account is to have that key meanwhile. */
+  /**
+   * Returns digests of the API keys of the accounts in `known`. A leaving instance instead returns those of the accounts that it still
+   * serves: no other account may use their keys meanwhile.
+   */
   const keysOf = (known: readonly string[]): ReadonlyMap<string, string> => {
     const configs = isLeaving
       ? [...all.values()].map(({ config }) => config)
       : known.flatMap((account) => configOf(account) ?? []);
     return new Map(configs.map(({ account, api }) => [account, keyDigest(api)]));
   };
-  const isAsFiled = (account: string, { config }: Here) => configOf(account) === config;
-  /** An account that is given, and whose file is there, is here from now on. */
+  const isAsFiled = (account: string, { config }: LocalAccount) => configOf(account) === config;
+  /** Creates the local state of an account that is assigned to this instance and has a valid file. */
   const begin = (account: string): void => {
     folders.use(account);
     const config = configOf(account);
     if (!config || all.has(account)) return;
     const watched = watch(config);
     const run = accountRun({
-      ...{ config, parts, onChange },
+      ...{ config, context, onChange },
       hooks: watched.hooks,
-      words: own.withLedger(account, () => ({
+      ledgerMessages: own.ledgerMessages(account, () => ({
         generation: standing?.generation ?? 0,
-        losses: here.losses,
+        crashTimes: here.crashTimes,
       })),
-      onAnswered: () => {
+      onFirstResponse: () => {
         const { silentSince } = here;
         here.silentSince = undefined;
         if (silentSince === undefined) return;
         fleetHooks.onHandover?.({ account, elapsedMs: now() - silentSince });
       },
       onFailed: (error, delayMs) => {
-        here.silentSince = undefined; // what it waits for is told otherwise
+        here.silentSince = undefined; // the failure is reported by other hooks
         if (isFenced(error)) fleetHooks.onFenced?.({ account });
         fleetHooks.onAccountFailed?.({ account, error, delayMs });
       },
     });
-    const here: Here = {
-      ...{ config, run, watched, askedAt: undefined },
-      ...{ losses: [], takenAt: undefined, silentSince: undefined, judged: undefined },
+    const here: LocalAccount = {
+      ...{ config, run, watched, releaseRequestedAt: undefined },
+      ...{
+        crashTimes: [],
+        claimedAt: undefined,
+        silentSince: undefined,
+        quarantineBasis: undefined,
+      },
     };
     all.set(account, here);
   };
   const weightOf = (account: string): number =>
-    isQuarantined(log.words.get(account), now())
+    isQuarantined(log.accounts.get(account), now())
       ? QUARANTINED_WEIGHT
       : (all.get(account)?.run.weight() ?? 1);
 
-  /** What was wrong with it may have been mended. */
+  /** Ends an account's quarantine because its file has changed, which may have solved the problem. */
   const free = (account: string): void => {
-    own.released(account).catch(() => undefined); // it is over in an hour
+    own.released(account).catch(() => undefined); // without it, the quarantine ends after an hour
   };
-  const remove = (account: string, watched: Watched): void => {
+  const remove = (account: string, watched: AccountObservers): void => {
     all.delete(account);
     watched.end();
   };
-  /** Its file has changed, or is gone: it begins again with what that says now, if it is given still. */
-  const end = (account: string, { run, watched }: Here): void => {
-    if (run.doing() === 'nothing') {
-      if (isGiven(account) && isQuarantined(log.words.get(account), now())) free(account);
+  /**
+   * Stops an account whose file has changed or was removed. If it is still assigned to this instance, it begins again with the new file.
+   */
+  const end = (account: string, { run, watched }: LocalAccount): void => {
+    if (run.phase() === 'nothing') {
+      if (isGiven(account) && isQuarantined(log.accounts.get(account), now())) free(account);
       remove(account, watched);
       onChange();
-    } else if (run.doing() !== 'stopping') {
+    } else if (run.phase() !== 'stopping') {
       fleetHooks.onAccount?.({ account, step: 'stop' });
       void run.stop().then(onChange);
     }
   };
-  /** What has come to its end, and is not to begin again. */
-  const forget = (account: string, { run, watched }: Here): void => {
-    if (run.doing() !== 'nothing' || run.failure() || isGiven(account)) return;
+  /** Removes an account that has stopped and is not assigned to this instance. */
+  const forget = (account: string, { run, watched }: LocalAccount): void => {
+    if (run.phase() !== 'nothing' || run.failure() || isGiven(account)) return;
     remove(account, watched);
   };
-  /** Who tells of what it has held before is given it again, whoever has it since. */
+  /**
+   * Forgets assignments of accounts that went to other instances: if the metadata reported them, the accounts would be assigned to this one
+   * again.
+   */
   const letGo = (): void => {
-    for (const account of held.keys()) {
+    for (const account of assignedSince.keys()) {
       if (all.has(account) || isGiven(account)) continue;
-      held.delete(account);
-      folders.leave(account);
+      assignedSince.delete(account);
+      folders.release(account);
     }
   };
 
   return {
     setFiles: (next) => (files = next),
-    give: (number, shared) => {
+    generationStarted: (number, shared) => {
       standing = {
         generation: number,
         members: new Set(shared.members.map((member) => member.instance)),
-        given: new Map(shared.accounts),
-        twins: shared.twins ?? new Map(),
+        assigned: new Map(shared.accounts),
+        apiKeyConflicts: shared.apiKeyConflicts ?? new Map(),
       };
       isCurrent = false;
-      for (const here of all.values()) here.askedAt = undefined;
-      for (const account of shared.accounts.keys()) if (isGiven(account)) held.set(account, number);
+      for (const here of all.values()) here.releaseRequestedAt = undefined;
+      for (const account of shared.accounts.keys())
+        if (isGiven(account)) assignedSince.set(account, number);
     },
     step: async () => {
       const newest = standing;
       if (!newest || isOver) return;
       if (!isCurrent) {
-        await log.caughtUp();
+        await log.catchUp();
         isCurrent = newest === standing;
         if (!isCurrent) return onChange();
       }
-      for (const account of newest.given.keys()) if (isGiven(account)) begin(account);
+      for (const account of newest.assigned.keys()) if (isGiven(account)) begin(account);
       for (const [account, here] of all) {
         if (!isAsFiled(account, here)) {
           end(account, here);
@@ -198,34 +224,34 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
       letGo();
       folders.clear();
     },
-    told: (known) => ({
-      known,
-      held: new Map(
-        [...held].map(([account, since]) => [
+    memberMetadata: (known) => ({
+      configured: known,
+      owned: new Map(
+        [...assignedSince].map(([account, since]) => [
           account,
           { generation: since, weight: weightOf(account) },
         ]),
       ),
       warm: folders.warm(),
-      keys: keysOf(known),
+      apiKeyDigests: keysOf(known),
     }),
     report: () =>
       Object.fromEntries(
         [...all].map(([account, { config, run, watched }]) => {
           const why = run.failure()?.error;
-          const error = isFenced(why) ? undefined : why; // whoever has it tells how it is
-          const figures = run.doing() === 'running' ? watched.figures?.() : undefined;
+          const error = isFenced(why) ? undefined : why; // the new owner reports the account's state
+          const figures = run.phase() === 'running' ? watched.figures?.() : undefined;
           return [account, accountReport({ weight: weightOf(account), config, error, figures })];
         }),
       ),
-    here: () =>
+    localAccounts: () =>
       new Map(
         [...all].map(([account, { run }]) => [
           account,
-          { doing: run.doing(), error: run.failure()?.error },
+          { doing: run.phase(), error: run.failure()?.error },
         ]),
       ),
-    leave: () => void (isLeaving = true),
+    startLeaving: () => void (isLeaving = true),
     stopAll: async () => {
       isOver = true;
       await Promise.allSettled([...all.values()].map(({ run }) => run.stop()));

@@ -1,56 +1,63 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Kafka } from 'kafkajs';
-import { withAdmin } from '../sinks/client/with-admin.ts';
-import { unpackSharedOut, unpackTold } from './member-data.ts';
-import type { SharedOut, Told } from './member-data.ts';
+import { askAbout } from '../kafka/client/topic-facts.ts';
+import { groupAsItIs } from '../kafka/membership/group.ts';
+import { unpackFleetAssignment, unpackMemberMetadata } from './member-metadata.ts';
+import type { FleetAssignment, MemberMetadata } from './member-metadata.ts';
 
-/** The group of Kafka in which a fleet's instances share accounts out. */
-export function fleetGroup(sharedPrefix: string): string {
+/** Id of the Kafka group in which a fleet's instances assign accounts. */
+export function fleetGroupId(sharedPrefix: string): string {
   return `cellarstream.${sharedPrefix}.fleet`;
 }
 
-/** The group as its coordinator knows it. */
-export interface FleetGroup {
-  /** What each member has told when it joined last. */
-  readonly told: readonly Told[];
-  /** What was shared out; undefined where there is no member. */
-  readonly given: SharedOut | undefined;
+/** State of a fleet's Kafka group, as described by its coordinator. */
+export interface FleetGroupState {
+  /** Metadata that each member sent when it last joined. */
+  readonly members: readonly MemberMetadata[];
+  /** Newest assignment of the fleet's accounts; undefined if the group has no members. */
+  readonly assignment: FleetAssignment | undefined;
 }
 
-/** While members join, a coordinator tells nothing of them; whoever is not back within a session is gone, ms. */
-const REBALANCED_WITHIN_MS = 12_000;
-const ASK_EVERY_MS = 300;
+/**
+ * How long to wait for a running rebalance of the group to end, in ms: during a rebalance the coordinator describes no members. Longer than
+ * a session timeout, after which members that do not rejoin are removed.
+ */
+const REBALANCE_DEADLINE_MS = 12_000;
+/** Pause before the group is described again during a rebalance, in ms. */
+const DESCRIBE_EVERY_MS = 300;
 
 /**
- * Asks the coordinator who is in the group; while that changes, again. Where it goes on changing, or the members are of a version
- * that this one can't read, what is known of them.
+ * Reads the state of a fleet's Kafka group from its coordinator; during a rebalance repeatedly, until the rebalance has ended or the
+ * deadline is over. Members whose metadata this version can't decode are left out.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
  */
-export async function readFleetGroup(kafka: Kafka, sharedPrefix: string): Promise<FleetGroup> {
-  const until = performance.now() + REBALANCED_WITHIN_MS;
-  return withAdmin(kafka, async (admin) => {
-    for (;;) {
-      const { groups } = await admin.describeGroups([fleetGroup(sharedPrefix)]);
-      const { state, members } = groups[0]!;
-      const isChanging = state === 'PreparingRebalance' || state === 'CompletingRebalance';
-      if (!isChanging || performance.now() > until) {
-        return {
-          told: members.flatMap(({ memberMetadata }) => readable(unpackTold, memberMetadata)),
-          given: members.flatMap(({ memberAssignment }) =>
-            readable(unpackSharedOut, memberAssignment),
-          )[0],
-        };
-      }
-      await pause(ASK_EVERY_MS);
+export async function readFleetGroupState(
+  kafka: Kafka,
+  sharedPrefix: string,
+): Promise<FleetGroupState> {
+  const until = performance.now() + REBALANCE_DEADLINE_MS;
+  for (;;) {
+    const { state, members } = await askAbout({ kafka }, (brokers) =>
+      groupAsItIs(brokers, fleetGroupId(sharedPrefix)),
+    );
+    const isChanging = state === 'PreparingRebalance' || state === 'CompletingRebalance';
+    if (!isChanging || performance.now() > until) {
+      return {
+        members: members.flatMap(({ told }) => decodeIfPossible(unpackMemberMetadata, told)),
+        assignment: members.flatMap(({ given }) =>
+          decodeIfPossible(unpackFleetAssignment, given),
+        )[0],
+      };
     }
-  });
+    await pause(DESCRIBE_EVERY_MS);
+  }
 }
 
-function readable<T>(unpack: (bytes: Buffer) => T, bytes: Buffer): readonly T[] {
+function decodeIfPossible<T>(unpack: (bytes: Buffer) => T, bytes: Buffer): readonly T[] {
   try {
     return [unpack(bytes)];
   } catch {
-    return []; // of another version, or of a member that is about to join
+    return []; // written by another version, or empty because the member is joining
   }
 }

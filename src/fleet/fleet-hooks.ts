@@ -1,30 +1,39 @@
 import type { FleetView } from '../observe/fleet-view.ts';
 
-/** What an instance tells of its fleet. All optional; none may throw, nor take long. */
+/** Callbacks through which an instance reports events of its fleet. All are optional; none may throw or block. */
 export interface FleetHooks {
-  /** A generation of the group has begun: who takes part in it, and how many accounts are to be run here. */
+  /**
+   * A generation of the fleet's Kafka group has begun. Reports its number, the names of its members, and how many accounts are assigned to
+   * this instance.
+   */
   readonly onGeneration?: (generation: {
     number: number;
     instances: readonly string[];
     accounts: number;
   }) => void;
-  /** What this instance does with an account from now on. */
-  readonly onAccount?: (told: {
+  /**
+   * This instance takes the next step with an account. The steps are described at `AccountStep`; `stop` means that the account's file
+   * changed or was removed.
+   */
+  readonly onAccount?: (step: {
     account: string;
     step: 'claim' | 'warm' | 'ask' | 'release' | 'drop' | 'stop';
   }) => void;
-  /** An account that another instance had is read here, so long after it was asked for, released, or found to be lost. */
+  /**
+   * Called at the first response for an account that another instance owned before, when the handover is complete. `elapsedMs` counts from
+   * the request for the account's release, from its release, or from when the crash of its owner was detected.
+   */
   readonly onHandover?: (handover: { account: string; elapsedMs: number }) => void;
-  /** Another instance took an account that this one had not released. */
+  /** Another instance claimed an account that this one had not released. */
   readonly onFenced?: (fenced: { account: string }) => void;
-  /** An account can't go on, and is tried again. */
+  /** Serving an account failed; it is claimed again after `delayMs`. */
   readonly onAccountFailed?: (failed: { account: string; error: unknown; delayMs: number }) => void;
-  /** An account has taken down so many instances that nobody runs it for an hour. */
+  /** An account is quarantined: after several crashes right after its claim, no instance serves it for an hour. */
   readonly onQuarantined?: (quarantined: { account: string }) => void;
-  /** The file of an account is wrong: it is not served until that is put right. */
+  /** An account's file is invalid: the account is not served until the file is corrected. */
   readonly onWrongFile?: (wrong: { account: string; error: unknown }) => void;
-  /** The fleet has changed, as far as it is known here. */
+  /** State of the fleet as this instance sees it: reported when it may have changed, and at least every few seconds. */
   readonly onFleet?: (fleet: FleetView) => void;
-  /** Kafka did not answer, and is tried again. */
+  /** A call to Kafka failed and is retried after `delayMs`. */
   readonly onRetry?: (retry: { error: unknown; count: number; delayMs: number }) => void;
 }

@@ -18,20 +18,22 @@ import {
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../core/errors.ts';
-import { readBatches } from '../sinks/fetch/read-batches.ts';
+import { readBatches } from '../kafka/fetch/read-batches.ts';
 import { plainProducer } from '../sinks/producer/plain-producer.ts';
 import type { Message } from '../sinks/sink.ts';
-import { HeardWords } from './fleet-words.ts';
-import type { FleetWords } from './fleet-words.ts';
-import { fleetLogBounds } from './read-fleet-log.ts';
+import { FleetTopicTable } from './fleet-topic-state.ts';
+import type { FleetTopicState } from './fleet-topic-state.ts';
+import { fleetLogBounds } from './read-fleet-topic.ts';
 
-/** The fleet's topic, as far as it was read. */
-export interface FleetLog extends FleetWords {
-  /** Reads on for ever; emits when anything was said. What fails is told, and tried again. */
+/** The fleet's topic: the state of the fleet as far as the topic was read, and a producer for it. */
+export interface FleetLog extends FleetTopicState {
+  /** Reads the fleet's topic without end; emits after each batch that held messages. Errors go to `onRetry`, and reading resumes. */
   readonly following$: Observable<void>;
-  /** Resolves when all that was said by now is known. Needs {@link following$}. */
-  readonly caughtUp: () => Promise<void>;
-  /** A message of this topic. */
+  /**
+   * Resolves once everything written to the fleet's topic before the call has been read. Works only while {@link following$} is subscribed.
+   */
+  readonly catchUp: () => Promise<void>;
+  /** Sends a message to the fleet's topic. */
   readonly send: (message: Message) => Promise<void>;
   readonly close: () => void;
 }
@@ -43,18 +45,23 @@ export interface FleetLogOptions {
   readonly onRetry: (retry: { error: unknown; count: number; delayMs: number }) => void;
 }
 
+/** Pause before reading the fleet's topic is retried after an error, in ms. */
 const PAUSE_MS = 1_000;
-/** What was said is read by then, ms: else the connection is dead without a sign, which kafkajs notices after half a minute. */
-const READ_WITHIN_MS = 3_000;
+/**
+ * If the end of the fleet's topic is not reached within this time (ms), the connection is assumed dead and replaced; kafkajs takes half a
+ * minute to notice.
+ */
+const READ_TIMEOUT_MS = 3_000;
 
 /**
- * Read to the end of the log, and not to its last stable offset: the transaction that an instance left open as it died would
- * hold up all accounts for a minute. What was aborted counts, too. Whoever takes an account fences first, so what it writes
- * stands behind all that the one before could write: the last word is that of the newest owner.
+ * Opens the fleet's topic. It is read up to the high watermark. It is not read only up to the last stable offset, because a transaction
+ * left open by a crashed instance would then block all accounts for a minute; so messages of aborted transactions count too. An instance
+ * fences the previous owner before it writes its claim, so everything the previous owner could write precedes it: the last message is the
+ * newest owner's.
  */
 export function fleetLog(options: FleetLogOptions): FleetLog {
   const { kafka, topic, scheduler, onRetry } = options;
-  const heard = new HeardWords();
+  const state = new FleetTopicTable();
   const moved$ = new Subject<void>();
   const stalled$ = new Subject<void>();
   const producer = plainProducer(kafka);
@@ -63,7 +70,7 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
   const bounds = () => fleetLogBounds(kafka, topic);
   const reading$ = defer(async () => {
     const { low, high } = await bounds();
-    if (next > high) heard.clear(); // it was made anew
+    if (next > high) state.clear(); // the topic was recreated
     return { from: next > high || next < low ? low : next, high };
   }).pipe(
     switchMap(({ from, high }) => {
@@ -71,9 +78,9 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
       moved$.next();
       const range = { from: new Map([[0, from]]), ends: new Map([[0, high]]) };
       return readBatches(
-        { kafka, topic, range, follow: true, isolation: 'uncommitted', isPatient: false },
+        { kafka, topic, range, follow: true, isolation: 'uncommitted', retriesOutages: false },
         (batch) => {
-          heard.hear(batch.messages);
+          state.apply(batch.messages);
           ({ next } = batch);
           moved$.next();
           return batch.messages.length > 0 ? [undefined] : EMPTY;
@@ -83,8 +90,8 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
   );
 
   return {
-    words: heard.words,
-    reports: heard.reports,
+    accounts: state.accounts,
+    reports: state.reports,
     following$: reading$.pipe(
       takeUntil(stalled$),
       repeat(),
@@ -96,15 +103,15 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
         },
       }),
     ),
-    caughtUp: async () => {
+    catchUp: async () => {
       const { high } = await bounds();
       const read$ = moved$.pipe(
         startWith(undefined),
         filter(() => next >= high),
       );
-      const late$ = interval(READ_WITHIN_MS, scheduler).pipe(
+      const late$ = interval(READ_TIMEOUT_MS, scheduler).pipe(
         tap((count) => {
-          onRetry({ error: unread(topic), count: count + 1, delayMs: 0 });
+          onRetry({ error: unreadError(topic), count: count + 1, delayMs: 0 });
           stalled$.next();
         }),
         ignoreElements(),
@@ -116,8 +123,8 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
   };
 }
 
-function unread(topic: string): CellarstreamError {
-  const seconds = READ_WITHIN_MS / 1_000;
+function unreadError(topic: string): CellarstreamError {
+  const seconds = READ_TIMEOUT_MS / 1_000;
   const message = `${topic} was not read to its end in ${seconds} s: it is read over another connection`;
   return new CellarstreamError('KAFKA_UNREACHABLE', message, { context: { topic } });
 }

@@ -2,31 +2,39 @@ import { z } from 'zod';
 import type { Message } from '../sinks/sink.ts';
 
 const NAME = z.string().min(1).max(200);
-/** When instances were lost that had just taken the account. */
-const TIMES = z.array(z.iso.datetime()).max(10);
-const OWN = { account: NAME, instance: NAME, name: NAME, at: z.iso.datetime() };
+/** Times at which instances crashed shortly after they claimed the account. */
+const CRASH_TIMES = z.array(z.iso.datetime()).max(10);
+const COMMON_FIELDS = { account: NAME, instance: NAME, name: NAME, at: z.iso.datetime() };
 
 /**
- * What instances say of an account in the fleet's topic, by the account's name. `runs` and `released` are written with the
- * transactional id of its ledger: who has lost the account can't write them.
+ * Messages about an account in the fleet's topic; the key is the account's name. `runs` and `released` are written with the transactional
+ * id of the account's ledger, so a fenced instance can't write them.
  */
 const RECORD = z.discriminatedUnion('type', [
-  /** It is about to claim it, which takes a moment: whoever is given it meanwhile has to ask. */
-  z.object({ type: z.literal('takes'), ...OWN, generation: z.int(), losses: TIMES }),
-  /** It has claimed the account, as it was given it in this generation. */
-  z.object({ type: z.literal('runs'), ...OWN, generation: z.int(), losses: TIMES }),
-  /** It was given an account that another instance runs, has its images, and wants it. */
+  /**
+   * Message that announces a claim. The claim itself takes a moment: an instance that is assigned the account meanwhile has to ask for its
+   * release.
+   */
+  z.object({
+    type: z.literal('takes'),
+    ...COMMON_FIELDS,
+    generation: z.int(),
+    losses: CRASH_TIMES,
+  }),
+  /** Message that the claim of an account is committed. `generation` is the one in which the account was assigned to the owner. */
+  z.object({ type: z.literal('runs'), ...COMMON_FIELDS, generation: z.int(), losses: CRASH_TIMES }),
+  /** Message that asks the owner of an account for a release: the account is assigned to the sender, which has restored its images. */
   z.object({
     type: z.literal('asks'),
-    ...OWN,
+    ...COMMON_FIELDS,
     generation: z.int(),
-    /** Whom: only the newest message of an account is sure to be there. */
+    /** The owner that is asked. It is named because compaction may have removed the owner's own message. */
     owner: z.object({ instance: NAME, name: NAME, generation: z.int() }),
   }),
-  /** It runs it no more, and its ledger is settled. */
-  z.object({ type: z.literal('released'), ...OWN }),
-  /** It has taken down so many instances that nobody runs it for a while. */
-  z.object({ type: z.literal('quarantined'), ...OWN }),
+  /** Message that an account is no longer served, and that its final declaration is in the ledger. */
+  z.object({ type: z.literal('released'), ...COMMON_FIELDS }),
+  /** Message that an account is quarantined after several crashes: no instance serves it for a while. */
+  z.object({ type: z.literal('quarantined'), ...COMMON_FIELDS }),
 ]);
 export type FleetRecord = z.infer<typeof RECORD>;
 
@@ -34,74 +42,95 @@ export function fleetMessage(topic: string, record: FleetRecord): Message {
   return { topic, key: record.account, value: Buffer.from(JSON.stringify(record)) };
 }
 
-/** Undefined for what is none. */
+/** Decodes a message about an account from the fleet's topic; undefined if it is not a valid record. */
 export function parseFleetRecord(value: Buffer | null): FleetRecord | undefined {
   if (!value) return undefined;
   try {
     return RECORD.safeParse(JSON.parse(value.toString())).data;
   } catch {
-    return undefined; // no JSON
+    return undefined; // not JSON
   }
 }
 
-/** Who runs an account. */
+/** The instance that owns an account. */
 export interface Owner {
   readonly instance: string;
   readonly name: string;
-  /** In which the account was given to it. */
+  /** Generation in which the account was assigned to the owner. */
   readonly generation: number;
 }
 
-/** How an account is, as the topic has it. */
-export interface AccountWord {
+/** State of an account according to the fleet's topic. */
+export interface AccountTopicState {
   readonly owner: Owner | undefined;
-  /** Whether the owner has said that it takes it, and not yet that it has. */
-  readonly isAnnounced?: boolean;
-  /** The instance that had it last; undefined while there is an owner. */
+  /** Whether the owner has announced its claim and not yet committed it. */
+  readonly isClaimPending?: boolean;
+  /** Instance that released the account last; undefined while there is an owner. */
   readonly releasedBy?: string;
-  readonly ask: Pick<Owner, 'instance' | 'generation'> | undefined;
-  /** When that was said, ms since the epoch. */
-  readonly at: number;
-  /** When the owner took it; undefined where there is none, or only a question is left of it. */
-  readonly takenAt: number | undefined;
-  /** When instances were lost that had just taken it. */
-  readonly losses: readonly number[];
-  /** When it was quarantined; undefined where it is not. */
+  readonly releaseRequest: Pick<Owner, 'instance' | 'generation'> | undefined;
+  /** Time of the newest message about the account, in epoch ms. */
+  readonly updatedAt: number;
+  /** When the owner claimed the account, in epoch ms; undefined without an owner, or if only a request for release is left in the topic. */
+  readonly claimedAt: number | undefined;
+  /** Times at which instances crashed shortly after they claimed the account, in epoch ms. */
+  readonly crashTimes: readonly number[];
+  /** When the account was quarantined, in epoch ms; undefined if it is not. */
   readonly quarantinedAt: number | undefined;
 }
 
-const NOBODY = {
-  ...{ owner: undefined, ask: undefined, takenAt: undefined, losses: [] },
+const NO_OWNER = {
+  ...{ owner: undefined, releaseRequest: undefined, claimedAt: undefined, crashTimes: [] },
   quarantinedAt: undefined,
 };
 
-/** How an account is after a message more. */
-export function heard(before: AccountWord | undefined, record: FleetRecord): AccountWord {
+/** Returns the state of an account after one more message about it. */
+export function applyRecord(
+  before: AccountTopicState | undefined,
+  record: FleetRecord,
+): AccountTopicState {
   const { instance, name, type } = record;
   const at = Date.parse(record.at);
-  if (type === 'quarantined') return { ...NOBODY, at, quarantinedAt: at };
+  if (type === 'quarantined') return { ...NO_OWNER, updatedAt: at, quarantinedAt: at };
   if (type === 'released') {
-    // A late word of who had it before says nothing of who has it now.
+    // A late `released` of a previous owner says nothing about the current one.
     const isOwn = !before?.owner || before.owner.instance === instance;
     if (!isOwn) return before;
-    return { ...NOBODY, at, releasedBy: instance, losses: before?.losses ?? [] };
+    return {
+      ...NO_OWNER,
+      updatedAt: at,
+      releasedBy: instance,
+      crashTimes: before?.crashTimes ?? [],
+    };
   }
   const { generation } = record;
-  // Anybody can write what is no claim, however late.
+  // Only `runs` is protected by fencing; other messages of older generations may arrive late.
   if (type !== 'runs' && before?.owner && before.owner.generation > generation) return before;
   if (type === 'asks') {
     if (before && !before.owner) return before; // it was released meanwhile
-    const known = before ?? { ...NOBODY, owner: record.owner };
-    return { ...known, at, ask: { instance, generation } };
+    const known = before ?? { ...NO_OWNER, owner: record.owner };
+    return { ...known, updatedAt: at, releaseRequest: { instance, generation } };
   }
-  if (type === 'takes' && before && hasCome(before, record)) return before;
+  if (type === 'takes' && before && isClaimKnown(before, record)) return before;
   const losses = record.losses.map((each) => Date.parse(each));
   const isAnnounced = type === 'takes';
-  return { ...NOBODY, owner: { instance, name, generation }, isAnnounced, at, takenAt: at, losses };
+  return {
+    ...NO_OWNER,
+    owner: { instance, name, generation },
+    isClaimPending: isAnnounced,
+    updatedAt: at,
+    claimedAt: at,
+    crashTimes: losses,
+  };
 }
 
-/** Whether the claim that is announced is known already: the two are written by different producers, and each may be late. */
-function hasCome({ owner, isAnnounced, takenAt }: AccountWord, { instance, at }: FleetRecord) {
-  const isClaimed = owner?.instance === instance && isAnnounced === false;
-  return isClaimed && takenAt !== undefined && Date.parse(at) <= takenAt;
+/**
+ * Whether the claim that a message announces is already known to be committed. Announcement and commit come from different producers, so
+ * either may arrive first.
+ */
+function isClaimKnown(
+  { owner, isClaimPending, claimedAt }: AccountTopicState,
+  { instance, at }: FleetRecord,
+) {
+  const isClaimed = owner?.instance === instance && isClaimPending === false;
+  return isClaimed && claimedAt !== undefined && Date.parse(at) <= claimedAt;
 }

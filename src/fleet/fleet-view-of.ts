@@ -1,65 +1,75 @@
 import type { FleetAccount, FleetView } from '../observe/fleet-view.ts';
 import { describeError } from '../core/errors.ts';
 import type { AccountFiles } from './account-files.ts';
-import type { FleetWords } from './fleet-words.ts';
-import { isQuarantined } from './losses.ts';
-import type { SharedOut } from './member-data.ts';
-import type { Doing } from './next-step.ts';
-import { twinProblem } from './twins.ts';
+import type { FleetTopicState } from './fleet-topic-state.ts';
+import { isQuarantined } from './crashes.ts';
+import type { FleetAssignment } from './member-metadata.ts';
+import type { AccountPhase } from './next-step.ts';
+import { apiKeyConflictText } from './api-key-conflicts.ts';
 
-/** What an instance knows of its fleet. */
-export interface Known extends FleetWords {
-  /** The name of the instance. */
+/** State of a fleet as known to one instance: the input of {@link fleetViewOf}. */
+export interface FleetViewInput extends FleetTopicState {
+  /** Human-readable name of the instance. */
   readonly name: string;
   readonly generation: number | undefined;
-  readonly given: SharedOut | undefined;
+  readonly assignment: FleetAssignment | undefined;
   readonly files: AccountFiles;
-  /** What is done here, and why it failed. */
-  readonly here: ReadonlyMap<string, { readonly doing: Doing; readonly error: unknown }>;
+  /** Current activity of this instance for each account, and the error if it failed; by account. */
+  readonly localAccounts: ReadonlyMap<
+    string,
+    { readonly doing: AccountPhase; readonly error: unknown }
+  >;
   readonly now: number;
 }
 
-/** A handover, or the start of an account, is done by then, ms: what takes longer is said. */
-const SLOW_MS = 30_000;
+/** A handover, or the start of an account, that takes longer than this is reported as a problem, in ms. */
+const SLOW_HANDOVER_MS = 30_000;
 
-/** The same for people. */
-export function fleetViewOf(known: Known): FleetView {
-  const { name, generation, given, words, files } = known;
-  const names = new Set([...files.keys(), ...words.keys(), ...(given?.accounts.keys() ?? [])]);
-  for (const account of given?.twins?.keys() ?? []) names.add(account);
+/** Converts the state of a fleet, as known to one instance, into the view that operators see. */
+export function fleetViewOf(known: FleetViewInput): FleetView {
+  const { name, generation, assignment, accounts, files } = known;
+  const names = new Set([
+    ...files.keys(),
+    ...accounts.keys(),
+    ...(assignment?.accounts.keys() ?? []),
+  ]);
+  for (const account of assignment?.apiKeyConflicts?.keys() ?? []) names.add(account);
   return {
     instance: name,
     generation,
-    instances: (given?.members ?? []).map((member) => member.name).sort(),
+    instances: (assignment?.members ?? []).map((member) => member.name).sort(),
     accounts: [...names].sort().flatMap((account) => {
-      const word = words.get(account);
+      const word = accounts.get(account);
       const file = files.get(account);
       const isKnown =
-        file !== undefined || given?.accounts.has(account) || given?.twins?.has(account);
-      // An account that was taken away in good order is no concern of anybody.
+        file !== undefined ||
+        assignment?.accounts.has(account) ||
+        assignment?.apiKeyConflicts?.has(account);
+      // An account without a file and without an owner was removed properly: not shown.
       if (!isKnown && !word?.owner) return [];
-      return [accountOf(account, known)];
+      return [accountView(account, known)];
     }),
   };
 }
 
-function accountOf(account: string, known: Known): FleetAccount {
-  const { given, words, reports, files, now } = known;
-  const word = words.get(account);
+function accountView(account: string, known: FleetViewInput): FleetAccount {
+  const { assignment, accounts, reports, files, now } = known;
+  const word = accounts.get(account);
   const file = files.get(account);
-  const target = given?.accounts.get(account);
-  const members = new Map(given?.members.map((member) => [member.instance, member.name]));
+  const target = assignment?.accounts.get(account);
+  const members = new Map(assignment?.members.map((member) => [member.instance, member.name]));
   const owner = word?.owner && members.has(word.owner.instance) ? word.owner : undefined;
-  const since = word?.at ?? now;
+  const since = word?.updatedAt ?? now;
   const { figures } = (owner && reports.get(owner.instance)?.accounts[account]) ?? {};
   const one = { account, owner: owner?.name, since };
-  const running = { ...one, since: word?.takenAt ?? since, figures };
+  const running = { ...one, since: word?.claimedAt ?? since, figures };
   if (file && 'error' in file) {
-    const problem = describeError(file.error); // it may be right at another instance, which runs it
+    const problem = describeError(file.error); // the file may be valid at another instance, which then serves the account
     return { ...(owner ? running : one), state: 'wrong-file', problem };
   }
   if (isQuarantined(word, now)) {
-    const problem = 'it has taken three instances down: change its file to have it tried again';
+    const problem =
+      'three instances crashed right after claiming it: change its file to have it claimed again';
     return { ...one, state: 'quarantined', problem };
   }
   const failure = failureOf(account, known, owner?.instance ?? target);
@@ -68,32 +78,34 @@ function accountOf(account: string, known: Known): FleetAccount {
     if (target === undefined || target === owner.instance) {
       return { ...running, state: 'running', problem: undefined };
     }
-    const isSlow = now - since > SLOW_MS && word?.ask !== undefined;
+    const isSlow = now - since > SLOW_HANDOVER_MS && word?.releaseRequest !== undefined;
     const problem = isSlow ? `${owner.name} has not released it` : undefined;
     const moving = { ...one, figures, target: members.get(target) };
     return { ...moving, state: 'moving', problem };
   }
   if (target !== undefined) {
-    const isSlow = now - since > SLOW_MS;
-    const problem = isSlow ? 'the instance that it was given has not taken it' : undefined;
+    const isSlow = now - since > SLOW_HANDOVER_MS;
+    const problem = isSlow ? 'the instance that it is assigned to has not claimed it' : undefined;
     const state = isSlow ? 'without-owner' : 'starting';
     return { ...one, state, target: members.get(target), problem };
   }
-  const twin = given?.twins?.get(account);
+  const twin = assignment?.apiKeyConflicts?.get(account);
   if (twin !== undefined) {
-    return { ...one, state: 'wrong-file', problem: twinProblem(account, twin) };
+    return { ...one, state: 'wrong-file', problem: apiKeyConflictText(account, twin) };
   }
-  const problem = file ? 'it was given to no instance yet' : 'no instance has its file';
+  const problem = file ? 'it is not assigned to an instance yet' : 'no instance has its file';
   return { ...one, state: 'without-owner', problem };
 }
 
-/** Why it can't go on: as it is known here, or as the instance has told that has it, or is to have it. */
+/**
+ * Returns why the account can't be served: this instance's own error, or the one reported by its owner or the instance it is assigned to.
+ */
 function failureOf(
   account: string,
-  { here, reports }: Known,
+  { localAccounts, reports }: FleetViewInput,
   instance: string | undefined,
 ): string | undefined {
-  const own = here.get(account);
+  const own = localAccounts.get(account);
   if (own) return own.error === undefined ? undefined : describeError(own.error);
   return instance === undefined ? undefined : reports.get(instance)?.accounts[account]?.failed;
 }

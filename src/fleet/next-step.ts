@@ -1,70 +1,78 @@
-import type { AccountWord } from './fleet-record.ts';
+import type { AccountTopicState } from './fleet-record.ts';
 
-/** What an instance does with an account. */
-export type Doing = 'nothing' | 'warming' | 'warm' | 'running' | 'stopping';
+/** Current activity of an instance for an account. */
+export type AccountPhase = 'nothing' | 'warming' | 'warm' | 'running' | 'stopping';
 
-/** All that decides what an instance does with an account next. */
-export interface Situation {
-  /** Names this process. */
-  readonly me: string;
-  readonly doing: Doing;
-  /** The newest generation that this instance knows; undefined while it knows none. */
+/** Everything on which an instance's next step with an account depends. */
+export interface StepInput {
+  /** Unique id of this process. */
+  readonly instance: string;
+  readonly phase: AccountPhase;
+  /** Newest generation of the fleet's Kafka group that this instance knows; undefined before the first. */
   readonly generation: number | undefined;
-  /** The instances of that generation. */
+  /** Instance ids of the newest generation's members. */
   readonly members: ReadonlySet<string>;
-  /** Whether the account was given to this instance in it. */
-  readonly isGiven: boolean;
-  /** Whether nobody is to run it, as another account has its API key. */
-  readonly isTwin?: boolean;
-  /** What was said of the account; undefined where nothing was. */
-  readonly word: AccountWord | undefined;
-  /** How long ago this instance asked for it in this generation, ms; undefined where it has not. */
-  readonly askedMs: number | undefined;
+  /** Whether the newest generation assigns the account to this instance. */
+  readonly isAssigned: boolean;
+  /** Whether no instance may serve the account, because another account has the same API key. */
+  readonly hasApiKeyConflict?: boolean;
+  /** State of the account in the fleet's topic; undefined if there is none. */
+  readonly account: AccountTopicState | undefined;
+  /** Time since this instance asked for the account's release in the newest generation, in ms; undefined if it has not. */
+  readonly releaseRequestedMs: number | undefined;
 }
 
 /**
- * - `claim`: takes the account, which fences whoever has it;
- * - `warm`: reads its images, while the other instance still runs it;
- * - `ask`: asks the other one for it;
- * - `release`: stops it, for the one that asks;
- * - `drop`: stops reading images, or a claim that has not come through and is not to any more, or what nobody is to run;
- * - `stay`: goes on as it is.
+ * Next step of an instance with an account:
+ * - `claim`: claims the account, which fences its owner;
+ * - `warm`: restores the account's images while the owner still serves it;
+ * - `ask`: asks the owner for a release;
+ * - `release`: stops the account for the instance that asked;
+ * - `drop`: stops restoring images, abandons a pending claim, or stops an account that no instance may serve;
+ * - `stay`: changes nothing.
  */
-export type Step = 'claim' | 'warm' | 'ask' | 'release' | 'drop' | 'stay';
+export type AccountStep = 'claim' | 'warm' | 'ask' | 'release' | 'drop' | 'stay';
 
-/** So long a question may stay without an answer, ms. */
-export const ANSWER_WITHIN_MS = 5_000;
+/**
+ * How long to wait for the owner to release an account before claiming it anyway, in ms. Too small: the owner is fenced during its last
+ * poll. Too large: a hung owner delays the handover.
+ */
+export const RELEASE_TIMEOUT_MS = 5_000;
 
-/** What an instance does with an account next, by what it knows. */
-export function nextStep(situation: Situation): Step {
-  const { doing, generation, isGiven, isTwin = false } = situation;
-  if (generation === undefined || doing === 'stopping') return 'stay';
-  if (doing === 'running' && isTwin) return 'drop'; // nobody asks for it
-  if (doing === 'running') return isGiven ? 'stay' : whenGivenAway(situation, generation);
-  if (!isGiven) return doing === 'nothing' ? 'stay' : 'drop';
-  return whenGiven(situation, generation);
+/** Decides an instance's next step with an account. */
+export function nextStep(situation: StepInput): AccountStep {
+  const { phase, generation, isAssigned, hasApiKeyConflict = false } = situation;
+  if (generation === undefined || phase === 'stopping') return 'stay';
+  if (phase === 'running' && hasApiKeyConflict) return 'drop'; // no instance will ask for its release
+  if (phase === 'running') return isAssigned ? 'stay' : stepWhenUnassigned(situation, generation);
+  if (!isAssigned) return phase === 'nothing' ? 'stay' : 'drop';
+  return stepWhenAssigned(situation, generation);
 }
 
-/** Until somebody asks it goes on: the target restores the images first. */
-function whenGivenAway({ me, word }: Situation, generation: number): Step {
-  // One of an older generation is of a target that was superseded; a newer one has to become known here first.
-  if (word?.ask?.generation === generation) return 'release';
-  // A claim is tried for as long as Kafka can't be reached, and would fence whoever was given the account since.
-  const isClaimed = word?.owner?.instance === me && word.isAnnounced !== true;
+/**
+ * Decides the next step with a running account that is assigned to another instance. The account is served until its release is asked for:
+ * the other instance restores the images first.
+ */
+function stepWhenUnassigned({ instance, account }: StepInput, generation: number): AccountStep {
+  // A request of an older generation comes from a superseded target; for one of a newer generation, this instance first has to learn of
+  // that generation.
+  if (account?.releaseRequest?.generation === generation) return 'release';
+  // A pending claim is retried while Kafka is unreachable, and could later fence the account's new owner.
+  const isClaimed = account?.owner?.instance === instance && account.isClaimPending !== true;
   return isClaimed ? 'stay' : 'drop';
 }
 
-function whenGiven(situation: Situation, generation: number): Step {
-  const { me, doing, members, word, askedMs } = situation;
-  const owner = word?.owner;
-  // What was read until then stays: the rest is restored as it is taken over.
-  const claim = doing === 'warming' ? 'drop' : 'claim';
-  if (!owner || owner.instance === me) return claim;
-  // Others are further: what is known here is old, and the owner is not who it was.
+function stepWhenAssigned(situation: StepInput, generation: number): AccountStep {
+  const { instance, phase, members, account, releaseRequestedMs } = situation;
+  const owner = account?.owner;
+  // A claim restores the remaining images itself; those restored so far stay in the store.
+  const claim = phase === 'warming' ? 'drop' : 'claim';
+  if (!owner || owner.instance === instance) return claim;
+  // The owner was assigned the account in a generation that this instance does not know yet.
   if (owner.generation > generation) return 'stay';
   if (!members.has(owner.instance)) return claim;
-  if (doing === 'nothing') return 'warm';
-  if (doing === 'warming') return 'stay';
-  if (askedMs === undefined) return 'ask';
-  return askedMs >= ANSWER_WITHIN_MS ? 'claim' : 'stay';
+  if (phase === 'nothing') return 'warm';
+  if (phase === 'warming') return 'stay';
+  if (releaseRequestedMs === undefined) return 'ask';
+  return releaseRequestedMs >= RELEASE_TIMEOUT_MS ? 'claim' : 'stay';
 }

@@ -3,7 +3,7 @@ import type { Message } from '../sinks/sink.ts';
 
 const NAME = z.string().min(1).max(200);
 const COUNT = z.number().min(0);
-// More may be told by a later version: what is not known here is passed over.
+// Later versions may add fields; unknown ones are ignored.
 const FIGURES = z.object({
   at: z.number(),
   ready: z.boolean(),
@@ -15,14 +15,14 @@ const FIGURES = z.object({
   eventsPerSecond: COUNT,
   firstRead: z.object({ read: COUNT, total: COUNT }).nullable(),
 });
-const OF_ACCOUNT = z.object({
-  /** What it costs now. */
+const ACCOUNT_REPORT = z.object({
+  /** Current load of the account; 1 is normal. */
   weight: z.number().positive(),
-  /** What its topics' names begin with, where its file says so. */
+  /** Prefix of the account's topics, if its file sets `TOPIC_PREFIX`. */
   prefix: z.string().optional(),
-  /** Why it can't go on; left out where it can. */
+  /** Error because of which the account is not served; left out if there is none. */
   failed: z.string().optional(),
-  /** Left out where it does not run. */
+  /** Current figures of the account; left out if it is not running. */
   figures: FIGURES.optional(),
 });
 const REPORT = z.object({
@@ -30,31 +30,34 @@ const REPORT = z.object({
   instance: NAME,
   name: NAME,
   at: z.iso.datetime(),
-  /** Of those that it runs, or is to run. */
-  accounts: z.record(NAME, OF_ACCOUNT),
+  /** The accounts that the instance serves or is assigned, by name. */
+  accounts: z.record(NAME, ACCOUNT_REPORT),
 });
 
 /**
- * How its accounts are, as an instance tells it now and then in the fleet's topic: one message for all of them. Anybody can
- * write it: nothing is decided by it but how much there is to do.
+ * State of an instance's accounts, written to the fleet's topic from time to time as one message. It is not protected by fencing, so it
+ * decides nothing except how loads are balanced.
  */
 export type Report = z.infer<typeof REPORT>;
-export type AccountReport = z.infer<typeof OF_ACCOUNT>;
+export type AccountReport = z.infer<typeof ACCOUNT_REPORT>;
 
-/** No account has such a name. */
+/**
+ * Prefix of the Kafka keys of reports. The other messages have account names as keys, which contain no slash, so the two kinds never
+ * collide.
+ */
 const PREFIX = 'instance/';
 
 export function reportMessage(topic: string, report: Report): Message {
   return { topic, key: PREFIX + report.instance, value: Buffer.from(JSON.stringify(report)) };
 }
 
-/** Has the report of an instance forgotten. */
-export function noReport(topic: string, instance: string): Message {
+/** Returns a message that deletes an instance's report from the topic. */
+export function reportTombstone(topic: string, instance: string): Message {
   return { topic, key: PREFIX + instance, value: null };
 }
 
-/** Takes up a message that is a report, or takes one back; what is neither is passed over. */
-export function hearReport(
+/** Applies a report or the tombstone of one to `reports`; ignores other messages. */
+export function applyReport(
   reports: Map<string, Report>,
   { key, value }: { readonly key: Buffer | string | null; readonly value: Buffer | null },
 ): void {
@@ -64,14 +67,14 @@ export function hearReport(
     reports.delete(name.slice(PREFIX.length));
     return;
   }
-  const report = parsed(value);
+  const report = parseReport(value);
   if (report) reports.set(report.instance, report);
 }
 
-function parsed(value: Buffer): Report | undefined {
+function parseReport(value: Buffer): Report | undefined {
   try {
     return REPORT.safeParse(JSON.parse(value.toString())).data;
   } catch {
-    return undefined; // no JSON
+    return undefined; // not JSON
   }
 }

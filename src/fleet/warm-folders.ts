@@ -3,41 +3,48 @@ import { join } from 'node:path';
 import type { SchedulerLike } from 'rxjs';
 import { IMAGES } from '../state/image-file.ts';
 
-/** The state folders of accounts that an instance does not run any more: they may come back. */
+/** State folders of accounts that this instance does not serve, retained for a while because the accounts may come back. */
 export interface WarmFolders {
-  /** The account is run, or made ready, from now on. */
+  /** Marks the account's folder as in use: the account is served, or its images are being restored. */
   readonly use: (account: string) => void;
-  /** It was given away. */
-  readonly leave: (account: string) => void;
-  /** Accounts whose images are still there. */
+  /** Marks the account's folder as unused: the account went to another instance. */
+  readonly release: (account: string) => void;
+  /** Returns the accounts whose images are on disk. */
   readonly warm: () => readonly string[];
-  /** Removes what was given away long ago. */
+  /** Deletes state folders that have been unused for longer than the retention time. */
   readonly clear: () => void;
 }
 
-/** How long a folder is kept, ms. */
-const KEPT_MS = 3_600_000;
+/**
+ * How long the unused state folder of an account is retained, in ms. Shorter: a returning account is restored from Kafka. Longer: more disk
+ * space.
+ */
+const RETENTION_MS = 3_600_000;
 
-/** @param stateDir Each account has a folder of its name in it. What a former process has left counts from now on. */
+/**
+ * Tracks which accounts' state folders are in use, and deletes those that have been unused for long.
+ *
+ * @param stateDir Contains one folder per account. Folders left by a former process count as unused from now on.
+ */
 export function warmFolders(stateDir: string, scheduler: SchedulerLike): WarmFolders {
-  /** By account, since when nobody uses it; Infinity while somebody does. */
+  /** When each account's folder became unused, on the scheduler's clock; Infinity while it is in use. */
   const unused = new Map<string, number>();
-  const found = readdirSync(stateDir, { withFileTypes: true });
-  for (const entry of found) {
+  const entries = readdirSync(stateDir, { withFileTypes: true });
+  for (const entry of entries) {
     if (entry.isDirectory() && hasImages(join(stateDir, entry.name))) {
       unused.set(entry.name, scheduler.now());
     }
   }
   return {
     use: (account) => void unused.set(account, Infinity),
-    leave: (account) => {
+    release: (account) => {
       if (hasImages(join(stateDir, account))) unused.set(account, scheduler.now());
       else unused.delete(account);
     },
     warm: () => [...unused.keys()],
     clear: () => {
       for (const [account, since] of unused) {
-        if (since + KEPT_MS > scheduler.now()) continue;
+        if (since + RETENTION_MS > scheduler.now()) continue;
         unused.delete(account);
         rmSync(join(stateDir, account), { recursive: true, force: true });
       }
@@ -45,7 +52,10 @@ export function warmFolders(stateDir: string, scheduler: SchedulerLike): WarmFol
   };
 }
 
-/** Else it is none of ours, and is left alone. */
+/**
+ * Whether the folder holds an image store, in which the service stores records as published. Other folders do not belong to the service and
+ * are never deleted.
+ */
 function hasImages(folder: string): boolean {
   return existsSync(join(folder, IMAGES));
 }

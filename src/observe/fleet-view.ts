@@ -1,12 +1,12 @@
-/** The fleet as one instance knows it. */
+/** State of the fleet as one instance sees it. */
 export interface FleetView {
-  /** This instance's name. */
+  /** Human-readable name of this instance. */
   readonly instance: string;
-  /** Of the group; undefined while this instance is in none. */
+  /** Generation of the fleet's Kafka group; undefined while this instance is not a member. */
   readonly generation: number | undefined;
-  /** The names of the members. */
+  /** Names of the instances that are members of the fleet. */
   readonly instances: readonly string[];
-  /** All that anybody knows, in the order of their names. */
+  /** All known accounts, sorted by name. */
   readonly accounts: readonly FleetAccount[];
 }
 
@@ -14,47 +14,47 @@ export type FleetState =
   | 'running'
   | 'starting'
   | 'moving'
-  /** Nobody runs it; the problem says why. */
+  /** No instance serves the account; `problem` says why. */
   | 'without-owner'
   | 'failed'
-  /** Its file can't be read, or its settings are wrong. */
+  /** The account's file can't be read, or its settings are invalid. */
   | 'wrong-file'
-  /** It took its instance down again and again. */
+  /** Instances crashed repeatedly right after claiming the account. */
   | 'quarantined';
 
 export interface FleetAccount {
   readonly account: string;
-  /** What its file, its owner or this instance says of it. */
+  /** State of the account, derived from its file, its owner's messages and this instance's own state. */
   readonly state: FleetState;
-  /** The name of the instance that runs it; undefined where nobody does. */
+  /** Name of the instance that serves the account; undefined if there is none. */
   readonly owner: string | undefined;
-  /** The name of the instance that is to run it; left out where it does, or where nobody is to. */
+  /** Name of the instance that the account is assigned to, if that is not its owner; left out otherwise. */
   readonly target?: string | undefined;
-  /** Since when it is in that state, ms since the epoch. */
+  /** When the account entered its current state, in epoch ms. */
   readonly since: number;
-  /** What is wrong with it, in words; undefined when nothing is. */
+  /** Description of the account's problem; undefined if there is none. */
   readonly problem: string | undefined;
-  /** What its owner told of it last; left out where it does not run here and nobody has told. */
+  /** Figures last reported by the account's owner; left out if there is no report. */
   readonly figures?: AccountFigures | undefined;
 }
 
-/** How an account is that runs, in a few figures: small enough to be told to the other instances. */
+/** Figures of a running account, compact enough to be reported to all other instances. */
 export interface AccountFigures {
-  /** When it was so, ms since the epoch. */
+  /** When the figures were taken, in epoch ms. */
   readonly at: number;
-  /** As `/readyz` says of one account. */
+  /** Whether the account is ready, as in `/readyz`. */
   readonly ready: boolean;
-  /** Why it is not ready, a line each; a few of them, shortened. */
+  /** Reasons why the account is not ready, one line each; limited in number and length. */
   readonly reasons: readonly string[];
-  /** The codes of the reasons, each once. */
+  /** Distinct codes of the reasons why the account is not ready. */
   readonly causes: readonly string[];
-  /** The median lag of the slowest list over five minutes; null where nothing has changed. */
+  /** Median lag, over five minutes, of the account's slowest list, in ms; null if nothing has changed. */
   readonly lagMs: number | null;
-  /** When the list that was looked at longest ago was so; null while there is one that was not yet. */
+  /** When the account's least recently read list was last read, in epoch ms; null while a list has not been read. */
   readonly lookedAt: number | null;
-  /** Of its lists, the quota that has the least left; null before the account has begun. */
+  /** The account's quota with the least capacity left; null before the account has started. */
   readonly quota: { readonly name: string; readonly used: number; readonly limit: number } | null;
   readonly eventsPerSecond: number;
-  /** Of initial snapshots that run; null where none does. */
+  /** Records read and expected by the running initial snapshots; null if none is running. */
   readonly firstRead: { readonly read: number; readonly total: number } | null;
 }

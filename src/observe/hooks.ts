@@ -8,233 +8,231 @@ import type { ScanTrouble } from '../streams/paging/pages.ts';
 import type { RejectReason } from '../streams/records/records.ts';
 import type { Proof } from '../streams/paging/sweep-progress.ts';
 
-/** Which reading of a resource a page belongs to. */
+/**
+ * Stream of reads that a page belongs to: polls, initial snapshot (`first-read`), sweeps, refetches of single records (`reread`), resyncs.
+ */
 export type Lane = 'poll' | 'first-read' | 'sweep' | 'reread' | 'resync';
 
-/** What a commit published. */
+/** Report on one processed page of a list: the changes that were published from it, and whether it completed a scan. */
 export interface Published {
   readonly resource: string;
   readonly lane: Lane;
   readonly changes: readonly Change[];
   readonly statusChanges: readonly KeyedStatusChange[];
-  /** Records of the page that are as they were. */
+  /** Number of the page's records that are unchanged. */
   readonly unchanged: number;
-  /** Records of the resource that are published and not deleted, with these changes. */
+  /** Number of published records of the resource that are not deleted, this page included. */
   readonly known: number;
-  /** When it was dealt with, ms since the epoch; on the clock of this machine. */
+  /** When the page was processed, in epoch ms by the local clock. */
   readonly at: number;
   /**
-   * Whether with it a reading has come to its end: a poll to that of its window, an initial snapshot to that
-   * of the list; a sweep to its own, with what is gone dealt with.
+   * Whether the page completes a scan of the list: a poll's window, an initial snapshot, or a sweep including the deletions that it found.
    */
   readonly completes: boolean;
 }
 
-/** How far the initial snapshot is: with each of its pages, and when one is gone on with. */
+/** Progress of an initial snapshot: reported with each page, and when a snapshot is resumed. */
 export interface Progress {
   readonly resource: string;
   /**
-   * Records behind, and in all, as the API counts them; before its first page, as many as are known. Where the API does not say how
-   * many there are, `total` is as many as are behind.
+   * Number of records that the snapshot has read so far (`read`), and that the list has according to the API (`total`). Before the first
+   * page `total` is the number of known records; if the API reports no total, it equals `read`.
    */
   readonly read: number;
   readonly total: number;
   readonly done: boolean;
 }
 
-/** A request to publish a resource again. */
+/** State of a resync, that is, of a request to publish a list or a record again. */
 export interface Resynced {
   readonly resource: string;
-  /** Of the request. */
+  /** Id of the resync request. */
   readonly id: string;
-  /** `begun` again after a fault: it is read from its beginning. The others are the last word. */
+  /** State of the resync. `begun` is repeated if the resync restarts after an error. The other values are final. */
   readonly status: 'begun' | 'done' | 'refused' | 'failed';
-  /** Published for it; 0 when it has just begun. */
+  /** Number of events published for the request; 0 when it has just begun. */
   readonly events: number;
-  /** What there is to say of it; else null. */
+  /** Explanation for the operator; null if there is none. */
   readonly message: string | null;
 }
 
-/** A request to the API: answered, whatever the answer was, or not. */
+/** A finished request to the API, successful or not. */
 export interface Requested {
-  /** `login`, or the list that was asked. */
+  /** `login`, or the name of the list. */
   readonly what: string;
-  /** Of the answer; undefined when there was none: refused, reset, timed out, cut off. */
+  /** HTTP status code; undefined without a complete response: the connection was refused, reset or cut off, or timed out. */
   readonly status: number | undefined;
-  /** Until its last byte, or until it was given up, ms. */
+  /** Time from the request to the response's last byte, or until the request was abandoned, in ms. */
   readonly elapsedMs: number;
-  /** How long it had waited for its place in the quota, ms. */
+  /** How long the request had waited for the quota, in ms. */
   readonly waitedMs: number;
 }
 
-/** The end of a transaction. */
+/** The end of a Kafka transaction, successful or not. */
 export interface Committed {
   readonly resource: string;
   /**
-   * `failed`: the outcome is unknown, it is read back. `fenced`: Kafka let another producer have the
-   * place, or the transaction ran out of time.
+   * How the transaction ended. `failed`: the outcome is unknown and is read back from Kafka. `fenced`: another producer has opened the
+   * transactional id, or the transaction timed out.
    */
   readonly outcome: 'committed' | 'failed' | 'fenced';
-  /** From its first message to its end, with the images stored, ms. */
+  /** Time from the transaction's first message to the end of its commit, including the storage of images, in ms. */
   readonly elapsedMs: number;
-  /** Messages in it, tombstones and acknowledgements included; the cursor is one more. */
+  /** Number of messages in the transaction, including tombstones and acknowledgements, not counting the cursor. */
   readonly messages: number;
 }
 
-/** How much of a quota is in use. */
+/** Current use of a quota of the API. */
 export interface QuotaUse {
-  /** `login`, the list, or `all` where all lists share one (`QUOTA_SCOPE=key`). */
+  /** `login`, the list, or `all` if all lists share one quota (`QUOTA_SCOPE=key`). */
   readonly name: string;
-  /** Requests that count at this moment: those of the last minute, and those under way. */
+  /** Number of requests that count against the quota at this moment: those of the last minute and those in flight. */
   readonly used: number;
-  /** Most of them in any minute. */
+  /** Maximum number of requests that the quota allows in any minute. */
   readonly limit: number;
 }
 
-/** What can be asked of a service while it runs. */
+/** Functions that return current values of a running service. */
 export interface Gauges {
-  /** Of the login and of each list, or of all lists together. */
+  /** Returns the use of the login quota and of each list's quota, or of the one that all lists share. */
   readonly quotas: () => readonly QuotaUse[];
 }
 
-/** A service that did not answer, and is tried again. */
+/** A failed call to the API, to Kafka or to another dependency, which is retried. */
 export interface Retrying {
-  /** Which: `login`, `kafka`, `registry`, `state folder`, or a list of the API, such as `orders`. */
+  /** What failed: `login`, `kafka`, `registry`, `state folder`, or a list of the API, such as `orders`. */
   readonly what: string;
-  /** The resource that waits; undefined where the whole service does. */
+  /** The resource that waits for the retry; undefined if the whole service waits. */
   readonly resource?: string;
   readonly error: unknown;
-  /** 1 for the first try after a failure. */
+  /** Number of the retry; 1 is the first one after a failure. */
   readonly count: number;
   readonly delayMs: number;
 }
 
 /**
- * Why a complete reading is not certified. `too-soon`: the certificate before it is not yet `CERTIFICATE_INTERVAL_MS` old.
- * `partitions`: the topic has another number of them than its events were written with.
+ * Why a full scan is not certified. `too-soon`: the previous certificate is younger than `CERTIFICATE_INTERVAL_MS`. `partitions`: the
+ * topic's number of partitions has changed since its events were written.
  */
 export type Uncertified = 'too-soon' | 'partitions';
 
 /**
- * What a service tells about itself while it runs. All optional; none may throw, nor take long. Logs
- * and the demo's lines are made of them; the streams themselves know no logger.
+ * Callbacks through which a running service reports what it does. All are optional; none may throw or block. The log and the demo's output
+ * are built on them; the streams themselves do not log.
  */
 export interface Hooks {
-  /** Once, before anything else. */
+  /** Called once, before all other hooks. */
   readonly onStart?: (gauges: Gauges) => void;
   /**
-   * A login gave a token: the first one, or the next. It is good for `lifeMs`; the server's clock is
-   * `aheadMs` before ours, less what the answer took; undefined when it did not tell.
+   * A login returned a token that is valid for `lifeMs`. `aheadMs` is how far the server's clock is ahead of the local one, less the
+   * response time; undefined if the response had no date.
    */
   readonly onLogin?: (login: { lifeMs: number; aheadMs: number | undefined }) => void;
-  /** The machine's clock was set back by so many ms: times in events may be lower than those before. */
+  /** The machine's clock was set back by `backMs`: times in events may be lower than earlier ones. */
   readonly onClockSetBack?: (setBack: { backMs: number }) => void;
-  /** Every request to the API, as it ends. */
+  /** A request to the API has ended. */
   readonly onRequest?: (request: Requested) => void;
-  /**
-   * Logged in, connected, the resource taken over: reading begins. Again after each new take-over.
-   */
+  /** The service is logged in and connected and has claimed the resource: reading of its list begins. Called again after each new claim. */
   readonly onReady?: (ready: { resource: string }) => void;
   /**
-   * The place of another process is taken, of one with another state folder that has not said that it ends: if it still
-   * runs it ends now.
+   * The claim of a resource fenced a process with another state folder that had not announced its end: if that process is still running, it
+   * stops.
    */
   readonly onTakenOver?: (takenOver: { resource: string }) => void;
-  /** A list that nothing is known of has nothing to find a key by: it is looked at again. */
+  /** A list with no published record is empty, so its key fields can't be chosen yet; it is read again later. */
   readonly onEmpty?: (empty: { resource: string }) => void;
-  /** The fields that a resource's keys are made of were chosen. */
+  /** The key fields of a resource were chosen. */
   readonly onKeyFields?: (chosen: { resource: string; keyFields: readonly string[] }) => void;
   /**
-   * None of the first records has a field that the settings name, here without the list: `tender_info.last_four` is
-   * to be hidden, and `/image_url` volatile. A name that is spelled wrong does nothing.
+   * None of the first records of a list has a field that the settings name. `field` is without the list's name: `tender_info.last_four` for
+   * a `PII_` setting, `/image_url` for `VOLATILE_FIELDS`. A misspelled name has no effect.
    */
   readonly onUnseen?: (unseen: { resource: string; field: string }) => void;
-  /** The schema that events are written in from now on: at the start, and when it has grown. */
+  /** Reports the schema with which a resource's new events are written: at the start, and when the schema has grown. */
   readonly onSchema?: (schema: { resource: string; schemaId: number }) => void;
-  /** A complete reading found more gone than may go at once: no deletion is published. */
+  /** A full scan found more missing keys than `DELETE_LIMIT_PERCENT` allows: their deletions are held back. */
   readonly onHeld?: (held: {
     resource: string;
     gone: number;
     known: number;
     limitPercent: number;
   }) => void;
-  /** A complete reading has ended, and what it found to be gone is dealt with. */
+  /** A sweep, a recurring full scan of a list, has ended, and the deletions that it found are processed. */
   readonly onSwept?: (swept: {
     resource: string;
-    /** The how manieth it was. */
+    /** Ordinal number of the sweep. */
     number: number;
-    /** Distinct keys that it read. */
+    /** Number of distinct keys that the sweep read. */
     records: number;
     proof: Proof;
-    /** Whether what is missing is asked for: then less proof is needed. */
+    /** Whether missing records can be requested individually; a deletion then takes less proof to be published. */
     canBeAsked: boolean;
   }) => void;
-  /** What the service can vouch for after a complete reading was published. */
+  /** The certificate of a full scan was published. */
   readonly onCertified?: (certified: { resource: string; certificate: Certificate }) => void;
-  /** A complete reading has ended, and is not certified. */
+  /** A full scan has ended without a certificate. */
   readonly onUncertified?: (uncertified: { resource: string; why: Uncertified }) => void;
-  /** The API refuses to be asked for a single record: whether it is gone can't be told. */
+  /** The API refuses requests for a single record of a list, so it can't be confirmed whether a record was deleted. */
   readonly onRefused?: (refused: { resource: string; error: unknown }) => void;
-  /** A resource is stopped until somebody acts on the error; the service tries it again, and the other lists go on. */
+  /**
+   * A resource is stopped because of an error that an operator has to resolve; it is retried after `delayMs`, and the other lists continue.
+   */
   readonly onFailed?: (failed: { resource: string; error: unknown; delayMs: number }) => void;
   /**
-   * A transaction is begun; `onPublished` or `onFailed` of the resource ends it, or `onRetry` of Kafka,
-   * the registry or the state folder.
+   * A Kafka transaction has begun. It is followed by `onPublished` or `onFailed` of the resource, or by `onRetry` of Kafka, the registry or
+   * the state folder.
    */
   readonly onCommit?: (begun: { resource: string }) => void;
-  /** A transaction has ended, in whatever way. */
+  /** A Kafka transaction has ended, successfully or not. */
   readonly onCommitted?: (commit: Committed) => void;
-  /** A page is dealt with: committed, or found to be nothing new. */
+  /** A page of records is settled: its changes are committed, or it has none. */
   readonly onPublished?: (published: Published) => void;
-  /** How far an initial snapshot has come. */
+  /** An initial snapshot has progressed. */
   readonly onProgress?: (progress: Progress) => void;
-  /** A reading met something that may cost records or time. */
+  /** A scan of a list met a condition that may cost records or time. */
   readonly onTrouble?: (trouble: {
     resource: string;
     trouble: ScanTrouble;
     offset: number;
   }) => void;
   /**
-   * Fields, as JSON Pointers, that differ in every answer of a list: pages are tied together without them, and
-   * each change of one is an event, unless `VOLATILE_FIELDS` names it.
+   * Reports fields, as JSON Pointers, that differ in every response of a list. They are ignored when pages are matched with each other by
+   * their records (anchors); each change of one is still an event unless `VOLATILE_FIELDS` names it.
    */
   readonly onVolatile?: (found: { resource: string; fields: readonly string[] }) => void;
   /**
-   * An answer showed records in an earlier state than the published one, and `held` of them are not published until they are read again
-   * so; or it came from a cache, and is `ageMs` older than its request.
+   * A response is outdated. It showed records in an earlier state than the published one, `held` of which are published only after a second
+   * read; or it came from a cache and is `ageMs` older than its request.
    */
   readonly onStale?: (stale: { resource: string; held: number; ageMs: number }) => void;
-  /** Something was found out about a list's date parameters: the offset of their time zone, the form that is accepted, or that they are of no use. */
+  /** A property of a list's date parameters was detected: the offset of their time zone, the accepted form, or that they do not work. */
   readonly onDates?: (dates: DatesFound & { resource: string }) => void;
-  /** A page that was asked for before its turn has come, and is of no use: the list has moved. */
+  /** A page that was read ahead does not fit, because the list has changed, and is dropped. */
   readonly onDropped?: (dropped: { resource: string; offset: number }) => void;
-  /** A record goes to dead letters. */
+  /** A record is written to dead letters. */
   readonly onRejected?: (rejected: {
     resource: string;
     reason: RejectReason;
     offset: number;
   }) => void;
-  /** A try failed, and is made again after a pause. */
+  /** A call failed and is retried after a pause. */
   readonly onRetry?: (retrying: Retrying) => void;
-  /** A request to publish again is taken up, or was acknowledged. */
+  /** A resync request was started or acknowledged. */
   readonly onResync?: (resync: Resynced) => void;
-  /** A message in the topic of signals is none, or one too many: nobody acts on it. */
+  /** A message in the signals topic is not a valid signal, or too many requests are pending already: it is ignored. */
   readonly onSignalIgnored?: (ignored: {
     partition: number;
     offset: string;
     reason: string;
   }) => void;
-  /** Signals can't be read or answered just now, all else goes on; it is tried again. */
+  /** Signals can't be read or acknowledged at the moment; that is retried, and everything else continues. */
   readonly onSignalsFailed?: (failed: { error: unknown; delayMs: number }) => void;
-  /** The images of all resources were damaged and thrown away: they are read back from Kafka. */
+  /** The image store was damaged and is deleted: images are restored from Kafka. */
   readonly onDiscarded?: (discarded: { reason: string }) => void;
-  /** Something of a topic that a resource is written to is unwise. Each time it is taken over. */
+  /** A setting of a resource's topic is unsuitable. Reported at each claim. */
   readonly onTopicDoubt?: (doubt: { resource: string; finding: TopicFinding }) => void;
-  /**
-   * Events that were published are no longer in a resource's topic: its list is read anew, and what the topic
-   * lacks is published again, as `r`.
-   */
+  /** Published events are missing from a resource's topic: its list is read again, and the missing records are published again as `r`. */
   readonly onLost?: (lost: { resource: string; lost: LostEvents }) => void;
-  /** Images were read back from Kafka, because the store had not seen them. */
+  /** Images were restored from Kafka because the image store did not have them. */
   readonly onRestored?: (restored: { resource: string; images: number }) => void;
 }

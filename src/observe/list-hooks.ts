@@ -1,20 +1,21 @@
 import type { Resource } from '../resources/resources.ts';
 import type { Hooks } from './hooks.ts';
 
-type Told<K extends keyof Hooks> = Parameters<NonNullable<Hooks[K]>>[0];
-/** Hooks that are told of one list. */
-type OfOneList = {
-  [K in keyof Hooks]-?: 'resource' extends keyof Told<K> ? K : never;
+type HookArgument<K extends keyof Hooks> = Parameters<NonNullable<Hooks[K]>>[0];
+/** Names of the hooks whose argument has a `resource`. */
+type ListHookName = {
+  [K in keyof Hooks]-?: 'resource' extends keyof HookArgument<K> ? K : never;
 }[keyof Hooks];
 
-/** Hooks that know which list they are told of. */
+/** Hooks bound to one list: their arguments have no `resource`. */
 export type ListHooks = {
-  readonly [K in OfOneList]: (told: Omit<Told<K>, 'resource'>) => void;
+  readonly [K in ListHookName]: (argument: Omit<HookArgument<K>, 'resource'>) => void;
 };
 
-/** Binds hooks to a list; those that nobody has set do nothing. */
+/** Binds hooks to a list: the returned hooks add the list's name to their argument. Hooks that are not set do nothing. */
 export function listHooks(hooks: Hooks, resource: Resource): ListHooks {
   return new Proxy({} as ListHooks, {
-    get: (_, name) => (told: object) => hooks[name as OfOneList]?.({ resource, ...told } as never),
+    get: (_, name) => (argument: object) =>
+      hooks[name as ListHookName]?.({ resource, ...argument } as never),
   });
 }

@@ -6,7 +6,7 @@ import { CellarstreamError, describeError } from '../core/errors.ts';
 
 export type { Logger } from 'pino';
 
-/** As much of a {@link Logger} as it takes to write lines. */
+/** The methods of a {@link Logger} that are needed to write lines. */
 export interface LineLogger {
   debug(fields: object, text: string): void;
   info(fields: object, text: string): void;
@@ -16,19 +16,19 @@ export interface LineLogger {
 
 export interface LogOptions {
   readonly level: LogLevel;
-  /** Lines for people rather than JSON. Default: whether stderr is a terminal. */
+  /** Whether lines are formatted for reading instead of JSON. Default: whether stderr is a terminal. */
   readonly pretty?: boolean;
-  /** Where the lines go. Default stderr. */
+  /** Stream that lines are written to. Default stderr. */
   readonly destination?: DestinationStream;
 }
 
 const STDERR = 2;
 
 /**
- * A second net, under {@link Secret}: what is logged by one of these names is not shown, however
- * it got there. The last line is of things that hold a record, and so personal fields.
+ * Field names whose values are never logged: a second safeguard in addition to {@link Secret}. Those in the last line hold records, and so
+ * personal fields.
  */
-const HIDDEN = [
+const REDACTED_PATHS = [
   ...['apiKey', 'API_KEY', 'password', 'secret', 'hmacKey', 'sasl'],
   ...['token', 'accessToken', 'authorization', 'Authorization', 'cookie'],
   ...['record', 'before', 'after', 'raw', 'body', 'data'],
@@ -38,26 +38,26 @@ const OPTIONS: LoggerOptions = {
   base: { pid: process.pid },
   timestamp: stdTimeFunctions.isoTime,
   formatters: { level: (label) => ({ level: label }) },
-  // Wildcards stand for one level each: three deep is deeper than anything that is logged.
+  // A wildcard stands for one level; no logged object is more than three levels deep.
   redact: {
-    paths: HIDDEN.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]),
+    paths: REDACTED_PATHS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]),
     censor: '[redacted]',
   },
   serializers: { err: errorFields },
 };
 
 /**
- * A logger that writes to stderr: JSON lines, or readable ones on a terminal. It writes at once, so
- * that the last line before an exit is there too.
+ * Creates a logger that writes to stderr: JSON lines, or readable ones on a terminal. It writes synchronously, so that the last line before
+ * an exit is not lost.
  *
- * Errors go under `err`: of ours the code, the text and the context; of others the stack as well,
- * and never their other fields, where libraries keep requests and answers.
+ * Errors are logged under `err`: a {@link CellarstreamError} with its code, message and context, any other error with its stack; their
+ * other fields are left out because libraries store requests and responses there.
  */
 export async function createLogger(options: LogOptions): Promise<Logger> {
   const { level, pretty = process.stderr.isTTY, destination } = options;
   const settings = { ...OPTIONS, level };
   if (!pretty) return pino(settings, destination ?? pino.destination({ fd: STDERR, sync: true }));
-  const { build } = await import('pino-pretty'); // only for people: it slows the start
+  const { build } = await import('pino-pretty'); // loaded only if needed: it slows the start
   const readable = build({
     destination: destination ?? STDERR,
     sync: true,
@@ -77,7 +77,7 @@ function errorFields(error: unknown): object {
   return error instanceof Error ? { type: error.name, message, stack: error.stack } : { message };
 }
 
-/** kafkajs tells of its inner life at INFO; what is worth an operator's line, we say ourselves. */
+/** Log level for each level of kafkajs. Its INFO lines are about internals; the service itself logs what an operator needs. */
 const LEVELS: Readonly<Record<string, 'error' | 'warn' | 'debug' | 'trace'>> = {
   ERROR: 'error',
   WARN: 'warn',
@@ -85,32 +85,39 @@ const LEVELS: Readonly<Record<string, 'error' | 'warn' | 'debug' | 'trace'>> = {
   DEBUG: 'trace',
 };
 
-/** What kafkajs heals by trying again, and reports as errors at each try. */
-const EXPECTED = [
+/** Errors that kafkajs logs at each attempt although it resolves them by retrying. */
+const TRANSIENT_KAFKA_ERRORS = [
   /\b(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)\b/,
   /Connection timeout|Closed connection|Failed to connect to broker, reconnecting/,
   /another concurrent operation on the same transaction/, // CONCURRENT_TRANSACTIONS
-  /not the correct coordinator for this group/, // a transaction coordinator that was just made
-  // A producer that gives up is thrown away, and what it committed is read back.
+  /not the correct coordinator for this group/, // the transaction coordinator was just created or moved
+  // A producer that gives up is replaced, and its last commit is read back.
   /Limiting retries for the idempotent producer/,
   /group is rebalancing|not aware of this member|coordinator is loading|coordinator is not avail/,
   /Failed to find group coordinator/,
-  // A secure connection or a login that fails: we say so ourselves, in one line that says what to do.
+  // Failed TLS handshakes and logins: the service logs them itself, with advice.
   /Connection error: |Failed to connect to seed broker|authentication failed|SASL (mechanism|state)/i,
   /middle of a leadership election|does not host this topic-partition/,
-  // Somebody else has just made them, most often; anything else is an error that we throw, with its reason.
+  // Usually another process has just created the topics; other causes are thrown as errors with their reason.
   /Topic creation errors/,
 ];
 
-/** The only fields that are passed on: others hold what brokers sent, or stacks. */
-const SHOWN = ['broker', 'groupId', 'topic', 'partition', 'offset', 'retryCount', 'retryTime'];
+/** The only fields of kafkajs' lines that are logged: others hold data from brokers, or stacks. */
+const LOGGED_KAFKA_FIELDS = [
+  'broker',
+  'groupId',
+  'topic',
+  'partition',
+  'offset',
+  'retryCount',
+  'retryTime',
+];
 
 /**
- * Takes kafkajs' lines over: `new Kafka({ logCreator: kafkaLogCreator(logger), ... })`.
+ * Creates a kafkajs log creator that writes to `logger`: `new Kafka({ logCreator: kafkaLogCreator(logger), ... })`.
  *
- * Its errors and warnings keep their level, unless they tell of what it heals by trying again, as
- * a broker that is away or a group that rebalances: those are debug. So is a consumer's crash of that
- * cause: we make another one, and say so ourselves.
+ * kafkajs' errors and warnings keep their level, except those that it resolves by retrying, such as an unreachable broker or a rebalance:
+ * those are logged at debug. So is a consumer's crash for such a reason, since the service replaces the consumer and logs that itself.
  */
 export function kafkaLogCreator(logger: Logger): logCreator {
   const own = logger.child({ component: 'kafkajs' });
@@ -119,7 +126,8 @@ export function kafkaLogCreator(logger: Logger): logCreator {
     if (!own.isLevelEnabled(level)) return;
     const { log, namespace } = entry;
     const fields = Object.entries(log).filter(
-      ([name, value]) => SHOWN.includes(name) && ['string', 'number'].includes(typeof value),
+      ([name, value]) =>
+        LOGGED_KAFKA_FIELDS.includes(name) && ['string', 'number'].includes(typeof value),
     );
     own[level]({ namespace, ...Object.fromEntries(fields) }, textOf(log));
   };
@@ -129,11 +137,11 @@ function levelOf({ label, log }: LogEntry): 'error' | 'warn' | 'debug' | 'trace'
   const level = LEVELS[label] ?? 'error';
   if (level !== 'error' && level !== 'warn') return level;
   const text = textOf(log);
-  const healing = EXPECTED.some((pattern) => pattern.test(text));
+  const healing = TRANSIENT_KAFKA_ERRORS.some((pattern) => pattern.test(text));
   return healing ? 'debug' : level;
 }
 
-/** The message, which kafkajs sometimes gives as an Error, and the text of the error behind it. */
+/** Joins the message, which in kafkajs may be an Error, and the text of the error field. */
 function textOf(log: Readonly<Record<string, unknown>>): string {
   const texts = [log.message, log.error].map((part) =>
     part instanceof Error ? part.message : part,

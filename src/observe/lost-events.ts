@@ -1,59 +1,67 @@
-/** What a partition lacks: it ends sooner than it did, or begins later. */
+/** A range of offsets that is missing from a partition: its end is lower than before, or its beginning is higher. */
 export interface Gap {
   readonly partition: number;
   readonly kind: 'ends' | 'begins';
-  /** Where it ended, or began. */
+  /** Previous offset of the partition's end or beginning (see `kind`). */
   readonly before: bigint;
-  /** Where it does now. */
+  /** Current offset of the partition's end or beginning. */
   readonly now: bigint;
 }
 
-/** A partition whose live keys are not those that were published: there are more or fewer, or they are of older events. */
+/**
+ * A partition whose live keys, those whose newest event is not a deletion, differ from the published ones: there are more or fewer of them,
+ * or their newest events are older.
+ */
 export interface KeyGap {
   readonly partition: number;
-  /** How many there were, and are. */
+  /** Number of live keys of the partition that were published; `now` is the number in the topic. */
   readonly before: number;
   readonly now: number;
 }
 
-/** What a task's topic has lost of the events that were written to it. */
+/** Published events that are missing from a task's topic. */
 export interface LostEvents {
   readonly topic: string;
-  /** By partition; none where it shows in nothing but the offsets that the newest messages were given. */
+  /**
+   * Missing ranges of offsets in the topic's partitions; empty if the loss shows only in the offsets that the newest messages were
+   * assigned.
+   */
   readonly gaps: readonly Gap[];
-  /** How many offsets are gone, as far as it can be told. */
+  /** Number of missing offsets, as far as it can be determined. */
   readonly offsets: number;
-  /** By partition, where count or digest of the live keys show it, and no offset does. Default none. */
+  /** Partitions where only the count or digest of live keys shows the loss, not an offset. Default none. */
   readonly keys?: readonly KeyGap[];
 }
 
-/** Partitions that are named in a line. */
+/** Maximum number of partitions named in one line about lost events. */
 const MAX_NAMED = 8;
 
-/** What is lost, how it can have come, and what comes of it, in one line. */
-export function lossText({ topic, gaps, keys = [] }: LostEvents): string {
-  if (keys.length > 0) return differenceText(topic, keys);
+/** Describes the loss of published events, its possible causes and its consequences, in one line. */
+export function lostEventsText({ topic, gaps, keys = [] }: LostEvents): string {
+  if (keys.length > 0) return keyGapsText(topic, keys);
   const named = gaps
     .slice(0, MAX_NAMED)
     .map(({ partition, kind, before, now }) => {
-      const gone = before > now ? before - now : now - before;
-      return `partition ${partition} ${kind} at ${now} and not at ${before} (${gone} offsets)`;
+      const missing = before > now ? before - now : now - before;
+      return `partition ${partition} ${kind} at ${now} and not at ${before} (${missing} offsets)`;
     })
     .join(', ');
   const more = gaps.length > MAX_NAMED ? `, and ${gaps.length - MAX_NAMED} more` : '';
   const where = gaps.length > 0 ? `: ${named}${more}` : '';
   const causes = [
     ...(gaps.length === 0 || gaps.some(({ kind }) => kind === 'ends')
-      ? ['the topic was deleted and made anew, or a broker that lacked its end became its leader']
+      ? [
+          'the topic was deleted and recreated, or a broker without its newest messages became partition leader',
+        ]
       : []),
     ...(gaps.some(({ kind }) => kind === 'begins')
       ? ['records were deleted from its beginning, by hand or by a cleanup.policy with delete']
       : []),
   ];
-  return `${topic} has lost events that were published${where}: ${causes.join('; ')}. ${READ_AGAIN}`;
+  return `${topic} has lost published events${where}: ${causes.join('; ')}. ${RECOVERY_TEXT}`;
 }
 
-function differenceText(topic: string, keys: readonly KeyGap[]): string {
+function keyGapsText(topic: string, keys: readonly KeyGap[]): string {
   const named = keys
     .slice(0, MAX_NAMED)
     .map(({ partition, before, now }) =>
@@ -63,8 +71,8 @@ function differenceText(topic: string, keys: readonly KeyGap[]): string {
     )
     .join(', ');
   const more = keys.length > MAX_NAMED ? `, and ${keys.length - MAX_NAMED} more` : '';
-  return `${topic} is not what was published: ${named}${more}: records were taken from it by a cleanup.policy with delete, it was deleted and filled from elsewhere, or it was restored from a backup. ${READ_AGAIN}`;
+  return `${topic} does not hold what was published: ${named}${more}: records were deleted from it by a cleanup.policy with delete, it was deleted and refilled from another source, or it was restored from a backup. ${RECOVERY_TEXT}`;
 }
 
-const READ_AGAIN =
-  'Its list is read again: what the topic lacks comes again as r, without status changes';
+const RECOVERY_TEXT =
+  'The list is read again: missing records are republished as r, without status changes';

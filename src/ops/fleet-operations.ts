@@ -3,64 +3,68 @@ import { steadyScheduler } from '../core/clock.ts';
 import { VERSION } from '../core/version.ts';
 import type { AccountFigures, FleetView } from '../observe/fleet-view.ts';
 import type { Hooks } from '../observe/hooks.ts';
-import { guarded } from './guarded.ts';
 import { openHttpThread } from './http/http-thread.ts';
 import { fleetMetrics } from './metrics/fleet-metrics.ts';
+import { observedAccount } from './operations.ts';
+import type { ObservedAccount } from './operations.ts';
 import { fleetReadiness } from './status/fleet-readiness.ts';
 import { fleetStatus } from './status/fleet-status.ts';
 import type { Readiness } from './status/readiness.ts';
-import { watchedAccount } from './watched-account.ts';
-import type { WatchedAccount } from './watched-account.ts';
 
-export interface FleetOperationsOptions {
-  /** The instance's own. */
+interface FleetOperationsOptions {
+  /** Configuration of the instance, not of one of its accounts. */
   readonly config: Config;
-  /** `INSTANCE_NAME`. */
+  /** Name of this instance, setting `INSTANCE_NAME`. */
   readonly instance: string;
-  /** Told of what goes wrong in here, a request or a hook. The instance goes on. */
+  /** Called with each error in handling an HTTP request, and with the first error that each hook throws. The instance continues. */
   readonly onError: (error: unknown) => void;
 }
 
-/** All that an operator can ask of an instance of a fleet: of the fleet, and of each account that runs here. */
+/** An operator's view of an instance of a fleet: metrics and status of the fleet, and of each account that runs on this instance. */
 export interface FleetOperations {
-  /** The hooks of an account that this instance runs from now on, until `end`. One of that name before it is ended. */
+  /**
+   * Adds metrics and a status page for an account that this instance starts to run, until `end` is called. Replaces those of an earlier
+   * account of the same name.
+   */
   readonly account: (config: Config) => AccountOperations;
-  /** To be told what the instance knows of the fleet. */
+  /** Receives the instance's newest view of the fleet. */
   readonly onFleet: (view: FleetView) => void;
-  /** An account came here from elsewhere: so long nobody had asked its API. */
+  /**
+   * Records that an account has moved to this instance; `elapsedMs`: duration of the handover, up to the first response that this instance
+   * received, in ms.
+   */
   readonly onHandover: (handover: { readonly account: string; readonly elapsedMs: number }) => void;
-  /** Another instance took an account that this one had not released. */
+  /** Records that another instance has claimed an account that this one had not released. */
   readonly onFenced: (fenced: { readonly account: string }) => void;
-  /** Of the instance: in the group, and its own accounts. */
+  /** Returns whether this instance is ready: a member of the fleet's group, and with accounts that are ready. */
   readonly check: () => Readiness;
-  /** Where it is served. */
+  /** Base URL of the HTTP server for operators. */
   readonly url: string;
   readonly close: () => Promise<void>;
 }
 
 export interface AccountOperations {
-  /** To be told of this account. */
+  /** Hooks that the account's service calls; they update the account's metrics and status. */
   readonly hooks: Hooks;
-  /** How it is now: to be told to the other instances. */
+  /** Returns a summary of the account in a few figures, which this instance sends to the other instances of the fleet. */
   readonly figures: () => AccountFigures;
-  /** It does not run here any more: its series and its page are gone. */
+  /** Removes the account's metrics and status page, once it has stopped running on this instance. */
   readonly end: () => void;
 }
 
 /**
- * Opens the operators' side of an instance, on `HTTP_HOST` and `HTTP_PORT`. It is there before the instance is in the
- * group. What is kept grows with the accounts that run here, and with nothing else.
+ * Serves metrics, health checks and status pages of an instance of a fleet on `HTTP_HOST` and `HTTP_PORT`. Opened before the instance joins
+ * the fleet's group. Metric series and status pages exist only for the accounts that run on this instance.
  *
- * @throws CellarstreamError `SETTINGS` when it can't listen there.
+ * @throws CellarstreamError `SETTINGS` when the server can't listen on that address.
  */
 export async function openFleetOperations(
   options: FleetOperationsOptions,
 ): Promise<FleetOperations> {
   const { config, instance, onError } = options;
   const now = () => Math.round(steadyScheduler.now());
-  const watched = new Map<string, WatchedAccount>();
-  const accounts = () => watched;
-  const ready = fleetReadiness({ accounts, now });
+  const watched = new Map<string, ObservedAccount>();
+  const ready = fleetReadiness({ accounts: watched, now });
   const measured = fleetMetrics({
     instance,
     isReady: () => ready.check().ready,
@@ -72,11 +76,11 @@ export async function openFleetOperations(
     instance,
     now,
     readiness: ready.check,
-    accounts,
+    accounts: watched,
   });
   const server = await openHttpThread({
     ...config.http,
-    answers: {
+    endpoints: {
       alive: () => true,
       readiness: ready.check,
       status: () => JSON.stringify(model.status()),
@@ -93,12 +97,12 @@ export async function openFleetOperations(
   });
   return {
     account: (own) => {
-      const account = watchedAccount(own, { ofProcess: false });
+      const account = observedAccount(own, { ofProcess: false, onError });
       watched.set(own.account, account);
       return {
-        hooks: guarded(account.hooks, (_, error) => onError(error)),
+        hooks: account.hooks,
         figures: account.figures,
-        // Not the one that came after it.
+        // Unless a later account of the same name has replaced it.
         end: () => void (watched.get(own.account) === account && watched.delete(own.account)),
       };
     },
@@ -108,7 +112,6 @@ export async function openFleetOperations(
     onHandover: measured.onHandover,
     onFenced: measured.onFenced,
     check: ready.check,
-    url: server.url,
-    close: server.close,
+    ...server,
   };
 }

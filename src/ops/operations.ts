@@ -1,38 +1,41 @@
 import type { Config } from '../config/config.ts';
+import { steadyScheduler } from '../core/clock.ts';
+import { VERSION } from '../core/version.ts';
+import { allHooks } from '../observe/all-hooks.ts';
 import type { Hooks } from '../observe/hooks.ts';
-import { guarded } from './guarded.ts';
 import { openHttpThread } from './http/http-thread.ts';
+import { metrics } from './metrics/metrics.ts';
+import { readiness } from './status/readiness.ts';
 import type { Readiness } from './status/readiness.ts';
-import { watchedAccount } from './watched-account.ts';
+import { statusModel } from './status/status.ts';
 
 export interface OperationsOptions {
   readonly config: Config;
-  /** Told of what goes wrong in here, a request or a hook. The service goes on. */
+  /** Called with each error in handling an HTTP request, and with the first error that each hook throws. The service continues. */
   readonly onError: (error: unknown) => void;
 }
 
-/** All that an operator can ask of a service: its metrics, its health, its page. */
+/** An operator's view of a service: metrics, health checks and the status page, over HTTP. */
 export interface Operations {
-  /** To be told: hand them to `run`. */
+  /** Hooks that update the metrics and the status; pass them to `run`. */
   readonly hooks: Hooks;
   readonly check: () => Readiness;
-  /** Where it is served. */
+  /** Base URL of the HTTP server for operators, such as `http://127.0.0.1:9464`. */
   readonly url: string;
   readonly close: () => Promise<void>;
 }
 
 /**
- * Opens the operators' side of a service, on `HTTP_HOST` and `HTTP_PORT`. It is there before the
- * service is, and while that waits.
+ * Serves metrics, health checks and the status page of a service on `HTTP_HOST` and `HTTP_PORT`. Opened before the service starts, so that
+ * they are available while the service waits for Kafka or the API.
  *
- * @throws CellarstreamError `SETTINGS` when it can't listen there.
+ * @throws CellarstreamError `SETTINGS` when the server can't listen on that address.
  */
-export async function openOperations(options: OperationsOptions): Promise<Operations> {
-  const { config, onError } = options;
-  const { hooks, check, metrics, status } = watchedAccount(config, { ofProcess: true });
+export async function openOperations({ config, onError }: OperationsOptions): Promise<Operations> {
+  const { hooks, check, metrics, status } = observedAccount(config, { ofProcess: true, onError });
   const server = await openHttpThread({
     ...config.http,
-    answers: {
+    endpoints: {
       alive: () => true,
       readiness: check,
       status: () => JSON.stringify(status()),
@@ -41,10 +44,54 @@ export async function openOperations(options: OperationsOptions): Promise<Operat
     metricsType: metrics.contentType,
     onError,
   });
+  return { hooks, check, ...server };
+}
+
+/**
+ * Readiness, metrics and status of one account, computed from its hooks.
+ *
+ * @param options.ofProcess Whether the metrics include those of the process, such as memory and CPU time.
+ */
+export function observedAccount(
+  { account, resources, topics, poll: { intervalMs: pollIntervalMs } }: Config,
+  options: { readonly ofProcess: boolean; readonly onError: (error: unknown) => void },
+) {
+  const now = () => Math.round(steadyScheduler.now());
+  const { check, hooks } = readiness({ resources, pollIntervalMs, now });
+  const common = { account, resources, pollIntervalMs, readiness: check };
+  const measured = metrics({ ...common, ofProcess: options.ofProcess });
+  const model = statusModel({ ...common, version: VERSION, prefix: topics.prefix, now });
   return {
-    hooks: guarded(hooks, (_, error) => onError(error)),
+    /** Hooks that the account's service calls; they update readiness, metrics and status. */
+    hooks: guarded(allHooks(hooks, measured.hooks, model.hooks), options.onError),
     check,
-    url: server.url,
-    close: server.close,
+    metrics: measured,
+    status: model.status,
+    figures: model.figures,
   };
+}
+
+export type ObservedAccount = ReturnType<typeof observedAccount>;
+
+/**
+ * Wraps hooks so that the errors that they throw do not reach the service, which must not stop because its monitoring fails. Calls
+ * `onError` with the first error of each hook; an error thrown by `onError` itself is not caught.
+ */
+export function guarded(hooks: Hooks, onError: (error: unknown) => void): Hooks {
+  const reported = new Set<string>();
+  const all = Object.entries(hooks) as [string, (event: never) => void][];
+  return Object.fromEntries(
+    all.map(([name, hook]) => [
+      name,
+      (event: never) => {
+        try {
+          hook(event);
+        } catch (error) {
+          if (reported.has(name)) return;
+          reported.add(name);
+          onError(error);
+        }
+      },
+    ]),
+  );
 }

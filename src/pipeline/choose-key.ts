@@ -8,65 +8,63 @@ import { isJsonObject } from '../schemas/json/json.ts';
 import type { KeyFormat } from '../schemas/events/record-key.ts';
 import type { JsonValue } from '../schemas/json/json.ts';
 import { keyFieldsSetting } from '../config/settings.ts';
-import { chooseKeyFields, fieldNames } from '../streams/records/key-fields.ts';
+import { chooseKeyFields, fieldNames } from '../streams/records/records.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
-import type { Answer } from '../streams/decode/answer.ts';
+import type { Answer } from '../streams/decode/response.ts';
 
-/** What a resource's keys are made of. */
+/** The fields that form the keys of a resource's records, and how they were chosen. */
 export interface ChosenKey {
   readonly keyFields: readonly string[];
-  /** Whether it was found out just now. */
+  /** Whether the fields were just chosen from the first page; false if published events or the API's description name them. */
   readonly isNew: boolean;
-  /** The server's time at the first look at a list that was empty then; else null. */
+  /** The server's time of the first response, in epoch ms, if it was an empty list; else null. */
   readonly beganAt: number | null;
-  /** Whether the list was empty at the first look: all that is in it now has come since. */
+  /** Whether the first response was an empty list: all records were created after it. */
   readonly wasEmpty: boolean;
 }
 
 export interface ChooseKeyOptions {
   readonly rules: ResourceRules;
   readonly config: Pick<Config, 'keyFields' | 'keyFormat' | 'pii'>;
-  /** What the events are keyed by that are published already; null when there are none. */
-  readonly published: readonly string[] | null;
-  /** How those keys are written. Default `text`. */
+  /** Key fields of the events that are already published; null if there are none. */
+  readonly publishedKeyFields: readonly string[] | null;
+  /** Format of the published keys. Default `text`. */
   readonly publishedFormat?: KeyFormat | undefined;
-  /** Asks for the first page. */
+  /** Requests the first page of the list with each subscription. */
   readonly firstPage: Observable<Answer>;
-  /** How long to wait before an empty list is looked at again, ms. */
+  /** Pause before the first page of an empty list is requested again, in ms. */
   readonly pauseMs: number;
   readonly topic: string;
   readonly scheduler: SchedulerLike;
 }
 
 /**
- * What a resource's keys are made of: what its published events are keyed by; else what
- * {@link keyFieldsOf} says of the first page. An empty list is looked at again until it is no longer
- * empty. Emits once and completes.
+ * Chooses the key fields of a resource: those of its published events, or of the API's description; else those that
+ * {@link keyFieldsOf} chooses from the first page. The first page is requested until it has records. Emits once and completes.
  *
- * @throws CellarstreamError `KEY_FIELDS` when nothing fits, or when the setting is another than what
- * is published, `KEY_FORMAT` too: keys never change silently. Also when what is published is keyed by a field that is
- * now to be hidden.
+ * @throws CellarstreamError `KEY_FIELDS`, as an error of the stream: if no key fits the records; if `KEY_FIELDS_*` or `KEY_FORMAT` differs
+ * from the published keys, which never change silently; or if a `PII_` setting hides a field of the published keys.
  */
 export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
-  const { rules, config, published, firstPage, pauseMs, topic, scheduler } = options;
+  const { rules, config, publishedKeyFields, firstPage, pauseMs, topic, scheduler } = options;
   const { publishedFormat = 'text' } = options;
   const { resource } = rules;
   const set = config.keyFields[resource];
-  if (published && set && set.join() !== published.join()) {
-    const message = `${keyFieldsSetting(resource)} is ${set.join()}, but the events in ${topic} are keyed by ${published.join()}: unset it, or set another TOPIC_PREFIX`;
+  if (publishedKeyFields && set && set.join() !== publishedKeyFields.join()) {
+    const message = `${keyFieldsSetting(resource)} is ${set.join()}, but the events in ${topic} are keyed by ${publishedKeyFields.join()}: unset it, or set another TOPIC_PREFIX`;
     return throwError(() => new CellarstreamError('KEY_FIELDS', message));
   }
-  if (published && publishedFormat !== config.keyFormat) {
-    const message = `KEY_FORMAT is ${config.keyFormat}, but the keys in ${topic} are written as ${publishedFormat}: set that, or another TOPIC_PREFIX`;
+  if (publishedKeyFields && publishedFormat !== config.keyFormat) {
+    const message = `KEY_FORMAT is ${config.keyFormat}, but the keys in ${topic} are written as ${publishedFormat}: set KEY_FORMAT to ${publishedFormat}, or set another TOPIC_PREFIX`;
     return throwError(() => new CellarstreamError('KEY_FIELDS', message));
   }
   const hidden = hiddenNames(config.pii, resource);
-  const lost = published?.filter((field) => hidden.has(field)) ?? [];
-  if (lost.length > 0) {
-    const message = `the events in ${topic} are keyed by ${lost.join()}, which the PII_ settings name: remove the field from them, or set another TOPIC_PREFIX`;
+  const hiddenKeyFields = publishedKeyFields?.filter((field) => hidden.has(field)) ?? [];
+  if (hiddenKeyFields.length > 0) {
+    const message = `the events in ${topic} are keyed by ${hiddenKeyFields.join()}, which the PII_ settings name: remove the field from them, or set another TOPIC_PREFIX`;
     return throwError(() => new CellarstreamError('KEY_FIELDS', message));
   }
-  const known = published ?? certain(rules);
+  const known = publishedKeyFields ?? documentedKey(rules);
   if (known) return of({ keyFields: known, isNew: false, beganAt: null, wasEmpty: false });
 
   let beganAt: number | null = null;
@@ -90,11 +88,10 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
 }
 
 /**
- * What the keys of these records are made of: the fields of `KEY_FIELDS_*`, if a record has them;
- * else the first of the candidates that fits, of which nothing is to be hidden. Undefined where there
- * is no record to tell by.
+ * Chooses the fields that form the keys of the records in `data`: the fields of `KEY_FIELDS_*`, if a record has them; else the first
+ * candidate that fits and has no hidden field. Undefined without records to choose by.
  *
- * @throws CellarstreamError `KEY_FIELDS` when nothing fits, with the names of the fields seen.
+ * @throws CellarstreamError `KEY_FIELDS` if no key fits, with the names of the fields that the records have.
  */
 export function keyFieldsOf(
   rules: ResourceRules,
@@ -105,18 +102,18 @@ export function keyFieldsOf(
   const set = keyFields[resource];
   const records = data.filter(isJsonObject);
   const setting = keyFieldsSetting(resource);
-  if (data.length > 0 && records.length === 0 && !certain(rules)) {
+  if (data.length > 0 && records.length === 0 && !documentedKey(rules)) {
     throw new CellarstreamError('KEY_FIELDS', `the first page of ${resource} has no objects on it`);
   }
   if (set) {
     if (records.length === 0) return undefined;
-    // A record that lacks them goes to dead letters, but one that has them there must be.
+    // Records without these fields become dead letters, but at least one record must have them.
     const keyOf = keyOfFields(set);
     if (records.some((record) => keyOf(record) !== undefined)) return set;
     const message = `${setting} is ${set.join()}, which no record of the first page has`;
-    throw noKey(message, fieldNames(records));
+    throw noKeyError(message, fieldNames(records));
   }
-  const known = certain(rules);
+  const known = documentedKey(rules);
   if (known) return known;
   const hidden = hiddenNames(pii, resource);
   const isFree = (fields: readonly string[]) => !fields.some((field) => hidden.has(field));
@@ -124,18 +121,18 @@ export function keyFieldsOf(
   if (!choice) return undefined;
   if (choice.fields) return choice.fields;
   const tried = keyCandidates.map((fields) => fields.join('+')).join(', ');
-  const advice = `set ${setting} to the field, or the fields with commas between, that tell its records apart`;
+  const advice = `set ${setting} to the field that identifies a record, or to several fields separated by commas`;
   const notFree = keyCandidates.flat().filter((field) => hidden.has(field));
   const but = notFree.length > 0 ? ` (the PII_ settings hide ${notFree.join(', ')})` : '';
-  throw noKey(`none of ${tried} is the key of ${resource}${but}: ${advice}`, choice.seen);
+  throw noKeyError(`none of ${tried} is the key of ${resource}${but}: ${advice}`, choice.seen);
 }
 
-/** A key that the API's description tells. */
-function certain({ keyCandidates }: ResourceRules): readonly string[] | undefined {
+/** Returns the key fields that the API's description names: a list's only candidate. Undefined where there are several candidates. */
+function documentedKey({ keyCandidates }: ResourceRules): readonly string[] | undefined {
   return keyCandidates.length === 1 ? keyCandidates[0] : undefined;
 }
 
-function noKey(message: string, seen: readonly string[]): CellarstreamError {
+function noKeyError(message: string, seen: readonly string[]): CellarstreamError {
   const names = seen.slice(0, 50).join(', ') + (seen.length > 50 ? ', ...' : '');
   return new CellarstreamError('KEY_FIELDS', `${message}; fields seen: ${names}`);
 }

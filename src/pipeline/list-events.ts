@@ -1,27 +1,27 @@
 import { concatAll, concatMap, finalize, map, of, takeUntil, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { Lanes } from '../account/quotas.ts';
-import type { TaskResyncs } from '../account/resync-requests.ts';
+import type { TaskJobs } from '../account/signal-jobs.ts';
 import type { Committed, Published } from '../observe/hooks.ts';
-import { isEpochError } from '../sinks/client/kafka-error.ts';
+import { isEpochError } from '../kafka/client/kafka-error.ts';
 import type { Confirmations } from '../streams/diff/confirmations.ts';
 import type { Images } from '../streams/diff/diff.ts';
-import { isStale } from '../streams/http/answer-age.ts';
+import { isStale } from '../streams/http/response-age.ts';
 import { gatherFirst } from '../streams/flow/gather-first.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
 import type { Checkpoint, TaskBatch } from './checkpoint/checkpoint.ts';
 import type { ChosenKey } from './choose-key.ts';
-import { certifying } from './certify.ts';
-import { comparing } from './compare.ts';
+import { certifier } from './certifier.ts';
+import { compareBatches } from './compare-batches.ts';
 import { encodedBatches } from './codec/encoded-batches.ts';
 import type { SchemaEvolution } from './codec/schema-evolution.ts';
-import { planning } from './publish/plan.ts';
-import type { Plan, Progress } from './publish/plan.ts';
+import { planner } from './publish/plan.ts';
+import type { Plan, TaskProgress } from './publish/plan.ts';
 import { resyncEvents } from './publish/resync-events.ts';
-import { telling } from './publish/telling.ts';
+import { reportPublished } from './publish/report-published.ts';
 import { decoders } from './codec/decoders.ts';
 import { listReads } from './reads/list-reads.ts';
-import { completes } from './reads/read-batch.ts';
+import { completesScan } from './reads/read-batch.ts';
 import type { ReadBatch } from './reads/read-batch.ts';
 import type { Task } from './task.ts';
 import { TEXT_KEYS } from './publish/record-keys.ts';
@@ -32,29 +32,39 @@ export interface ListEventsOptions {
   readonly lanes: Lanes;
   readonly evolution: SchemaEvolution;
   readonly checkpoint: Checkpoint;
-  /** Recent events of this process. The caller passes the same object again after a failure. */
+  /**
+   * Recent events that this process has published, and records that wait for a confirming second read. The caller passes the same object
+   * again after a failure.
+   */
   readonly confirmations: Confirmations;
-  /** What the records' keys are made of. */
+  /** Key fields of the records, and the state of the list when they were chosen. */
   readonly key: Pick<ChosenKey, 'keyFields' | 'beganAt' | 'wasEmpty'>;
-  /** How those keys are written. Default as text. */
+  /** Encoder of the message keys. Default: keys are text. */
   readonly recordKeys?: RecordKeys;
-  /** What is to be published again. Default nothing. */
-  readonly resyncs?: TaskResyncs | undefined;
+  /** Requests for resyncs and certificates of this list. Default none. */
+  readonly resyncs?: TaskJobs | undefined;
 }
 
-/** Without an event the cursor is written to Kafka this often, ms. Who was replaced learns of it from the ledger, sooner. */
-const SAVE_EVERY_MS = 60_000;
-/** So much later while a reading goes on: with its end a certificate may come, whose commit has the cursor too. */
-const SAVE_LATER_MS = 10_000;
-/** So many are dealt with in a millisecond or two. */
-const FEW_RECORDS = 50;
-/** Pages that are looked at before a schema is registered for the first time. */
+/**
+ * Longest time between two commits of the cursor, in ms, when there are no events. Too small: needless transactions. Too large: a restart
+ * repeats more polls.
+ */
+const COMMIT_CURSOR_EVERY_MS = 60_000;
+/**
+ * Extra time before the cursor is committed without events while a scan is running, in ms: at the scan's end a certificate may be committed
+ * with the cursor anyway.
+ */
+const SCAN_END_GRACE_MS = 10_000;
+/**
+ * A batch with at least this many records is processed in its own turn of the event loop. Smaller batches take only a millisecond or two.
+ */
+const SMALL_BATCH_RECORDS = 50;
+/** Number of pages whose records the first schema of a list is inferred from. Too small: optional fields need more schema versions. */
 const PAGES_TO_INFER_FROM = 3;
 
 /**
- * One list, from where the checkpoint's cursor says, stage by stage: its pages are decoded, read in lanes, encoded, held
- * against the last images, and what differs is committed with the cursor in one transaction. Emits what each page
- * published; ends with `stop$`.
+ * Reads and publishes one list, starting from the checkpoint's cursor. Pages are read in lanes, decoded, encoded and compared with the
+ * published images; changes are committed with the cursor in one transaction. Emits what each page published; completes with `stop$`.
  */
 export function listEvents(options: ListEventsOptions): Observable<Published> {
   const { task, lanes, evolution, checkpoint, confirmations, key, resyncs } = options;
@@ -62,14 +72,17 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   const { keyFields } = key;
   const { recordKeys = TEXT_KEYS } = options;
   const isInferred = evolution.current() === undefined;
-  const { firstRead: begun, since, newestStamp, sequence } = checkpoint.cursor;
-  const firstRead = { ...begun, startedAt: begun.startedAt ?? key.beganAt };
-  let progress: Progress = { firstRead, since, newestStamp, sequence };
+  const { firstRead: committedSnapshot, since, newestStamp, sequence } = checkpoint.cursor;
+  const initialSnapshot = {
+    ...committedSnapshot,
+    startedAt: committedSnapshot.startedAt ?? key.beganAt,
+  };
+  let progress: TaskProgress = { firstRead: initialSnapshot, since, newestStamp, sequence };
   let savedAt = scheduler.now();
 
   const keyOf = keyOfFields(keyFields);
-  const list = account.list(rules, { onUnseen: (field) => hooks.onUnseen({ field }) });
-  // Where there are none, images need not be read to pass over them.
+  const list = account.list(rules, { onUnmatchedField: (field) => hooks.onUnseen({ field }) });
+  // Undefined without volatile fields: then images need not be decoded to ignore them.
   const volatile = list.volatile.pointers.length > 0 ? list.volatile : undefined;
   const { personal } = list;
   const decode = decoders({ keyFields, keyOf, evolution, checkpoint });
@@ -82,14 +95,14 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
       volatile: list.volatile,
       plan: list.plan,
       snapshot: list.pages({ keyOf, decode: decode.snapshot }),
-      later: list.pages({ keyOf, decode: decode.later }),
+      afterSnapshot: list.pages({ keyOf, decode: decode.afterSnapshot }),
     },
     progress: () => progress,
     checkpoint,
-    ...(isInferred && { pagesUnderWay: PAGES_TO_INFER_FROM + 1 }),
+    ...(isInferred && { snapshotPageSlots: PAGES_TO_INFER_FROM + 1 }),
     createdSince: (time) => confirmations.createdSince(time),
-    resyncs$: resyncs?.requests$,
-    certify$: resyncs?.certify$,
+    resyncs$: resyncs?.resyncs$,
+    certifications$: resyncs?.certifications$,
   });
   const encodeParsed = encodedBatches(evolution, keyFields);
   const images: Images = {
@@ -98,18 +111,18 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
       return image && evolution.inCurrent(image);
     },
   };
-  const compared = comparing({
+  const compared = compareBatches({
     ...{ task, checkpoint, evolution, images, volatile, personal, confirmations },
     clock: list.clock,
     snapshot: () => progress.firstRead,
     wasEmpty: key.wasEmpty,
   });
   const resync = resyncs && resyncEvents({ resyncs, codec: () => evolution.values, images, hooks });
-  const planOf = planning({
+  const planOf = planner({
     ...{ task, checkpoint, evolution, keyFields, recordKeys, personal, volatile, resync },
   });
   let isOver = false;
-  /** A commit of the checkpoint, and what is told of it. */
+  /** Commits a batch to the checkpoint, and reports the commit to the hooks. */
   const transact = async (batch: TaskBatch): Promise<void> => {
     const beganAt = scheduler.now();
     const ended = (outcome: Committed['outcome']) => {
@@ -126,22 +139,22 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     ended('committed');
     savedAt = scheduler.now();
   };
-  const certificates = certifying({ task, checkpoint, resyncs, transact, isOver: () => isOver });
-  /** Whether a batch has to be committed for the cursor's sake alone. */
+  const certificates = certifier({ task, checkpoint, resyncs, transact, hasEnded: () => isOver });
+  /** Whether a batch without changes has to be committed because the stored cursor is too old. */
   const isSaveDue = (batch: ReadBatch): boolean => {
-    const dueAt = savedAt + SAVE_EVERY_MS + (completes(batch) ? 0 : SAVE_LATER_MS);
-    return scheduler.now() >= dueAt && !certificates.isComing(batch);
+    const dueAt = savedAt + COMMIT_CURSOR_EVERY_MS + (completesScan(batch) ? 0 : SCAN_END_GRACE_MS);
+    return scheduler.now() >= dueAt && !certificates.willCertify(batch);
   };
-  const tell = telling({ task, checkpoint });
-  /** Does what a plan says, and tells of it. */
+  const tell = reportPublished({ task, checkpoint });
+  /** Carries out a plan, and reports the result to the hooks. */
   const commit = async (plan: Plan): Promise<Published> => {
-    const { batch, way } = plan;
-    if (way === 'commit') await transact(plan.commit);
-    if (way === 'keep') await checkpoint.keep(plan.notes);
+    const { batch, action } = plan;
+    if (action === 'commit') await transact(plan.commit);
+    if (action === 'keep') await checkpoint.storeNotes(plan.notes);
     const held = plan.unconfirmed.length;
     if (held > 0 || isStale(batch.age)) hooks.onStale({ held, ageMs: batch.age?.staleMs ?? 0 });
     await certificates.certify(plan);
-    if (batch.lane === 'resync') resync?.committed(batch.step);
+    if (batch.lane === 'resync') resync?.stepCommitted(batch.step);
     return tell(plan);
   };
 
@@ -152,32 +165,36 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
       !isInferred || progress.firstRead.done || done || snapshots.length >= PAGES_TO_INFER_FROM
     );
   };
-  /** A turn of the event loop to itself, so that a page holds up nothing else for long; one of which little is to be done needs none. */
+  /** Emits `value` in a later turn of the event loop, so that a large page does not hold up other work; at once if it has few records. */
   const atLeisure = <T>(value: T, records: number) =>
-    records < FEW_RECORDS ? of(value) : timer(0, scheduler).pipe(map(() => value));
+    records < SMALL_BATCH_RECORDS ? of(value) : timer(0, scheduler).pipe(map(() => value));
 
-  if (begun.position) {
-    const read = begun.position.offset; // how many there are in all is known with the next page
+  if (committedSnapshot.position) {
+    const read = committedSnapshot.position.offset; // the list's total is known once the next page arrives
     hooks.onProgress({ read, total: Math.max(read, checkpoint.count()), done: false });
   }
   return reads.batches$.pipe(
     takeUntil(stop$),
     gatherFirst(isEnough),
-    // While a page is committed the next one is made ready for it.
+    // The next page is encoded while the previous one is committed.
     concatMap((read) =>
-      atLeisure(read, singlesIn(read)).pipe(concatMap(encodeParsed), concatAll()),
+      atLeisure(read, individualRecords(read)).pipe(concatMap(encodeParsed), concatAll()),
     ),
-    // One page after the other: each is held against the images that the one before has left.
+    // Pages are compared one after another: each with the images that the previous commit has left.
     concatMap((batch) =>
-      atLeisure(batch, singlesIn([batch])).pipe(
+      atLeisure(batch, individualRecords([batch])).pipe(
         compared,
         concatMap(async (difference) => {
           const repeated =
-            batch.lane === 'resync' && resync ? resync.again(batch.step, difference) : [];
-          const plan = planOf(difference, { progress, repeated, isDue: isSaveDue(batch) });
+            batch.lane === 'resync' && resync ? resync.republish(batch.step, difference) : [];
+          const plan = planOf(difference, {
+            progress,
+            republished: repeated,
+            isDue: isSaveDue(batch),
+          });
           ({ cursor: progress } = plan.commit);
           const published = await commit(plan);
-          reads.published(published);
+          reads.onPublished(published);
           for (const key of plan.undecided) reads.refetch(key);
           for (const { key, from: at } of plan.unconfirmed) {
             reads.refetch(key, { at, isWanted: () => confirmations.isWaiting(key) });
@@ -191,8 +208,11 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   );
 }
 
-/** Records that are looked at one by one: in what is published again those of runs, too. */
-function singlesIn(batches: readonly ReadBatch[]): number {
+/**
+ * Returns the number of records of the batches that are processed one by one instead of as part of a run. In a resync these include the
+ * records of runs.
+ */
+function individualRecords(batches: readonly ReadBatch[]): number {
   const inRuns = ({ lane, runs }: ReadBatch) =>
     lane === 'resync' ? runs.reduce((sum, { size }) => sum + size, 0) : 0;
   return batches.reduce(

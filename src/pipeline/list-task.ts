@@ -15,19 +15,19 @@ import {
   throwError,
   timer,
 } from 'rxjs';
-import type { TaskResyncs } from '../account/resync-requests.ts';
-import { CellarstreamError, isOfOneResource } from '../core/errors.ts';
+import type { TaskJobs } from '../account/signal-jobs.ts';
+import { CellarstreamError, isResourceError } from '../core/errors.ts';
 import type { Published } from '../observe/hooks.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
 import { valueSubject } from '../schemas/events/topics.ts';
-import type { TransactionalLog } from '../sinks/transactional-log.ts';
+import type { TransactionalLog } from '../sinks/sink.ts';
 import type { Store } from '../state/store.ts';
 import { Confirmations } from '../streams/diff/confirmations.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import { openCheckpoint } from './checkpoint/checkpoint.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
-import { expectWanted } from './checkpoint/ownership.ts';
-import type { Ownership } from './checkpoint/ownership.ts';
+import { expectNotEnded } from './checkpoint/task-claim.ts';
+import type { ClaimState } from './checkpoint/task-claim.ts';
 import { chooseKey } from './choose-key.ts';
 import type { ChosenKey } from './choose-key.ts';
 import { openSchemaEvolution } from './codec/schema-evolution.ts';
@@ -35,53 +35,62 @@ import type { SchemaEvolution, SchemaEvolutionOptions } from './codec/schema-evo
 import { listEvents } from './list-events.ts';
 import { avroKeys, TEXT_KEYS } from './publish/record-keys.ts';
 import type { RecordKeys } from './publish/record-keys.ts';
-import { taskPlace } from './task-place.ts';
+import { taskNames } from './task-names.ts';
 import type { Task } from './task.ts';
 
 export interface ListTaskOptions {
   readonly task: Task;
-  /** Names this process. */
+  /** Id of this process. */
   readonly instance: string;
   readonly log: TransactionalLog;
   readonly registry: Registry;
   readonly store: Store;
-  /** What is to be published again. Default nothing. */
-  readonly resyncs?: TaskResyncs;
-  /** Uniform in [0, 1), for the jitter of pauses. Default Math.random. */
+  /** Requests for resyncs and certificates of this list. Default none. */
+  readonly resyncs?: TaskJobs;
+  /** Returns random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
   readonly random?: () => number;
-  /** Opens this list when its turn has come. Default at once. */
+  /** Calls `open`, which opens the task, when it is this list's turn. Default: calls it at once. */
   readonly opening?: <T>(open: () => Promise<T>) => Promise<T>;
-  /** See {@link SchemaEvolutionOptions.compile}. */
+  /** Compiles the codec of an event schema: see {@link SchemaEvolutionOptions.compile}. */
   readonly compile?: SchemaEvolutionOptions['compile'];
 }
 
-/** Opens a list when its turn has come among the lists of all accounts; `nth`: its place among those of its account. */
+/**
+ * Calls `open`, which opens a list's task, when it is that list's turn among the lists of all accounts. `nth` is the index of the list in
+ * its account.
+ */
 export type Opening = <T>(open: () => Promise<T>, nth: number) => Promise<T>;
 
-/** Kafka and the registry bear to be asked so often, ms: to be back soon after they are. */
+/**
+ * Longest pause between retries of Kafka or the registry, in ms. Too small: retries burden a failing service. Too large: a list resumes
+ * late.
+ */
 export const MAX_PAUSE_MS = 5_000;
-/** How long a resource that can't go on waits before it is tried again, ms. */
-const TRY_AGAIN_MS = 60_000;
+/** Pause before a list is retried that failed with an error that is not transient, in ms. */
+const RESOURCE_RETRY_MS = 60_000;
 
 /**
- * One resource of one account: takes its checkpoint over, opens its schemas, finds its key, and reads and
- * publishes until `stop$`. After a failure that can pass, as of a Kafka that is away, it begins again from what was committed;
- * after one that can't, but concerns this resource alone, it says so and tries again in a minute.
+ * Runs one list of one account: claims its task, opens its schemas, chooses its key, and reads and publishes until `stop$`. After a
+ * transient failure, such as an unreachable Kafka, it resumes from the last commit. After any other failure that concerns this list alone
+ * it calls `onFailed` and retries after a minute.
  *
- * Errors with what concerns the process: `FENCED`, `SETTINGS`, `KAFKA_REFUSED`, ...
+ * Errors if the failure concerns the whole process: `FENCED`, `SETTINGS`, `KAFKA_REFUSED`, ...
  */
 export function listTask(options: ListTaskOptions): Observable<Published> {
   const { task, instance, log, registry, store, resyncs, random = Math.random, compile } = options;
   const { opening = (open) => open() } = options;
   const { account, rules, config, destination, hooks, scheduler, stop$ } = task;
   const { resource } = rules;
-  const place = taskPlace(config, resource, destination);
-  const ownership: Ownership = {};
-  /** Recent events of this process; the object stays when the task is opened again after a failure. */
+  const place = taskNames(config, resource, destination);
+  const ownership: ClaimState = {};
+  /**
+   * Recent events that this process has published, and records that wait for a confirming second read; reused when the task is opened again
+   * after a failure.
+   */
   let confirmations: Confirmations | undefined;
 
   const open = async () => {
-    expectWanted(ownership);
+    expectNotEnded(ownership);
     const evolution = await openSchemaEvolution({
       registry,
       subject: valueSubject(place.topic),
@@ -91,15 +100,15 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
       pause: () => firstValueFrom(timer(0, scheduler)),
       ...(compile && { compile }),
     });
-    for (const finding of await destination.look(resource)) hooks.onTopicDoubt({ finding });
+    for (const finding of await destination.inspect(resource)) hooks.onTopicDoubt({ finding });
     const checkpoint = await openCheckpoint({
       log,
       store: store.task(place.task),
-      place,
+      names: place,
       instance,
-      canBeAsked: rules.byKey !== undefined,
+      canRequestRecords: rules.byKey !== undefined,
       readImage: evolution.imageIn,
-      ownership,
+      claimState: ownership,
       scheduler,
       hooks,
     });
@@ -111,25 +120,29 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
     }
     return { checkpoint, evolution };
   };
-  const readAndPublish = ({ checkpoint, evolution }: Opened): Observable<Published> => {
+  const readAndPublish = ({ checkpoint, evolution }: OpenTask): Observable<Published> => {
     const lanes = account.lanes(resource, ownership.predecessor !== null);
     const { pageSize, intervalMs } = config.poll;
-    const { sequence, firstRead, newestStamp } = checkpoint.cursor;
+    const { sequence, firstRead: initialSnapshot, newestStamp } = checkpoint.cursor;
     const wasPublished = sequence > 0;
     confirmations ??= new Confirmations({
       now: () => scheduler.now(),
-      inherited: { updates: wasPublished, deletions: wasPublished && firstRead.done, newestStamp },
+      inherited: {
+        updates: wasPublished,
+        deletions: wasPublished && initialSnapshot.done,
+        newestStamp,
+      },
     });
     const run = { task, lanes, evolution, checkpoint, confirmations, resyncs };
     const key$ = chooseKey({
       rules,
       config,
-      published: checkpoint.cursor.keyFields,
+      publishedKeyFields: checkpoint.cursor.keyFields,
       publishedFormat: checkpoint.cursor.keyFormat,
       firstPage: defer(() => account.list(rules).pages()({ offset: 0, pageSize }, lanes.poll)).pipe(
         tap(({ data }) => data.length === 0 && hooks.onEmpty({})),
       ),
-      pauseMs: Math.max(intervalMs ?? 0, lanes.spacingMs('nothing')),
+      pauseMs: Math.max(intervalMs ?? 0, lanes.pollSpacingMs('nothing')),
       topic: place.topic,
       scheduler,
     }).pipe(
@@ -147,15 +160,15 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
         recordKeysOf(key).pipe(switchMap((recordKeys) => listEvents({ ...run, key, recordKeys }))),
       ),
     );
-    return closing(events$, () => checkpoint.close());
+    return closeAfter(events$, () => checkpoint.close());
   };
 
-  return opened(() => opening(open)).pipe(
+  return openUnlessClosed(() => opening(open)).pipe(
     takeUntil(stop$),
     tap(() => hooks.onReady({})),
     switchMap(readAndPublish),
     catchError((error: unknown) => {
-      ownership.lost = error;
+      ownership.lastError = error;
       throw error;
     }),
     backoff({
@@ -167,23 +180,23 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
     }),
     retry({
       delay: (error: unknown) => {
-        if (!isOfOneResource(error)) return throwError(() => error);
-        hooks.onFailed({ error, delayMs: TRY_AGAIN_MS });
-        return timer(TRY_AGAIN_MS, scheduler).pipe(takeUntil(stop$));
+        if (!isResourceError(error)) return throwError(() => error);
+        hooks.onFailed({ error, delayMs: RESOURCE_RETRY_MS });
+        return timer(RESOURCE_RETRY_MS, scheduler).pipe(takeUntil(stop$));
       },
     }),
-    finalize(() => (ownership.isOver = true)),
+    finalize(() => (ownership.hasEnded = true)),
   );
 }
 
-/** What one opening of a task has brought. */
-interface Opened {
+/** A task that has been claimed and opened. */
+interface OpenTask {
   readonly checkpoint: Checkpoint;
   readonly evolution: SchemaEvolution;
 }
 
-/** What was opened, unless nobody waits for it any more: then it is closed again. */
-function opened<T extends { readonly checkpoint: Checkpoint }>(
+/** Emits the result of `open`. If the subscription has ended by then, closes the result's checkpoint instead. */
+function openUnlessClosed<T extends { readonly checkpoint: Checkpoint }>(
   open: () => Promise<T>,
 ): Observable<T> {
   return new Observable((subscriber) => {
@@ -198,15 +211,15 @@ function opened<T extends { readonly checkpoint: Checkpoint }>(
   });
 }
 
-/** Which service an error speaks of. */
+/** Name of the service that an error came from, for log messages. */
 export function serviceOf(error: unknown): string {
   const code = error instanceof CellarstreamError ? error.code : '';
   if (code.startsWith('STATE')) return 'state folder';
   return code.startsWith('REGISTRY') ? 'registry' : 'kafka';
 }
 
-/** Mirrors a stream, and closes what it used before its end or its error goes on. */
-function closing<T>(source: Observable<T>, close: () => Promise<void>): Observable<T> {
+/** Mirrors `source`, and waits for `close` before it passes on the completion or the error. */
+function closeAfter<T>(source: Observable<T>, close: () => Promise<void>): Observable<T> {
   const closed$ = defer(() => from(close())).pipe(ignoreElements());
   return concat(
     source.pipe(

@@ -18,14 +18,14 @@ import { openLedger } from '../account/ledger/ledger.ts';
 import type { LedgerOptions } from '../account/ledger/ledger.ts';
 import { permitGrants } from '../account/permits/permit-grants.ts';
 import { quotas } from '../account/quotas.ts';
-import { resyncRequests } from '../account/resync-requests.ts';
+import { signalJobs } from '../account/signal-jobs.ts';
 import type { ConfigWith } from '../config/config.ts';
 import { keyDigest } from '../config/key-digest.ts';
 import { wallClock } from '../core/clock.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { listHooks } from '../observe/list-hooks.ts';
 import { RULES } from '../resources/resources.ts';
-import type { Links } from '../sinks/client/open-kafka.ts';
+import type { KafkaClients } from '../sinks/open-kafka.ts';
 import type { SignalTopic } from '../sinks/signals/kafka-signals.ts';
 import type { PermitsRequest } from '../sinks/signals/signals.ts';
 import { ledgerWriter } from '../state/ledger-writer.ts';
@@ -34,66 +34,70 @@ import { backoff } from '../streams/flow/backoff.ts';
 import type { BodyPool } from '../streams/http/body.ts';
 import { listTask, MAX_PAUSE_MS, serviceOf } from './list-task.ts';
 import type { Opening } from './list-task.ts';
-import { takeOver } from './takeover.ts';
-import type { TakenOver } from './takeover.ts';
+import { claimAccount } from './claim-account.ts';
+import type { ClaimedAccount } from './claim-account.ts';
 
 export interface ServeAccountOptions {
   readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;
-  /** Names this process. */
+  /** Id of this process. */
   readonly instance: string;
-  readonly links: Links;
-  /** Memory for pages: one for all accounts of a process. */
+  readonly clients: KafkaClients;
+  /** Pool of page buffers, shared by all accounts of a process. */
   readonly bodies: BodyPool;
   readonly signals: SignalTopic;
-  /** Its first value stops the account: the pages in hand are committed, within {@link STOP_WITHIN_MS}. It must replay that value. */
+  /**
+   * The first value stops the account: pages already read are committed, for up to {@link STOP_TIMEOUT_MS}. Late subscribers must get that
+   * value too.
+   */
   readonly stop$: Observable<unknown>;
-  /** See {@link Task.pollNow$}. */
+  /** Each value starts the next poll for new changes as soon as the quota allows: see {@link Task.pollNow$}. */
   readonly pollNow$?: Observable<unknown>;
   readonly hooks: Hooks;
   readonly scheduler: SchedulerLike;
   /** The order in which lists of many accounts are opened. Default all at once. */
   readonly opening?: Opening;
-  /** See {@link LedgerOptions.beside}. */
-  readonly beside?: LedgerOptions['beside'];
+  /** Messages to be committed with each claim and with the final declaration: see {@link LedgerOptions.sideMessages}. */
+  readonly sideMessages?: LedgerOptions['sideMessages'];
 }
 
-/** How long a stop waits for the pages in hand, ms; what is not committed then is read again. */
-const STOP_WITHIN_MS = 8_000;
-/** How long a stop waits for the ledger to be settled, and to be closed, ms. */
-const SETTLE_WITHIN_MS = 3_000;
+/** How long a stop waits for pages already read to be committed, in ms. Pages that are not committed by then are read again later. */
+const STOP_TIMEOUT_MS = 8_000;
+/** How long a stop waits for the ledger's final declaration, and then as long again for the ledger to close, in ms. */
+const FINAL_DECLARATION_TIMEOUT_MS = 3_000;
 
 /**
- * One account until `stop$`: its token, its quotas and their ledger, and its lists, each by itself. Opens what is the
- * account's own, in its state folder, and closes it again; resolves after a clean stop.
+ * Serves one account until `stop$`: token, quotas, ledger, and a task for each list. Opens the account's part of the state folder and
+ * closes it at the end. Resolves after a clean stop.
  */
 export async function serveAccount(options: ServeAccountOptions): Promise<void> {
-  const { config, instance, links, signals, stop$, pollNow$, hooks, scheduler, beside } = options;
+  const { config, instance, clients, signals, stop$, pollNow$, hooks, scheduler, sideMessages } =
+    options;
   const { opening = (open) => open() } = options;
   const { stateDir, account, resources } = config;
   const stamps = wallClock((backMs) => hooks.onClockSetBack?.({ backMs }));
 
   const store = openStore(stateDir, (reason) => hooks.onDiscarded?.({ reason }));
   const ledger = openLedger({
-    ...{ instance, scheduler, hooks, beside },
-    key: keyDigest(config.api),
+    ...{ instance, scheduler, hooks, sideMessages },
+    apiKeyDigest: keyDigest(config.api),
   });
   const writer = ledgerWriter(join(stateDir, 'quota', account, 'writer'));
   const quota = quotas({ config, scheduler, stateDir, ledger, writer, instance });
-  hooks.onStart?.({ quotas: quota.use });
+  hooks.onStart?.({ quotas: quota.usage });
   const api = openApi({
     bodies: options.bodies,
     config: config.api,
     loginLimit: quota.login,
-    mayBeSent: ledger.isRunning,
+    maySend: ledger.isLeaseValid,
     scheduler,
     hooks,
   });
   const lists = openAccount({ config, api, quotas: quota });
   const permitRequests$ = new Subject<PermitsRequest>();
-  const resyncs = resyncRequests({
+  const resyncs = signalJobs({
     topic: signals,
     ...{ account, resources, scheduler, hooks },
-    onPermits: (request) => permitRequests$.next(request),
+    onPermitsRequest: (request) => permitRequests$.next(request),
   });
   const granting$ = permitRequests$.pipe(
     permitGrants({ topic: signals, account, instance, quota, ledger, scheduler, hooks }),
@@ -101,9 +105,9 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
 
   let isOver = false;
   const takenOver$ = defer(() =>
-    takeOver({
-      ...{ config, links, instance, ledger, quotas: quota, scheduler, hooks },
-      isOver: () => isOver,
+    claimAccount({
+      ...{ config, clients, instance, ledger, quotas: quota, scheduler, hooks },
+      hasEnded: () => isOver,
     }),
   ).pipe(
     backoff({
@@ -112,7 +116,7 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
       onRetry: (retry) => hooks.onRetry?.({ what: serviceOf(retry.error), ...retry }),
     }),
   );
-  const tasks = ({ destination, log }: TakenOver) => {
+  const tasks = ({ destination, log }: ClaimedAccount) => {
     const ofAll = {
       account: lists,
       config,
@@ -129,14 +133,15 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
           ...{ rules: RULES[resource], hooks: listHooks(hooks, resource) },
           phase: 1 - nth / resources.length,
         },
-        ...{ instance, log, registry: links.registry, compile: links.compile, store },
+        ...{ instance, log, registry: clients.registry, compile: clients.compile, store },
         resyncs: resyncs.task(resource),
         opening: (open) => opening(open, nth),
       }),
     );
     return merge(...all);
   };
-  // Nobody logs in before that was declared. Others get permits without a login: to look why there is none, say.
+  // The login is declared in the ledger, so it follows the claim. Permits are granted without a login, so that `check` can diagnose one
+  // that fails.
   const loggedIn$ = api.tokens.token$.pipe(take(1));
   const service$ = takenOver$.pipe(
     takeUntil(stop$),
@@ -150,28 +155,28 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
       ),
     ),
   );
-  // The token is renewed for as long as the service runs, asked for or not.
+  // Renews the token while the service runs, even while no request needs it.
   const renewing$ = api.tokens.token$.pipe(ignoreElements(), takeUntil(stop$));
 
   try {
     await lastValueFrom(
       merge(service$, renewing$, ledger.failed$.pipe(takeUntil(stop$))).pipe(
-        takeUntil(stop$.pipe(delay(STOP_WITHIN_MS, scheduler))),
+        takeUntil(stop$.pipe(delay(STOP_TIMEOUT_MS, scheduler))),
       ),
       { defaultValue: undefined },
     );
   } finally {
     isOver = true;
     await Promise.allSettled([api.close(), store.close()]);
-    // Behind the last request. A successor that can't be told waits a little longer.
-    await soon(ledger.settle, scheduler);
-    await soon(ledger.close, scheduler);
+    // After the last request. Without a final declaration a successor waits until the lease expires.
+    await withTimeout(ledger.declareFinal, scheduler);
+    await withTimeout(ledger.close, scheduler);
     quota.close();
   }
 }
 
-/** Waits for it, but not for long: nothing is lost where it fails. */
-async function soon(work: () => Promise<void>, scheduler: SchedulerLike): Promise<void> {
-  const done$ = merge(defer(work), timer(SETTLE_WITHIN_MS, scheduler)).pipe(take(1));
+/** Waits for `work`, for {@link FINAL_DECLARATION_TIMEOUT_MS} at most, and ignores its errors. */
+async function withTimeout(work: () => Promise<void>, scheduler: SchedulerLike): Promise<void> {
+  const done$ = merge(defer(work), timer(FINAL_DECLARATION_TIMEOUT_MS, scheduler)).pipe(take(1));
   await lastValueFrom(done$, { defaultValue: undefined }).catch(() => undefined);
 }

@@ -5,7 +5,7 @@ import type { ListHooks } from '../observe/list-hooks.ts';
 import type { ResourceRules } from '../resources/resources.ts';
 import type { Destination } from '../sinks/topics/destination.ts';
 
-/** One list of one account, kept up to date in its topic: what stays the same while a process does that. */
+/** One list of one account: its settings and services, which stay the same while a process serves it. */
 export interface Task {
   readonly account: Account;
   readonly rules: ResourceRules;
@@ -13,20 +13,20 @@ export interface Task {
   readonly destination: Destination;
   readonly hooks: ListHooks;
   readonly scheduler: SchedulerLike;
-  /** The time that events are stamped with, ms since the epoch: it may step back. */
+  /** Returns the time for the timestamps of events, in epoch ms. May step back when the machine's clock is set. */
   readonly wallClock: () => number;
-  /** Its first value ends the task; what was read is still committed. */
+  /** The first value ends the task; pages already read are still committed. */
   readonly stop$: Observable<unknown>;
   /**
-   * Of its poll interval, (0, 1]: so long after the first poll the second one begins, so that the lists of an account don't
-   * ask all at once. Default 1.
+   * Time from the first poll to the second, as a fraction of the poll interval in (0, 1], so that the lists of an account are not polled
+   * all at once. Default 1.
    */
   readonly phase?: number;
-  /** Each of its values has the next poll for what is new begin at once, as far as the quota lets. Default none. */
+  /** Each value starts the next poll for new changes as soon as the quota allows. Default: none. */
   readonly pollNow$?: Observable<unknown> | undefined;
 }
 
-/** What its cursor is known by: `<account>/<resource>`. */
+/** Id of a task and key of its cursor: `<account>/<resource>`. */
 export function taskId(account: string, resource: Resource): string {
   return `${account}/${resource}`;
 }

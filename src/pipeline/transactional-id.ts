@@ -1,25 +1,14 @@
 import type { Resource } from '../resources/resources.ts';
 
-/** What a task is known by to brokers. */
-export interface TransactionalIds {
-  readonly transactionalId: string;
-  /** What older versions have called it, where that was another name. */
-  readonly formerId?: string;
-}
-
 /**
- * The transactional id of a task: two that share one fence each other for ever. Dots may stand in a prefix and in an
- * account, so with dots alone between the parts `wine` and `eu.main` would have the id of `wine.eu` and `main`. `/` stands in
- * neither. Where there is one dot between prefix and account, and none in them, the id has only ever been theirs, and stays.
+ * Returns the transactional id of a task. Ids must be unique: two tasks with the same id would fence each other again and again. If the
+ * prefix or the account contains a dot, the account follows a `/`, which neither can contain: joined by dots, prefix `wine` with account
+ * `eu.main` would equal prefix `wine.eu` with account `main`.
  *
- * All begin with `cellarstream.` and the prefix: ACLs name them by that.
+ * Every id begins with `cellarstream.` and the prefix, so that ACLs can match it.
  */
-export function transactionalIds(
-  prefix: string,
-  account: string,
-  resource: Resource,
-): TransactionalIds {
-  const dotted = `cellarstream.${prefix}.${account}.${resource}`;
-  if (!`${prefix}${account}`.includes('.')) return { transactionalId: dotted };
-  return { transactionalId: `cellarstream.${prefix}.${resource}/${account}`, formerId: dotted };
+export function transactionalId(prefix: string, account: string, resource: Resource): string {
+  return `${prefix}${account}`.includes('.')
+    ? `cellarstream.${prefix}.${resource}/${account}`
+    : `cellarstream.${prefix}.${account}.${resource}`;
 }

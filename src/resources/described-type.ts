@@ -4,8 +4,8 @@ import { isUnion, jsonName } from '../schemas/avro/avro-schema.ts';
 import type { AvroType, RecordSchema } from '../schemas/avro/avro-schema.ts';
 
 /**
- * The type of a field in a list's described schema, of its elements where it is an array; undefined where
- * that schema knows no such field, or the list has none.
+ * Returns the type of a field in a list's documented schema, or of its elements if it is an array; undefined if the list has no documented
+ * schema, or that schema no such field.
  */
 export function describedType(resource: Resource, path: readonly string[]): AvroType | undefined {
   let type: AvroType | undefined = RULES[resource].described;

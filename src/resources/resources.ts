@@ -1,10 +1,12 @@
+// The API's six lists and what is known about each: path, date parameters, keys, status fields.
+
 import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
 import { orderSchema } from './orders/order.ts';
-import type { Identities } from '../streams/diff/identity.ts';
+import type { Identities } from '../streams/diff/changed-paths.ts';
 import { ORDER_IDENTITIES } from './orders/order-identities.ts';
 import { STATUS_FIELDS } from './orders/order-status.ts';
 
-/** The six lists of the API, by the last segment of their addresses. */
+/** Names of the API's six lists, as in the last segment of their URLs. */
 export const RESOURCES = [
   'orders',
   'customers',
@@ -13,35 +15,35 @@ export const RESOURCES = [
   'wine-club-members',
   'products',
 ] as const;
-/** A list of the API, by its name there. */
+/** Name of a list. */
 export type Resource = (typeof RESOURCES)[number];
 
-/** What is known of a list before it is read. */
+/** Properties of a list of the API that are known before the list is read. */
 export interface ResourceRules {
   readonly resource: Resource;
-  /** Behind the base address, the version included. */
+  /** Path of the list after the base URL, including the version. */
   readonly path: string;
   /**
-   * Whether it takes `modifiedFromDate` and `modifiedToDate`: then windows of them are polled. One
-   * that does not is read whole, again and again.
+   * Whether the list accepts `modifiedFromDate` and `modifiedToDate`, so that it can be polled in windows. Other lists are read by full
+   * scans alone.
    */
   readonly windowed: boolean;
   /**
-   * What its key may be made of: each one field, or several together. The first that every record of
-   * the first page has, with a value of its own, becomes the key. A single one is not put to the test.
+   * Candidates for the key of the list's records, each of one or several fields. The first candidate that every record of the first page
+   * has, with distinct values, becomes the key. A sole candidate is used without this check.
    */
   readonly keyCandidates: readonly (readonly string[])[];
-  /** The parameter that asks for one record by its key, a whole number, where there is one. */
+  /** Query parameter to request a single record by its key, an integer; absent if there is none. */
   readonly byKey?: 'orderNumber';
-  /** The fields whose changes are events of their own, by what they are of. */
+  /** Status fields of the list's records whose changes are published as separate events, by the kind of object that they belong to. */
   readonly statusFields?: typeof STATUS_FIELDS;
-  /** What tells the elements of its arrays apart. */
+  /** For arrays in the list's records: the field that identifies an element. */
   readonly identities?: Identities;
-  /** The image of a record whose fields are documented; others are inferred. */
+  /** Avro schema of the list's records, if the API documents their fields; otherwise the schema is inferred from the records. */
   readonly described?: RecordSchema;
 }
 
-/** Of all six. What the API's description leaves open is found out from what arrives. */
+/** Properties of all six lists of the API. What the API's description leaves open is determined from the responses. */
 export const RULES: Readonly<Record<Resource, ResourceRules>> = {
   orders: {
     resource: 'orders',
@@ -67,7 +69,7 @@ export const RULES: Readonly<Record<Resource, ResourceRules>> = {
       ['id'],
       ['inventory_id'],
       ['inventory_item_id'],
-      // The finer first: the first page may be all of one location.
+      // More specific candidates first: the first page may contain a single location.
       ['sku', 'location_id'],
       ['sku', 'warehouse_id'],
       ['variant_id', 'location_id'],

@@ -1,80 +1,86 @@
-import { Api } from './api.ts';
+// The accounts of a sandbox (a local server that simulates the API): each with its records, quotas, faults, test controls, and the true
+// records that a client's results are compared with.
+
+import { randomUUID } from 'node:crypto';
+import { SandboxApi, Hidden } from './api.ts';
 import { Arrivals } from './arrivals.ts';
 import { convertedField, newField } from './drift.ts';
 import type { DriftOptions } from './drift.ts';
 import { Faults } from './faults.ts';
 import type { FaultSpec } from './faults.ts';
-import { Hidden } from './hidden.ts';
-import type { Settings } from './options.ts';
-import type { Patch } from './patch.ts';
-import { RandomDrift } from './random-drift.ts';
-import type { JsonObject, JsonValue, RecordKey, Resource } from './resources.ts';
-import { setStatus } from './set-status.ts';
-import { Store } from './store.ts';
-import { Tokens } from './tokens.ts';
-import type { Trade } from './trade.ts';
-import { Traffic } from './traffic.ts';
-import { truthOf } from './truth.ts';
-import type { Truth } from './truth.ts';
+import type { SandboxSettings } from './options.ts';
+import type { Patch, JsonObject, JsonValue, RecordKey, Resource, Endpoint } from './resources.ts';
+import { RandomDrift, Traffic } from './traffic.ts';
+import { setStatus } from './status-changes.ts';
+import { RecordStore } from './store.ts';
+import { Tokens, accountIn } from './tokens.ts';
+import { mix } from './random.ts';
+import { Trade } from './trade.ts';
+import type { Arrival } from './arrivals.ts';
+import { ENDPOINTS } from './resources.ts';
+import type { Change } from './store.ts';
 
-/** One account of a sandbox: the truth about it, and controls. Nothing here concerns another one. */
+/** One account of the simulated API: its true records, to compare a client's results with, and controls that affect only this account. */
 export interface SandboxAccount {
-  /** `winery-1`, with zeros before it where there are more than nine accounts: `winery-01`. */
+  /** Name of the account: `winery-1`, zero-padded when there are more than nine accounts (`winery-01`). */
   readonly name: string;
-  /** The key that its login accepts. */
+  /** The API key that the account's login accepts. */
   readonly apiKey: string;
+  /** The account's true records, their changes, and the requests that it has received, to compare a client's results with. */
   readonly truth: Truth;
-
   /**
-   * Changes a record: sets fields, or lets a function alter it or return what it shall be. Sets
-   * `updated_at` unless the patch does. The record keeps being known by its old key here. The patch
-   * meets it as it would be without drift.
-   * @throws RangeError when there is no such record.
+   * Changes a record: sets fields, or passes the record to a function that alters it or returns a replacement. Sets `updated_at` unless the
+   * patch does. The sandbox continues to identify the record by its old key even if the key field changes. The patch sees the record
+   * without drift (added or converted fields).
+   * @throws RangeError if there is no such record.
    */
   change(resource: Resource, key: RecordKey, patch: Patch): void;
   /**
    * Sets a status field of an order: `payment_status`, `club_package_info.package_status`,
    * `fulfillment_info.status` (of the first), `fulfillment_info[F-100001-2].status`,
    * `order_edit[2026-01-01T00:00:00.000Z].status`.
-   * @throws RangeError when there is no such order or no such place in it.
+   * @throws RangeError if there is no such order, or the order has no such field.
    */
   setStatus(orderNumber: number, field: string, value: string | null): void;
   /**
-   * Takes an order one step on in its life: paid, packed, shipped, delivered.
-   * @returns what was done, or undefined when its life is over and nothing was changed.
-   * @throws RangeError when there is no such order.
+   * Advances an order by one step: paid, packed, shipped, delivered.
+   * @returns the step that was taken, or undefined if the order is complete and nothing changed.
+   * @throws RangeError if there is no such order.
    */
   advance(orderNumber: number): string | undefined;
-  /** Makes a believable record, with these fields instead of its own. @returns its key. */
+  /** Creates a plausible random record, with `partial` overriding its fields. @returns its key. */
   create(resource: Resource, partial?: JsonObject): RecordKey;
-  /** @throws RangeError when there is no such record. */
+  /**
+   * Deletes a record.
+   *
+   * @throws RangeError if there is no such record.
+   */
   remove(resource: Resource, key: RecordKey): void;
   /**
-   * Serves exactly this JSON text for a record: numbers that JavaScript cannot hold, names given
-   * twice, no object at all. `updated_at` in it is not touched, and nothing in it drifts until the
-   * record is changed.
-   * @throws SyntaxError when it is no JSON. RangeError when there is no such record.
+   * Serves exactly this JSON text for a record, which may hold numbers that JavaScript cannot represent, duplicate names, or a value that
+   * is not an object. `updated_at` in it is not set, and drift (added or converted fields) does not apply to it until the record is
+   * changed.
+   * @throws SyntaxError if the text is not JSON. RangeError if there is no such record.
    */
   replaceText(resource: Resource, key: RecordKey, text: string): void;
-  /** Makes so many seeded random changes now, in all lists that have records. */
+  /** Makes `count` seeded random changes at once, across all lists that have records. */
   changeSome(count: number): void;
-  /** Random changes per second from now on; 0 stops them. */
+  /** Sets the rate of random changes to the account's records, per second; 0 stops them. */
   setRate(changesPerSecond: number): void;
   /**
-   * A new field: records that are created or changed from now on carry it, unless they have it
-   * anyway, and so many of those that are there get it at once.
+   * Adds a field to the records that are created or changed from then on, unless they already have it, and at once to `options.existing` of
+   * the existing records.
    *
-   * @param field its name, a path with dots (`loyalty.since`) or a JSON Pointer (`/loyalty/since`).
-   * Objects on the way are made; a list means each of its elements, or the one numbered.
-   * @returns a function that ends it: records lose the field when they are next changed. A patch
-   * of `change` meets them without it all along.
-   * @throws RangeError when a name in the path is empty.
+   * @param field Name, a path with dots (`loyalty.since`) or a JSON Pointer (`/loyalty/since`). Missing objects on the path are created; at
+   * a list, the path applies to every element, or to the one whose index it names.
+   * @returns a function that ends the addition of the field: a record then loses the field when it is next changed. Patches passed to
+   * `change` never see the field.
+   * @throws RangeError if a name in the path is empty.
    */
   addField(resource: Resource, field: string, value: JsonValue, options?: DriftOptions): () => void;
   /**
-   * A field of another type: as {@link addField}, but records that have the field show it converted
-   * (`String` makes texts of numbers). Null stays null. Random changes and `advance` go on as if
-   * nothing had happened; `change` meets and sets the value before it is converted.
+   * Changes the type of a field: like {@link addField}, but records that have the field show its value converted (`String` turns numbers
+   * into text). Null stays null. Random changes and `advance` are not affected; `change` reads and sets the value before conversion.
    */
   convertField(
     resource: Resource,
@@ -83,53 +89,53 @@ export interface SandboxAccount {
     options?: DriftOptions,
   ): () => void;
   /**
-   * Serves a record without its key field until it heals, whatever changes in it. It keeps its
-   * place in the list, and both `orderNumber` and the truth know it by its old key.
+   * Serves a record without its key field until the key is restored, even if the record changes. The record keeps its position in the list;
+   * the query parameter `orderNumber` and `truth` still identify it by its key.
    *
-   * @param options `touch`: whether losing and healing set `updated_at`. Default true.
-   * @returns a function that heals it.
-   * @throws RangeError when there is no such record.
+   * @param options `touch`: whether removing and restoring the key set `updated_at`. Default true.
+   * @returns a function that restores the key.
+   * @throws RangeError if there is no such record.
    */
   loseKey(resource: Resource, key: RecordKey, options?: Pick<DriftOptions, 'touch'>): () => void;
   /**
-   * A list hides a share of its records, new ones too: pages, totals and `orderNumber` are as if
-   * they were gone, the truth still has them. Which ones their keys and the seed decide, so that a
-   * larger share hides those of a smaller one and more; of few records the share is about right.
+   * Hides a share of a list's records, including new ones: pages, totals and requests by `orderNumber` omit them, `truth` still has them.
+   * Key and seed decide which records are hidden, so a larger share also hides all records of a smaller one. For short lists the share is
+   * approximate.
    *
-   * @param share from 0 to 1.
-   * @returns a function that shows them again.
-   * @throws RangeError when there is no such share.
+   * @param share From 0 to 1.
+   * @returns a function that shows the records again.
+   * @throws RangeError if the share is out of range.
    */
   hide(resource: Resource, share: number): () => void;
-  /** Makes requests go wrong. @returns a function that lifts the fault. */
+  /** Injects a fault into the responses to some or all requests. @returns a function that removes the fault. */
   fault(spec: FaultSpec): () => void;
-  /** No token given out until now is good any longer. */
+  /** Revokes every access token that the account has issued so far. */
   revokeTokens(): void;
 }
 
-/** An account as the server meets it. */
-export interface Account {
-  readonly api: Api;
+/** The parts of a simulated account that the HTTP server uses. */
+export interface ServedAccount {
+  readonly api: SandboxApi;
   readonly arrivals: Arrivals;
   readonly faults: Faults;
   readonly controls: SandboxAccount;
 }
 
 /**
- * Makes an account. Its records are not made yet, so one that nobody asks for costs next to nothing.
+ * Creates a simulated account. Its records are generated only when they are first used, so an unused account is cheap.
  *
- * @param settings its own: its seed, its key.
- * @param trade what it shares with other accounts.
- * @param clock the server's clock, in epoch ms.
+ * @param settings Settings of the account, with its own seed and API key.
+ * @param trade The generated data that the accounts share.
+ * @param clock The server's clock, in epoch ms.
  */
-export function makeAccount(
+function makeServedAccount(
   name: string,
-  settings: Settings,
+  settings: SandboxSettings,
   trade: Trade,
   clock: () => number,
-): Account {
+): ServedAccount {
   const { seed, apiKey } = settings;
-  const store = new Store(settings, clock, trade);
+  const store = new RecordStore(settings, clock, trade);
   const tokens = new Tokens(name, settings, clock);
   const arrivals = new Arrivals(settings);
   const faults = new Faults(seed);
@@ -159,5 +165,131 @@ export function makeAccount(
     fault: (spec) => faults.add(spec),
     revokeTokens: () => tokens.revoke(),
   };
-  return { api: new Api(settings, store, tokens, hidden, clock), arrivals, faults, controls };
+  return {
+    api: new SandboxApi(settings, store, tokens, hidden, clock),
+    arrivals,
+    faults,
+    controls,
+  };
+}
+
+/** The accounts that a sandbox serves on one port. Assigns requests to them, by API key or token. */
+export class Accounts {
+  readonly first: ServedAccount;
+  /** All accounts, sorted by name. */
+  readonly all: readonly ServedAccount[];
+  /**
+   * Account that answers requests that identify no account, so that they use no other account's quota. With a single account, it is that
+   * account.
+   */
+  readonly fallback: ServedAccount;
+  readonly #byName: ReadonlyMap<string, ServedAccount>;
+  readonly #byKey: ReadonlyMap<unknown, ServedAccount>;
+
+  /** @param clock The server's clock, in epoch ms. */
+  constructor(settings: SandboxSettings, clock: () => number) {
+    const { accounts, seed, apiKey, records } = settings;
+    const trade = new Trade(seed, records);
+    const digits = String(accounts).length;
+    const nameOf = (number: number) => `winery-${String(number).padStart(digits, '0')}`;
+    this.first = makeServedAccount(nameOf(1), settings, trade, clock);
+    this.all = Array.from({ length: accounts }, (_, k) => {
+      if (k === 0) return this.first;
+      const own = { ...settings, seed: mix(seed, k), apiKey: `${apiKey}-${k + 1}` };
+      return makeServedAccount(nameOf(k + 1), own, trade, clock);
+    });
+    // A seed that no account has, so that its tokens are never accepted, not even tokens issued by an earlier start of the sandbox.
+    const none = { ...settings, seed: mix(seed, -1), apiKey: randomUUID() };
+    this.fallback = accounts === 1 ? this.first : makeServedAccount('nobody', none, trade, clock);
+    this.#byName = new Map(this.all.map((account) => [account.controls.name, account]));
+    this.#byKey = new Map(this.all.map((account) => [account.controls.apiKey, account]));
+  }
+
+  named(name: string): ServedAccount | undefined {
+    return this.#byName.get(name);
+  }
+
+  /** Returns the account with this API key; the fallback account if there is none. */
+  ofKey(apiKey: unknown): ServedAccount {
+    return this.#byKey.get(apiKey) ?? this.fallback;
+  }
+
+  /**
+   * Returns the account that an access token claims to belong to; the fallback account if there is none. The account verifies the token.
+   */
+  ofToken(token: string | undefined): ServedAccount {
+    return this.#byName.get((token && accountIn(token)) ?? '') ?? this.fallback;
+  }
+}
+
+/**
+ * The true state of an account, which a correct client must eventually arrive at. It includes drift (added and converted fields) as served;
+ * faults and the hiding of records do not affect it.
+ */
+export interface Truth {
+  /** Iterates over the records of a list as served, parsed, in key order; the list may change during the iteration. */
+  records(resource: Resource): IterableIterator<JsonValue>;
+  /** Iterates over the keys of a list's records, in key order. */
+  keys(resource: Resource): IterableIterator<RecordKey>;
+  /** Returns a record as served, parsed; undefined if there is none. */
+  get(resource: Resource, key: RecordKey): JsonValue | undefined;
+  /** Returns the exact JSON text of a record as served; undefined if there is none. */
+  text(resource: Resource, key: RecordKey): string | undefined;
+  /** Returns the number of records in the list. */
+  count(resource: Resource): number;
+  /** The newest changes of the account's records, at most `changeLogLimit`, oldest first. */
+  readonly changes: readonly Change[];
+  /** The newest requests to an endpoint, at most `requestLogLimit`, oldest first, including refused ones. */
+  requests(endpoint: Endpoint): readonly Readonly<Arrival>[];
+  /** Returns the maximum number of requests to the endpoint that arrived within any half-open window `[t, t + windowMs)`. */
+  mostInAnyWindow(endpoint: Endpoint, windowMs: number): number;
+  /** Returns the number of requests that were refused for exceeding the quota, at one endpoint or at all. */
+  refused(endpoint?: Endpoint): number;
+}
+
+/**
+ * Returns the true records of an account's store, their changes, and the account's requests.
+ *
+ * @param refusedStatus HTTP status of responses over the quota.
+ */
+function truthOf(store: RecordStore, arrivals: Arrivals, refusedStatus: number): Truth {
+  function* keys(resource: Resource): IterableIterator<RecordKey> {
+    const table = store.table(resource);
+    for (let last = -1; ;) {
+      const seen = table.byKey.rank((id) => id <= last);
+      const ids = table.byKey.slice(seen, seen + 1_000);
+      if (ids.length === 0) return;
+      for (const id of ids) if (table.has(id)) yield table.keyOf(id);
+      last = ids.at(-1)!;
+    }
+  }
+  const text = (resource: Resource, key: RecordKey) => {
+    const table = store.table(resource);
+    return table.text(table.idOf(key));
+  };
+  const get = (resource: Resource, key: RecordKey) => {
+    const found = text(resource, key);
+    return found === undefined ? undefined : (JSON.parse(found) as JsonValue);
+  };
+  return {
+    *records(resource) {
+      for (const key of keys(resource)) {
+        const record = get(resource, key);
+        if (record !== undefined) yield record;
+      }
+    },
+    keys,
+    get,
+    text,
+    count: (resource) => store.table(resource).size,
+    get changes() {
+      return store.changes();
+    },
+    requests: (endpoint) => arrivals.of(endpoint),
+    mostInAnyWindow: (endpoint, windowMs) => arrivals.mostInAnyWindow(endpoint, windowMs),
+    refused: (endpoint) =>
+      (endpoint ? [endpoint] : ENDPOINTS)
+        .flatMap((name) => arrivals.of(name))
+        .filter(({ status }) => status === refusedStatus).length,
+  };
 }

@@ -1,41 +1,43 @@
-import type { Pagination } from './envelope.ts';
+// Responses of the simulated API to the requests of one account: login and pages, in the variants that the option `readings` selects.
+
+import type { Pagination } from './list-page.ts';
 import type { PageFault } from './faults.ts';
-import type { Hidden } from './hidden.ts';
 import { listPage, selectIds } from './list-page.ts';
 import { parseListQuery } from './list-query.ts';
-import type { ListQuery } from './list-query.ts';
-import type { Readings, Settings } from './options.ts';
-import { Random } from './random.ts';
+import type { ParsedListQuery } from './list-query.ts';
+import type { Readings, SandboxSettings, Zone } from './options.ts';
+import { Random, mix } from './random.ts';
 import { RULES } from './resources.ts';
 import type { RecordKey, Resource } from './resources.ts';
-import { withLocalStamps } from './zones.ts';
-import type { Store } from './store.ts';
+import type { RecordStore } from './store.ts';
 import type { Tokens } from './tokens.ts';
 
-/** An answer before anything goes wrong with it. */
-export interface Answer {
+/** A complete HTTP response of the simulated API, before faults are applied. */
+export interface ApiResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
 }
 
-/** What the API answers to one account, apart from quotas and faults. */
-export class Api {
-  readonly #settings: Settings;
-  readonly #store: Store;
+/**
+ * Builds the simulated API's responses to the requests of one account. Quotas, and faults other than those in pages, are applied elsewhere.
+ */
+export class SandboxApi {
+  readonly #settings: SandboxSettings;
+  readonly #store: RecordStore;
   readonly #tokens: Tokens;
   readonly #hidden: Hidden;
   readonly #clock: () => number;
-  /** For what goes wrong with pages. */
+  /** Random numbers that choose the records of a page that a fault affects. */
   readonly #random: Random;
   #lists = 0;
-  /** The newest count of each whole list. */
+  /** Last counted number of records of each whole list, and when it was counted (epoch ms); `total_records` may repeat it. */
   readonly #counts = new Map<Resource, { readonly at: number; readonly total: number }>();
 
-  /** @param clock the server's clock, in epoch ms. */
+  /** @param clock The server's clock, in epoch ms. */
   constructor(
-    settings: Settings,
-    store: Store,
+    settings: SandboxSettings,
+    store: RecordStore,
     tokens: Tokens,
     hidden: Hidden,
     clock: () => number,
@@ -48,33 +50,39 @@ export class Api {
     this.#random = new Random(settings.seed, 0xfa9e);
   }
 
-  /** @param apiKey as {@link apiKeyIn} found it. */
-  async login(apiKey: unknown): Promise<Answer> {
-    if (apiKey !== this.#settings.apiKey) return complaint(400, 'Invalid API key');
+  /**
+   * Returns the response to a login.
+   *
+   * @param apiKey The API key in the login's body, as {@link apiKeyIn} returns it.
+   */
+  async login(apiKey: unknown): Promise<ApiResponse> {
+    if (apiKey !== this.#settings.apiKey) return errorResponse(400, 'Invalid API key');
     const { tokenLifeMs, readings } = this.#settings;
     const expiresIn = { ms: tokenLifeMs, us: tokenLifeMs * 1_000, s: tokenLifeMs / 1_000 };
-    return json(readings.success === 'ok' ? 200 : 201, {
+    return jsonResponse(readings.success === 'ok' ? 200 : 201, {
       accessToken: await this.#tokens.issue(),
       expiresIn: Math.round(expiresIn[readings.expiresIn]),
     });
   }
 
   /**
-   * @param token as {@link tokenIn} found it.
-   * @param fault what is to go wrong with the page, if there comes one.
+   * Returns the response to a list request.
+   *
+   * @param token The request's access token, as {@link bearerTokenIn} returns it.
+   * @param fault Fault to apply to the page, if the request succeeds.
    */
   async list(
     resource: Resource,
     params: URLSearchParams,
     token: string | undefined,
     fault?: PageFault,
-  ): Promise<Answer> {
+  ): Promise<ApiResponse> {
     const { readings, sort, shuffleTies, replicaLagMs, totalCap } = this.#settings;
     if (token === undefined || !(await this.#tokens.accepts(token))) {
       return unauthorized(readings.unauthorized);
     }
     const query = parseListQuery(params, RULES[resource], readings, this.#clock());
-    if (typeof query === 'string') return complaint(400, query);
+    if (typeof query === 'string') return errorResponse(400, query);
     const hidden = this.#hidden.of(resource);
     this.#lists += 1;
     const isOfReplica = replicaLagMs > 0 && this.#lists % 2 === 0;
@@ -94,8 +102,10 @@ export class Api {
     return { status, headers, body: inCharset(inEnvelope(shown, readings), readings) };
   }
 
-  /** `total_records` for the true number of records that match a query. */
-  #estimate(resource: Resource, query: ListQuery, total: number): number {
+  /**
+   * Returns the `total_records` to report, given the true number of matching records: rounded to `totalStep`, and up to `totalAgeMs` old.
+   */
+  #estimate(resource: Resource, query: ParsedListQuery, total: number): number {
     const { totalStep, totalAgeMs } = this.#settings;
     const now = this.#clock();
     const isWhole = query.window === undefined && query.number === undefined;
@@ -106,7 +116,10 @@ export class Api {
     return Math.round(count.total / totalStep) * totalStep;
   }
 
-  /** Whether the answer to a request would hold a record, as far as can be told without shuffled ties. */
+  /**
+   * Whether the response to a list request would contain the record with this key. Exact unless records with the same `updated_at` are
+   * shuffled.
+   */
   holds(resource: Resource, params: URLSearchParams, key: RecordKey): boolean {
     const { readings, sort } = this.#settings;
     const query = parseListQuery(params, RULES[resource], readings, this.#clock());
@@ -117,20 +130,31 @@ export class Api {
     return ids.includes(table.idOf(key));
   }
 
-  /** The answer over the quota. */
-  tooMany(waitMs: number): Answer {
+  /** Returns the response to a request that exceeds the quota. */
+  tooMany(waitMs: number): ApiResponse {
     const { status, retryAfter, body } = this.#settings.readings.rateLimited;
     const answer =
       body === 'html'
-        ? page(status, 'Too Many Requests')
-        : complaint(status, 'Rate limit exceeded');
+        ? htmlResponse(status, 'Too Many Requests')
+        : errorResponse(status, 'Rate limit exceeded');
     const seconds = String(Math.max(1, Math.ceil(waitMs / 1_000)));
     const headers = retryAfter ? { ...answer.headers, 'retry-after': seconds } : answer.headers;
     return { ...answer, headers };
   }
 }
 
-/** A page with its pagination written in another way than described. */
+const STAMP = /"(created_at|updated_at)":"(\d{4}-\d\d-\d\dT[\d:.]+Z)"/g;
+
+/** Returns the JSON text of a response with `created_at` and `updated_at` in local time, without a zone. */
+function withLocalStamps(text: string, { minutes, savingEndsAt = -Infinity }: Zone): string {
+  return text.replace(STAMP, (_, field: string, stamp: string) => {
+    const at = Date.parse(stamp);
+    const aheadMs = minutes * 60_000 + (at < savingEndsAt ? 3_600_000 : 0);
+    return `"${field}":"${new Date(at + aheadMs).toISOString().slice(0, -1)}"`;
+  });
+}
+
+/** Returns a list response with its pagination in the format that the option `envelope` selects. */
 function inEnvelope(body: Buffer, { envelope }: Readings): Buffer {
   if (envelope === 'described') return body;
   const { data, pagination } = JSON.parse(body.toString()) as {
@@ -155,47 +179,105 @@ function inCharset(body: Buffer, { charset }: Readings): Buffer {
   return Buffer.from(body.toString().replace(/[^\0-\xff]/gu, '?'), 'latin1');
 }
 
-/** The answer to a token that is not accepted. */
-function unauthorized(style: Readings['unauthorized']): Answer {
+/** Returns the response to a request whose access token is not accepted. */
+function unauthorized(style: Readings['unauthorized']): ApiResponse {
   switch (style) {
     case 'redirect':
-      return { ...page(302, 'Found'), headers: { location: '/login' } };
+      return { ...htmlResponse(302, 'Found'), headers: { location: '/login' } };
     case 'json':
-      return json(200, { error: 'Unauthenticated.' });
+      return jsonResponse(200, { error: 'Unauthenticated.' });
     case 'html':
-      return page(200, 'Log in');
+      return htmlResponse(200, 'Log in');
     case 500:
-      return json(500, { message: 'jwt invalid' });
+      return jsonResponse(500, { message: 'jwt invalid' });
     default:
-      return complaint(style, 'Missing, invalid or expired token');
+      return errorResponse(style, 'Missing, invalid or expired token');
   }
 }
 
-export function json(status: number, value: object): Answer {
+export function jsonResponse(status: number, value: object): ApiResponse {
   const body = Buffer.from(JSON.stringify(value));
   return { status, headers: { 'content-type': 'application/json; charset=utf-8' }, body };
 }
 
-export function complaint(status: number, message: string): Answer {
-  return json(status, { statusCode: status, message });
+export function errorResponse(status: number, message: string): ApiResponse {
+  return jsonResponse(status, { statusCode: status, message });
 }
 
-export function page(status: number, title: string): Answer {
+export function htmlResponse(status: number, title: string): ApiResponse {
   const body = Buffer.from(`<!doctype html><title>${title}</title><h1>${title}</h1>\n`);
   return { status, headers: { 'content-type': 'text/html; charset=utf-8' }, body };
 }
 
-/** The token in a header `Authorization`. */
-export function tokenIn(authorization: string | undefined): string | undefined {
+/** Returns the bearer token in an `Authorization` header; undefined if there is none. */
+export function bearerTokenIn(authorization: string | undefined): string | undefined {
   return /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
 }
 
-/** The key in a login's body; whatever stands in its place. */
+/** Returns the value of `apiKey` in a login's body, of any type; undefined if there is none. */
 export function apiKeyIn(text: string): unknown {
   try {
     const body = JSON.parse(text) as unknown;
     return typeof body === 'object' && body !== null && 'apiKey' in body ? body.apiKey : undefined;
   } catch {
-    return undefined; // no JSON, so no key: the caller answers 400
+    return undefined; // not JSON, so there is no key: the caller responds with 400
+  }
+}
+
+/**
+ * How the option `wrongIndexMs` hides records: the share of the records that lists omit, the delay of the first occurrence after the
+ * sandbox starts, and the interval between occurrences, in ms.
+ */
+const WRONG = { share: 0.05, afterMs: 60_000, everyMs: 600_000 } as const;
+
+/** Decides which records the simulated API omits from its lists although they exist: a share of them, chosen by key and seed. */
+export class Hidden {
+  readonly #seed: number;
+  readonly #wrongIndexMs: number;
+  readonly #clock: () => number;
+  readonly #startedAt: number;
+  readonly #shares = new Map<Resource, Set<{ readonly share: number }>>();
+
+  /**
+   * @param settings `wrongIndexMs`: how long all lists hide some records, at each occurrence, in ms.
+   * @param clock Time in ms.
+   */
+  constructor(
+    { seed, wrongIndexMs }: { readonly seed: number; readonly wrongIndexMs: number },
+    clock: () => number,
+  ) {
+    this.#seed = mix(seed, 0x41d);
+    this.#wrongIndexMs = wrongIndexMs;
+    this.#clock = clock;
+    this.#startedAt = clock();
+  }
+
+  /**
+   * Hides a share of a list's records.
+   *
+   * @param share From 0 to 1; a larger share also hides every record of a smaller one.
+   * @returns a function that shows the records again.
+   * @throws RangeError if the share is out of range.
+   */
+  add(resource: Resource, share: number): () => void {
+    if (!(share >= 0 && share <= 1))
+      throw new RangeError(`share must be from 0 to 1, got ${share}`);
+    const shares = this.#shares.get(resource) ?? new Set();
+    this.#shares.set(resource, shares);
+    const entry = { share };
+    shares.add(entry);
+    return () => void shares.delete(entry);
+  }
+
+  /** Returns a predicate that is true for the ids of the records that the list hides; undefined if it hides none. */
+  of(resource: Resource): ((id: number) => boolean) | undefined {
+    const shares = [...(this.#shares.get(resource) ?? [])].map(({ share }) => share);
+    const limit = Math.max(this.#isIndexWrong() ? WRONG.share : 0, ...shares) * 2 ** 32;
+    return limit > 0 ? (id) => mix(this.#seed, id) < limit : undefined;
+  }
+
+  #isIndexWrong(): boolean {
+    const since = this.#clock() - this.#startedAt - WRONG.afterMs;
+    return since >= 0 && since % WRONG.everyMs < this.#wrongIndexMs;
   }
 }

@@ -1,29 +1,57 @@
-import { BoundedLog } from './bounded-log.ts';
-import type { Settings } from './options.ts';
+// Log of the requests that arrive at the sandbox, and the sandbox's quotas.
+
+import type { SandboxSettings } from './options.ts';
 import type { Endpoint } from './resources.ts';
 
-/** A request as it came in. */
+/** A log that retains its newest `limit` entries. */
+export class BoundedLog<T> {
+  readonly #limit: number;
+  #entries: T[] = [];
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  push(entry: T): void {
+    this.#entries.push(entry);
+    // Trims rarely and in large parts, so that each entry is moved about once, however long the log.
+    if (this.#entries.length > this.#limit * 1.5 + 16) {
+      this.#entries = this.#entries.slice(this.#entries.length - this.#limit);
+    }
+  }
+
+  /** Returns the entries, oldest first. */
+  entries(): T[] {
+    return this.#limit > 0 ? this.#entries.slice(-this.#limit) : [];
+  }
+}
+
+/** A request that the sandbox has received. */
 export interface Arrival {
-  /** Epoch ms by the sandbox's clock without its skew, with fractions. */
+  /** Arrival time in epoch ms by the sandbox's clock, without `clockSkewMs`, with fractions. */
   readonly at: number;
-  /** Of the answer; 0 until there is one, and for good when the connection was dropped. */
+  /** HTTP status of the response; 0 until it is sent, and permanently if the connection was dropped. */
   status: number;
-  /** As it was sent, without the question mark. */
+  /** Query string, without the question mark. */
   readonly query: string;
 }
 
-/** Every arrival, and the quotas: so many in ANY window, counted when requests arrive. */
+/** Logs every request that arrives, and enforces quotas: at most N requests in any window of `windowMs`, counted on arrival. */
 export class Arrivals {
-  readonly #settings: Settings;
+  readonly #settings: SandboxSettings;
   readonly #logs = new Map<Endpoint, BoundedLog<Arrival>>();
-  /** Per quota the times that count in its window, oldest first; at most the quota's number. */
+  /** Arrival times of the requests in the current window, for each quota, oldest first; at most as many as the quota allows. */
   readonly #counted = new Map<string, number[]>();
 
-  constructor(settings: Settings) {
+  constructor(settings: SandboxSettings) {
     this.#settings = settings;
   }
 
-  /** @returns the arrival, and for how many ms it is too early: 0 when the quota allows it. */
+  /**
+   * Logs the arrival of a request, and checks the quota that the request counts in.
+   *
+   * @returns the arrival, and the time in ms until the quota allows the request: 0 if it does already.
+   */
   take(endpoint: Endpoint, query: string, at: number): { arrival: Arrival; waitMs: number } {
     const { quotaPerMinute, loginQuotaPerMinute, quotaScope, windowMs } = this.#settings;
     const arrival = { at, status: 0, query };
@@ -40,12 +68,12 @@ export class Arrivals {
     return { arrival, waitMs };
   }
 
-  /** Newest arrivals, oldest first. */
+  /** Returns the newest requests to an endpoint, oldest first. */
   of(endpoint: Endpoint): readonly Readonly<Arrival>[] {
     return this.#log(endpoint).entries();
   }
 
-  /** Most arrivals in any half-open window `[t, t + windowMs)`. */
+  /** Returns the maximum number of logged requests to an endpoint that arrived in any half-open window `[t, t + windowMs)`. */
   mostInAnyWindow(endpoint: Endpoint, windowMs: number): number {
     const times = this.#log(endpoint)
       .entries()

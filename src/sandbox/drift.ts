@@ -1,29 +1,30 @@
-import { alterAt, parsePath } from './field-path.ts';
+// Drift: the sandbox serves records in another form than it stores them, with added fields, converted fields or missing keys.
+
 import { isObject, RULES } from './resources.ts';
 import type { JsonObject, JsonValue, Resource } from './resources.ts';
 
-/** How records that are there when a drift begins take part in it. */
+/** How a drift (an added or converted field, or a missing key) applies to the records that exist when it begins. */
 export interface DriftOptions {
   /**
-   * How many of those that it concerns drift at once, chosen by the seed; `Infinity` is all. Of
-   * records that `replaceText` made odd none is. Default 0: each only when it is next changed.
+   * Number of existing records that show the drift at once, chosen by the seed; `Infinity` means all that the drift affects, except records
+   * that `replaceText` gave an unexpected shape. Default 0: a record shows the drift only when it is next changed.
    */
   readonly existing?: number;
-  /** Whether those get a new `updated_at`; without one only a full read finds them. Default true. */
+  /** Whether the existing records get a new `updated_at`; if not, only a full scan finds the change. Default true. */
   readonly touch?: boolean;
 }
 
-/** Alters a record in place. @returns whether it did. */
+/** Alters a record in place before it is served, to simulate drift of its schema. @returns whether the record was altered. */
 export type DriftRule = (record: JsonObject) => boolean;
 
-/** A field that records carry unless they have it anyway. @throws RangeError when it is no path. */
+/** Returns a drift rule that adds a field to records that lack it. @throws RangeError if the path is invalid. */
 export function newField(field: string, value: JsonValue): DriftRule {
   const path = parsePath(field);
   return (record) =>
     alterAt(record, path, (old) => (old === undefined ? structuredClone(value) : undefined));
 }
 
-/** A field whose values are served as others; null stays. @throws RangeError when it is no path. */
+/** Returns a drift rule that converts a field's values, except null. @throws RangeError if the path is invalid. */
 export function convertedField(field: string, convert: (value: JsonValue) => JsonValue): DriftRule {
   const path = parsePath(field);
   return (record) =>
@@ -31,57 +32,64 @@ export function convertedField(field: string, convert: (value: JsonValue) => Jso
 }
 
 /**
- * How what is served differs from what the business goes by: as when a server begins to write its
- * records another way. Life goes on in the records as they were, whatever they look like.
+ * Computes the served form of records from their stored form, as when a server starts to write its records in another way. Random changes
+ * and order steps work on the stored form.
  */
 export class Drift {
   readonly #rules = new Map<Resource, Set<DriftRule>>();
-  /** Records without their key, each as often as it was lost. */
+  /** For each record that is served without its key: the number of removals of the key that have not been undone. */
   readonly #keyless = new Map<string, number>();
-  /** The newest version of those that are served otherwise, as it would be without drift. */
+  /** JSON text of each record's newest version without drift, for the records whose served text differs from it. */
   readonly #plain = new Map<string, string>();
 
-  /** @returns a function that ends the rule: records are as before when they are next changed. */
+  /**
+   * Adds a drift rule for the records of a list. @returns a function that removes the rule; a record returns to its stored form when it is
+   * next changed.
+   */
   add(resource: Resource, rule: DriftRule): () => void {
     const rules = this.#rules.get(resource) ?? new Set();
     this.#rules.set(resource, rules.add(rule));
     return () => void rules.delete(rule);
   }
 
-  /** @param by 1: the record loses its key once more; -1: once less. */
+  /**
+   * Removes the key from a record as it is served, or undoes a removal.
+   *
+   * @param by 1 to remove the key once more, -1 to undo one removal.
+   */
   loseKey(resource: Resource, id: number, by: 1 | -1): void {
-    const name = nameOf(resource, id);
+    const name = recordId(resource, id);
     const times = (this.#keyless.get(name) ?? 0) + by;
     if (times > 0) this.#keyless.set(name, times);
     else this.#keyless.delete(name);
   }
 
-  /** Whether the last of the rules, put in force a moment ago, would alter a record. */
+  /** Whether the list's most recently added drift rule would alter this record, given as JSON text. */
   concerns(resource: Resource, text: string): boolean {
     const record = JSON.parse(text) as JsonValue;
     return isObject(record) && this.#applyRules(resource, record);
   }
 
-  /** What is to be served for a new version of a record; the version is remembered if it differs. */
+  /** Returns the text to serve for a new version of a record, with drift applied. Remembers the given text if it differs. */
   serve(resource: Resource, id: number, text: string): string {
     const served = this.#drifted(resource, id, text);
     if (served === text) this.forget(resource, id);
-    else this.#plain.set(nameOf(resource, id), text);
+    else this.#plain.set(recordId(resource, id), text);
     return served;
   }
 
-  /** The newest version of a record without drift; undefined when it is the one that is served. */
+  /** Returns the JSON text of a record's newest version without drift; undefined if the served text is the same. */
   plain(resource: Resource, id: number): string | undefined {
-    return this.#plain.get(nameOf(resource, id));
+    return this.#plain.get(recordId(resource, id));
   }
 
-  /** The newest version of a record is gone, or is served as it is. */
+  /** Discards a record's text without drift, because the record was deleted or its served text is the same. */
   forget(resource: Resource, id: number): void {
-    this.#plain.delete(nameOf(resource, id));
+    this.#plain.delete(recordId(resource, id));
   }
 
   #drifted(resource: Resource, id: number, text: string): string {
-    const keyless = this.#keyless.has(nameOf(resource, id));
+    const keyless = this.#keyless.has(recordId(resource, id));
     if (!keyless && !this.#rules.get(resource)?.size) return text;
     const record = JSON.parse(text) as JsonValue;
     if (!isObject(record)) return text;
@@ -90,7 +98,10 @@ export class Drift {
     return JSON.stringify(record);
   }
 
-  /** In the order in which they came into force. @returns what the last one did. */
+  /**
+   * Applies all drift rules of a list to a record, in the order in which they were added. @returns whether the last rule altered the
+   * record.
+   */
   #applyRules(resource: Resource, record: JsonObject): boolean {
     let altered = false;
     for (const rule of this.#rules.get(resource) ?? []) altered = rule(record);
@@ -98,6 +109,57 @@ export class Drift {
   }
 }
 
-function nameOf(resource: Resource, id: number): string {
+function recordId(resource: Resource, id: number): string {
   return `${resource}/${id}`;
+}
+
+/**
+ * Parses a path into field names: a JSON Pointer (RFC 6901) such as `/loyalty/since`, or names with dots such as `loyalty.since`.
+ *
+ * @throws RangeError if a name is empty.
+ */
+export function parsePath(path: string): readonly string[] {
+  const names = path.startsWith('/')
+    ? path
+        .slice(1)
+        .split('/')
+        .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'))
+    : path.split('.');
+  if (names.includes('')) throw new RangeError(`not a field path: '${path}'`);
+  return names;
+}
+
+/**
+ * Alters, in place, the field of a JSON value that a path leads to. At an array, the rest of the path applies to every element, or to the
+ * one whose index the path names. Missing objects are created if there is a value to put into them.
+ *
+ * @param alter Receives undefined for a missing field, and returns undefined to leave the field unchanged.
+ * @returns whether anything was altered.
+ */
+export function alterAt(
+  holder: JsonValue,
+  path: readonly string[],
+  alter: (value: JsonValue | undefined) => JsonValue | undefined,
+): boolean {
+  const name = path[0]!;
+  if (Array.isArray(holder) && !/^\d+$/.test(name)) {
+    return holder.map((element) => alterAt(element, path, alter)).includes(true);
+  }
+  if (typeof holder !== 'object' || holder === null) return false;
+  if (Array.isArray(holder) && Number(name) >= holder.length) return false;
+  const fields = holder as JsonObject;
+  const old = Object.hasOwn(fields, name) ? fields[name] : undefined;
+  if (path.length > 1 && typeof old === 'object' && old !== null) {
+    return alterAt(old, path.slice(1), alter);
+  }
+  if (path.length > 1 && old !== undefined && old !== null) return false;
+  const young = path.length === 1 ? alter(old) : madeFor(path.slice(1), alter);
+  if (young === undefined || young === old) return false;
+  fields[name] = young;
+  return true;
+}
+
+function madeFor(path: readonly string[], alter: Parameters<typeof alterAt>[2]) {
+  const made: JsonObject = {};
+  return alterAt(made, path, alter) ? made : undefined;
 }

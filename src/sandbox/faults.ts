@@ -1,106 +1,109 @@
-import type { Patch } from './patch.ts';
-import { Random } from './random.ts';
-import type { Endpoint, RecordKey } from './resources.ts';
+// Faults that can be injected into the sandbox's responses, and the selection of the requests that they affect.
 
-/** What goes wrong, with which requests, and how often. */
+import type { Patch, Endpoint, RecordKey } from './resources.ts';
+import { Random } from './random.ts';
+
+/** A fault to inject into responses, the requests that it applies to, and how often. */
 export type FaultSpec = FaultKind & {
-  /** Requests to what. Default `*`: to any endpoint. */
+  /** The fault affects only requests to this endpoint. Default `*`: any endpoint. */
   readonly endpoint?: Endpoint | '*';
-  /** How often in all; it lifts itself after that. Default: until it is lifted. */
+  /** Number of requests that the fault affects before it removes itself. Default unlimited. */
   readonly times?: number;
-  /** Only every n-th of the requests it is meant for. Default 1. */
+  /** The fault affects only every n-th request that meets its conditions. Default 1: each. */
   readonly every?: number;
-  /** Only so likely with each of those, by the seed. Default 1. */
+  /** Probability that the fault affects a request that meets its conditions, drawn with the seed. Default 1. */
   readonly probability?: number;
-  /** Only requests whose page holds the record of this key. Default: any. */
+  /** The fault affects only requests whose page contains the record with this key. Default any. */
   readonly holding?: RecordKey;
-  /** Only requests with a `pageSize` above this. Default: any. */
+  /** The fault affects only requests with a `pageSize` above this. Default any. */
   readonly pageSizeOver?: number;
-  /** Only requests with at least this `offset`. Default: any. */
+  /** The fault affects only requests with at least this `offset`. Default any. */
   readonly offsetFrom?: number;
-  /** Only requests with modification dates. Default: any. */
+  /** Whether the fault affects only requests with modification dates. Default false: any. */
   readonly dated?: boolean;
-  /** Only requests with a `modifiedToDate` later than the server's clock. Default: any. */
+  /** Whether the fault affects only requests with a `modifiedToDate` later than the server's clock. Default false: any. */
   readonly endsInFuture?: boolean;
-  /** Only requests whose `offset` and `pageSize` add up to more than this. Default: any. */
+  /** The fault affects only requests whose `offset` and `pageSize` add up to more than this. Default any. */
   readonly endOver?: number;
 };
 
-/** What can go wrong with a request. */
+/** Kinds of faults, each with its parameters. */
 export type FaultKind =
-  /** Answers with this status; an object as body is sent as JSON. */
+  /** Fault `status`: responds with this status, body and headers; an object as body is sent as JSON. */
   | {
       readonly kind: 'status';
       readonly status: number;
       readonly body?: string | object;
       readonly headers?: Readonly<Record<string, string>>;
     }
-  /** Closes the connection without an answer. */
+  /** Closes the connection without a response. */
   | { readonly kind: 'drop' }
-  /** Announces the whole answer, sends half of it and closes the connection. */
+  /** Sends a `Content-Length` for the whole response, but only half of the body, and closes the connection. */
   | { readonly kind: 'truncate' }
-  /** Sends half of the answer, then nothing for as long as the client stays. */
+  /** Sends half of the response body, then nothing, and leaves the connection open until the client closes it. */
   | { readonly kind: 'stall' }
-  /** Reads the records at once and answers this many ms later: with what is old by then. */
+  /** Reads the records at once and responds `ms` later, with data that is outdated by then. */
   | { readonly kind: 'slow'; readonly ms: number }
   /**
-   * Answers as a cache in front of the API does: a list request that was made before gets the page of then, for `ms`. With an `Age`
-   * header unless `sendsAge` is false, and with the `Date` of then. Logins are not struck.
+   * Responds as a cache in front of the API does: a repeated list request gets the page of the first one, for `ms`. Sends that page's
+   * `Date`, and an `Age` header unless `sendsAge` is false. Does not affect logins.
    */
   | { readonly kind: 'cached'; readonly ms: number; readonly sendsAge?: boolean }
-  /** Answers 200 with a page of HTML. */
+  /** Responds with 200 and a page of HTML instead of JSON. */
   | { readonly kind: 'garbage' }
-  /** Answers 403 with a page of HTML, as a firewall in front of the API does. */
+  /** Responds with 403 and a page of HTML, as a firewall in front of the API does. */
   | { readonly kind: 'firewall' }
   | PageFault;
 
-/** What goes wrong with the page of a list; logins are not struck, whatever the endpoint. */
+/** Faults in a page of a list: the response is well-formed, but its records are wrong. They never affect logins. */
 export type PageFault =
   /**
-   * Some records of the page, chosen by the seed, come twice, each copy behind its original: the
-   * same bytes, or with a patch. `data` grows by the copies; the pagination says nothing of them.
+   * Fault `repeat`: repeats some records of the page, chosen by the seed; each copy follows its original and is identical, or altered by a
+   * patch. `data` has the copies in addition; the pagination does not count them.
    */
   | {
       readonly kind: 'repeat';
-      /** How many, at most all of the page. Default 1. */
+      /** Number of records to repeat, at most all of the page. Default 1. */
       readonly records?: number;
-      /** What the copies have otherwise. Default: nothing. */
+      /** Changes to the repeated copies of records. Default none. */
       readonly patch?: Patch;
     }
-  /** `data` is empty. */
+  /** Fault `empty`: sends a page whose `data` is empty. */
   | {
       readonly kind: 'empty';
       /**
-       * `full`: as if the records had come. `empty`: as of a list without records, with
+       * Pagination that is sent with the empty `data`. `full`: as if the records had been sent. `empty`: that of an empty list, with
        * `total_records` 0 and no next page. Default `full`.
        */
       readonly pagination?: 'full' | 'empty';
     };
 
-/** The fault, if it is one of a page. */
+/** Returns the fault if it is a page fault, else undefined. */
 export function pageFault(fault: FaultKind | undefined): PageFault | undefined {
   return fault?.kind === 'repeat' || fault?.kind === 'empty' ? fault : undefined;
 }
 
-/** The parts of a list request that decide which faults strike it. */
-export interface Asked {
+/** Properties of a list request that decide which faults apply. */
+export interface FaultTarget {
   readonly offset: number;
   readonly pageSize: number;
-  /** Whether it has modification dates. */
+  /** Whether the request has modification dates. */
   readonly dated: boolean;
-  /** Whether its `modifiedToDate` is later than the server's clock. */
+  /** Whether the request's `modifiedToDate` is later than the server's clock. */
   readonly endsInFuture: boolean;
-  /** Whether its page holds the record of a key. */
+  /** Whether the request's page contains the record with this key. */
   readonly holds: (key: RecordKey) => boolean;
 }
 
 interface Fault {
   readonly spec: FaultSpec;
-  met: number;
+  /** Number of requests so far that met the fault's conditions. */
+  matched: number;
+  /** Number of requests that the fault may still affect. */
   left: number;
 }
 
-/** The faults in force, oldest first. */
+/** The active faults of an account, oldest first. */
 export class Faults {
   readonly #random: Random;
   readonly #faults = new Set<Fault>();
@@ -109,26 +112,26 @@ export class Faults {
     this.#random = new Random(seed, 0xfa17);
   }
 
-  /** @returns a function that lifts the fault. */
+  /** Adds a fault. @returns a function that removes it. */
   add(spec: FaultSpec): () => void {
-    const fault = { spec, met: 0, left: spec.times ?? Infinity };
+    const fault = { spec, matched: 0, left: spec.times ?? Infinity };
     this.#faults.add(fault);
     return () => void this.#faults.delete(fault);
   }
 
   /**
-   * The first fault that strikes this request; undefined if none does.
+   * Returns the first fault that applies to this request, and counts the use; undefined if none applies.
    *
-   * @param asked undefined for a login.
+   * @param asked Properties of the list request; undefined for a login.
    */
-  strike(endpoint: Endpoint, asked?: Asked): FaultKind | undefined {
+  strike(endpoint: Endpoint, asked?: FaultTarget): FaultKind | undefined {
     for (const fault of this.#faults) {
       const { endpoint: target = '*', every = 1, probability = 1 } = fault.spec;
       if (target !== '*' && target !== endpoint) continue;
       const isOfLists = fault.spec.kind === 'cached' || pageFault(fault.spec) !== undefined;
       if (endpoint === 'login' && isOfLists) continue;
       if (!concerns(fault.spec, asked)) continue;
-      if (++fault.met % every !== 0) continue;
+      if (++fault.matched % every !== 0) continue;
       if (probability < 1 && !this.#random.chance(probability)) continue;
       if (--fault.left <= 0) this.#faults.delete(fault);
       return fault.spec;
@@ -137,10 +140,10 @@ export class Faults {
   }
 }
 
-/** Whether a request is one of those that a fault is limited to. */
+/** Whether a request meets the fault's conditions on the requested page. */
 function concerns(
   { holding, pageSizeOver, offsetFrom, endOver, dated, endsInFuture }: FaultSpec,
-  asked: Asked | undefined,
+  asked: FaultTarget | undefined,
 ): boolean {
   if (pageSizeOver !== undefined && !(asked && asked.pageSize > pageSizeOver)) return false;
   if (offsetFrom !== undefined && !(asked && asked.offset >= offsetFrom)) return false;

@@ -1,6 +1,6 @@
 /**
- * The API as a program of its own, with data that changes and faults on demand: for tests and for
- * trying things out. What it does, and what it knows, is in `docs/sandbox.md`.
+ * A local server that behaves like the API, with data that changes and faults on demand, for tests and experiments. `docs/sandbox.md`
+ * describes its behaviour.
  *
  * @module cellarstream/sandbox
  */
@@ -11,21 +11,20 @@ export { startSandbox } from './sandbox.ts';
 // The sandbox
 export type { Sandbox } from './sandbox.ts';
 export type { SandboxAccount } from './account.ts';
-export type { Readings, SandboxOptions, Sort } from './options.ts';
-export type { Zone } from './zones.ts';
+export type { Readings, SandboxOptions, Sort, Zone } from './options.ts';
 
 // What it serves
 export { RESOURCES } from './resources.ts';
 export type { Endpoint, JsonObject, JsonValue, RecordKey, Resource } from './resources.ts';
-export type { Pagination } from './envelope.ts';
+export type { Pagination } from './list-page.ts';
 
 // Changes and faults
 export type { DriftOptions } from './drift.ts';
 export type { FaultKind, FaultSpec, PageFault } from './faults.ts';
-export type { Patch } from './patch.ts';
+export type { Patch } from './resources.ts';
 
 // The truth
-export type { Truth } from './truth.ts';
+export type { Truth } from './account.ts';
 export type { Arrival } from './arrivals.ts';
 export type { Change } from './store.ts';
 export type { StatusChange } from './status-changes.ts';

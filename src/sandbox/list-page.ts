@@ -1,33 +1,33 @@
-import { ByteWriter } from './byte-writer.ts';
-import { paginationOf } from './envelope.ts';
+// Builds a page of a list as JSON: selects and orders its records, and computes the pagination.
+
+import { ByteWriter } from './template.ts';
 import type { PageFault } from './faults.ts';
-import type { ListQuery } from './list-query.ts';
-import type { Readings } from './options.ts';
-import { patched } from './patch.ts';
+import type { ParsedListQuery, DateWindow } from './list-query.ts';
+import type { Readings, Sort } from './options.ts';
+import { patched } from './resources.ts';
 import type { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
-import { selectPage } from './select-page.ts';
-import type { Selection } from './select-page.ts';
-import type { Table } from './table.ts';
+import type { RecordTable } from './table.ts';
+import { mix } from './random.ts';
 
 const COMMA = 44;
-/** Bytes of a record, about. */
+/** Approximate size of a record in bytes, for the initial capacity of the output buffer. */
 const RECORD_BYTES = 3_072;
 
-/** How a list is shown, whatever is asked of it. */
-export interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
-  /** Default: the page that was asked for, honestly. */
+/** Options of serving a page of a list that do not come from the request's parameters. */
+interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
+  /** Deviations of the API in the echoed offset and page size, in pages past the end, and in `has_next_page`. Default: none. */
   readonly readings?: Pick<Readings, 'echo' | 'behindEnd' | 'hasNextPage'>;
-  /** Most records that a query shows and counts. Default: all. */
+  /** Maximum number of records that a query serves and counts. Default: no limit. */
   readonly totalCap?: number;
-  /** `total_records` for the true number of records. Default the same. */
+  /** Maps the true number of records to the reported `total_records`. Default: reports the true number. */
   readonly estimate?: (total: number) => number;
-  /** What goes wrong with this page, and what decides which of its records it befalls. */
+  /** Fault to apply to this page, and random numbers that choose the affected records. */
   readonly fault?: PageFault & { readonly random: Random };
 }
 
-/** The JSON text of a list's answer: `{"data":[...],"pagination":{...}}`. */
-export function listPage(table: Table, query: ListQuery, view: ListView): Buffer {
+/** Returns the JSON text of a list response: `{"data":[...],"pagination":{...}}`. */
+export function listPage(table: RecordTable, query: ParsedListQuery, view: ListView): Buffer {
   const { fault, readings, totalCap = Infinity, estimate = (total) => total } = view;
   const selected = selectIds(table, query, view);
   const { total } = selected;
@@ -36,10 +36,11 @@ export function listPage(table: Table, query: ListQuery, view: ListView): Buffer
   const begin = isWrapped ? 0 : query.offset;
   const { ids } = isWrapped ? selectIds(table, { ...query, offset: 0 }, view) : selected;
   const shown = fault?.kind === 'empty' ? [] : ids;
-  const told = Math.min(estimate(total), totalCap);
+  const reportedTotal = Math.min(estimate(total), totalCap);
   const hasNext = query.offset + query.pageSize < Math.min(total, totalCap);
-  const counted = fault?.kind === 'empty' && fault.pagination === 'empty' ? 0 : told;
-  const repeated = fault?.kind === 'repeat' ? someOf(ids, fault.records ?? 1, fault.random) : NONE;
+  const counted = fault?.kind === 'empty' && fault.pagination === 'empty' ? 0 : reportedTotal;
+  const repeated =
+    fault?.kind === 'repeat' ? someOf(ids, fault.records ?? 1, fault.random) : NO_IDS;
   const out = new ByteWriter(ids.length * RECORD_BYTES + 512);
   out.text('{"data":[');
   shown.forEach((id, k) => {
@@ -52,7 +53,7 @@ export function listPage(table: Table, query: ListQuery, view: ListView): Buffer
     out.text(JSON.stringify(patched(record, fault.patch)));
   });
   const used = { offset: begin, pageSize: query.pageSize };
-  const shownAs = readings?.echo === 'asked' ? (query.asked ?? used) : used;
+  const shownAs = readings?.echo === 'asked' ? (query.requested ?? used) : used;
   const pagination = {
     ...paginationOf(begin, query.pageSize, counted),
     current_offset: readings?.echo === 'missing' ? undefined : shownAs.offset,
@@ -64,10 +65,10 @@ export function listPage(table: Table, query: ListQuery, view: ListView): Buffer
   return out.finish();
 }
 
-/** The ids of the page that a request asks for, and how many records match in all. */
+/** Returns the ids of the records on the requested page, and the number of records that match the query. */
 export function selectIds(
-  table: Table,
-  query: ListQuery,
+  table: RecordTable,
+  query: ParsedListQuery,
   view: Pick<ListView, 'sort' | 'shuffle' | 'hidden' | 'totalCap'>,
 ): { readonly ids: readonly number[]; readonly total: number } {
   const { sort, shuffle, hidden, totalCap = Infinity } = view;
@@ -82,7 +83,7 @@ export function selectIds(
   });
 }
 
-const NONE: ReadonlySet<number> = new Set();
+const NO_IDS: ReadonlySet<number> = new Set();
 
 function someOf(ids: readonly number[], count: number, random: Random): ReadonlySet<number> {
   const chosen = new Set<number>();
@@ -94,12 +95,168 @@ function someOf(ids: readonly number[], count: number, random: Random): Readonly
 }
 
 function selectOne(
-  table: Table,
-  query: ListQuery,
+  table: RecordTable,
+  query: ParsedListQuery,
   number: number,
   hidden: ((id: number) => boolean) | undefined,
 ) {
   const id = number - table.rules.firstNumber;
   const found = table.has(id) && !hidden?.(id) ? [id] : [];
   return { ids: found.slice(query.offset), total: found.length };
+}
+
+/** Part of a list to select, and its order. */
+interface Selection {
+  readonly offset: number;
+  readonly limit: number;
+  readonly sort: Sort;
+  readonly window?: DateWindow;
+  /** Seed by which records with the same `updated_at` are shuffled; undefined orders them by key. */
+  readonly shuffle?: number;
+  /** Predicate that is true for the ids of records to omit. */
+  readonly hidden?: (id: number) => boolean;
+}
+
+/**
+ * Maximum number of records in a date window that are sorted by key to select a page. If more match, the whole list is scanned in key
+ * order, which is then faster.
+ */
+const SORTABLE = 16_384;
+
+/** Returns the ids of the records on a page of a list, and the number of records that match the date window. */
+export function selectPage(
+  table: RecordTable,
+  { hidden, ...selection }: Selection,
+): { ids: number[]; total: number } {
+  const { sort, offset, limit } = selection;
+  if (hidden) return selectShown(table, selection, hidden);
+  const [low, high] = rangeOf(table, selection);
+  const total = high - low;
+  const end = Math.min(offset + limit, total);
+  if (offset >= end) return { ids: [], total };
+  const falling = sort === 'key-desc' || sort === 'updated-desc';
+  // A descending list is an ascending one read backwards.
+  const [first, last] = falling ? [total - end, total - offset] : [offset, end];
+  const ids = sort.startsWith('updated')
+    ? byUpdated(table, low, high, low + first, low + last, selection.shuffle)
+    : byKey(table, selection, low, high, first, last);
+  return { ids: falling ? ids.reverse() : ids, total };
+}
+
+/** Selects a page without hidden records, by examining every record that matches. */
+function selectShown(table: RecordTable, selection: Selection, hidden: (id: number) => boolean) {
+  const { offset, limit } = selection;
+  const all = selectPage(table, { ...selection, offset: 0, limit: table.size });
+  const ids = all.ids.filter((id) => !hidden(id));
+  return { ids: ids.slice(offset, offset + limit), total: ids.length };
+}
+
+/**
+ * Returns which records the date window covers, as a range of indexes in the list's order by `updated_at`; all records without a window.
+ */
+function rangeOf(table: RecordTable, { window }: Selection): [number, number] {
+  if (!window) return [0, table.size];
+  const { from, to, inclusive } = window;
+  const low = table.byUpdated.rank((id) =>
+    inclusive ? table.updatedAt(id) < from : table.updatedAt(id) <= from,
+  );
+  const high = table.byUpdated.rank((id) =>
+    inclusive ? table.updatedAt(id) <= to : table.updatedAt(id) < to,
+  );
+  return [low, Math.max(low, high)];
+}
+
+function byKey(
+  table: RecordTable,
+  { window }: Selection,
+  low: number,
+  high: number,
+  first: number,
+  last: number,
+): number[] {
+  if (!window) return table.byKey.slice(first, last);
+  if (high - low <= SORTABLE) {
+    return Array.from(
+      Uint32Array.from(table.byUpdated.slice(low, high)).sort().subarray(first, last),
+    );
+  }
+  return walk(table, window, first, last);
+}
+
+/**
+ * Returns the ids of records in a date window: in key order, from the index `first` among them up to, not including, `last`. Scans every
+ * record of the list, which takes about 2 ms per million.
+ */
+function walk(table: RecordTable, window: DateWindow, first: number, last: number): number[] {
+  const updated = table.updated;
+  // Times are whole ms, so an exclusive bound equals an inclusive one at the next ms.
+  const from = window.inclusive ? window.from : Math.floor(window.from) + 1;
+  const to = window.inclusive ? window.to : Math.ceil(window.to) - 1;
+  const ids: number[] = [];
+  let seen = 0;
+  for (const stretch of table.byKey.stretches()) {
+    for (const id of stretch) {
+      const at = updated[id]!;
+      if (at < from || at > to || seen++ < first) continue;
+      ids.push(id);
+      if (ids.length === last - first) return ids;
+    }
+  }
+  return ids;
+}
+
+function byUpdated(
+  table: RecordTable,
+  low: number,
+  high: number,
+  first: number,
+  last: number,
+  shuffle: number | undefined,
+): number[] {
+  if (shuffle === undefined) return table.byUpdated.slice(first, last);
+  // Shuffling needs complete groups of ties: from the start of the first record's group to the end of the last record's group.
+  const [earliest] = table.byUpdated.slice(first, first + 1);
+  const [latest] = table.byUpdated.slice(last - 1, last);
+  const begin = Math.max(
+    low,
+    table.byUpdated.rank((id) => table.updatedAt(id) < table.updatedAt(earliest!)),
+  );
+  const end = Math.min(
+    high,
+    table.byUpdated.rank((id) => table.updatedAt(id) <= table.updatedAt(latest!)),
+  );
+  return table.byUpdated
+    .slice(begin, end)
+    .sort((a, b) => table.updatedAt(a) - table.updatedAt(b) || mix(shuffle, a) - mix(shuffle, b))
+    .slice(first - begin, last - begin);
+}
+
+/** The pagination object of a list response. */
+export interface Pagination {
+  readonly current_offset: number;
+  readonly page_size: number;
+  readonly total_records: number;
+  readonly total_pages: number;
+  readonly current_page: number;
+  readonly pages_remaining: number;
+  readonly has_next_page: boolean;
+  readonly has_previous_page: boolean;
+}
+
+/**
+ * Computes the eight pagination fields of a list response. `page_size` is the requested size, not the number of records; pages are counted
+ * from 1; a list offset within a page belongs to that page.
+ */
+export function paginationOf(offset: number, pageSize: number, total: number): Pagination {
+  const pagesRemaining = Math.max(0, Math.ceil((total - offset - pageSize) / pageSize));
+  return {
+    current_offset: offset,
+    page_size: pageSize,
+    total_records: total,
+    total_pages: Math.ceil(total / pageSize),
+    current_page: Math.floor(offset / pageSize) + 1,
+    pages_remaining: pagesRemaining,
+    has_next_page: pagesRemaining > 0,
+    has_previous_page: offset > 0,
+  };
 }

@@ -1,46 +1,49 @@
-import type { Readings } from './options.ts';
-import type { ResourceRules } from './resources.ts';
-import { instantOfLocal } from './zones.ts';
+// Parses the query parameters of a list request, including the zones and windows of its dates.
 
-/** A list request, understood. */
-export interface ListQuery {
-  /** Where the page begins, which the server may have rounded. */
+import type { Readings, Zone } from './options.ts';
+import type { SandboxListRules } from './resources.ts';
+
+/** A parsed list request. */
+export interface ParsedListQuery {
+  /** List offset at which the page begins, after any rounding by the server. */
   readonly offset: number;
-  /** Records a page, which the server may have clamped. */
+  /** Page size, after any clamping by the server. */
   readonly pageSize: number;
-  /** Both as the request has them, where the server uses others. */
-  readonly asked?: { readonly offset: number; readonly pageSize: number };
-  /** The one record asked for. */
+  /** Offset and page size as in the request, if the server uses other values. */
+  readonly requested?: { readonly offset: number; readonly pageSize: number };
+  /** Number in the key of the single record that is requested, such as an order number; absent if any record may match. */
   readonly number?: number;
-  readonly window?: Window;
+  readonly window?: DateWindow;
 }
 
-/** Bounds on `updated_at`, in epoch ms. */
-export interface Window {
+/** Date window of a list request: bounds on `updated_at`, in epoch ms. */
+export interface DateWindow {
   readonly from: number;
   readonly to: number;
   /** Whether a record modified at exactly a bound matches. */
   readonly inclusive: boolean;
 }
 
-/** `pageSize`: the default, and the most. */
+/** Default and maximum of `pageSize`. */
 const PAGE_SIZE = 1_000;
 
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 const ISO_8601 = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;
 
 /**
- * Reads the parameters that the list knows; others are ignored.
+ * Parses the query parameters of a list request that the list supports; ignores others.
  *
- * @param now epoch ms of the server's clock.
- * @returns the query, or a line that says what is wrong with it.
+ * @param now The server's clock, in epoch ms.
+ * @returns the query, or an error message if a parameter is invalid.
  */
 export function parseListQuery(
   params: URLSearchParams,
-  rules: ResourceRules,
+  rules: SandboxListRules,
   readings: Readings,
   now: number,
-): ListQuery | string {
+): ParsedListQuery | string {
   const offset = wholeNumber(params.get('offset') ?? '0');
   if (offset === undefined) return 'offset must be a whole number >= 0';
   const pageSize = wholeNumber(params.get('pageSize') ?? String(PAGE_SIZE));
@@ -55,7 +58,7 @@ export function parseListQuery(
   const query = {
     offset: beginning(offset, size, readings),
     pageSize: size,
-    asked: { offset, pageSize },
+    requested: { offset, pageSize },
   };
   if (rules.byNumber !== null && params.has(rules.byNumber)) {
     const number = wholeNumber(params.get(rules.byNumber)!);
@@ -90,7 +93,10 @@ function wholeNumber(text: string): number | undefined {
   return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
-/** A date is its first moment. Whatever zone a time names, it is local time. */
+/**
+ * Parses a bound of a date window to epoch ms; a date alone means its midnight. The text is taken as local time of the zone
+ * `parameterZone`.
+ */
 function instant(text: string, readings: Readings): number | undefined {
   const match = ISO_8601.exec(text);
   if (!match) return undefined;
@@ -106,4 +112,13 @@ function defaultEnd(readings: Readings, now: number): number {
 
 function midnight(at: number): number {
   return Math.floor(at / DAY_MS) * DAY_MS;
+}
+
+/**
+ * Converts a local time to an instant, both in epoch ms. In the hour that occurs twice when daylight saving ends, the first occurrence
+ * counts.
+ */
+function instantOfLocal(zone: Zone, local: number): number {
+  const saving = local - zone.minutes * MINUTE_MS - HOUR_MS;
+  return saving < (zone.savingEndsAt ?? -Infinity) ? saving : local - zone.minutes * MINUTE_MS;
 }

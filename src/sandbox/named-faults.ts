@@ -1,13 +1,15 @@
+// Named faults for the flag `--fault`: ways in which real APIs differ from the API's description.
+
 import type { FaultSpec } from './faults.ts';
 import type { Readings, SandboxOptions } from './options.ts';
 
-/** A way in which real APIs differ from the description, known by name: for the flag `--fault`. */
-export interface NamedFault {
-  /** Description of the API's behaviour, for the table of docs/sandbox.md. */
+/** A fault that the flag `--fault` selects by name: a way in which real APIs differ from the API's description. */
+interface NamedFault {
+  /** Description of the behaviour, for the table in docs/sandbox.md. It refers to the fault's value by the value's name, in capitals. */
   readonly meaning: string;
-  /** Name of the value, and its default; absent if the fault takes none. */
+  /** Name and default of the value in `--fault NAME=VALUE`; absent if the fault takes no value. */
   readonly value?: { readonly name: string; readonly default: string };
-  /** The options that bring it about. */
+  /** Returns the sandbox options that enable the fault. */
   readonly options: (value: string) => SandboxOptions;
 }
 
@@ -18,188 +20,199 @@ const GATEWAY_TIMEOUT = {
   headers: { 'content-type': 'text/html' },
 } as const;
 
-/** A search engine's answer to a page that is too far behind. */
+/** Response of a search engine to a page beyond its maximum offset. */
 const TOO_LARGE = {
   kind: 'status',
   status: 400,
   body: { statusCode: 400, message: 'Result window is too large' },
 } as const;
 
-/** All named faults. To add one: a line here, and a row in docs/sandbox.md. */
+/** All faults that the flag `--fault` can select, by name. To add one: a line here, and a row in docs/sandbox.md. */
 export const NAMED_FAULTS: Readonly<Record<string, NamedFault>> = {
   'offset-rounded': {
     meaning: 'rounds `offset` down to a whole page',
-    options: () => reading({ offsets: 'rounded' }),
+    options: () => withReadings({ offsets: 'rounded' }),
   },
   'offset-nearest': {
     meaning: 'rounds `offset` to the nearest whole page',
-    options: () => reading({ offsets: 'nearest' }),
+    options: () => withReadings({ offsets: 'nearest' }),
   },
   'offset-multiple-only': {
     meaning: 'answers 400 to an `offset` that is no multiple of `pageSize`',
-    options: () => reading({ offsets: 'multiples' }),
+    options: () => withReadings({ offsets: 'multiples' }),
   },
   'offset-wraps': {
     meaning:
-      'answers the first page, with `has_next_page: true`, to an `offset` behind the end, and claims a next page on every page',
-    options: () => reading({ behindEnd: 'first-page', hasNextPage: 'always' }),
+      'answers the first page, with `has_next_page: true`, to an `offset` beyond the end, and claims a next page on every page',
+    options: () => withReadings({ behindEnd: 'first-page', hasNextPage: 'always' }),
   },
   'offset-echoed': {
     meaning: '`current_offset` and `page_size` repeat the request, whatever the server used',
-    options: () => reading({ echo: 'asked' }),
+    options: () => withReadings({ echo: 'asked' }),
   },
   'page-capped': {
-    meaning: 'serves at most so many records a page',
+    meaning: 'serves at most RECORDS records a page',
     value: { name: 'records', default: '100' },
-    options: (value) => reading({ pageSizes: [1, whole(value)] }),
+    options: (value) => withReadings({ pageSizes: [1, integerValue(value)] }),
   },
   'page-fixed': {
-    meaning: 'ignores `pageSize` and serves so many records a page',
+    meaning: 'ignores `pageSize` and serves RECORDS records a page',
     value: { name: 'records', default: '50' },
-    options: (value) => reading({ pageSizes: [whole(value), whole(value)] }),
+    options: (value) => withReadings({ pageSizes: [integerValue(value), integerValue(value)] }),
   },
   'pagination-loose': {
     meaning:
       'writes the pagination with numbers as text and `has_next_page` as 0 or 1, and an empty list as `{"data":null,"pagination":[]}`',
-    options: () => reading({ envelope: 'loose' }),
+    options: () => withReadings({ envelope: 'loose' }),
   },
   'total-missing': {
     meaning: 'sends no `total_records`',
-    options: () => reading({ envelope: 'no-totals' }),
+    options: () => withReadings({ envelope: 'no-totals' }),
   },
   'total-capped': {
-    meaning: 'shows and counts at most so many records, as search engines do',
+    meaning: 'serves and counts at most RECORDS records, as search engines do',
     value: { name: 'records', default: '500' },
-    options: (value) => ({ totalCap: whole(value) }),
+    options: (value) => ({ totalCap: integerValue(value) }),
   },
   'total-estimated': {
-    meaning:
-      'rounds `total_records` to a multiple of so many records, and counts anew once a minute',
+    meaning: 'rounds `total_records` to a multiple of RECORDS, and counts again once a minute',
     value: { name: 'records', default: '10' },
-    options: (value) => ({ totalStep: whole(value), totalAgeMs: 60_000 }),
+    options: (value) => ({ totalStep: integerValue(value), totalAgeMs: 60_000 }),
   },
   'wrong-index': {
     meaning:
-      'leaves out a twentieth of the records for so many ms, a minute after the start and every ten minutes from then on',
+      'leaves out a twentieth of the records for MS milliseconds, a minute after the start and every ten minutes from then on',
     value: { name: 'ms', default: '5000' },
-    options: (value) => ({ wrongIndexMs: whole(value) }),
+    options: (value) => ({ wrongIndexMs: integerValue(value) }),
   },
   'offset-limited': {
-    meaning: 'answers 400 to an `offset` of so many records or more',
+    meaning: 'answers 400 to an `offset` of RECORDS or more',
     value: { name: 'records', default: '500' },
-    options: (value) => fault({ ...TOO_LARGE, offsetFrom: whole(value) }),
+    options: (value) => withFaultSpec({ ...TOO_LARGE, offsetFrom: integerValue(value) }),
   },
   'window-limited': {
-    meaning: 'answers 400 to pages that reach behind so many records',
+    meaning: 'answers 400 to pages that end after the first RECORDS records',
     value: { name: 'records', default: '500' },
-    options: (value) => fault({ ...TOO_LARGE, endOver: whole(value) }),
+    options: (value) => withFaultSpec({ ...TOO_LARGE, endOver: integerValue(value) }),
   },
   'status-other': {
     meaning: 'answers 201 to the login, and 203 with pages',
-    options: () => reading({ success: 'other' }),
+    options: () => withReadings({ success: 'other' }),
   },
   latin1: {
     meaning: 'sends pages in ISO-8859-1, as their `Content-Type` says',
-    options: () => reading({ charset: 'iso-8859-1' }),
+    options: () => withReadings({ charset: 'iso-8859-1' }),
   },
   'user-agent-needed': {
     meaning: 'answers 403 with HTML to requests without `User-Agent`',
-    options: () => reading({ needsUserAgent: true }),
+    options: () => withReadings({ needsUserAgent: true }),
   },
   'zone-parameters': {
-    meaning: 'reads date parameters in a zone that is so many minutes from UTC',
+    meaning: 'reads date parameters in a zone that is MINUTES minutes ahead of UTC',
     value: { name: 'minutes', default: '-480' },
-    options: (value) => reading({ parameterZone: { minutes: minutes(value) } }),
+    options: (value) => withReadings({ parameterZone: { minutes: minutes(value) } }),
   },
   'zone-stamps': {
-    meaning: 'writes `created_at` and `updated_at` in such a zone, without naming it',
+    meaning:
+      'writes `created_at` and `updated_at` in a zone that is MINUTES minutes ahead of UTC, without naming it',
     value: { name: 'minutes', default: '-480' },
-    options: (value) => reading({ stampZone: { minutes: minutes(value) } }),
+    options: (value) => withReadings({ stampZone: { minutes: minutes(value) } }),
   },
   'future-refused': {
     meaning: 'answers 400 to a `modifiedToDate` later than its clock',
-    options: () => reading({ futureEnd: 'refuse' }),
+    options: () => withReadings({ futureEnd: 'refuse' }),
   },
   'end-in-future-empty': {
     meaning: 'shows nothing if `modifiedToDate` is later than its clock',
-    options: () => fault({ kind: 'empty', pagination: 'empty', endsInFuture: true }),
+    options: () => withFaultSpec({ kind: 'empty', pagination: 'empty', endsInFuture: true }),
   },
   'end-in-future-500': {
     meaning: 'answers 500 to a `modifiedToDate` later than its clock',
     options: () =>
-      fault({ kind: 'status', status: 500, body: { message: 'oops' }, endsInFuture: true }),
+      withFaultSpec({ kind: 'status', status: 500, body: { message: 'oops' }, endsInFuture: true }),
   },
   'dates-ignored': {
     meaning: 'ignores the date parameters',
-    options: () => reading({ dates: 'ignored' }),
+    options: () => withReadings({ dates: 'ignored' }),
   },
   'dates-refused': {
-    meaning: 'answers with this status to requests with dates, whatever they are',
+    meaning: 'answers every request with dates with the status STATUS',
     value: { name: 'status', default: '403' },
     options: (value) =>
-      fault({ kind: 'status', status: whole(value), body: { message: 'refused' }, dated: true }),
+      withFaultSpec({
+        kind: 'status',
+        status: integerValue(value),
+        body: { message: 'refused' },
+        dated: true,
+      }),
   },
   'dates-504': {
     meaning: 'answers 504 with HTML to requests with dates',
-    options: () => fault({ ...GATEWAY_TIMEOUT, dated: true }),
+    options: () => withFaultSpec({ ...GATEWAY_TIMEOUT, dated: true }),
   },
   'dates-blocked': {
     meaning:
-      'answers 403 with HTML to requests with dates, as a firewall that dislikes a parameter does',
-    options: () => fault({ kind: 'firewall', dated: true }),
+      'answers 403 with HTML to requests with dates, as a firewall that blocks a parameter does',
+    options: () => withFaultSpec({ kind: 'firewall', dated: true }),
   },
   'range-refused': {
-    meaning: 'answers 400 to a window of more than so many days',
+    meaning: 'answers 400 to a window of more than DAYS days',
     value: { name: 'days', default: '7' },
-    options: (value) => reading({ maxRangeDays: whole(value) }),
+    options: (value) => withReadings({ maxRangeDays: integerValue(value) }),
   },
   'token-lag': {
-    meaning: 'refuses a token for so many ms after its login',
+    meaning: 'refuses a token for MS milliseconds after its login',
     value: { name: 'ms', default: '3000' },
-    options: (value) => ({ tokenLagMs: whole(value) }),
+    options: (value) => ({ tokenLagMs: integerValue(value) }),
   },
   'token-expired-json': {
     meaning: 'answers 200 with an error in JSON to a token that has expired',
-    options: () => reading({ unauthorized: 'json' }),
+    options: () => withReadings({ unauthorized: 'json' }),
   },
   'token-expired-400': {
     meaning: 'answers 400 to a token that has expired',
-    options: () => reading({ unauthorized: 400 }),
+    options: () => withReadings({ unauthorized: 400 }),
   },
   'replica-lag': {
-    meaning: 'answers every second list request from a replica that is so many ms behind',
+    meaning: 'answers every second list request from a replica that is MS milliseconds behind',
     value: { name: 'ms', default: '3000' },
-    options: (value) => ({ replicaLagMs: whole(value) }),
+    options: (value) => ({ replicaLagMs: integerValue(value) }),
   },
   'cached-pages': {
-    meaning: 'answers half of the list requests from a cache that keeps pages for so many ms',
+    meaning: 'answers half of the list requests from a cache that stores pages for MS milliseconds',
     value: { name: 'ms', default: '300000' },
-    options: (value) => fault({ kind: 'cached', ms: whole(value), every: 2 }),
+    options: (value) => withFaultSpec({ kind: 'cached', ms: integerValue(value), every: 2 }),
   },
   'poison-record': {
-    meaning: 'answers 500 to every page that holds the record of this key',
+    meaning: 'answers 500 to every page that contains the record with key KEY',
     value: { name: 'key', default: '100095' },
     options: (value) =>
-      fault({ kind: 'status', status: 500, holding: /^\d+$/.test(value) ? Number(value) : value }),
+      withFaultSpec({
+        kind: 'status',
+        status: 500,
+        holding: /^\d+$/.test(value) ? Number(value) : value,
+      }),
   },
   'large-page-504': {
-    meaning: 'answers 504 with HTML to pages of more than so many records',
+    meaning: 'answers 504 with HTML to pages of more than RECORDS records',
     value: { name: 'records', default: '200' },
-    options: (value) => fault({ ...GATEWAY_TIMEOUT, pageSizeOver: whole(value) }),
+    options: (value) => withFaultSpec({ ...GATEWAY_TIMEOUT, pageSizeOver: integerValue(value) }),
   },
 };
 
 /**
- * Options with one more fault.
+ * Returns the sandbox options with one more named fault.
  *
  * @param text `NAME` or `NAME=VALUE`.
- * @throws RangeError for a name that is unknown, or a value that does not fit.
+ * @throws RangeError if the name is unknown or the value is invalid.
  */
 export function withFault(options: SandboxOptions, text: string): SandboxOptions {
   const [, name = '', given] = /^([^=]*)(?:=(.*))?$/s.exec(text)!;
   const named = Object.hasOwn(NAMED_FAULTS, name) ? NAMED_FAULTS[name] : undefined;
   if (!named) {
-    throw new RangeError(`no fault ${name}: they are ${Object.keys(NAMED_FAULTS).join(', ')}`);
+    throw new RangeError(
+      `unknown fault ${name}: choose one of ${Object.keys(NAMED_FAULTS).join(', ')}`,
+    );
   }
   if (given !== undefined && !named.value) throw new RangeError(`${name} takes no value`);
   const more = named.options(given ?? named.value?.default ?? '');
@@ -211,11 +224,11 @@ export function withFault(options: SandboxOptions, text: string): SandboxOptions
   };
 }
 
-function reading(readings: Partial<Readings>): SandboxOptions {
+function withReadings(readings: Partial<Readings>): SandboxOptions {
   return { readings };
 }
 
-function fault(spec: FaultSpec): SandboxOptions {
+function withFaultSpec(spec: FaultSpec): SandboxOptions {
   return { faults: [spec] };
 }
 
@@ -225,7 +238,7 @@ function minutes(value: string): number {
   return number;
 }
 
-function whole(value: string): number {
+function integerValue(value: string): number {
   const number = Number(value);
   if (!Number.isInteger(number) || number < 1) throw new RangeError('a whole number is needed');
   return number;

@@ -1,22 +1,24 @@
-import { CLUB_NAMES } from './clubs.ts';
+// Generates a plausible random order as it is on its first day.
+
+import { CLUB_NAMES } from './goods.ts';
 import type { ClubPackage, OrderDiscounts, OrderItem, OrderRecord } from './order-record.ts';
 import type { Contact } from './people.ts';
 import type { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
-import type { Wine } from './wines.ts';
+import type { Wine } from './goods.ts';
 
-/** Who orders: fields, or their stand-ins. */
+/** Contact and address fields of an order's buyer; for a record template, placeholders in their place. */
 export interface Buyer {
   readonly contact: object;
   readonly shipping: object;
   readonly billing: object;
 }
 
-export interface NewOrder {
+interface NewOrder {
   readonly number: number;
-  /** Epoch ms. */
+  /** When the order is placed, in epoch ms. */
   readonly at: number;
-  /** Texts of `created_at` and `updated_at`. */
+  /** Values of the record's fields `created_at` and `updated_at`. */
   readonly createdAt: string;
   readonly updatedAt: string;
   readonly buyer: Buyer;
@@ -41,10 +43,10 @@ const NO_ADDRESS: JsonObject = {
   shipping_address_zip_code: null,
 };
 
-/** Cents as an amount of money with at most two decimals. */
-export const money = (cents: number): number => Math.round(cents) / 100;
+/** Converts cents to an amount with at most two decimals. */
+const money = (cents: number): number => Math.round(cents) / 100;
 
-/** An order on its first day, nothing paid and nothing sent yet; its amounts add up. */
+/** Creates an order that is neither paid nor shipped; its amounts add up. */
 export function newOrder(
   basics: NewOrder,
   catalogue: readonly Wine[],
@@ -132,7 +134,7 @@ function pickLines(catalogue: readonly Wine[], random: Random): OrderItem[] {
   });
 }
 
-/** Each kind in cents, or null where it does not apply. */
+/** Returns a random amount for each kind of discount on an order, in cents; null for the kinds that do not apply. */
 function pickDiscounts(subtotal: number, club: boolean, pos: boolean, random: Random) {
   const share = (applies: boolean, percent: number) =>
     applies ? Math.round((subtotal * percent) / 100) : null;

@@ -1,178 +1,198 @@
+// Options of a sandbox, with defaults and validation.
+
 import { CellarstreamError } from '../core/errors.ts';
 import type { FaultSpec } from './faults.ts';
 import { RESOURCES } from './resources.ts';
 import type { Resource } from './resources.ts';
-import type { Zone } from './zones.ts';
 
-/** The order in which a list is served. Every one is a total order. */
+/** A time zone: an offset from UTC, and at most one end of daylight saving. */
+export interface Zone {
+  /** Offset of local time from UTC in minutes; negative west of it. */
+  readonly minutes: number;
+  /**
+   * End of daylight saving, in epoch ms: before it local time is another hour ahead, so the local hour before it occurs twice. Default: no
+   * daylight saving.
+   */
+  readonly savingEndsAt?: number;
+}
+
+/** Order in which lists are served; each value is a total order. */
 export type Sort = 'key-asc' | 'key-desc' | 'updated-asc' | 'updated-desc';
 
-/** What the API's description leaves open, one way or the other. */
+/** Options of the simulated API's behaviour, where the API's description leaves it open. */
 export interface Readings {
   /**
-   * Where a window ends that has a `modifiedFromDate` only ("the current date"): now, or at the
-   * last midnight (UTC), so that nothing of today is in it. Default `now`.
+   * End of a window for which only `modifiedFromDate` is given ("the current date"): now, or the last midnight (UTC), which excludes
+   * today's changes. Default `now`.
    */
   readonly defaultEnd: 'now' | 'midnight';
-  /** Whether a record modified at exactly a bound is in the window. Default `inclusive`. */
+  /** Whether a record modified exactly at a bound of the window is in the window. Default `inclusive`. */
   readonly bounds: 'inclusive' | 'exclusive';
-  /** `days`: the time of day of both bounds is cut off (UTC). `ignored`: the list is shown whole. Default `exact`. */
+  /**
+   * Precision of date parameters. `days`: the time of day of both bounds is dropped (UTC). `ignored`: the parameters are ignored. Default
+   * `exact`.
+   */
   readonly dates: 'exact' | 'days' | 'ignored';
-  /** The zone that bounds are read in, whatever zone they name. Default UTC. */
+  /** Zone in which date parameters are read, even if they name another one. Default UTC. */
   readonly parameterZone: Zone;
-  /** The zone of `created_at` and `updated_at`, which then name none; `truth` keeps UTC. Null, the default: UTC, with a `Z`. */
+  /** Zone in which `created_at` and `updated_at` are written, without naming it; `truth` keeps UTC. Default null: UTC, with a `Z`. */
   readonly stampZone: Zone | null;
-  /** Whether a bound later than the server's time is answered with 400. Default `accept`. */
+  /** Whether a date parameter later than the server's clock is accepted, or refused with 400. Default `accept`. */
   readonly futureEnd: 'accept' | 'refuse';
-  /** Days that a window may be long; a longer one is answered with 400. Default Infinity. */
+  /** Maximum length of a date window in days; a longer one is refused with 400. Default Infinity. */
   readonly maxRangeDays: number;
-  /** Whether answers carry a `Date` header. Default true. */
+  /** Whether responses have a `Date` header. Default true. */
   readonly dateHeader: boolean;
-  /** What an answer over the quota looks like. Default 429 with `Retry-After` and a JSON body. */
+  /**
+   * Response to a request over the quota: status, whether it has `Retry-After`, and body. Default 429 with `Retry-After` and a JSON body.
+   */
   readonly rateLimited: {
     readonly status: number;
     readonly retryAfter: boolean;
     readonly body: 'json' | 'html';
   };
-  /** Whether a request that was answered 429 uses up quota too. Default false. */
+  /** Whether a request refused for exceeding the quota counts in the quota too. Default false. */
   readonly refusedCount: boolean;
   /**
-   * The answer to a missing, invalid, expired or revoked token: a status, `redirect` (302 to a login page), `json` (200 with an error
-   * in JSON) or `html` (200 with a login page). Default 401.
+   * Response to a missing, invalid, expired or revoked token: a status, `redirect` (302 to a login page), `json` (200 with an error in
+   * JSON) or `html` (200 with a login page). Default 401.
    */
   readonly unauthorized: 400 | 401 | 403 | 419 | 440 | 498 | 500 | 'redirect' | 'json' | 'html';
-  /** Unit of `expiresIn` in the login's answer. Default `ms`: 1,800,000 is 30 minutes. */
+  /** Unit of `expiresIn` in the login's response. Default `ms`: 1,800,000 is 30 minutes. */
   readonly expiresIn: 'ms' | 'us' | 's';
-  /** Whether the token carries the claim `exp`. It expires either way. Default true. */
+  /** Whether the token has the claim `exp`; it expires in either case. Default true. */
   readonly expClaim: boolean;
   /**
-   * Where a page begins for an `offset` that is no multiple of the page size: there, at the multiple
-   * below, at the nearest multiple, or nowhere (400). Default `exact`.
+   * Where a page begins if `offset` is not a multiple of the page size: exactly there, at the multiple below, at the nearest multiple, or
+   * refused with 400 (`multiples`). Default `exact`.
    */
   readonly offsets: 'exact' | 'rounded' | 'nearest' | 'multiples';
-  /** Page sizes that the server uses, least and most; a `pageSize` outside is clamped. Default [1, 1000]. */
+  /** Smallest and largest page size that the server uses; a `pageSize` outside is clamped. Default [1, 1000]. */
   readonly pageSizes: readonly [least: number, most: number];
   /**
-   * Values of `current_offset` and `page_size` when the server did not use the request's: those it used, those of the request, or none
-   * (the fields are missing). Default `used`.
+   * Values of `current_offset` and `page_size` if the server did not use those of the request: `used`, the values it used; `asked`, those
+   * of the request; `missing`, the fields are left out. Default `used`.
    */
   readonly echo: 'used' | 'asked' | 'missing';
-  /** Answer to an offset behind the end: no records, or the first page with `has_next_page: true`. Default `empty`. */
+  /** Response to an offset beyond the end of the list: no records, or the first page with `has_next_page: true`. Default `empty`. */
   readonly behindEnd: 'empty' | 'first-page';
-  /** Whether `has_next_page` is right, or true on every page. Default `right`. */
+  /** Whether `has_next_page` is correct, or true on every page. Default `right`. */
   readonly hasNextPage: 'right' | 'always';
   /**
-   * How the pagination is written: as described; `loose`, numbers as text, `has_next_page` as 0 or 1, and an empty list as
-   * `{"data":null,"pagination":[]}`; or `no-totals`, without `total_records`. Default `described`.
+   * Format of the pagination. `described`: as in the API's description. `loose`: numbers as text, `has_next_page` as 0 or 1, and an empty
+   * list as `{"data":null,"pagination":[]}`. `no-totals`: without `total_records`. Default `described`.
    */
   readonly envelope: 'described' | 'loose' | 'no-totals';
-  /** Statuses of success: 200, or 201 for the login and 203 for pages. Default `ok`. */
+  /** Status of successful responses. `ok`: 200. `other`: 201 for the login, 203 for pages. Default `ok`. */
   readonly success: 'ok' | 'other';
-  /** Encoding of list answers, which their `Content-Type` names; characters that it lacks become `?`. Default `utf-8`. */
+  /** Encoding of list responses, named in `Content-Type`; characters that it lacks become `?`. Default `utf-8`. */
   readonly charset: 'utf-8' | 'iso-8859-1';
-  /** Whether requests without a `User-Agent` are answered 403 with HTML. Default false. */
+  /** Whether requests without a `User-Agent` are refused with 403 and HTML. Default false. */
   readonly needsUserAgent: boolean;
 }
 
-/** What a sandbox is like; all of it optional. */
+/** Options of a sandbox; all are optional. */
 export interface SandboxOptions {
-  /** Address to listen on. Default `127.0.0.1`. */
+  /** Address that the server listens on. Default `127.0.0.1`. */
   readonly host?: string;
-  /** Port to listen on; 0 takes a free one. Default 0. */
+  /** Port that the server listens on; 0 selects a free one. Default 0. */
   readonly port?: number;
   /**
-   * Accounts, up to 10,000: each with an API key, records, changes, tokens, quotas and faults of its
-   * own. Every other option that concerns these is for each account by itself. Default 1.
+   * Number of accounts, up to 10,000, each with its own API key, records, changes, tokens, quotas and faults. Other options about these
+   * apply to each account separately. Default 1.
    */
   readonly accounts?: number;
-  /** The same seed gives the same records, changes and random faults. Default 1. */
+  /** Seed of the generated records, random changes and random faults; the same seed gives the same ones. Default 1. */
   readonly seed?: number;
-  /**
-   * The API key that the login accepts: of the first account; the second has `sandbox-key-2`, and
-   * so on. Default `sandbox-key`.
-   */
+  /** API key that the login of the first account accepts; the second account has `sandbox-key-2`, and so on. Default `sandbox-key`. */
   readonly apiKey?: string;
-  /** Records of each list at the start, up to 16,000,000; the default for those not named. */
+  /** Initial number of records of each list, up to 16,000,000; lists that are not named have their default. */
   readonly records?: Partial<Readonly<Record<Resource, number>>>;
-  /** Epoch ms before which all history lies. Default: the last midnight (UTC) before the start. */
+  /** Time before which all initial records were created and updated, in epoch ms. Default: the last midnight (UTC) before the start. */
   readonly historyEndsAt?: number;
-  /** Random changes per second, by the clock. Default 0: nothing changes by itself. */
+  /** Rate of random changes, per second. Default 0: no random changes. */
   readonly changesPerSecond?: number;
   /**
-   * After every so many random changes something drifts, for people who try things by hand: a list
-   * comes by a new field, numbers in it become texts, a record loses its key, or a page holds some
-   * records twice. Seeded; what drifts again goes back first. Default 0: never.
+   * Number of random changes after which one drift of the data begins, for manual experiments: a list gets a new field, numbers in it
+   * become text, a record loses its key, or a page repeats some records. Seeded; a drift that is chosen again is undone first. Default 0:
+   * never.
    */
   readonly driftEvery?: number;
-  /** Order of all lists. Default `key-asc`. */
+  /** Order in which all lists are served. Default `key-asc`. */
   readonly sort?: Sort;
   /**
-   * Orders records of one `updated_at` anew at every request. Concerns the two `updated` sorts;
-   * keys have no ties. Default false.
+   * Whether records with the same `updated_at` are reordered at every request. Affects only the two `updated` sorts, because keys have no
+   * ties. Default false.
    */
   readonly shuffleTies?: boolean;
   /**
-   * Most records that a query shows and counts, as search engines do: `total_records` and `has_next_page` tell of no more.
+   * Maximum number of records that a query serves and counts, as in search engines; `total_records` and `has_next_page` ignore the rest.
    * Default: no limit.
    */
   readonly totalCap?: number;
-  /** `total_records` is an estimate: rounded to a multiple of this. Default 1. */
+  /** Multiple to which `total_records` is rounded, as an estimate. Default 1. */
   readonly totalStep?: number;
-  /** `total_records` of a whole list is counted anew only once the count is this old, in ms. Default 0: with each request. */
+  /** Maximum age of the count in `total_records` of a whole list, in ms; then it is counted again. Default 0: counted at each request. */
   readonly totalAgeMs?: number;
   /**
-   * How long lists leave out a twentieth of their records, in ms, as a search index that lags: a minute after the start, and every
-   * ten minutes from then on. Default 0: never.
+   * How long lists omit a twentieth of their records, in ms, like a search index that lags: a minute after the start, and every ten minutes
+   * from then on. Default 0: never.
    */
   readonly wrongIndexMs?: number;
-  /** List requests in any window. Default 100. */
+  /** Maximum number of list requests in any window of `windowMs`. Default 100. */
   readonly quotaPerMinute?: number;
-  /** Logins in any window. Default 10. */
+  /** Maximum number of logins in any window of `windowMs`. Default 10. */
   readonly loginQuotaPerMinute?: number;
-  /** Length of the window both quotas count in, in ms. Default 60,000. */
+  /** Length of the sliding window of both quotas, in ms. Default 60,000. */
   readonly windowMs?: number;
-  /** Whether each list has a quota of its own, or all share one. Default `endpoint`. */
+  /** Scope of the list quota: `endpoint`, each list has its own, or `key`, all lists share one. Default `endpoint`. */
   readonly quotaScope?: 'endpoint' | 'key';
-  /** How long a token is good, in ms; rounded up to a whole second. Default 1,800,000. */
+  /** Lifetime of a token in ms, rounded up to a whole second. Default 1,800,000. */
   readonly tokenLifeMs?: number;
-  /** How long after its login a token is still refused, as by a replica that lags, in ms. Default 0. */
+  /** How long after its login a token is still refused, in ms, as by a lagging replica. Default 0. */
   readonly tokenLagMs?: number;
-  /** How long an answer takes beside its making, in ms; a pair is a seeded range. Default 0. */
+  /** Added latency of a response in ms; a pair is a range, drawn with the seed. Default 0. */
   readonly latencyMs?: number | readonly [number, number];
-  /** How far the server's clock is ahead (below 0: behind), in ms. Default 0. */
+  /** How far the server's clock is ahead of the real one, in ms; negative: behind. Default 0. */
   readonly clockSkewMs?: number;
-  /** How fine `created_at` and `updated_at` of a record are. Default `ms`. */
+  /** Resolution of `created_at` and `updated_at`. Default `ms`. */
   readonly updatedAtResolution?: 'ms' | 'second' | 'minute' | 'day';
-  /** A change is seen this long after its `updated_at`, in ms. Default 0. */
+  /** Delay in ms from a change's `updated_at` until the change becomes visible. Default 0. */
   readonly lateCommitMs?: number;
-  /** Every second list request is answered by a replica that shows the list as it was so long ago, in ms. Default 0: there is none. */
+  /** Lag in ms of a replica that answers every second list request. Default 0: there is no replica. */
   readonly replicaLagMs?: number;
-  /** Answers with gzip where the client accepts it. Default false. */
+  /** Whether responses are compressed with gzip if the client accepts it. Default false. */
   readonly gzip?: boolean;
-  /** Newest changes kept in the log. Default 1,000,000. */
+  /** Number of changes retained in `truth.changes`. Default 1,000,000. */
   readonly changeLogLimit?: number;
-  /** Newest arrivals kept, per endpoint. Default 100,000. */
+  /** Number of requests retained for each endpoint in `truth.requests`. Default 100,000. */
   readonly requestLogLimit?: number;
-  /** Serves https with this certificate and key, both PEM. Default: http. */
+  /** Certificate and key for https, both PEM. Default: http. */
   readonly tls?: { readonly cert: string; readonly key: string };
-  /** What the API's description leaves open. */
+  /** Variants of behaviour that the API's description leaves open. */
   readonly readings?: Partial<Readings>;
-  /** Faults in force from the start, in every account. Default none. */
+  /** Faults that are active from the start, in every account. Default none. */
   readonly faults?: readonly FaultSpec[];
-  /** The clock, in epoch ms. Default: the machine's, which never goes back. */
+  /** Clock of the sandbox: returns the time in epoch ms. Default: the machine's time at the start, advanced by a monotonic clock. */
   readonly now?: () => number;
 }
 
-/** Options with all defaults filled in. */
-export interface Settings extends Required<Omit<SandboxOptions, 'readings' | 'records' | 'tls'>> {
+/** Sandbox options with defaults filled in. */
+export interface SandboxSettings extends Required<
+  Omit<SandboxOptions, 'readings' | 'records' | 'tls'>
+> {
   readonly tls?: { readonly cert: string; readonly key: string };
   readonly records: Readonly<Record<Resource, number>>;
   readonly readings: Readings;
 }
 
-/** The most records of one list; what `SortedIds` and the packed sort can hold. */
+/**
+ * Maximum number of records of one list: record ids must fit in 24 bits, because sorting packs the id and the update time of a record into
+ * 64 bits.
+ */
 export const MAX_RECORDS = 16_000_000;
 
+/** Maximum number of accounts of one sandbox. */
 const MAX_ACCOUNTS = 10_000;
 
 const DAY_MS = 86_400_000;
@@ -239,15 +259,19 @@ const DEFAULTS = {
   },
   faults: [],
   now: () => performance.timeOrigin + performance.now(),
-} as const satisfies Omit<Settings, 'historyEndsAt'>;
+} as const satisfies Omit<SandboxSettings, 'historyEndsAt'>;
 
-/** @throws CellarstreamError `SETTINGS`, naming every option that is out of range. */
-export function toSettings(options: SandboxOptions): Settings {
+/**
+ * Validates options and fills in defaults.
+ *
+ * @throws CellarstreamError `SETTINGS`, naming every option that is out of range.
+ */
+export function toSettings(options: SandboxOptions): SandboxSettings {
   const given = Object.fromEntries(
     Object.entries(options).filter(([, value]) => value !== undefined),
   ) as SandboxOptions;
   const now = given.now ?? DEFAULTS.now;
-  const settings: Settings = {
+  const settings: SandboxSettings = {
     ...DEFAULTS,
     historyEndsAt: Math.floor((now() + (given.clockSkewMs ?? 0)) / DAY_MS) * DAY_MS,
     ...given,
@@ -261,13 +285,27 @@ export function toSettings(options: SandboxOptions): Settings {
   return settings;
 }
 
-function problems(settings: Settings): string[] {
+/** Names of the numeric options that have no maximum, by their minimum value. */
+const LEAST: Readonly<Record<number, readonly (keyof SandboxSettings)[]>> = {
+  0: [
+    ...(['changesPerSecond', 'totalAgeMs', 'wrongIndexMs', 'tokenLagMs'] as const),
+    ...(['lateCommitMs', 'replicaLagMs', 'changeLogLimit'] as const),
+  ],
+  1: [
+    ...(['totalCap', 'totalStep', 'quotaPerMinute', 'loginQuotaPerMinute'] as const),
+    ...(['windowMs', 'tokenLifeMs', 'requestLogLimit'] as const),
+  ],
+};
+
+function problems(settings: SandboxSettings): string[] {
   const wrong: string[] = [];
   const expect = (name: string, fine: boolean, rule: string) => {
     if (!fine) wrong.push(`${name} must be ${rule}`);
   };
-  const atLeast = (name: keyof Settings, low: number) =>
-    expect(name, Number(settings[name]) >= low, `a number >= ${low}`);
+  for (const [low, names] of Object.entries(LEAST)) {
+    for (const name of names)
+      expect(name, Number(settings[name]) >= Number(low), `a number >= ${low}`);
+  }
   for (const name of Object.keys(settings.records)) {
     expect(`records.${name}`, (RESOURCES as readonly string[]).includes(name), 'a list of the API');
   }
@@ -283,22 +321,8 @@ function problems(settings: Settings): string[] {
   expect('apiKey', settings.apiKey !== '', 'a text that is not empty');
   expect('clockSkewMs', Number.isFinite(settings.clockSkewMs), 'a finite number');
   expect('historyEndsAt', settings.historyEndsAt > 4 * 365 * DAY_MS, 'epoch ms after 1974');
-  atLeast('changesPerSecond', 0);
   const { driftEvery } = settings;
   expect('driftEvery', Number.isInteger(driftEvery) && driftEvery >= 0, 'an integer >= 0');
-  atLeast('totalCap', 1);
-  atLeast('totalStep', 1);
-  atLeast('totalAgeMs', 0);
-  atLeast('wrongIndexMs', 0);
-  atLeast('quotaPerMinute', 1);
-  atLeast('loginQuotaPerMinute', 1);
-  atLeast('windowMs', 1);
-  atLeast('tokenLifeMs', 1);
-  atLeast('tokenLagMs', 0);
-  atLeast('lateCommitMs', 0);
-  atLeast('replicaLagMs', 0);
-  atLeast('changeLogLimit', 0);
-  atLeast('requestLogLimit', 1);
   const [least, most] = settings.readings.pageSizes;
   const sizes = 1 <= least && least <= most && most <= 1_000;
   expect('readings.pageSizes', sizes, 'two numbers from 1 to 1000, the smaller first');

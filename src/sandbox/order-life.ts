@@ -1,19 +1,21 @@
+// Changes that happen to an order: the steps from payment to delivery, and edits by staff.
+
 import type { Fulfillment, OrderRecord } from './order-record.ts';
 import type { Random } from './random.ts';
 
-/** One step in the life of an order. */
-interface Step {
+/** A step in an order's life cycle. */
+interface LifeStep {
   readonly name: string;
-  /** Whether the order is ready for this step. */
+  /** Returns whether the order is ready for this step. */
   readonly due: (order: OrderRecord) => boolean;
   readonly take: (order: OrderRecord, at: string, random: Random) => void;
 }
 
-/** Bottles that go into one parcel. */
+/** Number of bottles in a full parcel. */
 const PARCEL = 6;
 
-/** The life of an order: the next step is the first that is due; none is due at its end. */
-const LIFE: readonly Step[] = [
+/** Steps of an order's life cycle. The next step of an order is the first one that is due; none is due once the order is complete. */
+const LIFE: readonly LifeStep[] = [
   {
     name: 'finish the open edit',
     due: (order) => order.order_edit?.some((edit) => edit.status === 'pending') === true,
@@ -50,8 +52,8 @@ const LIFE: readonly Step[] = [
       club.closed_date = at;
     },
   },
-  { name: 'authorize the payment', due: is('payment_status', 'pending'), take: authorize },
-  { name: 'capture the payment', due: is('payment_status', 'authorized'), take: capture },
+  { name: 'authorize the payment', due: hasStatus('payment_status', 'pending'), take: authorize },
+  { name: 'capture the payment', due: hasStatus('payment_status', 'authorized'), take: capture },
   {
     name: 'hand over at the counter',
     due: (order) =>
@@ -96,11 +98,10 @@ const LIFE: readonly Step[] = [
 ];
 
 /**
- * Takes an order one step further: paid, packed, shipped, delivered; of a club, selected and
- * closed before that.
+ * Advances an order by one step: paid, packed, shipped, delivered; for a club order, first selected and closed.
  *
- * @param at the time of it, as ISO 8601 text.
- * @returns what was done, or undefined at the end of its life.
+ * @param at Time of the step, as ISO 8601 text.
+ * @returns the name of the step, or undefined if the order is complete.
  */
 export function advanceOrder(order: OrderRecord, at: string, random: Random): string | undefined {
   const step = LIFE.find(({ due }) => due(order));
@@ -108,7 +109,7 @@ export function advanceOrder(order: OrderRecord, at: string, random: Random): st
   return step?.name;
 }
 
-function is(field: 'payment_status', value: string) {
+function hasStatus(field: 'payment_status', value: string) {
   return (order: OrderRecord): boolean => order[field] === value;
 }
 
@@ -205,4 +206,73 @@ function complete(order: OrderRecord, _at: string): void {
 
 function parcelsOf(order: OrderRecord): number {
   return Math.min(4, Math.ceil(order.item_count / PARCEL));
+}
+
+const ACTIVITIES = ['Item added', 'Item removed', 'Address changed', 'Refund issued'] as const;
+const NOTES = [
+  'Called the customer',
+  'Adult signature required',
+  'Split shipment – see invoice',
+  'Kühl lagern ❄️',
+];
+
+/** Makes a random edit to an order, as the winery's staff would: a refund, a note, tags or another edit. */
+export function editOrder(order: OrderRecord, at: string, random: Random): void {
+  switch (random.below(4)) {
+    case 0:
+      order.notes = order.notes
+        ? `${order.notes}; ${random.pick(NOTES)}`.slice(-500)
+        : random.pick(NOTES);
+      return;
+    case 1:
+      order.customer_tags = order.customer_tags.includes('reviewed')
+        ? order.customer_tags.filter((tag) => tag !== 'reviewed')
+        : [...order.customer_tags, 'reviewed'];
+      return;
+    case 2:
+      if (order.payment_status === 'paid') return refund(order, at, random);
+  }
+  addEdit(order, at, random);
+}
+
+function refund(order: OrderRecord, at: string, random: Random): void {
+  const amount = Math.round(order.total_price * random.pick([10, 25, 100])) / 100;
+  addEdit(order, at, random, amount);
+  order.payment_status = amount === order.total_price ? 'refunded' : 'partially_refunded';
+}
+
+/** Appends an edit to an order's list of edits; retains the newest eight. */
+function addEdit(order: OrderRecord, at: string, random: Random, refunded?: number): void {
+  const changes = {
+    newItems: random.below(3),
+    deletedItems: random.below(2),
+    updatedItems: random.below(3),
+  };
+  order.order_edit = [
+    ...(order.order_edit ?? []).slice(-7),
+    {
+      order_number: order.order_number,
+      created_at: at,
+      current_operation: {
+        newItems: String(changes.newItems),
+        deletedItems: String(changes.deletedItems),
+        updatedItems: String(changes.updatedItems),
+      },
+      summary: random.pick([
+        {
+          note: 'by staff',
+          items: [{ sku: order.order_items[0]?.sku ?? '', delta: 1.5, tags: [] }],
+        },
+        { before: { total: order.total_price }, after: null, 'price/each': 12.5, ok: true },
+        {},
+        null,
+      ]),
+      custom_refund_amount: refunded ?? null,
+      order_delivery_method: random.pick([null, order.delivery_preference]),
+      order_edit_type: refunded === undefined ? random.pick(['Edit', 'Exchange']) : 'Refund',
+      status: 'pending',
+      activity: refunded === undefined ? random.pick(ACTIVITIES) : 'Refund issued',
+      notes: random.pick([null, '', 'asked for by e-mail']),
+    },
+  ];
 }

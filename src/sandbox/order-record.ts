@@ -1,10 +1,12 @@
+// Types of an order's fields, as the sandbox generates them.
+
 import type { Contact } from './people.ts';
 import { isObject } from './resources.ts';
 import type { JsonObject, JsonValue } from './resources.ts';
 
 /**
- * An order as the API describes it. Where a field may be null or absent nothing is said; here
- * `null` and `?` are what the sandbox makes of it.
+ * An order as the API describes it. The description does not say which fields may be null or absent; `null` and `?` are the sandbox's
+ * choice.
  */
 export type OrderRecord = Partial<Contact> & {
   order_number: number;
@@ -54,10 +56,10 @@ export type OrderDiscounts = {
   custom_discount: number | null;
 };
 
-export type OrderEdit = {
+type OrderEdit = {
   order_number: number;
   created_at: string;
-  /** Counts as text. */
+  /** Numbers of items that the edit added, deleted and updated, as text. */
   current_operation: { newItems: string; deletedItems: string; updatedItems: string };
   summary: JsonObject | null;
   custom_refund_amount: number | null;
@@ -103,7 +105,7 @@ export type Fulfillment = {
   tracking?: Tracking | null;
 };
 
-export type Tracking = {
+type Tracking = {
   company_name: string;
   tracking_number: string;
   tracking_numbers: string[];
@@ -111,7 +113,7 @@ export type Tracking = {
   tracking_urls: string[];
 };
 
-export type Tender = {
+type Tender = {
   payment_type: string;
   status: string;
   card_type: string | null;
@@ -122,7 +124,7 @@ export type Tender = {
   card_expiry?: { month: string; year: string } | null;
 };
 
-/** Whether a record still has the parts of an order that its life goes on with: tests make odd ones. */
+/** Whether a record still has the fields that random changes and order steps rely on; tests can give records other shapes. */
 export function isOrder(record: JsonValue): record is JsonObject & OrderRecord {
   return (
     isObject(record) &&

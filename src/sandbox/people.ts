@@ -1,8 +1,10 @@
+// Generates people with names and addresses.
+
 import { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
 import type { PersonBytes } from './template.ts';
 
-/** Fields of an order or a customer that say who it is. */
+/** Personal fields of an order or a customer. */
 export type Contact = {
   first_name: string;
   last_name: string;
@@ -11,7 +13,7 @@ export type Contact = {
   email: string;
 };
 
-export interface Address {
+interface PostalAddress {
   line1: string;
   line2: string | null;
   city: string;
@@ -19,11 +21,11 @@ export interface Address {
   zip_code: string;
 }
 
-export interface Person {
+interface Person {
   readonly contact: Contact;
-  readonly address: Address;
-  /** Who receives what the person orders, and where: most often the same. */
-  readonly recipient: { readonly contact: Contact; readonly address: Address };
+  readonly address: PostalAddress;
+  /** Who receives the person's orders, and at which address; usually the person, at the person's own address. */
+  readonly recipient: { readonly contact: Contact; readonly address: PostalAddress };
 }
 
 const FIRST =
@@ -39,7 +41,7 @@ const STREETS =
     ' ',
   );
 const KINDS = ['St', 'Ave', 'Rd', 'Ln', 'Way', 'Trl'] as const;
-const PLACES = [
+const TOWNS = [
   ['Napa', 'CA', 945],
   ['Sonoma', 'CA', 954],
   ['San José', 'CA', 951],
@@ -52,7 +54,7 @@ const PLACES = [
   ['Miami', 'FL', 331],
 ] as const;
 
-/** The same seed and number give the same person. */
+/** Creates a person; the same seed and number give the same person. */
 export function makePerson(seed: number, number: number): Person {
   const contact = makeContact(seed, number);
   const address = makeAddress(seed, number);
@@ -66,11 +68,11 @@ export function makePerson(seed: number, number: number): Person {
   };
 }
 
-/** The `shipping_` or `billing_` fields of an order. */
+/** Returns the `shipping_` or `billing_` fields of an order. */
 export function addressFields(
   kind: 'shipping' | 'billing',
   contact: Contact,
-  address: Address,
+  address: PostalAddress,
 ): JsonObject {
   return {
     [`${kind}_first_name`]: contact.first_name,
@@ -85,7 +87,7 @@ export function addressFields(
   };
 }
 
-/** A person's fields as templates take them. */
+/** Returns a person's contact and address fields as JSON bytes, to fill in record templates. */
 export function personBytes(person: Person): PersonBytes {
   const fields = (object: object) => Buffer.from(JSON.stringify(object).slice(1, -1));
   const { contact, address, recipient } = person;
@@ -114,9 +116,9 @@ function makeContact(seed: number, number: number): Contact {
   };
 }
 
-function makeAddress(seed: number, number: number): Address {
+function makeAddress(seed: number, number: number): PostalAddress {
   const random = new Random(seed ^ 0xadd7e55, number);
-  const [city, state, zip] = random.pick(PLACES);
+  const [city, state, zip] = random.pick(TOWNS);
   return {
     line1: `${random.between(1, 9_999)} ${random.pick(STREETS)} ${random.pick(KINDS)}`,
     line2: random.pick([null, null, '', '', '', `Apt ${random.between(1, 60)}`]),

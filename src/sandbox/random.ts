@@ -1,4 +1,6 @@
-/** Mixes a seed and a number to 32 well-spread bits: the same two always give the same. */
+// Seeded random numbers.
+
+/** Hashes a seed and a number to 32 well-distributed bits, deterministically. */
 export function mix(seed: number, n: number): number {
   let h = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(n + 0x7f4a7c15, 0xc2b2ae35);
   h = Math.imul(h ^ (h >>> 16), 0x7feb352d);
@@ -6,7 +8,7 @@ export function mix(seed: number, n: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-/** Seeded random numbers: the same seed, the same row of numbers. */
+/** Seeded random number generator: the same seed and branch give the same sequence. */
 export class Random {
   readonly #seed: number;
   #drawn = 0;
@@ -15,32 +17,32 @@ export class Random {
     this.#seed = mix(seed, branch);
   }
 
-  /** From 0 up to, not including, 1. */
+  /** Returns a number from 0 up to, not including, 1. */
   next(): number {
     return mix(this.#seed, this.#drawn++) / 2 ** 32;
   }
 
-  /** A whole number from 0 up to, not including, `limit`. */
+  /** Returns a whole number from 0 up to, not including, `limit`. */
   below(limit: number): number {
     return Math.floor(this.next() * limit);
   }
 
-  /** A whole number from `low` to `high`, both included. */
+  /** Returns a whole number from `low` to `high`, both included. */
   between(low: number, high: number): number {
     return low + this.below(high - low + 1);
   }
 
-  /** True with this probability. */
+  /** Returns true with this probability. */
   chance(probability: number): boolean {
     return this.next() < probability;
   }
 
-  /** One of `choices`; to make one likelier, name it more often. */
+  /** Returns one of `choices`; an element that is listed more often is more likely. */
   pick<T>(choices: readonly T[]): T {
     return choices[this.below(choices.length)]!;
   }
 
-  /** Each of `items` once, in random order; draws only as many as are taken. */
+  /** Yields each of `items` once, in random order; draws only as many random numbers as items are consumed. */
   *shuffled<T>(items: readonly T[]): IterableIterator<T> {
     const rest = [...items];
     for (let left = rest.length; left > 0; left--) {

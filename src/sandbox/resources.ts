@@ -1,4 +1,6 @@
-/** The six lists of the API, as they stand in its paths. */
+// The API's lists and their keys, and the JSON and patch types of the sandbox.
+
+/** The six lists of the API, by their names in its paths. */
 export const RESOURCES = [
   'orders',
   'customers',
@@ -8,10 +10,10 @@ export const RESOURCES = [
   'products',
 ] as const;
 
-/** A list of the API, by its name there. */
+/** Name of a list of the API. */
 export type Resource = (typeof RESOURCES)[number];
 
-/** What requests are counted by: a list, or the login. */
+/** An endpoint of the API, whose requests are logged and limited by a quota: a list, or the login. */
 export type Endpoint = Resource | 'login';
 
 export const ENDPOINTS: readonly Endpoint[] = ['login', ...RESOURCES];
@@ -25,76 +27,50 @@ export function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A record's key: a number, or the `sku` of an inventory item. */
+/** Key of a record: a number, or the `sku` of an inventory item. */
 export type RecordKey = number | string;
 
-/** How the records of a list are known and asked for. */
-export interface ResourceRules {
-  /** The field that holds the key. */
+/** How the records of a list are identified and queried. */
+export interface SandboxListRules {
+  /** Name of the record field that holds the key. */
   readonly keyField: string;
-  /** Text before the number in the key; null when the key is the number itself. */
+  /** Text before the number in a key; null if the key is a plain number. */
   readonly keyPrefix: string | null;
-  /** Number of the first record; each later one has the next. */
+  /** Number in the key of the list's first record; later records count up from it. */
   readonly firstNumber: number;
-  /** Whether records carry `created_at` and `updated_at`. */
+  /** Whether records have `created_at` and `updated_at`. */
   readonly dated: boolean;
-  /** Whether `modifiedFromDate` and `modifiedToDate` narrow the list. */
+  /** Whether the list supports `modifiedFromDate` and `modifiedToDate`. */
   readonly windowed: boolean;
-  /** The query parameter that asks for one record by number, if there is one. */
+  /** Query parameter that requests a single record by number; null if there is none. */
   readonly byNumber: string | null;
 }
 
+const UNDATED = { keyField: 'id', keyPrefix: null, dated: false, windowed: false, byNumber: null };
+const DATED = { ...UNDATED, dated: true, windowed: true };
+
 /**
- * Of these only the rules of orders, and the windows of customers and products, are in the API's
- * description; the rest is made up.
+ * How the records of each list are identified and queried. Only the rules of orders, and the date windows of customers and products, are in
+ * the API's description; the rest is invented.
  */
-export const RULES: Readonly<Record<Resource, ResourceRules>> = {
+export const RULES: Readonly<Record<Resource, SandboxListRules>> = {
   orders: {
+    ...DATED,
     keyField: 'order_number',
-    keyPrefix: null,
     firstNumber: 100_001,
-    dated: true,
-    windowed: true,
     byNumber: 'orderNumber',
   },
-  customers: {
-    keyField: 'id',
-    keyPrefix: null,
-    firstNumber: 500_001,
-    dated: true,
-    windowed: true,
-    byNumber: null,
-  },
-  inventory: {
-    keyField: 'sku',
-    keyPrefix: 'CS-',
-    firstNumber: 100_001,
-    dated: false,
-    windowed: false,
-    byNumber: null,
-  },
-  'wine-clubs': {
-    keyField: 'id',
-    keyPrefix: null,
-    firstNumber: 1,
-    dated: false,
-    windowed: false,
-    byNumber: null,
-  },
-  'wine-club-members': {
-    keyField: 'id',
-    keyPrefix: null,
-    firstNumber: 700_001,
-    dated: true,
-    windowed: false,
-    byNumber: null,
-  },
-  products: {
-    keyField: 'id',
-    keyPrefix: null,
-    firstNumber: 3_001,
-    dated: true,
-    windowed: true,
-    byNumber: null,
-  },
+  customers: { ...DATED, firstNumber: 500_001 },
+  inventory: { ...UNDATED, keyField: 'sku', keyPrefix: 'CS-', firstNumber: 100_001 },
+  'wine-clubs': { ...UNDATED, firstNumber: 1 },
+  'wine-club-members': { ...DATED, windowed: false, firstNumber: 700_001 },
+  products: { ...DATED, firstNumber: 3_001 },
 };
+
+/** Change of a record: fields to set, or a function that alters the record or returns a replacement. */
+export type Patch = JsonObject | ((record: JsonObject) => JsonValue | void);
+
+/** Returns the patched record; a function as patch may alter `record` itself. */
+export function patched(record: JsonObject, patch: Patch): JsonValue {
+  return typeof patch === 'function' ? (patch(record) ?? record) : { ...record, ...patch };
+}

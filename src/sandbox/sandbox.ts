@@ -1,49 +1,53 @@
+// Starts a sandbox: a server, and its accounts.
+
 import type { SandboxAccount } from './account.ts';
-import { Accounts } from './accounts.ts';
+import { Accounts } from './account.ts';
 import type { FaultSpec } from './faults.ts';
 import { toSettings } from './options.ts';
 import type { SandboxOptions } from './options.ts';
 import { Random } from './random.ts';
 import { RESOURCES } from './resources.ts';
-import { STAGING } from './routes.ts';
-import { Server } from './server.ts';
+import { STAGING, Server } from './server.ts';
 
 /**
- * A running sandbox: the API on a port, and its accounts. What it has of an account itself is of the
- * first, which is the only one unless the option `accounts` says otherwise.
+ * A running sandbox: the API on a port, and its accounts. The inherited controls are those of the first account, which is the only one
+ * unless the option `accounts` is set.
  */
 export interface Sandbox extends SandboxAccount {
-  /** Production base, without the version: lists are at `${url}/v1/orders`. */
+  /** Base URL of production, without the version: lists are at `${url}/v1/orders`. */
   readonly url: string;
-  /** Staging base, which ends in the version: lists are at `${stagingUrl}/orders`. */
+  /** Base URL of staging, which ends in the version: lists are at `${stagingUrl}/orders`. */
   readonly stagingUrl: string;
-  /** In order of their names: `winery-01`, `winery-02`, ... */
+  /** All accounts, sorted by name: `winery-01`, `winery-02`, ... */
   readonly accounts: readonly SandboxAccount[];
 
-  /** @throws RangeError when there is no account of this name. */
+  /**
+   * Returns an account by name.
+   *
+   * @throws RangeError if there is no such account.
+   */
   account(name: string): SandboxAccount;
   /**
-   * Makes requests go wrong in every account, and those that are of none. Each account counts for
-   * itself: `times: 3` are three requests of each. @returns a function that lifts all of them.
+   * Injects a fault into every account, and into requests that belong to no account. Each account counts separately: `times: 3` affects
+   * three requests of each. @returns a function that removes all of these faults.
    */
   faultAll(spec: FaultSpec): () => void;
-  /** Sets how far the server's clock, which all accounts share, is ahead of the real one, in ms. */
+  /** Sets how far the server's clock, shared by all accounts, is ahead of the real one, in ms. */
   skewClock(ms: number): void;
-  /** Sets how long answers take in all accounts, in ms; a pair is a range. */
+  /** Sets the added latency of responses of all accounts, in ms; a pair is a range. */
   setLatency(ms: number | readonly [number, number]): void;
-  /** Stops listening and closes all connections; the data goes on changing. */
+  /** Makes the server unreachable: stops listening and closes all connections. Random changes continue. */
   down(): Promise<void>;
-  /** Listens again, on the same port. */
+  /** Makes the server reachable again after `down`, on the same port. */
   up(): Promise<void>;
-  /** Ends everything. May be called more than once. */
+  /** Stops the server and all random changes. May be called more than once. */
   close(): Promise<void>;
 }
 
 /**
- * Starts the wine-business API with made-up data on a port of this machine.
+ * Starts the wine-business API with generated data on a port of this machine.
  *
- * @throws CellarstreamError `SETTINGS` when options are out of range, all named at once; the
- * system's error when the port can't be had.
+ * @throws CellarstreamError `SETTINGS` if options are out of range, naming all of them; the system's error if the port cannot be opened.
  *
  * @example
  * ```ts
@@ -64,7 +68,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const accounts = new Accounts(settings, serverClock);
   const all = accounts.all.map(({ controls }) => controls);
   const { controls: first } = accounts.first;
-  // Made before the port is there, so that the first answer takes no longer than the next.
+  // Generates the lists before the port opens, so that the first response is as fast as later ones.
   for (const resource of RESOURCES) first.truth.count(resource);
   const random = new Random(seed, 0x1a7);
   const server = new Server({ settings, accounts, random, arrivalClock: now, serverClock });
@@ -80,11 +84,11 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     accounts: all,
     account(name) {
       const account = accounts.named(name);
-      if (!account) throw new RangeError(`no account ${name}: they are ${range(all)}`);
+      if (!account) throw new RangeError(`unknown account ${name}: accounts are ${range(all)}`);
       return account.controls;
     },
     faultAll(spec) {
-      const faults = new Set([...accounts.all, accounts.nobody].map((account) => account.faults));
+      const faults = new Set([...accounts.all, accounts.fallback].map((account) => account.faults));
       const ends = [...faults].map((each) => each.add(spec));
       return () => ends.forEach((end) => end());
     },

@@ -1,3 +1,5 @@
+// HTTP server of the sandbox: routing, assignment of requests to accounts, quotas, faults, latency, and a simulated cache.
+
 import { setMaxListeners } from 'node:events';
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server as HttpServer, ServerResponse } from 'node:http';
@@ -6,51 +8,65 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
-import type { Account } from './account.ts';
-import type { Accounts } from './accounts.ts';
-import { apiKeyIn, complaint, json, page, tokenIn } from './api.ts';
-import type { Answer } from './api.ts';
+import { RESOURCES } from './resources.ts';
+import type { Endpoint, Resource } from './resources.ts';
+import type { ServedAccount, Accounts } from './account.ts';
+import { apiKeyIn, errorResponse, jsonResponse, htmlResponse, bearerTokenIn } from './api.ts';
+import type { ApiResponse } from './api.ts';
 import { pageFault } from './faults.ts';
-import type { Asked, FaultKind, PageFault } from './faults.ts';
-import type { Settings } from './options.ts';
-import { PageCache } from './page-cache.ts';
+import type { FaultTarget, FaultKind, PageFault } from './faults.ts';
+import type { SandboxSettings } from './options.ts';
 import type { Random } from './random.ts';
-import type { Resource } from './resources.ts';
-import { ROUTES } from './routes.ts';
 
-/** A login is small; more than this many bytes are not read. */
+/** Path prefix of staging, whose base URL already ends in the version. */
+export const STAGING = '/staging/v1';
+
+const LOGIN = '/auth/public/login';
+
+/** Maps the API's paths to endpoints. One version of the API's description repeats the version segment in the path of staging's login. */
+const ROUTES: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
+  [`/v1${LOGIN}`, 'login'],
+  [`${STAGING}${LOGIN}`, 'login'],
+  [`${STAGING}/v1${LOGIN}`, 'login'],
+  ...RESOURCES.flatMap((resource): [string, Endpoint][] => [
+    [`/v1/${resource}`, resource],
+    [`${STAGING}/${resource}`, resource],
+  ]),
+]);
+
+/** Maximum size of a login's body in bytes; a larger one is answered 413. */
 const BODY_BYTES = 65_536;
 
 const compress = promisify(gzip);
 
-/** What a {@link Server} serves with. */
-export interface ServerParts {
-  readonly settings: Settings;
+/** Dependencies of a {@link Server}. */
+interface ServerParts {
+  readonly settings: SandboxSettings;
   readonly accounts: Accounts;
-  /** For latencies within a range. */
+  /** Random numbers for latencies within a range. */
   readonly random: Random;
-  /** When requests arrive, in epoch ms. */
+  /** Clock of the arrival times of requests, in epoch ms. */
   readonly arrivalClock: () => number;
-  /** What the server believes the time to be, in epoch ms. */
+  /** The server's clock, including its skew, in epoch ms. */
   readonly serverClock: () => number;
 }
 
-/** A request on its way to the account that answers it. */
-interface Call {
-  readonly account: Account;
-  /** The page that is asked for; undefined for a login. */
-  readonly asked?: Asked;
-  /** What the account answers when neither quota nor fault is in the way. */
-  readonly answer: (fault: PageFault | undefined) => Answer | Promise<Answer>;
+/** A routed request, and the account that answers it. */
+interface AccountCall {
+  readonly account: ServedAccount;
+  /** Properties of the list request; undefined for a login. */
+  readonly target?: FaultTarget;
+  /** Produces the account's response; called unless the quota or a fault prevents it. */
+  readonly answer: (fault: PageFault | undefined) => ApiResponse | Promise<ApiResponse>;
 }
 
-/** The API on a socket: routes, whose a request is, quotas, faults, latency. */
+/** HTTP server of the sandbox. */
 export class Server {
   latencyMs: number | readonly [number, number];
   readonly #parts: ServerParts;
   #http: HttpServer | undefined;
   #stopped = new AbortController();
-  readonly #caches = new WeakMap<Account, PageCache>();
+  readonly #caches = new WeakMap<ServedAccount, PageCache>();
 
   constructor(parts: ServerParts) {
     this.#parts = parts;
@@ -61,11 +77,11 @@ export class Server {
     return this.#http !== undefined;
   }
 
-  /** @returns the port. */
+  /** Starts listening. @returns the port. */
   async listen(host: string, port: number): Promise<number> {
     const answer = (request: IncomingMessage, response: ServerResponse) => {
       this.#serve(request, response).catch((error: unknown) => {
-        // The client or `stop` closed the connection meanwhile; anything else is a bug.
+        // The connection was closed by the client or by `stop`; any other error is a bug.
         if (response.destroyed || request.socket.destroyed) return;
         response.destroy();
         process.emitWarning(error instanceof Error ? error : String(error));
@@ -73,14 +89,14 @@ export class Server {
     };
     const { tls } = this.#parts.settings;
     const http = tls ? createTlsServer(tls, answer) : createServer(answer);
-    http.keepAliveTimeout = 65_000; // longer than clients keep theirs: they never meet a closing one
+    http.keepAliveTimeout = 65_000; // longer than clients keep idle connections, so clients do not reuse one that is being closed
     await new Promise<void>((resolve, reject) => {
       http.once('error', reject);
       http.listen(port, host, resolve);
     });
     this.#http = http;
     this.#stopped = new AbortController();
-    setMaxListeners(0, this.#stopped.signal); // one for each answer that is held back
+    setMaxListeners(0, this.#stopped.signal); // one listener for each delayed response
     return (http.address() as AddressInfo).port;
   }
 
@@ -100,12 +116,13 @@ export class Server {
     const endpoint = ROUTES.get(path);
     const { needsUserAgent } = this.#parts.settings.readings;
     if (needsUserAgent && !request.headers['user-agent']) {
-      return this.#send(request, response, page(403, 'Request blocked'));
+      return this.#send(request, response, htmlResponse(403, 'Request blocked'));
     }
-    if (endpoint === undefined) return this.#send(request, response, complaint(404, 'Not found'));
+    if (endpoint === undefined)
+      return this.#send(request, response, errorResponse(404, 'Not found'));
     const method = endpoint === 'login' ? 'POST' : 'GET';
     if (request.method !== method) {
-      const { headers, ...answer } = complaint(405, `Use ${method}`);
+      const { headers, ...answer } = errorResponse(405, `Use ${method}`);
       return this.#send(request, response, { ...answer, headers: { ...headers, allow: method } });
     }
     const call =
@@ -113,7 +130,7 @@ export class Server {
     const { account } = call;
     const at = this.#parts.arrivalClock();
     const { arrival, waitMs } = account.arrivals.take(endpoint, query, at);
-    const fault = waitMs > 0 ? undefined : account.faults.strike(endpoint, call.asked);
+    const fault = waitMs > 0 ? undefined : account.faults.strike(endpoint, call.target);
     if (fault?.kind === 'drop') return void request.socket.destroy();
     const pause = this.#latency();
     await this.#wait(pause / 2);
@@ -129,41 +146,43 @@ export class Server {
     await this.#send(request, response, answer, fault);
   }
 
-  /** The page of an earlier request, or the answer to this one, which is kept. */
+  /**
+   * Returns the cached response to an earlier request for the same page; without one, produces the response and caches it if it succeeds.
+   */
   async #cached(
     name: string,
-    { account, answer }: Call,
+    { account, answer }: AccountCall,
     { ms, sendsAge = true }: Extract<FaultKind, { readonly kind: 'cached' }>,
-  ): Promise<Answer> {
+  ): Promise<ApiResponse> {
     const cache = this.#caches.get(account) ?? new PageCache();
     this.#caches.set(account, cache);
     const now = this.#parts.serverClock();
-    const kept = cache.find(name, now, ms, sendsAge);
-    if (kept) return kept;
+    const cached = cache.find(name, now, ms, sendsAge);
+    if (cached) return cached;
     const made = await answer(undefined);
-    if (made.status === 200) cache.keep(name, made, now);
+    if (made.status === 200) cache.store(name, made, now);
     return made;
   }
 
-  /** The key says whose a login is, so it counts when its body is there. */
-  async #login(request: IncomingMessage): Promise<Call> {
+  /** Reads the login's body, whose API key identifies the account; so a login counts in the quota once its body has arrived. */
+  async #login(request: IncomingMessage): Promise<AccountCall> {
     const body = await readBody(request);
     const apiKey = body === undefined ? undefined : apiKeyIn(body);
     const account = this.#parts.accounts.ofKey(apiKey);
     return {
       account,
       answer: () =>
-        body === undefined ? complaint(413, 'Body too large') : account.api.login(apiKey),
+        body === undefined ? errorResponse(413, 'Body too large') : account.api.login(apiKey),
     };
   }
 
-  #list(resource: Resource, query: string, request: IncomingMessage): Call {
-    const token = tokenIn(request.headers.authorization);
+  #list(resource: Resource, query: string, request: IncomingMessage): AccountCall {
+    const token = bearerTokenIn(request.headers.authorization);
     const account = this.#parts.accounts.ofToken(token);
     const params = new URLSearchParams(query);
     return {
       account,
-      asked: {
+      target: {
         offset: Number(params.get('offset') ?? 0),
         pageSize: Number(params.get('pageSize') ?? 1_000),
         dated: params.has('modifiedFromDate') || params.has('modifiedToDate'),
@@ -177,7 +196,7 @@ export class Server {
   async #send(
     request: IncomingMessage,
     response: ServerResponse,
-    answer: Answer,
+    answer: ApiResponse,
     fault?: FaultKind,
   ): Promise<void> {
     if (response.destroyed) return;
@@ -210,20 +229,20 @@ export class Server {
   }
 }
 
-/** What a fault answers in place of the API. */
-function replacement(fault: FaultKind | undefined): Answer | undefined {
-  if (fault?.kind === 'firewall') return page(403, 'Request blocked');
-  if (fault?.kind === 'garbage') return page(200, 'Welcome to the guest network');
+/** Returns the response that a fault sends instead of the API's; undefined if the API answers. */
+function replacement(fault: FaultKind | undefined): ApiResponse | undefined {
+  if (fault?.kind === 'firewall') return htmlResponse(403, 'Request blocked');
+  if (fault?.kind === 'garbage') return htmlResponse(200, 'Welcome to the guest network');
   if (fault?.kind !== 'status') return undefined;
   const { status, body = { statusCode: status, message: 'Fault' }, headers = {} } = fault;
   const answer =
     typeof body === 'string'
       ? { status, headers: {}, body: Buffer.from(body) }
-      : json(status, body);
+      : jsonResponse(status, body);
   return { ...answer, headers: { ...answer.headers, ...headers } };
 }
 
-/** The body, or undefined when it is too large. */
+/** Returns the request's body; undefined if it is too large. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const parts: Buffer[] = [];
   let length = 0;
@@ -237,4 +256,35 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
 
 function acceptsGzip(request: IncomingMessage): boolean {
   return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/.test(String(request.headers['accept-encoding']));
+}
+
+/** Maximum number of cached pages of one account; the oldest is evicted first. */
+const MAX_PAGES = 1_000;
+
+interface CachedPage {
+  readonly answer: ApiResponse;
+  /** When the page was cached, in epoch ms by the server's clock. */
+  readonly at: number;
+}
+
+/** Cache of one account's list responses, for the fault `cached`. */
+class PageCache {
+  readonly #pages = new Map<string, CachedPage>();
+
+  /** Returns the page that was cached under this name less than `ms` ago, with the headers of a cache. @param now Epoch ms. */
+  find(name: string, now: number, ms: number, sendsAge: boolean): ApiResponse | undefined {
+    const page = this.#pages.get(name);
+    if (!page || now - page.at >= ms) return undefined;
+    const { answer, at } = page;
+    const age = sendsAge && { age: String(Math.floor((now - at) / 1_000)) };
+    return { ...answer, headers: { ...answer.headers, ...age, date: new Date(at).toUTCString() } };
+  }
+
+  store(name: string, answer: ApiResponse, now: number): void {
+    this.#pages.delete(name);
+    this.#pages.set(name, { answer, at: now });
+    if (this.#pages.size <= MAX_PAGES) return;
+    const [oldest] = this.#pages.keys();
+    this.#pages.delete(oldest!);
+  }
 }

@@ -1,4 +1,9 @@
-/** A block is split when it is full; small enough that moving half of one costs nothing. */
+// A sorted sequence of ids with fast insertion, for lists of millions of records.
+
+/**
+ * Capacity of one block of the sorted sequence, in ids; a full block is split. Larger blocks make insertions slower, smaller ones make the
+ * list of blocks longer.
+ */
 const BLOCK = 1024;
 
 interface Block {
@@ -7,10 +12,10 @@ interface Block {
 }
 
 /**
- * Ids in a given order, where place and id lead to each other quickly: adding, removing and
- * finding the n-th take microseconds among a million, at 4 bytes or so an id.
+ * Ids in a given order, with fast conversion between id and index: adding, removing and finding the n-th id take microseconds among a
+ * million, at about 4 bytes per id.
  *
- * What the order depends on may change only while the id is out of the list.
+ * The values that the order depends on may change only while the id is not in the sequence.
  */
 export class SortedIds {
   readonly #before: (a: number, b: number) => boolean;
@@ -18,13 +23,13 @@ export class SortedIds {
   #size = 0;
 
   /**
-   * @param before whether `a` stands before `b`: a strict total order.
-   * @param sorted ids to start with, in that order.
+   * @param before Returns whether `a` comes before `b`; must be a strict total order.
+   * @param sorted Initial ids, in that order.
    */
   constructor(before: (a: number, b: number) => boolean, sorted: Uint32Array) {
     this.#before = before;
     this.#size = sorted.length;
-    const fill = (BLOCK * 3) / 4; // room to add before the first split
+    const fill = (BLOCK * 3) / 4; // leaves space for insertions before the first split
     for (let from = 0; from < sorted.length; from += fill) {
       const ids = new Uint32Array(BLOCK);
       const part = sorted.subarray(from, from + fill);
@@ -42,28 +47,32 @@ export class SortedIds {
     const isBefore = (other: number) => this.#before(other, id);
     const at = Math.min(this.#blockOf(isBefore), this.#blocks.length - 1);
     const block = this.#blocks[at]!;
-    const place = placeIn(block, isBefore);
-    block.ids.copyWithin(place + 1, place, block.length);
-    block.ids[place] = id;
+    const index = placeIn(block, isBefore);
+    block.ids.copyWithin(index + 1, index, block.length);
+    block.ids[index] = id;
     block.length++;
     this.#size++;
     if (block.length === BLOCK) this.#split(at);
   }
 
-  /** @throws Error when the id is not there, or not where the order says. */
+  /**
+   * Removes an id from the sequence.
+   *
+   * @throws Error if the sequence does not contain the id, or contains it at another index than the order implies.
+   */
   remove(id: number): void {
     const isBefore = (other: number) => this.#before(other, id);
     const at = this.#blockOf(isBefore);
     const block = this.#blocks[at];
-    const place = block ? placeIn(block, isBefore) : 0;
-    if (block?.ids[place] !== id || place >= block.length) throw new Error(`no id ${id} in order`);
-    block.ids.copyWithin(place, place + 1, block.length);
+    const index = block ? placeIn(block, isBefore) : 0;
+    if (block?.ids[index] !== id || index >= block.length) throw new Error(`no id ${id} in order`);
+    block.ids.copyWithin(index, index + 1, block.length);
     block.length--;
     this.#size--;
     if (block.length === 0) this.#blocks.splice(at, 1);
   }
 
-  /** How many ids at the front `isBefore` holds for; it must hold for none behind those. */
+  /** Returns the number of ids at the front of the sequence for which `isBefore` holds; it must not hold for any later id. */
   rank(isBefore: (id: number) => boolean): number {
     const at = this.#blockOf(isBefore);
     let rank = 0;
@@ -72,7 +81,7 @@ export class SortedIds {
     return block ? rank + placeIn(block, isBefore) : rank;
   }
 
-  /** The ids from place `start` up to, not including, place `end`. */
+  /** Returns the ids from index `start` up to, not including, index `end`. */
   slice(start: number, end: number): number[] {
     const found: number[] = [];
     let skip = start;
@@ -85,12 +94,12 @@ export class SortedIds {
     return found;
   }
 
-  /** All ids in order, in stretches. The list may not change while these are read. */
+  /** Yields all ids in order, in consecutive chunks. The sequence must not change during the iteration. */
   *stretches(): IterableIterator<Uint32Array> {
     for (const { ids, length } of this.#blocks) yield ids.subarray(0, length);
   }
 
-  /** The first block with an id for which `isBefore` does not hold. */
+  /** Returns the index of the first block with an id for which `isBefore` does not hold. */
   #blockOf(isBefore: (id: number) => boolean): number {
     let low = 0;
     let high = this.#blocks.length;

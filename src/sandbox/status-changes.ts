@@ -1,21 +1,26 @@
-import { isObject } from './resources.ts';
-import type { JsonValue } from './resources.ts';
+// Status fields of an order: setting one by path, and comparing two versions of an order.
 
-/** A status field of an order, before and after. */
+import { isObject } from './resources.ts';
+import type { JsonValue, JsonObject } from './resources.ts';
+
+/** A change of a status field of an order. */
 export interface StatusChange {
   readonly subject: 'order' | 'order_edit' | 'fulfillment' | 'club_package';
-  /** `created_at` of the edit (with `#2` and so on where two share it), `fulfillment_id`, or null. */
+  /**
+   * Identity of the subject, the part of the order whose status changed: `created_at` of the edit (followed by `#2` and so on if edits
+   * share it), `fulfillment_id`, or null.
+   */
   readonly subject_id: string | null;
   readonly field: string;
-  /** Null when the subject is new or had none. */
+  /** Old status; null if the subject is new or had no status. */
   readonly from: string | null;
-  /** Null when the subject is gone or has none. */
+  /** New status; null if the subject was removed or has no status. */
   readonly to: string | null;
 }
 
 type Statuses = Map<string, Omit<StatusChange, 'from' | 'to'> & { value: string }>;
 
-/** How two versions of an order differ in their status fields; null stands for no order. */
+/** Returns the differences between the status fields of two versions of an order; null stands for no order. */
 export function statusChanges(before: JsonValue, after: JsonValue): StatusChange[] {
   const old = statusesOf(before);
   const young = statusesOf(after);
@@ -76,4 +81,37 @@ function listOf(value: JsonValue | undefined): JsonValue[] {
 function textOf(holder: JsonValue, field: string): string {
   const value = isObject(holder) ? holder[field] : undefined;
   return typeof value === 'string' ? value : JSON.stringify(value ?? null);
+}
+
+const PATH = /^(?:(order_edit|fulfillment_info|club_package_info)(?:\[(.+)\])?\.)?(\w+)$/;
+const IDENTITY: Readonly<Record<string, string>> = {
+  order_edit: 'created_at',
+  fulfillment_info: 'fulfillment_id',
+};
+
+/**
+ * Sets a field of an order, or of a part of it, such as `fulfillment_info[F-100001-1].status`.
+ *
+ * @throws RangeError if the path is invalid or the order has no such part.
+ */
+export function setStatus(order: JsonObject, path: string, value: string | null): void {
+  const [, part, identity, field] = PATH.exec(path) ?? [];
+  if (field === undefined) throw new RangeError(`no field of an order: ${path}`);
+  const holder = part === undefined ? order : partOf(order[part], IDENTITY[part], identity);
+  if (!holder) throw new RangeError(`the order has no ${path}`);
+  holder[field] = value;
+}
+
+/**
+ * Returns an object within an order: `part` itself or, if it is a list, the element with this identity; the first element if none is given.
+ */
+function partOf(
+  part: JsonValue | undefined,
+  name: string | undefined,
+  identity: string | undefined,
+): JsonObject | undefined {
+  const parts = (Array.isArray(part) ? part : [part]).filter(isObject);
+  return identity === undefined || name === undefined
+    ? parts[0]
+    : parts.find((candidate) => candidate[name] === identity);
 }

@@ -1,39 +1,36 @@
-import { BoundedLog } from './bounded-log.ts';
+// The records of one account, and their changes: late commits, drift, a replica, and the log of changes.
+
+import { BoundedLog } from './arrivals.ts';
 import { Drift } from './drift.ts';
 import type { DriftOptions, DriftRule } from './drift.ts';
-import { LateCommits } from './late-commits.ts';
-import type { Commit } from './late-commits.ts';
-import type { Settings } from './options.ts';
+import type { SandboxSettings } from './options.ts';
 import { advanceOrder } from './order-life.ts';
 import { isOrder } from './order-record.ts';
-import { patched } from './patch.ts';
-import type { Patch } from './patch.ts';
+import { patched, isObject, RULES } from './resources.ts';
+import type { Patch, JsonObject, JsonValue, RecordKey, Resource } from './resources.ts';
 import { Random } from './random.ts';
-import { isObject, RULES } from './resources.ts';
-import type { JsonObject, JsonValue, RecordKey, Resource } from './resources.ts';
 import { statusChanges } from './status-changes.ts';
 import type { StatusChange } from './status-changes.ts';
-import { Table } from './table.ts';
-import { Trade } from './trade.ts';
-import { Winery } from './winery.ts';
+import { RecordTable } from './table.ts';
+import { Trade, Winery } from './trade.ts';
 
-/** A change as a client can see it. */
+/** A change of a record, as it became visible to clients. */
 export interface Change {
-  /** When it was there to be seen, in epoch ms of the sandbox's clock. */
+  /** When the change became visible, in epoch ms of the server's clock. */
   readonly at: number;
   readonly resource: Resource;
   readonly key: RecordKey;
   readonly kind: 'create' | 'update' | 'delete';
-  /** Of orders, unless deleted: what changed in the status fields. */
+  /** Changes of the order's status fields; absent for records of other lists and for deletions. */
   readonly status?: readonly StatusChange[];
 }
 
 const RESOLUTION_MS = { ms: 1, second: 1_000, minute: 60_000, day: 86_400_000 } as const;
 
-/** All six lists, and every way to change them. A list is made when it is first asked for. */
-export class Store {
-  readonly #settings: Settings;
-  readonly #tables = new Map<Resource, Table>();
+/** The six lists of one account, and all operations that change them. A list is generated when it is first used. */
+export class RecordStore {
+  readonly #settings: SandboxSettings;
+  readonly #tables = new Map<Resource, RecordTable>();
   readonly #trade: Trade;
   readonly #winery: Winery;
   readonly #log: BoundedLog<Change>;
@@ -44,18 +41,18 @@ export class Store {
   readonly #resolutionMs: number;
   readonly #lateCommitMs: number;
   readonly #late = new LateCommits();
-  /** The lists as the replica has them; empty where there is none. */
-  readonly #replicas = new Map<Resource, Table>();
+  /** The lists as the simulated lagging replica shows them; empty if there is no replica. */
+  readonly #replicas = new Map<Resource, RecordTable>();
   readonly #replicaLagMs: number;
-  /** Commits on their way to the replica. */
+  /** Changes that the simulated lagging replica does not show yet. */
   readonly #lagging = new LateCommits();
 
   /**
-   * @param clock the server's clock, in epoch ms.
-   * @param trade what it shares with other stores; by default nothing.
+   * @param clock The server's clock, in epoch ms.
+   * @param trade Generated data, which the stores of other accounts may share. Default: data of its own.
    */
   constructor(
-    settings: Settings,
+    settings: SandboxSettings,
     clock: () => number,
     trade = new Trade(settings.seed, settings.records),
   ) {
@@ -72,9 +69,9 @@ export class Store {
     this.#winery = new Winery(seed, records.customers, trade);
   }
 
-  /** The list as it can be seen now. */
-  table(resource: Resource): Table {
-    this.settle();
+  /** Returns the records of a list as they are visible at this moment. */
+  table(resource: Resource): RecordTable {
+    this.applyDueCommits();
     let table = this.#tables.get(resource);
     if (!table) {
       this.#tables.set(resource, (table = this.#make(resource)));
@@ -83,26 +80,26 @@ export class Store {
     return table;
   }
 
-  /** The list as the replica shows it now; the list itself where there is no replica. */
-  replica(resource: Resource): Table {
+  /** Returns the records of a list as the lagging replica shows them at this moment; the list itself if there is no replica. */
+  replica(resource: Resource): RecordTable {
     const table = this.table(resource);
     return this.#replicas.get(resource) ?? table;
   }
 
-  /** Oldest first. */
+  /** Returns the logged changes of records, oldest first. */
   changes(): Change[] {
-    this.settle();
+    this.applyDueCommits();
     return this.#log.entries();
   }
 
-  /** Makes visible what is due. */
-  settle(): void {
+  /** Makes the changes visible whose delay has passed, in the lists and in their replicas. */
+  applyDueCommits(): void {
     const now = this.#clock();
     for (const commit of this.#late.take(now)) this.#show(commit);
     for (const commit of this.#lagging.take(now)) apply(commit);
   }
 
-  /** @returns the new record's key. */
+  /** Creates a record. @returns its key. */
   create(resource: Resource, partial: JsonObject = {}): RecordKey {
     const table = this.table(resource);
     const id = table.issue();
@@ -128,10 +125,10 @@ export class Store {
   }
 
   /**
-   * Changes a record and sets its `updated_at`, unless the patch sets one itself. The record goes
-   * on being known by its old key, whatever becomes of the field. The patch meets it without drift.
+   * Changes a record and sets its `updated_at`, unless the patch sets it. The store continues to identify the record by its old key even if
+   * the key field changes. The patch sees the record without drift.
    *
-   * @throws RangeError when there is no such record.
+   * @throws RangeError if there is no such record.
    */
   change(resource: Resource, key: RecordKey, patch: Patch): void {
     const { table, id, text } = this.#latest(resource, key);
@@ -148,21 +145,22 @@ export class Store {
     this.#commit(table, id, this.#drift.serve(resource, id, JSON.stringify(after)), updatedAt);
   }
 
-  /** Something believable happens to the record. */
+  /** Makes a plausible random change to a record. */
   alter(resource: Resource, key: RecordKey): void {
     const at = new Date(this.#clock()).toISOString();
     this.change(resource, key, (record) => this.#trade.alter(resource, record, at, this.#random));
   }
 
   /**
-   * Takes an order one step on in its life.
+   * Advances an order by one step.
    *
-   * @returns what was done, or undefined when its life is over and nothing was changed.
-   * @throws RangeError when there is no such order.
+   * @returns the name of the step, or undefined if the order is complete and nothing changed.
+   * @throws RangeError if there is no such order.
    */
   advance(orderNumber: number): string | undefined {
     const order = JSON.parse(this.#latest('orders', orderNumber).text) as JsonValue;
-    if (!isOrder(order)) throw new RangeError(`orders: ${orderNumber} is no order any longer`);
+    if (!isOrder(order))
+      throw new RangeError(`orders: ${orderNumber} no longer has the fields of an order`);
     const at = new Date(this.#clock()).toISOString();
     const step = advanceOrder(order, at, this.#random);
     if (step !== undefined) this.change('orders', orderNumber, () => order);
@@ -170,10 +168,10 @@ export class Store {
   }
 
   /**
-   * Serves exactly this JSON text for the record: for numbers that JavaScript cannot hold, names
-   * given twice, or what is no object at all. Nothing in it is touched, nor drifts.
+   * Serves exactly this JSON text for the record, which may hold numbers that JavaScript cannot represent, duplicate names, or a value that
+   * is not an object. The text is served unchanged, without drift.
    *
-   * @throws SyntaxError when it is no JSON. RangeError when there is no such record.
+   * @throws SyntaxError if the text is not JSON. RangeError if there is no such record.
    */
   replaceText(resource: Resource, key: RecordKey, text: string): void {
     JSON.parse(text);
@@ -182,14 +180,21 @@ export class Store {
     this.#commit(table, id, text, this.#now());
   }
 
-  /** @throws RangeError when there is no such record. */
+  /**
+   * Deletes a record.
+   *
+   * @throws RangeError if there is no such record.
+   */
   remove(resource: Resource, key: RecordKey): void {
     const { table, id } = this.#latest(resource, key);
     this.#drift.forget(resource, id);
     this.#commit(table, id, undefined, this.#now());
   }
 
-  /** Records that are created or changed follow this rule from now on. @returns its end. */
+  /**
+   * Applies a drift rule (such as an added field) to the records of a list that are created or changed from now on, and to
+   * `options.existing` of the existing records. @returns a function that removes the rule.
+   */
   drift(resource: Resource, rule: DriftRule, options: DriftOptions = {}): () => void {
     const end = this.#drift.add(resource, rule);
     const table = this.table(resource);
@@ -207,9 +212,9 @@ export class Store {
   }
 
   /**
-   * The record is served without its key from now on. @returns a function that heals it.
+   * Serves the record without its key. @returns a function that restores the key.
    *
-   * @throws RangeError when there is no such record.
+   * @throws RangeError if there is no such record.
    */
   loseKey(resource: Resource, key: RecordKey, options: Pick<DriftOptions, 'touch'> = {}) {
     const { id } = this.#latest(resource, key);
@@ -220,36 +225,36 @@ export class Store {
       if (!lost) return;
       lost = false;
       this.#drift.loseKey(resource, id, -1);
-      // Gone meanwhile, or replaced: then there is nothing to heal.
+      // If the record has been deleted or replaced meanwhile, there is nothing to restore.
       if (this.#drift.plain(resource, id) !== undefined) this.#rewrite(resource, key, options);
     };
   }
 
-  /** The newest version of a record without drift, parsed; undefined when there is none. */
+  /** Returns the newest version of a record without drift, parsed; undefined if there is none. */
   plain(resource: Resource, key: RecordKey): JsonValue | undefined {
     const table = this.table(resource);
     const text = this.#newestText(table, table.idOf(key));
     return text === undefined ? undefined : (JSON.parse(text) as JsonValue);
   }
 
-  /** Whether the record is there, is not about to be deleted, and has the shape it began with. */
+  /** Whether the record exists, is not about to be deleted, and still has the shape that random changes rely on. */
   isChangeable(resource: Resource, key: RecordKey): boolean {
     const record = this.plain(resource, key);
-    return record !== undefined && this.#trade.knows(resource, record);
+    return record !== undefined && this.#trade.isRecognized(resource, record);
   }
 
-  #make(resource: Resource): Table {
+  #make(resource: Resource): RecordTable {
     const { seed, historyEndsAt: endsAt, records } = this.#settings;
     const history = { seed, endsAt, resolutionMs: this.#resolutionMs };
-    return new Table(resource, this.#winery, records[resource], history);
+    return new RecordTable(resource, this.#winery, records[resource], history);
   }
 
   #now(): number {
     return Math.floor(this.#clock() / this.#resolutionMs) * this.#resolutionMs;
   }
 
-  /** The newest version of a record without drift, visible or not. */
-  #latest(resource: Resource, key: RecordKey): { table: Table; id: number; text: string } {
+  /** Returns the newest version of a record without drift, whether it is visible yet or not. */
+  #latest(resource: Resource, key: RecordKey): { table: RecordTable; id: number; text: string } {
     const table = this.table(resource);
     const id = table.idOf(key);
     const text = this.#newestText(table, id);
@@ -257,14 +262,14 @@ export class Store {
     return { table, id, text };
   }
 
-  #newestText(table: Table, id: number): string | undefined {
+  #newestText(table: RecordTable, id: number): string | undefined {
     const plain = this.#drift.plain(table.resource, id);
     if (plain !== undefined) return plain;
     const waiting = this.#late.newest(table, id);
     return waiting ? waiting.text : table.text(id);
   }
 
-  /** The record is what it was, served as drift has it now. */
+  /** Serves a record again according to the current drift rules; its content does not change. */
   #rewrite(resource: Resource, key: RecordKey, { touch = true }: DriftOptions): void {
     if (touch) return this.change(resource, key, (record) => record);
     const { table, id, text } = this.#latest(resource, key);
@@ -272,14 +277,14 @@ export class Store {
     this.#commit(table, id, this.#drift.serve(resource, id, text), updatedAt);
   }
 
-  #commit(table: Table, id: number, text: string | undefined, updatedAt: number): void {
+  #commit(table: RecordTable, id: number, text: string | undefined, updatedAt: number): void {
     const visibleAt = this.#clock() + this.#lateCommitMs;
     const commit = { table, id, text, updatedAt, visibleAt };
     if (this.#lateCommitMs === 0) this.#show(commit);
     else this.#late.add(commit);
   }
 
-  #show({ table, id, text, updatedAt, visibleAt }: Commit): void {
+  #show({ table, id, text, updatedAt, visibleAt }: PendingCommit): void {
     const before = table.text(id);
     if (text === undefined && before === undefined) return;
     apply({ table, id, text, updatedAt });
@@ -296,7 +301,51 @@ export class Store {
   }
 }
 
-function apply({ table, id, text, updatedAt }: Omit<Commit, 'visibleAt'>): void {
+function apply({ table, id, text, updatedAt }: Omit<PendingCommit, 'visibleAt'>): void {
   if (text === undefined) table.remove(id);
   else table.put(id, text, updatedAt);
+}
+
+/** A version of a record that becomes visible at a later time. */
+interface PendingCommit {
+  readonly table: RecordTable;
+  readonly id: number;
+  /** JSON text of the record as it will be served; undefined for a deletion. */
+  readonly text: string | undefined;
+  /** `updated_at` of the version, in epoch ms. */
+  readonly updatedAt: number;
+  /** When the version becomes visible, in epoch ms. */
+  readonly visibleAt: number;
+}
+
+/** Changes of records that are not visible yet. */
+class LateCommits {
+  /** Changes that are waiting to become visible, oldest first. */
+  readonly #waiting: PendingCommit[] = [];
+  readonly #newest = new Map<string, PendingCommit>();
+
+  add(commit: PendingCommit): void {
+    this.#waiting.push(commit);
+    this.#newest.set(nameOf(commit.table, commit.id), commit);
+  }
+
+  /** Returns the newest change of a record that is waiting to become visible, if there is one. */
+  newest(table: RecordTable, id: number): PendingCommit | undefined {
+    return this.#newest.get(nameOf(table, id));
+  }
+
+  /** Removes and returns the changes that are due to become visible, oldest first. @param now Epoch ms. */
+  take(now: number): PendingCommit[] {
+    const due = this.#waiting.findIndex(({ visibleAt }) => visibleAt > now);
+    const commits = this.#waiting.splice(0, due < 0 ? this.#waiting.length : due);
+    for (const commit of commits) {
+      const name = nameOf(commit.table, commit.id);
+      if (this.#newest.get(name) === commit) this.#newest.delete(name);
+    }
+    return commits;
+  }
+}
+
+function nameOf(table: RecordTable, id: number): string {
+  return `${table.resource}/${id}`;
 }

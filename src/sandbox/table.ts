@@ -1,27 +1,27 @@
-import { ByteWriter } from './byte-writer.ts';
-import { makeHistory, sortByUpdated } from './history.ts';
-import type { Columns } from './history.ts';
+// The records of one list: unchanged records are generated from templates and columns, changed ones are stored as text.
+
+import { ByteWriter } from './template.ts';
 import { MAX_RECORDS } from './options.ts';
 import { RULES } from './resources.ts';
-import type { RecordKey, Resource, ResourceRules } from './resources.ts';
+import type { RecordKey, Resource, SandboxListRules } from './resources.ts';
 import { SortedIds } from './sorted-ids.ts';
 import type { Template } from './template.ts';
-import type { Winery } from './winery.ts';
+import type { Winery } from './trade.ts';
+import { mix } from './random.ts';
 
-/** Bytes of a record, about: where writers begin. */
+/** Approximate size of a record in bytes: the initial capacity of a writer. */
 const RECORD_BYTES = 3_000;
 
-/** Lists of things of which there is one each. */
+/** Lists in which each record should be generated from a different template. */
 const IN_TURN: ReadonlySet<Resource> = new Set(['inventory', 'wine-clubs', 'products']);
 
 /**
- * The records of one list as they are served. A record that was never changed is not held: it is
- * written from its outline, its id and its columns; a changed one is held as its JSON text. Ids
- * count from 0 and are never given twice.
+ * The records of one list as they are served. A record that was never changed is not stored: it is generated from its template, its id and
+ * its columns. A changed record is stored as JSON text. Ids count from 0 and are never reused.
  */
-export class Table {
+export class RecordTable {
   readonly resource: Resource;
-  readonly rules: ResourceRules;
+  readonly rules: SandboxListRules;
   readonly byKey: SortedIds;
   readonly byUpdated: SortedIds;
   readonly #winery: Winery;
@@ -72,7 +72,7 @@ export class Table {
     return this.#alive[id] === 1;
   }
 
-  /** The number of a record's key. */
+  /** Returns the number in the key, such as the order number, of the record with the internal index `id`. */
   numberOf(id: number): number {
     return this.rules.firstNumber + id;
   }
@@ -82,7 +82,9 @@ export class Table {
     return this.rules.keyPrefix === null ? number : `${this.rules.keyPrefix}${number}`;
   }
 
-  /** The id that goes with a key, whether or not there is such a record. */
+  /**
+   * Returns the internal index of the record with this key, whether or not the record exists; -1 if no record of the list can have the key.
+   */
   idOf(key: RecordKey): number {
     const text = String(key);
     const prefix = this.rules.keyPrefix ?? '';
@@ -90,17 +92,17 @@ export class Table {
     return text.startsWith(prefix) && Number.isInteger(id) && id >= 0 ? id : -1;
   }
 
-  /** Epoch ms; of lists that show no `updated_at` too. */
+  /** Returns when the record was updated, in epoch ms; also for lists whose records have no `updated_at`. */
   updatedAt(id: number): number {
     return this.#columns.updated[id]!;
   }
 
-  /** The same of all records by id, until the next {@link issue}. */
+  /** Update times of all records by id, in epoch ms; invalid after the next {@link issue}. */
   get updated(): Float64Array {
     return this.#columns.updated;
   }
 
-  /** Writes a record that there is. */
+  /** Writes the JSON text of a record, which must exist, to `out`. */
   write(out: ByteWriter, id: number): void {
     const text = this.#texts.get(id);
     if (text) return out.bytes(text);
@@ -114,7 +116,7 @@ export class Table {
     });
   }
 
-  /** The JSON text of a record, if there is one. */
+  /** Returns the JSON text of a record; undefined if it does not exist. */
   text(id: number): string | undefined {
     if (!this.has(id)) return undefined;
     const out = new ByteWriter(RECORD_BYTES);
@@ -122,21 +124,21 @@ export class Table {
     return out.finish().toString();
   }
 
-  /** An id for a new record. @throws RangeError when there is none left. */
+  /** Returns an unused id for a new record. @throws RangeError if there is none left. */
   issue(): number {
     if (this.#issued >= MAX_RECORDS) throw new RangeError(`${this.resource}: no more records`);
     this.#reserve(this.#issued + 1);
     return this.#issued++;
   }
 
-  /** Serves this text for the record from now on, whether or not there was one. */
+  /** Stores a record's JSON text, for a new or an existing record. */
   put(id: number, text: string, updatedAt: number): void {
-    this.#reserve(id + 1); // a replica has issued no id itself
+    this.#reserve(id + 1); // the ids of a replica were issued by another table
     if (this.has(id)) this.byUpdated.remove(id);
     else this.byKey.add(id);
     this.#alive[id] = 1;
     this.#columns.updated[id] = updatedAt;
-    // Not from Node's pool: one long-lived text would keep 8 kB of others' alive.
+    // Not from Node's buffer pool: one long-lived text would keep its whole 8 kB slab in memory.
     const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
     bytes.write(text);
     this.#texts.set(id, bytes);
@@ -152,12 +154,90 @@ export class Table {
 
   #reserve(count: number): void {
     if (count <= this.#alive.length) return;
-    const room = Math.max(64, Math.ceil(count * 1.5));
-    const updated = new Float64Array(room);
+    const capacity = Math.max(64, Math.ceil(count * 1.5));
+    const updated = new Float64Array(capacity);
     updated.set(this.#columns.updated);
     this.#columns.updated = updated;
-    const alive = new Uint8Array(room);
+    const alive = new Uint8Array(capacity);
     alive.set(this.#alive);
     this.#alive = alive;
   }
+}
+
+/** Length of the generated history in ms: three years of 365 days. */
+const HISTORY_MS = 3 * 365 * 86_400_000;
+
+/** Data about every record of a list that is available without generating it: one column each, indexed by id. */
+interface Columns {
+  /** Creation time in epoch ms. */
+  created: Float64Array;
+  /** Update time in epoch ms. */
+  updated: Float64Array;
+  /** Index of the template from which the record is generated. */
+  outline: Uint16Array;
+}
+
+/**
+ * Generates the times and the template choice of `count` records, spread evenly over three years in the order of their ids. The age of a
+ * record limits the choice of its template: the oldest records are mostly complete, the newest have only begun.
+ *
+ * @param inTurn Whether templates are used in turn, so that the records of a short list all differ.
+ */
+function makeHistory(
+  count: number,
+  seed: number,
+  endsAt: number,
+  resolutionMs: number,
+  outlines: readonly Template[],
+  inTurn: boolean,
+): Columns {
+  const columns = {
+    created: new Float64Array(count),
+    updated: new Float64Array(count),
+    outline: new Uint16Array(count),
+  };
+  const lives = outlines.map(({ lifeMs }) => lifeMs);
+  const floor = (at: number) => Math.floor(at / resolutionMs) * resolutionMs;
+  const begin = endsAt - HISTORY_MS;
+  for (let id = 0; id < count; id++) {
+    const within = mix(seed, id * 2) / 2 ** 32;
+    const created = begin + Math.floor(((id + within) / count) * HISTORY_MS);
+    const fitting = countFitting(lives, endsAt - 1 - created);
+    const lot = Math.cbrt(mix(seed, id * 2 + 1) / 2 ** 32);
+    const chosen = inTurn ? id % fitting : Math.floor(lot * fitting);
+    columns.created[id] = floor(created);
+    columns.updated[id] = floor(created + lives[chosen]!);
+    columns.outline[id] = chosen;
+  }
+  return columns;
+}
+
+/** Returns the ids sorted by update time, then by id. */
+function sortByUpdated(updated: Float64Array): Uint32Array {
+  // Packs time and id into one 64-bit number, which the engine sorts natively, in a tenth of the time that a comparator takes. The id has
+  // 24 bits, the ms since the oldest time have 40 (34 years).
+  const packed = new BigUint64Array(updated.length);
+  const words = new Uint32Array(packed.buffer);
+  let oldest = Infinity;
+  for (const at of updated) oldest = Math.min(oldest, at);
+  for (let id = 0; id < updated.length; id++) {
+    const age = updated[id]! - oldest;
+    words[id * 2] = ((age % 256) * 2 ** 24 + id) >>> 0;
+    words[id * 2 + 1] = Math.floor(age / 256);
+  }
+  packed.sort();
+  const ids = new Uint32Array(updated.length);
+  for (let k = 0; k < ids.length; k++) ids[k] = words[k * 2]! & 0xff_ff_ff;
+  return ids;
+}
+
+function countFitting(lives: readonly number[], ageMs: number): number {
+  let low = 0;
+  let high = lives.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (lives[middle]! <= ageMs) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

@@ -1,25 +1,27 @@
+// Issues and verifies the access tokens of an account.
+
 import { createHash } from 'node:crypto';
 import { decodeJwt, errors, jwtVerify, SignJWT } from 'jose';
-import type { Settings } from './options.ts';
+import type { SandboxSettings } from './options.ts';
 
-/** Gives out the tokens of one account and knows its own: JWTs, signed with HS256. */
+/** Issues the tokens of one account and verifies them: JWTs, signed with HS256. */
 export class Tokens {
   readonly #account: string;
-  readonly #settings: Settings;
+  readonly #settings: SandboxSettings;
   readonly #clock: () => number;
   #revoked = 0;
   #issued = 0;
-  /** When tokens become valid that are not yet, by `jti`, in epoch ms. */
+  /** For each recently issued token, by its `jti`: the time from which the token is accepted, in epoch ms. */
   readonly #young = new Map<string, number>();
 
-  /** @param clock the server's clock, in epoch ms. */
-  constructor(account: string, settings: Settings, clock: () => number) {
+  /** @param clock The server's clock, in epoch ms. */
+  constructor(account: string, settings: SandboxSettings, clock: () => number) {
     this.#account = account;
     this.#settings = settings;
     this.#clock = clock;
   }
 
-  /** A token with `sub` (the account), `jti`, `iat` and, unless the readings say otherwise, `exp`. */
+  /** Issues an access token with the claims `sub` (the account), `jti`, `iat` and, unless `readings.expClaim` is false, `exp`. */
   async issue(): Promise<string> {
     const now = this.#clock();
     const token = new SignJWT({})
@@ -31,13 +33,13 @@ export class Tokens {
     return token.sign(this.#secret());
   }
 
-  /** Whether the token is ours, valid already, not expired and not revoked. */
+  /** Whether the token was issued by this account, is valid already, not expired and not revoked. */
   async accepts(token: string): Promise<boolean> {
     const now = this.#clock();
     try {
       const { payload } = await jwtVerify(token, this.#secret(), {
         algorithms: ['HS256'],
-        // Expiry is checked below, to the ms and without the claim too.
+        // Expiry is checked below, exact to the ms, and also for tokens without `exp`.
         clockTolerance: Number.MAX_SAFE_INTEGER,
       });
       const expiry = payload.exp ?? this.#expiry((payload.iat ?? 0) * 1_000);
@@ -48,7 +50,7 @@ export class Tokens {
     }
   }
 
-  /** No token given out until now is good any longer. */
+  /** Revokes every access token of the account that was issued so far. */
   revoke(): void {
     this.#revoked++;
   }
@@ -60,7 +62,10 @@ export class Tokens {
     return id;
   }
 
-  /** Seconds since 1970, rounded up: JWTs hold whole seconds. */
+  /**
+   * Returns when a token that was issued at `from` (epoch ms) expires, in seconds since 1970, rounded up to a whole second for the claim
+   * `exp`.
+   */
   #expiry(from: number): number {
     return Math.ceil((from + this.#settings.tokenLifeMs) / 1_000);
   }
@@ -70,7 +75,7 @@ export class Tokens {
   }
 }
 
-/** Whose token this claims to be, which proves nothing; undefined when it is no token at all. */
+/** Returns the account that a token claims to belong to, without verifying it; undefined if it is not a JWT. */
 export function accountIn(token: string): string | undefined {
   try {
     return decodeJwt(token).sub;

@@ -1,30 +1,40 @@
-import { alterClub, alterMember, makeClub, makeMember } from './clubs.ts';
-import { alterCustomer, makeCustomer } from './customers.ts';
+// Data that a sandbox's accounts share, derived from its seed, and the templates of one account's records.
+
+import {
+  alterClub,
+  alterMember,
+  makeClub,
+  makeMember,
+  alterCustomer,
+  makeCustomer,
+  alterProduct,
+  makeProduct,
+  alterStock,
+  makeStock,
+  makeCatalogue,
+} from './goods.ts';
 import { newOrder } from './new-order.ts';
 import type { Buyer } from './new-order.ts';
-import { editOrder } from './order-edits.ts';
-import { advanceOrder } from './order-life.ts';
+import { editOrder, advanceOrder } from './order-life.ts';
 import { isOrder } from './order-record.ts';
 import type { OrderRecord } from './order-record.ts';
 import { addressFields, makePerson, personBytes } from './people.ts';
-import { alterProduct, makeProduct } from './products.ts';
-import { Random } from './random.ts';
+import { Random, mix } from './random.ts';
 import { isObject, RULES } from './resources.ts';
 import type { JsonObject, JsonValue, Resource } from './resources.ts';
-import { alterStock, makeStock } from './stock.ts';
-import { STAND_IN, Template } from './template.ts';
+import { PLACEHOLDERS, Template } from './template.ts';
 import type { PersonBytes } from './template.ts';
-import { makeCatalogue } from './wines.ts';
-import type { Wine } from './wines.ts';
+import type { Wine } from './goods.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** People there are; customers beyond that share their names. */
-export const PEOPLE = 4_096;
-/** Things for sale. */
+/** Number of distinct generated people; further customers repeat their personal fields. */
+const PEOPLE = 4_096;
+/** Number of articles for sale. */
 const CATALOGUE = 200;
-/** Most outlines of each kind of record, and fewest: a small list needs no thousand. */
+/** Minimum number of record templates of a list; a short list needs no more. */
 const FEWEST_OUTLINES = 64;
+/** Maximum number of record templates of each list. */
 const OUTLINES: Readonly<Record<Resource, number>> = {
   orders: 1_024,
   customers: 256,
@@ -34,18 +44,18 @@ const OUTLINES: Readonly<Record<Resource, number>> = {
   products: CATALOGUE,
 };
 
-/** When a record is made and of what number. */
-export interface Birth {
+/** Number, times and people of a record to be created. */
+interface NewRecordBasics {
   readonly number: number;
   readonly customer: number;
-  /** Epoch ms. */
+  /** Creation time of the record in epoch ms. */
   readonly at: number;
   readonly createdAt: string;
   readonly updatedAt: string;
   readonly buyer: Buyer;
 }
 
-/** What the accounts of a sandbox have in common, by its seed: wines, people, and what records are like. */
+/** Data that the accounts of a sandbox share, derived from its seed: wines, people, and templates of records. */
 export class Trade {
   readonly seed: number;
   readonly #records: Readonly<Record<Resource, number>>;
@@ -53,24 +63,24 @@ export class Trade {
   readonly #people: PersonBytes[] = [];
   readonly #outlines = new Map<Resource, readonly Template[]>();
 
-  /** @param records how many of each list an account begins with. */
+  /** @param records Initial number of records of each list in an account. */
   constructor(seed: number, records: Readonly<Record<Resource, number>>) {
     this.seed = seed;
     this.#records = records;
     this.#catalogue = makeCatalogue(seed, CATALOGUE);
   }
 
-  /** Sets accounts apart: from 0 up to 1, by an account's seed, and 0 for the trade's own. */
+  /** Returns a number from 0 up to 1 that differs between accounts, derived from the account's seed; 0 for the sandbox's own seed. */
   apart(seed: number): number {
     return ((seed ^ this.seed) >>> 0) / 2 ** 32;
   }
 
-  /** A person's fields, as templates take them. */
+  /** Returns the contact and address fields of a person as JSON bytes, to fill in record templates. */
   personAt(number: number): PersonBytes {
     return (this.#people[number] ??= personBytes(makePerson(this.seed, number)));
   }
 
-  /** A person's fields, as {@link make} takes them. */
+  /** Returns the contact and address fields of a person, for a new record that {@link make} creates. */
   buyerAt(number: number): Buyer {
     const { contact, address, recipient } = makePerson(this.seed, number);
     return {
@@ -80,37 +90,37 @@ export class Trade {
     };
   }
 
-  /** Outlines that all accounts share: made once, as they take the most time and memory. */
+  /** Returns the record templates of a list that all accounts share; created once, because they take most of the time and memory. */
   sharedOutlines(resource: Resource): readonly Template[] {
     let made = this.#outlines.get(resource);
     if (!made) this.#outlines.set(resource, (made = this.outlines(resource, this.seed)));
     return made;
   }
 
-  /** Outlines for the records of a list, those first that came to be in the shortest time. */
+  /** Creates the templates from which the records of a list are generated, sorted by {@link Template.lifeMs}. */
   outlines(resource: Resource, seed: number): readonly Template[] {
-    const at = STAND_IN.createdAt;
-    const birth: Birth = {
-      number: STAND_IN.number,
-      customer: STAND_IN.customer,
+    const at = PLACEHOLDERS.createdAt;
+    const birth: NewRecordBasics = {
+      number: PLACEHOLDERS.number,
+      customer: PLACEHOLDERS.customer,
       at,
       createdAt: new Date(at).toISOString(),
-      updatedAt: STAND_IN.updatedAt,
-      buyer: STAND_IN,
+      updatedAt: PLACEHOLDERS.updatedAt,
+      buyer: PLACEHOLDERS,
     };
     const length = Math.min(OUTLINES[resource], Math.max(FEWEST_OUTLINES, this.#records[resource]));
     const templates = Array.from({ length }, (_, k) => {
       const random = new Random(seed ^ 0x0071, k * 8 + Object.keys(RULES).indexOf(resource));
       const record = this.make(resource, birth, k, random);
-      // The first has no past, so that there is one for a record made a moment ago.
+      // The first template has no history, so that it fits a record created a moment ago.
       if (k > 0 && RULES[resource].dated) this.#live(resource, record, random);
       return new Template(record);
     });
     return templates.sort((a, b) => a.lifeMs - b.lifeMs);
   }
 
-  /** A record on its first day. */
-  make(resource: Resource, birth: Birth, place: number, random: Random): JsonObject {
+  /** Creates a random record of a list as it is on its first day. */
+  make(resource: Resource, birth: NewRecordBasics, place: number, random: Random): JsonObject {
     const wine = this.#catalogue[place % this.#catalogue.length]!;
     switch (resource) {
       case 'orders':
@@ -130,17 +140,17 @@ export class Trade {
     }
   }
 
-  /** Whether a record has the shape that {@link alter} counts on. */
-  knows(resource: Resource, record: JsonValue): record is JsonObject {
+  /** Whether a record has the shape that {@link alter} relies on. */
+  isRecognized(resource: Resource, record: JsonValue): record is JsonObject {
     if (resource === 'orders') return isOrder(record);
     return isObject(record) && (resource !== 'products' || Array.isArray(record.variants));
   }
 
-  /** Something that happens to a record; an order goes on with its life if it can. */
+  /** Makes a random change to a record; usually the next step of an order, if there is one. */
   alter(resource: Resource, record: JsonObject, at: string, random: Random): void {
     switch (resource) {
       case 'orders': {
-        const order = record as OrderRecord; // as `knows` has seen
+        const order = record as OrderRecord; // checked by `isRecognized`
         const resting = random.chance(0.08);
         if (resting || advanceOrder(order, at, random) === undefined) editOrder(order, at, random);
         break;
@@ -158,9 +168,9 @@ export class Trade {
     }
   }
 
-  /** Gives an outline a past: some steps hours apart, seldom one more after many months. */
+  /** Gives a history to the record from which a template is made: some changes hours apart, and rarely one more after many months. */
   #live(resource: Resource, record: JsonObject, random: Random): void {
-    let at = STAND_IN.createdAt;
+    let at = PLACEHOLDERS.createdAt;
     for (let steps = random.below(resource === 'orders' ? 16 : 3); steps > 0; steps--) {
       at += random.between(1, 30 * HOUR_MS);
       this.alter(resource, record, new Date(at).toISOString(), random);
@@ -170,5 +180,52 @@ export class Trade {
       at += random.between(30, 600) * 24 * HOUR_MS;
       this.alter(resource, record, new Date(at).toISOString(), random);
     }
+  }
+}
+
+/**
+ * The generated data of one simulated account: its customers, and the templates from which its records are generated. Both are derived from
+ * the data that accounts share, and from the account's seed.
+ */
+export class Winery {
+  readonly #seed: number;
+  readonly #customers: number;
+  readonly #trade: Trade;
+  /** Index of the account's first customer among the people that all accounts share: 0 if the account's seed is the sandbox's. */
+  readonly #firstPerson: number;
+
+  /** @param customers Number of customers, to whom orders and memberships are assigned. */
+  constructor(seed: number, customers: number, trade: Trade) {
+    this.#seed = seed;
+    this.#customers = customers || PEOPLE;
+    this.#trade = trade;
+    this.#firstPerson = Math.floor(trade.apart(seed) * PEOPLE);
+  }
+
+  /** Returns the index of the customer that a record belongs to; a customer record belongs to itself. */
+  customerOf(resource: Resource, id: number): number {
+    return resource === 'customers' ? id : mix(this.#seed ^ 0xc057, id) % this.#customers;
+  }
+
+  /** Returns a customer's contact and address fields as JSON bytes, to fill in record templates. */
+  personAt(customer: number): PersonBytes {
+    return this.#trade.personAt(this.#personOf(customer));
+  }
+
+  /** Returns a customer's contact and address fields, for a new record. */
+  buyerAt(customer: number): Buyer {
+    return this.#trade.buyerAt(this.#personOf(customer));
+  }
+
+  /** Returns the templates from which a list's records are generated. */
+  outlines(resource: Resource): readonly Template[] {
+    // Records without dates would be identical in every account if their templates were shared.
+    return RULES[resource].dated
+      ? this.#trade.sharedOutlines(resource)
+      : this.#trade.outlines(resource, this.#seed);
+  }
+
+  #personOf(customer: number): number {
+    return (this.#firstPerson + (customer % Math.min(this.#customers, PEOPLE))) % PEOPLE;
   }
 }

@@ -1,10 +1,14 @@
-import type { Settings } from './options.ts';
-import type { RandomDrift } from './random-drift.ts';
-import { Random } from './random.ts';
-import type { RecordKey, Resource } from './resources.ts';
-import type { Store } from './store.ts';
+// Random changes of an account's records at a given rate, and random drift (such as added or converted fields).
 
-/** How often each list is changed, of a hundred changes. */
+import type { SandboxSettings } from './options.ts';
+import { Random } from './random.ts';
+import type { RecordKey, Resource, JsonValue } from './resources.ts';
+import type { RecordStore } from './store.ts';
+import { convertedField, newField } from './drift.ts';
+import type { Faults } from './faults.ts';
+import { isObject, RESOURCES, RULES } from './resources.ts';
+
+/** Percentage of the random changes that go to each list. */
 const SHARES: readonly (readonly [Resource, number])[] = [
   ['orders', 70],
   ['customers', 10],
@@ -14,15 +18,19 @@ const SHARES: readonly (readonly [Resource, number])[] = [
   ['wine-clubs', 1],
 ];
 
+/** Interval of the timer that makes changes, in ms. */
 const TICK_MS = 20;
-/** After a pause of the process at most this many ms of changes are made up for. */
+/**
+ * Longest suspension of the process, in ms, for which all missed random changes are made afterwards. Larger values cause a burst of
+ * changes.
+ */
 const CATCH_UP_MS = 2_000;
 
-/** A day at the winery: seeded random changes, at a rate or on demand. */
+/** Makes seeded random changes to an account's records, at a rate or on demand. */
 export class Traffic {
-  readonly #store: Store;
+  readonly #store: RecordStore;
   readonly #random: Random;
-  /** In epoch ms; what the rate is measured by. */
+  /** Clock by which the rate of changes is measured, in epoch ms. */
   readonly #clock: () => number;
   readonly #drift: RandomDrift;
   readonly #driftEvery: number;
@@ -30,8 +38,11 @@ export class Traffic {
   #changes = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param lead how much of its first change is due at once, so that accounts do not change in step. */
-  constructor(store: Store, drift: RandomDrift, settings: Settings, lead: number) {
+  /**
+   * @param lead Fraction of the first random change that counts as due at the start, from 0 to 1, so that accounts do not change at the
+   * same moments.
+   */
+  constructor(store: RecordStore, drift: RandomDrift, settings: SandboxSettings, lead: number) {
     this.#store = store;
     this.#lead = lead;
     this.#drift = drift;
@@ -40,7 +51,7 @@ export class Traffic {
     this.#clock = settings.now;
   }
 
-  /** Changes a second from now on; 0 stops. */
+  /** Sets the number of random changes per second; 0 stops them. */
   setRate(perSecond: number): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -85,7 +96,10 @@ export class Traffic {
     return 'orders';
   }
 
-  /** A record that can be changed, of orders more likely a recent one; none of an empty list. */
+  /**
+   * Returns the key of a random record that can be changed, preferring recent orders; undefined for an empty list, or if eight attempts
+   * find none.
+   */
   #pickRecord(resource: Resource): RecordKey | undefined {
     for (let tries = 0; tries < 8; tries++) {
       const table = this.#store.table(resource);
@@ -97,5 +111,106 @@ export class Traffic {
       if (this.#store.isChangeable(resource, key)) return key;
     }
     return undefined;
+  }
+}
+
+/** Fields that random drift may add to a list. */
+const NEW_FIELDS: readonly (readonly [field: string, value: JsonValue])[] = [
+  ['source_channel', 'web'],
+  ['loyalty.since', '2026-01-01'],
+  ['risk_score', 0.25],
+  ['external_ids', ['ERP-1']],
+];
+
+/** Number of existing records that show a random drift at once; the others show it when they are next changed. */
+const EXISTING = 5;
+/** Number of records that one page repeats, as a random drift. */
+const REPEATED = 3;
+
+/**
+ * Starts and ends drift at random, by the seed: a new field, numbers that become text, a record without its key, a page with repeated
+ * records. A drift that is chosen again is undone first, so the number of active drifts is bounded by the number of fields and lists.
+ */
+export class RandomDrift {
+  readonly #store: RecordStore;
+  readonly #faults: Faults;
+  readonly #random: Random;
+  /** Maps the name of each active drift to the function that ends it. */
+  readonly #ends = new Map<string, () => void>();
+
+  constructor(store: RecordStore, faults: Faults, seed: number) {
+    this.#store = store;
+    this.#faults = faults;
+    this.#random = new Random(seed, 0xd41);
+  }
+
+  /** Starts or ends one random drift, such as an added field; does nothing if the chosen list is empty. */
+  next(): void {
+    const resource = this.#random.pick(RESOURCES);
+    const key = this.#someKey(resource);
+    const kind = this.#random.below(4);
+    if (key === undefined) return;
+    if (kind === 0) this.#addField(resource);
+    else if (kind === 1) this.#convertField(resource, key);
+    else if (kind === 2) this.#loseKey(resource, key);
+    else this.#repeat(resource);
+  }
+
+  #addField(resource: Resource): void {
+    const [field, value] = this.#random.pick(NEW_FIELDS);
+    const name = `${resource} ${field}`;
+    if (this.#end(name)) return;
+    const rule = newField(field, value);
+    this.#ends.set(name, this.#store.drift(resource, rule, { existing: EXISTING }));
+  }
+
+  #convertField(resource: Resource, key: RecordKey): void {
+    const numbers = this.#numbersOf(resource, key);
+    if (numbers.length === 0) return;
+    const field = this.#random.pick(numbers);
+    const name = `${resource} ${field}`;
+    if (this.#end(name)) return;
+    const rule = convertedField(field, (value) =>
+      typeof value === 'number' ? String(value) : value,
+    );
+    this.#ends.set(name, this.#store.drift(resource, rule, { existing: EXISTING }));
+  }
+
+  #loseKey(resource: Resource, key: RecordKey): void {
+    const name = `${resource} key`;
+    this.#end(name);
+    // Leaves records alone that a test has given another shape.
+    if (!this.#store.isChangeable(resource, key)) return;
+    this.#ends.set(name, this.#store.loseKey(resource, key));
+  }
+
+  #repeat(endpoint: Resource): void {
+    const name = `${endpoint} page`;
+    this.#end(name); // in case no page was requested since the last time
+    const fault = { kind: 'repeat', endpoint, records: REPEATED, times: 1 } as const;
+    this.#ends.set(name, this.#faults.add(fault));
+  }
+
+  /** Ends the drift with this name. @returns whether it was active. */
+  #end(name: string): boolean {
+    this.#ends.get(name)?.();
+    return this.#ends.delete(name);
+  }
+
+  #someKey(resource: Resource): RecordKey | undefined {
+    const table = this.#store.table(resource);
+    const place = this.#random.below(table.size);
+    const [id] = table.byKey.slice(place, place + 1);
+    return id === undefined ? undefined : table.keyOf(id);
+  }
+
+  /** Returns the names of a record's fields that hold numbers in its stored form, except the key. */
+  #numbersOf(resource: Resource, key: RecordKey): string[] {
+    const record = this.#store.plain(resource, key);
+    if (!isObject(record)) return [];
+    const { keyField } = RULES[resource];
+    return Object.keys(record).filter(
+      (name) => name !== keyField && typeof record[name] === 'number',
+    );
   }
 }

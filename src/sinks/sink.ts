@@ -1,75 +1,105 @@
-/** A message on its way to a topic. */
+import type { Bounds, Isolation, Known, Offsets, StampedMessage, TailRange } from '../kafka/log.ts';
+
+// Interfaces through which the pipeline uses Kafka: a transactional sink to write to, and a log to read back.
+
+/** A message to be written to a topic. */
 export interface Message {
   readonly topic: string;
-  /** Chooses the partition. */
+  /** Key as text, which determines the partition; null for a message without a key. */
   readonly key: string | null;
-  /** The bytes of the key in Kafka. Default the text of `key` as UTF-8. */
+  /** Bytes of the key in Kafka. Default: `key` as UTF-8. */
   readonly keyBytes?: Buffer | undefined;
-  /** Null is a tombstone. */
+  /** Null for a tombstone. */
   readonly value: Buffer | null;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Milliseconds by which the timestamp of the record is later than that of the other records of the commit. Default 0. */
+  /** How much later this message's timestamp is than that of the commit, in ms. Default 0. */
   readonly timestampOffset?: number;
 }
 
-/** What a commit wrote: by topic and partition, the offset after the commit's own marker. */
-export type Ends = ReadonlyMap<string, ReadonlyMap<number, bigint>>;
+/** End of a commit by topic and partition: the offset after its transaction marker. */
+export type CommitEnds = ReadonlyMap<string, ReadonlyMap<number, bigint>>;
 
-/** Who a producer is to the brokers: each that is opened of a transactional id has a higher epoch than those before. */
+/** Identity of a producer towards the brokers. Each producer that opens a transactional id gets a higher epoch than the one before. */
 export interface ProducerIdentity {
   readonly producerId: bigint;
   readonly epoch: number;
 }
 
 /**
- * What a commit waits for: that it is decided, or also that `read_committed` readers can see it, some ms later. What nobody
- * follows need not be waited for: whoever opens the next sink of the id finds it all the same.
+ * When a commit resolves: once it is decided (`committed`), or once `read_committed` readers can see it, some ms later (`visible`).
+ * `committed` suffices if no reader follows the topic: the next sink of the same transactional id finds the messages in any case.
  */
-export type CommitUntil = 'committed' | 'visible';
+type CommitUntil = 'committed' | 'visible';
 
 /**
- * Where messages go. All messages of one commit become readable at once, or none does; the cursor
- * that says how far the source was read is one of them.
+ * Writes messages to Kafka in transactions. All messages of one commit become readable at once, or none does. One of them is the cursor,
+ * which says how far the source was read.
  */
 export interface TransactionalSink {
-  /** Its newest. */
+  /** Newest identity of this sink's producer. */
   readonly producer: ProducerIdentity;
   /**
-   * One commit at a time. An error means that the outcome is not known: the sink is of no more use,
-   * and what was committed has to be read back.
+   * Commits messages in one transaction; one commit at a time. After an error the outcome is unknown: the sink can't be used again, and
+   * what was committed has to be read back.
    *
-   * @throws CellarstreamError `FENCED` when another sink of the id was opened since: leave the work to that one.
-   * `COMMIT_FAILED` when a later try may do, with another sink; also where it can't be told whether this one was fenced
-   * or took too long (`context.epoch`).
+   * @throws CellarstreamError `FENCED` if another sink of the transactional id was opened since: leave the work to that one.
+   * `COMMIT_FAILED` if a retry with another sink may succeed, also if it is unknown whether this sink was fenced or its transaction timed
+   * out (`context.epoch`).
    *
    * @param until Default `visible`.
    */
-  commit(messages: readonly Message[], until?: CommitUntil): Promise<Ends>;
+  commit(messages: readonly Message[], until?: CommitUntil): Promise<CommitEnds>;
   /**
-   * Resolves when readers can see what was committed last: for who has something to do until then. It is committed all
-   * the same, so that no wait takes longer than two seconds, and none is refused.
+   * Resolves when readers can see the last commit, or after two seconds if they still cannot. Never rejects, since the transaction is
+   * committed in any case. For callers that called `commit` with `until` set to `committed`, and do other work until readers can see the
+   * messages.
    */
-  visible(): Promise<void>;
-  /** Gives its connections back. */
+  awaitVisible(): Promise<void>;
+  /** Closes the sink and releases its connections. */
   close(): Promise<void>;
 }
 
-/** Whether what is not committed, or was aborted, is read too. */
-export type Isolation = 'committed' | 'uncommitted';
-
-/** Of a partition: the offset of the first message there is, and that behind the last one to be read. */
-export interface Bounds {
-  readonly low: bigint;
-  readonly high: bigint;
-}
-
-/** A sink that knows of all that was committed before it was opened. */
+/** A sink that has fenced all earlier sinks of its transactional id, and can find everything that they committed. */
 export interface FencedSink extends TransactionalSink {
   /**
-   * By partition, where a topic begins and ends, with nothing missing of the transactions of this sink's id: a broker
-   * that was replaced as leader, and has not heard of it, would tell of less.
+   * Returns the first and the end offset of each partition of a topic, with all transactions of this sink's transactional id included. (An
+   * ordinary request may reach a former leader, which does not know of its successor and reports an earlier end.)
    *
-   * @param isolation Default of what is committed, as far as no transaction that is open stands before it.
+   * @param isolation Default `committed`: the end is before the first open transaction.
    */
   bounds(topic: string, isolation?: Isolation): Promise<ReadonlyMap<number, Bounds>>;
+}
+
+/**
+ * The functions of Kafka that a task uses. All of them throw CellarstreamError: `KAFKA_UNREACHABLE` if a retry may succeed, otherwise
+ * `KAFKA_REFUSED`.
+ */
+export interface TransactionalLog {
+  /**
+   * Opens a sink of this transactional id. That fences every older sink and ends its open transaction, so that what is read back afterwards
+   * is final.
+   *
+   * @param own Identity of this process's previous sink. If another sink was opened since, the call has no effect and throws an error with
+   * `context.epoch`.
+   */
+  open(transactionalId: string, own?: ProducerIdentity): Promise<FencedSink>;
+  /** Returns the id of the cluster: stored offsets are valid only in the same cluster. */
+  clusterId(): Promise<string>;
+  /** Returns the current end offset of each partition of a topic. */
+  ends(topic: string): Promise<Offsets>;
+  /**
+   * Returns the first and the end offset of each partition of a topic. The first is above 0 if records were deleted from the beginning. Any
+   * broker responds, possibly with outdated offsets; compare {@link FencedSink.bounds}.
+   */
+  bounds(topic: string, isolation?: Isolation): Promise<ReadonlyMap<number, Bounds>>;
+  /**
+   * Reads a topic from one set of offsets to another with `read_committed`; resolves when all messages have been handled. If part of the
+   * range is deleted meanwhile it throws an error, after which a retry with other offsets may succeed.
+   */
+  readTail(tail: TailRange): Promise<void>;
+  /**
+   * Returns the newest message of each key of a topic with one partition, with `read_committed`, at least up to the end that `bounds`
+   * returns. All tasks of a process share one read of the topic.
+   */
+  compacted(topic: string, bounds: () => Promise<Bounds>): Promise<Known<StampedMessage>>;
 }

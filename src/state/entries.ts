@@ -1,81 +1,96 @@
+// Binary formats of the image store's entries, each with a checksum.
+
 import { crc32 } from 'node:zlib';
 import { CellarstreamError } from '../core/errors.ts';
 
-/** The last published image of a record. */
+/** Stored image of a record: its content as last published, in Avro. */
 export interface StoredImage {
-  /** Of the event that published it. */
+  /** Sequence number of the event that published the image. */
   readonly sequence: number;
-  /** Of the schema that `bytes` are written in. */
+  /** Id, in the schema registry, of the schema with which `bytes` are encoded. */
   readonly schemaId: number;
-  /** The record as Avro, without a header. */
+  /** The record in Avro, without the header of the Confluent wire format. */
   readonly bytes: Buffer;
 }
 
-/** The bytes that a record was sent in as its image was made, or found to be still right. */
-export interface KeptText {
-  /** 16 bytes, as `latin1`. */
+/**
+ * Digest of a record's JSON bytes as the API sent them: the bytes from which the stored image was made, or bytes whose content proved equal
+ * to the image.
+ */
+export interface StoredPayloadDigest {
+  /** The digest: 16 bytes, as a `latin1` string. */
   readonly digest: string;
-  /** Bytes. */
+  /** Length in bytes of the JSON that was digested. */
   readonly length: number;
   /** The record's `updated_at` in ms since the epoch; null when it has none. */
   readonly updatedAt: number | null;
 }
 
-/** When a key was seen: numbers of sweeps. */
+/**
+ * Entry of the image store that says when the API last showed the record with a key. The time is the number of a sweep (recurring full scan
+ * of the list).
+ */
 export interface Mark {
-  /** The newest sweep at the time of the newest sighting. */
-  readonly seen: number;
-  /** The newest sweep that read it. */
-  readonly read: number;
-  /** Whether the key has an image: one that is not found then has been lost. */
+  /** Number of the newest sweep at the time when any read last showed the key. */
+  readonly lastSeenSweep: number;
+  /** Number of the newest sweep that read the key. */
+  readonly lastReadSweep: number;
+  /** Whether the store has an image of the key's record. If it says so and the image is missing, the store is damaged. */
   readonly hasImage: boolean;
-  /** What its image says, as it was sent; undefined where nobody looked. */
-  readonly text: KeptText | undefined;
-  /** The run that it is in: that was seen when the run was. One with a run has a text. */
-  readonly run: RunPlace | undefined;
+  /** Digest of the JSON bytes in which the API sent the stored image's record; undefined if it was not computed. */
+  readonly payloadDigest: StoredPayloadDigest | undefined;
+  /**
+   * The run (adjacent records of a page, recognized as a unit by their bytes) that the key belongs to: when the run is seen, so is the key.
+   * A key in a run always has a payload digest.
+   */
+  readonly run: RunMembership | undefined;
 }
 
-/** A place in a run. */
-export interface RunPlace {
-  /** Of the run. */
+/** Says which run (adjacent records of a page, recognized as a unit by their bytes) a key belongs to. */
+export interface RunMembership {
+  /** Id of the run. */
   readonly id: string;
   readonly isFirst: boolean;
 }
 
 export const UNMARKED: Mark = {
-  ...{ seen: 0, read: 0, hasImage: false },
-  ...{ text: undefined, run: undefined },
+  ...{ lastSeenSweep: 0, lastReadSweep: 0, hasImage: false },
+  ...{ payloadDigest: undefined, run: undefined },
 };
 
-// Every entry ends with a checksum of its key and of all that stands before: what is stored under a wrong
-// key is as wrong as what has changed.
+// Every entry ends with a checksum of its key and its content: an entry stored under a wrong key is as damaged as a changed one.
 export const CHECKSUM_BYTES = 4;
-/** What the checksum of anything that ends with its own checksum comes to. */
+/** CRC-32 of any data that ends with its own CRC-32. */
 const RESIDUE = 0x2144df1c;
 const DIGEST_BYTES = 16;
 const IMAGE = { sequence: 0, schemaId: 8, bytes: 12 } as const;
 const MARK = { seen: 0, read: 4, hasImage: 8, end: 9 } as const;
-/** Behind the mark, where there is one. */
-const TEXT = { length: 9, updatedAt: 13, digest: 21, end: 21 + DIGEST_BYTES } as const;
-/** Behind the text, where there is one. */
-const RUN = { id: TEXT.end, isFirst: TEXT.end + 8, end: TEXT.end + 9 } as const;
-/**
- * What such a mark is sealed with, beside its key. A version that knows nothing of runs takes it for damaged, and reads
- * all back from Kafka: what it would make of the rest of the mark is that nobody has seen the key for long.
- */
+/** Byte offsets of the payload digest within a packed mark. It follows the fixed part; a mark without a digest ends there. */
+const PAYLOAD_DIGEST = { length: 9, updatedAt: 13, digest: 21, end: 21 + DIGEST_BYTES } as const;
+/** Byte offsets of the run membership within a packed mark. It follows the payload digest; only marks of keys in a run have it. */
+const RUN = {
+  id: PAYLOAD_DIGEST.end,
+  isFirst: PAYLOAD_DIGEST.end + 8,
+  end: PAYLOAD_DIGEST.end + 9,
+} as const;
+/** Text put before the key when the checksum of a mark is computed, if the key belongs to a run. */
 const IN_RUN = 'in a run ';
 
 export function packImage(key: string, { sequence, schemaId, bytes }: StoredImage): Buffer {
-  const packed = entry(IMAGE.bytes + bytes.length);
+  const packed = allocateEntry(IMAGE.bytes + bytes.length);
   packed.writeDoubleBE(sequence, IMAGE.sequence);
   packed.writeUInt32BE(schemaId, IMAGE.schemaId);
   bytes.copy(packed, IMAGE.bytes);
-  return sealed(key, packed);
+  return withChecksum(key, packed);
 }
 
-/** @throws CellarstreamError `STATE_DAMAGED` when it is not what was stored under this key. */
+/**
+ * Unpacks a stored image.
+ *
+ * @throws CellarstreamError `STATE_DAMAGED` when its checksum does not match this key and its content.
+ */
 export function unpackImage(key: string, packed: Buffer): StoredImage {
-  expectWhole(key, packed, IMAGE.bytes);
+  expectLength(key, packed, IMAGE.bytes);
   return {
     sequence: packed.readDoubleBE(IMAGE.sequence),
     schemaId: packed.readUInt32BE(IMAGE.schemaId),
@@ -83,104 +98,125 @@ export function unpackImage(key: string, packed: Buffer): StoredImage {
   };
 }
 
-export function packMark(key: string, { seen, read, hasImage, text, run }: Mark): Buffer {
-  const packed = entry(run ? RUN.end : text ? TEXT.end : MARK.end);
-  packed.writeUInt32BE(seen, MARK.seen);
-  packed.writeUInt32BE(read, MARK.read);
+export function packMark(
+  key: string,
+  { lastSeenSweep, lastReadSweep, hasImage, payloadDigest, run }: Mark,
+): Buffer {
+  const packed = allocateEntry(run ? RUN.end : payloadDigest ? PAYLOAD_DIGEST.end : MARK.end);
+  packed.writeUInt32BE(lastSeenSweep, MARK.seen);
+  packed.writeUInt32BE(lastReadSweep, MARK.read);
   packed.writeUInt8(Number(hasImage), MARK.hasImage);
-  if (text) {
-    packed.writeUInt32BE(text.length, TEXT.length);
-    packed.writeDoubleBE(text.updatedAt ?? NaN, TEXT.updatedAt);
-    packed.write(text.digest, TEXT.digest, 'latin1');
+  if (payloadDigest) {
+    packed.writeUInt32BE(payloadDigest.length, PAYLOAD_DIGEST.length);
+    packed.writeDoubleBE(payloadDigest.updatedAt ?? NaN, PAYLOAD_DIGEST.updatedAt);
+    packed.write(payloadDigest.digest, PAYLOAD_DIGEST.digest, 'latin1');
   }
-  if (!run) return sealed(key, packed);
+  if (!run) return withChecksum(key, packed);
   packed.write(run.id, RUN.id, 'latin1');
   packed.writeUInt8(Number(run.isFirst), RUN.isFirst);
-  return sealed(IN_RUN + key, packed);
+  return withChecksum(IN_RUN + key, packed);
 }
 
-/** @throws CellarstreamError `STATE_DAMAGED` when it is not what was stored under this key. */
+/**
+ * Unpacks a stored mark.
+ *
+ * @throws CellarstreamError `STATE_DAMAGED` when its checksum does not match this key and its content.
+ */
 export function unpackMark(key: string, packed: Buffer): Mark {
   const inRun = packed.length === RUN.end + CHECKSUM_BYTES;
-  expectWhole(inRun ? IN_RUN + key : key, packed, MARK.end);
+  expectLength(inRun ? IN_RUN + key : key, packed, MARK.end);
   return {
-    seen: packed.readUInt32BE(MARK.seen),
-    read: packed.readUInt32BE(MARK.read),
+    lastSeenSweep: packed.readUInt32BE(MARK.seen),
+    lastReadSweep: packed.readUInt32BE(MARK.read),
     hasImage: packed.readUInt8(MARK.hasImage) === 1,
-    text: inRun || packed.length === TEXT.end + CHECKSUM_BYTES ? textIn(packed) : undefined,
+    payloadDigest:
+      inRun || packed.length === PAYLOAD_DIGEST.end + CHECKSUM_BYTES
+        ? payloadDigestIn(packed)
+        : undefined,
     run: inRun ? { id: runIdIn(packed)!, isFirst: packed.readUInt8(RUN.isFirst) === 1 } : undefined,
   };
 }
 
-/** The run of a packed mark, which is not held against its checksum. */
+/** Returns the id of the run in a packed mark, without verifying the mark's checksum; undefined if the mark's key belongs to no run. */
 export function runIdIn(packed: Buffer): string | undefined {
   if (packed.length !== RUN.end + CHECKSUM_BYTES) return undefined;
   return packed.toString('latin1', RUN.id, RUN.isFirst);
 }
 
 /**
- * Whether a mark says that its key was seen since a sweep began, by that one or
- * the next: for who goes through all of them, and unpacks only those that say something else. It is not held against its
- * checksum: a mark that wrongly says so is unpacked a sweep later.
+ * Whether a packed mark says that its key was last seen during sweep `since` or the next one. A fast check for iterating over all marks:
+ * only those for which it is false have to be unpacked. Does not verify the checksum: a damaged mark is unpacked one sweep later.
  */
-export function saysSeen(packed: Buffer, since: number): boolean {
+export function isSeenSince(packed: Buffer, since: number): boolean {
   if (packed.length < MARK.end) return false;
   const seen = packed.readUInt32BE(MARK.seen);
   return seen === since || seen === since + 1;
 }
 
-function textIn(packed: Buffer): KeptText {
-  const updatedAt = packed.readDoubleBE(TEXT.updatedAt);
+function payloadDigestIn(packed: Buffer): StoredPayloadDigest {
+  const updatedAt = packed.readDoubleBE(PAYLOAD_DIGEST.updatedAt);
   return {
-    length: packed.readUInt32BE(TEXT.length),
+    length: packed.readUInt32BE(PAYLOAD_DIGEST.length),
     updatedAt: Number.isNaN(updatedAt) ? null : updatedAt,
-    digest: packed.toString('latin1', TEXT.digest, TEXT.end),
+    digest: packed.toString('latin1', PAYLOAD_DIGEST.digest, PAYLOAD_DIGEST.end),
   };
 }
 
 export function packBytes(key: string, bytes: Buffer): Buffer {
-  const packed = entry(bytes.length);
+  const packed = allocateEntry(bytes.length);
   bytes.copy(packed);
-  return sealed(key, packed);
+  return withChecksum(key, packed);
 }
 
-/** @throws CellarstreamError `STATE_DAMAGED` when it is not what was stored under this key. */
+/**
+ * Unpacks stored bytes.
+ *
+ * @throws CellarstreamError `STATE_DAMAGED` when its checksum does not match this key and its content.
+ */
 export function unpackBytes(key: string, packed: Buffer): Buffer {
-  expectWhole(key, packed, 0);
+  expectLength(key, packed, 0);
   return packed.subarray(0, packed.length - CHECKSUM_BYTES);
 }
 
-/** Plain JSON, as text. */
+/** Packs a value as JSON text. */
 export function packJson(key: string, value: unknown): Buffer {
   return packBytes(key, Buffer.from(JSON.stringify(value)));
 }
 
-/** @throws CellarstreamError `STATE_DAMAGED` when it is not what was stored under this key. */
+/**
+ * Unpacks a stored JSON value.
+ *
+ * @throws CellarstreamError `STATE_DAMAGED` when its checksum does not match this key and its content.
+ */
 export function unpackJson<T>(key: string, packed: Buffer): T {
   return JSON.parse(unpackBytes(key, packed).toString('utf8')) as T;
 }
 
-/** What was found says that the images can't be relied on. */
-export function damaged(what: string, cause?: unknown): CellarstreamError {
+/** Creates the error `STATE_DAMAGED`, which says that the image store is damaged; `what` describes the damage. */
+export function damagedError(what: string, cause?: unknown): CellarstreamError {
   return new CellarstreamError('STATE_DAMAGED', `the stored images are damaged: ${what}`, {
     ...(cause !== undefined && { cause }),
   });
 }
 
-/** Room for an entry of so many bytes. */
-export function entry(bytes: number): Buffer {
+/** Allocates an entry with `bytes` bytes of content, plus its checksum. */
+export function allocateEntry(bytes: number): Buffer {
   return Buffer.allocUnsafe(bytes + CHECKSUM_BYTES);
 }
 
-/** An entry with its checksum. */
-export function sealed(key: string, packed: Buffer): Buffer {
+/** Writes the checksum at the end of an entry, and returns the entry. */
+export function withChecksum(key: string, packed: Buffer): Buffer {
   const end = packed.length - CHECKSUM_BYTES;
-  packed.writeUInt32LE(crc32(packed.subarray(0, end), crc32(key)), end); // little-endian, for the residue
+  packed.writeUInt32LE(crc32(packed.subarray(0, end), crc32(key)), end); // little-endian, as RESIDUE requires
   return packed;
 }
 
-/** @throws CellarstreamError `STATE_DAMAGED` when it is not what was stored under this key. */
-export function expectWhole(key: string, packed: Buffer, least: number): void {
+/**
+ * Verifies the checksum and the minimum length of a stored entry; `least` is in bytes, without the checksum.
+ *
+ * @throws CellarstreamError `STATE_DAMAGED` when its checksum does not match this key and its content.
+ */
+export function expectLength(key: string, packed: Buffer, least: number): void {
   const isWhole = packed.length >= least + CHECKSUM_BYTES && crc32(packed, crc32(key)) === RESIDUE;
-  if (!isWhole) throw damaged('an entry is not as it was stored');
+  if (!isWhole) throw damagedError('the checksum of an entry does not match');
 }

@@ -1,10 +1,10 @@
 import { CellarstreamError } from '../core/errors.ts';
 
-/** errno as Node names it, or as lmdb numbers it. (lmdb calls a write that was cut short EIO.) */
+/** Error codes that mean a full disk: Node's names, and the numbers that lmdb reports. */
 const FULL: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 28, 122, 27]);
 const SYSTEM = /^E[A-Z0-9]+$/;
 
-/** An error of the operating system as one that says what to do; others as they are. */
+/** Converts an error of the operating system to `STATE_FOLDER` with advice for the operator; returns other errors unchanged. */
 export function folderError(folder: string, cause: unknown): unknown {
   if (!(cause instanceof Error) || cause instanceof CellarstreamError) return cause;
   const code: unknown = 'code' in cause ? cause.code : undefined;

@@ -1,50 +1,61 @@
+// Opens the image file (lmdb, with the stored images of records), detects damage, and deletes it when it can't be trusted.
+
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { open } from 'lmdb';
 import type { RootDatabase } from 'lmdb';
 import { CellarstreamError, describeError } from '../core/errors.ts';
-import { damaged } from './entries.ts';
+import { damagedError } from './entries.ts';
 import { folderError } from './folder-error.ts';
 import { OpenMarker } from './open-marker.ts';
 import { makeOwnerOnly, OWNER_ONLY } from './owner-only.ts';
 
-/** Told when the images were thrown away, and why: they are read anew from Kafka. */
+/** Callback after the image file was deleted, with the reason. The images are then restored from Kafka. */
 export type OnDiscarded = (reason: string) => void;
 
-/** The file of images in a state folder. */
+/** Name of the image file in a state folder. */
 export const IMAGES = 'images.mdb';
 
-/** `images.mdb`, opened: every use of it goes through `use`. */
+/** The opened image file, an lmdb database with the stored images of records. Every access to it goes through `use`. */
 export interface ImageFile {
-  /** Why it can't be relied on any more; it is to be opened anew. */
+  /** Returns the damage that was detected in the file; undefined if there is none. A damaged file has to be reopened. */
   readonly damage: () => CellarstreamError | undefined;
   /**
-   * Does something with lmdb.
+   * Runs `work` with the lmdb database.
    *
-   * @throws CellarstreamError `STATE_DAMAGED` once anything in the file was found to be wrong: all of
-   * it counts as wrong from then on. `STATE_FOLDER` when it can't be written: what the transaction
-   * would have stored is not stored, and the next may succeed.
+   * @throws CellarstreamError `STATE_DAMAGED` once any damage was detected in the file: from then on all of it counts as damaged.
+   * `STATE_FOLDER` when the file can't be written: the transaction was not stored, and the next one may succeed.
    */
   readonly use: <T>(work: (root: RootDatabase) => T) => T;
-  /** To be called after a write: a start that still writes after a while was not cut short. */
-  readonly written: () => void;
+  /**
+   * Call it after each write. Once the file has been open for ten minutes, this records that the start of the service succeeded: a later
+   * crash does not make the file suspect.
+   */
+  readonly markWritten: () => void;
   readonly close: () => Promise<void>;
 }
 
 const MAX_DATABASES = 1_024;
-/** Larger than lmdb makes it. */
+/**
+ * Size in bytes to which lmdb's lock file is filled, more than lmdb uses. If it were too small, the process could end with SIGBUS on a full
+ * disk.
+ */
 const LOCK_BYTES = 16_384;
-/** lmdb may have written much before it meets a page that it dies of. */
-const CUT_SHORT_MS = 10 * 60_000;
+/**
+ * How long, in ms, the image file must be open before this start of the service counts as successful. Too short: a damaged file, on which
+ * lmdb may crash only after many writes, is never suspected.
+ */
+const START_PROVEN_AFTER_MS = 10 * 60_000;
 
 /**
- * Opens the images in a folder. They are thrown away first when they are known to be damaged, and when the
- * {@link OpenMarker} of the process before raises a doubt.
+ * Opens the image file in a folder. Deletes it first if it is known to be damaged, or if the {@link OpenMarker} of the previous process
+ * says that it can't be trusted.
  *
- * lmdb trusts its pages: a wrong one may end the process, with SIGSEGV or SIGBUS. Damage that raises no doubt costs a
- * few starts that are cut short so, and these raise it.
+ * lmdb trusts its pages: a corrupt one may end the process with SIGSEGV or SIGBUS. If the marker does not reveal the corruption, several
+ * starts of the service end abruptly in a row, and then the file is deleted.
  *
+ * @param damage Damage that this process has detected in the file.
  * @throws CellarstreamError `STATE_FOLDER` when the folder can't be read or written.
  */
 export function openImageFile(
@@ -61,20 +72,20 @@ export function openImageFile(
     onDiscarded(reason);
   };
   const begin = (cutShort: number): ImageFile => {
-    // lmdb maps its lock file with holes in it, and a hole on a full disk is a SIGBUS.
+    // lmdb maps a sparse lock file, and writing to a hole on a full disk raises SIGBUS. So the file is filled beforehand.
     rmSync(lock, { recursive: true, force: true });
     writeFileSync(lock, Buffer.alloc(LOCK_BYTES), { mode: OWNER_ONLY.file });
-    makeOwnerOnly(path); // lmdb would let a group write it
+    makeOwnerOnly(path); // lmdb would create it writable for the group
     marker.write(cutShort);
     const root = open({ path, maxDbs: MAX_DATABASES, noSync: true });
     return imageFile(folder, root, marker);
   };
   try {
     mkdirSync(folder, { recursive: true, mode: OWNER_ONLY.folder });
-    const left = marker.left();
+    const left = marker.readUncleanShutdown();
     const reason = damage ? describeError(damage) : left?.doubt;
     if (reason !== undefined) discard(reason);
-    return begin(reason === undefined && left ? left.cutShort + 1 : 1);
+    return begin(reason === undefined && left ? left.shortStarts + 1 : 1);
   } catch (error) {
     throw folderError(folder, error);
   }
@@ -89,7 +100,7 @@ function imageFile(folder: string, root: RootDatabase, marker: OpenMarker): Imag
     try {
       marker.write(cutShort);
     } catch {
-      // On a full disk this start counts as cut short, which costs a cache at the worst.
+      // On a full disk this start counts as ended abruptly; at worst the images are restored once more.
     }
   };
   return {
@@ -100,29 +111,29 @@ function imageFile(folder: string, root: RootDatabase, marker: OpenMarker): Imag
       try {
         return work(root);
       } catch (error) {
-        if (isOfLmdb(error)) throw (damage = damaged(describeError(error), error));
+        if (isLmdbError(error)) throw (damage = damagedError(describeError(error), error));
         if (error instanceof CellarstreamError && error.code === 'STATE_DAMAGED') damage = error;
-        const told = folderError(folder, error);
-        // lmdb has begun a line on stderr about it: log lines are not to go on there.
-        if (told !== error) process.stderr.write('\n');
-        throw told;
+        const reported = folderError(folder, error);
+        // lmdb has written an unfinished line to stderr: log lines must not continue it.
+        if (reported !== error) process.stderr.write('\n');
+        throw reported;
       }
     },
-    written: () => {
-      if (isProven || performance.now() - openedAt < CUT_SHORT_MS) return;
+    markWritten: () => {
+      if (isProven || performance.now() - openedAt < START_PROVEN_AFTER_MS) return;
       isProven = true;
       mark(0);
     },
     close: async () => {
       isClosed = true;
-      if (damage) mark('damaged'); // if nobody throws it away before this process ends
+      if (damage) mark('damaged'); // in case this process ends before it deletes the file
       await root.close();
-      if (damage) return; // the next that opens it throws it away
+      if (damage) return; // deleted when it is opened next
       const file = await openFile(join(folder, 'images.mdb'));
       try {
         await file.sync();
       } catch (error) {
-        mark('damaged'); // the system has dropped what the disk did not take
+        mark('damaged'); // the operating system has dropped writes that the disk rejected
         throw error;
       } finally {
         await file.close();
@@ -132,7 +143,7 @@ function imageFile(folder: string, root: RootDatabase, marker: OpenMarker): Imag
   };
 }
 
-/** Whether lmdb says of its file that it is wrong: its own codes are negative, errno is positive. */
-function isOfLmdb(error: unknown): boolean {
+/** Whether an error is lmdb's own, about the content of its file: such codes are negative, those of the operating system positive. */
+function isLmdbError(error: unknown): boolean {
   return error instanceof Error && 'code' in error && Number(error.code) < -30_000;
 }

@@ -1,19 +1,24 @@
+// Stores which instance of the service wrote the request times in the state folder.
+
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { folderError } from './folder-error.ts';
 import { OWNER_ONLY } from './owner-only.ts';
 
-/** Which process the request times of a folder belong to. */
+/** File that names the service instance which wrote the request times (see `recent-starts.ts`) in a state folder. */
 export interface LedgerWriter {
-  /** Undefined where that is not known. */
+  /** Returns the name of the instance that wrote the request times; undefined if it is unknown. */
   readonly get: () => string | undefined;
-  /** The kernel has it when this returns. */
+  /**
+   * Stores the name of the instance that writes the request times. It is with the kernel when the call returns, so it survives a crash of
+   * the process.
+   */
   readonly set: (instance: string) => void;
 }
 
 /**
- * Kept in a file: whoever finds the newest declaration to be by that process finds all that it asked in the request times
- * beside it.
+ * Gives access to the file that names the instance which wrote the request times in the same folder. If that instance also wrote the newest
+ * declaration of requests in the ledger (a Kafka topic), the stored times include all requests of that instance.
  */
 export function ledgerWriter(file: string): LedgerWriter {
   return {
@@ -21,7 +26,7 @@ export function ledgerWriter(file: string): LedgerWriter {
       try {
         return readFileSync(file, 'utf8');
       } catch {
-        return undefined; // what can't be read is not believed
+        return undefined; // an unreadable file counts as unknown
       }
     },
     set: (instance) => {

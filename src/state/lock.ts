@@ -4,17 +4,16 @@ import { createRequire } from 'node:module';
 import { CellarstreamError } from '../core/errors.ts';
 import { OWNER_ONLY } from './owner-only.ts';
 
-/** The part of the package that is used; it ships no types. */
+/** Type of the one function that is used of the package fs-native-extensions, which ships no types. */
 interface FileLocks {
   readonly tryLock: (fd: number) => boolean;
 }
 
 /**
- * Takes the state folder for this process; gives the way to let go of it. The lock is the kernel's,
- * on an open file: it ends with the process, however that ends, and a paused process keeps it.
+ * Locks the state folder for this process, and returns the function that unlocks it. The kernel releases the lock when the process ends,
+ * even by a crash; a paused process retains it.
  *
- * @throws CellarstreamError `STATE_LOCKED` while another process has it; `STATE_FOLDER` when it can't
- * be made or written.
+ * @throws CellarstreamError `STATE_LOCKED` while another process has locked the folder; `STATE_FOLDER` when it can't be created or written.
  */
 export function lockFolder(folder: string): () => void {
   const fd = openLock(folder);

@@ -1,44 +1,53 @@
-import { damaged, UNMARKED } from './entries.ts';
-import type { KeptText, Mark } from './entries.ts';
+// Records when keys, and runs of adjacent records, were last seen in responses of the API.
+
+import { damagedError, UNMARKED } from './entries.ts';
+import type { StoredPayloadDigest, Mark } from './entries.ts';
 import type { Run, RunHead, StoredRun } from './run-entries.ts';
 
-/** Where marks and runs are kept. What is put is read back at once. */
+/**
+ * Tables of the image store with marks, which say when each key was last seen, and runs, which are adjacent records recognized as a unit.
+ * Written values can be read back at once.
+ */
 export interface MarkTables {
   mark(key: string): Mark | undefined;
   putMark(key: string, mark: Mark): void;
   removeMark(key: string): void;
-  /** Of a run that some mark looks at. */
+  /** Returns the head of a run (adjacent records), which says when the run was last seen; undefined if no mark refers to the run. */
   head(id: string): RunHead | undefined;
   putHead(id: string, head: RunHead): void;
-  /** Of a live run. */
+  /** Returns a run (adjacent records) by its id. The run must be live: of a retired one only the head is stored. */
   run(id: string): StoredRun;
   putRun(run: Run): void;
-  /** Only its head is left. */
+  /** Deletes the digest and the entries of a run of adjacent records, but not its head, which says when the run was last seen. */
   removeRun(id: string): void;
   removeHead(id: string): void;
 }
 
-/** What is said of a key that was seen. */
-export interface Seen {
-  /** The newest sweep at that time. */
-  readonly seen: number;
-  /** The sweep that read it, where one did. */
-  readonly read?: number;
-  /** What its image is known to have been sent as. */
-  readonly text?: KeptText;
+/** What is recorded when a response of the API shows a key. */
+export interface SightingUpdate {
+  /** Number of the newest sweep when the key was seen. */
+  readonly lastSeenSweep: number;
+  /** Number of the sweep that read the key; absent if another kind of read did, such as a poll. */
+  readonly lastReadSweep?: number;
+  /** Digest of the JSON bytes in which the API sent the stored image's record; absent if it was not computed. */
+  readonly payloadDigest?: StoredPayloadDigest;
 }
 
-/** Marks that are remembered: those of as many pages as are asked for at once. */
+/**
+ * Maximum number of cached marks (which say when a key was last seen): about as many as there are keys in all pages in flight. Fewer means
+ * more reads of lmdb.
+ */
 const MAX_RECENT = 10_000;
 
 /**
- * When each key was seen: by its own mark, and by that of the run that it is in. The newer of the two counts.
+ * Records when the API last showed each key: in the key's own mark, and in the head of the run (adjacent records of a page, recognized as a
+ * unit by their bytes) that the key belongs to. The newer of the two counts.
  *
- * A run is seen whole, or never again: where an image of it changes, or a sweep reads a member that it has not read with
- * the run, the run is retired. Its head stays, with what was seen, until no mark looks there any more.
+ * A run is seen as a unit or not at all: when the image of a member changes, or a sweep reads a member without the others, the run is
+ * retired, i.e. never recognized again. Its head is retained until no mark refers to it.
  *
- * Marks are looked at several times before they are written, and may change more than once: what has changed is written by
- * {@link flush}.
+ * Marks are read several times before they are written, and may change more than once, so changes are collected and written by {@link
+ * flush}.
  */
 export class Marks {
   readonly #tables: MarkTables;
@@ -51,8 +60,8 @@ export class Marks {
     this.#tables = tables;
   }
 
-  /** The mark of a key by itself. */
-  of(key: string): Mark {
+  /** Returns a key's own mark, which need not include when the key's run of adjacent records was last seen; empty if none is stored. */
+  markOf(key: string): Mark {
     const recent = this.#recent.get(key);
     if (recent) return recent;
     const mark = this.#tables.mark(key) ?? UNMARKED;
@@ -60,31 +69,35 @@ export class Marks {
     return mark;
   }
 
-  /** When a key was seen, by itself or with its run. */
-  sighting(key: string): Pick<Mark, 'seen' | 'read'> {
-    return this.#sightingOf(this.of(key));
+  /** Returns the numbers of the sweeps when a key was last seen and last read, alone or with its run. */
+  sighting(key: string): Pick<Mark, 'lastSeenSweep' | 'lastReadSweep'> {
+    return this.#sightingOf(this.markOf(key));
   }
 
-  /** The run that begins with a key; undefined where none does. */
+  /** Returns the run of adjacent records that begins with this key; undefined if there is none that can still be recognized. */
   runFrom(key: string): StoredRun | undefined {
-    const { run } = this.of(key);
+    const { run } = this.markOf(key);
     if (!run?.isFirst || !this.headOf(run.id).isLive) return undefined;
-    if (!this.#changed.has(key)) this.#recent.delete(key); // it is looked at no more, as long as the run is
+    if (!this.#changed.has(key)) this.#recent.delete(key); // not needed while the run is live
     return this.#tables.run(run.id);
   }
 
-  /** Whether a sweep has read a key as a member of its run. */
+  /** Whether sweep number `sweep`, or a later one, has read a key together with its whole run of adjacent records, and not alone. */
   isReadWithRun(key: string, sweep: number): boolean {
-    const { run } = this.of(key);
+    const { run } = this.markOf(key);
     const head = run && this.head(run.id);
-    return head !== undefined && head.isLive && head.read >= sweep;
+    return head !== undefined && head.isLive && head.lastReadSweep >= sweep;
   }
 
-  /** The head that a mark looks at. @throws CellarstreamError `STATE_DAMAGED` when it is gone. */
+  /**
+   * Returns the head of a run of adjacent records that a mark refers to. It says when the run was last seen.
+   *
+   * @throws CellarstreamError `STATE_DAMAGED` when it is missing.
+   */
   headOf(id: string): RunHead {
     const head = this.head(id);
-    // Without it a key that was seen would count as gone.
-    if (!head) throw damaged('a run is gone');
+    // Without the head a key that was seen would count as missing.
+    if (!head) throw damagedError('a run is missing');
     return head;
   }
 
@@ -92,56 +105,85 @@ export class Marks {
     return this.#heads.get(id) ?? this.#tables.head(id);
   }
 
-  /** A key was seen by itself. */
-  see(key: string, { seen, read, text }: Seen): void {
-    const old = this.of(key);
+  /**
+   * Records that a key was seen alone, without its run of adjacent records. Retires that run if a sweep has read the key without the run.
+   */
+  markSeen(key: string, { lastSeenSweep, lastReadSweep, payloadDigest }: SightingUpdate): void {
+    const old = this.markOf(key);
     const was = this.#sightingOf(old);
-    if (old.run && read !== undefined && was.read < read) this.#retire(old.run.id);
+    if (old.run && lastReadSweep !== undefined && was.lastReadSweep < lastReadSweep)
+      this.#retire(old.run.id);
     const next = {
       ...old,
-      seen: Math.max(was.seen, seen),
-      read: Math.max(was.read, read ?? 0),
-      text: text ?? old.text,
+      lastSeenSweep: Math.max(was.lastSeenSweep, lastSeenSweep),
+      lastReadSweep: Math.max(was.lastReadSweep, lastReadSweep ?? 0),
+      payloadDigest: payloadDigest ?? old.payloadDigest,
     };
-    const isSame = next.seen === was.seen && next.read === was.read && next.text === old.text;
+    const isSame =
+      next.lastSeenSweep === was.lastSeenSweep &&
+      next.lastReadSweep === was.lastReadSweep &&
+      next.payloadDigest === old.payloadDigest;
     if (isSame && old !== UNMARKED) return;
     this.#change(key, old, next);
   }
 
-  /** A run was seen: also one that has been retired since. */
-  seeRun(id: string, { seen, read = 0 }: Pick<Seen, 'seen' | 'read'>): void {
+  /** Records that a run of adjacent records was seen as a unit, even if it has been retired since. */
+  markRunSeen(
+    id: string,
+    { lastSeenSweep, lastReadSweep = 0 }: Pick<SightingUpdate, 'lastSeenSweep' | 'lastReadSweep'>,
+  ): void {
     const head = this.head(id);
-    if (!head || (head.seen >= seen && head.read >= read)) return;
-    const newer = { seen: Math.max(head.seen, seen), read: Math.max(head.read, read) };
+    if (!head || (head.lastSeenSweep >= lastSeenSweep && head.lastReadSweep >= lastReadSweep))
+      return;
+    const newer = {
+      lastSeenSweep: Math.max(head.lastSeenSweep, lastSeenSweep),
+      lastReadSweep: Math.max(head.lastReadSweep, lastReadSweep),
+    };
     this.#putHead(id, { ...head, ...newer });
   }
 
-  /** Members of a run have been read one by one, by that sweep; one that is in a live run leaves things as they are. */
-  form(run: Run, sweep: number): void {
+  /**
+   * Stores a new run: adjacent records that later reads can recognize together, by one digest of their bytes. Sweep number `sweep` has
+   * read them one by one. The run is not stored if it is known already, or if any of its records is in another run that can still be
+   * recognized, has no stored image, or has no payload digest.
+   */
+  addRun(run: Run, sweep: number): void {
     const isTaken = ({ key }: { readonly key: string }) => {
-      const { hasImage, text, run: other } = this.of(key);
-      return !hasImage || !text || (other && this.head(other.id)?.isLive);
+      const { hasImage, payloadDigest, run: other } = this.markOf(key);
+      return !hasImage || !payloadDigest || (other && this.head(other.id)?.isLive);
     };
     if (this.head(run.id) || run.members.some(isTaken)) return;
     for (const [nth, { key }] of run.members.entries()) {
-      const old = this.of(key);
+      const old = this.markOf(key);
       const place = { id: run.id, isFirst: nth === 0 };
       this.#change(key, old, { ...old, ...this.#sightingOf(old), run: place });
     }
     this.#tables.putRun(run);
-    this.#putHead(run.id, { seen: sweep, read: sweep, left: run.members.length, isLive: true });
+    this.#putHead(run.id, {
+      lastSeenSweep: sweep,
+      lastReadSweep: sweep,
+      refCount: run.members.length,
+      isLive: true,
+    });
   }
 
-  /** The image of a key was written. */
-  written(key: string, text: KeptText | undefined): void {
-    const old = this.of(key);
+  /**
+   * Records that the stored image of a key was written, and retires the key's run: its adjacent records are no longer recognized together.
+   */
+  imageWritten(key: string, text: StoredPayloadDigest | undefined): void {
+    const old = this.markOf(key);
     if (old.run) this.#retire(old.run.id);
-    this.#change(key, old, { ...old, ...this.#sightingOf(old), hasImage: true, text });
+    this.#change(key, old, {
+      ...old,
+      ...this.#sightingOf(old),
+      hasImage: true,
+      payloadDigest: text,
+    });
   }
 
-  /** The image of a key was taken away, and its mark goes with it. */
-  removed(key: string): void {
-    const { run } = this.of(key);
+  /** Records that the stored image of a key was deleted: deletes the key's mark, and retires its run of adjacent records. */
+  imageRemoved(key: string): void {
+    const { run } = this.markOf(key);
     if (run) this.#retire(run.id);
     if (run) this.#leave(run.id);
     this.#recent.delete(key);
@@ -149,7 +191,7 @@ export class Marks {
     this.#tables.removeMark(key);
   }
 
-  /** Writes what has changed. */
+  /** Writes all collected changes of marks and run heads (when keys and runs of adjacent records were last seen) to the tables. */
   flush(): void {
     for (const key of this.#changed) this.#tables.putMark(key, this.#recent.get(key)!);
     this.#changed.clear();
@@ -158,8 +200,11 @@ export class Marks {
     this.#heads.clear();
   }
 
-  /** What was written by others than this, or not at all. */
-  forget(keys: Iterable<string> = [...this.#recent.keys()]): void {
+  /**
+   * Removes the marks of `keys` (default: all) and the heads of all runs of adjacent records from the cache, and discards their unwritten
+   * changes.
+   */
+  evict(keys: Iterable<string> = [...this.#recent.keys()]): void {
     for (const key of keys) {
       this.#recent.delete(key);
       this.#changed.delete(key);
@@ -168,13 +213,23 @@ export class Marks {
     this.#changedHeads.clear();
   }
 
-  #sightingOf({ seen, read, run }: Mark): Pick<Mark, 'seen' | 'read'> {
-    if (!run) return { seen, read };
+  #sightingOf({
+    lastSeenSweep,
+    lastReadSweep,
+    run,
+  }: Mark): Pick<Mark, 'lastSeenSweep' | 'lastReadSweep'> {
+    if (!run) return { lastSeenSweep, lastReadSweep };
     const head = this.headOf(run.id);
-    return { seen: Math.max(seen, head.seen), read: Math.max(read, head.read) };
+    return {
+      lastSeenSweep: Math.max(lastSeenSweep, head.lastSeenSweep),
+      lastReadSweep: Math.max(lastReadSweep, head.lastReadSweep),
+    };
   }
 
-  /** A mark that is written takes over what a retired run says, and looks there no more. */
+  /**
+   * Replaces the mark of a key, which says when the key was last seen, by `next`. If the key's run of adjacent records is retired (never
+   * recognized again), the new mark does not refer to it any more; so the caller must have copied into `next` when the run was last seen.
+   */
   #change(key: string, old: Mark, next: Mark): void {
     const isRetired = next.run && next.run === old.run && !this.head(next.run.id)?.isLive;
     const run = isRetired ? undefined : next.run;
@@ -193,8 +248,8 @@ export class Marks {
   #leave(id: string): void {
     const head = this.head(id);
     if (!head) return;
-    if (head.left > 1) {
-      this.#putHead(id, { ...head, left: head.left - 1 });
+    if (head.refCount > 1) {
+      this.#putHead(id, { ...head, refCount: head.refCount - 1 });
       return;
     }
     this.#heads.delete(id);

@@ -1,14 +1,18 @@
-/** The slots of a ring by their ages: which one is to be taken next. */
+// A heap that finds the slot with the earliest time in a ring buffer.
+
+/** Finds the slot of a ring buffer that has the earliest time, and so is to be overwritten next. */
 export interface OldestSlot {
-  /** The slot of the earliest time; of several the one with the lowest number. */
+  /** Returns the slot with the earliest time; the lowest-numbered one if there are several. */
   readonly get: () => number;
-  /** The earliest time. */
+  /** Returns the earliest time of all slots. */
   readonly time: () => number;
-  /** Another time for a slot. */
+  /** Sets the time of a slot. */
   readonly set: (slot: number, at: number) => void;
 }
 
-/** A binary heap of slots, numbered from 0, by their times; a change costs the logarithm of their number. */
+/**
+ * Creates a binary heap of the slots of a ring buffer, ordered by time: `times[n]` is the time of slot n. An update takes logarithmic time.
+ */
 export function oldestSlot(times: readonly number[]): OldestSlot {
   const at = [...times];
   const heap = at.map((_, slot) => slot);

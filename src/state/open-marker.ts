@@ -1,3 +1,5 @@
+// The marker file that reveals whether the image file was closed cleanly.
+
 import {
   closeSync,
   fsyncSync,
@@ -11,27 +13,33 @@ import {
 import { dirname } from 'node:path';
 import { OWNER_ONLY } from './owner-only.ts';
 
-/** So many starts in a row that were cut short: then the file may be what ends them. */
-const MAX_CUT_SHORT = 3;
-/** Between the time that a marker tells and the one that the file system tells of it. */
+/**
+ * Number of consecutive starts of the service that ended abruptly, after which the image file is assumed to be the cause. Too small: good
+ * images are discarded. Too large: the service crashes more often before a damaged file is discarded.
+ */
+const MAX_SHORT_STARTS = 3;
+/**
+ * Maximum difference in ms between the time written in a marker file and the file's change time in the file system. A larger difference
+ * means that the marker is a copy.
+ */
 const MAX_APART_MS = 10_000;
 const UNKNOWN = 'unknown';
 
-/** What a process that did not close the file has left. */
-export interface LeftOpen {
-  /** Starts in a row that were cut short, with that one. */
-  readonly cutShort: number;
-  /** Why the file can't be relied on; undefined when it can. */
+/** What the marker file of the image store says about a process that did not close the image file. */
+export interface UncleanShutdown {
+  /** Number of consecutive starts of the service that ended abruptly, including that of the process that left the marker. */
+  readonly shortStarts: number;
+  /** Why the image file can't be trusted; undefined if it can. */
   readonly doubt: string | undefined;
 }
 
 /**
- * Lies beside a file while that is open, and says which start of the machine this is, how many starts of the service in
- * a row were cut short, and when it was written.
+ * Marker file that exists while the image file is open. It contains the boot id of the machine, the number of consecutive starts of the
+ * service that ended abruptly, and when it was written.
  *
- * The file is written without waiting for the disk. That is no harm when a process is killed: the system has all that
- * was written. But a loss of power, or a copy that is made meanwhile, leaves a mixture of old and new pages. So a file
- * that was left open is good where it was left alone, and not anywhere else.
+ * The image file is written without waiting for the disk. That is safe when a process is killed, as the operating system has all the
+ * writes. But a power failure, or a copy made while the file is open, leaves a mixture of old and new pages. So a file that was left open
+ * is trusted only on the same machine without a reboot, and if it isn't a copy.
  */
 export class OpenMarker {
   readonly #path: string;
@@ -40,22 +48,24 @@ export class OpenMarker {
     this.#path = path;
   }
 
-  /** Undefined when the file was closed, or was never open. */
-  left(): LeftOpen | undefined {
+  /** Returns what the marker says about an unclean shutdown; undefined if the image file was closed, or was never open. */
+  readUncleanShutdown(): UncleanShutdown | undefined {
     try {
-      return judged(readFileSync(this.#path, 'utf8'), statSync(this.#path).ctimeMs);
+      return assessMarker(readFileSync(this.#path, 'utf8'), statSync(this.#path).ctimeMs);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
       throw error;
     }
   }
 
-  /** On the disk when this returns, before anything of the file; where there is no room the old one stays. */
+  /**
+   * Writes the marker file and syncs it to disk; the image file must not be written before. If the disk is full, the old marker remains.
+   */
   write(cutShort: number | 'damaged'): void {
     const next = `${this.#path}-next`;
     const fd = openSync(next, 'w', OWNER_ONLY.file);
     try {
-      writeFileSync(fd, `${machineStart()} ${cutShort} ${Date.now()}`);
+      writeFileSync(fd, `${bootId()} ${cutShort} ${Date.now()}`);
       fsyncSync(fd);
     } finally {
       closeSync(fd);
@@ -69,34 +79,36 @@ export class OpenMarker {
   }
 }
 
-function judged(marker: string, changedAt: number): LeftOpen {
+function assessMarker(marker: string, changedAt: number): UncleanShutdown {
   const [machine, count, writtenAt] = marker.split(' ');
   const cutShort = Number(count);
   const doubt = (): string | undefined => {
-    if (machine !== machineStart() || machine === UNKNOWN)
-      return 'the machine may have been started anew while they were open';
-    if (!Number.isInteger(cutShort)) return 'the process before found them damaged';
-    // Nobody can set the time of a file's last change: that of a copy is when it was made.
+    if (machine !== bootId() || machine === UNKNOWN)
+      return 'the machine may have been restarted while the images were open';
+    if (!Number.isInteger(cutShort)) return 'the previous process detected damaged images';
+    // A file's change time can't be set by programs: for a copy it is the time of copying.
     const apart = Math.abs(changedAt - Number(writtenAt));
-    if (!(apart <= MAX_APART_MS)) return 'they are a copy of images that were open';
-    if (cutShort >= MAX_CUT_SHORT) return `${cutShort} starts in a row were cut short`;
+    if (!(apart <= MAX_APART_MS))
+      return 'the images are a copy that was made while a process had them open';
+    if (cutShort >= MAX_SHORT_STARTS)
+      return `the service ended abruptly after each of its last ${cutShort} starts`;
     return undefined;
   };
-  return { cutShort, doubt: doubt() };
+  return { shortStarts: cutShort, doubt: doubt() };
 }
 
-/** A text that is another after each start of the machine, where that can be told. */
-function machineStart(): string {
+/** Returns an identifier that changes with each boot of the machine; `unknown` where there is none. */
+function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
   } catch {
-    return UNKNOWN; // no Linux
+    return UNKNOWN; // not Linux
   }
 }
 
-/** Puts the names of its files on the disk. */
+/** Syncs a folder's directory entries to disk. */
 function syncFolder(folder: string): void {
-  if (process.platform === 'win32') return; // a folder can't be opened there
+  if (process.platform === 'win32') return; // folders can't be opened on Windows
   const fd = openSync(folder, 'r');
   try {
     fsyncSync(fd);

@@ -1,15 +1,16 @@
+// Access rights of the state folder and its files.
+
 import { closeSync, fchmodSync, fstatSync, openSync } from 'node:fs';
 
-/** Images hold personal fields: nobody but the user who runs the service may read what is stored. */
+/** File modes of the state folder and its files: readable only for the user of the service, as images contain personal data. */
 export const OWNER_ONLY = { folder: 0o700, file: 0o600 } as const;
 
-/** Some file systems (CIFS, vfat) have no modes of their own: who may read is said where they are mounted. */
+/** Error codes of chmod on file systems without modes (CIFS, vfat), where the mount options determine the access. */
 const MOUNT_DECIDES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP']);
 
 /**
- * Makes a file that its owner alone may read, empty, when it is absent; takes the rights of others away
- * when it is there and ours: earlier versions left them to the umask. A file system that has no modes
- * keeps its own.
+ * Creates an empty file that only its owner may read, if it is absent. For an existing file of this user, such as in a folder restored from
+ * a backup, removes the rights of other users. On a file system without modes it leaves access unchanged.
  */
 export function makeOwnerOnly(file: string): void {
   const fd = openSync(file, 'a', OWNER_ONLY.file);

@@ -1,3 +1,5 @@
+// Stores the times of the newest requests to the API, so that the quota also holds after a restart.
+
 import {
   closeSync,
   fstatSync,
@@ -13,32 +15,31 @@ import { folderError } from './folder-error.ts';
 import { oldestSlot } from './oldest-slot.ts';
 import { makeOwnerOnly, OWNER_ONLY } from './owner-only.ts';
 
-/** The times of the newest requests, kept in a file so that a new process knows of them. */
+/** Times of the newest requests to the API, stored in a file so that the next process counts them against the quota. */
 export interface RecentStarts {
-  /** Times in ms since the epoch, in no order. */
+  /** Times of requests that the file contained when it was opened, in epoch ms, in no particular order. */
   readonly times: readonly number[];
-  /** False when there was no file, or one that can't be believed: requests may have gone unseen. */
-  readonly known: boolean;
+  /** Whether the stored times are complete. False if there was no file, or an invalid one: some requests may be missing. */
+  readonly isReliable: boolean;
   /**
-   * Keeps a time in the place of the oldest. The kernel has it when this returns; or, when the disk is
-   * full, a file that the next process does not believe. What it gives back puts a later time in
-   * that place.
+   * Stores the time of a request, in epoch ms, in place of the oldest one. The kernel has it when the call returns; if the disk is full,
+   * the file is left invalid for the next process. The returned function corrects the stored time to a later one.
    */
   readonly add: (at: number) => (later: number) => void;
-  /** Keeps those of many that are newer than what they take the place of, with one write. */
+  /** Adds the times of several requests with a single write. Each replaces the oldest stored time, unless it is older itself. */
   readonly addAll: (times: readonly number[]) => void;
-  /** Closes its file. */
+  /** Closes the file. */
   readonly close: () => void;
 }
 
-/** A time as a double, and its checksum; zeros before the first. */
+/** Layout of a slot of the file in bytes: the time of a request as a double, then its checksum; zeros if the slot is empty. */
 const SLOT = { bytes: 12, checksum: 8 } as const;
 
 /**
- * A ring of `capacity` times in a file of twelve bytes each: one small write a request, which
- * survives a killed process. (Not a killed machine, whose start takes longer than the window.)
- * A file of another length is another quota's, or damaged: it is not believed, nor is one with a
- * damaged time; the other times still count.
+ * Opens the file with the times of the newest `capacity` requests: a ring buffer of twelve bytes for each time. Each request costs one
+ * small write, which survives a killed process. (Not a power failure, but a reboot takes longer than the quota's window.) A file of another
+ * length belongs to another quota or is damaged, so it is not reliable and its times are ignored. A file with a damaged time is not
+ * reliable either, but its other times are returned.
  *
  * @throws CellarstreamError `STATE_FOLDER` when the file can't be opened.
  */
@@ -51,35 +52,38 @@ export function recentStarts(file: string, capacity: number): RecentStarts {
   const slots = Array.from({ length: capacity }, (_, slot) => timeIn(bytes, slot));
   const times = slots.filter((at) => at !== undefined).filter((at) => at > 0);
   const known = isSized && !slots.includes(undefined);
-  /** Damaged and empty ones are the oldest. */
+  /** Time of each slot, by slot number; 0 for damaged and empty slots, so that they count as the oldest. */
   const ages = slots.map((at) => at ?? 0);
   const oldest = oldestSlot(ages);
   const owners: (symbol | undefined)[] = slots.map(() => undefined);
   if (!known) for (const [slot, at] of ages.entries()) putTime(bytes, slot, at);
 
-  let isWhole = known; // what is not stays as it is until the first is added: so long it is unknown
-  let isOpen = true; // closed, its number is soon that of another file
+  let isWhole = known; // an incomplete file stays invalid until the first time is added
+  let isOpen = true; // after closing, the descriptor may be reused for another file
   const write = (from: number, length: number): void => {
     if (!isOpen) return;
     try {
       isWhole = writeSync(ring, bytes, from, length, from) === length;
     } catch {
-      isWhole = false; // a full disk, most of the time
+      isWhole = false; // usually a full disk
     }
     if (isWhole) return;
     try {
-      ftruncateSync(ring); // to be written whole with the next; till then nobody must believe it
+      ftruncateSync(ring); // invalid until the next write, which writes all slots
     } catch {
-      // A disk that takes no change at all: nothing more can be done about it.
+      // The disk accepts no change at all: nothing more can be done.
     }
   };
-  /** In the place of the oldest, in memory; gives what puts a later time there, and says where unless it is somebody else's by now. */
+  /**
+   * Stores a time in place of the oldest one, in memory only, and returns its slot. The returned function `put` replaces that time by a
+   * later one; it returns the slot, or undefined if the slot has been overwritten since.
+   */
   const place = (at: number) => {
     const slot = oldest.get();
     const owner = Symbol();
     owners[slot] = owner;
     const put = (time: number): number | undefined => {
-      if (owners[slot] !== owner) return undefined; // somebody newer has the place
+      if (owners[slot] !== owner) return undefined; // overwritten by a newer time
       oldest.set(slot, time);
       putTime(bytes, slot, time);
       return slot;
@@ -93,7 +97,7 @@ export function recentStarts(file: string, capacity: number): RecentStarts {
   };
   return {
     times,
-    known,
+    isReliable: known,
     add: (at) => {
       const { slot, put } = place(at);
       writeSlot(slot);
@@ -123,7 +127,7 @@ function openRing(file: string): number {
   }
 }
 
-/** Zero when there was none yet; undefined when it is damaged. */
+/** Reads the time of a slot from the bytes of the file: zero if it is empty, undefined if it is damaged. */
 function timeIn(bytes: Buffer, slot: number): number | undefined {
   const from = slot * SLOT.bytes;
   const at = bytes.readDoubleLE(from);

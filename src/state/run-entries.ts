@@ -1,73 +1,90 @@
-import { CHECKSUM_BYTES, damaged, entry, expectWhole, sealed } from './entries.ts';
+// Runs (adjacent records of a page, recognized as a unit by their bytes), and their binary formats in the image store.
 
-/**
- * Records that stood next to each other in a page, each as its image says, in bytes that are known again at one go, and
- * marked at one go.
- */
+import {
+  CHECKSUM_BYTES,
+  damagedError,
+  allocateEntry,
+  expectLength,
+  withChecksum,
+} from './entries.ts';
+
+/** Adjacent records of a page that all equal their stored images. Their bytes are recognized, and marked as seen, as a unit. */
 export interface Run {
-  /** The first bytes of its digest. */
+  /** Id of the run: the first eight bytes of its digest, as `latin1`. */
   readonly id: string;
-  /** Of all its bytes, from the first record's first to the last one's last: 16 bytes, as `latin1`; see `run-digests.ts`. */
+  /**
+   * Digest of the run's bytes, from the beginning of its first record to the end of its last: 16 bytes, as `latin1`; see `run-digests.ts`.
+   */
   readonly digest: string;
-  /** Bytes. */
+  /** Length of the run in bytes. */
   readonly length: number;
-  /** In the order of the page. */
+  /** Records of the run, in the order of the page. */
   readonly members: readonly RunMember[];
 }
 
-/** A record of a run. */
+/** A record in a run (adjacent records of a page, recognized as a unit by their bytes). */
 export interface RunMember {
   readonly key: string;
-  /** Its first byte and the one behind its last, from the run's first. */
+  /** Offsets of the record's first byte and of the byte after its last, from the beginning of the run. */
   readonly at: number;
   readonly end: number;
   /** The record's `updated_at` in ms since the epoch; null when it has none. */
   readonly updatedAt: number | null;
 }
 
-/** What was seen of a run: all of its members have been, then. */
+/**
+ * Says when a run, and with it each of its adjacent records, was last seen in a response of the API. Stored apart from the run's digest and
+ * records.
+ */
 export interface RunHead {
-  /** The newest sweep at the time of the newest sighting. */
-  readonly seen: number;
-  /** The newest sweep that read it whole. */
-  readonly read: number;
-  /** Marks that still look here. */
-  readonly left: number;
-  /** False once one of its members has changed, or was read without the others: it is never seen again. */
+  /** Number of the newest sweep at the time the run was last seen. */
+  readonly lastSeenSweep: number;
+  /** Number of the newest sweep that read the run as a unit. */
+  readonly lastReadSweep: number;
+  /** Number of keys whose marks refer to the run. */
+  readonly refCount: number;
+  /** Whether the run can still be recognized. False once one of its records has changed, or was read without the others. */
   readonly isLive: boolean;
 }
 
-/** Bytes of a digest that are a run's id. Two runs with one id are told apart by the rest. */
+/** Number of bytes of a digest that serve as the run's id. The full digest distinguishes two runs with the same id. */
 const ID_BYTES = 8;
 const DIGEST_BYTES = 16;
 const HEAD = { seen: 0, read: 4, left: 8, isLive: 12, end: 13 } as const;
 const BODY = { digest: 0, length: DIGEST_BYTES, members: DIGEST_BYTES + 4 } as const;
-/** In front of a member's key. */
+/** Byte offsets within a packed record of a run: fixed fields, then the key. */
 const MEMBER = { at: 0, end: 4, updatedAt: 8, keyBytes: 16, key: 18 } as const;
-/** A longer one is in no run. */
+/** Maximum length in bytes of the key of a record in a run, as it is stored in 16 bits. */
 export const MAX_KEY_BYTES = 0xffff;
 
-/** The id of a run with that digest. */
+/** Returns the id of the run with this digest. */
 export function runId(digest: string): string {
   return digest.slice(0, ID_BYTES);
 }
 
-export function packRunHead(id: string, { seen, read, left, isLive }: RunHead): Buffer {
-  const packed = entry(HEAD.end);
-  packed.writeUInt32BE(seen, HEAD.seen);
-  packed.writeUInt32BE(read, HEAD.read);
-  packed.writeUInt32BE(left, HEAD.left);
+export function packRunHead(
+  id: string,
+  { lastSeenSweep, lastReadSweep, refCount, isLive }: RunHead,
+): Buffer {
+  const packed = allocateEntry(HEAD.end);
+  packed.writeUInt32BE(lastSeenSweep, HEAD.seen);
+  packed.writeUInt32BE(lastReadSweep, HEAD.read);
+  packed.writeUInt32BE(refCount, HEAD.left);
   packed.writeUInt8(Number(isLive), HEAD.isLive);
-  return sealed(id, packed);
+  return withChecksum(id, packed);
 }
 
-/** @throws CellarstreamError `STATE_DAMAGED` when it is not what was stored under this id. */
+/**
+ * Unpacks a stored run head.
+ *
+ * @throws CellarstreamError `STATE_DAMAGED` when its checksum does not match this id and its content.
+ */
 export function unpackRunHead(id: string, packed: Buffer): RunHead {
-  expectWhole(id, packed, HEAD.end);
+  expectLength(id, packed, HEAD.end);
   return {
-    seen: packed.readUInt32BE(HEAD.seen),
-    read: packed.readUInt32BE(HEAD.read),
-    left: packed.readUInt32BE(HEAD.left),
+    lastSeenSweep: packed.readUInt32BE(HEAD.seen),
+    lastReadSweep: packed.readUInt32BE(HEAD.read),
+    refCount: packed.readUInt32BE(HEAD.left),
     isLive: packed.readUInt8(HEAD.isLive) === 1,
   };
 }
@@ -75,7 +92,7 @@ export function unpackRunHead(id: string, packed: Buffer): RunHead {
 export function packRun({ id, digest, length, members }: Run): Buffer {
   const keys = members.map(({ key }) => Buffer.from(key));
   const bytes = keys.reduce((sum, key) => sum + MEMBER.key + key.length, BODY.members);
-  const packed = entry(bytes);
+  const packed = allocateEntry(bytes);
   packed.write(digest, BODY.digest, 'latin1');
   packed.writeUInt32BE(length, BODY.length);
   let place: number = BODY.members;
@@ -88,22 +105,29 @@ export function packRun({ id, digest, length, members }: Run): Buffer {
     key.copy(packed, place + MEMBER.key);
     place += MEMBER.key + key.length;
   }
-  return sealed(id, packed);
+  return withChecksum(id, packed);
 }
 
-/** @throws CellarstreamError `STATE_DAMAGED` when it is not what was stored under this id. */
+/**
+ * Unpacks a stored run.
+ *
+ * @throws CellarstreamError `STATE_DAMAGED` when its checksum does not match this id and its content.
+ */
 export function unpackRun(id: string, packed: Buffer | undefined): StoredRun {
-  if (!packed) throw damaged('a run is gone');
-  expectWhole(id, packed, BODY.members);
+  if (!packed) throw damagedError('a run is missing');
+  expectLength(id, packed, BODY.members);
   return new StoredRun(id, packed);
 }
 
-/** A run as it was stored. Its members stay packed until somebody asks for them: mostly nobody does. */
+/**
+ * A run (adjacent records of a page, recognized as a unit by their bytes) as read from the image store. Its records are decoded only on
+ * request, as most runs are recognized by their digest alone.
+ */
 export class StoredRun implements Run {
   readonly id: string;
   readonly digest: string;
   readonly length: number;
-  /** How many members it has. */
+  /** Number of records in the run. */
   readonly size: number;
   readonly #packed: Buffer;
 
@@ -123,19 +147,19 @@ export class StoredRun implements Run {
     return members;
   }
 
-  /** The nth member, from 0. */
+  /** Returns the record with this index in the run, from 0. */
   member(nth: number): RunMember {
     let place: number = BODY.members;
     for (let before = 0; before < nth; before += 1) place = this.#behind(place);
     return this.#memberAt(place);
   }
 
-  /** Where the key of each member stands, in UTF-8. */
+  /** Calls `tell` for each record of the run: its key is in `bytes`, in UTF-8, from index `from` to `to`. */
   eachKey(tell: (bytes: Buffer, from: number, to: number) => void): void {
     this.#each((place, next) => tell(this.#packed, place + MEMBER.key, next));
   }
 
-  /** The `updated_at` of each member, in ms since the epoch; null where it has none. */
+  /** Calls `tell` with the `updated_at` of each record of the run, in epoch ms; null if the record has none. */
   eachUpdatedAt(tell: (updatedAt: number | null) => void): void {
     this.#each((place) => tell(this.#updatedAt(place)));
   }
@@ -149,7 +173,7 @@ export class StoredRun implements Run {
     }
   }
 
-  /** Where the member behind that at a place begins. */
+  /** Returns the offset, in the packed run, of the record after the one at offset `place`. */
   #behind(place: number): number {
     return place + MEMBER.key + this.#packed.readUInt16BE(place + MEMBER.keyBytes);
   }

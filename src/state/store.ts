@@ -1,5 +1,7 @@
+// The image store of a state folder, in lmdb. For each task: images of records, when keys were last seen, rejects and restore state.
+
 import type { Database } from 'lmdb';
-import { damaged, packImage, packJson, runIdIn, saysSeen } from './entries.ts';
+import { damagedError, packImage, packJson, runIdIn, isSeenSince } from './entries.ts';
 import {
   packBytes,
   packMark,
@@ -8,7 +10,7 @@ import {
   unpackJson,
   unpackMark,
 } from './entries.ts';
-import type { KeptText, StoredImage } from './entries.ts';
+import type { StoredPayloadDigest, StoredImage } from './entries.ts';
 import { openImageFile } from './image-file.ts';
 import type { ImageFile, OnDiscarded } from './image-file.ts';
 import { Marks } from './marks.ts';
@@ -16,132 +18,142 @@ import { newSecret, runDigests } from './run-digests.ts';
 import { packRun, packRunHead, unpackRun, unpackRunHead } from './run-entries.ts';
 import type { Run, RunHead, StoredRun } from './run-entries.ts';
 
-export type { KeptText, StoredImage } from './entries.ts';
+export type { StoredPayloadDigest as KeptText, StoredImage } from './entries.ts';
 export type { Run, RunHead, RunMember } from './run-entries.ts';
 
-/** An image to be stored, or null for a record that was deleted. */
+/** Change of a record's stored image: a new image, or null if the record was deleted. */
 export interface ImageUpdate {
   readonly key: string;
   readonly sequence: number;
   readonly image: { readonly schemaId: number; readonly bytes: Buffer } | null;
 }
 
-/** What a task knows of Kafka beside its images; plain JSON. */
+/**
+ * State of a task (one list of one account) that is stored with its images, as JSON: its newest cursor, and how far the images were
+ * restored from Kafka.
+ */
 export interface TaskMemory {
-  /** The cluster and topic that the images were published to. */
+  /** Version of the store's format, Kafka cluster and topic of the images. A store with another value counts as empty. */
   readonly home: string;
-  /** By partition of the resource's topic: the offset from which on nothing is known. */
+  /** Kafka offset up to which the images are restored, for each partition of the list's topic. */
   readonly ends: Readonly<Record<string, string>>;
-  /** The same of the cursors' topic, as of the last look at it. */
+  /** Kafka offset up to which the topic of cursors has been read. */
   readonly cursorEnd: string;
-  /** The newest cursor known, as it was published. */
+  /** The newest known cursor, as it was published; null if there is none. */
   readonly cursor: string | null;
-  /** Ids of the schemas that stored images are written in. */
+  /** Registry ids of the schemas of the stored images. */
   readonly schemaIds: readonly number[];
-  /** The images say all that was published up to this sequence. */
+  /** Sequence number up to which the images include every event. */
   readonly whole: number;
-  /** How many later events have been found in the topic so far: while it is read back, else none. */
+  /** Number of events with a higher sequence than `whole` that were read from the topic so far, during a restore; else 0. */
   readonly found: number;
-  /** Who began to read all of the topic back, and has not come to its end: no sequence tells what is missing so far. */
+  /**
+   * Name of the instance that has begun, and not completed, a restore of the whole topic. Until it is complete, no sequence number says
+   * which images are missing.
+   */
   readonly begunBy?: string | undefined;
-  /** How far the sweeps have come, as text. */
+  /** Progress of the task's sweeps (recurring full scans), as text; null if none is stored. */
   readonly sweep: string | null;
-  /** The generation of the cursor as that was written. Default unknown. */
+  /** Generation of the task's cursor, which counts the task's claims, when `sweep` was written. Default: unknown. */
   readonly sweepGeneration?: number;
-  /** Whether the topic has lost events, and the newest cursor does not say so yet. Default false. */
+  /** Whether the topic has lost events and the published cursor does not record it yet. Default false. */
   readonly lost?: boolean;
-  /** Whether all of the topic was read back, and is not held against the cursor's count of live keys yet. Default false. */
+  /** Whether the whole topic was restored and the images are not yet compared with the cursor's count of live keys. Default false. */
   readonly unchecked?: boolean;
 }
 
-/** Keys that were read, and the number of the newest sweep at that time. */
-export interface Sighting {
-  /** Those that were read one by one. */
+/** Keys that a read of the API showed, and the number of the newest sweep at that time. */
+export interface SeenKeys {
+  /** Keys of records that were recognized one by one. */
   readonly keys: readonly string[];
-  /** Ids of runs that were read whole. Default none. */
+  /** Ids of runs (adjacent records of a page) that were recognized as a unit. Default none. */
   readonly runs?: readonly string[];
   readonly sweep: number;
-  /** Whether it was that sweep that read them. */
+  /** Whether sweep number `sweep` itself read the keys, and not another kind of read, such as a poll. */
   readonly bySweep: boolean;
 }
 
-/** What is kept of a page beside its images. */
+/** Data about a page of records that is stored together with the images of these records. */
 export interface Notes {
-  readonly seen?: Sighting;
-  /** By key, of records that were seen: what their images, as they are stored by then, were sent as. */
-  readonly texts?: ReadonlyMap<string, KeptText>;
-  /** Digests of records that went to dead letters: 16 bytes each, as `latin1`. */
+  readonly seen?: SeenKeys;
+  /** Digest of each record's JSON bytes, by key: only for records whose stored image will equal that JSON after this commit. */
+  readonly payloadDigests?: ReadonlyMap<string, StoredPayloadDigest>;
+  /** Digests of records that were published as dead letters: 16 bytes each, as `latin1`. */
   readonly rejects?: readonly string[];
-  /** What the sweep that has seen the keys knows again as a run from now on. */
-  readonly formed?: readonly Run[];
+  /** Runs of adjacent records of the page, which later reads can recognize as a unit by their bytes. */
+  readonly newRuns?: readonly Run[];
 }
 
-/** A stretch of keys that have images. */
-export interface KeptKeys {
-  /** With the sequence of its newest event each. */
+/** Part of the listing of all keys that have a stored image. */
+export interface StoredKeys {
+  /** Keys, each with the sequence of its newest event. */
   readonly keys: readonly (readonly [key: string, sequence: number])[];
-  /** Where to go on; undefined at the end. */
+  /** Last key of this part of the listing, to pass as `after` for the next part; undefined at the end. */
   readonly next: string | undefined;
 }
 
-/** A stretch of keys that have not been seen. */
+/** Part of the listing of all keys that have a stored image and that no read has shown since a given sweep. */
 export interface UnseenKeys {
   readonly keys: readonly string[];
-  /** Where to go on looking; undefined at the end. */
+  /** Last key that was examined for this part of the listing, to pass as `after` for the next part; undefined at the end. */
   readonly next: string | undefined;
 }
 
 /**
- * What one task keeps: images, a cache of what is in Kafka; marks and rejects, which are begun anew when
- * they are lost. Good to be thrown away at any time.
+ * Local state of one task (one list of one account). It may be deleted at any time: the images of records are a cache of Kafka's content;
+ * the marks, which say when keys were last seen, and the digests of rejected records start empty again.
  *
- * Every call may fail with `STATE_DAMAGED` or `STATE_FOLDER`, both of which pass: the task is taken
- * over again, with a store that {@link Store.task} gives anew, and what Kafka knows better is read
- * from there.
+ * Every call may fail with `STATE_DAMAGED` or `STATE_FOLDER`, both of them transient: the task is claimed again, with a new store from
+ * {@link Store.task}, and missing images are restored from Kafka.
  */
 export interface TaskStore {
   get(key: string): StoredImage | undefined;
-  /** Of the newest event of a key that has an image: quick where it has none. */
+  /** Returns the sequence number of a key's newest event if the key has a stored image, else undefined; fast if it has none. */
   sequence(key: string): number | undefined;
-  /** All that have images, in order; a stretch behind `after`. */
-  kept(after: string | undefined): KeptKeys;
-  /** What the image of a key was sent as, if that was kept since it was written. */
-  text(key: string): KeptText | undefined;
-  /** The run that begins with a key; undefined where none does. */
+  /** Lists keys that have a stored image, in order: one part of the listing, which begins after the key `after`. */
+  storedKeys(after: string | undefined): StoredKeys;
+  /** Returns the digest of the JSON that the image of a key was made from, if it was stored with the image. */
+  payloadDigest(key: string): StoredPayloadDigest | undefined;
+  /** Returns the run of adjacent records that begins with this key; undefined if there is none that can still be recognized. */
   runFrom(key: string): StoredRun | undefined;
-  /** The digest of a run's bytes, which this store alone can tell: 16 bytes, as `latin1`. */
+  /** Returns the digest of the bytes of a run (adjacent records of a page), keyed with a secret of this store: 16 bytes, as `latin1`. */
   digestOf(bytes: Buffer): string;
-  /** What was seen of a run; undefined once it is retired: its members are looked at one by one from then on. */
-  run(id: string): Pick<RunHead, 'seen' | 'read'> | undefined;
-  /** Whether the sweep of this number has read the key with the others of a run. */
+  /**
+   * Returns the numbers of the sweeps when a run of adjacent records was last seen and last read; undefined once the run is retired,
+   * because from then on its records are compared one by one.
+   */
+  run(id: string): Pick<RunHead, 'lastSeenSweep' | 'lastReadSweep'> | undefined;
+  /** Whether sweep number `sweep`, or a later one, has read the key as part of a run of adjacent records, and not alone. */
   isReadWithRun(key: string, sweep: number): boolean;
   memory(): TaskMemory | undefined;
   /**
-   * Writes images, then memory and notes in one transaction. An image is written only if its sequence is
-   * higher than the one in place: a process that was paused and replaced can't set it back. The
-   * mark of an image that is taken away goes with it.
+   * Writes the images, then memory and notes in one transaction. An image is written only if its sequence is higher than the stored one, so
+   * a paused process that was replaced can't overwrite newer state. When an image is removed, so is its mark.
    *
-   * Where there are many images a process that ends meanwhile leaves some without the memory of them: to the next one they
-   * are as old as it says, and their events are read once more.
+   * More than 100 images are written in several transactions. A process that ends in between leaves images that the stored memory does not
+   * cover: the next process assumes the older state, and reads their events again.
    */
   put(images: readonly ImageUpdate[], memory: TaskMemory, notes?: Notes): Promise<void>;
-  /** Number of images. */
+  /** Returns the number of stored images. */
   count(): number;
-  /** How many of these keys, each counted once, the sweep of this number has not read yet. */
-  unread(keys: readonly string[], sweep: number): number;
-  /** Whether the key was seen neither by the sweep of this number nor by anything since it began. */
+  /** Number of distinct keys among `keys` that sweep number `sweep` has not read yet. */
+  countUnread(keys: readonly string[], sweep: number): number;
+  /** Whether no read of the API, by a sweep or otherwise, has shown the key since sweep number `since` began. */
   isUnseen(key: string, since: number): boolean;
-  /** Keys of images that {@link isUnseen} is true of, in order; a stretch behind `after`. */
+  /**
+   * Lists keys that have a stored image and for which {@link isUnseen} is true, in order: one part of the listing, which begins after the
+   * key `after`.
+   */
   unseen(since: number, after: string | undefined): UnseenKeys;
-  /** Whether a reject of this digest is remembered. */
+  /** Whether a rejected record with this digest was stored. */
   isRejected(digest: string): boolean;
   clear(): Promise<void>;
 }
 
 export interface Store {
   /**
-   * The store of a task, by its name; made when it is absent. If anything that is stored was found to
-   * be damaged since the last call, all of it is thrown away first.
+   * Returns the store of a task by its name, and creates it if it is absent. If stored data was found to be damaged since the last call,
+   * deletes all tasks' stores first.
    */
   task(name: string): TaskStore;
   close(): Promise<void>;
@@ -150,23 +162,31 @@ export interface Store {
 const MEMORY_KEY = 'memory';
 const SECRET_KEY = 'secret of digests';
 /**
- * Images that are written at one go: lmdb keeps as much memory as its largest transaction took, for as long as the file is
- * open.
+ * Maximum number of images that one transaction writes. More takes more memory: while the file is open, lmdb retains as much memory as its
+ * largest transaction took.
  */
 const MAX_IMAGES = 100;
-/** Rejects of a task that are remembered: some 120 MB on disk, when there are so many. */
+/**
+ * Maximum number of digests of rejected records stored for a task, which take some 120 MB on disk. With fewer, dead letters may be
+ * published repeatedly.
+ */
 const MAX_REJECTS = 1_000_000;
-/** Of a stretch of keys: how many are looked at, and found, at most. */
-const MAX_LOOKED_AT = 10_000;
-const MAX_FOUND = 500;
-/** Of a stretch of keys with images, each of which is checked. */
-const MAX_KEPT = 2_000;
+/** Maximum number of keys that one call of `unseen` examines. More blocks the event loop for longer. */
+const MAX_EXAMINED_KEYS = 10_000;
+/** Maximum number of keys that one call of `unseen` returns. */
+const MAX_UNSEEN_KEYS = 500;
+/**
+ * Maximum number of keys that one call of `storedKeys` returns; the checksum of each image is verified. More blocks the event loop for
+ * longer.
+ */
+const MAX_STORED_KEYS = 2_000;
 
 /**
- * Opens the image store in a folder. It is written without waiting for the disk: a killed process
- * loses nothing, and after a killed machine all is read again from Kafka.
+ * Opens the image store in a folder. Writes don't wait for the disk: a killed process loses nothing, and after a power failure everything
+ * is restored from Kafka.
  *
- * @param maxRejects How many rejects of a task are remembered at most; the newest half of them always is.
+ * @param onDiscarded Called with the reason when the images were deleted.
+ * @param maxRejects Maximum number of digests of rejected records stored for a task; at least the newest half are retained.
  * @throws CellarstreamError `STATE_FOLDER` when the folder can't be read or written.
  */
 export function openStore(
@@ -179,7 +199,7 @@ export function openStore(
     task: (name) => {
       const damage = file.damage();
       if (damage) {
-        // Gone from the folder by then: how it is closed is of no more interest.
+        // The next call deletes the files, so an error of closing them does not matter.
         file.close().catch(() => undefined);
         file = openImageFile(folder, onDiscarded, damage);
       }
@@ -191,22 +211,22 @@ export function openStore(
 
 interface Databases {
   readonly images: Database<Buffer, Buffer>;
-  /** By key: when it was seen last. Every image has one. */
+  /** Marks by key: each says when the key was last seen. Every key with an image has one. */
   readonly marks: Database<Buffer, Buffer>;
-  /** By id: what marks look at, and the live runs. */
+  /** Heads of runs by run id: each says when the run was last seen. Includes retired runs to which marks still refer. */
   readonly heads: Database<Buffer, Buffer>;
   readonly runs: Database<Buffer, Buffer>;
-  /** By digest. Where one is full the other is emptied, and takes the next: so one never is. */
+  /** Digests of rejected records, in two halves. When one half is full, the other is cleared and receives the next digests. */
   readonly rejects: readonly [Database<Buffer, Buffer>, Database<Buffer, Buffer>];
   readonly memories: Database<Buffer, Buffer>;
 }
 
-/** Digests and ids are bytes, as `latin1`. */
+/** Converts a digest or run id from `latin1` to bytes. */
 const digestBytes = (digest: string): Buffer => Buffer.from(digest, 'latin1');
-/** All there is to say of a digest is that it is there. */
-const THERE = Buffer.of(1);
+/** Value stored for the digest of a rejected record: only the presence of the entry matters. */
+const PRESENT = Buffer.of(1);
 
-/** A key as it is stored. lmdb's own way to write texts gives back others where U+0000 to U+0004 are in long ones. */
+/** Encodes a key for lmdb. lmdb's own string encoding does not preserve long keys that contain U+0000 to U+0004. */
 const bytesOf = (key: string): Buffer => Buffer.from(key);
 
 function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore {
@@ -250,10 +270,10 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
     return stored && Buffer.from(unpackBytes(SECRET_KEY, stored));
   });
   const secret = known ?? newSecret();
-  /** It is kept with the first run: until then nothing has to be known again. */
+  /** Whether the secret of the run digests is stored. It is stored with the first run, as no digest has to be recognized before. */
   let isSecretKept = known !== undefined;
   const keepSecret = () => memories.putSync(bytesOf(SECRET_KEY), packBytes(SECRET_KEY, secret));
-  /** All of it or nothing, and at once: what fails is thrown here, and not from lmdb's own thread. */
+  /** Runs `work` in a synchronous transaction, so that its errors are thrown to the caller and not on lmdb's own thread. */
   const write = (work: () => void): void => {
     try {
       file.use((root) =>
@@ -263,51 +283,52 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
         }),
       );
     } catch (error) {
-      marked.forget(); // some may be of what was not written
+      marked.evict(); // cached marks may include changes that were not written
       throw error;
     }
-    file.written();
+    file.markWritten();
   };
 
-  /** Images, as long as none is written: it is asked for with each page. */
+  /** Cached number of stored images, which is requested for each page; undefined after a write. */
   let counted: number | undefined;
   const imageOf = (key: string): StoredImage | undefined => {
     const stored = images.get(bytesOf(key));
     if (stored) return unpackImage(key, stored);
-    // A page that lost it would have it published once more, as if it were new.
-    if (marked.of(key).hasImage) throw damaged('an image is gone');
+    // Without this check the record would be published again as if it were new.
+    if (marked.markOf(key).hasImage) throw damagedError('an image is missing');
     return undefined;
   };
   const putImage = (
     { key, sequence, image }: ImageUpdate,
-    texts: ReadonlyMap<string, KeptText> | undefined,
+    texts: ReadonlyMap<string, StoredPayloadDigest> | undefined,
   ) => {
-    const old = marked.of(key).hasImage ? imageOf(key) : undefined;
+    const old = marked.markOf(key).hasImage ? imageOf(key) : undefined;
     if (old && old.sequence >= sequence) return;
     if (image) {
       images.putSync(bytesOf(key), packImage(key, { sequence, ...image }));
-      marked.written(key, texts?.get(key));
+      marked.imageWritten(key, texts?.get(key));
     } else {
       images.removeSync(bytesOf(key));
-      marked.removed(key);
+      marked.imageRemoved(key);
     }
   };
 
   const reject = (digest: string) => {
     const [one, other] = rejects;
     const [newer, older] = isFull(one) ? [other, one] : [one, other];
-    newer.putSync(digestBytes(digest), THERE);
+    newer.putSync(digestBytes(digest), PRESENT);
     if (isFull(newer)) older.clearSync();
   };
   const isFull = (half: Database) => entriesOf(half) >= maxRejects / 2;
 
   return {
     get: (key) => read(() => imageOf(key)),
-    sequence: (key) => read(() => (marked.of(key).hasImage ? imageOf(key)?.sequence : undefined)),
-    kept: (after) =>
+    sequence: (key) =>
+      read(() => (marked.markOf(key).hasImage ? imageOf(key)?.sequence : undefined)),
+    storedKeys: (after) =>
       read(() => {
         const range = {
-          limit: MAX_KEPT,
+          limit: MAX_STORED_KEYS,
           ...(after !== undefined && { start: bytesOf(after), exclusiveStart: true }),
         };
         const keys: [string, number][] = [];
@@ -315,9 +336,9 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
           const key = bytes.toString();
           keys.push([key, unpackImage(key, value).sequence]);
         }
-        return { keys, next: keys.length === MAX_KEPT ? keys.at(-1)![0] : undefined };
+        return { keys, next: keys.length === MAX_STORED_KEYS ? keys.at(-1)![0] : undefined };
       }),
-    text: (key) => read(() => marked.of(key).text),
+    payloadDigest: (key) => read(() => marked.markOf(key).payloadDigest),
     runFrom: (key) => read(() => marked.runFrom(key)),
     digestOf: runDigests(secret),
     run: (id) =>
@@ -331,79 +352,82 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
         const stored = memories.get(bytesOf(MEMORY_KEY));
         return stored && unpackJson<TaskMemory>(MEMORY_KEY, stored);
       }),
-    put: (updates, memory, { seen, texts, rejects: digests = [], formed = [] } = {}) =>
-      settled(() => {
+    put: (updates, memory, { seen, payloadDigests, rejects: digests = [], newRuns = [] } = {}) =>
+      asPromise(() => {
         if (updates.length > 0) counted = undefined;
         const written = new Set(updates.map(({ key }) => key));
         const keys = new Set(seen?.keys);
         let at = 0;
         for (; updates.length - at > MAX_IMAGES; at += MAX_IMAGES) {
           const some = updates.slice(at, at + MAX_IMAGES);
-          write(() => some.forEach((update) => putImage(update, texts)));
+          write(() => some.forEach((update) => putImage(update, payloadDigests)));
         }
         write(() => {
-          for (const update of updates.slice(at)) putImage(update, texts);
-          // Behind all images: who finds a key marked as read by a sweep finds the sweep's progress beside it.
+          for (const update of updates.slice(at)) putImage(update, payloadDigests);
+          // After all images: a key marked as read by a sweep implies that the sweep's progress is stored with it.
           if (seen) {
-            const { sweep, bySweep, runs: whole = [] } = seen;
-            const sighting = { seen: sweep, ...(bySweep && { read: sweep }) };
-            for (const id of whole) marked.seeRun(id, sighting);
+            const { sweep, bySweep, runs: wholeRuns = [] } = seen;
+            const sighting = { lastSeenSweep: sweep, ...(bySweep && { lastReadSweep: sweep }) };
+            for (const id of wholeRuns) marked.markRunSeen(id, sighting);
             for (const key of keys) {
-              const text = written.has(key) ? undefined : texts?.get(key);
-              marked.see(key, { ...sighting, ...(text && { text }) });
+              const text = written.has(key) ? undefined : payloadDigests?.get(key);
+              marked.markSeen(key, { ...sighting, ...(text && { payloadDigest: text }) });
             }
-            for (const run of formed) marked.form(run, sweep);
-            if (formed.length > 0 && !isSecretKept) keepSecret();
+            for (const run of newRuns) marked.addRun(run, sweep);
+            if (newRuns.length > 0 && !isSecretKept) keepSecret();
           }
           for (const digest of digests) reject(digest);
           memories.putSync(bytesOf(MEMORY_KEY), packJson(MEMORY_KEY, memory));
         });
-        isSecretKept ||= seen !== undefined && formed.length > 0;
-        // Their page is dealt with: at rest nothing is remembered.
-        marked.forget([...written, ...keys]);
+        isSecretKept ||= seen !== undefined && newRuns.length > 0;
+        // The page is settled, so its marks need not stay in memory.
+        marked.evict([...written, ...keys]);
       }),
     count: () => (counted ??= read(() => entriesOf(images))),
-    unread: (keys, sweep) =>
-      read(() => [...new Set(keys)].filter((key) => marked.sighting(key).read < sweep).length),
-    isUnseen: (key, since) => read(() => marked.sighting(key).seen < since),
+    countUnread: (keys, sweep) =>
+      read(
+        () => [...new Set(keys)].filter((key) => marked.sighting(key).lastReadSweep < sweep).length,
+      ),
+    isUnseen: (key, since) => read(() => marked.sighting(key).lastSeenSweep < since),
     unseen: (since, after) =>
       read(() => {
         const keys: string[] = [];
         const range = {
-          limit: MAX_LOOKED_AT,
+          limit: MAX_EXAMINED_KEYS,
           ...(after !== undefined && { start: bytesOf(after), exclusiveStart: true }),
         };
         const seenRuns = new Map<string, boolean>();
         const isSeenWithRun = (id: string): boolean => {
-          const known = seenRuns.get(id) ?? marked.headOf(id).seen >= since;
+          const known = seenRuns.get(id) ?? marked.headOf(id).lastSeenSweep >= since;
           seenRuns.set(id, known);
           return known;
         };
         const isSeen = (key: string, packed: Buffer): boolean => {
-          if (saysSeen(packed, since)) return true;
+          if (isSeenSince(packed, since)) return true;
           const id = runIdIn(packed);
           if (id !== undefined && isSeenWithRun(id)) return true;
-          const { seen, hasImage } = unpackMark(key, packed);
-          return seen >= since || !hasImage;
+          const { lastSeenSweep, hasImage } = unpackMark(key, packed);
+          return lastSeenSweep >= since || !hasImage;
         };
         let looked = 0;
         for (const { key: bytes, value } of marks.getRange(range)) {
           looked += 1;
           const key = bytes.toString();
           if (!isSeen(key, value)) keys.push(key);
-          if (keys.length === MAX_FOUND || looked === MAX_LOOKED_AT) return { keys, next: key };
+          if (keys.length === MAX_UNSEEN_KEYS || looked === MAX_EXAMINED_KEYS)
+            return { keys, next: key };
         }
         return { keys, next: undefined };
       }),
     isRejected: (digest) => read(() => rejects.some((half) => half.doesExist(digestBytes(digest)))),
     clear: () =>
-      settled(() => {
+      asPromise(() => {
         counted = undefined;
         write(() => {
           for (const each of [images, marks, heads, runs, ...rejects, memories]) each.clearSync();
           if (isSecretKept) keepSecret();
         });
-        marked.forget();
+        marked.evict();
       }),
   };
 }
@@ -412,8 +436,8 @@ function entriesOf(database: Database): number {
   return (database.getStats() as { entryCount: number }).entryCount;
 }
 
-/** What a call comes to as a promise: what it throws is refused. */
-function settled(work: () => void): Promise<void> {
+/** Runs a synchronous function, and returns a promise that is rejected if the function throws. */
+function asPromise(work: () => void): Promise<void> {
   return new Promise((resolve) => {
     work();
     resolve();

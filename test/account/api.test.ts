@@ -8,7 +8,7 @@ import { RULES } from '../../src/resources/resources.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { createRegistry } from '../../src/schemas/registry/registry.ts';
 import { startHttpProxy } from '../support/http-proxy.ts';
-import { isStale } from '../../src/streams/http/answer-age.ts';
+import { isStale } from '../../src/streams/http/response-age.ts';
 import { serve } from '../support/http-server.ts';
 
 /** A class, as a host may have one: its methods are not its own keys, and need their `this`. */

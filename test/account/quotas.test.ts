@@ -52,10 +52,10 @@ describe('quotas', () => {
   it('tells how much of each quota is in use', () => {
     const scheduler = virtualTime();
     scheduler.run(() => {
-      const { login, lanes, use } = quotas({ config, scheduler });
+      const { login, lanes, usage } = quotas({ config, scheduler });
       range(7).pipe(lanes('products', false).poll).subscribe();
       range(2).pipe(login).subscribe();
-      expect(use()).toEqual([
+      expect(usage()).toEqual([
         { name: 'orders', used: 0, limit: 100 },
         { name: 'products', used: 7, limit: 100 },
         { name: 'login', used: 2, limit: 10 },
@@ -64,7 +64,7 @@ describe('quotas', () => {
         config: { ...config, quota: { ...config.quota, scope: 'key' } },
         scheduler,
       });
-      expect(shared.use().map(({ name }) => name)).toEqual(['all', 'login']);
+      expect(shared.usage().map(({ name }) => name)).toEqual(['all', 'login']);
     });
   });
 
@@ -89,8 +89,8 @@ describe('quotas', () => {
     scheduler.run(() => {
       scheduler.schedule(() => {
         const quota = quotas({ config, scheduler, stateDir: folder });
-        expect(quota.lastAsked()).toBe(last);
-        quota.distrust();
+        expect(quota.lastRequestAt()).toBe(last);
+        quota.waitFullWindow();
         range(150)
           .pipe(quota.lanes('products', true).poll)
           .subscribe(() => times.push(scheduler.now()));
@@ -107,7 +107,7 @@ describe('quotas', () => {
         scheduler.schedule(() => {
           const times = Array.from({ length: kept }, () => scheduler.now() - 20_000);
           const startsOf = (): RecentStarts => ({
-            ...{ times, known: true, close: () => undefined },
+            ...{ times, isReliable: true, close: () => undefined },
             add: () => () => undefined,
             addAll: () => undefined,
           });
@@ -119,15 +119,21 @@ describe('quotas', () => {
           const quota = quotas({
             config,
             scheduler,
-            startsOf,
+            storedStartsOf: startsOf,
             writer,
-            ledger: { part, guests$: NEVER },
+            ledger: { quota: part, guestDeclarations$: NEVER },
           });
           const orders = { used: [[19_000, 40]] as const, underWay: 0, more: 30 };
           const record = { instance: 'p0', writers: ['p0'], blockMs: 10_000, quotas: { orders } };
           const sentBefore = scheduler.now();
-          quota.inherit({ record, sentBefore, isRunning: true, guests: [], isDoubtful: false });
-          free = 100 - quota.use()[0]!.used;
+          quota.inherit({
+            declaration: record,
+            latestSentAt: sentBefore,
+            isLeaseActive: true,
+            guests: [],
+            hasUnreadableEntry: false,
+          });
+          free = 100 - quota.usage()[0]!.used;
         }, 200_000);
       });
       return free;
@@ -140,14 +146,14 @@ describe('quotas', () => {
   it('writes down a whole window of others at one go, however large the quota is', () => {
     const writes: number[] = [];
     const startsOf = (name: string): RecentStarts => ({
-      ...{ times: [], known: false, close: () => undefined },
+      ...{ times: [], isReliable: false, close: () => undefined },
       add: () => expect.fail('one by one'),
       addAll: (times) => {
         if (name === 'orders') writes.push(times.length);
       },
     });
     const large = { ...config, quota: { ...config.quota, perMinute: 100_000 } };
-    quotas({ config: large, scheduler: virtualTime(), startsOf }).distrust();
+    quotas({ config: large, scheduler: virtualTime(), storedStartsOf: startsOf }).waitFullWindow();
     expect(writes).toEqual([100_000]);
   });
 
@@ -157,12 +163,12 @@ describe('quotas', () => {
     scheduler.run(() => {
       const lanes = quotas({ config, scheduler }).lanes('orders', false);
       range(150)
-        .pipe(lanes.firstRead)
+        .pipe(lanes.initialSnapshot)
         .subscribe(() => first.push(scheduler.now()));
       expect(first.length).toBeLessThan(100);
-      const spacing = lanes.spacingMs('first-read');
+      const spacing = lanes.pollSpacingMs('first-read');
       expect(Math.floor(60_000 / spacing) + first.length).toBeLessThanOrEqual(100);
-      expect(60_000 / lanes.spacingMs('nothing')).toBeLessThanOrEqual(95); // five are for sweeps
+      expect(60_000 / lanes.pollSpacingMs('nothing')).toBeLessThanOrEqual(95); // five are for sweeps
     });
   });
 
@@ -172,10 +178,10 @@ describe('quotas', () => {
     scheduler.run(() => {
       const lanes = quotas({ config, scheduler }).lanes('orders', false);
       range(150)
-        .pipe(lanes.ask)
+        .pipe(lanes.singleRecords)
         .subscribe(() => (asked += 1));
       expect(asked).toBe(35);
-      expect(60_000 / lanes.spacingMs('asking') + asked).toBeLessThanOrEqual(100);
+      expect(60_000 / lanes.pollSpacingMs('asking') + asked).toBeLessThanOrEqual(100);
     });
   });
 
@@ -231,13 +237,13 @@ describe('quotas', () => {
       const started: string[] = [];
       scheduler.run(() => {
         const { lanes } = quotas({ config: withQuota(WINDOW_MS), scheduler });
-        const { poll, firstRead, sweep } = lanes('orders', false);
+        const { poll, initialSnapshot, sweep } = lanes('orders', false);
         range(100).pipe(poll).subscribe(); // the minute is used up
         range(3)
           .pipe(sweep)
           .subscribe(() => started.push('sweep'));
         range(3)
-          .pipe(firstRead)
+          .pipe(initialSnapshot)
           .subscribe(() => started.push('initial snapshot'));
         range(3)
           .pipe(poll)
@@ -258,7 +264,7 @@ describe('quotas', () => {
           ['nothing', 95],
           ['first-read', 30],
         ] as const) {
-          const pace = (lists * WINDOW_MS) / lanes('orders', false).spacingMs(beside);
+          const pace = (lists * WINDOW_MS) / lanes('orders', false).pollSpacingMs(beside);
           expect(pace).toBeCloseTo(share);
         }
       }
@@ -281,17 +287,19 @@ describe('quotas', () => {
             return timer(tookMs, scheduler);
           });
         for (const resource of options.resources.slice(0, lists)) {
-          const { poll: first, lookBack, firstRead, spacingMs } = lanes(resource, false);
+          const { poll: first, lookback, initialSnapshot, pollSpacingMs } = lanes(resource, false);
           const scan = (what: string, limit: Limit) => () =>
             during(limit, answer(what)).pipe(map(() => scanPage(true, scheduler.now())));
           poll({
             scan: scan(`poll of ${resource}`, first),
-            scanBack: scan(`look back of ${resource}`, lookBack),
+            scanBack: scan(`look back of ${resource}`, lookback),
             since: 0,
-            spacingMs: () => spacingMs('first-read'),
+            spacingMs: () => pollSpacingMs('first-read'),
             scheduler,
           }).subscribe();
-          const one = defer(() => during(firstRead, answer('initial snapshot'))).pipe(repeat());
+          const one = defer(() => during(initialSnapshot, answer('initial snapshot'))).pipe(
+            repeat(),
+          );
           range(10)
             .pipe(mergeMap(() => one))
             .subscribe();
@@ -357,9 +365,9 @@ describe('quotas', () => {
     it('has its part too where other lists of the same quota are done with theirs', () => {
       const quota = { ...config.quota, scope: 'key' } as const;
       const { lanes } = quotas({ config: { ...config, quota }, scheduler: virtualTime() });
-      const quiet = lanes('products', false).spacingMs('nothing');
-      expect(quiet).toBeLessThan(lanes('orders', false).spacingMs('first-read'));
-      expect(lanes('products', false).spacingMs('nothing')).toBeGreaterThan(2 * quiet);
+      const quiet = lanes('products', false).pollSpacingMs('nothing');
+      expect(quiet).toBeLessThan(lanes('orders', false).pollSpacingMs('first-read'));
+      expect(lanes('products', false).pollSpacingMs('nothing')).toBeGreaterThan(2 * quiet);
     });
   });
 
@@ -368,11 +376,14 @@ describe('quotas', () => {
     const counts: number[] = [];
     scheduler.run(() => {
       for (const firstReads of [0, 150]) {
-        const { lookBack, firstRead } = quotas({ config, scheduler }).lanes('orders', false);
-        range(firstReads).pipe(firstRead).subscribe();
+        const { lookback, initialSnapshot } = quotas({
+          config,
+          scheduler,
+        }).lanes('orders', false);
+        range(firstReads).pipe(initialSnapshot).subscribe();
         let count = 0;
         range(150)
-          .pipe(lookBack)
+          .pipe(lookback)
           .subscribe(() => (count += 1));
         counts.push(count);
       }

@@ -1,8 +1,7 @@
-import type { Ends, Message } from '../../src/sinks/sink.ts';
-import type { TransactionalLog } from '../../src/sinks/transactional-log.ts';
+import type { CommitEnds, Message, TransactionalLog } from '../../src/sinks/sink.ts';
 import { withOthers } from './with-others.ts';
 
-type Commit = (messages: readonly Message[]) => Promise<Ends>;
+type Commit = (messages: readonly Message[]) => Promise<CommitEnds>;
 
 /** A log whose sinks commit in another way. */
 export function withCommit(
@@ -23,7 +22,7 @@ export function apart(topic: string, place: 'before' | 'behind'): (commit: Commi
     const own = messages.filter((each) => each.topic === topic);
     const others = messages.filter((each) => each.topic !== topic);
     const parts = place === 'before' ? [own, others] : [others, own];
-    let ends: Ends = new Map();
+    let ends: CommitEnds = new Map();
     for (const part of parts) {
       if (part.length > 0) ends = new Map([...ends, ...(await commit(part))]);
     }

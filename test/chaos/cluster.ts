@@ -1,6 +1,6 @@
 import { Kafka, logLevel } from 'kafkajs';
 import type { BrokerControl, JavaServices, LaunchOptions } from '../../src/devstack/services.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import { inSync, moveLeader, partitionStates } from '../integration/support/partitions.ts';
 import { ClusterProxy } from '../support/proxy/cluster-proxy.ts';
 import type { KafkaProxy } from '../support/proxy/kafka-proxy.ts';

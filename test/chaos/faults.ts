@@ -70,7 +70,7 @@ function afterDeath(
 /** The service, once it has ended by itself as one that was replaced. */
 async function ended(replaced: Cli): Promise<void> {
   const code = await replaced.ended;
-  if (code !== 1 || !replaced.stderr().includes('another instance has taken over'))
+  if (code !== 1 || !replaced.stderr().includes('another instance has claimed this account'))
     throw new Error(`the replaced process ended with ${code}: ${replaced.stderr().slice(-500)}`);
 }
 

@@ -4,8 +4,8 @@ import { Kafka, logLevel } from 'kafkajs';
 import type { Consumer } from 'kafkajs';
 import { avroDecoder } from '../integration/support/topic-reader.ts';
 import type { Read } from '../integration/support/topic-reader.ts';
-import { readTail } from '../../src/sinks/fetch/kafka-tail.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { readTail } from '../../src/kafka/fetch/kafka-tail.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import { onCrash } from '../support/crash.ts';
 
 /** How long the ends may take to be reached: an open transaction keeps readers waiting for a minute. */

@@ -4,7 +4,7 @@ import { CellarstreamError } from '../../src/core/errors.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { withFault } from '../../src/sandbox/named-faults.ts';
 import type { Readings, SandboxOptions } from '../../src/sandbox/options.ts';
-import type { Answer } from '../../src/streams/decode/answer.ts';
+import type { Answer } from '../../src/streams/decode/response.ts';
 import { keyOfFields } from '../../src/streams/records/key-of.ts';
 import { connect, handClock } from '../sandbox/client.ts';
 import type { Page } from '../sandbox/client.ts';

@@ -57,7 +57,7 @@ describe('csvRows', () => {
 
   it.each([
     ['a\n1"2', 'line 2: a quote inside'],
-    ['"a"b', 'line 1: a field goes on'],
+    ['"a"b', 'line 1: a field continues'],
     ['a\n"b\nc', 'line 2: a quote is never closed'],
   ])('refuses %j by its line', async (text, message) => {
     await expect(rowsOf(text)).rejects.toThrow(message);

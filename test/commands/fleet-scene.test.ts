@@ -3,16 +3,16 @@ import { fleetScene } from '../../src/commands/fleet-scene.ts';
 import type { FleetScene } from '../../src/commands/fleet-scene.ts';
 
 const step = (scene: FleetScene, instance: string, account: string, name: string) =>
-  scene.told(instance, { event: 'account', account, step: name });
+  scene.linesFor(instance, { event: 'account', account, step: name });
 const ready = (scene: FleetScene, instance: string, account: string) =>
-  scene.told(instance, { event: 'ready', account });
+  scene.linesFor(instance, { event: 'ready', account });
 
 it('says once who shares the accounts out, though each of them tells it', () => {
   const scene = fleetScene(2);
   const instances = ['two', 'one'];
   const told = { event: 'generation', instances };
-  expect(scene.told('one', told)).toEqual(['the accounts are shared out among one, two']);
-  expect(scene.told('two', { ...told, instances: ['one', 'two'] })).toEqual([]);
+  expect(scene.linesFor('one', told)).toEqual(['the accounts are shared out among one, two']);
+  expect(scene.linesFor('two', { ...told, instances: ['one', 'two'] })).toEqual([]);
 });
 
 it('is whole when each account is read, and not while one is on its way', () => {
@@ -20,15 +20,15 @@ it('is whole when each account is read, and not while one is on its way', () => 
   expect(step(scene, 'one', 'a', 'claim')).toEqual(['one takes a']);
   step(scene, 'one', 'b', 'claim');
   expect(ready(scene, 'one', 'a')).toEqual([]);
-  expect(scene.isWhole()).toBe(false);
+  expect(scene.isFullyServed()).toBe(false);
   expect(ready(scene, 'one', 'b')).toEqual(['all 2 accounts are read: one 2']);
   expect(ready(scene, 'one', 'b')).toEqual([]); // its next list
 
   expect(step(scene, 'two', 'b', 'warm')).toEqual([]);
   expect(step(scene, 'two', 'b', 'ask')).toEqual(['two has the images of b, and asks for it']);
-  expect(scene.isWhole()).toBe(true);
+  expect(scene.isFullyServed()).toBe(true);
   expect(step(scene, 'one', 'b', 'release')).toEqual(['one releases b']);
-  expect(scene.isWhole()).toBe(false);
+  expect(scene.isFullyServed()).toBe(false);
   expect(step(scene, 'two', 'b', 'claim')).toEqual(['two takes b over from one']);
   expect(ready(scene, 'two', 'b')).toEqual(['all 2 accounts are read: one 1, two 1']);
 });
@@ -40,7 +40,7 @@ it('takes a late line of who had an account for nothing', () => {
   ready(scene, 'two', 'a');
   step(scene, 'one', 'a', 'release');
   ready(scene, 'one', 'a');
-  expect(scene.isWhole()).toBe(true);
+  expect(scene.isFullyServed()).toBe(true);
 });
 
 it('counts the accounts of an instance that is lost as not read', () => {
@@ -49,8 +49,8 @@ it('counts the accounts of an instance that is lost as not read', () => {
     step(scene, 'one', account, 'claim');
     ready(scene, 'one', account);
   }
-  expect(scene.lost('two')).toEqual([]);
-  expect(scene.isWhole()).toBe(true);
-  expect(scene.lost('one')).toEqual(['a', 'b']);
-  expect(scene.isWhole()).toBe(false);
+  expect(scene.instanceEnded('two')).toEqual([]);
+  expect(scene.isFullyServed()).toBe(true);
+  expect(scene.instanceEnded('one')).toEqual(['a', 'b']);
+  expect(scene.isFullyServed()).toBe(false);
 });

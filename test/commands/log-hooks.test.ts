@@ -65,7 +65,7 @@ describe('logHooks', () => {
     onDates({ ...found, resource: 'orders', isUsualForm: true, longestMs: null, offsetMs: 0 });
     expect(lines).toEqual([
       'warn dates 0 the list refuses or misreads the usual dates, and takes no modifiedToDate; windows of more than 2 days are read in parts',
-      'info dates 0 modification dates do what they say again',
+      'info dates 0 modification dates work as documented again',
     ]);
   });
 
@@ -216,14 +216,14 @@ describe('logHooks', () => {
         ...line,
         status: 'begun',
         events: 0,
-        text: 'a resync request is taken up',
+        text: 'started a resync request',
       },
       {
         level: 'info',
         ...line,
         status: 'done',
         events: 7,
-        text: 'a resync request is done',
+        text: 'resync request: done',
       },
       {
         level: 'warn',
@@ -231,7 +231,7 @@ describe('logHooks', () => {
         status: 'failed',
         events: 0,
         reason: 'it answered 400',
-        text: 'a resync request is failed',
+        text: 'resync request: failed',
       },
     ]);
   });

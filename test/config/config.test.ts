@@ -495,7 +495,7 @@ describe('loadConfig', () => {
       ...['orders./tender_info/0', 'customers.*', 'customers.phones.*.number', 'products.0'],
     ])('is a personal field that is written as in other languages: %s', (field) => {
       const { PII_DROP } = wrong({ PII_DROP: `orders.email,${field}` });
-      expect(PII_DROP).toMatch(/^must be fields such as .*: no places in it, and no \[ \] \/ \*\)/);
+      expect(PII_DROP).toMatch(/^must be fields such as .*: no indexes, and no \[ \] \/ \*\)/);
     });
 
     it.each([
@@ -506,17 +506,17 @@ describe('loadConfig', () => {
     ])('is a volatile field with a place in it: %s', (field) => {
       const { VOLATILE_FIELDS } = wrong({ VOLATILE_FIELDS: `products:/image_url,${field}` });
       expect(VOLATILE_FIELDS).toMatch(
-        /^must be JSON Pointers such as .*: no places in it, and no \[ \] \*\)/,
+        /^must be JSON Pointers such as .*: no indexes, and no \[ \] \*\)/,
       );
     });
 
     it.each<[string, string]>([
-      ['products:/updated_at', "the service works by it, its changes can't be passed over"],
-      ['orders:/order_number', "the service works by it, its changes can't be passed over"],
-      ['orders:/payment_status', "the service works by it, its changes can't be passed over"],
+      ['products:/updated_at', "the service depends on it, so its changes can't be ignored"],
+      ['orders:/order_number', "the service depends on it, so its changes can't be ignored"],
+      ['orders:/payment_status', "the service depends on it, so its changes can't be ignored"],
       [
         'orders:/club_package_info',
-        'the service works by club_package_info.package_status in it; name the fields beside that one',
+        'the service depends on club_package_info.package_status in it; name its other fields instead',
       ],
       ['customers:/id', 'KEY_FIELDS_CUSTOMERS makes keys of it'],
     ])('is a volatile field whose changes are waited for: %s', (field, why) => {
@@ -593,17 +593,17 @@ describe('loadConfig', () => {
       ],
       [
         { PII_DROP: 'orders.order_number' },
-        { PII_DROP: "names orders.order_number: the service works by it, it can't be hidden" },
+        { PII_DROP: "names orders.order_number: the service depends on it, so it can't be hidden" },
       ],
       [
         { PII_MASK: 'products.updated_at' },
-        { PII_MASK: "names products.updated_at: the service works by it, it can't be hidden" },
+        { PII_MASK: "names products.updated_at: the service depends on it, so it can't be hidden" },
       ],
       [
         { PII_DROP: 'orders.club_package_info' },
         {
           PII_DROP:
-            'names orders.club_package_info: the service works by club_package_info.package_status in it; name the fields beside that one',
+            'names orders.club_package_info: the service depends on club_package_info.package_status in it; name its other fields instead',
         },
       ],
       [
@@ -637,7 +637,7 @@ describe('loadConfig', () => {
     ])('is %s among the personal fields, by whatever setting', (field) => {
       for (const name of ['PII_DROP', 'PII_MASK', 'PII_HMAC']) {
         const env = { [name]: `orders.email,${field}`, PII_HMAC_KEY: 'sixteen letters.' };
-        expect(wrong(env)[name]).toContain(`names ${field}: the service works by`);
+        expect(wrong(env)[name]).toContain(`names ${field}: the service depends on`);
       }
     });
   });

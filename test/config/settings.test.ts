@@ -39,7 +39,7 @@ it.each([
   ],
 ])('refuses a CA file with %s', (_, text) => {
   expect(advice(text)).toBe(
-    '1 setting is wrong:\n- API_CA_FILE must name a file with certificates in PEM form, each of them whole',
+    '1 setting is wrong:\n- API_CA_FILE must name a file with certificates in PEM form, each of them complete',
   );
 });
 

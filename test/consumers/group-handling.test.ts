@@ -6,7 +6,7 @@ import { handling } from '../../src/consumers/handling.ts';
 import type { GroupRetry, HandlingOptions } from '../../src/consumers/handling.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { RegisteredSchema, Registry } from '../../src/schemas/registry/registry.ts';
-import type { GivenUp } from '../../src/sinks/producer/kafka-dead-letters.ts';
+import type { GivenUp } from '../../src/sinks/producer/plain-producer.ts';
 import { hurriedTime } from '../support/hurried-time.ts';
 
 const MESSAGE = { offset: '41', key: Buffer.from('k'), value: Buffer.from('v') } as KafkaMessage;
@@ -91,7 +91,7 @@ describe('an event of a group', () => {
         [2, 100],
       ] as const) {
         const { outcome, retries } = tried({ handle }, tries);
-        expect(await outcome).toEqual({ done: false, againMs });
+        expect(await outcome).toEqual({ done: false, retryAfterMs: againMs });
         expect(retries).toMatchObject([
           { count: tries, delayMs: againMs, event: { partition: 3, offset: '41' } },
         ]);
@@ -102,7 +102,7 @@ describe('an event of a group', () => {
   it('has a most for its pauses', async () => {
     const options = { handle: () => Promise.reject(new Error('no')) };
     const { outcome } = tried({ ...options, retry: { tries: 9, firstMs: 100, maxMs: 250 } }, 8);
-    expect(await outcome).toEqual({ done: false, againMs: 125 });
+    expect(await outcome).toEqual({ done: false, retryAfterMs: 125 });
   });
 
   it('goes to the dead letters after the last try, and then only is done', async () => {

@@ -10,14 +10,14 @@ interface Message {
   readonly key: string | null;
   readonly ms: number;
   readonly failures: number;
-  readonly againMs: number;
+  readonly retryAfterMs: number;
 }
 
 const message: fc.Arbitrary<Message> = fc.record({
   key: fc.constantFrom(null, 'a', 'b', 'c', 'd', 'e'),
   ms: fc.nat(20),
   failures: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.nat(4)),
-  againMs: fc.nat(30),
+  retryAfterMs: fc.nat(30),
 });
 
 const run = fc.record({
@@ -52,7 +52,7 @@ it('keeps the order of every key, its places, and the low-water mark, whatever f
             items,
             keyOf: ({ key }) => key,
             halt$: haltAt === undefined ? NEVER : timer(haltAt),
-            work: ({ place, key, ms, failures, againMs }, tries) => {
+            work: ({ place, key, ms, failures, retryAfterMs }, tries) => {
               // Everything before it of its key is done: the order, and nothing left out.
               const before = items.slice(0, place).filter((other) => other.key === key);
               expect(before.filter((other) => !seen.done.has(other.place))).toEqual([]);
@@ -64,20 +64,20 @@ it('keeps the order of every key, its places, and the low-water mark, whatever f
               return timer(ms).pipe(
                 map(() => {
                   active -= 1;
-                  if (tries <= failures) return { done: false, againMs } as const;
+                  if (tries <= failures) return { done: false, retryAfterMs } as const;
                   seen.done.add(place);
                   return { done: true, result: place } as const;
                 }),
               );
             },
           }).subscribe({
-            next: ({ item, result, doneBefore }) => {
+            next: ({ item, result, lowWatermark }) => {
               expect(result).toBe(item.place);
               expect(seen.done.has(item.place)).toBe(true);
               // The mark never passes an item that is not done, and stands at the first such one.
               const first = items.findIndex(({ place }) => !seen.done.has(place));
-              expect(doneBefore).toBe(first < 0 ? items.length : first);
-              seen.marks.push(doneBefore);
+              expect(lowWatermark).toBe(first < 0 ? items.length : first);
+              seen.marks.push(lowWatermark);
             },
             complete: () => (seen.completed = true),
           });

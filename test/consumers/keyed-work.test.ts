@@ -2,17 +2,17 @@ import { concat, map, NEVER, of, takeUntil, throwError, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { keyedWork } from '../../src/consumers/keyed-work.ts';
-import type { Outcome } from '../../src/consumers/keyed-work.ts';
+import type { WorkOutcome } from '../../src/consumers/keyed-work.ts';
 import { virtualTime } from '../support/virtual-time.ts';
 
 /** An item: its key, and how long it takes in ms. `a` after `a` waits for it. */
 type Item = readonly [key: string | null, ms: number];
 
-const DONE: Outcome<never> = { done: true };
+const DONE: WorkOutcome<never> = { done: true };
 
 /** As marbles: what is emitted is the low-water mark. */
-const marks = (source: Observable<{ readonly doneBefore: number }>) =>
-  source.pipe(map(({ doneBefore }) => String(doneBefore)));
+const marks = (source: Observable<{ readonly lowWatermark: number }>) =>
+  source.pipe(map(({ lowWatermark }) => String(lowWatermark)));
 
 const work = {
   keyOf: ([key]: Item) => key,
@@ -92,7 +92,7 @@ describe('keyedWork', () => {
         items,
         work: ([key, ms], tries) =>
           timer(ms).pipe(
-            map(() => (key === 'a' && tries < 3 ? { done: false, againMs: 5 } : DONE)),
+            map(() => (key === 'a' && tries < 3 ? { done: false, retryAfterMs: 5 } : DONE)),
           ),
       });
       // a fails at 1 and 7, is done at 13; b meanwhile at 3; then the second a, three times.
@@ -115,7 +115,7 @@ describe('keyedWork', () => {
         ...work,
         items,
         work: ([key, ms]) =>
-          timer(ms).pipe(map(() => (key === 'b' ? { done: false, againMs: 500 } : DONE))),
+          timer(ms).pipe(map(() => (key === 'b' ? { done: false, retryAfterMs: 500 } : DONE))),
         halt$: cold('--h'),
       });
       expectObservable(marks(done$)).toBe('---1------(1|)');

@@ -6,8 +6,8 @@ import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { openApi } from '../../src/account/api.ts';
 import { steadyScheduler } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { openLinks } from '../../src/sinks/client/open-kafka.ts';
-import { kafkaError } from '../../src/sinks/client/kafka-error.ts';
+import { openKafkaClients } from '../../src/sinks/open-kafka.ts';
+import { kafkaError } from '../../src/kafka/client/kafka-error.ts';
 import { selfSigned } from '../support/certificates.ts';
 
 const QUIET = () => () => undefined;
@@ -49,13 +49,13 @@ it("no environment of Node's turns certificates' checks off: the API", async () 
 });
 
 it('nor that of the registry', async () => {
-  const { registry } = openLinks(settings(), { log: QUIET });
+  const { registry } = openKafkaClients(settings(), { log: QUIET });
   await expect(registry.latest('a subject')).rejects.toMatchObject(REFUSED);
   await registry.close();
 });
 
 it("nor that of Kafka's brokers", async () => {
-  const { kafka, registry } = openLinks(settings(), { log: QUIET, kafkaRetries: 0 });
+  const { kafka, registry } = openKafkaClients(settings(), { log: QUIET, kafkaRetries: 0 });
   const admin = kafka.admin();
   const error: unknown = await admin.connect().catch(kafkaError);
   expect(error).toMatchObject(REFUSED);

@@ -6,10 +6,10 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { httpConnections } from '../../src/core/http-connections.ts';
 import type { HttpConnectionOptions } from '../../src/core/http-connections.ts';
 import { describeError } from '../../src/core/errors.ts';
-import { httpError } from '../../src/core/http-error.ts';
+import { httpError } from '../../src/core/connection-error.ts';
 import { proxiedConnections } from '../../src/core/proxied-connections.ts';
 import { readProxy } from '../../src/core/proxies.ts';
-import { sharedReads } from '../../src/streams/http/shared-reads.ts';
+import { sharedReads } from '../../src/streams/http/response-reader.ts';
 import { authority } from '../support/certificates.ts';
 import { startHttpProxy } from '../support/http-proxy.ts';
 import type { HttpProxy, HttpProxyOptions } from '../support/http-proxy.ts';
@@ -21,7 +21,7 @@ const ours = authority('our authority');
 function connections(options: Partial<HttpConnectionOptions> = {}): Dispatcher {
   const dispatcher = httpConnections({
     connectTimeoutMs: 2_000,
-    answerTimeoutMs: 2_000,
+    responseTimeoutMs: 2_000,
     onread: sharedReads(),
     ...options,
   });

@@ -1,5 +1,5 @@
-import { FLEET_LABELS, FLEET_METRICS } from '../../src/ops/metrics/fleet-metric-table.ts';
-import type { FleetLabel, FleetMetric } from '../../src/ops/metrics/fleet-metric-table.ts';
+import { FLEET_LABELS, FLEET_METRICS } from '../../src/ops/metrics/fleet-metrics.ts';
+import type { FleetMetric } from '../../src/ops/metrics/fleet-metrics.ts';
 import { LABELS, OTHER } from '../../src/ops/metrics/metric-labels.ts';
 import type { Label } from '../../src/ops/metrics/metric-labels.ts';
 import { METRICS, PROCESS_METRICS } from '../../src/ops/metrics/metric-table.ts';
@@ -42,7 +42,7 @@ ${ofFleet.map(row).join('\n')}
 
 | label | values | meaning |
 | --- | --- | --- |
-${Object.entries<FleetLabel>(FLEET_LABELS)
+${Object.entries<Label>(FLEET_LABELS)
   .map(
     ([name, { values, help }]) =>
       `| \`${name}\` | ${values?.map((value) => `\`${value}\``).join(', ') ?? 'any'} | ${help} |`,

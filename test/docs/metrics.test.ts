@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { FLEET_LABELS, FLEET_METRICS } from '../../src/ops/metrics/fleet-metric-table.ts';
+import { FLEET_LABELS, FLEET_METRICS } from '../../src/ops/metrics/fleet-metrics.ts';
 import { LABELS } from '../../src/ops/metrics/metric-labels.ts';
 import { METRICS } from '../../src/ops/metrics/metric-table.ts';
 import type { Metric } from '../../src/ops/metrics/metric-table.ts';

@@ -1,13 +1,11 @@
 import { concatMap, from, lastValueFrom, toArray } from 'rxjs';
-import { orderEvents } from '../../src/consumers/topic.ts';
-import { readAs } from '../../src/consumers/read-as.ts';
+import { orderEvents, readAs } from '../../src/consumers/topic.ts';
 import { RULES } from '../../src/resources/resources.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import { deadLetterCodec } from '../../src/schemas/events/dead-letter.ts';
+import { deadLetterCodec, orderStatusChangeCodec } from '../../src/schemas/events/own-records.ts';
 import { createEnvelopeCodec } from '../../src/schemas/events/envelope.ts';
 import type { JsonObject } from '../../src/schemas/json/json.ts';
 import { orderSchema } from '../../src/resources/orders/order.ts';
-import { orderStatusChangeCodec } from '../../src/schemas/events/order-status-change.ts';
 import { unframe } from '../../src/schemas/registry/wire.ts';
 import { deadLetterMessages } from '../../src/pipeline/publish/dead-letters.ts';
 import { changeMessages, statusMessage } from '../../src/pipeline/publish/messages.ts';

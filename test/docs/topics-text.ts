@@ -1,9 +1,8 @@
 import { RESOURCES, RULES } from '../../src/resources/resources.ts';
 import type { FieldSchema, RecordSchema } from '../../src/schemas/avro/avro-schema.ts';
-import { deadLetterCodec } from '../../src/schemas/events/dead-letter.ts';
+import { deadLetterCodec, orderStatusChangeCodec } from '../../src/schemas/events/own-records.ts';
 import { envelopeSchema } from '../../src/schemas/events/envelope.ts';
 import { orderSchema } from '../../src/resources/orders/order.ts';
-import { orderStatusChangeCodec } from '../../src/schemas/events/order-status-change.ts';
 import { topicNames, topicTable, valueSubject } from '../../src/schemas/events/topics.ts';
 import type { TopicSpec } from '../../src/schemas/events/topics.ts';
 import { fieldTable, recordIn, recordTables } from './schema-tables.ts';

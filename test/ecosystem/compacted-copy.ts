@@ -1,7 +1,7 @@
 import { CompressionTypes } from 'kafkajs';
 import { expect, vi } from 'vitest';
-import { readTail } from '../../src/sinks/fetch/kafka-tail.ts';
-import type { TailMessage } from '../../src/sinks/transactional-log.ts';
+import { readTail } from '../../src/kafka/fetch/kafka-tail.ts';
+import type { TailMessage } from '../../src/kafka/log.ts';
 import { kafka } from '../integration/support/all-lists.ts';
 import { createTopic } from '../integration/support/created-topic.ts';
 import { topicEnds } from '../integration/support/topic-ends.ts';

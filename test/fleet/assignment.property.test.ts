@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { assign, EVEN_WITHIN, MOST_OF_GAP } from '../../src/fleet/assignment.ts';
+import { assign, BALANCE_TOLERANCE, MAX_MOVE_SHARE } from '../../src/fleet/assignment.ts';
 import type { Assignment, Candidate } from '../../src/fleet/assignment.ts';
-import { isUneven } from '../../src/fleet/unevenness.ts';
+import { isImbalanced } from '../../src/fleet/imbalance.ts';
 import { Chance } from '../support/chance.ts';
 import { scaled } from '../support/scale.ts';
 
@@ -22,8 +22,8 @@ function fleetOf(chance: Chance): Fleet {
     const held = some(accounts, 0.3).map((account) => [account, chance.below(4)] as const);
     return {
       id: `member-${k}`,
-      known: new Set(known),
-      held: new Map(held),
+      configured: new Set(known),
+      ownedSince: new Map(held),
       warm: new Set(some(accounts, 0.3)),
     };
   });
@@ -39,7 +39,10 @@ function ownersOf(assignment: Assignment): Map<string, string[]> {
   return owners;
 }
 
-const everyone = (known: readonly string[]) => ({ known: new Set(known), warm: new Set<string>() });
+const everyone = (configured: readonly string[]) => ({
+  configured: new Set(configured),
+  warm: new Set<string>(),
+});
 const held = (accounts: readonly string[]) => new Map(accounts.map((account) => [account, 1]));
 
 describe('what fleets of any kind are given', () => {
@@ -47,11 +50,11 @@ describe('what fleets of any kind are given', () => {
     const { members, weights } = fleetOf(new Chance(seed));
     for (const mayMove of [false, true]) {
       const owners = ownersOf(assign({ members, weights, mayMove }));
-      const known = new Set(members.flatMap((member) => [...member.known]));
+      const known = new Set(members.flatMap((member) => [...member.configured]));
       expect(new Set(owners.keys())).toEqual(known);
       for (const [account, [id, ...others]] of owners) {
         expect(others).toEqual([]);
-        expect(members.find((member) => member.id === id)!.known.has(account)).toBe(true);
+        expect(members.find((member) => member.id === id)!.configured.has(account)).toBe(true);
       }
     }
   });
@@ -60,10 +63,12 @@ describe('what fleets of any kind are given', () => {
     const { members, weights } = fleetOf(new Chance(seed));
     const owners = ownersOf(assign({ members, weights, mayMove: false }));
     for (const [account, [owner]] of owners) {
-      const holders = members.filter((one) => one.known.has(account) && one.held.has(account));
+      const holders = members.filter(
+        (one) => one.configured.has(account) && one.ownedSince.has(account),
+      );
       if (holders.length === 0) continue;
-      const generation = members.find(({ id }) => id === owner)!.held.get(account);
-      expect(generation).toBe(Math.max(...holders.map((one) => one.held.get(account)!)));
+      const generation = members.find(({ id }) => id === owner)!.ownedSince.get(account);
+      expect(generation).toBe(Math.max(...holders.map((one) => one.ownedSince.get(account)!)));
     }
   });
 
@@ -80,7 +85,7 @@ describe('what fleets of any kind are given', () => {
   it.each(SEEDS)('is even once it has moved, and moves no more then (seed %i)', (seed) => {
     const fleet = fleetOf(new Chance(seed));
     const all = [...fleet.weights.keys()];
-    const members = fleet.members.map((member) => ({ ...member, known: new Set(all) }));
+    const members = fleet.members.map((member) => ({ ...member, configured: new Set(all) }));
     const { weights } = fleet;
     const first = assign({ members, weights, mayMove: true });
     const loads = members.map(({ id }) =>
@@ -89,10 +94,13 @@ describe('what fleets of any kind are given', () => {
     const mean = loads.reduce((sum, load) => sum + load, 0) / loads.length;
     const heaviest = Math.max(0, ...weights.values());
     for (const load of loads) {
-      const far = Math.max(EVEN_WITHIN * mean, heaviest / MOST_OF_GAP);
+      const far = Math.max(BALANCE_TOLERANCE * mean, heaviest / MAX_MOVE_SHARE);
       expect(Math.abs(load - mean)).toBeLessThanOrEqual(far);
     }
-    const settled = members.map((member) => ({ ...member, held: held(first.get(member.id)!) }));
+    const settled = members.map((member) => ({
+      ...member,
+      ownedSince: held(first.get(member.id)!),
+    }));
     expect(assign({ members: settled, weights, mayMove: true })).toEqual(first);
   });
 });
@@ -106,13 +114,18 @@ describe('a member that leaves, with its accounts warm here and there', () => {
       const ids = Array.from({ length: 2 + chance.below(4) }, (_, k) => `member-${k}`);
       const weights = new Map<string, number>();
       const warm = () => new Set(accounts.filter(() => chance.is(0.5)));
-      const all = ids.map((id) => ({ id, ...everyone(accounts), held: held([]), warm: warm() }));
+      const all = ids.map((id) => ({
+        id,
+        ...everyone(accounts),
+        ownedSince: held([]),
+        warm: warm(),
+      }));
       const before = assign({ members: all, weights, mayMove: true });
-      const holding = all.map((one) => ({ ...one, held: held(before.get(one.id)!) }));
+      const holding = all.map((one) => ({ ...one, ownedSince: held(before.get(one.id)!) }));
       const [leaving, ...staying] = holding;
-      const unknowing: Candidate = { ...leaving!, known: new Set(), held: new Map() };
+      const unknowing: Candidate = { ...leaving!, configured: new Set(), ownedSince: new Map() };
       const during = assign({ members: [unknowing, ...staying], weights, mayMove: false });
-      const settled = staying.map((one) => ({ ...one, held: held(during.get(one.id)!) }));
+      const settled = staying.map((one) => ({ ...one, ownedSince: held(during.get(one.id)!) }));
       const after = assign({ members: settled, weights, mayMove: true });
       for (const { id } of staying) {
         expect(during.get(id)).toEqual(expect.arrayContaining([...before.get(id)!]));
@@ -135,23 +148,28 @@ describe('members whose accounts get other weights', () => {
   };
   const moved = ({ members, weights }: Settled): Settled => {
     const given = assign({ members, weights, mayMove: true });
-    return { weights, members: members.map((one) => ({ ...one, held: held(given.get(one.id)!) })) };
+    return {
+      weights,
+      members: members.map((one) => ({ ...one, ownedSince: held(given.get(one.id)!) })),
+    };
   };
   /** Some of whose accounts are heavy: it was even before they were. */
   const heavyFleet = (chance: Chance): Settled => {
     const { members } = fleetOf(chance);
-    const accounts = [...new Set(members.flatMap(({ known }) => [...known]))];
+    const accounts = [...new Set(members.flatMap(({ configured }) => [...configured]))];
     const weights = new Map(accounts.map((account) => [account, 1]));
     return weighed(chance, moved({ members, weights }), chance.pick([0.1, 0.3, 0.6]));
   };
   const loadsOf = ({ members, weights }: Settled) =>
-    members.map((one) => [...one.held.keys()].reduce((sum, each) => sum + weights.get(each)!, 0));
+    members.map((one) =>
+      [...one.ownedSince.keys()].reduce((sum, each) => sum + weights.get(each)!, 0),
+    );
   const ownersIn = ({ members }: Settled) =>
-    new Map(members.flatMap((one) => [...one.held.keys()].map((each) => [each, one.id])));
+    new Map(members.flatMap((one) => [...one.ownedSince.keys()].map((each) => [each, one.id])));
 
   it.each(SEEDS)('is even enough once they have moved, for ever (seed %i)', (seed) => {
     const after = moved(heavyFleet(new Chance(seed)));
-    expect(isUneven(after)).toBe(false);
+    expect(isImbalanced(after)).toBe(false);
     expect(moved(after)).toEqual(after);
   });
 
@@ -163,8 +181,11 @@ describe('members whose accounts get other weights', () => {
     for (const [account, owner] of ownersIn(after)) {
       if (homes.get(account) === owner) continue;
       const members = after.members.map((one) => {
-        const rest = [...one.held.keys()].filter((each) => each !== account);
-        return { ...one, held: held(homes.get(account) === one.id ? [...rest, account] : rest) };
+        const rest = [...one.ownedSince.keys()].filter((each) => each !== account);
+        return {
+          ...one,
+          ownedSince: held(homes.get(account) === one.id ? [...rest, account] : rest),
+        };
       });
       expect(spread({ ...after, members })).toBeGreaterThan(spread(after));
     }
@@ -180,7 +201,7 @@ describe('members whose accounts get other weights', () => {
         ([account, weight]) => [account, weight * (0.95 + 0.001 * chance.below(100))] as const,
       );
       fleet = { ...fleet, weights: new Map(wavering) };
-      if (!isUneven(fleet)) continue;
+      if (!isImbalanced(fleet)) continue;
       const homes = ownersIn(fleet);
       fleet = moved(fleet);
       for (const [account, owner] of ownersIn(fleet)) {
@@ -199,7 +220,7 @@ describe('60 accounts', () => {
   const three = ['a', 'b', 'c'].map((id, k): Candidate => ({
     id,
     ...everyone(accounts),
-    held: held(accounts.slice(k * 20, k * 20 + 20)),
+    ownedSince: held(accounts.slice(k * 20, k * 20 + 20)),
   }));
 
   it('go to the members that are left when one is gone, and no other moves', () => {
@@ -207,14 +228,14 @@ describe('60 accounts', () => {
     const given = assign({ members: [a!, b!], weights, mayMove: true });
     for (const member of [a!, b!]) {
       expect(given.get(member.id)).toHaveLength(30);
-      expect(given.get(member.id)).toEqual(expect.arrayContaining([...member.held.keys()]));
+      expect(given.get(member.id)).toEqual(expect.arrayContaining([...member.ownedSince.keys()]));
     }
   });
 
   it('move to a member that is new as far as it has to have some, and not between the others', () => {
-    const d: Candidate = { id: 'd', ...everyone(accounts), held: new Map() };
+    const d: Candidate = { id: 'd', ...everyone(accounts), ownedSince: new Map() };
     const given = assign({ members: [...three, d], weights, mayMove: true });
-    for (const { id, held: before } of three) {
+    for (const { id, ownedSince: before } of three) {
       expect(given.get(id)!.every((account) => before.has(account))).toBe(true);
       expect(given.get(id)!.length).toBeGreaterThanOrEqual(14);
     }
@@ -224,11 +245,11 @@ describe('60 accounts', () => {
 
   it('come back to where their images are, if that one carries little enough', () => {
     const [a, b, c] = three;
-    const lost = [...c!.held.keys()];
+    const lost = [...c!.ownedSince.keys()];
     const again: Candidate = {
       id: 'c2',
       ...everyone(accounts),
-      held: new Map(),
+      ownedSince: new Map(),
       warm: new Set(lost),
     };
     const given = assign({ members: [a!, b!, again], weights, mayMove: false });
@@ -237,7 +258,7 @@ describe('60 accounts', () => {
 
   it('count by what they cost: one in its initial snapshot as much as five', () => {
     const costs = new Map(accounts.slice(0, 4).map((account) => [account, 15]));
-    const fresh = three.map((member): Candidate => ({ ...member, held: new Map() }));
+    const fresh = three.map((member): Candidate => ({ ...member, ownedSince: new Map() }));
     const given = assign({ members: fresh, weights: costs, mayMove: false });
     const loads = [...given.values()].map((mine) =>
       mine.reduce((sum, account) => sum + (costs.get(account) ?? 1), 0),
@@ -248,8 +269,8 @@ describe('60 accounts', () => {
 
 it('gives an account that one member alone knows to that one, however much it carries', () => {
   const members: Candidate[] = [
-    { id: 'a', known: new Set(['x', 'y', 'z']), held: new Map(), warm: new Set() },
-    { id: 'b', known: new Set(), held: held(['x']), warm: new Set(['x']) },
+    { id: 'a', configured: new Set(['x', 'y', 'z']), ownedSince: new Map(), warm: new Set() },
+    { id: 'b', configured: new Set(), ownedSince: held(['x']), warm: new Set(['x']) },
   ];
   const given = assign({ members, weights: new Map(), mayMove: true });
   expect(given).toEqual(

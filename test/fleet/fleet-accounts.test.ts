@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import type { AccountConfig, AccountFile } from '../../src/config/accounts.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { Published } from '../../src/observe/hooks.ts';
-import type { Serving } from '../../src/fleet/account-work.ts';
-import { heard, parseFleetRecord } from '../../src/fleet/fleet-record.ts';
-import type { AccountWord, FleetRecord } from '../../src/fleet/fleet-record.ts';
+import type { ServeOptions } from '../../src/fleet/account-work.ts';
+import { applyRecord, parseFleetRecord } from '../../src/fleet/fleet-record.ts';
+import type { AccountTopicState, FleetRecord } from '../../src/fleet/fleet-record.ts';
 import { fleetAccounts } from '../../src/fleet/fleet-accounts.ts';
 import { SimTime } from '../sim/sim-time.ts';
 
@@ -26,15 +26,15 @@ const pollPage = (resource: string): Published => ({
 /** An instance that has the account, and looks again whenever something has changed. */
 function instance({ imagesMs = 0, hears = false } = {}) {
   const time = new SimTime(0);
-  const serving = new Set<Serving>();
-  const words = new Map<string, AccountWord>();
+  const serving = new Set<ServeOptions>();
+  const words = new Map<string, AccountTopicState>();
   const said: FleetRecord['type'][] = [];
   const quarantined: string[] = [];
   const handovers: number[] = [];
   const asked: string[] = [];
   let isCutOff = false;
   const accounts = fleetAccounts({
-    parts: {
+    context: {
       instance: 'me',
       scheduler: time.scheduler,
       work: {
@@ -49,18 +49,18 @@ function instance({ imagesMs = 0, hears = false } = {}) {
       },
     },
     name: 'me',
-    folders: { use: nothing, leave: nothing, warm: () => [], clear: nothing },
+    folders: { use: nothing, release: nothing, warm: () => [], clear: nothing },
     topic: 'fleet',
     log: {
-      words,
+      accounts: words,
       reports: new Map(),
       following$: NEVER,
-      caughtUp: () => Promise.resolve(),
+      catchUp: () => Promise.resolve(),
       send: ({ value }) => {
         if (isCutOff) return Promise.reject(new Error('cut off'));
         const record = parseFleetRecord(value)!;
         said.push(record.type);
-        if (hears) words.set(record.account, heard(words.get(record.account), record));
+        if (hears) words.set(record.account, applyRecord(words.get(record.account), record));
         return Promise.resolve();
       },
       close: nothing,
@@ -80,7 +80,7 @@ function instance({ imagesMs = 0, hears = false } = {}) {
   };
   const begun = async (others: readonly string[] = []) => {
     accounts.setFiles(new Map([['winery', fileOf(1)]]));
-    accounts.give(1, {
+    accounts.generationStarted(1, {
       members: ['me', ...others].map((each) => ({ instance: each, name: each })),
       accounts: new Map([['winery', 'me']]),
     });
@@ -90,7 +90,7 @@ function instance({ imagesMs = 0, hears = false } = {}) {
   /** The account is given to another instance, in the next generation. */
   const givenAway = async () => {
     const members = ['me', 'other'].map((name) => ({ instance: name, name }));
-    accounts.give(2, { members, accounts: new Map([['winery', 'other']]) });
+    accounts.generationStarted(2, { members, accounts: new Map([['winery', 'other']]) });
     await accounts.step();
     await time.pass(100);
   };
@@ -128,17 +128,19 @@ describe('an account whose file changes', () => {
     await begun();
     await setFile(undefined, 100);
     expect(pages()).toEqual([]);
-    expect([...accounts.here().values()].filter(({ doing }) => doing === 'running').length).toBe(0);
+    expect(
+      [...accounts.localAccounts().values()].filter(({ doing }) => doing === 'running').length,
+    ).toBe(0);
   });
 
   it('is not told of as held when it was given to another instance meanwhile', async () => {
     const { accounts, begun, setFile } = instance();
     await begun();
-    const heldHere = () => [...accounts.told(['winery']).held.keys()];
+    const heldHere = () => [...accounts.memberMetadata(['winery']).owned.keys()];
     expect(heldHere()).toEqual(['winery']);
     await setFile(undefined, 100);
     const other = { instance: 'other', name: 'other' };
-    accounts.give(2, { members: [other], accounts: new Map([['winery', 'other']]) });
+    accounts.generationStarted(2, { members: [other], accounts: new Map([['winery', 'other']]) });
     await setFile(fileOf(2), 100);
     expect(heldHere()).toEqual([]);
   });
@@ -174,8 +176,15 @@ describe('an account that another instance asks for', () => {
     const me = { instance: 'me', name: 'me', generation: 1 };
     const ask = { instance: 'other', name: 'other', generation: 2 };
     here.words.set('winery', {
-      ...{ owner: me, ask, at: 0, takenAt: 0, losses: [], quarantinedAt: undefined },
-      isAnnounced: false,
+      ...{
+        owner: me,
+        releaseRequest: ask,
+        updatedAt: 0,
+        claimedAt: 0,
+        crashTimes: [],
+        quarantinedAt: undefined,
+      },
+      isClaimPending: false,
     });
     await here.givenAway();
     return here;
@@ -199,10 +208,10 @@ describe('an account that another instance asks for', () => {
 });
 
 describe('an account that has taken three instances down', () => {
-  const lost: AccountWord = {
+  const lost: AccountTopicState = {
     owner: { instance: 'gone', name: 'gone', generation: 0 },
-    ...{ ask: undefined, at: -1_000, takenAt: -1_000 },
-    ...{ losses: [-60_000, -30_000], quarantinedAt: undefined },
+    ...{ releaseRequest: undefined, updatedAt: -1_000, claimedAt: -1_000 },
+    ...{ crashTimes: [-60_000, -30_000], quarantinedAt: undefined },
   };
 
   it('is said to be quarantined once, though that is heard later', async () => {
@@ -238,13 +247,19 @@ describe('an account that has taken three instances down', () => {
 });
 
 describe('a handover', () => {
-  const ownedBy = (owner: string): AccountWord => ({
+  const ownedBy = (owner: string): AccountTopicState => ({
     owner: { instance: owner, name: owner, generation: 0 },
-    ...{ ask: undefined, at: -60_000, takenAt: -60_000, losses: [], quarantinedAt: undefined },
+    ...{
+      releaseRequest: undefined,
+      updatedAt: -60_000,
+      claimedAt: -60_000,
+      crashTimes: [],
+      quarantinedAt: undefined,
+    },
   });
-  const released = (by: string): AccountWord => ({
+  const released = (by: string): AccountTopicState => ({
     ...ownedBy(by),
-    ...{ owner: undefined, takenAt: undefined, releasedBy: by },
+    ...{ owner: undefined, claimedAt: undefined, releasedBy: by },
   });
 
   it('takes from the question to the first answer to a list, however long the images took', async () => {

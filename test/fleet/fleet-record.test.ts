@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { fleetMessage, heard, parseFleetRecord } from '../../src/fleet/fleet-record.ts';
-import type { AccountWord, FleetRecord } from '../../src/fleet/fleet-record.ts';
+import { fleetMessage, applyRecord, parseFleetRecord } from '../../src/fleet/fleet-record.ts';
+import type { AccountTopicState, FleetRecord } from '../../src/fleet/fleet-record.ts';
 
 const AT = '2026-05-06T07:08:09.000Z';
 const of = (instance: string) => ({ account: 'east', instance, name: `${instance}-host`, at: AT });
@@ -30,14 +30,14 @@ const asks = (instance: string, generation: number, whom: string): FleetRecord =
 const released = (instance: string): FleetRecord => ({ ...of(instance), type: 'released' });
 
 const after = (...records: FleetRecord[]) =>
-  records.reduce<AccountWord | undefined>(heard, undefined);
+  records.reduce<AccountTopicState | undefined>(applyRecord, undefined);
 
 describe('what is known of an account', () => {
   it('is who runs it, until that one has released it', () => {
     expect(after(runs('a', 1))).toMatchObject({
       owner: owner('a', 1),
-      ask: undefined,
-      at: Date.parse(AT),
+      releaseRequest: undefined,
+      updatedAt: Date.parse(AT),
     });
     expect(after(runs('a', 1), released('a'))?.owner).toBeUndefined();
     expect(after(runs('a', 1), released('a'), runs('b', 2))?.owner).toEqual(owner('b', 2));
@@ -45,8 +45,11 @@ describe('what is known of an account', () => {
 
   it('is who asks for it', () => {
     const word = after(runs('a', 1), asks('b', 2, 'a'));
-    expect(word).toMatchObject({ owner: owner('a', 1), ask: { instance: 'b', generation: 2 } });
-    expect(after(runs('a', 1), asks('b', 2, 'a'), runs('b', 2))?.ask).toBeUndefined();
+    expect(word).toMatchObject({
+      owner: owner('a', 1),
+      releaseRequest: { instance: 'b', generation: 2 },
+    });
+    expect(after(runs('a', 1), asks('b', 2, 'a'), runs('b', 2))?.releaseRequest).toBeUndefined();
   });
 
   it('is there though compaction has left the question alone', () => {
@@ -56,7 +59,7 @@ describe('what is known of an account', () => {
   it('is not changed by who is late', () => {
     expect(after(runs('b', 2), released('a'))?.owner).toEqual(owner('b', 2));
     expect(after(runs('b', 3), takes('a', 2))?.owner).toEqual(owner('b', 3));
-    expect(after(runs('b', 3), asks('a', 2, 'c'))?.ask).toBeUndefined();
+    expect(after(runs('b', 3), asks('a', 2, 'c'))?.releaseRequest).toBeUndefined();
     expect(after(runs('a', 1), released('a'), asks('b', 2, 'a'))?.owner).toBeUndefined();
   });
 
@@ -66,15 +69,15 @@ describe('what is known of an account', () => {
   });
 
   it('has not claimed it before it says so, whoever asks meanwhile', () => {
-    expect(after(takes('a', 1))?.isAnnounced).toBe(true);
-    expect(after(takes('a', 1), asks('b', 2, 'a'))?.isAnnounced).toBe(true);
-    expect(after(takes('a', 1), runs('a', 1))?.isAnnounced).toBe(false);
+    expect(after(takes('a', 1))?.isClaimPending).toBe(true);
+    expect(after(takes('a', 1), asks('b', 2, 'a'))?.isClaimPending).toBe(true);
+    expect(after(takes('a', 1), runs('a', 1))?.isClaimPending).toBe(false);
   });
 
   it('has claimed it though its announcement comes late, and not where it is announced anew', () => {
-    expect(after(runs('a', 1), takes('a', 1))?.isAnnounced).toBe(false);
+    expect(after(runs('a', 1), takes('a', 1))?.isClaimPending).toBe(false);
     const again = { ...takes('a', 1), at: '2026-06-01T13:00:00.000Z' };
-    expect(after(runs('a', 1), again)?.isAnnounced).toBe(true);
+    expect(after(runs('a', 1), again)?.isClaimPending).toBe(true);
   });
 });
 

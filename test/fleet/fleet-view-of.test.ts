@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import { fleetViewOf } from '../../src/fleet/fleet-view-of.ts';
-import type { Known } from '../../src/fleet/fleet-view-of.ts';
+import type { FleetViewInput } from '../../src/fleet/fleet-view-of.ts';
 import type { Report } from '../../src/fleet/report.ts';
 import type { AccountFigures } from '../../src/observe/fleet-view.ts';
 
@@ -10,10 +10,10 @@ const file = { config: {} as never };
 const owner = (instance: string) => ({ instance, name: `${instance}-host`, generation: 3 });
 const runs = (instance: string | undefined, at = NOW - 1_000) => ({
   owner: instance === undefined ? undefined : owner(instance),
-  ask: undefined,
-  at,
-  takenAt: undefined,
-  losses: [],
+  releaseRequest: undefined,
+  updatedAt: at,
+  claimedAt: undefined,
+  crashTimes: [],
   quarantinedAt: undefined,
 });
 
@@ -29,46 +29,46 @@ const reports = (by: Readonly<Record<string, Report['accounts'][string]>>) =>
     ]),
   );
 
-function accountsOf(known: Partial<Known>) {
+function accountsOf(known: Partial<FleetViewInput>) {
   return fleetViewOf({
     name: 'a-host',
     generation: 3,
-    given: {
+    assignment: {
       members: ['a', 'b'].map((instance) => ({ instance, name: `${instance}-host` })),
       accounts: new Map([['east', 'a']]),
     },
-    words: new Map(),
+    accounts: new Map(),
     reports: new Map(),
     files: new Map([['east', file]]),
-    here: new Map(),
+    localAccounts: new Map(),
     now: NOW,
     ...known,
   }).accounts;
 }
 
-function view(known: Partial<Known>) {
+function view(known: Partial<FleetViewInput>) {
   return accountsOf(known).map(({ account, state, owner: by, problem }) => [
     ...[account, state, by, problem],
   ]);
 }
 
 it('says how an account is', () => {
-  const words = (word: ReturnType<typeof runs>) => ({ words: new Map([['east', word]]) });
+  const words = (word: ReturnType<typeof runs>) => ({ accounts: new Map([['east', word]]) });
   expect(view(words(runs('a')))).toEqual([['east', 'running', 'a-host', undefined]]);
   expect(view(words(runs('b')))).toEqual([['east', 'moving', 'b-host', undefined]]);
   expect(view({})).toEqual([['east', 'starting', undefined, undefined]]);
   expect(view(words(runs('gone', NOW - 60_000)))).toEqual([
-    ['east', 'without-owner', undefined, 'the instance that it was given has not taken it'],
+    ['east', 'without-owner', undefined, 'the instance that it is assigned to has not claimed it'],
   ]);
   const here = new Map([
     ['east', { doing: 'nothing' as const, error: new CellarstreamError('FENCED', 'fenced') }],
   ]);
-  expect(view({ here })).toEqual([['east', 'failed', undefined, 'fenced']]);
+  expect(view({ localAccounts: here })).toEqual([['east', 'failed', undefined, 'fenced']]);
 });
 
 it('says which instance is to run an account that does not run there', () => {
   const target = (word: ReturnType<typeof runs> | undefined) =>
-    accountsOf(word ? { words: new Map([['east', word]]) } : {})[0]?.target;
+    accountsOf(word ? { accounts: new Map([['east', word]]) } : {})[0]?.target;
   expect(target(runs('b'))).toBe('a-host');
   expect(target(undefined)).toBe('a-host');
   expect(target(runs('a'))).toBeUndefined();
@@ -82,7 +82,7 @@ it('says what nobody runs, and why', () => {
     ['lost', runs('gone')],
     ['closed', runs(undefined)],
   ]);
-  expect(view({ given, files, words })).toEqual([
+  expect(view({ assignment: given, files, accounts: words })).toEqual([
     ['lost', 'without-owner', undefined, 'no instance has its file'],
     ['wrong', 'wrong-file', undefined, 'wrong.env: is wrong'],
   ]);
@@ -92,29 +92,39 @@ it('says of a wrong file who runs the account all the same, and since when it ru
   const files = new Map([
     ['east', { error: new CellarstreamError('SETTINGS', 'east.env: wrong') }],
   ]);
-  const asked = { ...runs('a'), takenAt: NOW - 9_000, ask: { instance: 'b', generation: 2 } };
+  const asked = {
+    ...runs('a'),
+    claimedAt: NOW - 9_000,
+    releaseRequest: { instance: 'b', generation: 2 },
+  };
   const words = new Map([['east', asked]]);
   const since = NOW - 9_000; // an ask that came to nothing is no beginning
-  expect(accountsOf({ words, files })).toMatchObject([
+  expect(accountsOf({ accounts: words, files })).toMatchObject([
     { state: 'wrong-file', owner: 'a-host', since, problem: 'east.env: wrong' },
   ]);
-  expect(accountsOf({ words })).toMatchObject([{ state: 'running', owner: 'a-host', since }]);
+  expect(accountsOf({ accounts: words })).toMatchObject([
+    { state: 'running', owner: 'a-host', since },
+  ]);
 });
 
 it('says that an account is not run as another one has its key, wherever its file is', () => {
-  const given = { members: [], accounts: new Map<string, string>(), twins: new Map([['b', 'a']]) };
+  const given = {
+    members: [],
+    accounts: new Map<string, string>(),
+    apiKeyConflicts: new Map([['b', 'a']]),
+  };
   const problem = expect.stringContaining('API_KEY is that of a.env') as string;
   for (const files of [new Map([['b', file]]), new Map()]) {
-    expect(view({ given, files })).toEqual([['b', 'wrong-file', undefined, problem]]);
+    expect(view({ assignment: given, files })).toEqual([['b', 'wrong-file', undefined, problem]]);
   }
 });
 
 it('has the figures of an account from whoever runs it', () => {
   const words = new Map([['east', runs('a')]]);
   const told = { a: { weight: 1, figures: FIGURES }, b: { weight: 1 } };
-  expect(accountsOf({ words, reports: reports(told) })[0]?.figures).toEqual(FIGURES);
+  expect(accountsOf({ accounts: words, reports: reports(told) })[0]?.figures).toEqual(FIGURES);
   const moving = new Map([['east', runs('b')]]);
-  expect(accountsOf({ words: moving, reports: reports(told) })[0]?.figures).toBeUndefined();
+  expect(accountsOf({ accounts: moving, reports: reports(told) })[0]?.figures).toBeUndefined();
 });
 
 it('says that an account failed where another instance has told so, and why', () => {
@@ -123,15 +133,17 @@ it('says that an account failed where another instance has told so, and why', ()
   const asFailed = (owner?: string) => [['east', 'failed', owner, 'the API key is refused']];
   expect(view({ reports: atA })).toEqual(asFailed());
   // Each minute that one tries again.
-  const again = new Map([['east', { ...runs('a'), isAnnounced: true }]]);
-  expect(view({ reports: atA, words: again })).toEqual(asFailed('a-host'));
+  const again = new Map([['east', { ...runs('a'), isClaimPending: true }]]);
+  expect(view({ reports: atA, accounts: again })).toEqual(asFailed('a-host'));
   // It was given to another one since, or still runs where it was, or goes on here.
   const atB = reports({ b: failed });
   expect(view({ reports: atB })).toEqual([['east', 'starting', undefined, undefined]]);
   const words = new Map([['east', runs('b')]]);
-  expect(view({ reports: atA, words })).toEqual([['east', 'moving', 'b-host', undefined]]);
-  const here = new Map([['east', { doing: 'running' as const, error: undefined }]]);
-  expect(view({ reports: atA, words: new Map([['east', runs('a')]]), here })).toEqual([
-    ['east', 'running', 'a-host', undefined],
+  expect(view({ reports: atA, accounts: words })).toEqual([
+    ['east', 'moving', 'b-host', undefined],
   ]);
+  const here = new Map([['east', { doing: 'running' as const, error: undefined }]]);
+  expect(
+    view({ reports: atA, accounts: new Map([['east', runs('a')]]), localAccounts: here }),
+  ).toEqual([['east', 'running', 'a-host', undefined]]);
 });

@@ -1,8 +1,8 @@
 import { NEVER } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { fleetMessage } from '../../src/fleet/fleet-record.ts';
-import { HeardWords } from '../../src/fleet/fleet-words.ts';
-import { noReport, reportMessage } from '../../src/fleet/report.ts';
+import { FleetTopicTable } from '../../src/fleet/fleet-topic-state.ts';
+import { reportTombstone, reportMessage } from '../../src/fleet/report.ts';
 import type { Report } from '../../src/fleet/report.ts';
 import { reporting } from '../../src/fleet/reporting.ts';
 import type { Message } from '../../src/sinks/sink.ts';
@@ -17,8 +17,8 @@ const read = ({ key, value }: Message) => ({ key: Buffer.from(key!), value });
 
 describe('the fleet as its topic has it', () => {
   const heard = (...messages: readonly Message[]) => {
-    const words = new HeardWords();
-    words.hear(messages.map(read));
+    const words = new FleetTopicTable();
+    words.apply(messages.map(read));
     return words;
   };
   const report = of('i1', { east: { weight: 1.5 } });
@@ -33,7 +33,7 @@ describe('the fleet as its topic has it', () => {
         ['i2', other],
       ]),
     );
-    const gone = heard(...messages, noReport('wine.fleet', 'i1'));
+    const gone = heard(...messages, reportTombstone('wine.fleet', 'i1'));
     expect([...gone.reports.keys()]).toEqual(['i2']);
   });
 
@@ -41,7 +41,7 @@ describe('the fleet as its topic has it', () => {
     const released = { type: 'released', account: 'i1', instance: 'i1', name: 'i1' } as const;
     const word = fleetMessage('wine.fleet', { ...released, at: report.at });
     const words = heard(reportMessage('wine.fleet', report), word);
-    expect([[...words.words.keys()], [...words.reports.keys()]]).toEqual([['i1'], ['i1']]);
+    expect([[...words.accounts.keys()], [...words.reports.keys()]]).toEqual([['i1'], ['i1']]);
   });
 
   it('is not disturbed by what a later version says', () => {
@@ -61,14 +61,14 @@ describe('the fleet as its topic has it', () => {
         ['i2', of('i2', { east: { weight: 1 } })],
       ]),
     );
-    expect(words.words.size).toBe(0);
+    expect(words.accounts.size).toBe(0);
   });
 });
 
 describe('an instance', () => {
   function instance() {
     const time = new SimTime(START);
-    const words = new HeardWords();
+    const words = new FleetTopicTable();
     let accounts: Report['accounts'] = {};
     const sent: Message[] = [];
     const errors: unknown[] = [];
@@ -76,14 +76,14 @@ describe('an instance', () => {
     reporting({
       ...{ instance: 'i1', name: 'i1-host', topic: 'wine.fleet', scheduler: time.scheduler },
       log: {
-        words: words.words,
+        accounts: words.accounts,
         reports: words.reports,
         following$: NEVER,
-        caughtUp: () => Promise.resolve(),
+        catchUp: () => Promise.resolve(),
         send: (message) => {
           if (isCutOff) return Promise.reject(new Error('cut off'));
           sent.push(message);
-          words.hear([read(message)]);
+          words.apply([read(message)]);
           return Promise.resolve();
         },
         close: () => undefined,
@@ -123,7 +123,7 @@ describe('an instance', () => {
     expect([sent.length, errors.length]).toEqual([0, 2]);
     cutOff(false);
     await time.pass(15_000);
-    words.hear([read(noReport('wine.fleet', 'i1'))]);
+    words.apply([read(reportTombstone('wine.fleet', 'i1'))]);
     await time.pass(30_000);
     words.clear();
     await time.pass(30_000);

@@ -7,7 +7,7 @@ import type { Table } from '../../src/consumers/table.ts';
 import type { Order } from '../../src/resources/orders/order-type.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
 import { unframe } from '../../src/schemas/registry/wire.ts';
-import { partitionOf } from '../../src/sinks/producer/partition-of.ts';
+import { partitionOf } from '../../src/sinks/producer/record-batch.ts';
 import { truthOf } from './support/checker.ts';
 import { kafkajsRead } from './support/kafkajs-read.ts';
 import { PATIENCE_MS, TIMEOUT } from './support/running-test.ts';

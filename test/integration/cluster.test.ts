@@ -1,7 +1,7 @@
 import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JavaServices } from '../../src/devstack/services.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import { scaled } from '../support/scale.ts';
 import { startCluster } from './support/cluster.ts';
 import { createTopic } from './support/created-topic.ts';

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { Consumed } from '../../src/consumers/consumed.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
-import { kafkaTransactionalLog } from '../../src/sinks/kafka-transactional-log.ts';
-import { openReader } from '../../src/sinks/fetch/kafka-reader.ts';
-import { readTail } from '../../src/sinks/fetch/kafka-tail.ts';
+import { kafkaTransactionalLog } from '../../src/sinks/open-kafka.ts';
+import { openReader } from '../../src/kafka/fetch/kafka-reader.ts';
+import { readTail } from '../../src/kafka/fetch/kafka-tail.ts';
 import { topicEnds } from './support/topic-ends.ts';
 import { openCheckpoint } from '../../src/pipeline/checkpoint/checkpoint.ts';
 import { createRegistry } from '../../src/schemas/registry/registry.ts';
@@ -90,14 +90,14 @@ it('does not take a record for alive that was deleted, where compaction has take
     const log = await openCheckpoint({
       log: kafkaTransactionalLog({ kafka }, { partitions }),
       store: store.task('estate/orders'),
-      place: { task: 'estate/orders', topic, cursorTopic, transactionalId: 'stale' },
+      names: { task: 'estate/orders', topic, cursorTopic, transactionalId: 'stale' },
       instance,
       readImage: (event) => {
         const { sequence, isGone } = JSON.parse(event.toString()) as Event;
         return Promise.resolve({ sequence, image: isGone ? null : image });
       },
-      ownership: {},
-      canBeAsked: true,
+      claimState: {},
+      canRequestRecords: true,
       scheduler: asyncScheduler,
     });
     return { log, close: () => log.close().then(() => store.close()) };

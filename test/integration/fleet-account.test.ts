@@ -2,7 +2,7 @@ import kafkajs, { Kafka, logLevel } from 'kafkajs';
 import type { AclEntry } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { JavaServices } from '../../src/devstack/services.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import { scaled } from '../support/scale.ts';
 import type { LogLine } from './support/cli.ts';
 import { startCluster } from './support/cluster.ts';

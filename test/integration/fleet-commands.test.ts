@@ -114,7 +114,9 @@ describe.concurrent('accounts', TIMEOUT, () => {
       expect(dead.told.map(({ account, state, instance }) => [account, state, instance])).toEqual(
         names.map((name) => [name, 'without-owner', null]),
       );
-      expect(dead.told[0]?.problem).toBe('no instance runs; one ran it last, and is gone');
+      expect(dead.told[0]?.problem).toBe(
+        'no instance runs; one was its last owner and has left the fleet',
+      );
     }, SOON);
     const table = await command(['accounts'], fleet.env);
     expect(table.stdout.trim().split('\n')).toHaveLength(4);
@@ -302,7 +304,7 @@ describe.concurrent('run beside a fleet', TIMEOUT, () => {
     const refused = await command(['run'], alone(account!.name));
     expect(refused.code).toBe(2);
     expect(refused.stderr).toContain(
-      `TOPIC_PREFIX fleet-beside.${account!.name} is that of the account ${account!.name} of the fleet fleet-beside, which one runs`,
+      `TOPIC_PREFIX fleet-beside.${account!.name} is also the prefix of the account ${account!.name} of the fleet fleet-beside, which one serves`,
     );
     // The other one has topics elsewhere, once its instance has told so.
     await vi.waitFor(async () => {

@@ -45,14 +45,14 @@ describe("the fleet's topic", () => {
       onTestFinished(() => proxy.close());
       const [near, far] = [logOf(broker), logOf(proxy.address)];
       await near.send(says('before'));
-      await far.caughtUp();
-      expect(far.words.has('before')).toBe(true);
+      await far.catchUp();
+      expect(far.accounts.has('before')).toBe(true);
       expect(far.retries).toEqual([]);
 
       proxy.tcp.darken();
       await near.send(says('behind'));
-      await far.caughtUp();
-      expect(far.words.has('behind')).toBe(true);
+      await far.catchUp();
+      expect(far.accounts.has('behind')).toBe(true);
       expect(far.retries).toHaveLength(1);
     },
   );

@@ -1,7 +1,7 @@
 import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { JavaServices } from '../../src/devstack/services.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import { ClusterProxy } from '../support/proxy/cluster-proxy.ts';
 import type { Aim } from '../support/proxy/kafka-proxy.ts';
 import { scaled } from '../support/scale.ts';

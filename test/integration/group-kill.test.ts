@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import { Chance } from '../support/chance.ts';
 import { scaled } from '../support/scale.ts';
 import { folderForTest } from './support/service.ts';

@@ -4,7 +4,7 @@ import { firstValueFrom, NEVER, Subject, timer } from 'rxjs';
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import type { DeadLettered, GroupRetry } from '../../src/consumers/handling.ts';
 import { frame } from '../../src/schemas/registry/wire.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import { KafkaProxy } from '../support/proxy/kafka-proxy.ts';
 import { Chance } from '../support/chance.ts';
 import { createTopic } from './support/created-topic.ts';

@@ -3,9 +3,14 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { cachedJars, classArchive, isCached, sharedClasses } from '../../src/devstack/jar-cache.ts';
+import {
+  cachedJars,
+  classArchive,
+  isCached,
+  sharedClasses,
+  findJava,
+} from '../../src/devstack/jar-cache.ts';
 import { JavaServer, type JavaServerKind } from '../../src/devstack/java-server.ts';
-import { findJava } from '../../src/devstack/java-tools.ts';
 import { jarOf } from '../../src/devstack/registry-server.ts';
 import { Tethered } from '../../src/devstack/tethered.ts';
 
@@ -77,7 +82,7 @@ it('gives up on ports after five tries', async () => {
   expect(starts()).toBe(5);
 });
 
-it('tells how a server ended and its last words, and does not try again', async () => {
+it('tells how a server ended and the end of its log, and does not try again', async () => {
   const java = fakeJava('seq 100; echo no memory; exit 7');
   const error: unknown = await JavaServer.start(
     kind(() => false),
@@ -106,7 +111,7 @@ it('waits no longer than it is told to', async () => {
     ),
   ).rejects.toMatchObject({
     code: 'SERVICES',
-    message: 'The server did not answer within 0.3 s; its last words:\nthinking',
+    message: 'The server did not answer within 0.3 s; the end of its log:\nthinking',
   });
 });
 

@@ -5,11 +5,11 @@ import type { Transaction } from 'kafkajs';
 import { asyncScheduler } from 'rxjs';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { topicTable } from '../../src/schemas/events/topics.ts';
-import { newestOfTopics } from '../../src/sinks/fetch/newest-of-topics.ts';
-import { kafkaTransactionalLog } from '../../src/sinks/kafka-transactional-log.ts';
+import { compactedTopics } from '../../src/kafka/fetch/kafka-tail.ts';
+import { kafkaTransactionalLog } from '../../src/sinks/open-kafka.ts';
 import { accountLog } from '../../src/sinks/ledger/kafka-ledger.ts';
 import type { AccountLog, AccountLogOptions } from '../../src/sinks/ledger/kafka-ledger.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import { KafkaProxy, loseAnswer } from '../support/proxy/kafka-proxy.ts';
 import { createTopic } from './support/created-topic.ts';
 import { kafkajsRead } from './support/kafkajs-read.ts';
@@ -46,10 +46,10 @@ async function logOf(
       { kafka: client },
       { partitions: new Map([[other.topic ?? TOPIC, 1]]) },
     ),
-    known: newestOfTopics(client)(other.topic ?? TOPIC, 'uncommitted'),
+    ledgerTopic: compactedTopics(client)(other.topic ?? TOPIC, 'uncommitted'),
     ...{ topic: TOPIC, account, transactionalId: idOf(account), scheduler: asyncScheduler },
-    remake: () => Promise.reject(new Error('it is there')),
-    isMine: (text) => text.startsWith(name),
+    recreateTopic: () => Promise.reject(new Error('it is there')),
+    isOwnEntry: (text) => text.startsWith(name),
     ...other,
   });
   onTestFinished(() => log.close());
@@ -77,17 +77,17 @@ const failureOf = (append: Promise<void>): Promise<unknown> =>
     (error: unknown) => error,
   );
 const textsOf = async (log: AccountLog, claim: string) =>
-  (await log.takeOver(claim)).entries.map(({ text }) => text);
+  (await log.claim(claim)).entries.map(({ text }) => text);
 
 describe('the ledger of an account', () => {
   it('is found by the next process, with the age of each entry; the one before is fenced', async () => {
     const first = await logOf('a', 'main');
-    expect((await first.takeOver('a claims')).entries).toEqual([]);
+    expect((await first.claim('a claims')).entries).toEqual([]);
     await first.append('a declares');
     await sleep(AGED_MS);
 
     const second = await logOf('b', 'main');
-    const { entries } = await second.takeOver('b claims');
+    const { entries } = await second.claim('b claims');
     expect(entries.map(({ text }) => text)).toEqual(['a declares']);
     expect(entries[0]!.ageMs).toBeGreaterThan(AGED_MS - 200);
     expect(entries[0]!.ageMs).toBeLessThan(AGED_MS + 5_000);
@@ -99,11 +99,11 @@ describe('the ledger of an account', () => {
   });
 
   it('keeps what was declared when claims follow, whatever compaction takes', async () => {
-    await (await logOf('z', 'compacted')).takeOver('z claims');
+    await (await logOf('z', 'compacted')).claim('z claims');
     const first = await logOf('a', 'compacted');
-    await first.takeOver('a claims');
+    await first.claim('a claims');
     await first.append('a declares');
-    await (await logOf('b', 'compacted')).takeOver('b claims');
+    await (await logOf('b', 'compacted')).claim('b claims');
     const isOurs = (key: Buffer | null) => key?.toString().startsWith('compacted') ?? false;
     const texts = (records: readonly StoredRecord[]) =>
       records
@@ -122,7 +122,7 @@ describe('the ledger of an account', () => {
 
   it("is not held back by another account's open transaction", async () => {
     const first = await logOf('a', 'behind');
-    await first.takeOver('a claims');
+    await first.claim('a claims');
     const other = await openTransaction('other', 'of another one');
     await first.append('a declares');
     const began = performance.now();
@@ -136,14 +136,14 @@ describe('the ledger of an account', () => {
     const topic = `${TOPIC}-anew`;
     const make = () => createTopic(kafka, { topic, numPartitions: 1 });
     await make();
-    const first = await logOf('a', 'anew', kafka, { topic, remake: make });
-    await first.takeOver('a claims');
+    const first = await logOf('a', 'anew', kafka, { topic, recreateTopic: make });
+    await first.claim('a claims');
     for (const text of ['a declares', 'a declares more', 'and more']) await first.append(text);
     await withAdmin(kafka, (admin) => admin.deleteTopics({ topics: [topic] }));
     await expect
       .poll(() => failureOf(first.append('a is back')), { timeout: 60_000 })
       .toBe(undefined);
-    expect(await first.guests()).toMatchObject({ guests: [] });
+    expect(await first.guests()).toMatchObject({ guestEntries: [] });
     const second = await logOf('b', 'anew', kafka, { topic });
     expect(await textsOf(second, 'b claims')).toEqual(['a is back']);
   });
@@ -152,7 +152,7 @@ describe('the ledger of an account', () => {
     const proxy = await KafkaProxy.listen(BROKER);
     onTestFinished(() => proxy.close());
     const first = await logOf('a', 'lost', clientOf(proxy.address));
-    await first.takeOver('a claims');
+    await first.claim('a claims');
     const lost = proxy.strike(
       { api: 'EndTxn', where: ({ id }) => id === idOf('lost') },
       loseAnswer,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Kafka, logLevel } from 'kafkajs';
 import { inject } from 'vitest';
-import { kafkaTransactionalLog } from '../../src/sinks/kafka-transactional-log.ts';
+import { kafkaTransactionalLog } from '../../src/sinks/open-kafka.ts';
 import { brokerContract } from '../sim/log-contract.ts';
 import { createTopic } from './support/created-topic.ts';
 

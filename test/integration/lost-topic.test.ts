@@ -4,7 +4,7 @@ import { Kafka, logLevel, Partitioners } from 'kafkajs';
 import type { Admin } from 'kafkajs';
 import { describe, expect, inject, it, vi } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/index.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import type { Cli, LogLine } from './support/cli.ts';
 import { createTopic } from './support/created-topic.ts';
 import { deleteCompacted, deleteRecords, setPolicy } from './support/deleted-records.ts';
@@ -120,7 +120,7 @@ describe.concurrent('a topic that is deleted', TIMEOUT, () => {
     const again = cliForTest(['run'], env);
     const { msg, partitions, offsets } = await again.logged(isLost);
     expect(msg).toMatch(
-      /^lost-stopped\.orders has lost events that were published: partition \d ends at 0 and not at \d+ \(\d+ offsets\).*deleted and made anew.*again as r, without status changes$/,
+      /^lost-stopped\.orders has lost published events: partition \d ends at 0 and not at \d+ \(\d+ offsets\).*deleted and made anew.*again as r, without status changes$/,
     );
     expect(partitions).toHaveLength(6);
     expect(offsets).toBeGreaterThan(ORDERS);
@@ -240,7 +240,7 @@ describe.concurrent('partitions that are added', TIMEOUT, () => {
       all.createPartitions({ topicPartitions: [{ topic: 'added.products', count: 8 }] }),
     );
     const line =
-      'added.products has 8 partitions, but its events were written with 6, so the events of a record would be in two of them: delete the topic (it is made again with TOPIC_PARTITIONS, and its records come again as r), or set another TOPIC_PREFIX';
+      'added.products has 8 partitions, but its events were written with 6, so the events of a record would be in two of them: delete the topic (it is recreated with TOPIC_PARTITIONS, and its records are published again as r), or set another TOPIC_PREFIX';
 
     const again = cliForTest(['run'], env);
     const failed = await failedOf(again, 'products');
@@ -280,7 +280,7 @@ describe.concurrent('settings of topics', TIMEOUT, () => {
     const service = cliForTest(['run'], env);
     expect(await service.ended).toBe(1);
     const line =
-      'topics exist with settings that would lose data: refused.orders has cleanup.policy=compact,delete, it must be compact (records would be deleted by their age, though they still exist); refused.cursors has max.message.bytes=1000, it must be 1048588 (most events are larger); refused.signals has 2 partitions, it must be 1 (its messages need one order). Change them, or set another TOPIC_PREFIX: kafka-configs.sh --bootstrap-server "$KAFKA_BROKERS" --alter --entity-type topics --entity-name refused.orders --add-config cleanup.policy=compact && kafka-configs.sh --bootstrap-server "$KAFKA_BROKERS" --alter --entity-type topics --entity-name refused.cursors --add-config max.message.bytes=1048588';
+      'topics exist with settings that would lose data: refused.orders has cleanup.policy=compact,delete, it must be compact (records would be deleted by their age, though they still exist); refused.cursors has max.message.bytes=1000, it must be 1048588 (most events are larger); refused.signals has 2 partitions, it must be 1 (its messages need a total order). Change them, or set another TOPIC_PREFIX: kafka-configs.sh --bootstrap-server "$KAFKA_BROKERS" --alter --entity-type topics --entity-name refused.orders --add-config cleanup.policy=compact && kafka-configs.sh --bootstrap-server "$KAFKA_BROKERS" --alter --entity-type topics --entity-name refused.cursors --add-config max.message.bytes=1048588';
     expect(service.stderr()).toContain(`cellarstream: ${line}\n`);
     const check = cliForTest(['check'], { ...env, STATE_DIR: folderForTest() });
     expect(await check.ended).toBe(1);
@@ -298,8 +298,8 @@ describe.concurrent('settings of topics', TIMEOUT, () => {
     const lines = [
       'unwise.orders has min.compaction.lag.ms=0, 2592000000 is wanted: promised history can be compacted away earlier',
       'unwise.orders has max.message.bytes=500000, 1048588 is wanted: larger events are not published',
-      'unwise.order-status-changes has 2 partitions, 4 is wanted: as unwise.orders has: consumers that join them by key need equal numbers',
-      'unwise.order-status-changes has retention.ms=604800000, -1 is wanted: older events are deleted, and do not come again',
+      'unwise.order-status-changes has 2 partitions, 4 is wanted: as unwise.orders has: consumers that join them by key need equal numbers of partitions',
+      'unwise.order-status-changes has retention.ms=604800000, -1 is wanted: older events are deleted, and are not published again',
     ];
     const env = { ...settings(sandbox, 'unwise', folderForTest()), TOPIC_PARTITIONS: '6' };
     const check = cliForTest(['check'], { ...env, STATE_DIR: folderForTest() });

@@ -6,9 +6,9 @@ import { checkAccount } from '../../src/commands/check-account.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { subscribeGroup } from '../../src/consumers/subscribe-group.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
-import { openLinks } from '../../src/sinks/client/open-kafka.ts';
-import { kafkaGroup } from '../../src/sinks/membership/group.ts';
-import { membership } from '../../src/sinks/membership/membership.ts';
+import { openKafkaClients } from '../../src/sinks/open-kafka.ts';
+import { membershipGroup } from '../../src/kafka/membership/group.ts';
+import { membership } from '../../src/kafka/membership/membership.ts';
 import { scaled } from '../support/scale.ts';
 import { authority } from '../support/certificates.ts';
 import { startTokenEndpoint } from '../support/token-endpoint.ts';
@@ -107,7 +107,7 @@ describe.skipIf(!canBeManaged)('brokers that take OAuth tokens', BESIDE, () => {
     await service.logged(({ event }) => event === 'ready');
 
     const config = loadConfig({ env, cwd: '/', needs: ['kafka', 'registry'] });
-    const links = openLinks(config, { log: quiet });
+    const links = openKafkaClients(config, { log: quiet });
     const stop$ = new Subject<void>();
     const consumed: bigint[] = [];
     const rebalances: unknown[] = [];
@@ -131,15 +131,15 @@ describe.skipIf(!canBeManaged)('brokers that take OAuth tokens', BESIDE, () => {
     );
     running.add(
       membership({
-        group: kafkaGroup(links.kafka, `${prefix}-members`),
+        group: membershipGroup(links.kafka, `${prefix}-members`),
         ...{
           sessionTimeoutMs: SESSION_MS,
           heartbeatMs: 500,
           leave$: stop$,
           rejoin$: new Subject(),
         },
-        tell: () => Buffer.from('one'),
-        share: (members) => new Map(members.map(({ id }) => [id, Buffer.from('all')])),
+        memberMetadata: () => Buffer.from('one'),
+        assign: (members) => new Map(members.map(({ id }) => [id, Buffer.from('all')])),
         // The first group of a cluster waits for its coordinator.
         onRetry: (error) => generations.length > 0 && failures.push(error),
       }).subscribe({

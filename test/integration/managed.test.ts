@@ -13,7 +13,7 @@ import { describeError } from '../../src/core/errors.ts';
 import type { Retrying } from '../../src/observe/hooks.ts';
 import { createRegistry } from '../../src/schemas/registry/registry.ts';
 import { findingText } from '../../src/schemas/events/topic-findings.ts';
-import { openKafka } from '../../src/sinks/client/open-kafka.ts';
+import { openKafka } from '../../src/sinks/open-kafka.ts';
 import { missingGroupRights } from '../../src/sinks/topics/missing-rights.ts';
 import { topicTable } from '../../src/schemas/events/topics.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
@@ -188,7 +188,7 @@ describe
       await grantId('writer');
       const env = { ...settings('writer'), ...as('writer') };
       const line =
-        /this user may not make topics \(TOPIC_AUTHORIZATION_FAILED\), and these are not there, or not shown to it: writer\.orders, .*writer\.cursors \(1 partition, cleanup\.policy=compact/;
+        /this user may not create topics \(TOPIC_AUTHORIZATION_FAILED\), and these do not exist or are not visible to it: writer\.orders, .*writer\.cursors \(1 partition, cleanup\.policy=compact/;
       expect((await checked(env)).wrong).toEqual([expect.stringMatching(line)]);
       const error: unknown = await ran(env).catch((error: unknown) => error);
       expect(error).toMatchObject({
@@ -274,7 +274,7 @@ describe
   .skipIf(notManaged !== undefined)
   .concurrent('one broker whose own topics are to have three copies', TIMEOUT, () => {
     const why =
-      /Kafka answers COORDINATOR_NOT_AVAILABLE \(.*transaction\.state\.log\.replication\.factor.*\): no broker coordinates transactions, 1 broker is there, and the topic __transaction_state is not/;
+      /Kafka answers COORDINATOR_NOT_AVAILABLE \(.*transaction\.state\.log\.replication\.factor.*\): no broker coordinates transactions, 1 broker is available, and the topic __transaction_state does not exist/;
 
     it('is found by check, which opens a transaction', async () => {
       const { wrong } = await checked(settings('lacking', lacking.broker));
@@ -311,7 +311,7 @@ describe
       );
       await lastValueFrom(handled$, { defaultValue: undefined });
       expect(waits[0]).toMatch(
-        /COORDINATOR_NOT_AVAILABLE .*offsets\.topic\.replication\.factor.*no broker coordinates groups, 1 broker is there, and the topic __consumer_offsets is not/,
+        /COORDINATOR_NOT_AVAILABLE .*offsets\.topic\.replication\.factor.*no broker coordinates groups, 1 broker is available, and the topic __consumer_offsets does not exist/,
       );
       await registry.close();
     });

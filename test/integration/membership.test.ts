@@ -2,9 +2,9 @@ import { Kafka, logLevel } from 'kafkajs';
 import { ReplaySubject, Subject } from 'rxjs';
 import type { Subscription } from 'rxjs';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
-import { kafkaGroup } from '../../src/sinks/membership/group.ts';
-import { membership } from '../../src/sinks/membership/membership.ts';
-import type { Generation, Member } from '../../src/sinks/membership/membership.ts';
+import { membershipGroup } from '../../src/kafka/membership/group.ts';
+import { membership } from '../../src/kafka/membership/membership.ts';
+import type { Generation, Member } from '../../src/kafka/membership/membership.ts';
 import { KafkaProxy } from '../support/proxy/kafka-proxy.ts';
 
 /** The shortest that brokers allow by default. */
@@ -30,16 +30,16 @@ function join(group: string, name: () => string, brokers = inject('brokers')): T
   const all: Generation[] = [];
   const errors: unknown[] = [];
   const share = (members: readonly Member[]) => {
-    const names = members.map(({ told }) => told.toString()).sort();
+    const names = members.map(({ metadata }) => metadata.toString()).sort();
     return new Map(members.map(({ id }) => [id, Buffer.from(names.join())]));
   };
   let subscription: Subscription | undefined;
   const ended = new Promise<void>((resolve) => {
     subscription = membership({
-      ...{ group: kafkaGroup(kafka, group), share, rejoin$, leave$ },
+      ...{ group: membershipGroup(kafka, group), assign: share, rejoin$, leave$ },
       sessionTimeoutMs: SESSION_MS,
       heartbeatMs: HEARTBEAT_MS,
-      tell: () => Buffer.from(name()),
+      memberMetadata: () => Buffer.from(name()),
     }).subscribe({
       next: (generation) => all.push(generation),
       error: (error: unknown) => {
@@ -62,7 +62,7 @@ function join(group: string, name: () => string, brokers = inject('brokers')): T
   };
 }
 
-const textOf = (member: TestMember) => member.given()?.given.toString();
+const textOf = (member: TestMember) => member.given()?.assignment.toString();
 const all = (members: readonly TestMember[], text: string, within = SOON) =>
   expect.poll(() => members.map(textOf), within).toEqual(members.map(() => text));
 

@@ -143,7 +143,10 @@ describe("the page of a fleet's instance", () => {
     await says('#headline', /^All 60 accounts run$/);
     expect(await page.locator('main > *').first().getAttribute('id')).toBe('verdict');
     await says('#subline', /^3 instances in the group\. Half of all changes are published within/);
-    await says('#who', /^fleet wine\.\*, told by cellar-0, generation 12 of the group, version/);
+    await says(
+      '#who',
+      /^fleet wine\.\*, reported by cellar-0, generation 12 of the group, version/,
+    );
     expect(await page.title()).toBe('✓ fleet wine · Cellarstream');
     expect(await page.locator('#accounts > li').count()).toBe(60);
     expect(await text('#states [data-state=running]')).toMatch(/^60\s+running$/);

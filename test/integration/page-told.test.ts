@@ -1,10 +1,9 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openHttpServer } from '../../src/ops/http/http-server.ts';
+import { openHttpServer, loadPage } from '../../src/ops/http/http-server.ts';
 import type { HttpServer } from '../../src/ops/http/http-server.ts';
-import { loadPage } from '../../src/ops/http/page-file.ts';
 import { statusModel } from '../../src/ops/status/status.ts';
-import type { LifeCycle, Status } from '../../src/ops/status/status.ts';
+import type { LifeCycle, Status } from '../../src/ops/status/status-json.ts';
 import type { Certificate } from '../../src/schemas/events/certificate.ts';
 import { axeFindings, isTooWide, launchBrowser, watchedPage } from '../support/browser.ts';
 import type { WatchedPage } from '../support/browser.ts';
@@ -36,7 +35,7 @@ describe('the status page, told', () => {
       host: '127.0.0.1',
       port: 0,
       page: loadPage(PAGE),
-      answers: {
+      endpoints: {
         alive: () => true,
         readiness: () => ({ ready: true, reasons: [], causes: [] }),
         status: () => JSON.stringify({ ...told, at: Date.now() }),

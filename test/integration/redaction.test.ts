@@ -5,9 +5,9 @@ import { lastValueFrom } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { SETTINGS } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { openLinks } from '../../src/sinks/client/open-kafka.ts';
+import { openKafkaClients } from '../../src/sinks/open-kafka.ts';
 import { describeError } from '../../src/core/errors.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import { login } from '../../src/streams/http/login.ts';
 import {
   apiTls,
@@ -184,7 +184,7 @@ describe.skipIf(!canBeSecured)('secrets and personal fields', () => {
       cwd: '/',
       needs: ['api', 'kafka', 'registry'],
     });
-    const { kafka, registry } = openLinks(config, { log: () => () => undefined });
+    const { kafka, registry } = openKafkaClients(config, { log: () => () => undefined });
     const errors = await Promise.all([
       caught(withAdmin(kafka, (admin) => admin.listTopics())),
       caught(registry.latest('any')),

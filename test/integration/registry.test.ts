@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, inject, it } from 'vitest';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { AvroType, RecordSchema } from '../../src/schemas/avro/avro-schema.ts';
-import { deadLetterCodec } from '../../src/schemas/events/dead-letter.ts';
+import { deadLetterCodec, orderStatusChangeCodec } from '../../src/schemas/events/own-records.ts';
 import { envelopeCodec, envelopeSchema } from '../../src/schemas/events/envelope.ts';
-import { orderStatusChangeCodec } from '../../src/schemas/events/order-status-change.ts';
 import { orderSchema } from '../../src/resources/orders/order.ts';
 import { createRegistry } from '../../src/schemas/registry/registry.ts';
 

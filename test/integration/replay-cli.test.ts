@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, inject, it, vi } from 'vitest';
-import { deadLetterCodec } from '../../src/schemas/events/dead-letter.ts';
+import { deadLetterCodec } from '../../src/schemas/events/own-records.ts';
 import { createEnvelopeCodec } from '../../src/schemas/events/envelope.ts';
 import { orderSchema } from '../../src/resources/orders/order.ts';
 import { valueSubject } from '../../src/schemas/events/topics.ts';

@@ -3,7 +3,7 @@ import { expect, it, vi } from 'vitest';
 import { replay } from '../../src/consumers/replay.ts';
 import type { ReplayOptions } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
-import type { OrderStatusChange } from '../../src/schemas/events/order-status-change.ts';
+import type { OrderStatusChange } from '../../src/schemas/events/own-records.ts';
 import { deleteRecords } from './support/deleted-records.ts';
 import { clientsForTest, countingKafka, numbers, writtenTopic } from './support/written-topic.ts';
 import type { Clients } from './support/written-topic.ts';

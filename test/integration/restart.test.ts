@@ -130,7 +130,7 @@ describe.concurrent('run', TIMEOUT, () => {
     const second = cliForTest(['run'], { ...settings(sandbox, 'fenced', other), ...sweeping });
     expect(await first.ended).toBe(1);
     expect(saidBy(first.stderr())).toEqual([
-      expect.stringMatching(/^cellarstream: another instance has taken over this account/),
+      expect.stringMatching(/^cellarstream: another instance has claimed this account/),
     ]);
     sandbox.setRate(0);
     await publishedTruth(inject('brokers'), inject('registryUrl'), 'fenced', sandbox);

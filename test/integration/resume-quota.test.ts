@@ -4,7 +4,7 @@ import { Kafka, logLevel } from 'kafkajs';
 import { describe, expect, inject, it, vi } from 'vitest';
 import { RESOURCES } from '../../src/resources/resources.ts';
 import type { Endpoint, Sandbox } from '../../src/sandbox/index.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import { cliForTest, connections, folderForTest, sandboxForTest } from './support/service.ts';
 
 const LIMITS = { orders: 100, login: 10 };
@@ -76,7 +76,7 @@ async function folderLost(): Promise<void> {
   expect(again.length).toBeLessThanOrEqual(3);
 }
 
-/** Without the ledger either, as after a version that has none: the cursor alone says that somebody has asked. */
+/** Without the ledger either, as when its topic was deleted: the cursor alone says that somebody has asked. */
 async function ledgerLost(): Promise<void> {
   const { sandbox, before } = await lost('quota-unknown', async (prefix) => {
     const kafka = new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING });

@@ -6,7 +6,7 @@ import { checkAccount } from '../../src/commands/check-account.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
-import { openLinks } from '../../src/sinks/client/open-kafka.ts';
+import { openKafkaClients } from '../../src/sinks/open-kafka.ts';
 import {
   apiTls,
   canBeSecured,
@@ -95,7 +95,7 @@ describe.skipIf(!canBeSecured)('a secured connection', () => {
     });
     expect(retries).toEqual([]);
 
-    const links = openLinks(config, { log: quiet });
+    const links = openKafkaClients(config, { log: quiet });
     const topic = topicsUnder(prefix).orders;
     const events = await lastValueFrom(replay({ ...links, topic }).pipe(toArray()));
     expect(events).toHaveLength(20);

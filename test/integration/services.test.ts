@@ -9,11 +9,11 @@ import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { findDocker } from '../../src/devstack/docker.ts';
 import { startOnJava } from '../../src/devstack/java-services.ts';
-import { findJava, findMaven } from '../../src/devstack/java-tools.ts';
+import { findJava, findMaven } from '../../src/devstack/jar-cache.ts';
 import { freeLoopbackPorts } from '../../src/devstack/loopback-ports.ts';
 import type { JavaServices } from '../../src/devstack/services.ts';
 import { startServices } from '../../src/devstack/start-services.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import { createTopic } from './support/created-topic.ts';
 
 const java = await findJava(process.env);
@@ -81,7 +81,7 @@ describe('the first source that applies', () => {
     await expect(startServices(options)).rejects.toMatchObject({ code: 'SETTINGS' });
   });
 
-  it.skipIf(docker.found)(
+  it.skipIf(docker.isAvailable)(
     'leaves one line that says what to install if there is none',
     async () => {
       await expect(

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { Kafka, logLevel } from 'kafkajs';
 import { expect, inject, it, onTestFinished } from 'vitest';
-import { connectionsOf } from '../../src/sinks/client/connections.ts';
+import { connectionsOf } from '../../src/kafka/client/connections.ts';
 import { openKafkaProducer } from '../../src/sinks/producer/kafka-producer.ts';
-import { partitionOf } from '../../src/sinks/producer/partition-of.ts';
+import { partitionOf } from '../../src/sinks/producer/record-batch.ts';
 import { RESOURCES } from '../../src/resources/resources.ts';
 import type { Message, ProducerIdentity } from '../../src/sinks/sink.ts';
 import { holdRequest, KafkaProxy } from '../support/proxy/kafka-proxy.ts';
@@ -42,7 +42,7 @@ it('a hundred producers share six connections, and what befalls one befalls no o
   const idOf = (n: number) => `${topic}-${n}`;
   const open = (n: number, own?: ProducerIdentity) =>
     openKafkaProducer({
-      ...{ kafka, connections, transactionalId: idOf(n), own },
+      ...{ kafka, connections, transactionalId: idOf(n), previousIdentity: own },
       partitions: new Map([[topic, PARTITIONS]]),
     });
   const page = (value: string): Message[] =>

@@ -243,7 +243,7 @@ describe.concurrent(
         await other.logged(({ event }) => event === 'ready');
         release();
         expect(await older.ended).toBe(1);
-        expect(older.stderr()).toContain('another instance has taken over');
+        expect(older.stderr()).toContain('another instance has claimed this account');
         const proof = await test.prove(other);
         expect(proof).toMatchObject({ exit: 0, violations: [] });
 

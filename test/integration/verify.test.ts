@@ -13,7 +13,7 @@ import { topicsUnder } from '../../src/consumers/topic.ts';
 import { kafkaSignals } from '../../src/sinks/signals/kafka-signals.ts';
 import { parseSignal, signalMessage } from '../../src/sinks/signals/signals.ts';
 import type { CertifyRequest } from '../../src/sinks/signals/signals.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../support/with-admin.ts';
 import { runCli } from './support/cli.ts';
 import { commandHere } from './support/command-here.ts';
 import { certifiedOrders, clientsForTest } from './support/certified-orders.ts';

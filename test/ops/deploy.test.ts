@@ -7,7 +7,7 @@ import { parse, parseAllDocuments } from 'yaml';
 import { accountNames, loadAccounts } from '../../src/config/accounts.ts';
 import { SETTINGS } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { FLEET_METRICS } from '../../src/ops/metrics/fleet-metric-table.ts';
+import { FLEET_METRICS } from '../../src/ops/metrics/fleet-metrics.ts';
 import { LABELS } from '../../src/ops/metrics/metric-labels.ts';
 import { METRICS } from '../../src/ops/metrics/metric-table.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';

@@ -9,7 +9,7 @@ import type { Config, FieldPointer } from '../../src/config/config.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { Resource } from '../../src/resources/resources.ts';
 import type { JsonValue } from '../../src/schemas/json/json.ts';
-import type { Answer } from '../../src/streams/decode/answer.ts';
+import type { Answer } from '../../src/streams/decode/response.ts';
 import { virtualTime } from '../support/virtual-time.ts';
 
 const NOON = Date.UTC(2026, 2, 5, 12);
@@ -47,7 +47,7 @@ function chosen(
     chooseKey({
       rules: RULES[resource],
       config: settings(),
-      published: null,
+      publishedKeyFields: null,
       firstPage,
       pauseMs: PAUSE_MS,
       topic: 'wine.list',
@@ -64,7 +64,7 @@ function chosen(
 
 describe('chooseKey', () => {
   it('goes by what is published, without a look at the list', () => {
-    const { found, looks } = chosen('products', [], { published: ['handle'] });
+    const { found, looks } = chosen('products', [], { publishedKeyFields: ['handle'] });
     expect(found).toEqual([
       { keyFields: ['handle'], isNew: false, beganAt: null, wasEmpty: false },
       'complete',
@@ -74,7 +74,10 @@ describe('chooseKey', () => {
 
   it('does not go on with keys of a field that is to be hidden now', () => {
     const config = settings({}, [{ resource: 'products', path: ['handle'] }]);
-    const { found, looks } = chosen('products', [], { published: ['shop', 'handle'], config });
+    const { found, looks } = chosen('products', [], {
+      publishedKeyFields: ['shop', 'handle'],
+      config,
+    });
     expect(found).toEqual([
       expect.objectContaining({
         code: 'KEY_FIELDS',
@@ -84,7 +87,9 @@ describe('chooseKey', () => {
     ]);
     expect(looks).toEqual([]);
     const others = settings({}, [{ resource: 'orders', path: ['handle'] }]);
-    expect(chosen('products', [], { published: ['handle'], config: others }).found).toHaveLength(2);
+    expect(
+      chosen('products', [], { publishedKeyFields: ['handle'], config: others }).found,
+    ).toHaveLength(2);
   });
 
   it('goes by what the description tells, without a look at the list', () => {
@@ -134,7 +139,7 @@ describe('chooseKey', () => {
 
   it('keeps to what is published where the setting says the same', () => {
     const options = {
-      published: ['sku', 'shelf'],
+      publishedKeyFields: ['sku', 'shelf'],
       config: settings({ inventory: ['sku', 'shelf'] }),
     };
     const { found } = chosen('inventory', [], options);
@@ -142,7 +147,10 @@ describe('chooseKey', () => {
   });
 
   it('fails where the setting is another than what is published, and says what to do', () => {
-    const options = { published: ['id'], config: settings({ 'wine-club-members': ['uuid'] }) };
+    const options = {
+      publishedKeyFields: ['id'],
+      config: settings({ 'wine-club-members': ['uuid'] }),
+    };
     const { found, looks } = chosen('wine-club-members', [], options);
     expect(found).toEqual([expect.any(CellarstreamError)]);
     expect(found[0]).toMatchObject({
@@ -155,13 +163,17 @@ describe('chooseKey', () => {
 
   it('fails where the keys were written in another format', () => {
     const config = { ...settings(), keyFormat: 'avro' as const };
-    const { found } = chosen('products', [], { published: ['id'], config });
+    const { found } = chosen('products', [], { publishedKeyFields: ['id'], config });
     expect(found[0]).toMatchObject({
       code: 'KEY_FIELDS',
       message:
-        'KEY_FORMAT is avro, but the keys in wine.list are written as text: set that, or another TOPIC_PREFIX',
+        'KEY_FORMAT is avro, but the keys in wine.list are written as text: set KEY_FORMAT to text, or set another TOPIC_PREFIX',
     });
-    const same = chosen('products', [], { published: ['id'], publishedFormat: 'avro', config });
+    const same = chosen('products', [], {
+      publishedKeyFields: ['id'],
+      publishedFormat: 'avro',
+      config,
+    });
     expect(same.found[0]).toMatchObject({ keyFields: ['id'] });
   });
 
@@ -213,7 +225,7 @@ describe('keyFieldsOf', () => {
       'customer_number',
     ]);
     expect(() => keyFieldsOf(RULES.customers, hide('id'), [{ id: 1 }, { id: 2 }])).toThrow(
-      'none of id, customer_id, customer_number, uuid is the key of customers (the PII_ settings hide id): set KEY_FIELDS_CUSTOMERS to the field, or the fields with commas between, that tell its records apart; fields seen: id',
+      'none of id, customer_id, customer_number, uuid is the key of customers (the PII_ settings hide id): set KEY_FIELDS_CUSTOMERS to the field that identifies a record, or to several fields separated by commas; fields seen: id',
     );
     const all = ['id', 'customer_id', 'customer_number', 'uuid'];
     const nothing = settings(

@@ -9,15 +9,15 @@ import { newCursor } from '../../src/pipeline/checkpoint/cursor.ts';
 import { fakeCheckpoint, readsOf, SNAPSHOT_AT } from '../support/fake-checkpoint.ts';
 import { BUSY, FREE_LANES, fakeTask } from '../support/fake-account.ts';
 import type { Answering } from '../support/fake-account.ts';
-import type { Resync } from '../../src/account/resync-requests.ts';
+import type { ResyncJob } from '../../src/account/signal-jobs.ts';
 import { openSchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
 import { orderSchema } from '../../src/resources/orders/order.ts';
-import { pageElements } from '../../src/schemas/json/page-elements.ts';
+import { pageElements } from '../../src/schemas/json/json-bytes.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import type { TaskBatch, Checkpoint, TaskNotes } from '../../src/pipeline/checkpoint/checkpoint.ts';
-import type { Answer } from '../../src/streams/decode/answer.ts';
+import type { Answer } from '../../src/streams/decode/response.ts';
 import { Body } from '../../src/streams/http/body.ts';
-import type { ListQuery } from '../../src/streams/http/list-query.ts';
+import type { ListQuery } from '../../src/streams/http/page-request.ts';
 import { NO_SWEEP } from '../../src/streams/paging/sweep-progress.ts';
 import { PageRecords } from '../../src/streams/records/page-records.ts';
 import { SimFolder, storeOf } from '../sim/sim-store.ts';
@@ -87,7 +87,7 @@ async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = 
       await held;
       await store.put(batch.images, memory, batch);
     },
-    keep: async (notes) => {
+    storeNotes: async (notes) => {
       keeps.push(notes);
       await store.put([], memory, notes);
     },
@@ -98,7 +98,7 @@ async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = 
   });
   const published: Published[] = [];
   const errors: unknown[] = [];
-  const requests$ = new Subject<Resync>();
+  const requests$ = new Subject<ResyncJob>();
   const acknowledge = ({ id }: { readonly id: string }) => ({
     topic: 'wine.signals',
     key: id,
@@ -112,11 +112,11 @@ async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = 
     confirmations: new Confirmations({ now: () => Date.now() }),
     key: { keyFields: ['order_number'], beganAt: null, wasEmpty: false },
     resyncs: {
-      requests$,
-      acknowledge,
-      certify$: NEVER,
-      acknowledgeCertify: acknowledge,
-      acknowledged: () => undefined,
+      resyncs$: requests$,
+      resyncAck: acknowledge,
+      certifications$: NEVER,
+      certifyAck: acknowledge,
+      ackCommitted: () => undefined,
     },
   }).subscribe({ next: (each) => published.push(each), error: (error) => errors.push(error) });
   onTestFinished(() => subscription.unsubscribe());
@@ -167,7 +167,7 @@ async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = 
 const order = (key: number, more = '') => `{"order_number":${key}${more && `,${more}`}}`;
 const [PAID, OPEN] = ['"payment_status":"paid"', '"payment_status":"open"'];
 const REFUNDED = '"payment_status":"refunded"';
-const keysOf = ({ texts = new Map() }: TaskNotes) => [...texts.keys()].sort();
+const keysOf = ({ payloadDigests = new Map() }: TaskNotes) => [...payloadDigests.keys()].sort();
 
 describe('orders that are encoded as they arrive', () => {
   it('are new in an initial snapshot only if they were made behind its beginning', async () => {
@@ -289,7 +289,7 @@ describe('the bytes that are kept', () => {
     await store.put([{ key: '2', sequence: 1, image: { schemaId: 1, bytes } }], memory);
     await polled(order(1), order(2));
     expect(commits.map(keysOf)).toEqual([['1', '2']]);
-    expect(store.text('1')).toMatchObject({ length: order(1).length, updatedAt: null });
+    expect(store.payloadDigest('1')).toMatchObject({ length: order(1).length, updatedAt: null });
     await polled(order(1), `${order(2)} `.replace(':', ': '));
     expect(keeps.map(keysOf)).toEqual([['2']]); // the other one's are kept already
     expect((await polled(order(1), order(2))).known).toEqual(['1']);
@@ -303,7 +303,7 @@ describe('the bytes that are kept', () => {
     expect(keysOf(commits[1]!)).toEqual(['2']);
     expect(commits[1]!.messages[0]!.topic).toBe('wine.orders');
     expect(commits[1]!.messages.map(({ topic }) => topic)).toContain('wine.dead-letters');
-    expect(store.text('1')?.length).toBe(order(1, PAID).length); // the stored image is still that
+    expect(store.payloadDigest('1')?.length).toBe(order(1, PAID).length); // the stored image is still that
     expect((await polled(large)).known).toEqual([]);
     expect((await polled(order(1, PAID))).known).toEqual(['1']);
   });
@@ -322,7 +322,7 @@ describe('the bytes that are kept', () => {
     expect(eventsOf(place)).toEqual(['r 1', 'r 2']);
     const batch = commits.find(({ images }) => images.length === 2 && images[0]!.sequence > 2)!;
     // Nothing is known of the one that was published again beside another answer.
-    expect([keysOf(batch), store.text('1')]).toEqual([['2'], undefined]);
+    expect([keysOf(batch), store.payloadDigest('1')]).toEqual([['2'], undefined]);
     const reread = await whole();
     expect(reread.query).toEqual({ orderNumber: '1' });
   });
@@ -382,7 +382,7 @@ it('a store that fails as orders arrive says so when their turn has come, and is
   const damage = () => {
     throw new CellarstreamError('STATE_DAMAGED', 'the stored images are damaged');
   };
-  const { poll, errors } = await orders({}, { text: damage, get: damage });
+  const { poll, errors } = await orders({}, { payloadDigest: damage, get: damage });
   expect((await poll()).answer([order(1)])).toEqual([]);
   await until(() => errors.length > 0);
   expect(errors).toMatchObject([{ code: 'STATE_DAMAGED' }]);

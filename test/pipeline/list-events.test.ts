@@ -18,7 +18,7 @@ import { newCursor } from '../../src/pipeline/checkpoint/cursor.ts';
 import { fakeCheckpoint, SNAPSHOT_AT } from '../support/fake-checkpoint.ts';
 import { BUSY, decoded, FREE_LANES, fakeTask } from '../support/fake-account.ts';
 import type { Answering } from '../support/fake-account.ts';
-import type { Resync, TaskResyncs } from '../../src/account/resync-requests.ts';
+import type { ResyncJob, TaskJobs } from '../../src/account/signal-jobs.ts';
 import { openSchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json/json.ts';
 import { orderSchema } from '../../src/resources/orders/order.ts';
@@ -60,7 +60,7 @@ const registry: Partial<Registry> = {
 async function events(
   answer: Answering,
   more: Partial<Checkpoint>,
-  resyncs?: TaskResyncs,
+  resyncs?: TaskJobs,
   pii = BUSY.pii,
 ) {
   const book = await openSchemaEvolution({
@@ -137,7 +137,7 @@ describe('an order that the API has no more', () => {
       count: () => 1_000,
       unseen: () => ({ keys: ['700', '800'], next: undefined }),
       isUnseen: () => true,
-      keep: (notes) => Promise.resolve(void kept.push(notes)),
+      storeNotes: (notes) => Promise.resolve(void kept.push(notes)),
     });
     const swept$ = published$.pipe(filter(({ lane }) => lane === 'sweep'));
     const swept = await lastValueFrom(swept$.pipe(take(4), toArray()));
@@ -236,8 +236,8 @@ describe('an order with personal fields', () => {
 });
 
 describe('an order that is to be published again', () => {
-  const resync: Resync = { id: 'again', resource: 'orders', orderNumber: '1', since: null };
-  const acknowledge: TaskResyncs['acknowledge'] = ({ id }, { status }, count) => ({
+  const resync: ResyncJob = { id: 'again', resource: 'orders', orderNumber: '1', since: null };
+  const acknowledge: TaskJobs['resyncAck'] = ({ id }, { status }, count) => ({
     topic: 'wine.signals',
     key: id,
     value: Buffer.from(`${status} ${count}`),
@@ -269,11 +269,11 @@ describe('an order that is to be published again', () => {
         commit: (batch) => Promise.resolve(void commits.push(batch)),
       },
       {
-        requests$: concat(of(resync), NEVER),
-        acknowledge,
-        certify$: NEVER,
-        acknowledgeCertify: () => ({ topic: 'wine.signals', key: 'none', value: null }),
-        acknowledged: ({ id }) => told.push(`${id} after ${commits.length} commits`),
+        resyncs$: concat(of(resync), NEVER),
+        resyncAck: acknowledge,
+        certifications$: NEVER,
+        certifyAck: () => ({ topic: 'wine.signals', key: 'none', value: null }),
+        ackCommitted: ({ id }) => told.push(`${id} after ${commits.length} commits`),
       },
       pii,
     );

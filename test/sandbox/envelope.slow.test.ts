@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { paginationOf } from '../../src/sandbox/envelope.ts';
+import { paginationOf } from '../../src/sandbox/list-page.ts';
 
 it('agrees with a walk through the pages', () => {
   fc.assert(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { alterAt, parsePath } from '../../src/sandbox/field-path.ts';
+import { alterAt, parsePath } from '../../src/sandbox/drift.ts';
 import type { JsonValue } from '../../src/sandbox/index.ts';
 
 describe('a path', () => {

@@ -161,7 +161,7 @@ describe('--fault', () => {
   });
   it('refuses an unknown name, and a value that does not fit', () => {
     expect(() => options('--fault', 'no-such')).toThrow(
-      'no fault no-such: they are offset-rounded',
+      'unknown fault no-such: choose one of offset-rounded',
     );
     expect(() => options('--fault', 'page-capped=x')).toThrow('a whole number is needed');
     expect(() => options('--fault', 'offset-rounded=1')).toThrow('takes no value');

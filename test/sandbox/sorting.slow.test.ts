@@ -3,9 +3,9 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import type { JsonObject, Sandbox, Sort } from '../../src/sandbox/index.ts';
 import { toSettings } from '../../src/sandbox/options.ts';
 import { Random } from '../../src/sandbox/random.ts';
-import { selectPage } from '../../src/sandbox/select-page.ts';
+import { selectPage } from '../../src/sandbox/list-page.ts';
 import { SortedIds } from '../../src/sandbox/sorted-ids.ts';
-import { Store } from '../../src/sandbox/store.ts';
+import { RecordStore } from '../../src/sandbox/store.ts';
 import { connect, handClock, readAll } from './client.ts';
 
 const SORTS: readonly Sort[] = ['key-asc', 'key-desc', 'updated-asc', 'updated-desc'];
@@ -82,7 +82,7 @@ describe('sort', () => {
 
 describe('a window of very many', () => {
   const settings = toSettings({ now: handClock().now, records: { orders: 40_000 } });
-  const table = new Store(settings, settings.now).table('orders');
+  const table = new RecordStore(settings, settings.now).table('orders');
   const ids = Array.from({ length: 40_000 }, (_, id) => id);
   for (const gone of [5, 20_000, 39_000]) table.remove(gone);
 

@@ -3,7 +3,7 @@ import { listPage } from '../../src/sandbox/list-page.ts';
 import { toSettings } from '../../src/sandbox/options.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
-import { Store } from '../../src/sandbox/store.ts';
+import { RecordStore } from '../../src/sandbox/store.ts';
 
 /** The shortest of several runs, in ms: what the machine's other work does not reach. */
 function quickest(run: () => void, runs = 40): number {
@@ -29,7 +29,7 @@ const VIEW = { sort: 'key-asc', totalCap: Infinity } as const;
 
 describe('among a million orders', () => {
   const settings = toSettings({ records: { orders: 1_000_000 } });
-  const table = new Store(settings, settings.now).table('orders');
+  const table = new RecordStore(settings, settings.now).table('orders');
   const to = settings.now();
 
   const make = (offset: number) => listPage(table, { offset, pageSize: 1_000 }, VIEW);

@@ -1,5 +1,5 @@
-import { updatedAtOf } from '../../src/streams/records/updated-at.ts';
-import { MAX_LAG_MS } from '../../src/streams/http/answer-age.ts';
+import { instantOf } from '../../src/schemas/avro/instant.ts';
+import { MAX_LAG_MS } from '../../src/streams/http/response-age.ts';
 import type { JsonObject } from '../../src/schemas/json/json.ts';
 import type { Chains } from './published.ts';
 import type { Heard, SimApi } from './sim-api.ts';
@@ -42,7 +42,7 @@ export function checkHeard(
       if (other.begin > answer.end || other.end < answer.begin) return false;
       const found = other.rows.find((row) => keyOf(row.json) === key)?.json;
       if (!found) return provesAbsence(other, key);
-      const [mine, its] = [updatedAtOf(json), updatedAtOf(found)];
+      const [mine, its] = [instantOf(json, 'updated_at'), instantOf(found, 'updated_at')];
       return found.version !== json.version && (mine === null || its === null || its >= mine);
     });
   const successors = new Map(processes.slice(1).map((each) => [each.name, each.startedAt]));

@@ -1,4 +1,4 @@
-import { orderStatusChangeCodec } from '../../src/schemas/events/order-status-change.ts';
+import { orderStatusChangeCodec } from '../../src/schemas/events/own-records.ts';
 import { unframe } from '../../src/schemas/registry/wire.ts';
 import { wrongStatusChanges } from '../integration/support/checker.ts';
 import type { Chains } from './published.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Kafka, logLevel } from 'kafkajs';
 import { expect, onTestFinished } from 'vitest';
-import { kafkaTransactionalLog } from '../../src/sinks/kafka-transactional-log.ts';
+import { kafkaTransactionalLog } from '../../src/sinks/open-kafka.ts';
 import { openStore } from '../../src/state/store.ts';
 import { ScriptedCluster } from '../support/scripted-cluster.ts';
 import { brokerContract } from './log-contract.ts';

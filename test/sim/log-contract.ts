@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { TransactionalLog, Offsets } from '../../src/sinks/transactional-log.ts';
-import { isEpochError } from '../../src/sinks/client/kafka-error.ts';
-import type { Message } from '../../src/sinks/sink.ts';
+import type { TransactionalLog, Message } from '../../src/sinks/sink.ts';
+import type { Offsets } from '../../src/kafka/log.ts';
+import { isEpochError } from '../../src/kafka/client/kafka-error.ts';
 
 /** A broker to try, and a topic of one partition that it has, empty. */
 export interface Tried {
@@ -70,7 +70,7 @@ export function brokerContract(name: string, open: () => Promise<Tried>): void {
       const tried = await open();
       const { broker, topic } = tried;
       const newest = async (sink: Awaited<ReturnType<typeof broker.open>>) => {
-        const found = await broker.newest(topic, async () => (await sink.bounds(topic)).get(0)!);
+        const found = await broker.compacted(topic, async () => (await sink.bounds(topic)).get(0)!);
         const texts = [...found.newest].map(([key, { value }]) => [key, value.toString()]);
         return { next: found.next, ...(Object.fromEntries(texts) as object) };
       };

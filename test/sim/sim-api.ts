@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { CellarstreamError } from '../../src/core/errors.ts';
-import { MAX_LAG_MS } from '../../src/streams/http/answer-age.ts';
+import { MAX_LAG_MS } from '../../src/streams/http/response-age.ts';
 import { answering } from '../support/answering.ts';
 import type { Given } from '../support/answering.ts';
 import type { Chance } from '../support/chance.ts';
@@ -69,7 +69,7 @@ export interface Heard {
   readonly query: SimQuery;
   readonly rows: readonly SimRecord[];
   /** Whether what it says has to be published. */
-  isOwed: boolean;
+  readonly isOwed: boolean;
 }
 
 /** How the API reports a token that it does not accept, 401 first. */
@@ -236,12 +236,6 @@ export class SimApi {
     this.heard.splice(0, Infinity, ...others);
   }
 
-  /** A process was killed, maybe before what came of late was published. It may have outdone what came before. */
-  killed(name: string): void {
-    for (const each of this.heard)
-      if (each.client.name === name && this.#isOfLate(each)) each.isOwed = false;
-  }
-
   #isOfLate({ at }: Heard): boolean {
     return at >= this.#time.now() - this.traits.latencyMs - LATE_MS;
   }
@@ -324,7 +318,7 @@ export class SimApi {
     if (fault === 'truncated') return this.#answer(200, text, {}, text.length / 2);
     const shownRows = rows.filter((row) => !this.#isOdd(row));
     // Three kinds of answers need not be published: stale ones of a replica or a cache; probes of one or two records, which only show why another
-    // page fails (`page-placement.ts`); and parts behind the front half of a page that is too large (`page-split.ts`), which are read
+    // page fails (`page-attempts.ts`); and parts behind the front half of a page that is too large (`failing-pages.ts`), which are read
     // again in smaller pages.
     const isProbe = isPage && query.pageSize <= MOST_PROBED;
     const isOwed = behindMs === 0 && !isProbe && !this.#backParts.has(placeText(query));

@@ -1,14 +1,9 @@
 import { CellarstreamError } from '../../src/core/errors.ts';
-import { newestByKey } from '../../src/sinks/newest-by-key.ts';
-import type { NewestByKey } from '../../src/sinks/newest-by-key.ts';
-import type {
-  Offsets,
-  StampedMessage,
-  TailMessage,
-  TransactionalLog,
-} from '../../src/sinks/transactional-log.ts';
-import type { Bounds, Message } from '../../src/sinks/sink.ts';
-import { partitionOf } from '../../src/sinks/producer/partition-of.ts';
+import { compactedView } from '../../src/kafka/fetch/compacted-view.ts';
+import type { CompactedView } from '../../src/kafka/fetch/compacted-view.ts';
+import type { Offsets, StampedMessage, TailMessage, Bounds } from '../../src/kafka/log.ts';
+import type { TransactionalLog, Message } from '../../src/sinks/sink.ts';
+import { partitionOf } from '../../src/sinks/producer/record-batch.ts';
 
 /** What a partition holds at an offset: a message, or the marker that ends a transaction. */
 type Entry =
@@ -319,11 +314,11 @@ export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Tr
     }
   };
   /** What this process has read, as all its tasks know it. */
-  const known = new Map<string, NewestByKey<StampedMessage>>();
+  const known = new Map<string, CompactedView<StampedMessage>>();
   const newestOf = (topic: string) => {
     const found =
       known.get(topic) ??
-      newestByKey<StampedMessage>({
+      compactedView<StampedMessage>({
         read: (range, onMessages) => read(topic, 0, range, onMessages),
         now,
       });
@@ -360,7 +355,7 @@ export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Tr
             throw error;
           }
         },
-        visible: () => step('visible'),
+        awaitVisible: () => step('visible'),
         bounds,
         close: () => step('close'),
       };
@@ -380,7 +375,7 @@ export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Tr
         await read(topic, partition, range, onMessages);
       }
     },
-    newest: (topic, boundsOf) => newestOf(topic).asOf(boundsOf),
+    compacted: (topic, boundsOf) => newestOf(topic).asOf(boundsOf),
   };
 }
 

@@ -10,5 +10,5 @@ export const SIM_DESTINATION: Destination = {
   certificates: 'sim.certificates',
   partitions: new Map(),
   maxMessageBytes: new Map(),
-  look: () => Promise.resolve([]),
+  inspect: () => Promise.resolve([]),
 };

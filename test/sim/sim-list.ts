@@ -140,8 +140,8 @@ export class SimList {
     let rows = [...then].filter(([key]) => this.#isShown(String(key)));
     if (window && !ignoresDates) {
       const [low, high] = window.map((at) => at - parameterZone * 60_000) as [number, number];
-      rows = rows.filter(([, { updatedAt: at }]) =>
-        boundsInclude ? at >= low && at <= high : at > low && at < high,
+      rows = rows.filter(([, { updatedAt }]) =>
+        boundsInclude ? updatedAt >= low && updatedAt <= high : updatedAt > low && updatedAt < high,
       );
     }
     const [field, direction] = sort.split('-');

@@ -1,7 +1,5 @@
 import { defer, merge, NEVER, switchMap } from 'rxjs';
 import type { Subscription } from 'rxjs';
-import type { Cursor } from '../../src/pipeline/checkpoint/cursor.ts';
-import type { Store } from '../../src/state/store.ts';
 import { openApi } from '../../src/account/api.ts';
 import type { ConfigWith } from '../../src/config/config.ts';
 import type { Destination } from '../../src/sinks/topics/destination.ts';
@@ -9,16 +7,14 @@ import { CellarstreamError } from '../../src/core/errors.ts';
 import { openLedger } from '../../src/account/ledger/ledger.ts';
 import { quotas } from '../../src/account/quotas.ts';
 import { openAccount } from '../../src/account/account.ts';
-import { lossText } from '../../src/observe/lost-events.ts';
+import { lostEventsText } from '../../src/observe/lost-events.ts';
 import { listHooks } from '../../src/observe/list-hooks.ts';
 import type { Hooks } from '../../src/observe/hooks.ts';
 import { listTask } from '../../src/pipeline/list-task.ts';
 import { RULES } from '../../src/resources/resources.ts';
-import { datesText } from '../../src/streams/paging/dates-text.ts';
-import type { TransactionalLog } from '../../src/sinks/transactional-log.ts';
-import { resyncRequests } from '../../src/account/resync-requests.ts';
+import { datesText } from '../../src/streams/paging/list-dates.ts';
+import { signalJobs } from '../../src/account/signal-jobs.ts';
 import type { SimLedger } from '../account/ledger/sim-ledger.ts';
-import { CERTIFICATES } from './check-certificates.ts';
 import type { Chance } from '../support/chance.ts';
 import type { SimApi } from './sim-api.ts';
 import { brokerOf } from './sim-broker.ts';
@@ -58,59 +54,6 @@ export interface Dangers {
 const FATES: readonly CommitFate[] = ['refused', 'left-open', 'unknown'];
 const LONGEST_PAUSE_MS = 30_000;
 
-/** A prefix with a dot, and one by which a process has the id alone that such a prefix made in older versions. */
-export const DOTTED = 'sim.eu';
-export const SLASHED = 'sim/eu';
-
-function underFormerId(broker: TransactionalLog): TransactionalLog {
-  const open: TransactionalLog['open'] = (id, own) => broker.open(id.replace(SLASHED, DOTTED), own);
-  return { ...broker, open };
-}
-
-/** A cursor as a version writes it that counts no keys: what it does not know it passes on as it found it. */
-function asUncounted(text: string, found: Partial<Cursor>): string {
-  const { live, certificate } = found;
-  return JSON.stringify({ ...(JSON.parse(text) as Cursor), live, certificate });
-}
-
-/** What such a version writes, of all that a process does. */
-function uncounting(log: TransactionalLog, found: () => Partial<Cursor>): TransactionalLog {
-  return {
-    ...log,
-    open: async (id, own) => {
-      const sink = await log.open(id, own);
-      const commit: typeof sink.commit = (messages) =>
-        sink.commit(
-          messages
-            .filter(({ topic }) => topic !== CERTIFICATES)
-            .map((message) =>
-              message.topic === 'sim.cursors' && message.value
-                ? { ...message, value: Buffer.from(asUncounted(String(message.value), found())) }
-                : message,
-            ),
-        );
-      return { ...sink, commit };
-    },
-  };
-}
-
-/** The same of its folder. */
-function forgetting(store: Store, found: () => Partial<Cursor>): Store {
-  return {
-    ...store,
-    task: (name) => {
-      const task = store.task(name);
-      return {
-        ...task,
-        put: (images, memory, notes) => {
-          const cursor = memory.cursor && asUncounted(memory.cursor, found());
-          return task.put(images, { ...memory, cursor, unchecked: false }, notes);
-        },
-      };
-    },
-  };
-}
-
 /** The service of one resource as a process that can die, at any step, with all it had in mind. */
 export class SimProcess {
   readonly name: string;
@@ -120,27 +63,16 @@ export class SimProcess {
   /** When it was over, by a crash or an error; Infinity while it runs. */
   endedAt = Infinity;
   dangers: Dangers;
-  /** Whether it is of a version that knows of no certificates. */
-  readonly isUncounting: boolean;
-  readonly #api: SimApi;
   readonly #time: SimTime;
   #pausedUntil = -Infinity;
   #task: Subscription;
 
-  constructor(
-    name: string,
-    world: World,
-    folder: SimFolder,
-    dangers: Dangers,
-    isUncounting = false,
-  ) {
+  constructor(name: string, world: World, folder: SimFolder, dangers: Dangers) {
     const { config, chance, time, api, broker, registry, destination, trace } = world;
     const { resource } = api.traits;
     this.name = name;
-    this.isUncounting = isUncounting;
     this.folder = folder;
     this.dangers = dangers;
-    this.#api = api;
     this.#time = time;
     this.startedAt = time.now();
     const tell = (line: string) => trace?.(`${name}: ${line}`);
@@ -175,7 +107,7 @@ export class SimProcess {
       config,
       scheduler,
       ...(isScarce && {
-        startsOf: startsIn(folder),
+        storedStartsOf: startsIn(folder),
         ledger,
         writer: writerIn(folder),
         instance: name,
@@ -186,10 +118,10 @@ export class SimProcess {
       const ways = { step: () => step('a step of the ledger'), isCutOff: () => false };
       const inherited = await ledger.claim(world.ledger.of(ways, () => time.now()));
       quota.inherit(inherited);
-      ledger.begin(inherited);
+      ledger.activate(inherited);
     });
     let isReading = RULES[resource].keyCandidates.length === 1; // else its key is found out first
-    const mayBeSent = () => !isScarce || ledger.isRunning();
+    const mayBeSent = () => !isScarce || ledger.isLeaseValid();
     const connections = api.dispatcher({
       name,
       awake,
@@ -204,7 +136,7 @@ export class SimProcess {
       random,
     });
     tell('starts');
-    const { task, following$ } = resyncRequests({
+    const { task, following$ } = signalJobs({
       topic: signalsOf(broker, { step, awake, scheduler }),
       account: config.account,
       resources: [resource],
@@ -227,7 +159,7 @@ export class SimProcess {
         api.dropped(name, offset);
       },
       onHeld: ({ gone, known }) => tell(`holds back ${gone} of ${known}`),
-      onLost: ({ lost }) => tell(`finds lost: ${lossText(lost)}`),
+      onLost: ({ lost }) => tell(`finds lost: ${lostEventsText(lost)}`),
       onCertified: ({ certificate }) => {
         const { number, proof, read, records, total_records: total, undecided } = certificate;
         tell(
@@ -236,16 +168,6 @@ export class SimProcess {
       },
       onSwept: ({ number, proof, records }) => tell(`swept ${number}: ${proof} ${records}`),
     };
-    /** The newest cursor that another process wrote. */
-    const found = (): Partial<Cursor> => {
-      const cursors = broker
-        .read('sim.cursors')
-        .map(({ value }) => JSON.parse(String(value)) as Cursor);
-      return cursors.findLast(({ instance }) => instance !== name) ?? {};
-    };
-    const log = underFormerId(brokerOf(broker, { step, fate, now: () => time.now() }));
-    const store = storeOf(folder, step);
-    const { certify$, ...resyncs } = task(resource);
     const task$ = listTask({
       task: {
         account: openAccount({ config, api: connected, quotas: quota }),
@@ -258,10 +180,10 @@ export class SimProcess {
         stop$: NEVER,
       },
       instance: name,
-      log: isUncounting ? uncounting(log, found) : log,
+      log: brokerOf(broker, { step, fate, now: () => time.now() }),
       registry: registryOf(registry, step),
-      store: isUncounting ? forgetting(store, found) : store,
-      resyncs: { ...resyncs, certify$: isUncounting ? NEVER : certify$ },
+      store: storeOf(folder, step),
+      resyncs: task(resource),
       random,
       compile,
     });
@@ -282,13 +204,6 @@ export class SimProcess {
     const { state } = this;
     if (typeof state === 'string') return false;
     return state.error instanceof CellarstreamError && state.error.code === 'FENCED';
-  }
-
-  kill(): void {
-    if (this.state !== 'running') return;
-    this.#task.unsubscribe();
-    this.#api.killed(this.name);
-    this.#end('crashed');
   }
 
   #end(state: 'crashed' | { readonly error: unknown }): void {

@@ -1,6 +1,6 @@
 import { concatMap, defer, mergeMap, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
-import type { Offsets } from '../../src/sinks/transactional-log.ts';
+import type { Offsets } from '../../src/kafka/log.ts';
 import type { SignalBatch, SignalTopic } from '../../src/sinks/signals/kafka-signals.ts';
 import { signalMessage } from '../../src/sinks/signals/signals.ts';
 import type { CertifyRequest, ResyncRequest } from '../../src/sinks/signals/signals.ts';

@@ -8,7 +8,7 @@ import type {
   Notes,
   Run,
   RunHead,
-  Sighting,
+  SeenKeys,
   StoredImage,
   Store,
   TaskMemory,
@@ -62,7 +62,7 @@ export function startsIn({ starts }: Pick<SimFolder, 'starts'>) {
     starts.set(name, times);
     return {
       times: [...times],
-      known: known !== undefined,
+      isReliable: known !== undefined,
       add: (at) => {
         times.push(at);
         if (times.length > capacity) times.splice(times.indexOf(Math.min(...times)), 1);
@@ -115,34 +115,34 @@ class SimTask {
   }
 
   put(updates: readonly ImageUpdate[], memory: TaskMemory, notes: Notes): void {
-    const { seen, texts, formed = [] } = notes;
-    if (seen?.bySweep) this.#count(seen, updates, texts);
-    this.putImages(updates, texts);
+    const { seen, payloadDigests, newRuns = [] } = notes;
+    if (seen?.bySweep) this.#count(seen, updates, payloadDigests);
+    this.putImages(updates, payloadDigests);
     if (seen) {
       const { keys, runs = [], sweep, bySweep } = seen;
-      const sighting = { seen: sweep, ...(bySweep && { read: sweep }) };
+      const sighting = { lastSeenSweep: sweep, ...(bySweep && { lastReadSweep: sweep }) };
       const written = new Set(updates.map(({ key }) => key)); // its text came with its image
-      for (const id of runs) this.marked.seeRun(id, sighting);
+      for (const id of runs) this.marked.markRunSeen(id, sighting);
       for (const key of keys) {
-        const text = written.has(key) ? undefined : texts?.get(key);
-        this.marked.see(key, { ...sighting, ...(text && { text }) });
+        const text = written.has(key) ? undefined : payloadDigests?.get(key);
+        this.marked.markSeen(key, { ...sighting, ...(text && { payloadDigest: text }) });
       }
-      for (const run of formed) this.marked.form(run, sweep);
+      for (const run of newRuns) this.marked.addRun(run, sweep);
     }
     this.#settle();
     for (const digest of notes.rejects ?? []) this.rejects.add(digest);
     this.memory = memory;
   }
 
-  putImages(updates: readonly ImageUpdate[], texts: Notes['texts']): void {
+  putImages(updates: readonly ImageUpdate[], texts: Notes['payloadDigests']): void {
     for (const { key, sequence, image } of updates) {
       if ((this.images.get(key)?.sequence ?? -1) >= sequence) continue;
       if (image) {
         this.images.set(key, { sequence, ...image });
-        this.marked.written(key, texts?.get(key));
+        this.marked.imageWritten(key, texts?.get(key));
       } else {
         this.images.delete(key);
-        this.marked.removed(key);
+        this.marked.imageRemoved(key);
       }
     }
     this.#settle();
@@ -151,18 +151,20 @@ class SimTask {
   /** What is kept is in the maps alone: others may have copies of them. */
   #settle(): void {
     this.marked.flush();
-    this.marked.forget();
+    this.marked.evict();
   }
 
   /** What was known before and brings neither an image nor its bytes has not been parsed. */
   #count(
-    { keys, runs = [] }: Sighting,
+    { keys, runs = [] }: SeenKeys,
     updates: readonly ImageUpdate[],
-    texts: Notes['texts'],
+    texts: Notes['payloadDigests'],
   ): void {
     const told = new Set([...updates.map(({ key }) => key), ...(texts?.keys() ?? [])]);
     const inRuns = runs.reduce((sum, id) => sum + (this.runs.get(id)?.members.length ?? 0), 0);
-    const known = keys.filter((key) => this.marked.of(key).text && !told.has(key)).length;
+    const known = keys.filter(
+      (key) => this.marked.markOf(key).payloadDigest && !told.has(key),
+    ).length;
     this.swept.records += keys.length + inRuns;
     this.swept.known += known + inRuns;
     this.swept.inRuns += inRuns;
@@ -178,7 +180,7 @@ export function storeOf(folder: SimFolder, step: (what: string) => Promise<void>
       return {
         get: (key) => task.images.get(key),
         sequence: (key) => task.images.get(key)?.sequence,
-        kept: (after) => {
+        storedKeys: (after) => {
           const keys = [...task.images]
             .map(([key, { sequence }]) => [key, sequence] as const)
             .filter(([key]) => after === undefined || key > after)
@@ -186,7 +188,7 @@ export function storeOf(folder: SimFolder, step: (what: string) => Promise<void>
           const found = keys.slice(0, FOUND);
           return { keys: found, next: keys.length > FOUND ? found.at(-1)![0] : undefined };
         },
-        text: (key) => task.marked.of(key).text,
+        payloadDigest: (key) => task.marked.markOf(key).payloadDigest,
         runFrom: (key) => task.marked.runFrom(key),
         digestOf: payloadDigest,
         run: (id) => {
@@ -199,21 +201,24 @@ export function storeOf(folder: SimFolder, step: (what: string) => Promise<void>
           await step('put');
           const before = images.slice(0, -AT_ONCE);
           if (before.length > 0) {
-            task.putImages(before, notes.texts);
+            task.putImages(before, notes.payloadDigests);
             await step('put in part');
           }
           task.put(images, memory, notes);
           await step('stored');
         },
         count: () => task.images.size,
-        unread: (keys, sweep) =>
-          [...new Set(keys)].filter((key) => task.marked.sighting(key).read < sweep).length,
-        isUnseen: (key, since) => task.marked.sighting(key).seen < since,
+        countUnread: (keys, sweep) =>
+          [...new Set(keys)].filter((key) => task.marked.sighting(key).lastReadSweep < sweep)
+            .length,
+        isUnseen: (key, since) => task.marked.sighting(key).lastSeenSweep < since,
         unseen: (since, after) => {
           const keys = [...task.marks.keys()]
             .sort()
             .filter((key) => after === undefined || key > after)
-            .filter((key) => task.marked.sighting(key).seen < since && task.images.has(key));
+            .filter(
+              (key) => task.marked.sighting(key).lastSeenSweep < since && task.images.has(key),
+            );
           const found = keys.slice(0, FOUND);
           return { keys: found, next: keys.length > FOUND ? found.at(-1) : undefined };
         },
@@ -224,7 +229,7 @@ export function storeOf(folder: SimFolder, step: (what: string) => Promise<void>
           task.marks.clear();
           task.heads.clear();
           task.runs.clear();
-          task.marked.forget();
+          task.marked.evict();
           task.rejects.clear();
           task.memory = undefined;
         },

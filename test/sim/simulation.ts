@@ -1,6 +1,6 @@
 import { RESOURCES } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { mayBeCut } from '../../src/streams/paging/total-cap.ts';
+import { mayBeCut } from '../../src/streams/paging/reading-proofs.ts';
 import { Chance } from '../support/chance.ts';
 import { draw, LOOKBACK_MS, PROOF_MS, SAFE } from './draw.ts';
 import type { Draw } from './draw.ts';
@@ -13,7 +13,7 @@ import { areAnswered } from './check-resyncs.ts';
 import { check } from './sim-checker.ts';
 import { pagingOf } from './sim-paging.ts';
 import { imagesOf, isTruth } from './published.ts';
-import { DOTTED, SimProcess, SLASHED } from './sim-process.ts';
+import { SimProcess } from './sim-process.ts';
 import type { Dangers, World } from './sim-process.ts';
 import { SimRegistry } from './sim-registry.ts';
 import { ask, SIGNALS } from './sim-signals.ts';
@@ -76,16 +76,6 @@ const LOSSY = 5;
 /** Each so manieth run the index of the list is wrong for a while: it shows a part of the records. As above. */
 const WRONG = 3;
 
-/**
- * Each so manieth run the first processes, until one has had the task, are of an older version, which writes under another
- * transactional id. It knows of no other one, as it would where the prefix had no dot.
- */
-const UPGRADED = 4;
-const OLDER = 2;
-
-/** Each so manieth run some of the processes are of a version that knows of no certificates: every third. */
-const MIXED = 5;
-
 /** Each so manieth run a partition is added at the end. */
 const GROWN = 7;
 
@@ -113,7 +103,6 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   const { dangers, isSafe, isScarce, pageSize } = drawn;
   const isLossy = !isSafe && seed % LOSSY === 1; // drawn, it would change what all seeds are
   const isCompacted = seed % COMPACTED === 2;
-  const isUpgraded = seed % UPGRADED === 3;
   const { traits } = drawn;
   const time = new SimTime(START);
   const api = new SimApi(traits, chance, time, drawn.records);
@@ -149,30 +138,8 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   };
 
   const processes: SimProcess[] = [];
-  let isCalm = false;
-  let isOlder = isUpgraded;
-  /** One of an older version that has not had the task yet is fenced by nobody: operators are told to end it first. */
-  const endUnclaimed = () => {
-    const claims = broker.read('sim.cursors').map(({ value }) => String(value));
-    for (const each of processes) {
-      if (!claims.some((claim) => claim.includes(`"${each.name}"`))) each.kill();
-    }
-  };
   const start = (folder: SimFolder, withDangers: Dangers) => {
-    const nth = processes.length + 1;
-    const wasOlder = isOlder;
-    isOlder &&= nth <= OLDER || broker.read('sim.cursors').length === 0;
-    if (wasOlder && !isOlder) endUnclaimed();
-    const prefix = isUpgraded ? (isOlder ? SLASHED : DOTTED) : CONFIG.topics.prefix;
-    const config = { ...world.config, topics: { ...CONFIG.topics, prefix } };
-    const isUncounting = seed % MIXED === 4 && !isCalm && (nth + seed) % 3 === 0;
-    const process = new SimProcess(
-      `p${nth}`,
-      { ...world, config },
-      folder,
-      withDangers,
-      isUncounting,
-    );
+    const process = new SimProcess(`p${processes.length + 1}`, world, folder, withDangers);
     processes.push(process);
     return process;
   };
@@ -293,8 +260,6 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     const until = time.now() + REOPEN_MS;
     while (process.state === 'running' && time.now() < until) await time.pass(STEP_MS);
   }
-  isCalm = true; // whoever counts no keys ends, and certificates begin again
-  for (const each of processes) if (each.isUncounting) each.kill();
   const calmAt = time.now();
   requestCertificate();
   for (const each of processes) each.dangers = SAFE;

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Resource } from '../../src/config/config.ts';
-import { orderStatusChangeCodec } from '../../src/schemas/events/order-status-change.ts';
+import { orderStatusChangeCodec } from '../../src/schemas/events/own-records.ts';
 import type { JsonObject } from '../../src/schemas/json/json.ts';
 import { unframe } from '../../src/schemas/registry/wire.ts';
 import { oneProcess } from './one-process.ts';

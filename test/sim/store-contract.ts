@@ -45,7 +45,7 @@ export function storeContract(name: string, open: () => TaskStore): void {
       const kept: (readonly [string, number])[] = [];
       let after: string | undefined;
       do {
-        const stretch = store.kept(after);
+        const stretch = store.storedKeys(after);
         kept.push(...stretch.keys);
         after = stretch.next;
       } while (after !== undefined);
@@ -76,7 +76,7 @@ export function storeContract(name: string, open: () => TaskStore): void {
       await store.put([], memory, seenBy(1, true, 'b', 'd', 'x'));
       await store.put([], memory, seenBy(1, false, 'e'));
       expect(unseen(store, 1)).toEqual(['a', 'c']); // x has no image
-      expect(store.unread(['a', 'b', 'b', 'e', 'x'], 1)).toBe(2); // a and e
+      expect(store.countUnread(['a', 'b', 'b', 'e', 'x'], 1)).toBe(2); // a and e
       await store.put([], memory, seenBy(0, false, 'b')); // late, of an earlier sweep
       expect([store.isUnseen('b', 1), store.isUnseen('a', 1), store.isUnseen('z', 1)]).toEqual([
         false,
@@ -95,7 +95,7 @@ export function storeContract(name: string, open: () => TaskStore): void {
         keys: readonly string[] = Object.keys(texts),
       ) => {
         const seen = { keys, sweep: 1, bySweep: false };
-        return store.put(images, memory, { seen, texts: new Map(Object.entries(texts)) });
+        return store.put(images, memory, { seen, payloadDigests: new Map(Object.entries(texts)) });
       };
       const update = (key: string, sequence: number, text: string | null = 'x'): ImageUpdate => ({
         key,
@@ -106,11 +106,17 @@ export function storeContract(name: string, open: () => TaskStore): void {
       it('are kept with an image, and of one that is there', async () => {
         const store = open();
         await put(store, [update('k', 1)], { k: textOf('a', 7) });
-        expect([store.text('k'), store.text('l')]).toEqual([textOf('a', 7), undefined]);
+        expect([store.payloadDigest('k'), store.payloadDigest('l')]).toEqual([
+          textOf('a', 7),
+          undefined,
+        ]);
         await put(store, [], { k: textOf('ÿ', -0.5) });
-        expect(store.text('k')).toEqual(textOf('ÿ', -0.5));
+        expect(store.payloadDigest('k')).toEqual(textOf('ÿ', -0.5));
         await put(store, [update('l', 2)], { k: textOf('c'), l: textOf('d') });
-        expect([store.text('k'), store.text('l')]).toEqual([textOf('c'), textOf('d')]);
+        expect([store.payloadDigest('k'), store.payloadDigest('l')]).toEqual([
+          textOf('c'),
+          textOf('d'),
+        ]);
       });
 
       it('stay when the key is only seen, and when others change', async () => {
@@ -118,14 +124,17 @@ export function storeContract(name: string, open: () => TaskStore): void {
         await put(store, [update('k', 1)], { k: textOf('a') });
         await put(store, [update('l', 2)], {}, ['k', 'l']);
         await store.put([], memory, seenBy(2, true, 'k'));
-        expect([store.text('k'), store.unread(['k'], 2)]).toEqual([textOf('a'), 0]);
+        expect([store.payloadDigest('k'), store.countUnread(['k'], 2)]).toEqual([textOf('a'), 0]);
       });
 
       it('are dropped when an image is written without one, seen or not', async () => {
         const store = open();
         await put(store, [update('k', 1), update('l', 1)], { k: textOf('a'), l: textOf('b') });
         await put(store, [update('k', 2, 'same'), update('l', 2)], {}, ['k']);
-        expect([store.text('k'), store.text('l')]).toEqual([undefined, undefined]);
+        expect([store.payloadDigest('k'), store.payloadDigest('l')]).toEqual([
+          undefined,
+          undefined,
+        ]);
       });
 
       it('stay with an image that is newer than what is written', async () => {
@@ -134,19 +143,19 @@ export function storeContract(name: string, open: () => TaskStore): void {
         await put(store, [update('k', 5)], { k: textOf('b') });
         await put(store, [update('k', 4, null)], { k: textOf('c') });
         await put(store, [update('k', 3)]);
-        expect(store.text('k')).toEqual(textOf('a'));
+        expect(store.payloadDigest('k')).toEqual(textOf('a'));
       });
 
       it('go with the image, whatever comes with that', async () => {
         const store = open();
         await put(store, [update('k', 1)], { k: textOf('a') });
         await put(store, [update('k', 2, null)], { k: textOf('b') });
-        expect([store.get('k'), store.text('k')]).toEqual([undefined, undefined]);
+        expect([store.get('k'), store.payloadDigest('k')]).toEqual([undefined, undefined]);
         await put(store, [update('k', 3)]);
-        expect(store.text('k')).toBeUndefined();
+        expect(store.payloadDigest('k')).toBeUndefined();
         await put(store, [], { k: textOf('c') });
         await store.clear();
-        expect(store.text('k')).toBeUndefined();
+        expect(store.payloadDigest('k')).toBeUndefined();
       });
     });
 
@@ -161,7 +170,7 @@ export function storeContract(name: string, open: () => TaskStore): void {
       expect(rejects()).toEqual([true, true, true, false]);
       await store.clear();
       expect([store.count(), store.memory(), ...new Set(rejects())]).toEqual([0, undefined, false]);
-      expect([unseen(store, 9), store.unread(['k'], 1)]).toEqual([[], 1]);
+      expect([unseen(store, 9), store.countUnread(['k'], 1)]).toEqual([[], 1]);
     });
   });
 }

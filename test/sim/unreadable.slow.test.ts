@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Resource } from '../../src/config/config.ts';
-import { objectIn } from '../../src/core/json-object.ts';
-import { deadLetterCodec } from '../../src/schemas/events/dead-letter.ts';
+import { objectIn } from '../../src/core/http-text.ts';
+import { deadLetterCodec } from '../../src/schemas/events/own-records.ts';
 import { unframe } from '../../src/schemas/registry/wire.ts';
 import { oneProcess } from './one-process.ts';
 import { chainsOf, imagesOf, isTruth } from './published.ts';

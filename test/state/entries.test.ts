@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { packMark, saysSeen } from '../../src/state/entries.ts';
+import { packMark, isSeenSince } from '../../src/state/entries.ts';
 
 describe('a mark that is not held against its checksum', () => {
   const mark = packMark('k', {
-    seen: 37,
-    read: 36,
+    lastSeenSweep: 37,
+    lastReadSweep: 36,
     hasImage: true,
-    text: undefined,
+    payloadDigest: undefined,
     run: undefined,
   });
 
   it('says that its key was seen by the sweep that is asked about, or by the one behind it', () => {
-    expect([35, 36, 37, 38].map((since) => saysSeen(mark, since))).toEqual([
+    expect([35, 36, 37, 38].map((since) => isSeenSince(mark, since))).toEqual([
       false,
       true,
       true,
@@ -22,8 +22,8 @@ describe('a mark that is not held against its checksum', () => {
   it('says nothing where its number can be none of them, or is cut off', () => {
     const flipped = Buffer.from(mark);
     flipped[0]! |= 0x80;
-    expect([36, 37, 38].map((since) => saysSeen(flipped, since))).toEqual([false, false, false]);
-    expect(saysSeen(mark.subarray(0, 4), 37)).toBe(false);
-    expect(saysSeen(Buffer.alloc(0), 0)).toBe(false);
+    expect([36, 37, 38].map((since) => isSeenSince(flipped, since))).toEqual([false, false, false]);
+    expect(isSeenSince(mark.subarray(0, 4), 37)).toBe(false);
+    expect(isSeenSince(Buffer.alloc(0), 0)).toBe(false);
   });
 });

@@ -16,18 +16,21 @@ describe('marks and runs', () => {
         await store.clear();
         const images = KEYS.map((key) => ({ key, sequence: 1, image: image(key) }));
         const texts = new Map(KEYS.map((key) => [key, textOf(key)]));
-        await store.put(images, memory, { seen: { keys: KEYS, sweep: 1, bySweep: true }, texts });
+        await store.put(images, memory, {
+          seen: { keys: KEYS, sweep: 1, bySweep: true },
+          payloadDigests: texts,
+        });
         for (const [nth, [from, size]] of all.entries()) {
           const run = runOf(from, size, nth % 2 ? 'x' : 'y');
           const keys = run.members.map(({ key }) => key);
           const seen = { keys, sweep: 2 + nth, bySweep: true };
-          await store.put([], memory, { seen, formed: [run] });
+          await store.put([], memory, { seen, newRuns: [run] });
         }
         const kept = folder.tasks.get('a')!;
         const looking = [...kept.marks.values()].flatMap(({ run }) => (run ? [run.id] : []));
         expect(new Set(kept.heads.keys())).toEqual(new Set(looking));
-        for (const [id, { left }] of kept.heads) {
-          expect(left).toBe(looking.filter((each) => each === id).length);
+        for (const [id, { refCount }] of kept.heads) {
+          expect(refCount).toBe(looking.filter((each) => each === id).length);
         }
         expect([...kept.runs.keys()].filter((id) => !kept.heads.get(id)?.isLive)).toEqual([]);
       }),

@@ -23,32 +23,35 @@ describe.skipIf(process.platform !== 'linux')('OpenMarker', () => {
   };
 
   it('is not there before it is written, nor when it was removed', () => {
-    expect(marker.left()).toBeUndefined();
+    expect(marker.readUncleanShutdown()).toBeUndefined();
     marker.write(1);
     marker.remove();
-    expect(marker.left()).toBeUndefined();
+    expect(marker.readUncleanShutdown()).toBeUndefined();
     marker.remove();
   });
 
   it.each([0, 1, 2])('says that %i starts were cut short, which is no reason to doubt', (count) => {
     marker.write(count);
-    expect(marker.left()).toEqual({ cutShort: count, doubt: undefined });
+    expect(marker.readUncleanShutdown()).toEqual({ shortStarts: count, doubt: undefined });
   });
 
   it('doubts after three', () => {
     marker.write(3);
-    expect(marker.left()).toEqual({ cutShort: 3, doubt: '3 starts in a row were cut short' });
+    expect(marker.readUncleanShutdown()).toEqual({
+      shortStarts: 3,
+      doubt: 'the service ended abruptly after each of its last 3 starts',
+    });
   });
 
   it('doubts what was found damaged', () => {
     marker.write('damaged');
-    expect(marker.left()?.doubt).toMatch('damaged');
+    expect(marker.readUncleanShutdown()?.doubt).toMatch('damaged');
   });
 
   it.each(['another-boot', 'unknown', ''])('doubts what the machine "%s" had open', (machine) => {
     marker.write(1);
     rewrite({ machine });
-    expect(marker.left()?.doubt).toMatch('the machine');
+    expect(marker.readUncleanShutdown()?.doubt).toMatch('the machine');
   });
 
   it.each([-3_600_000, -11_000, 11_000])(
@@ -56,19 +59,19 @@ describe.skipIf(process.platform !== 'linux')('OpenMarker', () => {
     (apartMs) => {
       marker.write(1);
       rewrite({ apartMs });
-      expect(marker.left()?.doubt).toMatch('a copy');
+      expect(marker.readUncleanShutdown()?.doubt).toMatch('a copy');
     },
   );
 
   it.each(['', 'text', '\0'.repeat(60)])('doubts what is no marker: %j', (text) => {
     writeFileSync(path, text);
-    expect(marker.left()?.doubt).toBeDefined();
+    expect(marker.readUncleanShutdown()?.doubt).toBeDefined();
   });
 
   it('stays as it was when another can not be written', () => {
     marker.write(2);
     mkdirSync(`${path}-next`); // in the way, as a full disk is
     expect(() => marker.write(3)).toThrow();
-    expect(marker.left()).toEqual({ cutShort: 2, doubt: undefined });
+    expect(marker.readUncleanShutdown()).toEqual({ shortStarts: 2, doubt: undefined });
   });
 });

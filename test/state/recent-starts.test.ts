@@ -29,10 +29,10 @@ describe('recentStarts', () => {
 
   it('keeps the newest, across processes that never close it', () => {
     const first = recentStarts(file(), 3);
-    expect([first.times, first.known]).toEqual([[], false]);
+    expect([first.times, first.isReliable]).toEqual([[], false]);
     [11, 12].forEach(first.add);
     const second = recentStarts(file(), 3);
-    expect(second.known).toBe(true);
+    expect(second.isReliable).toBe(true);
     expect(kept(3)).toEqual([11, 12]);
     [13, 14].forEach(second.add);
     expect(kept(3)).toEqual([12, 13, 14]);
@@ -56,7 +56,7 @@ describe('recentStarts', () => {
   it('does not believe what a process left that was killed before it kept a time', () => {
     recentStarts(file(), 3); // whoever it was had not waited for those before it
     const starts = recentStarts(file(), 3);
-    expect([starts.times, starts.known]).toEqual([[], false]);
+    expect([starts.times, starts.isReliable]).toEqual([[], false]);
     starts.close();
   });
 
@@ -96,7 +96,7 @@ describe('recentStarts', () => {
     recentStarts(file(), 1).close();
     writeFileSync(file(), Buffer.alloc(100, 65));
     const starts = recentStarts(file(), 3);
-    expect([starts.times, starts.known]).toEqual([[], false]);
+    expect([starts.times, starts.isReliable]).toEqual([[], false]);
     starts.close();
   });
 
@@ -106,7 +106,7 @@ describe('recentStarts', () => {
     first.close();
     writeFileSync(file(), Buffer.alloc(statSync(file()).size, 65));
     const starts = recentStarts(file(), 3);
-    expect([starts.times, starts.known]).toEqual([[], false]);
+    expect([starts.times, starts.isReliable]).toEqual([[], false]);
     starts.close();
   });
 
@@ -118,11 +118,11 @@ describe('recentStarts', () => {
     bytes[6]! ^= 1;
     writeFileSync(file(), bytes);
     const second = recentStarts(file(), 3);
-    expect([second.times, second.known]).toEqual([[12], false]);
+    expect([second.times, second.isReliable]).toEqual([[12], false]);
     second.add(13);
     second.close();
     const third = recentStarts(file(), 3);
-    expect([[...third.times].sort(), third.known]).toEqual([[12, 13], true]);
+    expect([[...third.times].sort(), third.isReliable]).toEqual([[12, 13], true]);
     third.close();
   });
 
@@ -132,10 +132,10 @@ describe('recentStarts', () => {
       mkdirSync(join(folder, 'quota'));
       symlinkSync('/dev/full', file());
       const starts = recentStarts(file(), 3);
-      expect(starts.known).toBe(false);
+      expect(starts.isReliable).toBe(false);
       starts.add(11);
       starts.close();
-      expect(recentStarts(file(), 3).known).toBe(false);
+      expect(recentStarts(file(), 3).isReliable).toBe(false);
     },
   );
 

@@ -157,10 +157,10 @@ describe.skipIf(process.platform !== 'linux')('an images.mdb that was not closed
     open();
     vi.advanceTimersByTime(TEN_MINUTES - 1);
     await store!.task('a').put([], memory);
-    expect(marker().left()?.cutShort).toBe(3);
+    expect(marker().readUncleanShutdown()?.shortStarts).toBe(3);
     vi.advanceTimersByTime(1);
     await store!.task('a').put([], memory);
-    expect(marker().left()).toEqual({ cutShort: 0, doubt: undefined });
+    expect(marker().readUncleanShutdown()).toEqual({ shortStarts: 0, doubt: undefined });
   });
 
   it('is thrown away when the machine was started anew: it may be of old and new pages', () => {
@@ -248,7 +248,7 @@ describe.skipIf(process.platform !== 'linux')('an images.mdb, after a process th
     expect(start()).toEqual({
       signal: null,
       images: [],
-      discarded: ['3 starts in a row were cut short'],
+      discarded: ['the service ended abruptly after each of its last 3 starts'],
     });
   });
 

@@ -41,7 +41,7 @@ describe('openStore', () => {
       const images = keys.map((key) => ({ key, sequence: 1, image: image(key) }));
       const texts = new Map(keys.map((key) => [key, textOf(key)]));
       const seen = { keys, sweep: 1, bySweep: true };
-      await task.put(images, memory, { seen, texts, formed: [run] });
+      await task.put(images, memory, { seen, payloadDigests: texts, newRuns: [run] });
     };
     /** As the next process would have them. */
     const digestAnew = async () => {
@@ -98,7 +98,7 @@ describe('openStore', () => {
       expect([task.count(), task.unseen(2, undefined).keys]).toEqual([0, []]);
     });
 
-    it('of an older version keeps nobody from emptying the folder', async () => {
+    it('of another version keeps nobody from emptying the folder', async () => {
       await store.close();
       const older = open({ path: join(folder, 'images.mdb'), maxDbs: 9 });
       for (const kind of ['images', 'marks']) {
@@ -175,59 +175,67 @@ describe('openStore', () => {
       const bad = { key: 'bad', sequence, image: { ...image('bad'), schemaId: 2 ** 40 } };
       return task.put(isBad ? [...images, bad] : images, memory, {
         seen: { keys, sweep: sequence, bySweep: true },
-        texts: new Map(keys.map((key) => [key, textOf(texts[key]!, sequence)])),
+        payloadDigests: new Map(keys.map((key) => [key, textOf(texts[key]!, sequence)])),
       });
     };
 
     it('is known to the next process, to the last bit', async () => {
       await put(1, { k: 'a', l: '\0', m: 'ÿ' });
       await task.put([], memory, {
-        texts: new Map([['k', textOf('b')]]),
+        payloadDigests: new Map([['k', textOf('b')]]),
         seen: { keys: ['k'], sweep: 2, bySweep: false },
       });
       await store.close();
       store = openStore(folder);
       task = store.task('a');
-      expect(['k', 'l', 'm', 'n'].map((key) => task.text(key))).toEqual([
+      expect(['k', 'l', 'm', 'n'].map((key) => task.payloadDigest(key))).toEqual([
         textOf('b', null),
         textOf('\0', 1),
         textOf('ÿ', 1),
         undefined,
       ]);
-      expect(store.task('b').text('k')).toBeUndefined();
+      expect(store.task('b').payloadDigest('k')).toBeUndefined();
     });
 
     it('is as it was after a write that failed, and so are the marks', async () => {
       await put(1, { k: 'a' });
-      expect([task.text('k'), task.text('new')]).toEqual([textOf('a', 1), undefined]);
+      expect([task.payloadDigest('k'), task.payloadDigest('new')]).toEqual([
+        textOf('a', 1),
+        undefined,
+      ]);
       await expect(put(2, { k: 'b', new: 'c' }, true)).rejects.toThrow();
-      expect([task.text('k'), task.text('new')]).toEqual([textOf('a', 1), undefined]);
-      expect([task.unread(['k', 'new'], 1), task.unread(['k', 'new'], 2)]).toEqual([1, 2]);
+      expect([task.payloadDigest('k'), task.payloadDigest('new')]).toEqual([
+        textOf('a', 1),
+        undefined,
+      ]);
+      expect([task.countUnread(['k', 'new'], 1), task.countUnread(['k', 'new'], 2)]).toEqual([
+        1, 2,
+      ]);
       expect([task.get('k'), task.get('new'), task.count()]).toEqual([
         { sequence: 1, ...image('1') },
         undefined,
         1,
       ]);
       await put(3, { k: 'd' });
-      expect([task.text('k'), task.isUnseen('k', 3)]).toEqual([textOf('d', 3), false]);
+      expect([task.payloadDigest('k'), task.isUnseen('k', 3)]).toEqual([textOf('d', 3), false]);
     });
 
     it('is right for however many keys, those that are remembered and those that are not', async () => {
       const keys = Array.from({ length: 4_500 }, (_, k) => `k${k}`);
       const all = (text: string) => Object.fromEntries(keys.map((key) => [key, text]));
-      const kept = () => new Set(keys.map((key) => task.text(key)?.digest[0]));
+      const kept = () => new Set(keys.map((key) => task.payloadDigest(key)?.digest[0]));
       await put(1, all('a'));
       expect(kept()).toEqual(new Set('a'));
       await put(2, all('b'));
-      expect([kept(), task.unread(keys, 2), task.unread(keys, 3)]).toEqual([
+      expect([kept(), task.countUnread(keys, 2), task.countUnread(keys, 3)]).toEqual([
         new Set('b'),
         0,
         4_500,
       ]);
       await task.put([{ key: 'k4499', sequence: 3, image: null }], memory);
-      expect([kept(), task.text('k4499')]).toEqual([new Set(['b', undefined]), undefined]);
+      expect([kept(), task.payloadDigest('k4499')]).toEqual([new Set(['b', undefined]), undefined]);
       await task.clear();
-      expect([kept(), task.unread(keys, 1)]).toEqual([new Set([undefined]), 4_500]);
+      expect([kept(), task.countUnread(keys, 1)]).toEqual([new Set([undefined]), 4_500]);
     });
   });
 
@@ -277,11 +285,11 @@ describe('openStore', () => {
       await put(['k', 'l'], sighting(['k'], 2, true));
       await put([], sighting(['l'], 2));
       const task = store.task('a');
-      expect(task.unread(['k', 'l', 'new', 'l', 'new'], 2)).toBe(2);
-      expect(task.unread(['k', 'l', 'new'], 3)).toBe(3);
+      expect(task.countUnread(['k', 'l', 'new', 'l', 'new'], 2)).toBe(2);
+      expect(task.countUnread(['k', 'l', 'new'], 3)).toBe(3);
       await put([], sighting(['k'], 3)); // a poll does not make it read
-      expect(task.unread(['k'], 3)).toBe(1);
-      expect(task.unread(['k'], 2)).toBe(0);
+      expect(task.countUnread(['k'], 3)).toBe(1);
+      expect(task.countUnread(['k'], 2)).toBe(0);
     });
 
     it('outlive a restart, with how far the sweeps have come', async () => {
@@ -293,7 +301,7 @@ describe('openStore', () => {
       const task = store.task('a');
       expect(task.memory()?.sweep).toBe(sweep);
       expect(task.unseen(2, undefined).keys).toEqual(['l']);
-      expect(task.unread(['k', 'l'], 2)).toBe(1);
+      expect(task.countUnread(['k', 'l'], 2)).toBe(1);
     });
 
     it('of another task are not touched', async () => {
@@ -312,7 +320,11 @@ describe('openStore', () => {
       await task.put([{ key: 'k', sequence: 1, image: null }], memory); // not newer: it stays
       expect(task.isUnseen('k', 4)).toBe(false);
       await task.put([{ key: 'k', sequence: 2, image: null }], memory);
-      expect([task.isUnseen('k', 4), task.unread(['k'], 4), task.count()]).toEqual([true, 1, 1]);
+      expect([task.isUnseen('k', 4), task.countUnread(['k'], 4), task.count()]).toEqual([
+        true,
+        1,
+        1,
+      ]);
       expect(task.unseen(9, undefined).keys).toEqual(['l']);
     });
 
@@ -357,7 +369,7 @@ describe('openStore', () => {
       await put(['k'], sighting(['k'], 3, true));
       await store.task('a').clear();
       expect(store.task('a').unseen(9, undefined).keys).toEqual([]);
-      expect(store.task('a').unread(['k'], 3)).toBe(1);
+      expect(store.task('a').countUnread(['k'], 3)).toBe(1);
     });
   });
 
@@ -374,18 +386,20 @@ describe('openStore', () => {
       const broken = updates.map((each) => (each.key === cut.key ? cut : each));
       await expect(task.put(broken, later, { seen })).rejects.toThrow(RangeError);
       expect(task.memory()).toEqual(memory);
-      expect(task.unread(keys, 1)).toBe(250);
+      expect(task.countUnread(keys, 1)).toBe(250);
       expect(task.get('k210')).toBeUndefined();
 
       await task.put(updates, later, { seen });
       expect(keys.map((key) => task.get(key)?.bytes.toString())).toEqual(keys);
-      expect([task.memory(), task.unread(keys, 1), task.count()]).toEqual([later, 0, 250]);
+      expect([task.memory(), task.countUnread(keys, 1), task.count()]).toEqual([later, 0, 250]);
     });
 
     it('keeps what each image was sent as', async () => {
       const texts = new Map(keys.map((key) => [key, textOf('a')]));
-      await store.task('a').put(updates, memory, { seen, texts });
-      expect(keys.map((key) => store.task('a').text(key))).toEqual(keys.map(() => textOf('a')));
+      await store.task('a').put(updates, memory, { seen, payloadDigests: texts });
+      expect(keys.map((key) => store.task('a').payloadDigest(key))).toEqual(
+        keys.map(() => textOf('a')),
+      );
     });
   });
 

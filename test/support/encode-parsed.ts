@@ -1,6 +1,6 @@
 import { isJsonObject } from '../../src/schemas/json/json.ts';
 import type { JsonObject } from '../../src/schemas/json/json.ts';
-import { parsedElement } from '../../src/schemas/json/page-elements.ts';
+import { parsedElement } from '../../src/schemas/json/json-bytes.ts';
 import { instantOf } from '../../src/schemas/avro/instant.ts';
 import type { EncodedElement, EncodingOptions } from '../../src/streams/decode/decoder.ts';
 

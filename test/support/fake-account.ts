@@ -13,13 +13,13 @@ import type { Resource } from '../../src/resources/resources.ts';
 import { stringifyJson } from '../../src/schemas/json/json.ts';
 import type { JsonValue } from '../../src/schemas/json/json.ts';
 import type { Destination } from '../../src/sinks/topics/destination.ts';
-import type { Answer } from '../../src/streams/decode/answer.ts';
-import type { ListQuery } from '../../src/streams/http/list-query.ts';
+import type { Answer } from '../../src/streams/decode/response.ts';
+import type { ListQuery } from '../../src/streams/http/page-request.ts';
 import { logicalClock } from '../../src/streams/http/logical-clock.ts';
 import { PagePlan } from '../../src/streams/http/page-plan.ts';
 import type { LogicalClock } from '../../src/streams/http/logical-clock.ts';
 import type { TokenSource } from '../../src/streams/http/token.ts';
-import { parsing } from '../../src/streams/decode/decoder.ts';
+import { parsingDecoder } from '../../src/streams/decode/decoder.ts';
 import type { Decoder } from '../../src/streams/decode/decoder.ts';
 import type { PageRecord } from '../../src/streams/records/page-record.ts';
 import { PageRecords } from '../../src/streams/records/page-records.ts';
@@ -31,13 +31,13 @@ const pass = <T>(source: Observable<T>) => source;
 /** Lanes in which nobody waits. */
 export const FREE_LANES: Lanes = {
   poll: pass,
-  lookBack: pass,
-  firstRead: pass,
+  lookback: pass,
+  initialSnapshot: pass,
   sweep: pass,
-  whole: pass,
-  ask: pass,
-  spacingMs: () => 0,
-  paceMs: 0,
+  fullScan: pass,
+  singleRecords: pass,
+  pollSpacingMs: () => 0,
+  requestIntervalMs: 0,
 };
 
 /** Settings of a list that is polled all the time; others are left out. */
@@ -67,7 +67,7 @@ export const NO_DESTINATION: Destination = {
   certificates: 'certificates',
   partitions: new Map(),
   maxMessageBytes: new Map(),
-  look: () => Promise.resolve([]),
+  inspect: () => Promise.resolve([]),
 };
 
 /** What a list says to a query. */
@@ -88,7 +88,7 @@ export function fakeAccount(config: Partial<Config>, answer: Answering): Account
       clock,
       plan: new PagePlan(),
       pages:
-        ({ decode = parsing(), hide } = {}) =>
+        ({ decode = parsingDecoder(), hide } = {}) =>
         (query) =>
           answer(query, clock, decode).pipe(
             map((page) =>

@@ -56,3 +56,10 @@ declare module 'kafkajs/src/protocol/recordBatch/v0/decoder.js' {
 
   export default function decodeBatch(bytes: Decoder): Promise<DecodedBatch>;
 }
+
+declare module 'kafkajs/src/protocol/error.js' {
+  import type { KafkaJSProtocolError } from 'kafkajs';
+
+  const protocolErrors: { createErrorFromCode(code: number): KafkaJSProtocolError };
+  export default protocolErrors;
+}

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { Run, Sighting, TaskStore } from '../../src/state/store.ts';
+import type { Run, SeenKeys, TaskStore } from '../../src/state/store.ts';
 import { image, memory, textOf } from './task-memory.ts';
 
 /** Keys as a list may have them, side by side. */
@@ -65,7 +65,11 @@ function agree(store: TaskStore, model: Model, sweep: number): void {
     const { seen, read } = model.keys.get(key) ?? { seen: 0, read: 0 };
     for (const since of [sweep - 1, sweep]) {
       expect([key, since, store.isUnseen(key, since)]).toEqual([key, since, seen < since]);
-      expect([key, since, store.unread([key], since)]).toEqual([key, since, read < since ? 1 : 0]);
+      expect([key, since, store.countUnread([key], since)]).toEqual([
+        key,
+        since,
+        read < since ? 1 : 0,
+      ]);
     }
   }
 }
@@ -84,7 +88,7 @@ export function marksProperty(name: string, open: () => TaskStore, runs: number)
         const changedAt = new Map<string, number>();
         const formed: { readonly run: Run; readonly at: number }[] = [];
         const put = (
-          seen: Omit<Sighting, 'sweep'>,
+          seen: Omit<SeenKeys, 'sweep'>,
           more: Partial<Parameters<TaskStore['put']>[2]> = {},
         ) => store.put([], memory, { seen: { ...seen, sweep }, ...more });
         const change = async (keys: readonly string[], isGone: boolean) => {
@@ -93,7 +97,7 @@ export function marksProperty(name: string, open: () => TaskStore, runs: number)
           const images = keys.map((key) => ({ key, sequence, image: isGone ? null : image(key) }));
           const texts = new Map(keys.map((key) => [key, textOf(key)]));
           const seen = { keys: isGone ? [] : keys, sweep, bySweep: false };
-          await store.put(images, memory, { seen, texts });
+          await store.put(images, memory, { seen, payloadDigests: texts });
           if (!isGone) model.see(keys, sweep, false);
           else for (const key of keys) model.keys.delete(key);
         };
@@ -111,7 +115,7 @@ export function marksProperty(name: string, open: () => TaskStore, runs: number)
           if (step.kind === 'form') {
             const run = runOf(step.from, step.length, step.as);
             const keys = run.members.map(({ key }) => key).filter(isAlive);
-            await put({ keys, bySweep: true }, { formed: [run] });
+            await put({ keys, bySweep: true }, { newRuns: [run] });
             model.see(keys, sweep, true);
             sequence += 1;
             formed.push({ run, at: sequence });
@@ -125,7 +129,7 @@ export function marksProperty(name: string, open: () => TaskStore, runs: number)
               expect(keys.filter((key) => (changedAt.get(key) ?? 0) > at)).toEqual([]);
             }
             // Its members count as read for the first time, all of them.
-            if (store.run(run.id)?.read !== sweep && isLive) {
+            if (store.run(run.id)?.lastReadSweep !== sweep && isLive) {
               expect(keys.filter((key) => model.keys.get(key)!.read === sweep)).toEqual([]);
             }
             if (isLive) {
@@ -136,7 +140,7 @@ export function marksProperty(name: string, open: () => TaskStore, runs: number)
               const seen = { keys: written, runs: [run.id], sweep, bySweep: step.by };
               const images = written.map((key) => ({ key, sequence, image: image(key) }));
               const texts = new Map(written.map((key) => [key, textOf(key)]));
-              await store.put(images, memory, { seen, texts });
+              await store.put(images, memory, { seen, payloadDigests: texts });
               model.see(keys, sweep, step.by);
             }
           }

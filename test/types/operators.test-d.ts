@@ -23,7 +23,7 @@ import { gatherFirst } from '../../src/streams/flow/gather-first.ts';
 import { BEGINNING } from '../../src/streams/paging/anchors.ts';
 import { NO_SWEEP } from '../../src/streams/paging/sweep-progress.ts';
 import type { SweepStep } from '../../src/streams/paging/sweeps.ts';
-import { chooseKeyFields } from '../../src/streams/records/key-fields.ts';
+import { chooseKeyFields } from '../../src/streams/records/records.ts';
 
 const url = new URL('http://127.0.0.1');
 declare const answer$: Observable<Answer>;

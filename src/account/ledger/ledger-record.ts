@@ -1,65 +1,79 @@
+// Entries of the ledger topic: their format, and the requests that a reader of an entry has to count.
+
 import { isJsonObject, parseJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 
-/** What is declared of one quota: a list's, the logins', or that of all lists together. */
-export interface Declared {
-  /** Requests of the last minute, in ms of their age as this is sent: the latest possible arrival, to the end of its second. */
+/** Requests that a process declares in the ledger for one quota: that of a list, of logins, or of all lists together. */
+export interface QuotaDeclaration {
+  /**
+   * Requests of the last minute, by their age when the declaration is sent. The age counts from the latest time at which the request can
+   * have reached the API, rounded up to a full second.
+   */
   readonly used: readonly AgedCount[];
-  /** Requests that are under way as this is sent. */
+  /** Number of requests in flight when the declaration is sent. */
   readonly underWay: number;
-  /** At most so many more begin until the block's end. */
+  /** Maximum number of further requests that may start before the lease expires. */
   readonly more: number;
 }
 
-/** So many, so long ago in ms; below 0 is to come. */
+/** A number of requests and their age in ms; a negative age is in the future. */
 export type AgedCount = readonly [ageMs: number, count: number];
 
-/** A declaration: what has been asked, and what may be asked from now on. The value of `<prefix>.ledger`, as JSON. */
-export interface LedgerRecord {
-  /** The process that sends it. */
+/**
+ * A declaration in the ledger: the requests that a process has sent, and those that it may still send. A JSON value in topic
+ * `<prefix>.ledger`.
+ */
+export interface LedgerDeclaration {
+  /** Id of the process that sends the declaration. */
   readonly instance: string;
-  /** Those whose requests are in it, the newest last: this one too. */
+  /** Ids of the processes whose requests the declaration includes, newest last; the last one is `instance`. */
   readonly writers: readonly string[];
-  /** The block ends so long after this was sent, ms; 0 where nothing more is asked. */
+  /** Length of the lease from the sending of the declaration on, in ms; 0 in a final declaration. */
   readonly blockMs: number;
-  /** By the quota's name. */
-  readonly quotas: Readonly<Record<string, Declared>>;
-  /** Counts those of a guest, as it finds its own by their text: no two are the same. */
+  /** Declared requests of each quota, by the quota's name. */
+  readonly quotas: Readonly<Record<string, QuotaDeclaration>>;
+  /**
+   * Serial number of a guest's declaration. It makes the text of each declaration unique, as a guest recognizes its own entries by their
+   * text.
+   */
   readonly number?: number;
-  /** The digest of the API key that they are made with; an older version tells none. */
+  /** Digest of the API key that the requests use; absent in declarations of guests. */
   readonly key?: string;
 }
 
-/** Says that a process takes the ledger over; it has read nothing yet, and asks for nothing. */
+/** A claim of the ledger by a process, written before it reads the ledger and before it declares requests. */
 export interface LedgerClaim {
   readonly instance: string;
   readonly claim: true;
-  /** Counts those of a process: no two entries are the same. */
+  /** Serial number of the claim in its process. It makes the text of each claim unique. */
   readonly number: number;
 }
 
-/** Of a request's way to the API: it arrives so long after it was given up, at most, ms. */
-export const LATE_MS = 1_000;
-const VERSION = 1;
+/**
+ * Upper bound of how long after a request was given up it may still reach the API, in ms. Too small: the API may count more requests than
+ * the quota.
+ */
+export const MAX_REQUEST_DELAY_MS = 1_000;
+const LEDGER_VERSION = 1;
 
-export function ledgerText(entry: LedgerRecord | LedgerClaim): string {
-  return JSON.stringify({ version: VERSION, ...entry });
+export function ledgerText(entry: LedgerDeclaration | LedgerClaim): string {
+  return JSON.stringify({ version: LEDGER_VERSION, ...entry });
 }
 
-/** Undefined where the text is none of this version. */
-export function parseLedger(text: string): LedgerRecord | LedgerClaim | undefined {
+/** Parses an entry of the ledger; undefined if the text is not an entry of this version. */
+export function parseLedger(text: string): LedgerDeclaration | LedgerClaim | undefined {
   let entry: JsonValue;
   try {
     entry = parseJson(text);
   } catch {
     return undefined;
   }
-  if (!isJsonObject(entry) || entry.version !== VERSION) return undefined;
+  if (!isJsonObject(entry) || entry.version !== LEDGER_VERSION) return undefined;
   const { instance, claim, number, writers, blockMs, quotas, key } = entry;
   if (typeof instance !== 'string') return undefined;
   if (claim === true) return isCount(number) ? { instance, claim, number } : undefined;
-  if (!isTexts(writers) || !isCount(blockMs) || !isJsonObject(quotas)) return undefined;
-  if (!areDeclared(quotas)) return undefined;
+  if (!isStringArray(writers) || !isCount(blockMs) || !isJsonObject(quotas)) return undefined;
+  if (!areQuotaDeclarations(quotas)) return undefined;
   return {
     ...{ instance, writers, blockMs, quotas },
     ...(isCount(number) && { number }),
@@ -67,18 +81,20 @@ export function parseLedger(text: string): LedgerRecord | LedgerClaim | undefine
   };
 }
 
-/** Whether it is a declaration of requests that are made with this key. */
-export function isOfKey(text: string, key: string): boolean {
-  if (!text.includes(key)) return false; // there are many accounts, and most have other keys
+/** Whether the text of a ledger entry is a declaration of requests that use the API key with the digest `key`. */
+export function isOfApiKey(text: string, key: string): boolean {
+  if (!text.includes(key)) return false; // a quick check, as most entries are for other keys
   const entry = parseLedger(text);
   return entry !== undefined && 'quotas' in entry && entry.key === key;
 }
 
-function areDeclared(quotas: JsonObject): quotas is JsonObject & Record<string, Declared> {
-  return Object.values(quotas).every(isDeclared);
+function areQuotaDeclarations(
+  quotas: JsonObject,
+): quotas is JsonObject & Record<string, QuotaDeclaration> {
+  return Object.values(quotas).every(isQuotaDeclaration);
 }
 
-function isDeclared(value: JsonValue | undefined): boolean {
+function isQuotaDeclaration(value: JsonValue | undefined): boolean {
   if (value === undefined || !isJsonObject(value)) return false;
   const { used, underWay, more } = value;
   const isAged = (one: JsonValue) =>
@@ -86,7 +102,7 @@ function isDeclared(value: JsonValue | undefined): boolean {
   return Array.isArray(used) && used.every(isAged) && isCount(underWay) && isCount(more);
 }
 
-function isTexts(value: JsonValue | undefined): value is string[] {
+function isStringArray(value: JsonValue | undefined): value is string[] {
   return Array.isArray(value) && value.every((one) => typeof one === 'string');
 }
 
@@ -94,65 +110,78 @@ function isCount(value: JsonValue | undefined): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0;
 }
 
-/** Requests that count from a time on, ms. */
+/** A number of requests that count against a quota from the time `at` on, in ms on the local clock. */
 export interface TimedCount {
   readonly at: number;
   readonly count: number;
 }
 
 /**
- * What a successor has to count of a quota: by the latest time at which each request can have arrived.
+ * Returns the declared requests of a quota that a successor has to count, each at the latest time at which it can have reached the API.
  *
- * @param sentBefore The latest time at which the record can have been sent, on the successor's clock, ms.
+ * @param sentBefore Latest time at which the declaration can have been sent, in ms on the successor's clock.
  */
-export function arrivals(
-  { used, underWay, more }: Declared,
+export function latestArrivals(
+  { used, underWay, more }: QuotaDeclaration,
   blockMs: number,
   sentBefore: number,
 ): TimedCount[] {
-  const toCome = { at: sentBefore + blockMs + LATE_MS, count: underWay + more };
+  const toCome = { at: sentBefore + blockMs + MAX_REQUEST_DELAY_MS, count: underWay + more };
   const made = used.map(([ageMs, count]) => ({ at: sentBefore - ageMs, count }));
   return [...made, toCome].filter(({ count }) => count > 0);
 }
 
-/** A record, and the latest time at which it can have been sent: ms, on the clock of whoever has read it. */
-export interface SentRecord {
-  readonly record: LedgerRecord;
-  readonly sentBefore: number;
+/** A declaration of the ledger, and the latest time at which it can have been sent, in ms on the reader's clock. */
+export interface DatedDeclaration {
+  readonly declaration: LedgerDeclaration;
+  readonly latestSentAt: number;
 }
 
 /**
- * The declaration that an entry is, if it is one: a list, for those of many.
+ * Parses an entry of the ledger. Returns an array with its declaration, or an empty one if the entry is not a declaration: for use with
+ * `flatMap`.
  *
- * @param at When the entry was that old: ms, on the reader's clock.
+ * @param at Time at which the entry's age was `ageMs`, in ms on the reader's clock.
  */
-export function sentIn(
+export function declarationsIn(
   { text, ageMs }: { readonly text: string; readonly ageMs: number },
   at: number,
-): SentRecord[] {
+): DatedDeclaration[] {
   const record = parseLedger(text);
-  return record && 'quotas' in record ? [{ record, sentBefore: at - ageMs }] : [];
+  return record && 'quotas' in record ? [{ declaration: record, latestSentAt: at - ageMs }] : [];
 }
 
-/** What of it a quota has to count. */
-export function arrivalsIn(name: string, { record, sentBefore }: SentRecord): TimedCount[] {
-  return countedIn(name, record).flatMap((declared) =>
-    arrivals(declared, record.blockMs, sentBefore),
+/**
+ * Returns the requests in a declaration that the quota `name` has to count, each at the latest time at which it can have reached the API.
+ */
+export function latestArrivalsIn(
+  name: string,
+  { declaration, latestSentAt }: DatedDeclaration,
+): TimedCount[] {
+  return quotaDeclarationsIn(name, declaration).flatMap((declared) =>
+    latestArrivals(declared, declaration.blockMs, latestSentAt),
   );
 }
 
-/** The quotas of a record that a quota has to answer for: a shared one for all, and each for what was shared. */
-export function countedIn(name: string, { quotas }: LedgerRecord): readonly Declared[] {
+/**
+ * Returns the parts of a declaration that the quota `name` has to count. A shared quota counts all lists; each list also counts a shared
+ * quota.
+ */
+export function quotaDeclarationsIn(
+  name: string,
+  { quotas }: LedgerDeclaration,
+): readonly QuotaDeclaration[] {
   const isCounted = (other: string) =>
-    name === LOGIN
-      ? other === LOGIN
-      : other !== LOGIN && (name === ALL || other === ALL || other === name);
+    name === LOGIN_QUOTA
+      ? other === LOGIN_QUOTA
+      : other !== LOGIN_QUOTA &&
+        (name === SHARED_QUOTA || other === SHARED_QUOTA || other === name);
   return Object.entries(quotas).flatMap(([other, declared]) =>
     isCounted(other) ? [declared] : [],
   );
 }
 
-/** The quota of logins. */
-export const LOGIN = 'login';
-/** That of all lists together, where they share one. */
-export const ALL = 'all';
+/** Name of the quota of logins. */
+export const LOGIN_QUOTA = 'login';
+/** Name of the quota that all lists share if the API counts by API key. */
+export const SHARED_QUOTA = 'all';

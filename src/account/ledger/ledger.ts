@@ -1,171 +1,209 @@
 import { defer, EMPTY, filter, ignoreElements, Subject, take } from 'rxjs';
 import type { Observable, SchedulerLike, Subscription } from 'rxjs';
 import type { Hooks } from '../../observe/hooks.ts';
-import { ledgerText, parseLedger, sentIn } from './ledger-record.ts';
-import type { Declared, LedgerRecord, SentRecord, TimedCount } from './ledger-record.ts';
-import { pace } from './start-pace.ts';
-import type { Pace } from './start-pace.ts';
-import type { AccountLog, Guests } from '../../sinks/ledger/kafka-ledger.ts';
+import { ledgerText, parseLedger, declarationsIn } from './ledger-record.ts';
+import type {
+  QuotaDeclaration,
+  LedgerDeclaration,
+  DatedDeclaration,
+  TimedCount,
+} from './ledger-record.ts';
+import { startPacer } from './start-pacer.ts';
+import type { StartPacer } from './start-pacer.ts';
+import type { AccountLog, GuestEntries } from '../../sinks/ledger/kafka-ledger.ts';
 import type { Message } from '../../sinks/sink.ts';
 import { backoff } from '../../streams/flow/backoff.ts';
 import type { Gate, TokenBucketOptions } from '../../streams/quota/token-bucket.ts';
 import { usedRequests } from './used-requests.ts';
 import type { UsedRequests } from './used-requests.ts';
 
-/** What a successor finds. */
-export interface Inheritance {
-  /** The newest declaration; undefined where there is none. */
-  readonly record: LedgerRecord | undefined;
-  /** When that was sent at the latest: ms, on this process's clock. */
-  readonly sentBefore: number;
-  /** What guests have declared who asked while nobody had the account, and what was under another name with its API key. */
-  readonly guests: readonly SentRecord[];
-  /** Whether it may still let requests begin: whoever sent it was not stopped. */
-  readonly isRunning: boolean;
-  /** Whether anything was found that is no declaration: somebody may have asked of whom nothing is known. */
-  readonly isDoubtful: boolean;
+/** State of the ledger when a process claims it: what other processes have declared. */
+export interface InheritedLedger {
+  /** Newest declaration of requests by the predecessor; undefined if there is none. */
+  readonly declaration: LedgerDeclaration | undefined;
+  /** Latest time at which the predecessor's declaration can have been sent, in ms on this process's clock. */
+  readonly latestSentAt: number;
+  /**
+   * Declarations of requests by guests (processes beside the service) while the account had no owner, and those of other accounts that use
+   * the same API key.
+   */
+  readonly guests: readonly DatedDeclaration[];
+  /**
+   * Whether the lease of the predecessor's declaration has not expired: the predecessor wrote no final declaration, and may still send
+   * requests.
+   */
+  readonly isLeaseActive: boolean;
+  /** Whether the newest entry of the ledger is unreadable, as from another version: an unknown number of requests may have been sent. */
+  readonly hasUnreadableEntry: boolean;
 }
 
-/** One quota's part of the ledger. */
-export interface LedgerPart {
+/** The part of the ledger that concerns one quota. */
+export interface QuotaLedger {
   readonly gate: Gate;
   readonly onStart: NonNullable<TokenBucketOptions['onStart']>;
-  /** Counts requests of others, so that the next declaration tells of them. */
+  /** Adds requests of other processes to the next declaration. */
   readonly count: (requests: readonly TimedCount[]) => void;
 }
 
 /**
- * The requests of an account, declared before they are sent. Nothing starts while no declaration that was committed lets it:
- * that is the lease of whoever asks the API.
+ * Declares an account's requests in the ledger topic before they are sent. A request may start only while a committed declaration allows
+ * it: that is the lease of the process.
  */
 export interface Ledger {
   /**
-   * @param capacity Most requests in a minute.
-   * @param isRare Each is declared when it is wanted, one by one: logins.
+   * Returns the part of the ledger that concerns one quota. To be called for each quota before {@link activate}.
+   *
+   * @param capacity Maximum number of requests in a minute.
+   * @param isRare Whether each request is declared on demand, one by one, as for logins, instead of a lease's worth in advance.
    */
-  readonly part: (name: string, capacity: number, isRare: boolean) => LedgerPart;
-  /** Takes the ledger over, which is kept in this log; nothing starts before {@link begin}. Again after a failure. */
-  readonly claim: (log: AccountLog) => Promise<Inheritance>;
-  /** All that was inherited is counted: declares whenever something is to start. */
-  readonly begin: (inherited: Inheritance) => void;
-  /** Whether what has started may still be sent. */
-  readonly isRunning: () => boolean;
-  /** For how long, ms; 0 or less is no longer. */
-  readonly leftMs: () => number;
-  /** Completes when it is for so long at the least: declares anew where that is needed. */
-  readonly lasting: (ms: number) => Observable<never>;
-  /** What guests have declared while nothing was asked here: to be counted at once, requests go on behind it. */
-  readonly guests$: Observable<readonly SentRecord[]>;
-  /** Errors when this process may ask no more: `FENCED`. */
+  readonly quota: (name: string, capacity: number, isRare: boolean) => QuotaLedger;
+  /** Claims the ledger through `log`. No request starts before {@link activate}. May be called again after a failure. */
+  readonly claim: (log: AccountLog) => Promise<InheritedLedger>;
+  /**
+   * Allows requests to start; to be called once the inherited requests are counted. From then on a declaration is written whenever a
+   * request waits to start.
+   */
+  readonly activate: (inherited: InheritedLedger) => void;
+  /** Whether the lease has not expired, so that a request that has started may be sent. */
+  readonly isLeaseValid: () => boolean;
+  /** Remaining time of the lease, in ms; 0 or negative once it has expired. */
+  readonly leaseRemainingMs: () => number;
+  /** Completes once the lease lasts for at least `ms` more. Writes a new declaration if necessary. */
+  readonly leaseOfAtLeast: (ms: number) => Observable<never>;
+  /**
+   * Declarations of requests that guests (processes beside the service) wrote while this process had no lease. Must be counted
+   * synchronously: requests start right after the emission.
+   */
+  readonly guestDeclarations$: Observable<readonly DatedDeclaration[]>;
+  /** Errors if this process must not send any more requests, as with `FENCED`. */
   readonly failed$: Observable<never>;
-  /** Declares what was really asked, and that nothing more is: the next process need not wait. */
-  readonly settle: () => Promise<void>;
+  /**
+   * Writes the final declaration: the requests that were sent, and that no more will be, so that a successor need not wait for the lease to
+   * expire.
+   */
+  readonly declareFinal: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
 export interface LedgerOptions {
-  /** Names this process. */
+  /** Id of this process. */
   readonly instance: string;
-  /** The digest of the API key: an account of another name that has it is found by that. */
-  readonly key?: string;
+  /** Digest of the API key, by which processes recognize declarations of other accounts that use the same key. */
+  readonly apiKeyDigest?: string;
   readonly scheduler: SchedulerLike;
-  /** The machine's clock, ms: it goes on while the machine sleeps. Default `Date.now`. */
+  /** The machine's clock, in ms, which advances while the machine sleeps. Default `Date.now`. */
   readonly wallNow?: () => number;
   readonly hooks?: Pick<Hooks, 'onRetry'>;
-  /** What is committed with each claim, and with the last declaration. Default nothing. */
-  readonly beside?: LedgerMessages | undefined;
-  /** Uniform in [0, 1), for the jitter of pauses. Default Math.random. */
+  /** Messages to be committed with each claim and with the final declaration. Default none. */
+  readonly sideMessages?: LedgerSideMessages | undefined;
+  /** Returns random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
   readonly random?: () => number;
 }
 
-/** Messages that the ledger's producer writes: who has lost the account can't write them. */
-export interface LedgerMessages {
-  readonly claim: () => readonly Message[];
-  readonly settle: () => readonly Message[];
+/** Messages written by the ledger's producer, so that a fenced process can't write them. */
+export interface LedgerSideMessages {
+  readonly claimMessages: () => readonly Message[];
+  readonly releaseMessages: () => readonly Message[];
 }
 
-/** How long a declaration lets requests begin, ms. */
-export const BLOCK_MS = 10_000;
-/** How long before its end the next one is sent, ms. */
-export const AHEAD_MS = 1_000;
-/** Between two tries, at most, ms. */
+/** Length of a lease, in ms. Too small: many declarations. Too large: a successor waits longer after a crash. */
+export const LEASE_MS = 10_000;
+/** How long before a lease expires it is renewed, in ms. Too small: requests wait while a slow Kafka commits. */
+export const LEASE_RENEWAL_MARGIN_MS = 1_000;
+/** Longest pause between two attempts to write a declaration to the ledger, in ms. */
 const MAX_PAUSE_MS = 5_000;
-/** Processes whose requests may still count, at most: each takes some seconds to begin. */
+/**
+ * Maximum number of processes listed in a declaration of requests. More can't have sent requests in the last minute, as each takes seconds
+ * to start.
+ */
 const MAX_WRITERS = 16;
 
-interface Part {
+interface QuotaState {
   readonly capacity: number;
   readonly isRare: boolean;
-  readonly pace: Pace;
+  readonly pace: StartPacer;
   readonly used: UsedRequests;
-  underWay: number;
-  /** Starts that are left of the block. */
-  left: number;
-  /** Starts since the newest declaration was sent. */
-  started: number;
+  inFlight: number;
+  /** Number of requests that may still start in this lease. */
+  remainingStarts: number;
+  /** Number of requests started since the newest declaration was sent. */
+  startsSinceDeclared: number;
   isWanted: boolean;
 }
 
 export function openLedger(options: LedgerOptions): Ledger {
-  const { instance, key, scheduler, wallNow = () => Date.now(), hooks = {}, beside } = options;
+  const {
+    instance,
+    apiKeyDigest,
+    scheduler,
+    wallNow = () => Date.now(),
+    hooks = {},
+    sideMessages: sideMessages,
+  } = options;
   const { random = Math.random } = options;
-  const parts = new Map<string, Part>();
+  const parts = new Map<string, QuotaState>();
   let log: AccountLog | undefined;
   const opened$ = new Subject<void>();
-  const guests$ = new Subject<readonly SentRecord[]>();
+  const guests$ = new Subject<readonly DatedDeclaration[]>();
   const failed$ = new Subject<never>();
   let writers: readonly string[] = [instance];
-  /** When the block ends, by either clock. */
-  let block = { end: -Infinity, wallEnd: -Infinity };
+  /** When the lease expires, by the scheduler's clock and by the machine's. */
+  let lease = { end: -Infinity, wallEnd: -Infinity };
   let claims = 0;
   let hasBegun = false;
   let declaring: Subscription | undefined;
   let renewing: Subscription | undefined;
 
-  // By the clock that has gone further: the monotonic one stands still while a machine sleeps, the other one is set back.
-  const left = () => Math.min(block.end - scheduler.now(), block.wallEnd - wallNow());
+  // By the clock that has advanced further: the monotonic clock stops while the machine sleeps, and the machine's clock may be set back.
+  const left = () => Math.min(lease.end - scheduler.now(), lease.wallEnd - wallNow());
   const isRunning = () => left() > 0;
 
-  const recordOf = (now: number, blockMs: number): LedgerRecord => ({
+  const recordOf = (now: number, blockMs: number): LedgerDeclaration => ({
     instance,
     writers,
     blockMs,
     quotas: Object.fromEntries(
       [...parts].map(([name, part]) => [name, declared(part, now, blockMs)]),
     ),
-    ...(key !== undefined && { key }),
+    ...(apiKeyDigest !== undefined && { key: apiKeyDigest }),
   });
-  const declared = (part: Part, now: number, blockMs: number): Declared => ({
+  const declared = (part: QuotaState, now: number, blockMs: number): QuotaDeclaration => ({
     used: part.used.ages(now),
-    underWay: part.underWay,
+    underWay: part.inFlight,
     more: blockMs === 0 ? 0 : moreOf(part, blockMs),
   });
-  /** No less than what the block before has left: it may be used until this declaration is committed, and counts. */
-  const moreOf = (part: Part, blockMs: number): number => {
-    const kept = isRunning() ? part.left : 0;
-    const wanted = part.isRare ? Number(part.isWanted) : part.pace.most(blockMs);
-    return Math.min(part.capacity, Math.max(kept, wanted));
+  /**
+   * Number of request starts to declare: at least those left of the current lease, which may be used until the new declaration is
+   * committed.
+   */
+  const moreOf = (part: QuotaState, blockMs: number): number => {
+    const unusedStarts = isRunning() ? part.remainingStarts : 0;
+    const wanted = part.isRare ? Number(part.isWanted) : part.pace.maxStarts(blockMs);
+    return Math.min(part.capacity, Math.max(unusedStarts, wanted));
   };
   const declare = async (): Promise<void> => {
     const [now, wall] = [scheduler.now(), wallNow()];
-    const blockMs = BLOCK_MS + Math.min(AHEAD_MS, Math.max(0, Math.ceil(left())));
+    const blockMs = LEASE_MS + Math.min(LEASE_RENEWAL_MARGIN_MS, Math.max(0, Math.ceil(left())));
     const record = recordOf(now, blockMs);
     for (const part of parts.values()) {
-      part.started = 0;
+      part.startsSinceDeclared = 0;
       part.isWanted = false;
     }
     await log?.append(ledgerText(record));
-    // Guests that came while no declaration ran have declared what they ask themselves. Whoever comes from now on sees
+    // Guests that came while there was no lease have declared their own requests, which must be counted. Later guests see
     // this declaration.
     const guests = log && !isRunning() ? await log.guests() : undefined;
-    if (!hasBegun) return; // it has ended meanwhile
-    if (guests) guests$.next(heard(guests));
-    block = { end: now + blockMs, wallEnd: wall + blockMs };
+    if (!hasBegun) return; // ended by `declareFinal` during the append
+    if (guests) guests$.next(guestDeclarationsIn(guests));
+    lease = { end: now + blockMs, wallEnd: wall + blockMs };
     for (const [name, part] of parts) {
-      part.left = Math.max(0, (record.quotas[name]?.more ?? 0) - part.started);
+      part.remainingStarts = Math.max(
+        0,
+        (record.quotas[name]?.more ?? 0) - part.startsSinceDeclared,
+      );
     }
     renewing?.unsubscribe();
-    renewing = scheduler.schedule(renew, Math.max(0, left() - AHEAD_MS));
+    renewing = scheduler.schedule(renew, Math.max(0, left() - LEASE_RENEWAL_MARGIN_MS));
   };
   const go = (): void => {
     if (!hasBegun || declaring) return;
@@ -188,22 +226,22 @@ export function openLedger(options: LedgerOptions): Ledger {
     });
     if (declaring.closed) declaring = undefined;
   };
-  /** Of a block in which nothing was asked nothing follows: what is asked next is declared then. */
+  /** Renews the lease if requests have started in it. Otherwise the next request causes a declaration. */
   const renew = (): void => {
-    if ([...parts.values()].some(({ started }) => started > 0)) go();
+    if ([...parts.values()].some(({ startsSinceDeclared }) => startsSinceDeclared > 0)) go();
   };
 
   return {
-    part: (name, capacity, isRare) => {
-      const part: Part = {
-        ...{ capacity, isRare, pace: pace(capacity), used: usedRequests() },
-        ...{ underWay: 0, left: 0, started: 0, isWanted: false },
+    quota: (name, capacity, isRare) => {
+      const part: QuotaState = {
+        ...{ capacity, isRare, pace: startPacer(capacity), used: usedRequests() },
+        ...{ inFlight: 0, remainingStarts: 0, startsSinceDeclared: 0, isWanted: false },
       };
       parts.set(name, part);
       return {
         gate: {
           opensAt: (now, rank) => {
-            if (part.left === 0 || !isRunning()) return Infinity;
+            if (part.remainingStarts === 0 || !isRunning()) return Infinity;
             return isRare ? now : part.pace.opensAt(now, rank);
           },
           want: () => {
@@ -214,12 +252,12 @@ export function openLedger(options: LedgerOptions): Ledger {
         },
         onStart: (at) => {
           part.pace.take(at);
-          part.left -= 1;
-          part.started += 1;
-          part.underWay += 1;
+          part.remainingStarts -= 1;
+          part.startsSinceDeclared += 1;
+          part.inFlight += 1;
           return (end, isAnswered) => {
-            part.underWay -= 1;
-            part.used.end(end, isAnswered);
+            part.inFlight -= 1;
+            part.used.requestEnded(end, isAnswered);
           };
         },
         count: part.used.count,
@@ -229,8 +267,8 @@ export function openLedger(options: LedgerOptions): Ledger {
       await log?.close();
       log = claimed;
       const text = ledgerText({ instance, claim: true, number: ++claims });
-      const taken = await log.takeOver(text, beside?.claim());
-      const { entries, claimedAt } = taken;
+      const prior = await log.claim(text, sideMessages?.claimMessages());
+      const { entries, claimedAt } = prior;
       const newest = entries
         .map(({ text, ageMs }) => ({ entry: parseLedger(text), ageMs }))
         .findLast(({ entry }) => !entry || !('claim' in entry));
@@ -239,16 +277,22 @@ export function openLedger(options: LedgerOptions): Ledger {
       const sentBefore = claimedAt - ageMs;
       const isRunning = record !== undefined && sentBefore + record.blockMs > claimedAt;
       const isDoubtful = newest !== undefined && !record;
-      return { record, sentBefore, isRunning, guests: heard(taken), isDoubtful };
+      return {
+        declaration: record,
+        latestSentAt: sentBefore,
+        isLeaseActive: isRunning,
+        guests: guestDeclarationsIn(prior),
+        hasUnreadableEntry: isDoubtful,
+      };
     },
-    begin: ({ record }) => {
-      writers = [...(record?.writers ?? []), instance].slice(-MAX_WRITERS);
+    activate: ({ declaration }) => {
+      writers = [...(declaration?.writers ?? []), instance].slice(-MAX_WRITERS);
       hasBegun = true;
       opened$.next();
     },
-    isRunning,
-    leftMs: left,
-    lasting: (ms) =>
+    isLeaseValid: isRunning,
+    leaseRemainingMs: left,
+    leaseOfAtLeast: (ms) =>
       defer(() => {
         if (left() >= ms) return EMPTY;
         go();
@@ -258,15 +302,15 @@ export function openLedger(options: LedgerOptions): Ledger {
           ignoreElements(),
         );
       }),
-    guests$,
+    guestDeclarations$: guests$,
     failed$,
-    settle: async () => {
+    declareFinal: async () => {
       if (!hasBegun) return;
       hasBegun = false;
       declaring?.unsubscribe();
       renewing?.unsubscribe();
-      block = { end: -Infinity, wallEnd: -Infinity };
-      await log?.append(ledgerText(recordOf(scheduler.now(), 0)), beside?.settle());
+      lease = { end: -Infinity, wallEnd: -Infinity };
+      await log?.append(ledgerText(recordOf(scheduler.now(), 0)), sideMessages?.releaseMessages());
     },
     close: async () => {
       await log?.close();
@@ -274,7 +318,10 @@ export function openLedger(options: LedgerOptions): Ledger {
   };
 }
 
-/** What guests have declared; what is none of theirs is passed over. */
-function heard({ guests, at }: Guests): SentRecord[] {
-  return guests.flatMap((entry) => sentIn(entry, at));
+/**
+ * Returns the declarations of requests among ledger entries of guests (processes that use the API key beside the service). Skips claims and
+ * unreadable entries.
+ */
+function guestDeclarationsIn({ guestEntries, at }: GuestEntries): DatedDeclaration[] {
+  return guestEntries.flatMap((entry) => declarationsIn(entry, at));
 }

@@ -1,33 +1,35 @@
-import { LATE_MS } from './ledger-record.ts';
+import { MAX_REQUEST_DELAY_MS } from './ledger-record.ts';
 import type { AgedCount, TimedCount } from './ledger-record.ts';
 
-/** The requests of the last minute, by second: as late as they can have arrived, and to the end of it. */
+/** Counts the requests of the last minute by second, each by its latest possible arrival at the API, rounded up to the end of a second. */
 export interface UsedRequests {
-  /** One is over; if it was given up, it may still be on its way. */
-  readonly end: (at: number, isAnswered: boolean) => void;
-  /** Those of others. */
+  /**
+   * Records that a request ended at `at`, in ms. Without a response it may still reach the API, up to {@link MAX_REQUEST_DELAY_MS} later.
+   */
+  readonly requestEnded: (at: number, isAnswered: boolean) => void;
+  /** Adds requests of other processes to the counts. */
   readonly count: (requests: readonly TimedCount[]) => void;
-  /** Those that may still count, by their age. */
+  /** Returns the requests that may still count against a quota, with their ages. */
   readonly ages: (now: number) => AgedCount[];
 }
 
-/** A request of so long ago is over for every quota, ms. */
-const OVER_MS = 60_200;
+/** Age from which a request counts against no quota, in ms: a minute, and headroom for clocks and latencies. */
+const QUOTA_WINDOW_MS = 60_200;
 const SECOND_MS = 1_000;
 
 export function usedRequests(): UsedRequests {
-  /** By the end of the second, since 1970. */
+  /** Number of requests in each second. The key is the end of the second, in seconds on the local clock. */
   const used = new Map<number, number>();
   const add = (at: number, times: number): void => {
     const second = Math.ceil(at / SECOND_MS);
     used.set(second, (used.get(second) ?? 0) + times);
   };
   return {
-    end: (at, isAnswered) => add(isAnswered ? at : at + LATE_MS, 1),
+    requestEnded: (at, isAnswered) => add(isAnswered ? at : at + MAX_REQUEST_DELAY_MS, 1),
     count: (requests) => requests.forEach(({ at, count }) => add(at, count)),
     ages: (now) => {
       for (const second of used.keys()) {
-        if (second * SECOND_MS + OVER_MS <= now) used.delete(second);
+        if (second * SECOND_MS + QUOTA_WINDOW_MS <= now) used.delete(second);
       }
       return [...used].map(([second, times]) => [Math.floor(now - second * SECOND_MS), times]);
     },

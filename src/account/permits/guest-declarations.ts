@@ -1,48 +1,56 @@
 import type { SchedulerLike } from 'rxjs';
-import type { Batch, Share, Shares } from './guest-permits.ts';
-import { BLOCK_MS } from '../ledger/ledger.ts';
-import { arrivalsIn, ledgerText, parseLedger, sentIn } from '../ledger/ledger-record.ts';
-import type { SentRecord } from '../ledger/ledger-record.ts';
+import type { PermitBatch, QuotaDemand, QuotaDemands } from './guest-permits.ts';
+import { LEASE_MS } from '../ledger/ledger.ts';
+import {
+  latestArrivalsIn,
+  ledgerText,
+  parseLedger,
+  declarationsIn,
+} from '../ledger/ledger-record.ts';
+import type { DatedDeclaration } from '../ledger/ledger-record.ts';
 import type { GuestLog } from '../../sinks/ledger/guest-log.ts';
-import type { TakenOver } from '../../sinks/ledger/kafka-ledger.ts';
+import type { PriorEntries } from '../../sinks/ledger/kafka-ledger.ts';
 import type { LedgerEntry } from '../../sinks/ledger/ledger-entries.ts';
 import { WINDOW_MS } from '../quota.ts';
 
 export interface GuestDeclarationsOptions {
   readonly log: Pick<GuestLog, 'declare'>;
-  /** Names this process. */
+  /** Id of this process. */
   readonly instance: string;
   readonly scheduler: SchedulerLike;
-  /** The machine's clock, ms. Default `Date.now`. */
+  /** The machine's clock, in ms. Default `Date.now`. */
   readonly wallNow?: () => number;
 }
 
-/** Declares requests in the ledger, as a guest. */
+/** Declares the requests of a guest in the ledger. */
 export interface GuestDeclarations {
   /**
-   * Declares what is wanted, and takes what the declarations before leave of it: none of it, perhaps. Undefined where
-   * somebody runs the account: then it is for them to give permits.
+   * Declares the requested permits, and returns those that earlier declarations leave free, possibly none. Undefined if a service is
+   * running the account: then permits must be requested from the service.
    */
-  readonly declare: (shares: Shares) => Promise<Batch | undefined>;
-  /** Says what was really asked, so that nobody waits for more; nothing where nothing was declared. */
-  readonly settle: (shares: Shares) => Promise<void>;
+  readonly declare: (shares: QuotaDemands) => Promise<PermitBatch | undefined>;
+  /**
+   * Writes a final declaration with the requests that were sent, so that unused permits no longer count. Does nothing if nothing was
+   * declared.
+   */
+  readonly declareFinal: (shares: QuotaDemands) => Promise<void>;
 }
 
-/** So many of each quota, by its name. */
+/** Number of requests for each quota, by the quota's name. */
 type Counts = Readonly<Record<string, number>>;
 
 /**
- * Whoever declares first in the order of the log is seen by all behind them: a guest counts the guests before it and the
- * newest service's, a service that begins to ask looks for guests behind its own declaration. So what a service may ask
- * while its declaration runs is not judged here: it's asked for permits.
+ * Creates the declarations of a guest. The order of the ledger decides: a guest counts the declarations of guests before its own, and the
+ * newest one of the service. A service that begins to send requests looks for guests that declared before it. While a service has a lease a
+ * guest declares nothing, but requests permits from it.
  */
 export function guestDeclarations(options: GuestDeclarationsOptions): GuestDeclarations {
   const { log, instance, scheduler, wallNow = () => Date.now() } = options;
   let declared = 0;
 
-  const append = (shares: Shares, blockMs: number, more: Counts): Promise<TakenOver> => {
+  const append = (shares: QuotaDemands, blockMs: number, more: Counts): Promise<PriorEntries> => {
     declared += 1;
-    const quotaOf = ([name, { used }]: readonly [string, Share]) =>
+    const quotaOf = ([name, { used }]: readonly [string, QuotaDemand]) =>
       [name, { used, underWay: 0, more: more[name] ?? 0 }] as const;
     const quotas = Object.fromEntries(Object.entries(shares).map(quotaOf));
     return log.declare(
@@ -53,53 +61,67 @@ export function guestDeclarations(options: GuestDeclarationsOptions): GuestDecla
   return {
     declare: async (shares) => {
       const [at, wallAt] = [scheduler.now(), wallNow()];
-      const most = countsOf(shares, (_, share) => Math.min(share.wanted, ownFree(share)));
-      const taken = await append(shares, BLOCK_MS, most);
-      const others = othersIn(taken);
+      const most = requestCounts(shares, (_, share) =>
+        Math.min(share.requested, unusedByGuest(share)),
+      );
+      const prior = await append(shares, LEASE_MS, most);
+      const others = otherDeclarations(prior);
       const counts =
         others &&
-        countsOf(shares, (name, share) =>
-          Math.min(most[name]!, freeOf(name, share, others, taken.at)),
+        requestCounts(shares, (name, share) =>
+          Math.min(most[name]!, freeForGuest(name, share, others, prior.at)),
         );
       const isShort = Object.entries(most).some(([name, count]) => (counts?.[name] ?? 0) < count);
-      // What is declared counts for everybody else, whether it is taken or not.
-      if (isShort) await append(shares, BLOCK_MS, counts ?? {});
-      return counts && { counts, end: at + BLOCK_MS, wallEnd: wallAt + BLOCK_MS };
+      // Other processes count the declared number even if it was not granted, so a smaller one is declared.
+      if (isShort) await append(shares, LEASE_MS, counts ?? {});
+      return counts && { counts, expiresAt: at + LEASE_MS, wallExpiresAt: wallAt + LEASE_MS };
     },
-    settle: async (shares) => {
+    declareFinal: async (shares) => {
       if (declared > 0) await append(shares, 0, {});
     },
   };
 }
 
-function countsOf(shares: Shares, count: (name: string, share: Share) => number): Counts {
+function requestCounts(
+  shares: QuotaDemands,
+  count: (name: string, share: QuotaDemand) => number,
+): Counts {
   return Object.fromEntries(
     Object.entries(shares).map(([name, share]) => [name, count(name, share)]),
   );
 }
 
-/** Who has to be counted; undefined where somebody runs the account. */
-function othersIn({ entries, guests, at }: TakenOver): SentRecord[] | undefined {
-  const sent = (entry: LedgerEntry) => sentIn(entry, at);
-  // Of a version that is not known here: who knows what it asks.
+/** Returns the declarations of other processes whose requests a guest has to count; undefined if a service may be running the account. */
+function otherDeclarations({
+  entries,
+  guestEntries,
+  at,
+}: PriorEntries): DatedDeclaration[] | undefined {
+  const sent = (entry: LedgerEntry) => declarationsIn(entry, at);
+  // A recent entry of an unknown version: how many requests its process sends is unknown.
   if (entries.some(({ text, ageMs }) => !parseLedger(text) && ageMs < WINDOW_MS)) return undefined;
   const service = entries.flatMap(sent).at(-1);
-  // It was sent before it was there: its block is over sooner.
-  if (service && service.sentBefore + service.record.blockMs > at) return undefined;
-  return [...(service ? [service] : []), ...guests.flatMap(sent)];
+  // `latestSentAt` is not before the actual sending, so the lease may have expired earlier, never later.
+  if (service && service.latestSentAt + service.declaration.blockMs > at) return undefined;
+  return [...(service ? [service] : []), ...guestEntries.flatMap(sent)];
 }
 
-/** What others leave of a quota, and what this process has asked itself. */
-function freeOf(name: string, share: Share, others: readonly SentRecord[], now: number): number {
+/** Returns the number of requests of a quota that neither other processes nor this one have used. */
+function freeForGuest(
+  name: string,
+  share: QuotaDemand,
+  others: readonly DatedDeclaration[],
+  now: number,
+): number {
   const arrived = others
-    .flatMap((sent) => arrivalsIn(name, sent))
+    .flatMap((sent) => latestArrivalsIn(name, sent))
     .filter(({ at }) => at > now - WINDOW_MS)
     .reduce((sum, { count }) => sum + count, 0);
-  return Math.max(0, ownFree(share) - arrived);
+  return Math.max(0, unusedByGuest(share) - arrived);
 }
 
-/** What is free where nobody else asks. */
-function ownFree({ capacity, used }: Share): number {
+/** Returns the number of requests of a quota that this process has not used, whatever other processes have used. */
+function unusedByGuest({ capacity, used }: QuotaDemand): number {
   const own = used
     .filter(([ageMs]) => ageMs < WINDOW_MS)
     .reduce((sum, [, count]) => sum + count, 0);

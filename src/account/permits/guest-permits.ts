@@ -1,111 +1,121 @@
 import { defer, EMPTY, Subject, switchMap, timer } from 'rxjs';
 import type { Observable, SchedulerLike, Subscription } from 'rxjs';
-import type { LedgerPart } from '../ledger/ledger.ts';
+import type { QuotaLedger } from '../ledger/ledger.ts';
 import type { AgedCount } from '../ledger/ledger-record.ts';
 import { usedRequests } from '../ledger/used-requests.ts';
 import type { UsedRequests } from '../ledger/used-requests.ts';
 
-/** What is known here of one quota. */
-export interface Share {
-  /** Most requests in a minute. */
+/** One quota as a guest sees it: its size, the guest's own use of it, and the permits that it wants. */
+export interface QuotaDemand {
+  /** Maximum number of requests in a minute. */
   readonly capacity: number;
-  /** Those of this process, by their age. */
+  /** Requests that this process has sent in the last minute, by their age. */
   readonly used: readonly AgedCount[];
-  /** So many are wanted; 0: just now none. */
-  readonly wanted: number;
+  /** Number of permits wanted at the moment; may be 0. */
+  readonly requested: number;
 }
 
-/** By the quota's name. */
-export type Shares = Readonly<Record<string, Share>>;
+/** A guest's demand for permits of each quota, by the quota's name. */
+export type QuotaDemands = Readonly<Record<string, QuotaDemand>>;
 
-/** Permits for requests, by the quota's name. */
-export interface Batch {
+/** Permits (each the right to send one request to the API) that were granted or declared together. */
+export interface PermitBatch {
+  /** Number of permits for each quota, by the quota's name. */
   readonly counts: Readonly<Record<string, number>>;
-  /** Until then a request with one may be written to its socket: ms, on the scheduler's clock and on the machine's. */
-  readonly end: number;
-  readonly wallEnd: number;
+  /** Latest time at which a request with a permit of this batch may be written to its socket, in ms on the scheduler's clock. */
+  readonly expiresAt: number;
+  /** The time `expiresAt` by the machine's clock. The permits expire when either clock reaches its time. */
+  readonly wallExpiresAt: number;
 }
 
-/** The permits of a process that asks beside whoever runs the account. {@link LedgerPart} by part they hold its requests back. */
+/** The permits of a guest. Requests wait for them at the gate of each quota's {@link QuotaLedger}. */
 export interface GuestPermits {
-  /** @param capacity Most requests in a minute. */
-  readonly part: (name: string, capacity: number) => LedgerPart;
-  /** Whether a request that has started may still be sent. */
-  readonly isRunning: () => boolean;
-  /** Emits each batch that was got; errors when none is to be had. */
-  readonly got$: Observable<Batch>;
-  readonly shares: () => Shares;
-  /** Gets the first batch before anything is asked. */
-  readonly begin: () => void;
+  /**
+   * Opens a quota, whose requests then wait for permits.
+   *
+   * @param capacity Maximum number of requests in a minute.
+   */
+  readonly quota: (name: string, capacity: number) => QuotaLedger;
+  /** Whether the current batch of permits has not expired, so that a request that has started may be sent. */
+  readonly isBatchValid: () => boolean;
+  /** Emits each batch of permits once it is acquired; errors if no permits can be acquired. */
+  readonly batches$: Observable<PermitBatch>;
+  /** Returns for each quota the permits wanted and the requests sent so far. */
+  readonly demands: () => QuotaDemands;
+  /** Acquires the first batch of permits before any request waits for it. */
+  readonly start: () => void;
   readonly close: () => void;
 }
 
 export interface GuestPermitsOptions {
-  /** How many are got of each quota at a time. Of those that are not named: one. */
-  readonly batches: Readonly<Record<string, number>>;
-  /** Resolves with some of what is wanted as it is asked for; rejects when nothing is to be had. */
-  readonly get: (shares: () => Shares) => Promise<Batch>;
+  /** Number of permits to acquire at a time, by the quota's name. Default for other quotas: 1. */
+  readonly batchSizes: Readonly<Record<string, number>>;
+  /** Acquires permits for at least part of the demands, which it reads when it needs them. Rejects if no permits can be acquired. */
+  readonly acquireBatch: (shares: () => QuotaDemands) => Promise<PermitBatch>;
   readonly scheduler: SchedulerLike;
-  /** The machine's clock, ms: it goes on while the machine sleeps. Default `Date.now`. */
+  /** The machine's clock, in ms, which advances while the machine sleeps. Default `Date.now`. */
   readonly wallNow?: () => number;
 }
 
-const NONE: Batch = { counts: {}, end: -Infinity, wallEnd: -Infinity };
+const EMPTY_BATCH: PermitBatch = { counts: {}, expiresAt: -Infinity, wallExpiresAt: -Infinity };
 
-interface Part {
+interface GuestQuotaState {
   readonly capacity: number;
   readonly used: UsedRequests;
-  left: number;
+  remainingStarts: number;
   isWanted: boolean;
 }
 
 /**
- * One batch at a time: the next is got when one is wanted, and nothing of the one before is under way. So a request that
- * waits long for its connection is never taken for one of a later batch.
+ * Acquires permits one batch at a time: the next batch when a permit is wanted and no request of the current batch is in flight. So a
+ * request that waits long for its connection is never counted with a later batch.
  */
 export function guestPermits(options: GuestPermitsOptions): GuestPermits {
-  const { batches, get, scheduler, wallNow = () => Date.now() } = options;
-  const parts = new Map<string, Part>();
+  const { batchSizes, acquireBatch, scheduler, wallNow = () => Date.now() } = options;
+  const parts = new Map<string, GuestQuotaState>();
   const opened$ = new Subject<void>();
-  const got$ = new Subject<Batch>();
-  let batch = NONE;
-  let underWay = 0;
+  const got$ = new Subject<PermitBatch>();
+  let batch = EMPTY_BATCH;
+  let inFlight = 0;
   let getting: Subscription | undefined;
   let isFirst = true;
 
-  const isRunning = () => scheduler.now() < batch.end && wallNow() < batch.wallEnd;
-  const batchOf = (name: string) => batches[name] ?? 1;
-  const shares = (): Shares => {
+  const isRunning = () => scheduler.now() < batch.expiresAt && wallNow() < batch.wallExpiresAt;
+  const batchOf = (name: string) => batchSizes[name] ?? 1;
+  const shares = (): QuotaDemands => {
     const now = scheduler.now();
-    const shareOf = (name: string, { capacity, used, isWanted }: Part): Share => {
-      const isAsked = isWanted || (isFirst && Object.hasOwn(batches, name));
+    const shareOf = (name: string, { capacity, used, isWanted }: GuestQuotaState): QuotaDemand => {
+      const isAsked = isWanted || (isFirst && Object.hasOwn(batchSizes, name));
       return {
         capacity,
         used: used.ages(now),
-        wanted: isAsked ? Math.min(capacity, batchOf(name)) : 0,
+        requested: isAsked ? Math.min(capacity, batchOf(name)) : 0,
       };
     };
     return Object.fromEntries([...parts].map(([name, part]) => [name, shareOf(name, part)]));
   };
-  const open = (got: Batch): void => {
+  const open = (got: PermitBatch): void => {
     batch = got;
     isFirst = false;
     for (const [name, part] of parts) {
-      part.left = got.counts[name] ?? 0;
+      part.remainingStarts = got.counts[name] ?? 0;
       part.isWanted = false;
     }
     got$.next(got);
   };
-  /** What is left of the batch before is given up: what is told of it is all that it ever comes to. */
+  /**
+   * Acquires a batch of permits. Drops the unused permits of the current batch first, so that the demands include all requests for which
+   * that batch was used.
+   */
   const next$ = defer(() => {
-    batch = NONE;
-    return get(shares);
+    batch = EMPTY_BATCH;
+    return acquireBatch(shares);
   });
-  /** Behind all that wants something, or starts, in this moment. */
+  /** Acquires the next batch in a later turn of the event loop, so that the batch includes all permits wanted in this turn. */
   const go = (): void => {
-    if (getting || underWay > 0) return;
+    if (getting || inFlight > 0) return;
     getting = timer(0, scheduler)
-      .pipe(switchMap(() => (underWay > 0 ? EMPTY : next$)))
+      .pipe(switchMap(() => (inFlight > 0 ? EMPTY : next$)))
       .subscribe({
         next: open,
         error: (error: unknown) => got$.error(error),
@@ -120,12 +130,17 @@ export function guestPermits(options: GuestPermitsOptions): GuestPermits {
   };
 
   return {
-    part: (name, capacity) => {
-      const part: Part = { capacity, used: usedRequests(), left: 0, isWanted: false };
+    quota: (name, capacity) => {
+      const part: GuestQuotaState = {
+        capacity,
+        used: usedRequests(),
+        remainingStarts: 0,
+        isWanted: false,
+      };
       parts.set(name, part);
       return {
         gate: {
-          opensAt: (now) => (part.left > 0 && isRunning() ? now : Infinity),
+          opensAt: (now) => (part.remainingStarts > 0 && isRunning() ? now : Infinity),
           want: () => {
             part.isWanted = true;
             go();
@@ -133,24 +148,24 @@ export function guestPermits(options: GuestPermitsOptions): GuestPermits {
           opened$,
         },
         onStart: () => {
-          part.left -= 1;
-          underWay += 1;
+          part.remainingStarts -= 1;
+          inFlight += 1;
           return (end, isAnswered) => {
-            underWay -= 1;
-            part.used.end(end, isAnswered);
+            inFlight -= 1;
+            part.used.requestEnded(end, isAnswered);
             goAgain();
           };
         },
         count: part.used.count,
       };
     },
-    isRunning,
-    got$,
-    shares,
-    begin: go,
+    isBatchValid: isRunning,
+    batches$: got$,
+    demands: shares,
+    start: go,
     close: () => {
       getting?.unsubscribe();
-      batch = NONE;
+      batch = EMPTY_BATCH;
     },
   };
 }

@@ -15,26 +15,30 @@ import { kafkaSignals } from '../../sinks/signals/kafka-signals.ts';
 export interface GuestOptions {
   readonly kafka: Kafka;
   readonly config: Pick<Config, 'account' | 'topics'>;
-  readonly batches: Readonly<Record<string, number>>;
-  /** How long permits are waited for that others have used up, ms. */
+  /** Number of permits to acquire at a time, by the quota's name. Default for other quotas: 1. */
+  readonly batchSizes: Readonly<Record<string, number>>;
+  /** How long to wait for permits while other processes use up the quota, in ms. */
   readonly patienceMs: number;
-  /** How long Kafka is looked for before the first requests go on without it, ms. */
+  /** How long to retry an unreachable Kafka before the first requests are sent undeclared, in ms. */
   readonly kafkaPatienceMs: number;
   readonly scheduler: SchedulerLike;
-  readonly onUncounted: (error: unknown) => void;
+  /** Called once, with the error, if requests are sent undeclared because Kafka is unreachable. */
+  readonly onUndeclared: (error: unknown) => void;
 }
 
-/** The permits of a command; closed when it asks no more. */
+/** The permits of a command, such as `check`, that sends requests beside the service. To be closed after its last request. */
 export interface Guest extends Omit<GuestPermits, 'close'> {
   readonly close: () => Promise<void>;
 }
 
-/** How long an end waits for Kafka, ms: what is not said then counts for longer. */
-const SETTLE_WITHIN_MS = 3_000;
+/** How long `close` waits for the final declaration, in ms. Without that declaration, unused permits count until they expire. */
+const FINAL_DECLARATION_TIMEOUT_MS = 3_000;
 
-/** A guest of an account: asks the API beside whoever runs it, with permits of theirs or its own declarations. */
+/**
+ * Opens a guest of an account, which sends requests alongside the service: with permits from the service, or with declarations of its own.
+ */
 export function openGuest(options: GuestOptions): Guest {
-  const { kafka, config, batches, scheduler } = options;
+  const { kafka, config, batchSizes, scheduler } = options;
   const { account } = config;
   const names = topicNames(config.topics.prefix, config.topics.sharedPrefix);
   const instance = randomUUID();
@@ -42,14 +46,14 @@ export function openGuest(options: GuestOptions): Guest {
   const log = guestLog({ kafka, topic: names.ledger, account, instance, scheduler });
   const declarations = guestDeclarations({ log, instance, scheduler });
   const ask = permitRequests({ topic, account, instance, scheduler });
-  const get = permitSource({ ...options, ask, declarations, account });
-  const permits = guestPermits({ batches, get, scheduler });
+  const get = permitSource({ ...options, requestPermits: ask, declarations, account });
+  const permits = guestPermits({ batchSizes, acquireBatch: get, scheduler });
   return {
     ...permits,
     close: async () => {
       permits.close();
-      const settled$ = defer(() => declarations.settle(permits.shares()));
-      const enough$ = race(settled$, timer(SETTLE_WITHIN_MS, scheduler));
+      const settled$ = defer(() => declarations.declareFinal(permits.demands()));
+      const enough$ = race(settled$, timer(FINAL_DECLARATION_TIMEOUT_MS, scheduler));
       await lastValueFrom(enough$, { defaultValue: undefined }).catch(() => undefined);
       log.close();
       await topic.close();

@@ -15,7 +15,7 @@ import {
 import type { SchedulerLike } from 'rxjs';
 import type { Hooks } from '../../observe/hooks.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { LATE_MS } from '../ledger/ledger-record.ts';
+import { MAX_REQUEST_DELAY_MS } from '../ledger/ledger-record.ts';
 import type { GuestLane, Quotas } from '../quotas.ts';
 import type { SignalTopic } from '../../sinks/signals/kafka-signals.ts';
 import { signalMessage } from '../../sinks/signals/signals.ts';
@@ -25,29 +25,32 @@ import { during } from '../../streams/quota/token-bucket.ts';
 export interface PermitGrantsOptions {
   readonly topic: Pick<SignalTopic, 'name' | 'send'>;
   readonly account: string;
-  /** Names this process. */
+  /** Id of this process. */
   readonly instance: string;
-  readonly quota: Pick<Quotas, 'guests'>;
-  readonly ledger: Pick<Ledger, 'leftMs' | 'lasting'>;
+  readonly quota: Pick<Quotas, 'guestLane'>;
+  readonly ledger: Pick<Ledger, 'leaseRemainingMs' | 'leaseOfAtLeast'>;
   readonly scheduler: SchedulerLike;
-  /** The machine's clock, ms. Default `Date.now`. */
+  /** The machine's clock, in ms. Default `Date.now`. */
   readonly wallNow?: () => number;
   readonly hooks: Pick<Hooks, 'onSignalsFailed'>;
 }
 
-/** How long an answer waits for permits, ms: it tells of those that are there by then. */
-const WITHIN_MS = 2_000;
-/** The block that permits are of runs for so long at the least, ms, if it can be had in time. */
-const LEAST_MS = 5_000;
-/** Nobody waits any longer for the answer to a request of so long ago, by two machines' clocks, ms. */
-const OLD_MS = 30_000;
-/** Requests whose permits are under way: more wait. */
-const AT_ONCE = 32;
+/**
+ * How long the response to a guest waits for permits, in ms. After that it grants those that are available. Too large: the guest stops
+ * waiting for the response.
+ */
+const GRANT_TIMEOUT_MS = 2_000;
+/** Minimum remaining time of the lease that permits belong to, in ms, if it can be renewed in time. Too small: permits expire unused. */
+const MIN_LEASE_MS = 5_000;
+/** Age from which requests for permits are ignored, in ms, as no guest waits that long. Allows for clock differences between machines. */
+const MAX_REQUEST_AGE_MS = 30_000;
+/** Maximum number of requests for permits that are handled at the same time; further ones wait. */
+const MAX_CONCURRENT_GRANTS = 32;
 
 /**
- * Answers requests for permits: each is a start of this process's own quotas, and counts as a request under way for as long
- * as the asker may use it. That is no longer than the block that lets this process ask itself: whoever takes over from it
- * counts those requests with its own. Emits nothing, and goes on after every error.
+ * Answers guests' requests for permits. Each permit is one request of this process's own quota, and counts as a request in flight for as
+ * long as the guest may use it. It expires with this process's lease, so a successor counts it with this process's own requests. Emits
+ * nothing; continues after every error.
  */
 export function permitGrants(
   options: PermitGrantsOptions,
@@ -63,42 +66,45 @@ export function permitGrants(
   } = options;
   const { hooks } = options;
 
-  const ackOf = (request: PermitsRequest, permits: readonly Permit[]): PermitsAck => {
+  const ackOf = (request: PermitsRequest, permits: readonly QuotaPermit[]): PermitsAck => {
     const granted: Record<string, number> = {};
-    for (const { name, isTaken } of permits)
-      if (isTaken()) granted[name] = (granted[name] ?? 0) + 1;
-    const isShort = permits.some(({ isTaken }) => !isTaken());
-    const unknown = Object.keys(request.quotas).filter((name) => !quota.guests(name));
+    for (const { name, isGranted } of permits)
+      if (isGranted()) granted[name] = (granted[name] ?? 0) + 1;
+    const isShort = permits.some(({ isGranted }) => !isGranted());
+    const unknown = Object.keys(request.quotas).filter((name) => !quota.guestLane(name));
     return {
       ...{ type: 'permits-ack', id: request.id, account, instance, granted },
-      for_ms: Math.max(0, Math.floor(ledger.leftMs())),
+      for_ms: Math.max(0, Math.floor(ledger.leaseRemainingMs())),
       message:
         unknown.length > 0
           ? `no such quota: ${unknown.join(', ')}`
           : isShort
-            ? 'no more are free'
+            ? 'no more permits are free'
             : null,
       at: new Date(wallNow()).toISOString(),
     };
   };
-  const answer = (request: PermitsRequest): Observable<never> =>
+  const grant = (request: PermitsRequest): Observable<never> =>
     defer(() => {
       const permits = Object.entries(request.quotas).flatMap(([name, count]) => {
-        const lane = quota.guests(name);
-        return lane ? Array.from({ length: count }, () => take(name, lane)) : [];
+        const lane = quota.guestLane(name);
+        return lane ? Array.from({ length: count }, () => requestPermit(name, lane)) : [];
       });
-      /** Until then they may be used, and arrive. */
+      /** Latest time at which requests with the granted permits may reach the API, in ms on the scheduler's clock. */
       let until = -Infinity;
-      const all$ = merge(ledger.lasting(LEAST_MS), ...permits.map(({ taken$ }) => taken$));
-      const enough$ = race(all$.pipe(endWith(undefined)), timer(WITHIN_MS, scheduler));
+      const all$ = merge(
+        ledger.leaseOfAtLeast(MIN_LEASE_MS),
+        ...permits.map(({ granted$ }) => granted$),
+      );
+      const enough$ = race(all$.pipe(endWith(undefined)), timer(GRANT_TIMEOUT_MS, scheduler));
       const told$ = enough$.pipe(
         mergeMap(() => {
           const ack = ackOf(request, permits);
-          for (const permit of permits) if (!permit.isTaken()) permit.release();
-          until = scheduler.now() + ack.for_ms + LATE_MS;
-          // A process that is killed here leaves nothing else to the next one of its folder.
-          for (const { lane, isTaken } of permits)
-            if (isTaken()) lane.keep([{ at: until, count: 1 }]);
+          for (const permit of permits) if (!permit.isGranted()) permit.release();
+          until = scheduler.now() + ack.for_ms + MAX_REQUEST_DELAY_MS;
+          // Stored first: if this process is killed now, the next one using this state folder still counts the permits.
+          for (const { lane, isGranted } of permits)
+            if (isGranted()) lane.storeForSuccessor([{ at: until, count: 1 }]);
           return topic.send(signalMessage(topic.name, ack));
         }),
         mergeMap(() => timer(Math.max(0, until - scheduler.now()), scheduler)),
@@ -107,13 +113,13 @@ export function permitGrants(
       return told$.pipe(
         catchError((error: unknown) => {
           hooks.onSignalsFailed?.({ error, delayMs: 0 });
-          // It may have been sent all the same.
+          // The acknowledgement may have been sent despite the error, so the permits count.
           return timer(Math.max(0, until - scheduler.now()), scheduler).pipe(ignoreElements());
         }),
         finalize(() => {
-          for (const { lane, isTaken, release } of permits) {
-            // Those that this process does not wait for, as it ends.
-            if (isTaken() && until > scheduler.now()) lane.count([{ at: until, count: 1 }]);
+          for (const { lane, isGranted, release } of permits) {
+            // The process ends before these permits expire: they stay counted.
+            if (isGranted() && until > scheduler.now()) lane.count([{ at: until, count: 1 }]);
             release();
           }
         }),
@@ -123,24 +129,24 @@ export function permitGrants(
   return (requests$) =>
     requests$.pipe(
       mergeMap((request) => {
-        const isOld = wallNow() - Date.parse(request.requested_at) > OLD_MS;
-        return isOld ? EMPTY : answer(request);
-      }, AT_ONCE),
+        const isOld = wallNow() - Date.parse(request.requested_at) > MAX_REQUEST_AGE_MS;
+        return isOld ? EMPTY : grant(request);
+      }, MAX_CONCURRENT_GRANTS),
     );
 }
 
-/** A start that is given away, or waited for. */
-interface Permit {
+/** A permit for one request of a guest: already granted, or still waiting for the quota. */
+interface QuotaPermit {
   readonly name: string;
   readonly lane: GuestLane;
-  readonly isTaken: () => boolean;
-  /** Completes when it is. */
-  readonly taken$: Observable<never>;
-  /** It is under way no longer, or not waited for. */
+  readonly isGranted: () => boolean;
+  /** Completes once the permit is granted. */
+  readonly granted$: Observable<never>;
+  /** Ends the permit: a granted one no longer counts as in flight, a pending one is no longer waited for. */
   readonly release: () => void;
 }
 
-function take(name: string, lane: GuestLane): Permit {
+function requestPermit(name: string, lane: GuestLane): QuotaPermit {
   const taken$ = new AsyncSubject<never>();
   let isTaken = false;
   const used$ = new Observable<never>(() => {
@@ -148,5 +154,11 @@ function take(name: string, lane: GuestLane): Permit {
     taken$.complete();
   });
   const held = during(lane.limit, used$).subscribe();
-  return { name, lane, isTaken: () => isTaken, taken$, release: () => held.unsubscribe() };
+  return {
+    name,
+    lane,
+    isGranted: () => isTaken,
+    granted$: taken$,
+    release: () => held.unsubscribe(),
+  };
 }

@@ -10,7 +10,7 @@ import {
   timer,
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
-import type { Batch } from './guest-permits.ts';
+import type { PermitBatch } from './guest-permits.ts';
 import type { SignalTopic } from '../../sinks/signals/kafka-signals.ts';
 import { parseSignal, signalMessage } from '../../sinks/signals/signals.ts';
 import type { PermitsAck, Signal } from '../../sinks/signals/signals.ts';
@@ -18,25 +18,29 @@ import type { PermitsAck, Signal } from '../../sinks/signals/signals.ts';
 export interface PermitRequestsOptions {
   readonly topic: SignalTopic;
   readonly account: string;
-  /** Names this process. */
+  /** Id of this process. */
   readonly instance: string;
   readonly scheduler: SchedulerLike;
-  /** The machine's clock, ms. Default `Date.now`. */
+  /** The machine's clock, in ms. Default `Date.now`. */
   readonly wallNow?: () => number;
 }
 
-/** A service that runs answers within two seconds, and what Kafka takes. */
-const ANSWER_WITHIN_MS = 4_000;
+/**
+ * How long to wait for the service's response to a request for permits, in ms: a service responds within two seconds, and Kafka adds its
+ * latency.
+ */
+const GRANT_RESPONSE_TIMEOUT_MS = 4_000;
 
 /**
- * Asks whoever runs the account for permits. Resolves with those that were given, with undefined where nobody has answered.
+ * Returns a function that requests permits from the service that runs the account. Resolves with the permits granted, or with undefined if
+ * no service responds.
  *
- * They last from when the request was sent, and so end before the time for which the service counts them.
+ * The lifetime of permits begins when the request is sent, so they expire earlier than the service assumes.
  */
 export function permitRequests(options: PermitRequestsOptions) {
   const { topic, account, instance, scheduler, wallNow = () => Date.now() } = options;
 
-  return async (wanted: Readonly<Record<string, number>>): Promise<Batch | undefined> => {
+  return async (wanted: Readonly<Record<string, number>>): Promise<PermitBatch | undefined> => {
     const id = randomUUID();
     const from = await topic.ends();
     const sending$ = defer(() => {
@@ -52,10 +56,10 @@ export function permitRequests(options: PermitRequestsOptions) {
       const acks$ = topic.read({ from, follow: true }).pipe(
         mergeMap(({ messages }) => messages.filter(({ key }) => key?.toString() === id)),
         mergeMap((message) => ackIn(message)),
-        map(({ granted, for_ms }): Batch => ({
+        map(({ granted, for_ms }): PermitBatch => ({
           counts: granted,
-          end: at + for_ms,
-          wallEnd: wallAt + for_ms,
+          expiresAt: at + for_ms,
+          wallExpiresAt: wallAt + for_ms,
         })),
       );
       const sent$: Observable<never> = defer(() =>
@@ -63,7 +67,7 @@ export function permitRequests(options: PermitRequestsOptions) {
       ).pipe(ignoreElements());
       return merge(acks$, sent$);
     });
-    const answer$ = sending$.pipe(takeUntil(timer(ANSWER_WITHIN_MS, scheduler)));
+    const answer$ = sending$.pipe(takeUntil(timer(GRANT_RESPONSE_TIMEOUT_MS, scheduler)));
     return firstValueFrom(answer$, { defaultValue: undefined });
   };
 

@@ -2,128 +2,144 @@ import { firstValueFrom, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 import type { GuestDeclarations } from './guest-declarations.ts';
-import type { Batch, Shares } from './guest-permits.ts';
-import { BLOCK_MS } from '../ledger/ledger.ts';
+import type { PermitBatch, QuotaDemands } from './guest-permits.ts';
+import { LEASE_MS } from '../ledger/ledger.ts';
 
 export interface PermitSourceOptions {
-  /** Permits of whoever runs the account; undefined where nobody answers. */
-  readonly ask: (wanted: Readonly<Record<string, number>>) => Promise<Batch | undefined>;
+  /** Requests permits from the service that runs the account; undefined if no service responds. */
+  readonly requestPermits: (
+    wanted: Readonly<Record<string, number>>,
+  ) => Promise<PermitBatch | undefined>;
   readonly declarations: GuestDeclarations;
   readonly account: string;
-  /** How long permits are waited for that others have used up, ms. */
+  /** How long to wait for permits while other processes use up the quota, in ms. */
   readonly patienceMs: number;
-  /** How long Kafka is looked for before the first requests go on without it, ms. */
+  /** How long to retry an unreachable Kafka before the first requests are sent undeclared, in ms. */
   readonly kafkaPatienceMs: number;
   readonly scheduler: SchedulerLike;
-  /** The machine's clock, ms. Default `Date.now`. */
+  /** The machine's clock, in ms. Default `Date.now`. */
   readonly wallNow?: () => number;
-  /** Uniform in [0, 1). Default Math.random. */
+  /** Returns random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
   readonly random?: () => number;
-  /** Kafka can't be had, and why: requests go on, counted by nobody else. Told once. */
-  readonly onUncounted: (error: unknown) => void;
+  /** Called once, with the error, if requests are sent undeclared because Kafka is unreachable; other processes do not count them. */
+  readonly onUndeclared: (error: unknown) => void;
 }
 
-/** How long somebody may be silent who runs the account, ms: longer than a block, so that one who has died is over. */
-const SILENCE_MS = 20_000;
-/** Between two tries, from half of it to half as much again: guests that met once need not meet each time, ms. */
-const PAUSE_MS = 1_000;
+/** How long to wait for a service that does not respond, in ms: longer than a lease, so that the lease of a crashed service has expired. */
+const RUNNER_SILENCE_MS = 20_000;
+/**
+ * Mean pause between two attempts to acquire permits, in ms. Jittered by 50 % either way, so that guests that collided do not collide
+ * again.
+ */
+const RETRY_PAUSE_MS = 1_000;
 
 /**
- * Where permits come from: whoever runs the account gives them. Where nobody does they are declared. Where there is no
- * topic for either nobody has ever run it, and where there is no Kafka nothing can be declared, by nobody: a service that
- * is alive goes on then for what is left of its block, 11 s at most. So what is not counted is a batch at a time, and for
- * a block: Kafka is asked again for the next one.
+ * Returns a function that acquires permits for a guest's requests to the API: from the service that runs the account, or else by a
+ * declaration in the ledger. If the topics do not exist, no service has ever run. If Kafka is unreachable, no process can declare, and a
+ * running service sends requests only until its lease expires, after 11 s at most. In both cases a batch is used undeclared for the length
+ * of a lease, and Kafka is tried again for the next one.
  *
- * @throws CellarstreamError `NO_PERMITS`; what Kafka says when it goes away later on.
+ * @throws CellarstreamError `NO_PERMITS`; errors of Kafka that occur after it was reachable.
  */
 export function permitSource(
   options: PermitSourceOptions,
-): (shares: () => Shares) => Promise<Batch> {
-  const { ask, declarations, account, patienceMs, scheduler, onUncounted } = options;
+): (shares: () => QuotaDemands) => Promise<PermitBatch> {
+  const { requestPermits, declarations, account, patienceMs, scheduler, onUndeclared } = options;
   const { kafkaPatienceMs, wallNow = () => Date.now(), random = Math.random } = options;
-  /** Whether Kafka has ever been there; and whether it was looked for in vain. */
+  /** Whether an attempt to acquire permits has ever reached Kafka. From then on requests are never sent undeclared. */
   let isCounted = false;
+  /** Whether Kafka was unreachable for longer than `kafkaPatienceMs`, and `onUndeclared` was called. */
   let isMissed = false;
-  /** Whether nobody has run the account so far: then it is not asked in vain. */
+  /** Whether no service was running at the last attempt to acquire permits. The next attempt then skips the request to a service. */
   let isAlone = false;
 
-  /** Undefined where nobody answers. */
-  const asked = async (shares: Shares) => {
+  /** Requests permits from the service; undefined if no service responds, or the topic does not exist. */
+  const asked = async (shares: QuotaDemands) => {
     if (isAlone) return undefined;
-    return ask(wantedIn(shares)).catch((error: unknown) => {
-      if (isNoTopic(error)) return undefined;
+    return requestPermits(requestedPermits(shares)).catch((error: unknown) => {
+      if (isTopicMissing(error)) return undefined;
       throw error;
     });
   };
-  const tried = async (shares: () => Shares): Promise<Tried> => {
+  const tried = async (shares: () => QuotaDemands): Promise<PermitAttempt> => {
     const granted = await asked(shares());
-    if (granted) return { batch: granted, who: 'service' };
+    if (granted) return { batch: granted, runner: 'service' };
     const declared = await declarations.declare(shares());
     isAlone = declared !== undefined;
-    return declared ? { batch: declared, who: 'nobody' } : SILENT;
+    return declared ? { batch: declared, runner: 'nobody' } : SILENT;
   };
-  /** What comes of an error so far into a search; throws what it can't go on from. */
+  /**
+   * Decides what follows a failed attempt to acquire permits: `again` means a retry, `uncounted` that requests are sent undeclared.
+   * Rethrows the error if neither is allowed.
+   */
   const failed = (error: unknown, waitedMs: number): 'again' | 'uncounted' => {
-    const canPass = isRetryable(error) && waitedMs <= (isCounted ? SILENCE_MS : kafkaPatienceMs);
+    const canPass =
+      isRetryable(error) && waitedMs <= (isCounted ? RUNNER_SILENCE_MS : kafkaPatienceMs);
     if (isCounted && !canPass) throw error;
     if (isCounted || (canPass && !isMissed)) return 'again';
-    if (!isMissed && !isNoTopic(error)) {
+    if (!isMissed && !isTopicMissing(error)) {
       isMissed = true;
-      onUncounted(error);
+      onUndeclared(error);
     }
     return 'uncounted';
   };
-  const uncounted = (shares: Shares): Batch => ({
-    counts: wantedIn(shares),
-    end: scheduler.now() + BLOCK_MS,
-    wallEnd: wallNow() + BLOCK_MS,
+  const uncounted = (shares: QuotaDemands): PermitBatch => ({
+    counts: requestedPermits(shares),
+    expiresAt: scheduler.now() + LEASE_MS,
+    wallExpiresAt: wallNow() + LEASE_MS,
   });
 
   return async (shares) => {
-    const begun = scheduler.now();
+    const startedAt = scheduler.now();
     for (;;) {
-      let found = SILENT;
+      let attempt = SILENT;
       try {
-        found = await tried(shares);
+        attempt = await tried(shares);
         isCounted = true;
       } catch (error) {
-        if (failed(error, scheduler.now() - begun) === 'uncounted') return uncounted(shares());
+        if (failed(error, scheduler.now() - startedAt) === 'uncounted') return uncounted(shares());
       }
-      const { batch, who } = found;
+      const { batch, runner } = attempt;
       if (batch && Object.values(batch.counts).some((count) => count > 0)) return batch;
-      const waited = scheduler.now() - begun;
-      if (waited > (who === 'silent' ? SILENCE_MS : patienceMs)) throw none(account, who);
-      await firstValueFrom(timer(PAUSE_MS * (0.5 + random()), scheduler));
+      const waited = scheduler.now() - startedAt;
+      if (waited > (runner === 'silent' ? RUNNER_SILENCE_MS : patienceMs))
+        throw noPermitsError(account, runner);
+      await firstValueFrom(timer(RETRY_PAUSE_MS * (0.5 + random()), scheduler));
     }
   };
 }
 
-interface Tried {
-  readonly batch: Batch | undefined;
-  /** Who runs the account: a service that answers, nobody, or one that does not answer. */
-  readonly who: 'service' | 'nobody' | 'silent';
+/** Result of one attempt to acquire permits. */
+interface PermitAttempt {
+  readonly batch: PermitBatch | undefined;
+  /** Which process runs the account: a `service` that responds, none (`nobody`), or one that does not respond (`silent`). */
+  readonly runner: 'service' | 'nobody' | 'silent';
 }
 
-const SILENT: Tried = { batch: undefined, who: 'silent' };
+const SILENT: PermitAttempt = { batch: undefined, runner: 'silent' };
 
-const WHY: Readonly<Record<Tried['who'], string>> = {
-  service: 'its service has no permits left for others: try again in a minute',
+const NO_PERMITS_REASONS: Readonly<Record<PermitAttempt['runner'], string>> = {
+  service: 'the running service has no permits left for other processes: try again in a minute',
   nobody: 'the requests of the last minute have used up the quota: try again in a minute',
   silent:
-    'its service runs, but does not answer: try again when it does, or stop it; also compare the clocks of both machines',
+    'a service runs the account, but does not respond: try again when it does, or stop it; also compare the clocks of both machines',
 };
 
-function none(account: string, who: Tried['who']): CellarstreamError {
-  return new CellarstreamError('NO_PERMITS', `no permits for requests of ${account}: ${WHY[who]}`, {
-    context: { account },
-  });
+function noPermitsError(account: string, who: PermitAttempt['runner']): CellarstreamError {
+  return new CellarstreamError(
+    'NO_PERMITS',
+    `no permits for requests of ${account}: ${NO_PERMITS_REASONS[who]}`,
+    {
+      context: { account },
+    },
+  );
 }
 
-function wantedIn(shares: Shares): Record<string, number> {
-  const wanted = Object.entries(shares).filter(([, share]) => share.wanted > 0);
-  return Object.fromEntries(wanted.map(([name, share]) => [name, share.wanted]));
+function requestedPermits(shares: QuotaDemands): Record<string, number> {
+  const wanted = Object.entries(shares).filter(([, share]) => share.requested > 0);
+  return Object.fromEntries(wanted.map(([name, share]) => [name, share.requested]));
 }
 
-function isNoTopic(error: unknown): boolean {
+function isTopicMissing(error: unknown): boolean {
   return error instanceof CellarstreamError && error.code === 'POSITION';
 }

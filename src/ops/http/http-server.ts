@@ -1,8 +1,11 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { ServerOptions } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { getRequestListener } from '@hono/node-server';
 import type { HttpBindings } from '@hono/node-server';
 import { Hono } from 'hono';
@@ -10,84 +13,84 @@ import { HTTPException } from 'hono/http-exception';
 import { secureHeaders } from 'hono/secure-headers';
 import { streamSSE } from 'hono/streaming';
 import { CellarstreamError } from '../../core/errors.ts';
-import { atMostOncePer } from './at-most-once-per.ts';
-import { atMostOncePerKey } from './at-most-once-per-key.ts';
-import { pace } from './pace.ts';
-import type { Page } from './page-file.ts';
 import type { Readiness } from '../status/readiness.ts';
+import { atMostOncePer, requestPacer } from './request-pacer.ts';
 
 export interface HttpServerOptions {
   readonly host: string;
-  /** 0: any that is free. */
+  /** TCP port to listen on; 0: any free port. */
   readonly port: number;
-  /** At `/`. */
+  /** HTML page that the server returns at `/`. */
   readonly page: Page;
-  readonly answers: Answers;
-  /** Of an instance of a fleet: each of its accounts has a page and a status of its own. */
-  readonly accounts?: AccountAnswers | undefined;
-  /** Of the metrics' text. */
+  readonly endpoints: StatusEndpoints;
+  /** Status page and status of single accounts; set only in an instance of a fleet. */
+  readonly accounts?: AccountStatusEndpoints | undefined;
   readonly metricsType: string;
-  /**
-   * A connection on which nothing has moved for so long, ms, is ended: whoever it is does not read.
-   * Default 15,000.
-   */
+  /** Time after which a connection without traffic is closed, such as one whose client does not read, in ms. Default 15,000. */
   readonly idleMs?: number;
-  /** Who makes no sense is left waiting for so long, ms, and then cut off. Default 5,000. */
-  readonly holdMs?: number;
+  /** How long a connection stays open, unread, after a malformed or pipelined request, in ms. Default 5,000. */
+  readonly closeDelayMs?: number;
   /** Longest time that a client may take to send the headers of a request, in ms. Default 5,000. */
   readonly headersTimeoutMs?: number;
-  /** Told of what should not happen: a handler that threw. */
+  /** Called with each unexpected error, such as one thrown by a request handler. */
   readonly onError: (error: unknown) => void;
 }
 
-/** What the server asks of the service, be that in this thread or in another. */
-export interface Answers {
-  /** Rejects when the service's thread is stuck. */
+/** Calls that the HTTP server makes to the service, which may run in another thread. */
+export interface StatusEndpoints {
+  /** Resolves if the thread of the service responds; rejects when that thread is stuck. */
   readonly alive: () => Awaitable<true>;
   readonly readiness: () => Awaitable<Readiness>;
-  /** JSON, without personal fields. */
+  /** Returns the service's status as JSON text, without personal data. */
   readonly status: () => Awaitable<string>;
   readonly metrics: () => Awaitable<string>;
 }
 
-/** What the server asks of an instance of a fleet besides. */
-export interface AccountAnswers {
-  /** At `/accounts/NAME`, of whatever name: it asks for the status of that account itself. */
+/** Status page and status of single accounts, which an instance of a fleet serves in addition to the status of the fleet. */
+export interface AccountStatusEndpoints {
+  /** HTML page that the server returns at `/accounts/NAME` for any name; its script requests the status of that account. */
   readonly page: Page;
   readonly status: (account: string) => Awaitable<AccountStatus>;
 }
 
-export interface AccountStatus {
+interface AccountStatus {
   /** Whether this instance runs the account. */
   readonly isHere: boolean;
-  /** Its status, or who runs it instead. */
+  /** JSON text: the account's status, or an error that names its owner if the account does not run on this instance. */
   readonly json: string;
 }
 
 type Awaitable<T> = T | Promise<T>;
 
 export interface HttpServer {
-  /** Where it listens, such as `http://127.0.0.1:9464`. */
+  /** Base URL of the server, such as `http://127.0.0.1:9464`. */
   readonly url: string;
-  /** Ends every connection. */
+  /** Stops the server and closes every connection. */
   readonly close: () => Promise<void>;
 }
 
-/** How often the page is told what is new, and how old an answer may be, ms. */
-const EVERY_MS = 1_000;
-/** Pages that are told at once. */
+/**
+ * Interval between the status events that the server sends to an open page, and how long it caches a computed status or metrics text, in
+ * ms.
+ */
+const REFRESH_MS = 1_000;
+/** Maximum number of open event streams (`/status/events`); further ones are refused with 503, and the page polls `/status` instead. */
 const MAX_STREAMS = 64;
-/** Answers a second, to all clients together: what asks faster waits. */
-const PER_SECOND = 30;
+/** Maximum number of responses per second to all clients together; further requests wait in a queue. */
+const MAX_RESPONSES_PER_SECOND = 30;
 const MAX_CONNECTIONS = 512;
-/** Accounts whose status is kept for {@link EVERY_MS}: more than are asked for in that time. */
-const MAX_ACCOUNTS = MAX_STREAMS + PER_SECOND;
-/** An account's name is no longer than a file's. */
+/** Maximum number of accounts whose status the server caches: as many as clients can request within {@link REFRESH_MS}. */
+const MAX_ACCOUNTS = MAX_STREAMS + MAX_RESPONSES_PER_SECOND;
+/**
+ * Maximum length of an account's name, in characters: the account's configuration file is named after it, and file names have this limit.
+ */
 const MAX_NAME = 255;
 const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
 const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
-/** Limits of memory and time, in ms, for slow clients. Times are checked each second. */
+/**
+ * Limits for slow clients of the HTTP server: the size of a request's headers in bytes, and times in ms, which Node checks once a second.
+ */
 const LIMITS: ServerOptions = {
   maxHeaderSize: 8_192,
   requestTimeout: 10_000,
@@ -95,26 +98,27 @@ const LIMITS: ServerOptions = {
   connectionsCheckingInterval: 1_000,
 };
 const IDLE_MS = 15_000;
-/** What is no request, and yet worth a word to a person. */
-const REFUSALS: Readonly<Record<string, string>> = {
+/**
+ * HTTP status lines for requests that Node failed to parse, by Node's error code. After any other parse error the request gets no response.
+ */
+const CLIENT_ERRORS: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
   HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
 };
 const REQUESTS_PER_CONNECTION = 1_000;
 
 /**
- * Tells operators how a service is, and takes nothing from anybody: GET alone, on a few fixed
- * paths. Meant for a network that is trusted: there is no login, and no TLS.
+ * Opens the read-only HTTP server for operators: GET and HEAD on a few fixed paths, without login or TLS, for trusted networks.
  *
- * Whatever clients do, all together get no more than {@link PER_SECOND} answers a second, worked out once
- * a second at most. Who asks faster waits in line, behind the probes of `/healthz` and `/readyz`; who
- * neither sends nor reads, or does not wait for an answer, loses the connection.
+ * All clients together get at most {@link MAX_RESPONSES_PER_SECOND} responses a second; status and metrics are computed once a second at
+ * most. Further requests wait in a queue, behind the probes of `/healthz` and `/readyz`. A connection is closed if its client neither sends
+ * nor reads, or sends a request before it has received the previous response.
  *
- * @throws CellarstreamError `SETTINGS` when it can't listen there.
+ * @throws CellarstreamError `SETTINGS` when the server can't listen on that address.
  */
 export async function openHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const { host, port, idleMs = IDLE_MS, holdMs = 5_000, headersTimeoutMs = 5_000 } = options;
-  const paced = pace(PER_SECOND, MAX_CONNECTIONS);
+  const { host, port, idleMs = IDLE_MS, closeDelayMs = 5_000, headersTimeoutMs = 5_000 } = options;
+  const paced = requestPacer(MAX_RESPONSES_PER_SECOND, MAX_CONNECTIONS);
   const app = routes(options);
   const server = createServer({ ...LIMITS, headersTimeout: headersTimeoutMs });
   const answer = getRequestListener(app.fetch, {
@@ -124,8 +128,8 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
   const busy = new WeakSet<Socket>();
   server.on('request', (request, response) => {
     const { socket } = request;
-    // No browser, probe or Prometheus asks again before it was answered: it would only fill the line.
-    if (busy.has(socket)) return hold(socket, holdMs);
+    // Browsers, probes and Prometheus do not pipeline requests; a client that does would fill the queue.
+    if (busy.has(socket)) return delayClose(socket, closeDelayMs);
     busy.add(socket);
     response.once('finish', () => busy.delete(socket));
     paced
@@ -134,15 +138,15 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
       .catch(options.onError);
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const answer = REFUSALS[error.code ?? ''];
-    if (answer === undefined) return hold(socket, holdMs);
+    const answer = CLIENT_ERRORS[error.code ?? ''];
+    if (answer === undefined) return delayClose(socket, closeDelayMs);
     socket.end(`HTTP/1.1 ${answer}\r\nconnection: close\r\n\r\n`);
   });
   server.maxConnections = MAX_CONNECTIONS;
   server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION;
   server.setTimeout(idleMs);
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (cause) => reject(unlistening(host, port, cause)));
+    server.once('error', (cause) => reject(listenError(host, port, cause)));
     server.listen({ host, port }, resolve);
   });
   const address = server.address() as AddressInfo;
@@ -160,9 +164,9 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
 type App = Hono<{ Bindings: HttpBindings }>;
 
 function routes(options: HttpServerOptions): App {
-  const { host, page, answers, accounts, metricsType, idleMs = IDLE_MS, onError } = options;
-  const metrics = atMostOncePer(EVERY_MS, answers.metrics);
-  const status = statusOf(options);
+  const { host, page, endpoints, accounts, metricsType, idleMs = IDLE_MS, onError } = options;
+  const metrics = atMostOncePer(REFRESH_MS, 1, () => endpoints.metrics());
+  const status = accountStatusReader(options);
   const pages = [page, ...(accounts ? [accounts.page] : [])];
   let streams = 0;
 
@@ -170,10 +174,10 @@ function routes(options: HttpServerOptions): App {
   app.use(async (context, next) => {
     const { method } = context.req;
     if (isLoopback(host) && !isLoopback(new URL(context.req.url).hostname)) {
-      return context.text('ask for it as 127.0.0.1 or localhost\n', 403); // see isLoopback
+      return context.text('use the host name 127.0.0.1 or localhost\n', 403); // see isLoopback
     }
     if (method !== 'GET' && method !== 'HEAD') {
-      return context.text('only GET is answered\n', 405, {
+      return context.text('only GET and HEAD are supported\n', 405, {
         allow: 'GET, HEAD',
         connection: 'close',
       });
@@ -196,17 +200,17 @@ function routes(options: HttpServerOptions): App {
       },
       referrerPolicy: 'no-referrer',
       xFrameOptions: 'DENY',
-      strictTransportSecurity: false, // plain HTTP, as of itself
+      strictTransportSecurity: false, // the server has no TLS
     }),
   );
   app.get('/', (context) => context.html(page.html));
   if (accounts) app.get('/accounts/:account', (context) => context.html(accounts.page.html));
   app.get('/healthz', async (context) => {
-    const isAlive = await Promise.resolve(answers.alive()).catch(() => false);
+    const isAlive = await Promise.resolve(endpoints.alive()).catch(() => false);
     return isAlive ? context.text('alive\n') : context.text('stuck\n', 503);
   });
   app.get('/readyz', async (context) => {
-    const { ready, reasons } = await answers.readiness();
+    const { ready, reasons } = await endpoints.readiness();
     return context.text((ready ? ['ready'] : reasons).join('\n') + '\n', ready ? 200 : 503);
   });
   app.get('/status', async (context) => {
@@ -215,14 +219,15 @@ function routes(options: HttpServerOptions): App {
   });
   app.get('/status/events', async (context) => {
     const account = context.req.query('account');
-    // A HEAD is a GET whose answer is thrown away, and this one has no end.
+    // Hono runs the GET handler for a HEAD request; here that would send an endless stream.
     if (context.req.method === 'HEAD')
       return context.body(null, 200, { 'content-type': 'text/event-stream' });
     if (account !== undefined) {
       const { isHere, json } = await status(account);
       if (!isHere) return context.body(json, 404, JSON_TYPE);
     }
-    if (streams >= MAX_STREAMS) return context.text('too many are told already\n', 503);
+    if (streams >= MAX_STREAMS)
+      return context.text('too many open event streams; use /status\n', 503);
     streams += 1;
     return streamSSE(
       context,
@@ -230,11 +235,11 @@ function routes(options: HttpServerOptions): App {
         try {
           while (!stream.aborted && !stream.closed) {
             const { isHere, json } = await status(account);
-            if (!isHere) return; // who asks again is told why
+            if (!isHere) return; // when the page reconnects, the 404 above says why
             const written = stream.writeSSE({ event: 'status', data: json });
-            // Not the connection's own time-out: who does not read may send all the same.
-            if (!(await within(idleMs, written))) return void context.env.outgoing.destroy();
-            await stream.sleep(EVERY_MS);
+            // The socket's idle time-out is not enough: a client that does not read may still send.
+            if (!(await isDoneWithin(idleMs, written))) return void context.env.outgoing.destroy();
+            await stream.sleep(REFRESH_MS);
           }
         } finally {
           streams -= 1;
@@ -244,52 +249,52 @@ function routes(options: HttpServerOptions): App {
     );
   });
   app.get('/metrics', async (context) =>
-    context.body(await metrics(), 200, { 'content-type': metricsType }),
+    context.body(await metrics(''), 200, { 'content-type': metricsType }),
   );
-  app.notFound((context) => context.text('there is nothing here\n', 404));
+  app.notFound((context) => context.text('not found\n', 404));
   app.onError((error, context) => {
     if (error instanceof HTTPException) return error.getResponse();
     onError(error);
-    return context.text('this went wrong; the log says how\n', 500);
+    return context.text('internal error: see the log\n', 500);
   });
   return app;
 }
 
-/** The status of one account, or of all there is: each at most once in {@link EVERY_MS}. */
-function statusOf({
-  answers,
+/** Returns a function that reads the status of one account, or of the whole service (or fleet), and caches it for {@link REFRESH_MS}. */
+function accountStatusReader({
+  endpoints,
   accounts,
 }: HttpServerOptions): (account: string | undefined) => Promise<AccountStatus> {
-  const ofAll = atMostOncePer(EVERY_MS, answers.status);
-  const ofAccount =
-    accounts && atMostOncePerKey({ everyMs: EVERY_MS, most: MAX_ACCOUNTS, work: accounts.status });
+  const ofAll = atMostOncePer(REFRESH_MS, 1, () => endpoints.status());
+  const ofAccount = accounts && atMostOncePer(REFRESH_MS, MAX_ACCOUNTS, accounts.status);
   return async (account) =>
     ofAccount && account !== undefined
       ? ofAccount(account.slice(0, MAX_NAME))
-      : { isHere: true, json: await ofAll() };
+      : { isHere: true, json: await ofAll('') };
 }
 
 /**
- * Whether a host is this machine. A server that listens there answers no other name: a page from elsewhere, in
- * a browser of this machine, may have a name of its own lead here (DNS rebinding), and would be of our origin.
+ * Whether a host name means this machine itself (the loopback interface). A server that listens on loopback refuses requests for other host
+ * names: otherwise a foreign website could point its own name at 127.0.0.1 (DNS rebinding), and its scripts could read the status in a
+ * browser on this machine.
  */
 function isLoopback(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host);
 }
 
 /**
- * Reads no more of a connection, and ends it later: who was cut off at once would be back at once, and a new
- * connection costs more than one that waits.
+ * Stops reading from a client's connection, and closes it `holdMs` milliseconds later. A client disconnected at once would reconnect at
+ * once, and a new connection costs more than an idle one.
  */
-function hold(socket: Duplex, holdMs: number): void {
+function delayClose(socket: Duplex, holdMs: number): void {
   if (socket.isPaused()) return;
   socket.pause();
-  socket.removeAllListeners('data'); // the parser's: what it has of the same chunk is not looked at
+  socket.removeAllListeners('data'); // the HTTP parser's: it must not parse the rest of the chunk
   setTimeout(() => socket.destroy(), holdMs).unref();
 }
 
-/** Whether something is done in so many ms. */
-async function within(ms: number, work: Promise<unknown>): Promise<boolean> {
+/** Returns whether `work` completes within `ms` milliseconds. */
+async function isDoneWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
   const over = new AbortController();
   try {
     const late = pause(ms, false, { signal: over.signal, ref: false });
@@ -299,16 +304,53 @@ async function within(ms: number, work: Promise<unknown>): Promise<boolean> {
   }
 }
 
-function unlistening(host: string, port: number, cause: NodeJS.ErrnoException): CellarstreamError {
+function listenError(host: string, port: number, cause: NodeJS.ErrnoException): CellarstreamError {
   const [name, advice] =
     cause.code === 'EADDRINUSE'
-      ? ['HTTP_PORT', `is taken on ${host}: end what listens there, or set another`]
+      ? [
+          'HTTP_PORT',
+          `is in use on ${host}: stop the process that listens there, or set another port`,
+        ]
       : cause.code === 'EACCES'
-        ? ['HTTP_PORT', 'may not be listened on by this user: set one above 1023']
+        ? ['HTTP_PORT', 'requires a privileged user: set a port above 1023']
         : [
             'HTTP_HOST',
-            `can't be listened on (${cause.code ?? cause.message}): set an address of this machine`,
+            `can't be bound (${cause.code ?? cause.message}): set an address of this machine`,
           ];
   const value = name === 'HTTP_PORT' ? `${name} ${port}` : `${name} ${host}`;
   return new CellarstreamError('SETTINGS', `${value} ${advice}`, { context: { settings: name } });
+}
+
+/** An HTML page, and the hashes of the scripts and styles that its Content-Security-Policy allows. */
+export interface Page {
+  readonly html: string;
+  /** Hashes in the form of a Content-Security-Policy: `'sha256-...'`. */
+  readonly scriptHashes: string[];
+  readonly styleHashes: string[];
+}
+
+/**
+ * The status pages: of a service with one account (`page`), of a fleet (`fleet`), and of one account in a fleet (`account`). Each is a
+ * single HTML file with script and style inlined.
+ */
+type PageName = 'page' | 'fleet' | 'account';
+
+/** Reads an HTML page from disk: from a URL, or by the name under which scripts/build-page.mjs has built it next to the compiled code. */
+export function loadPage(page: PageName | URL): Page {
+  const file = page instanceof URL ? page : new URL(`../${page}.html`, import.meta.url);
+  return pageOf(readFileSync(fileURLToPath(file), 'utf8'));
+}
+
+export function pageOf(html: string): Page {
+  return {
+    html,
+    scriptHashes: hashesOf(html, /<script\b[^>]*>([\s\S]*?)<\/script>/g),
+    styleHashes: hashesOf(html, /<style\b[^>]*>([\s\S]*?)<\/style>/g),
+  };
+}
+
+function hashesOf(html: string, element: RegExp): string[] {
+  return [...html.matchAll(element)].map(
+    ([, text = '']) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`,
+  );
 }

@@ -1,71 +1,74 @@
 import { Worker } from 'node:worker_threads';
 import { CellarstreamError } from '../../core/errors.ts';
-import type { AccountAnswers, Answers, HttpServer, HttpServerOptions } from './http-server.ts';
+import type {
+  AccountStatusEndpoints,
+  StatusEndpoints,
+  HttpServer,
+  HttpServerOptions,
+} from './http-server.ts';
 
-/** What the thread is started with. */
+/** Data that the worker thread of the HTTP server receives when it starts (`workerData`). */
 export interface ThreadData extends Pick<HttpServerOptions, 'host' | 'port' | 'metricsType'> {
-  /** Whether it serves an instance of a fleet, of which single accounts can be asked for. */
+  /** Whether the HTTP server belongs to an instance of a fleet, so that it also serves the status of single accounts. */
   readonly hasAccounts: boolean;
 }
 
-/** All that the thread may ask the service for. */
-export interface Questions extends Answers {
-  /** Asked only where there is a fleet. */
-  readonly accountStatus: AccountAnswers['status'];
+/** Calls that the HTTP server's worker thread can make to the service in the main thread, by messages. */
+export interface ServiceCalls extends StatusEndpoints {
+  /** Returns the status of a single account. Called only in an instance of a fleet. */
+  readonly accountStatus: AccountStatusEndpoints['status'];
 }
 
-/** From the thread to the service. */
-export type FromThread =
+export type WorkerMessage =
   | { readonly kind: 'listening'; readonly url: string }
-  /** It can't listen; `settings` names the one to change. */
+  /** The HTTP server can't listen on its address; `settings` names the setting to change. */
   | { readonly kind: 'refused'; readonly message: string; readonly settings: string }
-  | Question
+  | ServiceCall
   | { readonly kind: 'trouble'; readonly text: string };
 
-export interface Question {
+interface ServiceCall {
   readonly kind: 'question';
   readonly id: number;
-  readonly what: keyof Questions;
-  /** What it is asked about: an account. Else empty. */
-  readonly about: string;
+  readonly what: keyof ServiceCalls;
+  /** The account's name if the call is `accountStatus`, else empty. */
+  readonly argument: string;
 }
 
-/** From the service to the thread. */
-export type ToThread =
-  | { readonly id: number; readonly answer: unknown }
-  | { readonly id: number; readonly failure: string };
+export type ServiceMessage =
+  | { readonly id: number; readonly result: unknown }
+  | { readonly id: number; readonly error: string };
 
-/** Beside the compiled code of this file. */
+/** URL of the compiled script of the HTTP server's worker thread, next to this file. */
 const THREAD = new URL('./http-worker.js', import.meta.url);
 
-export interface HttpThreadOptions extends Pick<
+interface HttpThreadOptions extends Pick<
   HttpServerOptions,
-  'host' | 'port' | 'metricsType' | 'answers' | 'onError'
+  'host' | 'port' | 'metricsType' | 'endpoints' | 'onError'
 > {
-  /** Of an instance of a fleet. */
-  readonly accountStatus?: AccountAnswers['status'];
+  /** Returns the status of a single account; only in an instance of a fleet. */
+  readonly accountStatus?: AccountStatusEndpoints['status'];
 }
 
 /**
- * The HTTP server in a thread of its own: whatever its clients do costs the pipeline next to nothing but
- * the answers, once a second at most. And it can tell when the pipeline's own thread is stuck.
+ * Runs the HTTP server in a worker thread. The pipeline's thread only computes status and metrics, once a second at most, however many
+ * requests clients send; and `/healthz` can report that the pipeline's thread is stuck.
  *
- * @throws CellarstreamError `SETTINGS` when it can't listen there.
+ * @throws CellarstreamError `SETTINGS` when the server can't listen on that address.
  */
 export async function openHttpThread(options: HttpThreadOptions): Promise<HttpServer> {
-  const { answers, accountStatus, onError, ...address } = options;
+  const { endpoints, accountStatus, onError, ...address } = options;
   const workerData: ThreadData = { ...address, hasAccounts: accountStatus !== undefined };
   const worker = new Worker(THREAD, { workerData });
-  const tell = (message: ToThread) => worker.postMessage(message);
-  const answer = async ({ id, what, about }: Question): Promise<void> => {
+  const reply = (message: ServiceMessage) => worker.postMessage(message);
+  const answer = async ({ id, what, argument }: ServiceCall): Promise<void> => {
     try {
-      tell({
+      reply({
         id,
-        answer: await (what === 'accountStatus' ? accountStatus?.(about) : answers[what]()),
+        result: await (what === 'accountStatus' ? accountStatus?.(argument) : endpoints[what]()),
       });
     } catch (error) {
       onError(error);
-      tell({ id, failure: 'it went wrong' });
+      reply({ id, error: `the service failed to return ${what}: its own error is logged` });
     }
   };
   const url = await new Promise<string>((resolve, reject) => {
@@ -73,7 +76,7 @@ export async function openHttpThread(options: HttpThreadOptions): Promise<HttpSe
       onError(error);
       reject(error);
     });
-    worker.on('message', (message: FromThread) => {
+    worker.on('message', (message: WorkerMessage) => {
       if (message.kind === 'question') void answer(message);
       else if (message.kind === 'trouble') onError(new Error(message.text));
       else if (message.kind === 'listening') resolve(message.url);
@@ -87,7 +90,7 @@ export async function openHttpThread(options: HttpThreadOptions): Promise<HttpSe
   });
   return {
     url,
-    // Nothing is lost with the connections that end so: each of them is told again.
+    // Open connections may be cut: responses are read-only, and clients reconnect.
     close: async () => void (await worker.terminate()),
   };
 }

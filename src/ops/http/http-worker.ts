@@ -2,38 +2,40 @@ import { readlinkSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { CellarstreamError, describeError } from '../../core/errors.ts';
-import { openHttpServer } from './http-server.ts';
-import type { FromThread, Questions, ThreadData, ToThread } from './http-thread.ts';
-import { loadPage } from './page-file.ts';
+import { loadPage, openHttpServer } from './http-server.ts';
+import type { WorkerMessage, ServiceCalls, ThreadData, ServiceMessage } from './http-thread.ts';
 
-// The thread of the HTTP server: asks the service, by messages, for what clients ask it for.
+// The worker thread of the HTTP server. It gets status, metrics and readiness from the service in the main thread, by messages.
 
-/** A service that has not answered by then is stuck, ms. */
+/** Time-out of a call from this thread to the service in the main thread, in ms. After it the main thread counts as stuck. */
 const STUCK_MS = 5_000;
 
-/** Of 19, the least: where processors are short, the pipeline comes first. */
+/**
+ * Priority of this thread as a Unix nice value, from -20 to 19 (the lowest priority): low, so that the service comes first when CPU time is
+ * scarce.
+ */
 const PRIORITY = 10;
 
 const port = parentPort!;
-const tell = (message: FromThread) => port.postMessage(message);
-const waiting = new Map<
+const send = (message: WorkerMessage) => port.postMessage(message);
+const pendingCalls = new Map<
   number,
   { resolve: (answer: never) => void; reject: (error: Error) => void }
 >();
-let asked = 0;
+let lastCallId = 0;
 
-const ask = <K extends keyof Questions>(
+const call = <K extends keyof ServiceCalls>(
   what: K,
   about = '',
-): Promise<Awaited<ReturnType<Questions[K]>>> => {
-  const id = (asked += 1);
+): Promise<Awaited<ReturnType<ServiceCalls[K]>>> => {
+  const id = (lastCallId += 1);
   const late = setTimeout(() => {
-    waiting.get(id)?.reject(new Error('the service is stuck: it does not answer'));
-    waiting.delete(id);
+    pendingCalls.get(id)?.reject(new Error('the service is stuck: it does not respond'));
+    pendingCalls.delete(id);
   }, STUCK_MS);
-  tell({ kind: 'question', id, what, about });
-  return new Promise<Awaited<ReturnType<Questions[K]>>>((resolve, reject) => {
-    waiting.set(id, { resolve, reject });
+  send({ kind: 'question', id, what, argument: about });
+  return new Promise<Awaited<ReturnType<ServiceCalls[K]>>>((resolve, reject) => {
+    pendingCalls.set(id, { resolve, reject });
   }).finally(() => clearTimeout(late));
 };
 
@@ -43,40 +45,40 @@ try {
   const server = await openHttpServer({
     ...address,
     page: loadPage(hasAccounts ? 'fleet' : 'page'),
-    answers: {
-      alive: () => ask('alive'),
-      readiness: () => ask('readiness'),
-      status: () => ask('status'),
-      metrics: () => ask('metrics'),
+    endpoints: {
+      alive: () => call('alive'),
+      readiness: () => call('readiness'),
+      status: () => call('status'),
+      metrics: () => call('metrics'),
     },
     ...(hasAccounts && {
       accounts: {
         page: loadPage('account'),
-        status: (account) => ask('accountStatus', account),
+        status: (account) => call('accountStatus', account),
       },
     }),
-    onError: (error) => tell({ kind: 'trouble', text: describeError(error) }),
+    onError: (error) => send({ kind: 'trouble', text: describeError(error) }),
   });
-  port.on('message', (message: ToThread) => {
-    const question = waiting.get(message.id);
-    waiting.delete(message.id);
-    if ('failure' in message) question?.reject(new Error(message.failure));
-    else question?.resolve(message.answer as never);
+  port.on('message', (message: ServiceMessage) => {
+    const question = pendingCalls.get(message.id);
+    pendingCalls.delete(message.id);
+    if ('error' in message) question?.reject(new Error(message.error));
+    else question?.resolve(message.result as never);
   });
-  tell({ kind: 'listening', url: server.url });
+  send({ kind: 'listening', url: server.url });
 } catch (error) {
   if (!(error instanceof CellarstreamError)) throw error;
   const { message, context } = error;
-  tell({ kind: 'refused', message, settings: String(context.settings) });
+  send({ kind: 'refused', message, settings: String(context.settings) });
   port.close();
 }
 
-/** Linux has priorities of threads; elsewhere they are left as they are. */
+/** Lowers the priority of this thread below that of the service. Only on Linux, which has priorities per thread. */
 function yieldToPipeline(): void {
   try {
     const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1));
     setPriority(thread, PRIORITY);
   } catch {
-    // not there, or not allowed: nothing is lost by it
+    // not Linux, or not permitted: the thread keeps its priority
   }
 }

@@ -1,68 +1,152 @@
+// Metrics of an instance of a fleet: their table, the hooks that update them, and the joint text of all registries of an instance.
+
+import { setImmediate } from 'node:timers/promises';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { VERSION } from '../../core/version.ts';
-import type { FleetView } from '../../observe/fleet-view.ts';
-import { FLEET_METRICS, FLEET_STATES } from './fleet-metric-table.ts';
-import type { FleetMetric } from './fleet-metric-table.ts';
-import { joinedText } from './joined-text.ts';
-import { collectProcessMetrics } from './process-metrics.ts';
+import type { FleetState, FleetView } from '../../observe/fleet-view.ts';
+import { valuesOf } from './metric-labels.ts';
+import type { Label } from './metric-labels.ts';
+import { metricOf } from './metric-table.ts';
+import type { Metric } from './metric-table.ts';
+import { collectProcessMetrics } from './metrics.ts';
 
-export interface FleetMetricsOptions {
-  /** `INSTANCE_NAME`. */
+/** All states that an account of a fleet can have. */
+const FLEET_STATES = valuesOf<FleetState>({
+  running: 0,
+  starting: 0,
+  moving: 0,
+  'without-owner': 0,
+  failed: 0,
+  'wrong-file': 0,
+  quarantined: 0,
+});
+
+/**
+ * Labels of the metrics of a fleet. Labels without `values` hold names of accounts or instances, or versions, whose number is not bounded.
+ */
+export const FLEET_LABELS = {
+  account: { help: 'the name of an account' },
+  owner: {
+    help: '`INSTANCE_NAME` of the instance that reports it. Prometheus sets `instance` itself, to the address that it asks',
+  },
+  version: { help: 'the version of Cellarstream' },
+  node: { help: 'the version of Node' },
+  state: {
+    help: '`moving`: from one instance to another; `without-owner`: no instance runs it; `failed`: stopped until an operator resolves the error; `wrong-file`: its file has wrong settings; `quarantined`: its claims were followed by three crashes within ten minutes',
+    values: FLEET_STATES,
+  },
+} as const satisfies Record<string, Label>;
+
+/** Definition of a metric that describes a fleet, as one of its instances sees it. */
+export interface FleetMetric extends Omit<Metric, 'labels' | 'zeros'> {
+  readonly labels: readonly (keyof typeof FLEET_LABELS)[];
+}
+
+const gauge = metricOf('gauge');
+const counter = metricOf('counter');
+
+/**
+ * All metrics that describe a fleet. Series with a label `account` exist only for accounts that are currently known; those of other
+ * accounts are removed.
+ */
+export const FLEET_METRICS = {
+  instance: gauge(
+    'cellarstream_fleet_instance_info',
+    'Always 1: the name of this instance, which version it runs, on which Node.',
+    ['owner', 'version', 'node'],
+  ),
+  ready: gauge(
+    'cellarstream_fleet_instance_ready',
+    'Whether this instance is ready, as /readyz says: 1 or 0.',
+    [],
+  ),
+  inGroup: gauge(
+    'cellarstream_fleet_in_group',
+    'Whether this instance is a member of the group: 1 or 0.',
+    [],
+  ),
+  generation: gauge(
+    'cellarstream_fleet_generation',
+    'Generation of the group that this instance is a member of. An instance whose generation lags behind was left out.',
+    [],
+  ),
+  members: gauge('cellarstream_fleet_members', 'Instances in the group, as this one knows it.', []),
+  accounts: gauge(
+    'cellarstream_fleet_accounts',
+    'Known accounts, by their state. Each instance reports the whole fleet: take the maximum, not the sum.',
+    ['state'],
+  ),
+  running: gauge(
+    'cellarstream_fleet_account_running',
+    'Always 1: an account that this instance runs. The sum over all instances is 1 for each account.',
+    ['account', 'owner'],
+  ),
+  notRunning: gauge(
+    'cellarstream_fleet_account_not_running',
+    'Always 1: an account that does not run just now, and why. Each instance reports it.',
+    ['account', 'state'],
+  ),
+  moves: counter(
+    'cellarstream_fleet_account_moves_total',
+    'How often an account moved to another owner, as this instance saw it. Each instance reports the whole fleet.',
+    ['account'],
+  ),
+  handoverSeconds: metricOf('histogram')(
+    'cellarstream_fleet_handover_duration_seconds',
+    'Duration of the move of an account to this instance: from the request for its release, its release, or the detected crash of its owner, to the first response to a list request here.',
+    [],
+    { buckets: [0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300] },
+  ),
+  fenced: counter(
+    'cellarstream_fleet_fenced_total',
+    'How often another instance claimed an account that this one had not released.',
+    [],
+  ),
+} satisfies Record<string, FleetMetric>;
+
+interface FleetMetricsOptions {
+  /** Name of this instance, setting `INSTANCE_NAME`. */
   readonly instance: string;
-  /** Whether this instance is ready. */
+  /** Returns whether this instance is ready, as `/readyz` reports it. */
   readonly isReady: () => boolean;
-  /** Of the accounts that run here now, by name. */
+  /** Returns the metric registries of the accounts that run on this instance, by the account's name. */
   readonly accounts: () => ReadonlyMap<string, Registry>;
 }
 
-/** What an instance tells of its fleet, of itself, and of each account that it runs. */
-export interface FleetMetrics {
-  readonly onFleet: (view: FleetView) => void;
-  readonly onHandover: (handover: { readonly elapsedMs: number }) => void;
-  readonly onFenced: () => void;
-  /** Of all that runs here. */
-  readonly text: () => Promise<string>;
-  /** Of that text, for HTTP. */
-  readonly contentType: string;
-}
-
 /**
- * The metrics of an instance: of the process once, of the fleet, and those of each account that runs here. Series of
- * an account are gone with it, so there are never more than the accounts call for.
+ * Creates the metrics of an instance of a fleet: of its process, of the fleet, and of each account that runs on the instance. The series of
+ * an account are removed when it stops running there, so the number of series is bounded by the accounts that run.
  *
- * Once a process: what Node tells of itself is collected until the process ends.
+ * To be called once per process, as Node's own metrics are collected until the process ends.
  */
-export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOptions): FleetMetrics {
+export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOptions) {
   const registry = new Registry();
-  const gauge = (metric: FleetMetric, collect?: (this: Gauge) => void) =>
+  const gaugeOf = (metric: FleetMetric, collect?: (this: Gauge) => void) =>
     new Gauge({ ...optionsOf(metric, registry), ...(collect && { collect }) });
 
-  gauge(FLEET_METRICS.instance).set(
+  gaugeOf(FLEET_METRICS.instance).set(
     { owner: instance, version: VERSION, node: process.version },
     1,
   );
-  gauge(FLEET_METRICS.ready, function () {
+  gaugeOf(FLEET_METRICS.ready, function () {
     this.set(Number(isReady()));
   });
-  const inGroup = gauge(FLEET_METRICS.inGroup);
-  const generation = gauge(FLEET_METRICS.generation);
-  const members = gauge(FLEET_METRICS.members);
-  const byState = gauge(FLEET_METRICS.accounts);
-  gauge(FLEET_METRICS.running, function () {
+  const inGroup = gaugeOf(FLEET_METRICS.inGroup);
+  const generation = gaugeOf(FLEET_METRICS.generation);
+  const members = gaugeOf(FLEET_METRICS.members);
+  const byState = gaugeOf(FLEET_METRICS.accounts);
+  gaugeOf(FLEET_METRICS.running, function () {
     this.reset();
     for (const account of accounts().keys()) this.set({ account, owner: instance }, 1);
   });
-  const notRunning = gauge(FLEET_METRICS.notRunning);
+  const notRunning = gaugeOf(FLEET_METRICS.notRunning);
   const moves = new Counter(optionsOf(FLEET_METRICS.moves, registry));
-  const handovers = new Histogram({
-    ...optionsOf(FLEET_METRICS.handoverSeconds, registry),
-    buckets: [...FLEET_METRICS.handoverSeconds.buckets],
-  });
+  const handovers = new Histogram(optionsOf(FLEET_METRICS.handoverSeconds, registry));
   const fenced = new Counter(optionsOf(FLEET_METRICS.fenced, registry));
-  for (const unknown of [generation, members]) unknown.remove(); // at 0 before anybody has told
+  for (const unknown of [generation, members]) unknown.remove(); // prom-client starts them at 0, but they are unknown
   collectProcessMetrics(registry);
 
-  /** Of each account that is known, the owner that it had last. */
+  /** Last known owner (instance) of each known account, by the account's name. */
   const owners = new Map<string, string | undefined>();
   const countMoves = (view: FleetView) => {
     const known = new Set(view.accounts.map(({ account }) => account));
@@ -80,7 +164,7 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
   };
 
   return {
-    onFleet: (view) => {
+    onFleet: (view: FleetView) => {
       inGroup.set(Number(view.generation !== undefined));
       if (view.generation === undefined) generation.remove();
       else generation.set(view.generation);
@@ -95,13 +179,56 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
       }
       countMoves(view);
     },
-    onHandover: ({ elapsedMs }) => handovers.observe(elapsedMs / 1_000),
+    onHandover: ({ elapsedMs }: { readonly elapsedMs: number }) =>
+      handovers.observe(elapsedMs / 1_000),
     onFenced: () => fenced.inc(),
+    /** Returns the metrics of the instance and of all accounts that run on it, in the text format of Prometheus. */
     text: () => joinedText([registry, ...accounts().values()]),
+    /** Content type of the metrics text, for the HTTP response header. */
     contentType: registry.contentType,
   };
 }
 
-function optionsOf({ name, help, labels }: FleetMetric, registry: Registry) {
-  return { name, help, labelNames: [...labels], registers: [registry] };
+function optionsOf({ name, help, labels, buckets }: FleetMetric, registry: Registry) {
+  const common = { name, help, labelNames: [...labels], registers: [registry] };
+  return { ...common, ...(buckets && { buckets: [...buckets] }) };
+}
+
+/**
+ * How long the metrics text is built before other work of the event loop gets a turn, in ms. Too large: the accounts' data is delayed; too
+ * small: the text takes longer.
+ */
+const TURN_MS = 5;
+
+/**
+ * Formats the metrics of several registries (of the instance and of each account) as one text. All series of a metric stand together, as
+ * the Prometheus format requires, in the order of the registries. Yields to the event loop regularly, as a hundred accounts have a hundred
+ * thousand series.
+ */
+async function joinedText(registries: readonly Registry[]): Promise<string> {
+  const names = new Set(
+    registries.flatMap((registry) => registry.getMetricsAsArray().map(({ name }) => name)),
+  );
+  const texts: string[] = [];
+  let turnEnds = performance.now() + TURN_MS;
+  for (const name of names) {
+    const parts: string[] = [];
+    for (const registry of registries) {
+      if (registry.getSingleMetric(name) === undefined) continue;
+      const text = await registry.getSingleMetricAsString(name);
+      const part = parts.length === 0 ? text : withoutHead(text);
+      if (part !== '') parts.push(part);
+      if (performance.now() < turnEnds) continue;
+      await setImmediate();
+      turnEnds = performance.now() + TURN_MS;
+    }
+    texts.push(parts.join('\n'));
+  }
+  return `${texts.join('\n\n')}\n`;
+}
+
+/** Removes the two header lines, `# HELP` and `# TYPE`, from the Prometheus text of a metric. */
+function withoutHead(text: string): string {
+  const [, , ...series] = text.split('\n');
+  return series.join('\n');
 }

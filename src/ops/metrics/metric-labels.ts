@@ -1,68 +1,74 @@
 import type { ErrorCode } from '../../core/errors.ts';
-import type { Certificate } from '../../schemas/events/certificate.ts';
 import type { Committed, Lane, Resynced } from '../../observe/hooks.ts';
-import { RESOURCES } from '../../resources/resources.ts';
 import { STATUS_FIELDS } from '../../resources/orders/order-status.ts';
+import { RESOURCES } from '../../resources/resources.ts';
+import type { Certificate } from '../../schemas/events/certificate.ts';
 import type { Operation } from '../../streams/diff/change.ts';
 import type { ScanTrouble } from '../../streams/paging/pages.ts';
 import type { RejectReason } from '../../streams/records/records.ts';
 import type { Cause } from '../status/readiness.ts';
 
-/** A label of metrics, and the values that it may have. */
+/** A Prometheus label of metrics, and the values that it may have. */
 export interface Label {
-  /** What it says, in Markdown. */
+  /** Meaning of the label, in Markdown. */
   readonly help: string;
-  /** All of them, but for {@link OTHER}. Undefined: one value in all the life of a process. */
+  /**
+   * Values that the label may have, in addition to {@link OTHER}. Undefined: any value, for labels that do not depend on what the API
+   * sends.
+   */
   readonly values?: readonly string[];
 }
 
-/** What an unknown value becomes: what comes from outside must not make series without end. */
+/** Value of a label that stands for all unknown values, so that input from outside cannot create an unbounded number of series. */
 export const OTHER = 'other';
 
-/** Statuses that are told apart, and named at 0 from the start; of others the class. */
+/**
+ * HTTP statuses that are counted separately, in metric series that exist at 0 from the start. Other statuses are counted by class, such as
+ * `5xx`.
+ */
 export const STATUSES = [
   ...['200', '400', '401', '403', '404', '408', '429', '500', '502', '503', '504'],
   'none',
 ] as const;
 const STATUS_CLASSES = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 
-/** The value of `status` for an answer's status; undefined where there was no answer. */
+/** Returns the value of the metric label `status` for the HTTP status of a response; for `undefined` (no response) it is `none`. */
 export function statusLabel(status: number | undefined): string {
   if (status === undefined) return 'none';
   const text = String(status);
   if (STATUSES.some((known) => known === text)) return text;
-  return `${Math.floor(status / 100)}xx`; // of no class, it is bounded like anything unknown
+  return `${Math.floor(status / 100)}xx`; // an unknown class becomes OTHER in boundedLabel
 }
 
-/** All labels there are. */
+/** All labels that the metrics of an account have. */
 export const LABELS = {
   account: { help: '`ACCOUNT_NAME`' },
-  version: { help: 'of Cellarstream' },
+  version: { help: 'the version of Cellarstream' },
   node: { help: 'the version of Node' },
   resource: {
     help: 'the list; `login` for requests and quotas of the login; `all` for what concerns no single list: a quota that all lists share, a wait of the whole service',
     values: [...RESOURCES, 'login', 'all'],
   },
   status: {
-    help: "the answer's HTTP status, the class of a rare one, or `none` when there was no answer",
+    help: "the response's HTTP status, the class of a rare one, or `none` when there was no response",
     values: [...STATUSES, ...STATUS_CLASSES],
   },
   lane: {
     help: 'what a record was read for: a poll, the initial snapshot, a sweep, a refetch of single records, a resync request',
-    values: every<Lane>({ poll: 0, 'first-read': 0, sweep: 0, reread: 0, resync: 0 }),
+    values: valuesOf<Lane>({ poll: 0, 'first-read': 0, sweep: 0, reread: 0, resync: 0 }),
   },
   op: {
-    help: '`r`: read by the initial snapshot or again; `c`: created; `u`: updated; `d`: deleted',
-    values: every<Operation>({ r: 0, c: 0, u: 0, d: 0 }),
+    help: '`r`: read by the initial snapshot or published again; `c`: created; `u`: updated; `d`: deleted',
+    values: valuesOf<Operation>({ r: 0, c: 0, u: 0, d: 0 }),
   },
-  subject: { help: 'whose status it is', values: Object.keys(STATUS_FIELDS) },
+  subject: { help: 'the kind of object that has the status', values: Object.keys(STATUS_FIELDS) },
   field: {
-    help: 'its name there',
+    help: 'the name of the status field in that object',
     values: [...new Set<string>(Object.values(STATUS_FIELDS).flat())],
   },
   trouble: {
-    help: '`stepped-back`: no anchor in a page, the one before is read again; `adrift`: too many steps back, the scan begins again; `reordered`: the list has no total order; `short`: fewer records than `total_records`; `unsettled`: still so after the last repetition, records may be missing; `endless`: the server claims a next page for ever, the reading ends; `gap`: a record was left out, as every page with it fails; `misplaced`: the server moves `offset`, the list is read in whole pages; `blind`: these can not overlap; `smaller`: large pages fail, smaller ones are asked for; `cut`: the list seems to be cut off, so that its last records are found by polls alone',
-    values: every<ScanTrouble>({
+    help: '`stepped-back`: a page has no anchor, the previous page is read again; `adrift`: too many steps back, the scan starts over; `reordered`: the list has no total order; `short`: fewer records than `total_records`; `unsettled`: still so after the last repetition, records may be missing; `endless`: the server reports a next page forever, the scan ends; `gap`: a record was left out, as every page with it fails; `misplaced`: the server changes `offset`, the list is read in pages whose offset is a multiple of their size; `blind`: these can not overlap; `smaller`: large pages fail, smaller ones are requested; `cut`: the API seems to serve only the first part of the list, so that its last records are found by polls alone',
+    values: valuesOf<ScanTrouble>({
       'stepped-back': 0,
       adrift: 0,
       reordered: 0,
@@ -77,12 +83,12 @@ export const LABELS = {
     }),
   },
   service: {
-    help: 'who did not answer',
+    help: 'what did not answer',
     values: ['login', 'api', 'kafka', 'registry', 'state'],
   },
   code: {
     help: 'the code of the error',
-    values: every<ErrorCode>({
+    values: valuesOf<ErrorCode>({
       SETTINGS: 0,
       API_KEY_REJECTED: 0,
       TOKEN_REJECTED: 0,
@@ -112,12 +118,12 @@ export const LABELS = {
     }),
   },
   outcome: {
-    help: '`failed`: the transaction ended with any other error. Such an error does not say whether Kafka aborted or committed the transaction, so the service reads the outcome back; `fenced`: another producer has taken over, or the transaction took too long',
-    values: every<Committed['outcome']>({ committed: 0, failed: 0, fenced: 0 }),
+    help: '`failed`: the transaction ended with any other error. Such an error does not say whether Kafka aborted or committed the transaction, so the service reads the outcome back; `fenced`: another producer has fenced this one, or the transaction took too long',
+    values: valuesOf<Committed['outcome']>({ committed: 0, failed: 0, fenced: 0 }),
   },
   reason: {
     help: 'why a record can not be published',
-    values: every<RejectReason>({
+    values: valuesOf<RejectReason>({
       'not-an-object': 0,
       'no-key': 0,
       'conflicting-duplicate': 0,
@@ -127,19 +133,19 @@ export const LABELS = {
   },
   proof: {
     help: 'how much the certificate proves: see [certificates.md](certificates.md)',
-    values: every<Certificate['proof']>({ exact: 0, complete: 0, unsettled: 0 }),
+    values: valuesOf<Certificate['proof']>({ exact: 0, complete: 0, unsettled: 0 }),
   },
   deletions: {
-    help: 'whether the sweep read enough to tell which records are gone',
+    help: 'whether the sweep proves which records were deleted',
     values: ['known', 'unknown'],
   },
   result: {
-    help: 'what has become of the request',
-    values: every<Resynced['status']>({ begun: 0, done: 0, refused: 0, failed: 0 }),
+    help: 'the state of the resync request',
+    values: valuesOf<Resynced['status']>({ begun: 0, done: 0, refused: 0, failed: 0 }),
   },
   cause: {
-    help: 'why it is not ready',
-    values: every<Cause>({
+    help: 'why the service is not ready',
+    values: valuesOf<Cause>({
       login: 0,
       kafka: 0,
       registry: 0,
@@ -154,13 +160,16 @@ export const LABELS = {
 
 export type LabelName = keyof typeof LABELS;
 
-/** A value that the label may have: this one, or `other`. */
-export function bounded(name: LabelName, value: string): string {
+/** Returns `value` if it is an allowed value of the label, else `other`. */
+export function boundedLabel(name: LabelName, value: string): string {
   const { values }: Label = LABELS[name];
   return values === undefined || values.includes(value) ? value : OTHER;
 }
 
-/** All texts of a union: the compiler misses those that are left out. */
-function every<T extends string>(values: Readonly<Record<T, 0>>): readonly T[] {
+/**
+ * Returns all members of a union of string types, as the keys of `values`: the compiler reports members that are missing there. The numbers
+ * in `values` have no meaning.
+ */
+export function valuesOf<T extends string>(values: Readonly<Record<T, 0>>): readonly T[] {
   return Object.keys(values) as T[];
 }

@@ -1,59 +1,56 @@
-import { Registry } from 'prom-client';
+// Metrics of one account, updated by hooks, and those of the process, from prom-client.
+
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { CellarstreamError } from '../../core/errors.ts';
+import { VERSION } from '../../core/version.ts';
 import type { Gauges, Hooks, Published } from '../../observe/hooks.ts';
-import { clockDifference, newUpdatedAt } from '../status/freshness.ts';
-import { LABELS, OTHER, statusLabel } from './metric-labels.ts';
-import { recorder } from './metric-recorder.ts';
-import { countPage, tellsWhatIsGone } from '../status/page-counts.ts';
+import { clockSkew, countPage, changeTime, provesDeletions } from '../status/hook-figures.ts';
 import { causeOf } from '../status/readiness.ts';
 import type { Readiness } from '../status/readiness.ts';
-import { VERSION } from '../../core/version.ts';
-import { collectProcessMetrics } from './process-metrics.ts';
+import { boundedLabel, LABELS, OTHER, statusLabel } from './metric-labels.ts';
+import type { Label, LabelName } from './metric-labels.ts';
+import { METRICS } from './metric-table.ts';
+import type { LabelGrid, Metric, MetricTable, MetricType } from './metric-table.ts';
 
-export interface MetricsOptions {
+interface MetricsOptions {
   readonly account: string;
   readonly resources: readonly string[];
-  /** `POLL_INTERVAL_MS`. Default 0: as often as the quota lets. */
+  /** Pause between two polls in ms, setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
   readonly pollIntervalMs?: number | undefined;
   /**
-   * The machine's clock, with its steps: ms since the epoch. Prometheus holds what it tells against
-   * its own. Default Date.now.
+   * Clock that returns ms since the epoch: the machine's own and not a steady one, as Prometheus compares timestamps with its own clock.
+   * Default Date.now.
    */
   readonly wallClock?: () => number;
-  /** Whether the service is ready; without it no metric says so. */
+  /**
+   * Returns whether the service is ready, and why not. If omitted, the metrics `cellarstream_ready` and `cellarstream_not_ready` have no
+   * series.
+   */
   readonly readiness?: () => Readiness;
-  /** Whether what Node tells of itself is among them. Default true; once a process. */
+  /** Whether to include the metrics of the process, such as memory and CPU time; true at most once per process. Default true. */
   readonly ofProcess?: boolean;
 }
 
-/** What a service tells, as numbers in the text format of Prometheus. */
-export interface Metrics {
-  /** To be told: hand them to `run`. */
-  readonly hooks: Hooks;
-  /** Of these metrics alone. */
-  readonly registry: Registry;
-  readonly text: () => Promise<string>;
-  /** Of that text, for HTTP. */
-  readonly contentType: string;
-}
-
-/** An initial snapshot brings what is old, and a request to publish again nothing new. */
+/**
+ * Lanes (kinds of reads of a list) whose events count in the metric of freshness: all but the initial snapshot, which reads old changes,
+ * and resyncs, which bring no changes.
+ */
 const FRESH_LANES: ReadonlySet<string> = new Set(['poll', 'sweep', 'reread']);
 
 /**
- * The metrics of docs/metrics.md, of one account and, unless others tell of it, of the process. How many series there
- * are does not depend on what the API sends; values are numbers, codes and names of lists and fields.
+ * Creates the metrics listed in docs/metrics.md for one account and, with `ofProcess`, for the process, in the text format of Prometheus.
+ * The number of series does not depend on what the API sends; label values are codes and names of lists and fields.
  *
- * What Node tells of itself (lags, pauses) is collected until the process ends, and does not keep it from ending.
+ * Node's own metrics (event loop lag, garbage collection) are collected until the process ends, and do not keep it running.
  */
-export function metrics(options: MetricsOptions): Metrics {
+export function metrics(options: MetricsOptions) {
   const { account, resources, pollIntervalMs = 0, wallClock = Date.now, readiness } = options;
   const { ofProcess = true } = options;
   const registry = new Registry();
   let gauges: Gauges | undefined;
-  const clocks = clockDifference();
+  const clocks = clockSkew();
   const schemas = new Map<string, number>();
-  /** Resources whose sweep under way has had deletions held. */
+  /** Lists of which deletions were held back (not published, because too many records were missing) in the sweep that is running. */
   const held = new Set<string>();
 
   const { add, set, observe } = recorder({
@@ -97,7 +94,7 @@ export function metrics(options: MetricsOptions): Metrics {
     for (const op of LABELS.op.values)
       if (events[op] > 0) add('events', { resource, op }, events[op]);
     if (FRESH_LANES.has(lane)) {
-      const made = changes.map(newUpdatedAt).filter((instant) => instant !== null);
+      const made = changes.map(changeTime).filter((instant) => instant !== null);
       const seconds = made.map((ms) => Math.max(0, at + clocks.aheadMs() - ms) / 1_000);
       observe('freshness', { resource }, ...seconds);
     }
@@ -143,7 +140,7 @@ export function metrics(options: MetricsOptions): Metrics {
       set('deletesHeld', { resource }, gone);
     },
     onSwept: ({ resource, proof, canBeAsked }) => {
-      const isProven = tellsWhatIsGone({ proof, canBeAsked });
+      const isProven = provesDeletions({ proof, canBeAsked });
       add('sweeps', { resource, deletions: isProven ? 'known' : 'unknown' });
       if (!held.delete(resource)) set('deletesHeld', { resource }, 0);
     },
@@ -190,4 +187,120 @@ export function metrics(options: MetricsOptions): Metrics {
 
 function codeOf(error: unknown): string {
   return error instanceof CellarstreamError ? error.code : OTHER;
+}
+
+/** Keys, in the table of metrics, of those that have a given type such as `counter`. */
+export type KeyOf<T extends MetricType> = {
+  [K in keyof MetricTable]: MetricTable[K]['type'] extends T ? K : never;
+}[keyof MetricTable];
+
+/** Values for all labels of a metric except `account`, which is the same for all metrics of an account. */
+type LabelsOf<K extends keyof MetricTable> = Readonly<
+  Record<MetricTable[K]['labels'][number], string>
+>;
+
+/** Functions that update the metrics of one account. Unknown label values become `other`. */
+interface Recorder {
+  readonly add: <K extends KeyOf<'counter'>>(key: K, labels: LabelsOf<K>, by?: number) => void;
+  readonly set: <K extends KeyOf<'gauge'>>(key: K, labels: LabelsOf<K>, value: number) => void;
+  /** Adds durations, in seconds, to a histogram; values that are negative or not finite are ignored. */
+  readonly observe: <K extends KeyOf<'histogram'>>(
+    key: K,
+    labels: LabelsOf<K>,
+    ...seconds: readonly number[]
+  ) => void;
+}
+
+interface RecorderOptions {
+  readonly registry: Registry;
+  readonly account: string;
+  /** Names of the lists whose metric series exist at 0 from the start. */
+  readonly resources: readonly string[];
+  /** Functions by metric that set the value of a gauge; each is called before the gauge is read. */
+  readonly collect: Readonly<Partial<Record<KeyOf<'gauge'>, () => void>>>;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Creates all metrics of {@link METRICS} for an account, with the series that exist at 0 from the start. */
+function recorder({ registry, account, resources, collect }: RecorderOptions): Recorder {
+  const counters = new Map<string, Counter>();
+  const gauges = new Map<string, Gauge>();
+  const histograms = new Map<string, Histogram>();
+
+  for (const [key, metric] of Object.entries<Metric>(METRICS)) {
+    const { type, name, help, labels, buckets = [], zeros } = metric;
+    const common = { name, help, labelNames: ['account', ...labels], registers: [registry] };
+    const atStart = (grids: readonly LabelGrid[]) =>
+      grids
+        .flatMap((grid) => combinations(labels, grid, resources))
+        .map((values) => ({ ...values, account }));
+    if (type === 'counter') {
+      const counter = new Counter(common);
+      counters.set(key, counter);
+      for (const values of atStart(zeros ?? [{}])) counter.inc(values, 0);
+    } else if (type === 'gauge') {
+      const set = collect[key as KeyOf<'gauge'>];
+      const gauge = new Gauge({ ...common, ...(set && { collect: set }) });
+      gauges.set(key, gauge);
+      for (const values of atStart(zeros ?? [])) gauge.set(values, 0);
+    } else {
+      const histogram = new Histogram({ ...common, buckets: [...buckets] });
+      histograms.set(key, histogram);
+      for (const values of atStart(zeros ?? [{}])) histogram.zero(values);
+    }
+  }
+
+  const inBounds = (labels: Labels): Labels => ({
+    account,
+    ...Object.fromEntries(
+      Object.entries(labels).map(([name, value]) => [name, boundedLabel(name as LabelName, value)]),
+    ),
+  });
+  return {
+    add: (key, labels, by = 1) => counters.get(key)!.inc(inBounds(labels), by),
+    set: (key, labels, value) => gauges.get(key)!.set(inBounds(labels), value),
+    observe: (key, labels, ...seconds) => {
+      const histogram = histograms.get(key)!;
+      const values = inBounds(labels);
+      for (const one of seconds) {
+        if (one >= 0 && one < Infinity) histogram.observe(values, one);
+      }
+    },
+  };
+}
+
+/** Returns all combinations of label values that a grid (values for some of a metric's labels) stands for. */
+function combinations(
+  labels: readonly LabelName[],
+  grid: LabelGrid,
+  resources: readonly string[],
+): Labels[] {
+  const valuesOf = (name: LabelName): readonly string[] => {
+    const { values = [] }: Label = LABELS[name];
+    if (name !== 'resource') return grid[name] ?? values;
+    const notLists = ['login', 'all'];
+    return (
+      grid.resource?.filter((one) => resources.includes(one) || notLists.includes(one)) ?? resources
+    );
+  };
+  return labels.reduce<Labels[]>(
+    (all, name) =>
+      all.flatMap((before) => valuesOf(name).map((value) => ({ ...before, [name]: value }))),
+    [{}],
+  );
+}
+
+/**
+ * Interval at which the event loop lag is sampled, in ms. Larger than prom-client's default of 10 ms, which wakes an idle process a hundred
+ * times a second: a fourteenth of the CPU time that six small lists cost at rest.
+ */
+const LAG_TICK_MS = 50;
+
+/** Adds prom-client's default metrics of a Node process to a registry. To be called once per process. */
+export function collectProcessMetrics(
+  register: Registry,
+  labels: Readonly<Record<string, string>> = {},
+): void {
+  collectDefaultMetrics({ register, labels, eventLoopMonitoringPrecision: LAG_TICK_MS });
 }

@@ -1,36 +1,26 @@
 import uPlot from 'uplot';
 import { html, setAttributes } from './dom.ts';
 
-export interface Line {
-  /** The CSS variable of its colour. */
+interface Line {
+  /** Name of the CSS variable that holds the colour of this line of the chart. */
   readonly colour: string;
-  /** Whether what is below it is filled. */
+  /** Whether the area below this line of the chart is filled. */
   readonly filled?: boolean;
 }
 
-export interface ChartOptions {
+interface ChartOptions {
   readonly lines: readonly Line[];
-  /** The top of the chart is never below this value. */
+  /** Value that the top of the chart's vertical scale shows at least; it is higher if a value is higher. */
   readonly leastTop: number;
-  /** Small values beside large ones stay visible. Default: in proportion. */
+  /** Whether the vertical scale is compressed, so that small values stay visible beside large ones. Default false: a linear scale. */
   readonly compressed?: boolean;
-}
-
-export interface Chart {
-  readonly element: HTMLElement;
-  /** Values of each line by time; `text` says what they are to whoever can't see them. */
-  readonly update: (
-    times: readonly number[],
-    values: readonly (readonly (number | null)[])[],
-    text: string,
-  ) => void;
 }
 
 const HEIGHT = 44;
 const charts = new Set<uPlot>();
 
-/** A small chart without axes: what it shows is said beside it. */
-export function chart({ lines, leastTop, compressed = false }: ChartOptions): Chart {
+/** Creates a small line chart without axes. The page describes what it shows in a text beside it. */
+export function chart({ lines, leastTop, compressed = false }: ChartOptions) {
   const element = html('div', { class: 'chart', role: 'img' });
   const colour = (name: string) => getComputedStyle(element).getPropertyValue(name).trim();
   let shown = '';
@@ -70,7 +60,12 @@ export function chart({ lines, leastTop, compressed = false }: ChartOptions): Ch
   }).observe(element);
   return {
     element,
-    update: (times, values, text) => {
+    /** Draws the values of each line of the chart, measured at `times`; `text` describes the chart for screen readers. */
+    update: (
+      times: readonly number[],
+      values: readonly (readonly (number | null)[])[],
+      text: string,
+    ): void => {
       setAttributes(element, { 'aria-label': text });
       const data = JSON.stringify([times, values]);
       if (data === shown) return;
@@ -80,12 +75,12 @@ export function chart({ lines, leastTop, compressed = false }: ChartOptions): Ch
   };
 }
 
-/** A value without neighbours makes no line: it is shown as a point. */
+/** Whether a line of the chart has fewer than three values, too few to be visible as a line, so that they are drawn as points. */
 function isAlone(plot: uPlot, line: number): boolean {
   return Array.from(plot.data[line]!).filter((value) => value !== null).length < 3;
 }
 
-// A canvas does not follow the colours of the page by itself.
+// A canvas keeps its colours when the page's colour scheme changes, so it is redrawn.
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
   for (const plot of charts) plot.redraw(false);
 });

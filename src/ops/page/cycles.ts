@@ -1,42 +1,45 @@
 import type { LifeCycle, LifeCycleChange, LifeCycleState } from '../status/status-json.ts';
 
-/** A change, with its states: their places in the life cycle are another process's other ones. */
+/**
+ * A change between two states of a life cycle, with the states themselves. Their indexes, which `LifeCycleChange` has instead, may differ
+ * after a restart of the service.
+ */
 export interface CycleChange extends Pick<LifeCycleChange, 'count' | 'medianMs'> {
   readonly from: LifeCycleState;
   readonly to: LifeCycleState;
 }
 
-/** What tells a life cycle's field from the others. */
+/** Returns a unique name for the status field that a life cycle describes, such as `order status`. */
 export function cycleName({ subject, field }: Pick<LifeCycle, 'subject' | 'field'>): string {
   return `${subject} ${field}`;
 }
 
-/** What a state is called. */
+/** Returns the displayed name of a state of a life cycle. */
 export function stateName({ kind, name }: LifeCycleState): string {
   if (kind === 'state') return name === '' ? '(empty)' : name;
   return { new: 'none before', gone: 'none any more', other: 'any other' }[kind];
 }
 
-/** The changes of a life cycle, the most frequent first. */
+/** Returns the changes between the states of a life cycle, the most frequent change first. */
 export function changesOf({ states, changes }: LifeCycle): CycleChange[] {
   return changes
     .map(({ from, to, ...change }) => ({ ...change, from: states[from]!, to: states[to]! }))
     .toSorted((a, b) => b.count - a.count);
 }
 
-/** How many changes were seen. */
+/** Returns how many status changes of a life cycle were observed in all. */
 export function changesSeen({ changes, others }: LifeCycle): number {
   return changes.reduce((sum, change) => sum + change.count, others);
 }
 
-/** What tells a change from others of its field: by names, whatever their places are. */
+/** Returns a name for a change between two states of a life cycle, unique within the life cycle: made of the names of both states. */
 export function changeName({ from, to }: CycleChange): string {
   return JSON.stringify([from.kind, from.name, to.kind, to.name]);
 }
 
 /**
- * Whether a diagram of the one can show the figures of the other: the same states and changes in the
- * same places. A service that began again may have met them in another order.
+ * Whether a diagram drawn for life cycle `a` can show the figures of `b`: both have the same states and changes in the same order. The
+ * order may differ after a restart of the service.
  */
 export function isSameShape(a: LifeCycle, b: LifeCycle): boolean {
   const shape = ({ states, changes, ...cycle }: LifeCycle) =>
@@ -49,8 +52,11 @@ export function isSameShape(a: LifeCycle, b: LifeCycle): boolean {
 }
 
 /**
- * The field that is shown: the one that somebody chose; else the one that was shown, once changes of it
- * were seen; else the one with the most, and of several the first.
+ * Returns the life cycle (of one status field, such as an order's) that the page shows: the one that the user chose; else the one shown so
+ * far, if changes of it were observed; else the one with the most observed changes.
+ *
+ * @param shown Name of the life cycle shown so far, as {@link cycleName} returns it.
+ * @param isChosen Whether the user chose it.
  */
 export function shownCycle(
   cycles: readonly LifeCycle[],

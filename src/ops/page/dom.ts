@@ -1,13 +1,15 @@
+// Helpers for the elements of the pages: creating them, updating only what differs, keyed lists, and gauges.
+
 type Attributes = Readonly<Record<string, string | number>>;
 
-/** The element of index.html with this id. */
+/** Returns the element of the page that has this id. */
 export function byId(id: string): HTMLElement {
   const element = document.getElementById(id);
   if (!element) throw new Error(`index.html has no #${id}`);
   return element;
 }
 
-/** A new element. What comes from elsewhere goes in as text, never as HTML. */
+/** Creates an HTML element. Strings among its children become text nodes and are never parsed as HTML. */
 export function html<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},
@@ -19,7 +21,7 @@ export function html<Tag extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** The same of SVG. */
+/** Creates an SVG element, as {@link html} creates an HTML element. */
 export function svg<Tag extends keyof SVGElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},
@@ -31,7 +33,9 @@ export function svg<Tag extends keyof SVGElementTagNameMap>(
   return element;
 }
 
-/** Sets what differs: what stays as it is costs no layout, and is not read out again. */
+/**
+ * Sets those attributes of an element whose value differs. Setting an unchanged one would cost a layout and make screen readers repeat it.
+ */
 export function setAttributes(element: Element, attributes: Attributes): void {
   for (const [name, value] of Object.entries(attributes)) {
     const text = String(value);
@@ -39,12 +43,80 @@ export function setAttributes(element: Element, attributes: Attributes): void {
   }
 }
 
-/** As {@link setAttributes}. */
+/** Sets the text of a node if it differs, for the same reason as {@link setAttributes}. */
 export function setText(node: Node, text: string): void {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** As {@link setAttributes}. */
+/** Shows or hides an element; changes nothing if it is already in that state, for the same reason as {@link setAttributes}. */
 export function show(element: HTMLElement, shown: boolean): void {
   if (element.hidden === shown) element.hidden = !shown;
+}
+
+/** The element that represents one item of a {@link keyedList}, and a function that updates the element. */
+export interface Row<T> {
+  readonly element: Element;
+  readonly update?: (item: T) => void;
+}
+
+interface KeyedListOptions<T> {
+  readonly parent: Element;
+  /** Returns a key that is unique among the items of the list; `place` is the item's index. */
+  readonly key: (item: T, place: number) => string;
+  /**
+   * Creates the row for an item whose key is new. The row's `update` is then called with every item that has this key, including the first.
+   */
+  readonly make: (item: T) => Row<T>;
+}
+
+/**
+ * Returns a function that shows a list of items on the page. The elements are reused for items of the same key, moved only if necessary,
+ * and removed once their item is missing from the list.
+ */
+export function keyedList<T>(options: KeyedListOptions<T>): (items: readonly T[]) => void {
+  const { parent, key, make } = options;
+  let rows = new Map<string, Row<T>>();
+  return (items) => {
+    const rowsByKey = new Map<string, Row<T>>();
+    for (const [place, item] of items.entries()) {
+      const name = key(item, place);
+      const row = rows.get(name) ?? make(item);
+      row.update?.(item);
+      rowsByKey.set(name, row);
+    }
+    for (const [name, { element }] of rows) if (!rowsByKey.has(name)) element.remove();
+    let next = parent.firstElementChild;
+    for (const { element } of rowsByKey.values()) {
+      if (element === next) next = next.nextElementSibling;
+      else parent.insertBefore(element, next);
+    }
+    rows = rowsByKey;
+  };
+}
+
+/** Creates a horizontal gauge: a bar that is filled in proportion to its value. */
+export function gauge(label: string) {
+  const fill = html('span', { class: 'fill' });
+  const element = html(
+    'div',
+    { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuemin': 0 },
+    fill,
+  );
+  return {
+    element,
+    /**
+     * Fills the gauge to `value` out of `most`.
+     *
+     * @param text Description of the value for screen readers.
+     */
+    update: (value: number, most: number, text: string): void => {
+      const share = most > 0 ? Math.min(1, Math.max(0, value / most)) : 0;
+      setAttributes(element, {
+        'aria-valuenow': Math.round(value),
+        'aria-valuemax': Math.round(most),
+        'aria-valuetext': text,
+      });
+      fill.style.transform = `scaleX(${share.toFixed(3)})`;
+    },
+  };
 }

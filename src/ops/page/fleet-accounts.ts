@@ -1,33 +1,37 @@
-import type { FleetAccountStatus, FleetStatus } from '../status/fleet-status-json.ts';
-import { byId, setText, show } from './dom.ts';
-import { accountRow } from './fleet-account-row.ts';
-import type { ToldAccount } from './fleet-account-row.ts';
-import { healthOf, rank } from './fleet-health.ts';
-import { keyedList } from './keyed-list.ts';
-import { shownChoice } from './shown-choice.ts';
+// The list of a fleet's accounts: a row with state, owner and figures for each, and a filter for which are shown.
 
-type Told = FleetAccountStatus & Pick<ToldAccount, 'at'>;
+import type { FleetAccountStatus, FleetStatus } from '../status/status-json.ts';
+import { byId, gauge, html, keyedList, setAttributes, setText, show } from './dom.ts';
+import type { Row } from './dom.ts';
+import { stateDetail, healthOf, rank } from './fleet-verdict.ts';
+import { SERVER_STATE_STATUSES } from './fleet-overview.ts';
+import { ago, count, duration, percent, rate } from './words.ts';
 
-/** Which accounts can be shown, and what is said where there are none. */
+type DatedAccount = FleetAccountStatus & Pick<ReportedAccount, 'at'>;
+
+/** Filters of the list of accounts, each with the text that is shown when no account matches. */
 const CHOICES = {
   all: { label: 'all', none: 'No account is known yet.', has: () => true },
   wrong: {
     label: 'not well',
     none: 'Every account runs and is ready.',
-    has: (each: Told) => healthOf(each, each.at) !== 'good',
+    has: (each: DatedAccount) => healthOf(each, each.at) !== 'good',
   },
   here: {
     label: 'run here',
     none: 'This instance runs no account.',
-    has: ({ isHere }: Told) => isHere,
+    has: ({ isHere }: DatedAccount) => isHere,
   },
 } as const;
 type Choice = keyof typeof CHOICES;
 
-/** A row for each account: what is wrong first, then by name. */
+/**
+ * Creates the list of the fleet's accounts and returns the function that updates it: a row for each account, those with problems first,
+ * then by name.
+ */
 export function fleetAccountsView(): (status: FleetStatus) => void {
   const none = byId('accounts-none');
-  const list = keyedList<ToldAccount>({
+  const list = keyedList<ReportedAccount>({
     parent: byId('accounts'),
     key: ({ account }) => account,
     make: accountRow,
@@ -51,4 +55,107 @@ export function fleetAccountsView(): (status: FleetStatus) => void {
     show(none, shown.length === 0);
   };
   return update;
+}
+
+/** Status of an account in the fleet, with the time of the report and the name of the instance that sent it. */
+interface ReportedAccount extends FleetAccountStatus {
+  readonly at: number;
+  readonly instance: string;
+}
+
+/**
+ * Creates the row of an account: its name, state, instance, lag, throughput, quota and problem. The name links to the account's page if the
+ * account runs on this instance.
+ */
+function accountRow({ account }: ReportedAccount): Row<ReportedAccount> {
+  const link = html('a', {}, account);
+  const state = html('p', { class: 'state' });
+  const owner = html('p', { class: 'owner' });
+  const lag = figure('median lag');
+  const looked = figure('looked', true);
+  const flow = figure('events/s');
+  const bar = gauge(`Quota of ${account}`);
+  const quotaText = html('p', { class: 'note' });
+  const quota = html('div', { class: 'quota' }, bar.element, quotaText);
+  const untold = html('p', { class: 'untold note' });
+  const problem = html('p', { class: 'problem' });
+  const head = html('div', { class: 'head' }, html('h3', {}, link), state);
+  const measures = [lag.element, looked.element, flow.element, quota];
+  const element = html('li', {}, head, owner, ...measures, untold, problem);
+  return {
+    element,
+    update: (reported) => {
+      const { at, since, figures, isHere, instance } = reported;
+      setAttributes(element, { 'data-health': healthOf(reported, at) });
+      if (isHere) setAttributes(link, { href: `accounts/${encodeURIComponent(account)}` });
+      else link.removeAttribute('href');
+      setText(state, stateText(reported, at - since));
+      setText(owner, ownerText(reported, instance));
+      const text = stateDetail(reported);
+      setText(problem, text);
+      show(problem, text !== '');
+      for (const measure of measures) show(measure, figures !== null);
+      show(untold, figures === null);
+      setText(
+        untold,
+        reported.owner === null ? '' : `${reported.owner} has not reported its figures`,
+      );
+      if (!figures) return;
+      lag.update(figures.lagMs === null ? '–' : duration(figures.lagMs));
+      // The age is computed for the time at which the figures were reported, so that it does not grow between two reports.
+      looked.update(figures.lookedAt === null ? 'not yet' : ago(figures.at - figures.lookedAt));
+      flow.update(rate(figures.eventsPerSecond));
+      const { name = 'quota', used = 0, limit = 0 } = figures.quota ?? {};
+      const use = figures.quota ? `${name}: ${used} of ${limit}` : 'no quota known yet';
+      bar.update(used, limit, use);
+      setText(quotaText, use);
+    },
+  };
+}
+
+function stateText({ state, figures }: ReportedAccount, ms: number): string {
+  if (state === 'running' && figures?.firstRead) {
+    const { read, total } = figures.firstRead;
+    return `initial snapshot, ${percent(read, total)}`;
+  }
+  if (state === 'running' && figures?.ready === false) return 'running, but not ready';
+  return `${SERVER_STATE_STATUSES[state]} for ${ago(Math.max(1_000, ms)).replace(' ago', '')}`;
+}
+
+function ownerText({ owner }: ReportedAccount, instance: string): string {
+  if (owner === null) return 'on no instance';
+  return owner === instance ? `on ${owner}, this one` : `on ${owner}`;
+}
+
+/** Creates the element of a figure (a displayed number) with its unit after it or, with `unitFirst`, with a label before it. */
+function figure(unit: string, unitFirst = false) {
+  const value = html('span', { class: 'value' });
+  const parts = [value, ' ', html('span', { class: 'unit' }, unit)];
+  const element = html('p', { class: 'figure' }, ...(unitFirst ? parts.reverse() : parts));
+  return { element, update: (text: string) => setText(value, text) };
+}
+
+/**
+ * Creates radio buttons in `parent`, one for each filter of the list, with the number of accounts that it shows; initially the first one is
+ * selected.
+ */
+function shownChoice(
+  parent: HTMLElement,
+  choices: readonly { readonly name: string; readonly label: string }[],
+  onChoice: () => void,
+) {
+  const buttons = choices.map(({ name, label }, nth) => {
+    const input = html('input', { type: 'radio', name: 'shown', value: name });
+    input.checked = nth === 0;
+    input.addEventListener('change', onChoice);
+    const times = html('span', { class: 'times' });
+    parent.append(html('label', {}, input, `${label} `, times));
+    return { name, input, times };
+  });
+  return {
+    chosen: () => buttons.find(({ input }) => input.checked)!.name,
+    count: (of: (name: string) => number): void => {
+      for (const { name, times } of buttons) setText(times, count(of(name)));
+    },
+  };
 }

@@ -1,14 +1,13 @@
-import type { FleetStatus } from '../status/fleet-status-json.ts';
-import { addressesOf } from './addresses.ts';
+import type { FleetStatus } from '../status/status-json.ts';
 import { byId, setText } from './dom.ts';
 import { fleetAccountsView } from './fleet-accounts.ts';
-import { fleetInstancesView } from './fleet-instances.ts';
-import { fleetVerdictOf } from './fleet-judgement.ts';
-import { fleetStatesView } from './fleet-states.ts';
+import { fleetVerdictOf } from './fleet-verdict.ts';
+import { fleetInstancesView, fleetStatesView } from './fleet-overview.ts';
 import { livePage } from './live-page.ts';
+import { addressesOf } from './page-updates.ts';
 import { ago } from './words.ts';
 
-// The page of a fleet, as one of its instances tells of it.
+// The status page of a fleet, as seen by one of its instances.
 
 const who = byId('who');
 const whoView = ({ instance, prefix, generation, version, since, at }: FleetStatus) => {
@@ -16,7 +15,7 @@ const whoView = ({ instance, prefix, generation, version, since, at }: FleetStat
   const running = ago(at - since).replace(' ago', '');
   setText(
     who,
-    `fleet ${prefix}.*, told by ${instance}, ${group}, version ${version}, up for ${running}`,
+    `fleet ${prefix}.*, reported by ${instance}, ${group}, version ${version}, up for ${running}`,
   );
 };
 livePage<FleetStatus>({

@@ -1,9 +1,13 @@
-import type { Status } from '../status/status-json.ts';
-import { byId, html, setAttributes, setText } from './dom.ts';
-import { gauge } from './gauge.ts';
+// The views of the data flow through the service, and of its quotas.
+
+import type { QuotaStatus, Status } from '../status/status-json.ts';
+import { byId, gauge, html, keyedList, setAttributes, setText } from './dom.ts';
 import { STATIONS } from './stations.ts';
 
-/** The way of the data as a picture: five stations, with figures on them. */
+/**
+ * Creates the picture of the data flow, five stations from the API's token to the Kafka topics with their figures, and returns the function
+ * that updates it.
+ */
 export function flowView(): (status: Status) => void {
   const parent = byId('flow');
   const stations = Object.entries(STATIONS).map(([name, at]) => {
@@ -40,4 +44,29 @@ export function flowView(): (status: Status) => void {
     };
   });
   return (status) => stations.forEach((update) => update(status));
+}
+
+/**
+ * Creates the gauges of the quotas, one for each, and returns the function that updates them. A gauge shows how many of the requests that
+ * the quota allows per minute are used.
+ */
+export function quotasView(): (status: Status) => void {
+  const list = keyedList<QuotaStatus>({
+    parent: byId('quotas'),
+    key: ({ name }) => name,
+    make: ({ name }) => {
+      const bar = gauge(`Quota of ${name}`);
+      const figure = html('span', { class: 'figure' });
+      const element = html('li', {}, html('span', { class: 'name' }, name), bar.element, figure);
+      return {
+        element,
+        update: ({ used, limit }) => {
+          bar.update(used, limit, `${used} of ${limit} requests`);
+          setText(figure, `${used} of ${limit}`);
+          setAttributes(element, { 'data-full': String(used >= limit) });
+        },
+      };
+    },
+  });
+  return ({ quotas }) => list(quotas);
 }

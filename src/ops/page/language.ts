@@ -1,5 +1,5 @@
-// uPlot formats numbers in the browser's language when it is loaded, and fails if that is no language
-// tag: `en-US@posix` is what Chromium says on a machine without a locale, such as a screen on a wall.
+// When uPlot is loaded it creates a number format for navigator.language, which throws if that is not a valid language tag. Chromium
+// reports `en-US@posix` on machines without a locale, such as wall displays.
 try {
   new Intl.NumberFormat(navigator.language);
 } catch {

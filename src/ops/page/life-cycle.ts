@@ -9,13 +9,15 @@ import {
   stateName,
 } from './cycles.ts';
 import type { CycleChange } from './cycles.ts';
-import { byId, html, setText, show } from './dom.ts';
-import { keyedList } from './keyed-list.ts';
+import { byId, html, keyedList, setText, show } from './dom.ts';
 import { stateDiagram } from './state-diagram.ts';
 import type { StateDiagram } from './state-diagram.ts';
 import { compact, count, duration, fieldName, since } from './words.ts';
 
-/** The observed life cycle of a status field, as a diagram and as a table. */
+/**
+ * Creates the view of the observed life cycle of a status field (such as an order's status), as a diagram and as a table, with buttons to
+ * choose the field. Returns the function that updates it.
+ */
 export function lifeCycleView(): (status: Status) => void {
   const host = byId('diagram');
   const table = byId('life-table');
@@ -80,7 +82,7 @@ export function lifeCycleView(): (status: Status) => void {
     if (!cycle) return;
     shown = cycleName(cycle);
     inputs.get(shown)!.checked = true;
-    // The host has its width before the diagram is made for it.
+    // Show the diagram's parent element first: the diagram is laid out for its width.
     show(host, cycle.changes.length > 0);
     show(table, cycle.changes.length > 0);
     draw(cycle);
@@ -98,7 +100,7 @@ export function lifeCycleView(): (status: Status) => void {
   return update;
 }
 
-/** A name that may go on in the next line behind each `_`. */
+/** Splits the name of a status into nodes that allow a line break after each `_`. */
 function breakable(text: string): Node[] {
   return text
     .split(/(?<=_)/)

@@ -1,18 +1,16 @@
-import './language.ts'; // first: it is for what the others import
+import './language.ts'; // first: it has to run before uPlot is loaded
 import type { Status } from '../status/status-json.ts';
-import { addressesOf } from './addresses.ts';
-import { changesView } from './changes.ts';
-import { deadLettersView } from './dead-letters.ts';
+import { addressesOf } from './page-updates.ts';
+import { changesView, deadLettersView } from './recent.ts';
 import { byId, setText } from './dom.ts';
-import { flowView } from './flow.ts';
-import { verdictOf } from './judgement.ts';
+import { flowView, quotasView } from './flow.ts';
+import { verdictOf } from './status-verdict.ts';
 import { lifeCycleView } from './life-cycle.ts';
 import { livePage } from './live-page.ts';
-import { quotasView } from './quotas.ts';
 import { resourcesView } from './resources.ts';
 import { ago } from './words.ts';
 
-// The page of one account: the only one, or one of a fleet.
+// The status page of one account: the only account of a service, or one of a fleet.
 
 const who = byId('who');
 const whoView = ({ account, prefix, version, since, at }: Status) => {

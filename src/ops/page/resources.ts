@@ -5,20 +5,20 @@ import type {
   Status,
 } from '../status/status-json.ts';
 import { chart } from './chart.ts';
-import { byId, html, setAttributes, setText, show } from './dom.ts';
-import { gauge } from './gauge.ts';
-import { keyedList } from './keyed-list.ts';
-import type { Row } from './keyed-list.ts';
-import { ago, compact, count, duration, plural, rate, since } from './words.ts';
+import { byId, gauge, html, keyedList, setAttributes, setText, show } from './dom.ts';
+import type { Row } from './dom.ts';
+import { ago, compact, count, duration, percent, plural, rate, since } from './words.ts';
 
-/** A resource, and when it was told of. */
-interface Told extends ResourceStatus {
+interface DatedResource extends ResourceStatus {
   readonly at: number;
 }
 
-/** Each resource in a row: its state, lag, throughput, and a few facts. */
+/**
+ * Creates the view of the API's lists, with a row for each list: its state, lag, throughput, and a few facts. Returns the function that
+ * updates the view.
+ */
 export function resourcesView(): (status: Status) => void {
-  const list = keyedList<Told>({
+  const list = keyedList<DatedResource>({
     parent: byId('resources'),
     key: ({ resource }) => resource,
     make: resourceRow,
@@ -26,7 +26,7 @@ export function resourcesView(): (status: Status) => void {
   return ({ resources, at }) => list(resources.map((resource) => ({ ...resource, at })));
 }
 
-function resourceRow({ resource }: Told): Row<Told> {
+function resourceRow({ resource }: DatedResource): Row<DatedResource> {
   const state = html('p', { class: 'state' });
   const bar = gauge(`Initial snapshot of ${resource}`);
   const progress = html('p', { class: 'note' });
@@ -44,10 +44,10 @@ function resourceRow({ resource }: Told): Row<Told> {
   const element = html('li', {}, head, lag.element, flow.element, facts);
   return {
     element,
-    update: (told) => {
-      setAttributes(element, { 'data-state': told.state });
-      setText(state, stateText(told));
-      const { firstRead, freshness, perSecond, series } = told;
+    update: (dated) => {
+      setAttributes(element, { 'data-state': dated.state });
+      setText(state, stateText(dated));
+      const { firstRead, freshness, perSecond, series } = dated;
       show(reading, firstRead !== null && !firstRead.done);
       if (firstRead) {
         const text = progressText(firstRead);
@@ -74,17 +74,17 @@ function resourceRow({ resource }: Told): Row<Told> {
         `Throughput of ${resource} over five minutes, compressed: at most ${rate(most)} records or events a second, now ${rate(perSecond.records)} records and ${rate(perSecond.events)} events`,
       );
       flow.peak(most, (value) => `${rate(value)}/s`);
-      fact(factsOf(told));
+      fact(factsOf(dated));
     },
   };
 }
 
-/** Whether something has changed, and the API does not tell when. */
+/** Whether events of a list were published in the last five minutes, but none shows when its record changed, so that the lag is unknown. */
 function isUntimed({ eventsPerSecond, lagMs }: SeriesStatus): boolean {
   return eventsPerSecond.some((each) => each > 0) && lagMs.every((ms) => ms === null);
 }
 
-function stateText({ state, retry, at, firstRead, commitBeganAt }: Told): string {
+function stateText({ state, retry, at, firstRead, commitBeganAt }: DatedResource): string {
   const next = retry && retry.nextAt > at ? `next in ${duration(retry.nextAt - at)}` : 'now';
   switch (state) {
     case 'taking-over':
@@ -101,7 +101,10 @@ function stateText({ state, retry, at, firstRead, commitBeganAt }: Told): string
   }
 }
 
-/** What is waited for, as people call it; what is none of these is a list of the API. */
+/**
+ * Returns the displayed name of the service to which a failed request is retried. Any `what` that is not a known service is a list of the
+ * API.
+ */
 function serviceName(what: string): string {
   const names: Readonly<Record<string, string>> = {
     kafka: 'Kafka',
@@ -111,12 +114,8 @@ function serviceName(what: string): string {
   return names[what] ?? 'the API';
 }
 
-function percent(part: number, whole: number): string {
-  return whole > 0 ? `${Math.floor((100 * part) / whole)} %` : '0 %';
-}
-
-function progressText(firstRead: NonNullable<ResourceStatus['firstRead']>): string {
-  const { read, total, perSecond, leftMs } = firstRead;
+function progressText(initialSnapshot: NonNullable<ResourceStatus['firstRead']>): string {
+  const { read, total, perSecond, leftMs } = initialSnapshot;
   const pace = perSecond === null ? '' : `, ${rate(perSecond)}/s`;
   const left = leftMs === null ? '' : `, ${duration(leftMs)} left`;
   return `${count(read)} of ${count(total)}${pace}${left}`;
@@ -132,7 +131,7 @@ interface Fact {
   readonly name: string;
   readonly value: string;
   readonly isBad?: boolean;
-  /** It has a line of its own. */
+  /** Whether the fact takes a whole line in the row of its list. */
   readonly isWide?: boolean;
 }
 
@@ -149,11 +148,11 @@ function factRow({ name }: Fact): Row<Fact> {
   };
 }
 
-function factsOf(told: Told): Fact[] {
-  const { known, lookedAt, swept, requests, transactionMs, schemaId, at } = told;
+function factsOf(dated: DatedResource): Fact[] {
+  const { known, lookedAt, swept, requests, transactionMs, schemaId, at } = dated;
   const { ok, refused, failed, unanswered } = requests;
   const bad = refused + failed + unanswered;
-  const letters = Object.values(told.deadLetters).reduce((sum, each) => sum + each, 0);
+  const letters = Object.values(dated.deadLetters).reduce((sum, each) => sum + each, 0);
   return [
     { name: 'looked', value: lookedAt === null ? 'not yet' : ago(at - lookedAt) },
     { name: 'records', value: known === null ? '–' : compact(known) },
@@ -168,19 +167,22 @@ function factsOf(told: Told): Fact[] {
     ...(letters > 0
       ? [{ name: 'dead letters', value: plural(letters, 'record'), isBad: true }]
       : []),
-    certifiedFact(told),
+    certifiedFact(dated),
   ];
 }
 
-/** A reading that came too soon is nothing to look at: the next one is certified. */
-function certifiedFact({ certified, uncertified, at }: Told): Fact {
+/**
+ * Returns the fact about the newest certificate of a list (the report on a full scan). A full scan that was not certified because it
+ * followed too soon on another is no problem: a later one is certified.
+ */
+function certifiedFact({ certified, uncertified, at }: DatedResource): Fact {
   const isBad = uncertified === 'partitions';
   const value = certified ? certifiedText(certified, at) : 'not yet';
   const since = isBad ? '; not the reading since: the topic has other partitions' : '';
   return { name: 'certified', value: `${value}${since}`, isBad, isWide: true };
 }
 
-/** What is published of what the API had: `10,002 of 10,002, exact, 14:03:07`. */
+/** Formats a certificate of a full scan as live keys of the API's total, proof and time: `10,002 of 10,002, exact, 14:03:07`. */
 function certifiedText(certified: CertifiedStatus, now: number): string {
   const { at, total, records, proof, whyNotExact } = certified;
   const proven = whyNotExact === null ? proof : `${proof} (${whyNotExact})`;

@@ -7,20 +7,21 @@ import { compact, count, duration } from './words.ts';
 
 export interface StateDiagram {
   readonly element: SVGSVGElement;
-  /** Of a life cycle with the same states and changes: new figures in their places. */
+  /** Shows new figures in the diagram. `cycle` must have the same states and changes in the same order as the life cycle that was drawn. */
   readonly update: (cycle: LifeCycle) => void;
 }
 
 const STATE_HEIGHT = 42;
 const MAX_NAME = 22;
-/** About the width of a character of each of the two sizes of text. */
+/** Approximate width of a character in the names of states and in the notes below them, in px. */
 const [NAME_CHARACTER, NOTE_CHARACTER] = [8.2, 6.3];
-/** Figures grow: room for `99.9K · 59 min`. */
+/** Size of the label of an arrow in the diagram, in px: wide enough for `99.9K · 59 min`, as the figures grow after the layout. */
 const LABEL = { width: 14 * NOTE_CHARACTER, height: 20 };
 
 /**
- * States as boxes and changes as arrows: from left to right if that fits into so many px, else from
- * top to bottom.
+ * Draws the life cycle of a status field as SVG: its states as boxes, the changes between them as arrows.
+ *
+ * @param room Available width in px. A diagram from left to right that does not fit is drawn from top to bottom.
  */
 export function stateDiagram(cycle: LifeCycle, room: number): StateDiagram {
   const wide = laidOut(cycle, 'LR');
@@ -48,7 +49,7 @@ export function stateDiagram(cycle: LifeCycle, room: number): StateDiagram {
     arrow,
   );
   element.append(svg('defs', {}, marker));
-  // Arrows first: boxes and figures lie above them.
+  // Arrows first, so that boxes and labels are drawn above them.
   const arrows = cycle.changes.map(({ from, to }) => arrowOf(graph.edge(String(from), String(to))));
   element.append(...arrows.map(({ path }) => path), ...arrows.map(({ label }) => label));
   const boxes = cycle.states.map((state, place) => boxOf(state, graph.node(String(place))));
@@ -122,7 +123,7 @@ function changeText({ count: times, medianMs }: LifeCycleChange): string {
   return medianMs === null ? compact(times) : `${compact(times)} · ${duration(medianMs)}`;
 }
 
-/** Through the middles between the points, as a curve. */
+/** Returns an SVG path from the first to the last point, a smooth curve through the midpoints between the points. */
 function smooth(points: readonly Point[]): string {
   const [first, ...rest] = points;
   if (!first) return '';

@@ -1,31 +1,34 @@
 import type { Status } from '../status/status-json.ts';
 import { compact, duration, plural, rate } from './words.ts';
 
-/** A station of the flow as it is now. */
-export interface Station {
+/** What the page shows of one station of the data flow, the steps from the API's token to the Kafka topics. */
+interface Station {
   readonly figure: string;
   readonly unit: string;
   readonly note: string;
-  /** What it waits for, in words; empty when it works. */
+  /** What this step of the data flow waits for, in words; empty if nothing. */
   readonly trouble: string;
-  /** Whether something goes on from here to the next. */
+  /** Whether data flows from this step of the data flow to the next one. */
   readonly moves: boolean;
-  /** Fills the bar, 0 to 1. */
+  /** Filled part of the gauge of this step of the data flow, 0 to 1. */
   readonly share: number;
-  /** What it is a share of, and how much: in words, for everybody. */
+  /** What the gauge shows, in words: displayed below the gauge and read by screen readers. */
   readonly shareText: string;
 }
 
-/** By name, in their order. */
+/**
+ * Functions that compute the figures of each station (step) of the data flow from the status, by the station's name, in the order of the
+ * flow.
+ */
 export const STATIONS: Readonly<Record<string, (status: Status) => Station>> = {
-  token,
-  quota,
-  pages,
-  diff,
-  topics,
+  token: tokenStation,
+  quota: quotaStation,
+  pages: pagesStation,
+  diff: diffStation,
+  topics: topicsStation,
 };
 
-function token({ token: held, quotas, resources, causes }: Status): Station {
+function tokenStation({ token: held, quotas, resources, causes }: Status): Station {
   const logins = quotas.find(({ name }) => name === 'login');
   return {
     figure: held ? duration(held.leftMs) : 'none',
@@ -40,7 +43,7 @@ function token({ token: held, quotas, resources, causes }: Status): Station {
   };
 }
 
-function quota({ quotas, resources }: Status): Station {
+function quotaStation({ quotas, resources }: Status): Station {
   const lists = quotas.filter(({ name }) => name !== 'login');
   const fullest = lists.toSorted((a, b) => b.used / b.limit - a.used / a.limit)[0];
   const share = fullest ? fullest.used / fullest.limit : 0;
@@ -55,7 +58,7 @@ function quota({ quotas, resources }: Status): Station {
   };
 }
 
-function pages({ resources, causes }: Status): Station {
+function pagesStation({ resources, causes }: Status): Station {
   const sum = { ok: 0, refused: 0, failed: 0, unanswered: 0 };
   for (const { requests } of resources) {
     for (const name of Object.keys(sum) as (keyof typeof sum)[]) sum[name] += requests[name];
@@ -65,7 +68,7 @@ function pages({ resources, causes }: Status): Station {
   return {
     figure: compact(all),
     unit: all === 1 ? 'request/min' : 'requests/min',
-    note: describeBad(sum),
+    note: failureText(sum),
     trouble: causes.includes('api') ? 'waiting for the API' : '',
     moves: total(resources, 'records') > 0,
     share: all > 0 ? sum.ok / all : 0,
@@ -78,7 +81,7 @@ function pages({ resources, causes }: Status): Station {
   };
 }
 
-function describeBad(sum: Readonly<Record<'refused' | 'failed' | 'unanswered', number>>): string {
+function failureText(sum: Readonly<Record<'refused' | 'failed' | 'unanswered', number>>): string {
   return [
     sum.refused > 0 ? `${compact(sum.refused)} over the quota` : '',
     sum.failed > 0 ? `${compact(sum.failed)} failed` : '',
@@ -88,7 +91,7 @@ function describeBad(sum: Readonly<Record<'refused' | 'failed' | 'unanswered', n
     .join(', ');
 }
 
-function diff({ resources, causes }: Status): Station {
+function diffStation({ resources, causes }: Status): Station {
   const records = total(resources, 'records');
   const events = total(resources, 'events');
   return {
@@ -108,7 +111,7 @@ function percent(share: number): string {
   return `${value > 0 && value < 9.95 ? value.toFixed(1) : value.toFixed(0)} %`;
 }
 
-function topics({ resources, causes }: Status): Station {
+function topicsStation({ resources, causes }: Status): Station {
   const events = total(resources, 'events');
   const times = resources.flatMap(({ transactionMs }) => transactionMs ?? []);
   const trouble = [
@@ -126,11 +129,11 @@ function topics({ resources, causes }: Status): Station {
     ].join('; '),
     trouble: trouble.filter((text) => text !== '').join(', '),
     moves: false,
-    ...firstReads(resources),
+    ...snapshotShare(resources),
   };
 }
 
-/** How many records are published, as far as that is known. */
+/** Describes in words how many records are published. The text says `at least` while some lists have not reported their number. */
 function publishedText(resources: Status['resources']): string {
   const counts = resources.flatMap(({ known }) => known ?? []);
   if (counts.length === 0) return 'the number of published records is not known yet';
@@ -138,8 +141,8 @@ function publishedText(resources: Status['resources']): string {
   return `${counts.length < resources.length ? 'at least ' : ''}${plural(sum, 'record')} published`;
 }
 
-/** How much of what there is has been read once; 1 where no initial snapshot runs. */
-function firstReads(resources: Status['resources']): Pick<Station, 'share' | 'shareText'> {
+/** Computes the progress of the initial snapshots of all lists together; 1 if none is running. */
+function snapshotShare(resources: Status['resources']): Pick<Station, 'share' | 'shareText'> {
   const reads = resources.flatMap(({ firstRead }) => firstRead ?? []);
   if (reads.every(({ done }) => done)) {
     return {

@@ -1,43 +1,33 @@
 import type { AccountFigures, FleetAccount, FleetView } from '../../observe/fleet-view.ts';
-import type { FleetAccountStatus, FleetStatus, NotHere } from './fleet-status-json.ts';
 import type { Readiness } from './readiness.ts';
 import { MAX_ERROR, shortened } from './shortened.ts';
+import type { FleetAccountStatus, FleetStatus, AccountElsewhere } from './status-json.ts';
 
-export type * from './fleet-status-json.ts';
-
-export interface FleetStatusOptions {
+interface FleetStatusOptions {
   readonly version: string;
-  /** Of the topics that all accounts share. */
+  /** Name prefix of the Kafka topics that all accounts of the fleet share. */
   readonly prefix: string;
-  /** This instance's name. */
+  /** Name of this instance. */
   readonly instance: string;
-  /** The clock: ms since the epoch, which never goes back. */
+  /** Clock: returns ms since the epoch, and never goes back. */
   readonly now: () => number;
   readonly readiness: () => Readiness;
-  /** The accounts that run here, by name. */
-  readonly accounts: () => ReadonlyMap<string, { readonly figures: () => AccountFigures }>;
+  /** The accounts that run on this instance, each with a function that returns its figures, by name. */
+  readonly accounts: ReadonlyMap<string, { readonly figures: () => AccountFigures }>;
 }
 
-/** The fleet as an instance can tell of it. */
-export interface FleetStatusModel {
-  readonly onFleet: (view: FleetView) => void;
-  readonly status: () => FleetStatus;
-  /** What there is to say to who asks here for an account that does not run here. */
-  readonly notHere: (account: string) => NotHere;
-}
-
-/** Of a name that somebody asks for. */
+/** Maximum length of an account's name in the error text of a request for its status, in characters; longer names are shortened. */
 const MAX_NAME = 60;
 
-/** The newest view is kept, and nothing else. */
-export function fleetStatus(options: FleetStatusOptions): FleetStatusModel {
+/** Computes the status of a fleet as this instance knows it, from the newest {@link FleetView} that it received. */
+export function fleetStatus(options: FleetStatusOptions) {
   const { version, prefix, instance, now, readiness, accounts } = options;
   const since = now();
   let view: FleetView = { instance, generation: undefined, instances: [], accounts: [] };
 
   const rowOf = (each: FleetAccount): FleetAccountStatus => {
     const { account, state, owner = null, problem } = each;
-    const here = accounts().get(account);
+    const here = accounts.get(account);
     return {
       account,
       state,
@@ -48,10 +38,10 @@ export function fleetStatus(options: FleetStatusOptions): FleetStatusModel {
       figures: here?.figures() ?? each.figures ?? null,
     };
   };
-  /** What runs here, and is not in the view yet. */
+  /** Returns the accounts that run on this instance but are missing in the newest view of the fleet, in state `starting`. */
   const unseen = (at: number): FleetAccount[] => {
     const seen = new Set(view.accounts.map(({ account }) => account));
-    return [...accounts().keys()]
+    return [...accounts.keys()]
       .filter((account) => !seen.has(account))
       .map((account) => ({
         account,
@@ -63,8 +53,8 @@ export function fleetStatus(options: FleetStatusOptions): FleetStatusModel {
   };
 
   return {
-    onFleet: (told) => (view = told),
-    status: () => {
+    onFleet: (newest: FleetView) => void (view = newest),
+    status: (): FleetStatus => {
       const at = now();
       const { ready, reasons, causes } = readiness();
       const all = [...view.accounts, ...unseen(at)].sort((a, b) =>
@@ -84,16 +74,17 @@ export function fleetStatus(options: FleetStatusOptions): FleetStatusModel {
         accounts: all.map(rowOf),
       };
     },
-    notHere: (asked) => {
+    /** Returns the body of the error response to a request for the status of an account that does not run on this instance. */
+    notHere: (asked: string): AccountElsewhere => {
       const account = shortened(asked, MAX_NAME);
       const known = view.accounts.find((each) => each.account === asked);
       const owner = known?.owner ?? null;
-      return { error: notHereText(account, known, instance), account, owner };
+      return { error: elsewhereText(account, known, instance), account, owner };
     },
   };
 }
 
-function notHereText(account: string, known: FleetAccount | undefined, instance: string): string {
+function elsewhereText(account: string, known: FleetAccount | undefined, instance: string): string {
   if (!known) return `no instance knows an account ${account}: ACCOUNTS_DIR has no file of it`;
   const { owner, problem } = known;
   if (owner !== undefined && owner !== instance) {

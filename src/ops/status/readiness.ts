@@ -2,62 +2,56 @@ import { describeError } from '../../core/errors.ts';
 import type { Hooks } from '../../observe/hooks.ts';
 import { RULES } from '../../resources/resources.ts';
 import type { Resource } from '../../resources/resources.ts';
-import { Looks } from './page-counts.ts';
+import { ChangeScans } from './hook-figures.ts';
 
-/** Why a service is not ready: a code that stays the same from release to release. */
+/** Code that says why a service is not ready. Codes are stable across releases. */
 export type Cause =
-  /** There was no login yet, or the next one fails. */
+  /** Logging in to the API fails, for the first or a later token. */
   | 'login'
   /** Kafka does not answer. */
   | 'kafka'
   /** The schema registry does not answer. */
   | 'registry'
-  /** A list of the API does not answer, or not as it should. */
+  /** Requests for a list of the API fail. */
   | 'api'
   /** The state folder can't be read or written. */
   | 'state'
-  /** A resource can't go on until somebody does something. */
+  /** The service has stopped reading a list until an operator resolves its error. */
   | 'failed'
-  /** A resource is taken over, or has not caught up yet. */
+  /** The service has not logged in yet, or has not claimed or not caught up with one of its lists yet. */
   | 'starting'
-  /** For too long no poll or sweep has ended. */
+  /** No poll or sweep of one of the lists has completed for too long. */
   | 'stale';
 
 export interface Readiness {
   readonly ready: boolean;
-  /** A line for each: what, since when, and the error's own line. Empty when it is ready. */
+  /** Why the service is not ready, one line per problem: what is wrong, since when, and the error's text. Empty when it is ready. */
   readonly reasons: readonly string[];
-  /** Of the reasons, each once, in their order. */
+  /** Codes of the `reasons` why the service is not ready, each once, in the same order. */
   readonly causes: readonly Cause[];
 }
 
 export interface ReadinessOptions {
   readonly resources: readonly Resource[];
-  /** The clock: ms since the epoch, which never goes back. */
+  /** Clock: returns ms since the epoch, and never goes back. */
   readonly now: () => number;
-  /** `POLL_INTERVAL_MS`. Default 0: as often as the quota lets. */
+  /** Pause between two polls in ms, setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
   readonly pollIntervalMs?: number | undefined;
-  /**
-   * A resource is stale when it was looked at last so many poll intervals ago, or so many times
-   * as long ago as the look before that one. Default 3.
-   */
-  readonly stalePolls?: number;
-  /** But never sooner than after so many ms. Default 60,000. */
-  readonly leastStaleMs?: number;
-  /** What is mended within so many ms was no wait. Default 2,000. */
-  readonly graceMs?: number;
-  /** A transaction that takes longer, in ms, says that Kafka does not answer. Default 10,000. */
-  readonly maxCommitMs?: number;
 }
 
-/** Whether a service can be relied on, as far as it has told by its hooks. */
-export interface ReadinessModel {
-  /** To be told: hand them to `run`. */
-  readonly hooks: Hooks;
-  readonly check: () => Readiness;
-}
+/**
+ * Number of intervals without a completed scan (a poll, or a full scan of a list without polls) after which a list counts as stale. The
+ * interval is `POLL_INTERVAL_MS`, or the time between the last two such scans if that was longer.
+ */
+const STALE_POLLS = 3;
+/** A list does not count as stale before this time without a completed scan, in ms. */
+const LEAST_STALE_MS = 60_000;
+/** How long a problem may last without affecting the service's readiness, in ms. */
+const GRACE_MS = 2_000;
+/** Duration of an open Kafka transaction, in ms, after which Kafka counts as not responding. */
+export const MAX_COMMIT_MS = 10_000;
 
-interface Trouble {
+interface ActiveProblem {
   readonly cause: Cause;
   readonly since: number;
   readonly error: unknown;
@@ -65,42 +59,42 @@ interface Trouble {
 
 interface ResourceState {
   isOpen: boolean;
-  trouble: Trouble | undefined;
-  /** When it was taken over. */
-  openedAt: number | undefined;
-  /** When the transaction under way was begun. */
-  commitAt: number | undefined;
-  /** When it had been found out last what is new. */
-  lookedAt: number | undefined;
-  /** From the look before that one, ms. */
-  betweenMs: number;
+  problem?: ActiveProblem | undefined;
+  /** When the service claimed the list, in ms since the epoch. */
+  openedAt?: number;
+  /** When the open Kafka transaction of the list began, in ms since the epoch; undefined while none is open. */
+  commitAt?: number | undefined;
+  /** When the last poll of the list (in a list without polls: full scan) was completed, in ms since the epoch. */
+  lastScanAt?: number;
+  /**
+   * Time between the last two complete polls of the list (in a list without polls: full scans), in ms; after the first one, the time since
+   * the list was claimed.
+   */
+  previousIntervalMs: number;
 }
 
 /**
- * Whether consumers can rely on what is published: a service is ready when it is logged in, connected
- * and caught up, waits for nobody, and no resource has failed or gone stale.
+ * Computes the readiness of a service: whether consumers can rely on what is published. A service is ready when it is logged in to the API,
+ * connected to Kafka and caught up with its lists, retries nothing, and no list has failed or gone stale.
  *
- * *Caught up* is a resource once somebody has looked, from beginning to end, what is new in it, and
- * all of that is committed: from then on a change is published soon after it can be seen. For a list
- * that is polled that is the first complete poll. Its initial snapshot may run on: it brings what is old,
- * and what is new does not wait for it. For a list without dates, or one whose dates are of no use, only a reading of the whole list
- * tells what is new, so it is the first one that comes to its end: the initial snapshot or a sweep. An
+ * The service is *caught up* with a list once a scan that finds all changes of the list has been completed and committed: from then on a
+ * change is published soon after the API shows it. In a polled list that is the first complete poll; its initial snapshot may still be
+ * running, as new changes do not wait for it. In a list without usable dates it is the first full scan: the initial snapshot or a sweep. An
  * empty list has nothing to catch up with.
  *
- * A page that is committed ends a wait, not the connection before it: what connects and then fails
- * again has not come back.
+ * The problem of a list counts as resolved when a page of the list is committed, not when a connection is opened, which may fail again.
  */
-export function readiness(options: ReadinessOptions): ReadinessModel {
-  const { resources, now, pollIntervalMs = 0, stalePolls = 3, leastStaleMs = 60_000 } = options;
-  const { graceMs = 2_000, maxCommitMs = 10_000 } = options;
-
-  const looks = new Looks();
+export function readiness({ resources, now, pollIntervalMs = 0 }: ReadinessOptions) {
+  const looks = new ChangeScans();
   let isLoggedIn = false;
-  let login: Trouble | undefined;
-  /** Of Kafka or the registry, for all resources: none is taken over before, or asked while the ledger can't be written. */
-  let connection: Trouble | undefined;
+  let login: ActiveProblem | undefined;
+  /**
+   * Problem with Kafka or the schema registry that affects all lists: none can be claimed, and none can be read while requests can't be
+   * declared in the ledger topic.
+   */
+  let connection: ActiveProblem | undefined;
   const states = new Map<string, ResourceState>(
-    resources.map((resource) => [resource, newState()]),
+    resources.map((resource) => [resource, { isOpen: false, previousIntervalMs: 0 }]),
   );
   const update = (resource: string, change: Partial<ResourceState>) => {
     const state = states.get(resource);
@@ -108,19 +102,27 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
   };
   const looked = (resource: string) => {
     const lookedAt = now();
-    const { lookedAt: last, openedAt } = states.get(resource) ?? {};
+    const { lastScanAt: last, openedAt } = states.get(resource) ?? {};
     const before = last ?? openedAt ?? lookedAt;
-    update(resource, { trouble: undefined, lookedAt, betweenMs: lookedAt - before });
+    update(resource, {
+      problem: undefined,
+      lastScanAt: lookedAt,
+      previousIntervalMs: lookedAt - before,
+    });
   };
-  const troubled = (before: Trouble | undefined, cause: Cause, error: unknown): Trouble => ({
+  const troubled = (
+    before: ActiveProblem | undefined,
+    cause: Cause,
+    error: unknown,
+  ): ActiveProblem => ({
     cause,
     since: before?.cause === cause ? before.since : now(),
     error,
   });
   const trouble = (resource: string, cause: Cause, error: unknown) =>
     update(resource, {
-      trouble: troubled(states.get(resource)?.trouble, cause, error),
-      ...(cause !== 'api' && { commitAt: undefined }), // a reading that fails ends no commit
+      problem: troubled(states.get(resource)?.problem, cause, error),
+      ...(cause !== 'api' && { commitAt: undefined }), // a failed API request does not end a transaction
     });
 
   const hooks: Hooks = {
@@ -133,12 +135,12 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
       update(resource, { isOpen: true, openedAt: now() });
     },
     onEmpty: ({ resource }) => looked(resource),
-    onDates: (found) => looks.dates(found),
+    onDates: (found) => looks.updateDates(found),
     onCommit: ({ resource }) => update(resource, { commitAt: now() }),
     onPublished: (published) => {
       connection = undefined;
-      update(published.resource, { trouble: undefined, commitAt: undefined });
-      if (looks.isLook(published)) looked(published.resource);
+      update(published.resource, { problem: undefined, commitAt: undefined });
+      if (looks.findsAllChanges(published)) looked(published.resource);
     },
     onRetry: ({ what, resource, error }) => {
       if (what === 'login') login = troubled(login, 'login', error);
@@ -148,32 +150,38 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
     onFailed: ({ resource, error }) => trouble(resource, 'failed', error),
   };
 
-  const lasts = (trouble: Trouble | undefined): trouble is Trouble =>
-    trouble !== undefined && (trouble.cause === 'failed' || now() - trouble.since > graceMs);
-  const staleMs = ({ betweenMs }: ResourceState) =>
-    Math.max(leastStaleMs, stalePolls * Math.max(pollIntervalMs, betweenMs));
+  const lasts = (trouble: ActiveProblem | undefined): trouble is ActiveProblem =>
+    trouble !== undefined && (trouble.cause === 'failed' || now() - trouble.since > GRACE_MS);
+  const staleMs = ({ previousIntervalMs }: ResourceState) =>
+    Math.max(LEAST_STALE_MS, STALE_POLLS * Math.max(pollIntervalMs, previousIntervalMs));
 
-  /** What is wrong with a resource: the first thing that has to be mended. */
-  const wrongWith = (state: ResourceState): Wrong | undefined => {
-    const { trouble, commitAt, isOpen, lookedAt } = state;
-    if (lasts(trouble)) return wrongBy(trouble);
-    if (commitAt !== undefined && now() - commitAt > maxCommitMs) {
+  /** Returns the problem of a list that has to be resolved first; undefined if the list has none. */
+  const wrongWith = (state: ResourceState): ReadinessProblem | undefined => {
+    const { problem, commitAt, isOpen, lastScanAt } = state;
+    if (lasts(problem)) return problemOfWait(problem);
+    if (commitAt !== undefined && now() - commitAt > MAX_COMMIT_MS) {
       return { cause: 'kafka', what: 'waiting for Kafka', since: commitAt, error: 'no answer' };
     }
     if (!isOpen) return { cause: 'starting', what: 'not taken over yet' };
-    if (lookedAt === undefined) return { cause: 'starting', what: 'not caught up yet' };
-    if (now() - lookedAt <= staleMs(state)) return undefined;
-    return { cause: 'stale', what: 'no poll or sweep has ended', since: lookedAt };
+    if (lastScanAt === undefined) return { cause: 'starting', what: 'not caught up yet' };
+    if (now() - lastScanAt <= staleMs(state)) return undefined;
+    return { cause: 'stale', what: 'no poll or sweep has ended', since: lastScanAt };
   };
-  /** What a wait for all of them does not explain: a list is not stale, or late to start, beside it. */
-  const besides = ({ cause }: Trouble, { trouble }: ResourceState): Wrong | undefined =>
-    lasts(trouble) && trouble.cause !== cause ? wrongBy(trouble) : undefined;
-  const wrong = (): Wrong[] => {
-    if (!isLoggedIn && lasts(login)) return [wrongBy(login)];
-    if (lasts(connection) && !isLoggedIn) return [wrongBy(connection)]; // nobody logs in before Kafka has that
+  /**
+   * Returns what is wrong with a list in addition to `connection`, the problem for which all lists wait. Only a problem with another cause
+   * counts: that the list is stale or starting follows from `connection`.
+   */
+  const besides = (
+    { cause }: ActiveProblem,
+    { problem }: ResourceState,
+  ): ReadinessProblem | undefined =>
+    lasts(problem) && problem.cause !== cause ? problemOfWait(problem) : undefined;
+  const wrong = (): ReadinessProblem[] => {
+    if (!isLoggedIn && lasts(login)) return [problemOfWait(login)];
+    if (lasts(connection) && !isLoggedIn) return [problemOfWait(connection)]; // logins are declared in Kafka first
     if (!isLoggedIn) return [{ cause: 'starting', what: 'not logged in yet' }];
-    const all: Wrong[] = lasts(login) ? [wrongBy(login)] : [];
-    if (lasts(connection)) all.push(wrongBy(connection));
+    const all: ReadinessProblem[] = lasts(login) ? [problemOfWait(login)] : [];
+    if (lasts(connection)) all.push(problemOfWait(connection));
     for (const resource of resources) {
       const state = states.get(resource)!;
       const found = lasts(connection) ? besides(connection, state) : wrongWith(state);
@@ -184,7 +192,7 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
 
   return {
     hooks,
-    check: () => {
+    check: (): Readiness => {
       const all = wrong();
       return {
         ready: all.length === 0,
@@ -195,7 +203,7 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
   };
 }
 
-interface Wrong {
+interface ReadinessProblem {
   readonly cause: Cause;
   readonly what: string;
   readonly since?: number;
@@ -212,16 +220,16 @@ const WHAT: Readonly<Partial<Record<Cause, string>>> = {
   failed: "can't go on",
 };
 
-function wrongBy({ cause, since, error }: Trouble): Wrong {
+function problemOfWait({ cause, since, error }: ActiveProblem): ReadinessProblem {
   return { cause, what: WHAT[cause] ?? cause, since, error: describeError(error) };
 }
 
 /**
- * One line for what is wrong with several resources in the same way, since it was with the first. That
- * each error names its own list makes no difference: the first one's is told.
+ * Formats the problems of a service as lines of text. Lists with the same problem share a line, with the earliest time. Errors that differ
+ * only in the path of their list count as the same, and the first list's error is shown.
  */
-function lines(all: readonly Wrong[]): string[] {
-  const alike = new Map<string, Wrong[]>();
+function lines(all: readonly ReadinessProblem[]): string[] {
+  const alike = new Map<string, ReadinessProblem[]>();
   for (const one of all) {
     const path = one.resource === undefined ? '' : RULES[one.resource].path;
     const name = JSON.stringify([one.what, one.error?.replace(path, '')]);
@@ -236,18 +244,7 @@ function lines(all: readonly Wrong[]): string[] {
   });
 }
 
-function newState(): ResourceState {
-  return {
-    isOpen: false,
-    openedAt: undefined,
-    trouble: undefined,
-    commitAt: undefined,
-    lookedAt: undefined,
-    betweenMs: 0,
-  };
-}
-
-/** Who is waited for, by what `onRetry` names: a service, the folder, or a list of the API. */
+/** Returns the cause for `what` of an `onRetry` event, which names what is retried: a service, `state folder`, or a list of the API. */
 export function causeOf(what: string): 'login' | 'kafka' | 'registry' | 'state' | 'api' {
   if (what === 'state folder') return 'state';
   return what === 'login' || what === 'kafka' || what === 'registry' ? what : 'api';

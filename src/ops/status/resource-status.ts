@@ -1,9 +1,9 @@
 import type { Hooks, Lane } from '../../observe/hooks.ts';
 import type { Resource } from '../../resources/resources.ts';
-import { durations, quantile } from './durations.ts';
-import { snapshotPace } from './snapshot-pace.ts';
-import { newUpdatedAt } from './freshness.ts';
-import { countPage, Looks } from './page-counts.ts';
+import type { Certificate } from '../../schemas/events/certificate.ts';
+import { countPage, ChangeScans, changeTime } from './hook-figures.ts';
+import { MAX_COMMIT_MS } from './readiness.ts';
+import { durations, quantile, snapshotRate, timeSlots } from './recent-figures.ts';
 import { errorLine } from './shortened.ts';
 import type {
   CertifiedStatus,
@@ -12,41 +12,13 @@ import type {
   RetryStatus,
   SweptStatus,
 } from './status-json.ts';
-import { timeSlots } from './time-slots.ts';
-import { whyNotExact } from './why-not-exact.ts';
 
-export interface ResourceStatusOptions {
+interface ResourceStatusOptions {
   readonly resource: Resource;
-  /** The clock: ms since the epoch, which never goes back. */
+  /** Clock: returns ms since the epoch, and never goes back. */
   readonly now: () => number;
-  /** How far the server's clock is ahead of it, ms. */
+  /** Returns how far the API's clock is ahead of this machine's, in ms. */
   readonly aheadMs: () => number;
-}
-
-/** One resource, as far as the service has told of it by its hooks. */
-export interface ResourceStatusModel {
-  /** Those of this resource only. */
-  readonly hooks: Pick<
-    Required<Hooks>,
-    | 'onRequest'
-    | 'onReady'
-    | 'onEmpty'
-    | 'onDates'
-    | 'onSchema'
-    | 'onProgress'
-    | 'onPublished'
-    | 'onCommit'
-    | 'onCommitted'
-    | 'onSwept'
-    | 'onCertified'
-    | 'onUncertified'
-    | 'onRejected'
-    | 'onRetry'
-    | 'onFailed'
-  >;
-  readonly status: () => ResourceStatus;
-  /** The few of these that are asked for of every account of a fleet: all would cost ten times as much. */
-  readonly figures: () => ListFigures;
 }
 
 export interface ListFigures extends Pick<ResourceStatus, 'lookedAt' | 'firstRead'> {
@@ -56,18 +28,17 @@ export interface ListFigures extends Pick<ResourceStatus, 'lookedAt' | 'firstRea
 
 const A_SECOND_MS = 1_000;
 const A_MINUTE_MS = 60_000;
-/** Records and events a second are those of so many seconds. */
+/** Number of seconds over which the records and events per second of a list are averaged. */
 const RATE_SECONDS = 10;
-/** The points of the series: five minutes of them. */
+/** Length of a slot of a list's time series, in ms, and number of slots: five minutes in all. */
 const SERIES = { everyMs: 5_000, count: 60 };
-/** A transaction that takes longer waits for Kafka. */
-const MAX_COMMIT_MS = 10_000;
 
-export function resourceStatus(options: ResourceStatusOptions): ResourceStatusModel {
+/** Computes the status of one list from hook events. */
+export function resourceStatus(options: ResourceStatusOptions) {
   const { resource, now, aheadMs } = options;
   const requests = timeSlots({
     everyMs: A_SECOND_MS,
-    count: 59, // and the current one: never more than a minute's, which would look like too many
+    count: 59, // and the current one: counting more than a minute would show more requests than the quota
     now,
     empty: (): Record<RequestClass, number> => ({ ok: 0, refused: 0, failed: 0, unanswered: 0 }),
   });
@@ -75,12 +46,12 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
   const seconds = timeSlots({ everyMs: A_SECOND_MS, count: RATE_SECONDS, now, empty: counts });
   const series = timeSlots({ ...SERIES, now, empty: counts });
   const lags = timeSlots({ everyMs: A_MINUTE_MS, count: 4, now, empty: durations });
-  const firstRead = snapshotPace(now);
+  const initialSnapshot = snapshotRate(now);
   const deadLetters: Record<string, number> = {};
-  const looks = new Looks();
+  const looks = new ChangeScans();
 
   let isOpen = false;
-  /** Whether anything but the initial snapshot has brought a reading to its end. */
+  /** Whether this process has completed a scan of the list, or published a page of a sweep (recurring full scan) of it. */
   let follows = false;
   let retry: RetryStatus | null = null;
   let hasFailed = false;
@@ -98,7 +69,7 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
     if (retry) return hasFailed ? 'failed' : 'waiting';
     if (commitBeganAt !== null && now() - commitBeganAt > MAX_COMMIT_MS) return 'waiting';
     if (!isOpen) return 'taking-over';
-    if (firstRead.status()?.done === false) return 'first-read';
+    if (initialSnapshot.status()?.done === false) return 'first-read';
     return follows ? 'following' : 'taking-over';
   };
   const mended = () => {
@@ -106,20 +77,22 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
     hasFailed = false;
   };
   /**
-   * Whether a page ends what is tried again. One that comes within the pause was another request's; nor
-   * does a poll end what the initial snapshot may wait for, before there was no word of that for a minute.
+   * Whether a published page of this lane (kind of reads, such as polls) shows that the retried request of the list has succeeded. A page
+   * that arrives during the pause before the retry belongs to another request. While the initial snapshot runs, the retried request may be
+   * its own: pages of other lanes then count only a minute after the pause.
    */
   const isMendedBy = (lane: Lane): boolean => {
     if (!retry || hasFailed || retry.what !== resource) return true;
-    const mayBeOfFirstRead = lane !== 'first-read' && firstRead.status()?.done === false;
+    const mayBeOfFirstRead = lane !== 'first-read' && initialSnapshot.status()?.done === false;
     return now() - retry.nextAt >= (mayBeOfFirstRead ? A_MINUTE_MS : 0);
   };
 
-  const lately = () => [...lags.past(), lags.current()];
+  const recentLags = () => [...lags.past(), lags.current()];
   const perSecond = (of: 'records' | 'events') =>
     seconds.past().reduce((sum, slot) => sum + slot[of], 0) / RATE_SECONDS;
 
   return {
+    /** Hooks that update the status; to be called with events of this list only. */
     hooks: {
       onRequest: ({ status }) => (requests.current()[classOf(status)] += 1),
       onReady: () => (isOpen = true),
@@ -129,25 +102,25 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
         known = 0;
         lookedAt = now();
       },
-      onDates: (found) => looks.dates(found),
+      onDates: (found) => looks.updateDates(found),
       onSchema: (schema) => ({ schemaId } = schema),
       onProgress: (progress) => {
         const { read, total, done } = progress;
-        firstRead.add({ read, total, done });
+        initialSnapshot.add({ read, total, done });
       },
       onPublished: (published) => {
         const { changes, at, completes, lane } = published;
         if (isMendedBy(lane)) mended();
         ({ known } = published);
         if (completes || lane === 'sweep') follows = true;
-        if (looks.isLook(published)) lookedAt = now();
+        if (looks.findsAllChanges(published)) lookedAt = now();
         const { read } = countPage(published);
         for (const slot of [seconds.current(), series.current()]) {
           slot.records += read;
           slot.events += changes.length;
         }
         for (const change of changes) {
-          const updatedAt = newUpdatedAt(change);
+          const updatedAt = changeTime(change);
           if (updatedAt === null) continue;
           lastLagMs = Math.max(0, at + aheadMs() - updatedAt);
           lags.current().add(lastLagMs);
@@ -178,15 +151,16 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
         hasFailed = true;
         retry = { what: resource, error: errorLine(error), count, nextAt: now() + delayMs };
       },
-    },
-    figures: () => ({
-      lagMs: quantile(lately(), 0.5),
+    } satisfies Hooks,
+    /** Returns the few figures of the list that a fleet shows for every account; the full status costs ten times as much to compute. */
+    figures: (): ListFigures => ({
+      lagMs: quantile(recentLags(), 0.5),
       lookedAt,
-      firstRead: firstRead.status(),
+      firstRead: initialSnapshot.status(),
       eventsPerSecond: perSecond('events'),
     }),
-    status: () => {
-      const ofLately = lately();
+    status: (): ResourceStatus => {
+      const ofLately = recentLags();
       const points = series.past();
       const pointsOf = (of: 'records' | 'events') =>
         points.map((slot) => (slot[of] * 1_000) / SERIES.everyMs);
@@ -194,7 +168,7 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
         resource,
         state: state(),
         retry,
-        firstRead: firstRead.status(),
+        firstRead: initialSnapshot.status(),
         requests: sumOf([...requests.past(), requests.current()]),
         freshness: {
           lastMs: lastLagMs,
@@ -236,3 +210,24 @@ function sumOf(all: readonly Record<RequestClass, number>[]): Record<RequestClas
 }
 
 const CLASSES: readonly RequestClass[] = ['ok', 'refused', 'failed', 'unanswered'];
+
+/**
+ * Describes in words why a certificate (the report on a full scan) does not prove that the topic holds exactly the list's records; null if
+ * its proof is exact.
+ */
+export function whyNotExact(certificate: Certificate): string | null {
+  const { proof, total_records: total, read, rejected, unpublished, held, undecided } = certificate;
+  if (proof === 'exact') return null;
+  const counts: readonly [number, string][] = [
+    [undecided, 'undecided'],
+    [held, held === 1 ? 'deletion held back' : 'deletions held back'],
+    [unpublished, 'too large'],
+  ];
+  const whys = counts.flatMap(([n, what]) => (n > 0 ? [`${text(n)} ${what}`] : []));
+  const met = read + rejected;
+  if (total === null) whys.push('the total moved');
+  else if (met !== total) whys.push(`${text(met)} of ${text(total)} read`);
+  return whys.length > 0 ? whys.join(', ') : 'the list did not add up';
+}
+
+const text = (count: number) => count.toLocaleString('en-US');

@@ -1,26 +1,26 @@
 import { describeError } from '../../core/errors.ts';
 
-/** Of an error's line, at most. */
+/** Maximum length of an error's text in the status, in characters; longer texts are shortened. */
 export const MAX_ERROR = 500;
 
-/** A text of at most so many characters; of a longer one the beginning, with `…` at its end. */
+/** Shortens a text to at most `most` characters (UTF-16 code units); a text that was cut ends with `…`. */
 export function shortened(text: string, most: number): string {
   if (text.length <= most) return text;
-  // Not in the middle of a character that takes two.
+  // Do not split a surrogate pair.
   const end = /[\uD800-\uDBFF]/.test(text.charAt(most - 2)) ? most - 2 : most - 1;
   return `${text.slice(0, end)}…`;
 }
 
-/** An error as a line that is not too long. */
+/** Describes an error in at most {@link MAX_ERROR} characters. */
 export function errorLine(error: unknown): string {
   return shortened(describeError(error), MAX_ERROR);
 }
 
-/** Of several names, at most so many; and of each so many characters. */
+/** Maximum number of names that are listed in a text, and the maximum length of each, in characters. */
 const MAX_NAMES = 5;
 const MAX_NAME = 60;
 
-/** Names that somebody else has given, no more of them than a line bears. */
+/** Returns the first few of `names`, each shortened, for a text of bounded length. */
 export function fewNames(names: readonly string[]): string[] {
   return names.slice(0, MAX_NAMES).map((name) => shortened(name, MAX_NAME));
 }

@@ -1,214 +1,222 @@
+import type { AccountFigures, FleetState } from '../../observe/fleet-view.ts';
+
 /**
- * What `/status` tells, and the page each second. Times (`...At`, `at`, `since`) are ms since the
- * epoch on this machine's clock, `...Ms` are lengths. No personal data: of records only order numbers
- * and status values. Everything in it is bounded, and so is each text.
+ * JSON body of `/status`, and of the events that the status page receives each second. Times (`...At`, `at`, `since`) are ms since the
+ * epoch on this machine's clock; fields `...Ms` are durations. It contains no personal data: of records only order numbers, ids of subjects
+ * and status values. All arrays and texts have a maximum length.
  */
 export interface Status {
-  /** Of the package. */
+  /** Version of the package that the service runs. */
   readonly version: string;
   readonly account: string;
-  /** Of the topics. */
+  /** Name prefix of the account's Kafka topics. */
   readonly prefix: string;
-  /** When this was told. */
+  /** When this status was computed. */
   readonly at: number;
-  /** When the process began. Counts, life cycles and lists below began with it. */
+  /** When the process started. Counts, life cycles and the lists of recent changes start empty with it. */
   readonly since: number;
   readonly pollIntervalMs: number;
-  /** As `/readyz`. */
+  /** Whether the service is ready, as `/readyz` reports it. */
   readonly ready: boolean;
-  /** Why it is not ready, a line each. */
+  /** Why the service is not ready, a line for each reason. */
   readonly reasons: readonly string[];
-  /** The codes of the reasons, each once. */
+  /** Codes of the reasons why the service is not ready, each once. */
   readonly causes: readonly string[];
-  /** What else an operator should know, the newest first. */
+  /** Problems that do not make the service count as not ready, the newest first. */
   readonly warnings: readonly Warning[];
-  /** Null before the first login. */
+  /** The API token in use; null before the first login. */
   readonly token: TokenStatus | null;
-  /** By list and login; empty before the service has begun. */
+  /** One entry for each quota of API requests: those of the lists, and that of logins. Empty until the service has started. */
   readonly quotas: readonly QuotaStatus[];
   readonly resources: readonly ResourceStatus[];
-  /** One for each status field that is watched. */
+  /** Observed life cycles, one for each status field of the records. */
   readonly lifeCycles: readonly LifeCycle[];
-  /** The newest first. */
+  /** Recent changes of the records' statuses, the newest change first. */
   readonly statusChanges: readonly RecentStatusChange[];
-  /** The newest first. */
+  /** Recent dead letters (records that could not be published), the newest first. */
   readonly deadLetters: readonly RecentDeadLetter[];
 }
 
-/** Something that is not right, while the service may well be ready. */
+/** A problem that an operator should know of although the service may be ready. */
 export interface Warning {
   readonly kind:
     | 'deletions-held'
     | 'deletions-unknown'
     | 'images-discarded'
     | 'list-moved'
-    /** However often it is read: records may be missing. */
+    /** Every scan of the list was short or out of order: records may be missing. */
     | 'list-unsettled'
     /** The API does not seem to show the list's last records. */
     | 'list-cut'
-    /** Fields differ in every answer. */
+    /** Some fields of the list's records differ in every response. */
     | 'volatile-fields'
-    /** Date parameters do not do what they say: polls ask in another way, or not at all. */
+    /** Date parameters of the list do not work as documented: polls use other forms of them, or the list is not polled. */
     | 'dates'
     | 'tried-again'
     | 'not-asked'
     | 'dead-letters'
     | 'signals';
-  /** Null where it concerns all. */
+  /** The list that the warning is about; null if it concerns the whole service. */
   readonly resource: string | null;
   readonly text: string;
-  /** When it was told last. */
+  /** When the problem of this warning was last reported. */
   readonly at: number;
 }
 
-export interface TokenStatus {
+interface TokenStatus {
   readonly since: number;
   readonly lifeMs: number;
-  /** 0 when it has ended. */
+  /** Remaining lifetime of the API token in ms; 0 once it has expired. */
   readonly leftMs: number;
 }
 
 export interface QuotaStatus {
-  /** `login`, a list, or `all` where all lists share one. */
+  /** What the quota is for: `login`, the name of a list, or `all` where all lists share one quota. */
   readonly name: string;
-  /** Requests that count at this moment: of the last minute, and under way. */
+  /** Requests that count against the quota at this moment: those of the last minute, and those in flight. */
   readonly used: number;
   readonly limit: number;
 }
 
-/** How the API answered: 2xx, 429, any other status, or not at all. */
+/** Outcome of a request to the API: status 2xx (`ok`), 429 (`refused`), any other status (`failed`), or no response (`unanswered`). */
 export type RequestClass = 'ok' | 'refused' | 'failed' | 'unanswered';
 
 export interface ResourceStatus {
   readonly resource: string;
   /**
-   * `waiting`: a try failed, and is made again, or Kafka does not answer; `failed`: somebody has to do
-   * something.
+   * State of the list's reading. `taking-over`: being claimed, or not caught up yet; `first-read`: in its initial snapshot; `following`:
+   * caught up; `waiting`: a failed request is retried, or Kafka does not respond; `failed`: stopped until an operator resolves the error.
    */
   readonly state: 'taking-over' | 'first-read' | 'following' | 'waiting' | 'failed';
-  /** What is tried again; null while nothing is. */
+  /** The retry of a failed request that the list waits for; null while nothing is retried. */
   readonly retry: RetryStatus | null;
-  /** Null when this process has read no part of it. */
-  readonly firstRead: FirstReadStatus | null;
-  /** Of the last minute, by how they were answered. */
+  /** Progress of the list's initial snapshot; null if this process has read no part of it. */
+  readonly firstRead: InitialSnapshotStatus | null;
+  /** Number of requests for the list in the last minute, by outcome. */
   readonly requests: Readonly<Record<RequestClass, number>>;
-  /** From `updated_at` to the commit, of the last five minutes. */
+  /** Lag of the list's changes, from a record's `updated_at` to the commit of its event, over the last five minutes. */
   readonly freshness: FreshnessStatus;
-  /** Records read and events committed, of the last ten seconds. */
+  /** Number of records read and of events committed per second, averaged over the last ten seconds. */
   readonly perSecond: { readonly records: number; readonly events: number };
   readonly series: SeriesStatus;
-  /** Records that are published and not deleted; null before the first page. */
+  /** Number of the list's records that are published and not deleted; null before the first page. */
   readonly known: number | null;
-  /** When somebody had found out last what is new: a complete poll, or whole reading. */
+  /** When the last poll of the list (in a list without polls: full scan) was completed; null before the first. */
   readonly lookedAt: number | null;
-  /** The newest complete reading. */
+  /** The newest sweep (recurring full scan) of the list; null before the first one of this process has ended. */
   readonly swept: SweptStatus | null;
-  /** The newest certificate. */
+  /** The newest certificate (report on a full scan) of the list; null before the first one of this process. */
   readonly certified: CertifiedStatus | null;
-  /** Why the newest complete reading was not certified; null where it was, or there was none. */
+  /** Why the newest full scan of the list was not certified; null if it was, or before the first full scan. */
   readonly uncertified: 'too-soon' | 'partitions' | null;
   readonly schemaId: number | null;
-  /** By reason. */
+  /** Number of dead letters (records that could not be published), by reason. */
   readonly deadLetters: Readonly<Record<string, number>>;
-  /** Of the newest transaction that was committed. */
+  /** Duration of the list's newest committed Kafka transaction, in ms; null before the first. */
   readonly transactionMs: number | null;
-  /** Of the transaction that is under way. */
+  /** When the list's open Kafka transaction began; null while none is open. */
   readonly commitBeganAt: number | null;
 }
 
 export interface RetryStatus {
-  /** `kafka`, `registry`, `state folder`, a list of the API; or the resource that has failed. */
+  /** What the service tries again: `kafka`, `registry`, `state folder`, a list of the API, or the list that has failed. */
   readonly what: string;
   readonly error: string;
-  /** 1 for the first try after a failure. */
+  /** Number of this try: 1 for the first one after a failure. */
   readonly count: number;
   readonly nextAt: number;
 }
 
-export interface FirstReadStatus {
+export interface InitialSnapshotStatus {
   readonly read: number;
   readonly total: number;
   readonly done: boolean;
-  /** Records, over the last minute; 0 when none came in it, null while that can't be told. */
+  /**
+   * Number of records that the initial snapshot read per second over the last minute; 0 when it read none in that minute, null while the
+   * rate is unknown or once the snapshot is done.
+   */
   readonly perSecond: number | null;
   readonly leftMs: number | null;
 }
 
-/** Quantiles are right to a tenth. All null where nothing has changed. */
-export interface FreshnessStatus {
+/** Lag of a list's published changes, in ms: of the newest change, and quantiles to within 10 %; null where there was no change. */
+interface FreshnessStatus {
   readonly lastMs: number | null;
   readonly p50Ms: number | null;
   readonly p95Ms: number | null;
 }
 
-/** A point for each stretch of time, the oldest first. */
+/** Time series of a list's figures, with one value per time slot of `everyMs`, the oldest first. */
 export interface SeriesStatus {
   readonly everyMs: number;
-  /** When the newest stretch ended. */
+  /** When the newest time slot of the series ended. */
   readonly endsAt: number;
   readonly recordsPerSecond: readonly number[];
   readonly eventsPerSecond: readonly number[];
-  /** The slowest change of each stretch; null where there was none. */
+  /** Lag of the slowest change of the list in each time slot; null where there was no change. */
   readonly lagMs: readonly (number | null)[];
 }
 
 export interface CertifiedStatus {
-  /** When the reading ended, by the server's clock. */
+  /** When the certified full scan ended, by the API server's clock. */
   readonly at: number;
-  /** Of the certificate. */
+  /** Number of the certificate; it rises with each certificate of the list. */
   readonly number: number;
-  /** What the API said there was; null when that moved. */
+  /** Number of records in the list according to the API (`total_records`); null if it changed during the certified full scan. */
   readonly total: number | null;
-  /** Distinct keys that the reading saw. */
+  /** Number of distinct keys of records that the certified full scan read. */
   readonly read: number;
-  /** Live keys in the topic. */
+  /** Number of live keys in the topic of events: keys whose newest event is not a deletion. */
   readonly records: number;
   readonly proof: string;
-  /** In words; null where it is exact. */
+  /** Reason, in words, why the certificate does not prove that the topic holds exactly the list's records; null if its proof is exact. */
   readonly whyNotExact: string | null;
 }
 
 export interface SweptStatus {
   readonly at: number;
-  /** Distinct keys that were read. */
+  /** Number of distinct keys of records that the sweep (recurring full scan) read. */
   readonly records: number;
   readonly proof: string;
 }
 
-/** The states of one status field, as they were really seen, and the changes between them. */
+/** Observed life cycle of one status field: the states that occurred, and the changes between them. */
 export interface LifeCycle {
-  /** `order`, `order_edit`, `fulfillment` or `club_package`. */
+  /** What has the status field: `order`, `order_edit`, `fulfillment` or `club_package`. */
   readonly subject: string;
   readonly field: string;
   readonly states: readonly LifeCycleState[];
   readonly changes: readonly LifeCycleChange[];
-  /** Changes beyond the most that are told apart. */
+  /** Number of observed changes between pairs of states that are not listed in `changes`. */
   readonly others: number;
 }
 
 /**
- * A status; or that there was none before (`new`) or is none any more (`gone`); or any status beyond
- * the most that are told apart (`other`).
+ * Where a change of a life cycle starts or ends. `state`: a status. `new`: there was no status before the change. `gone`: there is none
+ * after it. `other`: any of the statuses that are not told apart, because the maximum number of distinct ones is reached.
  */
 export interface LifeCycleState {
   readonly kind: 'state' | 'new' | 'gone' | 'other';
-  /** The status, shortened; empty unless it is one. */
+  /** The status that the state stands for, shortened if it is long; empty unless `kind` is `state`. */
   readonly name: string;
-  /** How often it was entered; for `new`, left. */
+  /** How often a change led to this state; for `new`, how often one left it. */
   readonly count: number;
 }
 
 export interface LifeCycleChange {
-  /** Places in `states`. */
+  /** Index in `states` of the state before the change. */
   readonly from: number;
+  /** Index in `states` of the state after the change. */
   readonly to: number;
   readonly count: number;
-  /** From entering `from` to this change; null where no entering was seen. Right to a tenth. */
+  /**
+   * Median time in ms spent in state `from` before this change, to within 10 %; null where it was never observed how `from` was entered.
+   */
   readonly medianMs: number | null;
 }
 
 export interface RecentStatusChange {
-  /** When it was committed. */
+  /** When the event of the status change was committed. */
   readonly at: number;
   readonly order: string;
   readonly subject: string;
@@ -222,6 +230,61 @@ export interface RecentDeadLetter {
   readonly at: number;
   readonly resource: string;
   readonly reason: string;
-  /** Of the page that it was on. */
+  /** List offset (of the API, not of Kafka) of the page that contained the rejected record. */
   readonly offset: number;
+}
+
+/**
+ * JSON body of `/status` of an instance of a fleet, and of the events that its status page receives each second. Times (`at`, `since`) are
+ * ms since the epoch on this machine's clock. It contains no personal data and no secrets; all texts have a maximum length.
+ */
+export interface FleetStatus {
+  /** Version of the package that this instance runs. */
+  readonly version: string;
+  /** Name prefix of the Kafka topics that all accounts of the fleet share. */
+  readonly prefix: string;
+  /** When this status was computed. */
+  readonly at: number;
+  /** When the process of this instance started. */
+  readonly since: number;
+  /** Name of the instance that sends this status. */
+  readonly instance: string;
+  /**
+   * Generation of the fleet's Kafka group. Null while this instance is not a member of the group: the data about the fleet is then what the
+   * instance knew last.
+   */
+  readonly generation: number | null;
+  /** Names of the instances that are members of the fleet's group. */
+  readonly instances: readonly string[];
+  /** Whether this instance and the accounts that it runs are ready, as `/readyz` reports it. */
+  readonly ready: boolean;
+  /** Why this instance is not ready, a line for each reason. */
+  readonly reasons: readonly string[];
+  /** Codes of the reasons why this instance is not ready, each once. */
+  readonly causes: readonly string[];
+  /** Status of all accounts that any instance of the fleet knows, sorted by name. */
+  readonly accounts: readonly FleetAccountStatus[];
+}
+
+export interface FleetAccountStatus {
+  readonly account: string;
+  readonly state: FleetState;
+  /** Name of the instance that runs the account; null if no instance does. */
+  readonly owner: string | null;
+  /** When the account entered its current state. */
+  readonly since: number;
+  /** What is wrong with the account, in words; null if nothing is. */
+  readonly problem: string | null;
+  /** Whether this instance runs the account: `/status?account=` then returns its full status. */
+  readonly isHere: boolean;
+  /** Figures of the account; null if it does not run on this instance and its owner has not reported any. */
+  readonly figures: AccountFigures | null;
+}
+
+/** JSON body of the 404 response to `/status?account=` for an account that does not run on this instance. */
+export interface AccountElsewhere {
+  readonly error: string;
+  readonly account: string;
+  /** Name of the instance that runs the account; null if none does, or the account is unknown. */
+  readonly owner: string | null;
 }

@@ -1,78 +1,78 @@
-import type { StatusChange } from '../../resources/orders/order-status.ts';
-import { durations, quantile } from './durations.ts';
-import type { Durations } from './durations.ts';
 import { boundedMap } from '../../core/bounded-map.ts';
+import type { StatusChange } from '../../resources/orders/order-status.ts';
+import { durations, quantile } from './recent-figures.ts';
+import type { Durations } from './recent-figures.ts';
 import { shortened } from './shortened.ts';
 import type { LifeCycle, LifeCycleState } from './status-json.ts';
 
-export interface LifeCycleOptions {
-  /** Statuses told apart; further ones are `other`. Default 16. */
-  readonly maxStates?: number;
-  /** Pairs of them told apart; further changes are only counted. Default 64. */
-  readonly maxChanges?: number;
-  /** Subjects of which it is remembered when they entered their state, at most. Default 20,000. */
-  readonly maxEntries?: number;
-}
+/** Maximum number of distinct statuses in a life cycle; further ones count as one state, `other`. */
+const MAX_STATES = 16;
+/**
+ * Maximum number of distinct pairs of states (before and after a change) in a life cycle. Changes between further pairs are only counted,
+ * all together.
+ */
+const MAX_CHANGES = 64;
+/**
+ * Maximum number of subjects (orders or parts of them, such as fulfillments) whose current state and time of entry are stored; bounds
+ * memory.
+ */
+const MAX_ENTRIES = 20_000;
 
-/** The life cycle of one status field, found out from its changes. */
-export interface LifeCycleModel {
-  /** A change of it, in an order known by this key; committed at a time, ms since the epoch. */
-  readonly add: (key: string, change: StatusChange, at: number) => void;
-  readonly status: () => Pick<LifeCycle, 'states' | 'changes' | 'others'>;
-  /** How many subjects are remembered. */
-  readonly remembered: () => number;
-}
-
-/** Of a status that is longer, so many characters tell it apart. */
+/** Maximum length of a status text, in characters. Longer ones are shortened, and count as the same status if they then are equal. */
 export const MAX_STATUS = 200;
 
-/** Of an order's key and a subject's id together; no two of an order that are longer begin alike. */
+/**
+ * Maximum length of the text that identifies a subject, an order's key plus the subject's id, in characters. Longer ones are shortened, and
+ * count as one subject if they then are equal.
+ */
 const MAX_SUBJECT = 200;
 
-interface State extends Pick<LifeCycleState, 'kind' | 'name'> {
+interface ObservedState extends Pick<LifeCycleState, 'kind' | 'name'> {
   readonly place: number;
   count: number;
 }
 
-interface Passage {
-  readonly from: State;
-  readonly to: State;
+interface Transition {
+  readonly from: ObservedState;
+  readonly to: ObservedState;
   count: number;
-  readonly stays: Durations;
+  readonly durations: Durations;
 }
 
 /**
- * Learns states and changes as they come, in bounded memory. A stay lasts from the change that
- * entered a state to the one that left it, by the API's own times where it tells them. When more
- * subjects wait in a state than can be remembered, the longest stays are forgotten, and medians
- * tend to be too short.
+ * Observes the life cycle of one status field: collects its states and the changes between them in bounded memory. A subject (an order or a
+ * part of it) stays in a state from the change that entered it to the change that left it, by the API's timestamps where it has them, else
+ * by commit times.
+ *
+ * @param maxEntries Maximum number of subjects whose entry into their current state is stored. With more subjects the oldest entries are
+ *   dropped, so the longest stays are missing and medians are too short. Default 20,000.
  */
-export function lifeCycle(options: LifeCycleOptions = {}): LifeCycleModel {
-  const { maxStates = 16, maxChanges = 64, maxEntries = 20_000 } = options;
-  const states = new Map<string, State>();
-  const passages = new Map<string, Passage>();
-  /** By subject. */
-  const entries = boundedMap<string, { readonly state: State; readonly at: number }>(maxEntries);
+export function lifeCycle(maxEntries = MAX_ENTRIES) {
+  const states = new Map<string, ObservedState>();
+  const passages = new Map<string, Transition>();
+  const entries = boundedMap<string, { readonly state: ObservedState; readonly at: number }>(
+    maxEntries,
+  );
   let statuses = 0;
   let others = 0;
 
-  const stateOf = (kind: State['kind'], name = ''): State => {
+  const stateOf = (kind: ObservedState['kind'], name = ''): ObservedState => {
     const id = `${kind} ${name}`;
     const known = states.get(id);
     if (known) return known;
     if (kind === 'state') {
-      if (statuses === maxStates) return stateOf('other');
+      if (statuses === MAX_STATES) return stateOf('other');
       statuses += 1;
     }
     const state = { kind, name, place: states.size, count: 0 };
     states.set(id, state);
     return state;
   };
-  const passageOf = (from: State, to: State): Passage | undefined => {
+  const passageOf = (from: ObservedState, to: ObservedState): Transition | undefined => {
     const id = `${from.place} ${to.place}`;
     const known = passages.get(id);
-    if (known || passages.size === maxChanges) return known;
-    const passage = { from, to, count: 0, stays: durations() };
+    if (known || passages.size === MAX_CHANGES) return known;
+    const passage = { from, to, count: 0, durations: durations() };
     passages.set(id, passage);
     return passage;
   };
@@ -80,7 +80,11 @@ export function lifeCycle(options: LifeCycleOptions = {}): LifeCycleModel {
     status === null ? stateOf(none) : stateOf('state', shortened(status, MAX_STATUS));
 
   return {
-    add: (key, change, committedAt) => {
+    /**
+     * Adds a status change of the order with the key `key` to the life cycle; `committedAt`: when its event was committed, in ms since the
+     * epoch.
+     */
+    add: (key: string, change: StatusChange, committedAt: number): void => {
       const at = change.changedAt ?? committedAt;
       const from = stateOfStatus(change.from, 'new');
       const to = stateOfStatus(change.to, 'gone');
@@ -93,20 +97,21 @@ export function lifeCycle(options: LifeCycleOptions = {}): LifeCycleModel {
 
       const subject = shortened(`${key} ${change.subjectId ?? ''}`, MAX_SUBJECT);
       const entry = entries.get(subject);
-      if (entry?.state === from) passage?.stays.add(Math.max(0, at - entry.at));
+      if (entry?.state === from) passage?.durations.add(Math.max(0, at - entry.at));
       if (to.kind === 'gone') entries.delete(subject);
       else entries.set(subject, { state: to, at });
     },
-    status: () => ({
+    status: (): Pick<LifeCycle, 'states' | 'changes' | 'others'> => ({
       states: [...states.values()].map(({ kind, name, count }) => ({ kind, name, count })),
-      changes: [...passages.values()].map(({ from, to, count, stays }) => ({
+      changes: [...passages.values()].map(({ from, to, count, durations }) => ({
         from: from.place,
         to: to.place,
         count,
-        medianMs: quantile([stays], 0.5),
+        medianMs: quantile([durations], 0.5),
       })),
       others,
     }),
+    /** Returns the number of subjects whose entry into their current state is stored. */
     remembered: entries.size,
   };
 }

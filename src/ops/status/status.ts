@@ -1,60 +1,45 @@
+// Status of one account, computed from hook events: in full for its page, or as a few figures for the other instances of a fleet.
+
+import { allHooks } from '../../observe/all-hooks.ts';
 import type { AccountFigures } from '../../observe/fleet-view.ts';
 import type { Gauges, Hooks } from '../../observe/hooks.ts';
-import type { Resource } from '../../resources/resources.ts';
 import { STATUS_FIELDS } from '../../resources/orders/order-status.ts';
 import type { StatusField, StatusSubject } from '../../resources/orders/order-status.ts';
-import { allHooks } from '../../observe/all-hooks.ts';
-import { accountFigures } from './account-figures.ts';
-import { clockDifference } from './freshness.ts';
-import { lifeCycle, MAX_STATUS } from './status-life-cycle.ts';
-import type { LifeCycleOptions } from './status-life-cycle.ts';
+import type { Resource } from '../../resources/resources.ts';
+import { clockSkew } from './hook-figures.ts';
 import type { Readiness } from './readiness.ts';
-import { recent } from './recent.ts';
 import { resourceStatus } from './resource-status.ts';
-import { shortened } from './shortened.ts';
-import type { RecentDeadLetter, RecentStatusChange, Status } from './status-json.ts';
+import type { ListFigures } from './resource-status.ts';
+import { MAX_ERROR, shortened } from './shortened.ts';
+import type { QuotaStatus, RecentDeadLetter, RecentStatusChange, Status } from './status-json.ts';
+import { lifeCycle, MAX_STATUS } from './status-life-cycle.ts';
 import { warnings } from './warnings.ts';
 
-export type * from './status-json.ts';
-
-export interface StatusOptions {
+interface StatusOptions {
   readonly version: string;
   readonly account: string;
-  /** Of the topics. */
   readonly prefix: string;
   readonly resources: readonly Resource[];
-  /** `POLL_INTERVAL_MS`. Default 0: as often as the quota lets. */
+  /** Pause between two polls in ms, setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
   readonly pollIntervalMs?: number | undefined;
-  /** The clock: ms since the epoch, which never goes back. */
+  /** Clock: returns ms since the epoch, and never goes back. */
   readonly now: () => number;
   readonly readiness: () => Readiness;
-  /** Bounds of each field's life cycle. */
-  readonly lifeCycles?: LifeCycleOptions;
-}
-
-/** How a service is, as far as it has told by its hooks. */
-export interface StatusModel {
-  /** To be told: hand them to `run`. */
-  readonly hooks: Hooks;
-  readonly status: () => Status;
-  /** Its figures alone, which cost less. */
-  readonly figures: () => AccountFigures;
 }
 
 const MAX_STATUS_CHANGES = 50;
 const MAX_DEAD_LETTERS = 20;
 
 /**
- * All that the status page shows, of any one moment. Memory is bounded by the number of resources,
- * whatever comes: of texts from the API only order numbers, the subjects' ids and statuses are kept,
- * shortened.
+ * Computes the status of a service from hook events: everything that the status page shows. Memory is bounded by the number of lists: of a
+ * record's values only order numbers, ids of subjects and statuses are stored, shortened.
  */
-export function statusModel(options: StatusOptions): StatusModel {
+export function statusModel(options: StatusOptions) {
   const { version, account, prefix, resources, pollIntervalMs = 0, now, readiness } = options;
   const since = now();
   let gauges: Gauges | undefined;
   let login: { readonly at: number; readonly lifeMs: number } | undefined;
-  const { hooks: clockHooks, aheadMs } = clockDifference();
+  const { hooks: clockHooks, aheadMs } = clockSkew();
 
   const models = new Map<string, ReturnType<typeof resourceStatus>>(
     resources.map((resource) => [resource, resourceStatus({ resource, now, aheadMs })]),
@@ -64,7 +49,7 @@ export function statusModel(options: StatusOptions): StatusModel {
   const cycles = new Map(
     FIELDS.map(({ subject, field }) => [
       `${subject} ${field}`,
-      { subject, field, model: lifeCycle(options.lifeCycles) },
+      { subject, field, model: lifeCycle() },
     ]),
   );
   const statusChanges = recent<RecentStatusChange>(MAX_STATUS_CHANGES);
@@ -75,12 +60,12 @@ export function statusModel(options: StatusOptions): StatusModel {
     onStart: (started) => (gauges = started),
     onLogin: ({ lifeMs }) => (login = { at: now(), lifeMs }),
     onRequest: (request) => of(request.what)?.onRequest(request),
-    onReady: (ready) => of(ready.resource)?.onReady(ready),
-    onEmpty: (empty) => of(empty.resource)?.onEmpty(empty),
+    onReady: ({ resource }) => of(resource)?.onReady(),
+    onEmpty: ({ resource }) => of(resource)?.onEmpty(),
     onDates: (found) => of(found.resource)?.onDates(found),
     onSchema: (schema) => of(schema.resource)?.onSchema(schema),
     onProgress: (progress) => of(progress.resource)?.onProgress(progress),
-    onCommit: (begun) => of(begun.resource)?.onCommit(begun),
+    onCommit: ({ resource }) => of(resource)?.onCommit(),
     onCommitted: (commit) => of(commit.resource)?.onCommitted(commit),
     onSwept: (swept) => of(swept.resource)?.onSwept(swept),
     onCertified: (certified) => of(certified.resource)?.onCertified(certified),
@@ -116,14 +101,15 @@ export function statusModel(options: StatusOptions): StatusModel {
 
   return {
     hooks: allHooks(clockHooks, hooks, warned.hooks),
-    figures: () =>
-      accountFigures({
-        at: now(),
-        readiness: readiness(),
-        quotas: gauges?.quotas() ?? [],
-        lists: [...models.values()].map(({ figures }) => figures()),
-      }),
-    status: () => {
+    /** Returns a summary of the account in a few figures, which cost less to compute than the full status. */
+    figures: (): AccountFigures =>
+      accountFigures(
+        now(),
+        readiness(),
+        gauges?.quotas() ?? [],
+        [...models.values()].map(({ figures }) => figures()),
+      ),
+    status: (): Status => {
       const at = now();
       const { ready, reasons, causes } = readiness();
       return {
@@ -158,9 +144,62 @@ export function statusModel(options: StatusOptions): StatusModel {
   };
 }
 
-/** Of an order's number, or a subject's id. */
+/** Maximum length of an order number or of the id of a part of an order in the status, in characters; longer ones are shortened. */
 const MAX_ID = 60;
 
 const FIELDS: readonly { readonly subject: StatusSubject; readonly field: StatusField }[] = (
   Object.keys(STATUS_FIELDS) as StatusSubject[]
 ).flatMap((subject) => STATUS_FIELDS[subject].map((field) => ({ subject, field })));
+
+/** Maximum number of reasons for not being ready that the figures of an account contain. */
+const MAX_REASONS = 6;
+
+/**
+ * Summarizes an account in a few figures: lag, age of the last scan and used quota, each of the list where it is worst, and the sums of
+ * event rates and of the progress of initial snapshots.
+ */
+export function accountFigures(
+  at: number,
+  { ready, reasons, causes }: Readiness,
+  quotas: readonly QuotaStatus[],
+  lists: readonly ListFigures[],
+): AccountFigures {
+  const lags = lists.flatMap(({ lagMs }) => lagMs ?? []);
+  const looks = lists.flatMap(({ lookedAt }) => lookedAt ?? []);
+  const snapshots = lists.flatMap(({ firstRead }) => (firstRead?.done === false ? firstRead : []));
+  const sum = (each: readonly number[]) => each.reduce((before, one) => before + one, 0);
+  return {
+    at,
+    ready,
+    reasons: reasons.slice(0, MAX_REASONS).map((reason) => shortened(reason, MAX_ERROR)),
+    causes,
+    lagMs: lags.length > 0 ? Math.max(...lags) : null,
+    lookedAt: looks.length === lists.length ? Math.min(...looks) : null,
+    quota: mostUsedQuota(quotas.filter(({ name }) => name !== 'login')),
+    eventsPerSecond: sum(lists.map(({ eventsPerSecond }) => eventsPerSecond)),
+    firstRead:
+      snapshots.length > 0
+        ? {
+            read: sum(snapshots.map(({ read }) => read)),
+            total: sum(snapshots.map(({ total }) => total)),
+          }
+        : null,
+  };
+}
+
+function mostUsedQuota(quotas: readonly QuotaStatus[]): QuotaStatus | null {
+  return quotas.toSorted((a, b) => b.used / b.limit - a.used / a.limit)[0] ?? null;
+}
+
+/** Creates a collection that holds only the newest `most` items added to it. */
+function recent<T>(most: number) {
+  const items: T[] = [];
+  return {
+    add: (item: T) => {
+      items.push(item);
+      if (items.length > most) items.shift();
+    },
+    /** Returns the stored items, the newest first. */
+    all: (): readonly T[] => items.toReversed(),
+  };
+}

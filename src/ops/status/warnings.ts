@@ -1,64 +1,44 @@
-import { cutText } from '../../observe/cut-text.ts';
+// Warnings about problems that do not stop the service: from hooks about lists, deletions and resyncs, and from repeated retries.
+
+import { cappedListText } from '../../observe/capped-list-text.ts';
 import type { Hooks } from '../../observe/hooks.ts';
-import { datesText } from '../../streams/paging/dates-text.ts';
+import { datesText } from '../../streams/paging/list-dates.ts';
 import type { ScanTrouble } from '../../streams/paging/pages.ts';
-import { tellsWhatIsGone } from './page-counts.ts';
+import { provesDeletions } from './hook-figures.ts';
 import type { Cause } from './readiness.ts';
 import { errorLine, fewNames, MAX_ERROR, shortened } from './shortened.ts';
 import type { Warning } from './status-json.ts';
-import { times } from './times.ts';
-import { MANY_RETRIES, triedAgain } from './tried-again.ts';
-
-/** What is not right although the service goes on, in words. */
-export interface WarningsModel {
-  readonly hooks: Pick<
-    Required<Hooks>,
-    | 'onTrouble'
-    | 'onVolatile'
-    | 'onDates'
-    | 'onHeld'
-    | 'onSwept'
-    | 'onRefused'
-    | 'onDiscarded'
-    | 'onRetry'
-    | 'onRequest'
-    | 'onLogin'
-    | 'onReady'
-    | 'onPublished'
-    | 'onRejected'
-    | 'onSignalsFailed'
-  >;
-  /** The newest first; without what the causes of not being ready say already. */
-  readonly all: (causes: readonly Cause[]) => readonly Warning[];
-}
 
 const A_MINUTE_MS = 60_000;
 const TEN_MINUTES_MS = 10 * A_MINUTE_MS;
 const AN_HOUR_MS = 60 * A_MINUTE_MS;
-/** Sweeps in a row that prove nothing, for ten minutes, are worth a word. */
-const SWEEPS_IN_DOUBT = 3;
+/**
+ * Number of consecutive sweeps (full scans of a list) without proof of deletions that raise a warning, if they extend over at least ten
+ * minutes.
+ */
+const UNPROVEN_SWEEPS = 3;
 
-interface Told extends Warning {
-  /** What more it is about than its kind and resource. */
-  readonly of: string;
+interface ActiveWarning extends Warning {
+  /** Text that distinguishes warnings of the same kind and list, such as by scan trouble or fields; empty if there can be only one. */
+  readonly detail: string;
   readonly until: number;
   readonly count: number;
 }
 
 /**
- * Each is there for as long as it holds; where nobody tells when that ends, for ten minutes or an
- * hour from when it was told last.
+ * Collects warnings about problems that do not stop the service. A warning is shown until its problem ends. Where no hook reports the end,
+ * it is shown for a fixed time after the last occurrence, mostly ten minutes or an hour.
  *
- * @param now The clock: ms since the epoch, which never goes back.
+ * @param now Clock: returns ms since the epoch, and never goes back.
  */
-export function warnings(now: () => number): WarningsModel {
-  /** One for each kind and resource, and trouble or service: they are few. */
-  const told = new Map<string, Told>();
+export function warnings(now: () => number) {
+  /** Active warnings by kind, list and detail; their number is small. */
+  const shown = new Map<string, ActiveWarning>();
   const doubts = new Map<string, { readonly since: number; readonly sweeps: number }>();
-  /** Resources whose running sweep was held. */
+  /** Lists of which deletions were held back (not published, because too many records were missing) in the sweep that is running. */
   const held = new Set<string>();
 
-  const retries = triedAgain(now);
+  const retries = retryWarnings(now);
 
   interface Telling extends Pick<Warning, 'kind' | 'resource'> {
     readonly of?: string;
@@ -67,12 +47,12 @@ export function warnings(now: () => number): WarningsModel {
   }
   const tell = ({ kind, resource, of = '', forMs, text }: Telling) => {
     const id = `${kind} ${resource ?? ''} ${of}`;
-    const before = told.get(id);
+    const before = shown.get(id);
     const count = before && before.until > now() ? before.count + 1 : 1;
     const at = now();
-    told.set(id, { kind, resource, of, text: text(count), at, until: at + forMs, count });
+    shown.set(id, { kind, resource, detail: of, text: text(count), at, until: at + forMs, count });
   };
-  const isOver = (kind: Warning['kind'], resource: string) => told.delete(`${kind} ${resource} `);
+  const isOver = (kind: Warning['kind'], resource: string) => shown.delete(`${kind} ${resource} `);
 
   return {
     hooks: {
@@ -84,12 +64,12 @@ export function warnings(now: () => number): WarningsModel {
           resource,
           forMs: Infinity,
           text: () =>
-            `${gone} of ${known} records are gone at once, so no deletion is published. If they are really gone, set DELETE_LIMIT_PERCENT to 100 until the deletions are published`,
+            `${gone} of ${known} records are missing from the newest full scan: their deletions are held back by DELETE_LIMIT_PERCENT. If they were really deleted, set it to 100 until the deletions are published`,
         });
       },
       onSwept: ({ resource, proof, canBeAsked }) => {
         if (!held.delete(resource)) isOver('deletions-held', resource);
-        const isProven = tellsWhatIsGone({ proof, canBeAsked });
+        const isProven = provesDeletions({ proof, canBeAsked });
         if (isProven) {
           doubts.delete(resource);
           isOver('deletions-unknown', resource);
@@ -97,13 +77,13 @@ export function warnings(now: () => number): WarningsModel {
         }
         const { since, sweeps } = doubts.get(resource) ?? { since: now(), sweeps: 0 };
         doubts.set(resource, { since, sweeps: sweeps + 1 });
-        if (sweeps + 1 < SWEEPS_IN_DOUBT || now() - since < TEN_MINUTES_MS) return;
+        if (sweeps + 1 < UNPROVEN_SWEEPS || now() - since < TEN_MINUTES_MS) return;
         tell({
           kind: 'deletions-unknown',
           resource,
           forMs: Infinity,
           text: () =>
-            'no sweep has read as many keys as total_records says, nor can the order of the list prove that it has read all: deletions from this list are not published',
+            'no sweep was exact (total_records changed or did not match) or anchored (the list has no total order): deletions from this list are not published',
         });
       },
       onRefused: ({ resource, error }) =>
@@ -112,7 +92,7 @@ export function warnings(now: () => number): WarningsModel {
           resource,
           forMs: AN_HOUR_MS,
           text: (count) =>
-            `${times(count)} the refetch of a single record failed: ${errorLine(error)}`,
+            `requests for single records were refused (${times(count)}): ${errorLine(error)}`,
         }),
       onDiscarded: ({ reason }) =>
         tell({
@@ -129,7 +109,7 @@ export function warnings(now: () => number): WarningsModel {
           of: trouble,
           forMs: FOR_MS[trouble] ?? TEN_MINUTES_MS,
           text: (count) =>
-            trouble === 'cut' ? cutText(offset) : `${TROUBLES[trouble]} (${times(count)})`,
+            trouble === 'cut' ? cappedListText(offset) : `${TROUBLES[trouble]} (${times(count)})`,
         }),
       onVolatile: ({ resource, fields }) => {
         const names = fewNames(fields);
@@ -139,7 +119,7 @@ export function warnings(now: () => number): WarningsModel {
           of: names.join(),
           forMs: Infinity,
           text: () =>
-            `differs in every answer: ${names.join(', ')}. Anchors leave it out. If its change alone shall be no event, set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`,
+            `fields that differ in every response, so anchors ignore them: ${names.join(', ')}. To publish no event when only they change, set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`,
         });
       },
       onDates: ({ resource, ...found }) => {
@@ -163,10 +143,11 @@ export function warnings(now: () => number): WarningsModel {
           forMs: delayMs + A_MINUTE_MS,
           text: () => `resync requests can't be read or answered: ${errorLine(error)}`,
         }),
-    },
-    all: (causes) => {
-      for (const [id, { until }] of told) if (until <= now()) told.delete(id);
-      const lasting = [...told.values()]
+    } satisfies Hooks,
+    /** Returns the active warnings, the newest first. Omits those that repeat one of `causes`, the reasons why the service is not ready. */
+    all: (causes: readonly Cause[]): readonly Warning[] => {
+      for (const [id, { until }] of shown) if (until <= now()) shown.delete(id);
+      const lasting = [...shown.values()]
         .filter(({ kind, count }) => kind !== 'signals' || count >= MANY_RETRIES)
         .map(({ kind, resource, text, at }) => ({ kind, resource, text, at }));
       return [...lasting, ...retries.all(causes)].sort((a, b) => b.at - a.at);
@@ -179,22 +160,151 @@ const KINDS: Readonly<Partial<Record<ScanTrouble, Warning['kind']>>> = {
   cut: 'list-cut',
 };
 
-/** A list with dates is read whole once a day or so: between two readings a cut is still there. */
+/**
+ * How long a warning about a trouble in scanning a list is shown, in ms, by trouble; ten minutes if not listed. A list with dates has a
+ * full scan only about once a day, so `cut` stays until the next one.
+ */
 const FOR_MS: Readonly<Partial<Record<ScanTrouble, number>>> = {
   'stepped-back': A_MINUTE_MS,
   cut: 24 * AN_HOUR_MS,
 };
 
 const TROUBLES: Readonly<Record<Exclude<ScanTrouble, 'cut'>, string>> = {
-  'stepped-back': 'the list moved while it was read; the reading steps back, and nothing is lost',
-  adrift: 'the list moves faster than it is read: the reading begins again',
-  reordered: 'records change their places from request to request: the list has no total order',
-  short: 'fewer records came than total_records says: the list is read again',
-  unsettled: 'each reading of the list is short, or out of order: records may be missing',
-  endless: 'the API claims a next page although nothing new comes: the reading ends there',
-  gap: 'every page that holds a certain record fails: the record is left out and tried again later; its dead letter says where it stands',
-  misplaced: 'the API begins pages elsewhere than asked: the list is read in whole pages',
+  'stepped-back': 'the list changed during a scan; the scan stepped back and missed nothing',
+  adrift: 'the list changes faster than it is scanned: the scan starts over',
+  reordered: 'the order of records differs from request to request: the list has no total order',
+  short: 'a scan read fewer records than total_records says: the list is scanned again',
+  unsettled: 'every scan of the list was short or out of order: records may be missing',
+  endless: 'the API reports a next page although no new records come: the scan ends there',
+  gap: 'every page that contains a certain record fails: the record is left out and retried later; its dead letter has its list offset',
+  misplaced:
+    'the API begins pages at other offsets than requested: the list is read in pages whose offset is a multiple of their size',
   blind:
-    'the API ignores pageSize and moves offset, so pages can not overlap: only the count of records shows that none was missed',
-  smaller: 'large pages fail: smaller ones are asked for',
+    'the API ignores pageSize and changes offset, so pages can not overlap: only the count of records shows that none was missed',
+  smaller: 'large pages fail: smaller ones are requested',
 };
+
+/** Number of failed tries of a service from which on a warning is shown. */
+const MANY_RETRIES = 3;
+/** How long a warning about retries of a service is shown after the last failed try, in ms. */
+const SHOWN_FOR_MS = 10 * 60_000;
+/**
+ * Minimum time without a failure before a list of the API counts as responding again, in ms: a retry may wait that long for the quota or
+ * its response.
+ */
+const SILENCE_MS = 60_000;
+
+/** A failed try of a request that is not known to have succeeded since. */
+interface Open {
+  readonly service: string;
+  readonly what: string;
+  readonly resource: string | undefined;
+  /** When the pause between the failed try and the next one ends, in ms since the epoch. */
+  readonly nextAt: number;
+  /** Time in ms since the epoch before which the absence of further failures does not show that the retry has succeeded. */
+  readonly silentUntil: number;
+  /** Whether a request for the same list has succeeded after the pause. It may be another request than the failed one. */
+  readonly answered: boolean;
+}
+
+interface Tried {
+  readonly cause: Cause;
+  readonly count: number;
+  readonly error: unknown;
+  readonly at: number;
+}
+
+/**
+ * Collects warnings about services (such as Kafka or the API) that were retried recently, and whether each is known to respond again.
+ *
+ * Several requests for a list may be in flight at a time, and hooks do not say which of them failed, so the success of one proves nothing
+ * about another. A list therefore counts as responding once a request has succeeded after the pause of the newest failed try, and no
+ * further try has failed for as long as that pause again, at least a minute.
+ *
+ * @param now Clock: returns ms since the epoch, and never goes back.
+ */
+function retryWarnings(now: () => number) {
+  /** Recent failed tries by name of the service, such as Kafka; there are few services. */
+  const tried = new Map<string, Tried>();
+  /** Failed tries that are not known to have succeeded since, by `what` of the `onRetry` event and list. */
+  const open = new Map<string, Open>();
+  const close = (isClosed: (one: Open) => boolean) => {
+    for (const [id, one] of open) if (isClosed(one)) open.delete(id);
+  };
+  const answers = (service: string) => {
+    close(({ answered, silentUntil }) => answered && silentUntil <= now());
+    return ![...open.values()].some((one) => one.service === service);
+  };
+
+  return {
+    hooks: {
+      onRetry: ({ what, resource, error, delayMs }) => {
+        const at = now();
+        const { name: service, cause } = SERVICES[what] ?? API;
+        const nextAt = at + delayMs;
+        const silentUntil = nextAt + Math.max(delayMs, SILENCE_MS);
+        open.set(`${what} ${resource ?? ''}`, {
+          service,
+          what,
+          resource,
+          nextAt,
+          silentUntil,
+          answered: false,
+        });
+        const before = tried.get(service);
+        const count = before && before.at + SHOWN_FOR_MS > at ? before.count + 1 : 1;
+        tried.set(service, { cause, count, error, at });
+      },
+      onRequest: ({ what, status = 0 }) => {
+        if (status < 200 || status > 299) return;
+        for (const [id, one] of open) {
+          if (one.what === what && one.nextAt <= now()) open.set(id, { ...one, answered: true });
+        }
+      },
+      onLogin: () => close(({ what }) => what === 'login'),
+      onReady: () => close(({ what, resource }) => what !== 'login' && resource === undefined),
+      // A commit shows that Kafka, the registry and the state folder work, but nothing about requests to the API.
+      onPublished: (published) =>
+        close(
+          ({ what, resource = published.resource }) =>
+            resource === published.resource && what !== 'login' && what in SERVICES,
+        ),
+    } satisfies Hooks,
+    /**
+     * Returns one warning per service that was retried. Omits services already covered by `causes`, the reasons why the service is not
+     * ready.
+     */
+    all: (causes: readonly Cause[]): readonly Warning[] => {
+      for (const [service, { at }] of tried) if (at + SHOWN_FOR_MS <= now()) tried.delete(service);
+      return [...tried]
+        .filter(([, { count, cause }]) => count >= MANY_RETRIES && !causes.includes(cause))
+        .map(([service, { count, error, at }]) => ({
+          kind: 'tried-again',
+          resource: null,
+          text: `${service} was tried again ${times(count)}${answers(service) ? ' and answers now' : ''}; the last error: ${errorLine(error)}`,
+          at,
+        }));
+    },
+  };
+}
+
+interface Service {
+  /** Name of the service that is retried, in texts for operators. */
+  readonly name: string;
+  /** Cause that the readiness check reports while this service does not respond. */
+  readonly cause: Cause;
+}
+
+/** Services that may be retried, by `what` of an `onRetry` event. Any other value of `what` is a list of the API. */
+const SERVICES: Readonly<Record<string, Service>> = {
+  login: { name: 'the login', cause: 'login' },
+  kafka: { name: 'Kafka', cause: 'kafka' },
+  registry: { name: 'the schema registry', cause: 'registry' },
+  'state folder': { name: 'the state folder', cause: 'state' },
+};
+const API: Service = { name: 'the API', cause: 'api' };
+
+/** Formats a count as `once` or `2 times`. */
+function times(count: number): string {
+  return count === 1 ? 'once' : `${count} times`;
+}

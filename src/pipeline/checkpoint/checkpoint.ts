@@ -2,66 +2,80 @@ import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { ListHooks } from '../../observe/list-hooks.ts';
 import type { ImageUpdate, Notes, StoredImage, TaskStore, UnseenKeys } from '../../state/store.ts';
-import { takenOver } from '../../streams/paging/sweep-progress.ts';
+import { resumedSweep } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
-import { readAnew } from './cursor.ts';
+import { restartSnapshot } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
-import { keyGaps, liveKeysAfter, liveKeysIn, liveKeysOf, liveKeysText } from './live-keys.ts';
-import type { LiveKeys } from './live-keys.ts';
-import { leaveFormerId, writtenAs } from './former-id.ts';
-import { isMadeAnew } from './lost-events.ts';
-import { notedSweep, offsetTexts, withIds } from './read-images.ts';
+import {
+  keyGaps,
+  liveKeysAfter,
+  liveKeysIn,
+  liveKeysOf,
+  liveKeysText,
+} from './live-key-tallies.ts';
+import type { LiveKeyTallies } from './live-key-tallies.ts';
+import { isTopicRecreated } from './detect-lost-events.ts';
+import { storedSweep, offsetTexts, withIds } from './restore-images.ts';
 import { restore } from './restore.ts';
 import type { Restored, RestoreOptions } from './restore.ts';
 import type { Message } from '../../sinks/sink.ts';
-import { asLeftBy, claim, expectMine, openSink } from './ownership.ts';
-import { leftUndecided } from '../../sinks/fenced.ts';
-import type { TakeOver } from './ownership.ts';
+import { withSinkBounds, commitClaim, expectOwnCursor, openFencedSink } from './task-claim.ts';
+import { asUnknownOutcome } from '../../sinks/producer/fencing.ts';
+import type { TaskClaimOptions } from './task-claim.ts';
 
-export interface CheckpointOptions extends RestoreOptions, TakeOver {
-  /** Whether single records can be asked for; see {@link takenOver}, which the clock is for, too. */
-  readonly canBeAsked: boolean;
+export interface CheckpointOptions extends RestoreOptions, TaskClaimOptions {
+  /** Whether single records can be requested by key; passed to {@link resumedSweep}, as is the scheduler's time. */
+  readonly canRequestRecords: boolean;
   readonly scheduler: SchedulerLike;
   readonly hooks?: Pick<ListHooks, 'onRestored' | 'onLost'>;
 }
 
-/** A task's place in Kafka: its cursor, its exclusive right to write, and its images beside it. */
+/** A claimed task: its cursor, its exclusive right to write, and its stored images. */
 export interface Checkpoint {
   /** The newest committed cursor. */
   readonly cursor: Cursor;
-  /** How far the sweeps have come, as it was kept last; beside the marks, so it is lost with them. */
+  /**
+   * Progress of sweeps as last stored. It is stored with the marks of keys, which say in which sweep a key was last seen; so both are
+   * rebuilt if the store is discarded.
+   */
   readonly sweep: SweepProgress;
   readonly get: (key: string) => StoredImage | undefined;
-  readonly text: TaskStore['text'];
+  readonly payloadDigest: TaskStore['payloadDigest'];
   readonly runFrom: TaskStore['runFrom'];
   readonly digestOf: TaskStore['digestOf'];
   readonly run: TaskStore['run'];
   readonly isReadWithRun: TaskStore['isReadWithRun'];
   /** Number of records that are published and not deleted. */
   readonly count: () => number;
-  readonly unread: TaskStore['unread'];
+  readonly countUnread: TaskStore['countUnread'];
   readonly isUnseen: TaskStore['isUnseen'];
   readonly unseen: (since: number, after: string | undefined) => UnseenKeys;
   readonly isRejected: TaskStore['isRejected'];
-  /** What the newest commit has left in the topic: the live keys before where each partition ends. */
-  readonly live: () => { readonly keys: LiveKeys; readonly ends: Readonly<Record<string, string>> };
-  /** How many partitions the topic has just now. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */
+  /**
+   * Returns the state of the topic after the newest commit: count and digest of the live keys in each partition, and the end offset of each
+   * partition up to which they are counted.
+   */
+  readonly liveKeys: () => {
+    readonly keys: LiveKeyTallies;
+    readonly ends: Readonly<Record<string, string>>;
+  };
+  /** Current number of partitions of the topic. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */
   readonly partitions: () => Promise<number>;
   /** Ids of the schemas that the images are written in. */
   readonly schemaIds: () => readonly number[];
   /**
    * Publishes messages and cursor in one transaction, then stores the images and notes.
    *
-   * @throws CellarstreamError `COMMIT_FAILED`: the outcome is unknown, the log is of no more use and
-   * has to be opened again.
+   * @throws CellarstreamError `COMMIT_FAILED` if the outcome is unknown: this checkpoint can't be used any further and must be opened
+   * again.
    */
   readonly commit: (batch: TaskBatch) => Promise<void>;
-  /** Stores notes alone: what nobody has to be told of. */
-  readonly keep: (notes: TaskNotes) => Promise<void>;
+  /** Stores notes without a commit to Kafka. */
+  readonly storeNotes: (notes: TaskNotes) => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
-/** What is kept on this machine alone. */
+/** State that is stored only on this machine, not in Kafka. */
 export interface TaskNotes extends Notes {
   readonly sweep?: SweepProgress;
 }
@@ -76,33 +90,36 @@ export interface TaskBatch extends TaskNotes {
 }
 
 /**
- * Takes a task over: fences whoever had it, reads the cursor and the images that the store has not
- * seen, and claims the task with a commit of its own. Where the topic has lost events the claim says that
- * all is read anew: what the topic still has stays known, the rest is published again.
+ * Claims a task: fences the previous owner, reads the cursor and the images that the store lacks, and commits a cursor of its own. If the
+ * topic has lost events, that cursor restarts the initial snapshot: images that the topic still has stay known, other records are published
+ * again.
  *
- * @throws CellarstreamError `FENCED` when a newer process has the task: nothing was taken from it.
- * `TOPIC_CHANGED` as {@link restore}. Otherwise `KAFKA_UNREACHABLE` or `COMMIT_FAILED`.
+ * @throws CellarstreamError `FENCED` if a newer process has claimed the task; that claim stays valid. `TOPIC_CHANGED` as {@link restore}.
+ * Otherwise `KAFKA_UNREACHABLE` or `COMMIT_FAILED`.
  */
 export async function openCheckpoint(options: CheckpointOptions): Promise<Checkpoint> {
-  const { log, store, instance, ownership, canBeAsked, scheduler, hooks } = options;
-  const { task, topic, cursorTopic } = options.place;
-  const before = await expectMine(options, store.memory());
-  ownership.begin ??= (await log.ends(cursorTopic)).get(0) ?? 0n;
+  const { log, store, instance, claimState, canRequestRecords, scheduler, hooks } = options;
+  const { task, topic, cursorTopic } = options.names;
+  const before = await expectOwnCursor(options, store.memory());
+  claimState.cursorBegin ??= (await log.ends(cursorTopic)).get(0) ?? 0n;
 
-  await leaveFormerId(options, before, store.memory());
-  const sink = await openSink(options, before);
+  const sink = await openFencedSink(options, before);
   try {
-    const final = asLeftBy(sink, options);
-    const restored = await restore(final, await expectMine(final, before));
-    const { known, hadCursor } = restored;
-    const counted = await counting(restored, options);
-    const { lost } = counted;
+    const final = withSinkBounds(sink, options);
+    const restored = await restore(final, await expectOwnCursor(final, before));
+    const { memory: known, hadCursor } = restored;
+    const counted = await countLiveKeys(restored, options);
+    const { lostEvents } = counted;
     let { cursor, live } = counted;
-    if (ownership.predecessor === undefined)
-      ownership.predecessor = hadCursor ? cursor.instance : null;
+    if (claimState.predecessor === undefined)
+      claimState.predecessor = hadCursor ? cursor.instance : null;
     let memory = known;
     const byOthers = known.sweepGeneration !== cursor.generation;
-    let sweep = takenOver(notedSweep(known), { canBeAsked, now: scheduler.now(), byOthers });
+    let sweep = resumedSweep(storedSweep(known), {
+      canRequestRecords,
+      now: scheduler.now(),
+      byOthers,
+    });
 
     const commit = async (batch: TaskBatch): Promise<void> => {
       const { messages, images, cursor: progress, sweep: swept = sweep, ...notes } = batch;
@@ -111,15 +128,15 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
       const next: Cursor = { ...reached, live: liveKeysText(keys, reached) };
       const text = JSON.stringify(next);
       const saved: Message = { topic: cursorTopic, key: task, value: Buffer.from(text) };
-      const ends = await leftUndecided(() => sink.commit([...messages, saved], 'committed'));
+      const ends = await asUnknownOutcome(() => sink.commit([...messages, saved], 'committed'));
       const written = ends.get(topic) ?? new Map<number, bigint>();
       const count = messages.filter((message) => message.topic === topic).length;
-      if (written.size > 0 && isMadeAnew(written, memory.ends, count)) {
+      if (written.size > 0 && isTopicRecreated(written, memory.ends, count)) {
         await store.put([], { ...memory, lost: true });
-        throw madeAnew(topic);
+        throw topicRecreatedDuringCommit(topic);
       }
-      // Consumers follow the messages, nobody a cursor. Until they can see them the images are stored.
-      const visible = messages.length > 0 ? sink.visible() : undefined;
+      // Consumers follow the messages but no cursors. Images are stored while the messages become visible.
+      const visible = messages.length > 0 ? sink.awaitVisible() : undefined;
       cursor = next;
       live = keys;
       memory = {
@@ -143,10 +160,10 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
 
     const since = cursor.instance === instance ? cursor.heldSince : undefined;
     const heldSince = since ?? Math.round(options.scheduler.now());
-    cursor = { ...cursor, generation: cursor.generation + 1, heldSince, ...writtenAs(options) };
+    cursor = { ...cursor, generation: cursor.generation + 1, heldSince };
     memory = { ...memory, lost: false, unchecked: false };
-    await claim(ownership, () => commit({ messages: [], images: [], cursor }));
-    if (lost) hooks?.onLost({ lost });
+    await commitClaim(claimState, () => commit({ messages: [], images: [], cursor }));
+    if (lostEvents) hooks?.onLost({ lost: lostEvents });
     return {
       get cursor() {
         return cursor;
@@ -155,21 +172,21 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
         return sweep;
       },
       get: (key) => store.get(key),
-      text: (key) => store.text(key),
+      payloadDigest: (key) => store.payloadDigest(key),
       runFrom: (key) => store.runFrom(key),
       digestOf: (bytes) => store.digestOf(bytes),
       run: (id) => store.run(id),
       isReadWithRun: (key, sweep) => store.isReadWithRun(key, sweep),
       count: () => store.count(),
-      unread: (keys, sweep) => store.unread(keys, sweep),
+      countUnread: (keys, sweep) => store.countUnread(keys, sweep),
       isUnseen: (key, since) => store.isUnseen(key, since),
       unseen: (since, after) => store.unseen(since, after),
       isRejected: (digest) => store.isRejected(digest),
-      live: () => ({ keys: live, ends: memory.ends }),
+      liveKeys: () => ({ keys: live, ends: memory.ends }),
       partitions: async () => (await sink.bounds(topic)).size,
       schemaIds: () => memory.schemaIds,
       commit,
-      keep,
+      storeNotes: keep,
       close: () => sink.close(),
     };
   } catch (error) {
@@ -179,27 +196,34 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
 }
 
 /**
- * The live keys of the topic: as the cursor has them, or counted where that is void. Where the topic was read back they are
- * held against each other; what differs is a loss like any other.
+ * Returns the tallies of the topic's live keys: those of the cursor if they are valid, else counted from the store. After the whole topic
+ * was read back both are compared; a difference means that the topic has lost events, and restarts the initial snapshot.
  */
-async function counting(
-  { cursor, known, lost }: Restored,
-  { store, scheduler, place: { topic } }: CheckpointOptions,
-): Promise<Pick<Restored, 'cursor' | 'lost'> & { readonly live: LiveKeys }> {
+async function countLiveKeys(
+  { cursor, memory, lostEvents }: Restored,
+  { store, scheduler, names: { topic } }: CheckpointOptions,
+): Promise<Pick<Restored, 'cursor' | 'lostEvents'> & { readonly live: LiveKeyTallies }> {
   const partitions = cursor.partitions!;
-  const told = liveKeysIn(cursor, partitions);
-  if (told && !known.unchecked) return { cursor, lost, live: told };
+  const recorded = liveKeysIn(cursor, partitions);
+  if (recorded && !memory.unchecked) return { cursor, lostEvents, live: recorded };
   const live = await liveKeysOf(store, partitions, scheduler);
-  const keys = told ? keyGaps(told, live) : [];
-  if (keys.length === 0) return { cursor, lost, live };
-  return { cursor: readAnew(cursor), lost: { topic, gaps: [], offsets: 0, keys }, live };
+  const keys = recorded ? keyGaps(recorded, live) : [];
+  if (keys.length === 0) return { cursor, lostEvents, live };
+  return {
+    cursor: restartSnapshot(cursor),
+    lostEvents: { topic, gaps: [], offsets: 0, keys },
+    live,
+  };
 }
 
-/** The events of the commit are there, and those before are not: that is for the next opening to see to. */
-function madeAnew(topic: string): CellarstreamError {
+/**
+ * Returns the error for a topic that was recreated during a commit: it has the events of the commit but not the earlier ones. Opening the
+ * checkpoint again handles the loss.
+ */
+function topicRecreatedDuringCommit(topic: string): CellarstreamError {
   return new CellarstreamError(
     'COMMIT_FAILED',
-    `${topic} was deleted and made anew while it was written to: its list is taken over again, and read anew`,
+    `${topic} was deleted and recreated during a commit: claiming its list again and restarting its initial snapshot`,
     { context: { topic } },
   );
 }

@@ -1,61 +1,64 @@
+// The cursor of a task: its type, its initial value, and its parser.
+
 import { CellarstreamError } from '../../core/errors.ts';
 import type { KeyFormat } from '../../schemas/events/record-key.ts';
 import type { TallyText } from '../../schemas/events/key-tally.ts';
 import type { Position } from '../../streams/paging/anchors.ts';
 
-/** How far a task has come; committed with the events that it led to. */
+/** Progress of a task (one list of one account). Committed in one transaction with the events that it covers. */
 export interface Cursor {
   readonly version: 1;
-  /** The process that wrote it. One that finds another's here has been replaced. */
+  /** Id of the process that wrote the cursor. An owner that reads another id here has been fenced. */
   readonly instance: string;
-  /**
-   * One more than that of the cursor that this process took the task over from: the newest one, or
-   * that of the newest event.
-   */
+  /** Number of times that the task has been claimed so far. */
   readonly generation: number;
-  /** When it did so, ms since 1970 by its clock. Absent in older cursors. */
+  /** When `instance` claimed the task, in epoch ms by its own clock. Absent before its claim. */
   readonly heldSince?: number;
-  /** Of the newest event: the next one's is higher, whatever became of the state folder. */
+  /** Sequence number of the newest event. Later events have higher numbers, even after the state folder was deleted. */
   readonly sequence: number;
   readonly firstRead: InitialSnapshot;
-  /** Where the next window of modification dates begins (before any lookback): server's ms. */
+  /** Start of the next poll window, before any lookback, in epoch ms by the server's clock; null before the first poll. */
   readonly since: number | null;
   /**
    * Newest `created_at` or `updated_at` of a published record, in epoch ms. The clock that stamps records may run ahead of the server's
-   * `Date`. Absent before the first stamp, and in cursors of older versions.
+   * `Date`. Absent before the first stamp.
    */
   readonly newestStamp?: number | undefined;
-  /** What the records' keys are made of; null until that was chosen. Never changes after. */
+  /** Fields that form the keys of the records; null until they are chosen, then fixed. */
   readonly keyFields: readonly string[] | null;
-  /** How the keys of its events are written. Never changes. Default `text`. */
+  /** Format of the keys of events. Never changes. Default `text`. */
   readonly keyFormat?: KeyFormat;
-  /** The number of partitions that its events were written with. Absent in older cursors. */
+  /** Number of partitions that the events were written with. Absent before the task was first claimed. */
   readonly partitions?: number;
   /**
-   * By partition of the topic of its events: where it ended after the commit before this one, and where it
-   * began when what is gone from it was last read again (absent: at 0). A topic that ends sooner or begins
-   * later has lost events since. Absent in older cursors.
+   * End offset of each partition of the events' topic, after the commit before this one. A partition that ends earlier has lost events.
+   * Absent before the task was first claimed.
    */
   readonly ends?: Readonly<Record<string, string>>;
-  readonly starts?: Readonly<Record<string, string>>;
   /**
-   * The transactional id that it was written under, by that instance. Where that is not the cursor's own an older version has
-   * written it, which passes on what it does not know. Absent where the task has only ever had one id.
+   * Start offset of each partition of the events' topic when the initial snapshot last began; 0 for a partition without an entry. A
+   * partition that begins later has lost events.
    */
-  readonly writer?: { readonly instance: string; readonly transactionalId: string };
-  /** How often the topic has lost events: images of before are of another topic. Default 0. */
+  readonly starts?: Readonly<Record<string, string>>;
+  /** Number of times that the topic has lost events. Images that were stored when the number was smaller are not valid. Default 0. */
   readonly losses?: number;
-  /** The sequence as that was last found: what has been published since has a higher one. Default 0. */
+  /** The cursor's `sequence` when the newest loss of events was detected; later events have higher sequence numbers. Default 0. */
   readonly lostSequence?: number;
-  /** The live keys of the topic of its events, this commit's included. Absent in older cursors. */
+  /**
+   * Count and digest of the live keys (keys whose newest event is not a deletion) in each partition of the events' topic, including this
+   * commit. Absent before the task was first claimed.
+   */
   readonly live?: LiveKeysText;
-  /** The newest certificate, and when it was issued, ms by the clock of who did. Default none was. */
+  /**
+   * Number of the newest certificate of a full scan, and when it was issued, in epoch ms by the issuer's clock. Absent before the first
+   * one.
+   */
   readonly certificate?: { readonly number: number; readonly at: number };
 }
 
 /**
- * Count and digest of the live keys of each partition. An older version passes it on as it was, so it is void unless
- * `sequence` and `losses` are the cursor's.
+ * Count and digest of the live keys of each partition. Valid only if `sequence` and `losses` equal those of the cursor in use. They differ
+ * if the topic has newer events than the cursor that was read, or has lost events.
  */
 export interface LiveKeysText {
   readonly sequence: number;
@@ -63,21 +66,22 @@ export interface LiveKeysText {
   readonly partitions: readonly TallyText[];
 }
 
+/** Progress of the initial snapshot of a list. */
 export interface InitialSnapshot {
-  /** The server's time as it began, ms; null until its first page was answered. */
+  /** Server time when the snapshot began, in epoch ms; null before its first page, or if the server sends no `Date`. */
   readonly startedAt: number | null;
-  /** Where it goes on; null at the beginning. */
+  /** Position where the snapshot's scan resumes; null before its first page and once it is complete. */
   readonly position: Position | null;
   readonly done: boolean;
   /**
-   * Whether a poll that began behind its end, and reaches what is stamped, has been read since, or a sweep. Until then what
-   * turns up may be what it has missed: a record that changed meanwhile and moved to where it had been already.
-   * Default true: of older cursors.
+   * Whether a poll that began after the initial snapshot had ended, or a whole sweep, has completed. Until then an unknown record is not
+   * necessarily new: it may have changed during the snapshot, and moved to a part of the list that had been read already. Absent before the
+   * first page.
    */
   readonly caughtUp?: boolean;
   /**
-   * The cursor's `newestStamp` when the topic was found to have lost events, in epoch ms: a record created by then may have been published
-   * before the loss, so it is not new. Absent in a first snapshot.
+   * The cursor's `newestStamp` when a loss of events in the topic was detected, in epoch ms: a record created by then may have been
+   * published before the loss, so it is not new. Absent unless the topic has lost events.
    */
   readonly publishedUpTo?: number | undefined;
 }
@@ -89,23 +93,27 @@ export function newCursor(instance: string): Cursor {
     instance,
     generation: 0,
     sequence: 0,
-    firstRead: NOTHING_READ,
+    firstRead: NEW_SNAPSHOT,
     since: null,
     keyFields: null,
   };
 }
 
-/** Of an initial snapshot that begins. */
-export const NOTHING_READ: InitialSnapshot = { startedAt: null, position: null, done: false };
+/** Progress of an initial snapshot that has not begun. */
+export const NEW_SNAPSHOT: InitialSnapshot = { startedAt: null, position: null, done: false };
 
-/** Where a topic is found to have lost events: all is read anew, and what is missing published again. */
-export function readAnew(cursor: Cursor): Cursor {
+/** Cursor after a loss of events in the topic: the initial snapshot restarts, and publishes missing records again. */
+export function restartSnapshot(cursor: Cursor): Cursor {
   const { losses = 0, sequence, newestStamp: publishedUpTo } = cursor;
-  const firstRead = { ...NOTHING_READ, publishedUpTo };
-  return { ...cursor, firstRead, losses: losses + 1, lostSequence: sequence };
+  const snapshot = { ...NEW_SNAPSHOT, publishedUpTo };
+  return { ...cursor, firstRead: snapshot, losses: losses + 1, lostSequence: sequence };
 }
 
-/** @throws CellarstreamError `CURSOR_UNREADABLE` when the text is no cursor of this version. */
+/**
+ * Parses the text of a cursor.
+ *
+ * @throws CellarstreamError `CURSOR_UNREADABLE` if the text is not a cursor that this version supports.
+ */
 export function parseCursor(text: string, task: string): Cursor {
   const cursor = parse(text);
   if (
@@ -115,6 +123,7 @@ export function parseCursor(text: string, task: string): Cursor {
     typeof cursor.sequence !== 'number' ||
     typeof cursor.firstRead?.done !== 'boolean' ||
     !isTime(cursor.since) ||
+    cursor.keyFields === undefined ||
     !isTime(cursor.firstRead.startedAt)
   ) {
     throw new CellarstreamError(
@@ -122,7 +131,7 @@ export function parseCursor(text: string, task: string): Cursor {
       `the cursor of ${task} in Kafka was not written by this version: run the version that wrote it, or set another TOPIC_PREFIX`,
     );
   }
-  return { keyFields: null, ...cursor } as Cursor; // an early cursor of orders has none
+  return cursor as Cursor;
 }
 
 function isTime(value: unknown): value is number | null {
@@ -133,6 +142,6 @@ function parse(text: string): Partial<Cursor> | null {
   try {
     return JSON.parse(text) as Partial<Cursor> | null;
   } catch {
-    return null; // the caller says what is wrong
+    return null; // the caller reports the error
   }
 }

@@ -1,185 +1,205 @@
 import { CellarstreamError } from '../../core/errors.ts';
 import type { ListHooks } from '../../observe/list-hooks.ts';
 import type { LostEvents } from '../../observe/lost-events.ts';
-import type { Bounds } from '../../sinks/sink.ts';
+import type { Bounds } from '../../kafka/log.ts';
 import type { TaskMemory, TaskStore } from '../../state/store.ts';
-import { newCursor, parseCursor, readAnew } from './cursor.ts';
+import { newCursor, parseCursor, restartSnapshot } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
-import { liveKeysIn } from './live-keys.ts';
-import { lostEvents } from './lost-events.ts';
-import { readCursor } from './ownership.ts';
-import type { KnownCursor, PlacedTask } from './ownership.ts';
-import { offsetTexts, readImages } from './read-images.ts';
-import type { PublishedImage, ReadBack } from './read-images.ts';
+import { detectLostEvents } from './detect-lost-events.ts';
+import { readCursor } from './task-claim.ts';
+import type { KnownCursor, TaskLog } from './task-claim.ts';
+import { offsetTexts, restoreImages } from './restore-images.ts';
+import type { PublishedImage, RestoredImages } from './restore-images.ts';
 
-export interface RestoreOptions extends PlacedTask {
+export interface RestoreOptions extends TaskLog {
   readonly store: TaskStore;
   readonly instance: string;
-  /** Reads an event of the topic; only asked for messages that are not tombstones. */
+  /** Decodes an event of the topic; not called for tombstones. */
   readonly readImage: (value: Buffer) => Promise<PublishedImage>;
   readonly hooks?: Pick<ListHooks, 'onRestored'>;
 }
 
-/** Where a task stands, with its store brought up to it. */
+/** State of a task whose store has been brought up to date with Kafka. */
 export interface Restored {
-  readonly known: TaskMemory;
-  /** The newest that is known. Where events were lost it begins to read anew, which nobody was told yet. */
+  readonly memory: TaskMemory;
+  /**
+   * The newest cursor. If events were lost, it is a copy of that cursor in which the initial snapshot starts over, and which is not
+   * committed yet.
+   */
   readonly cursor: Cursor;
-  /** Whether a cursor was there. */
+  /** Whether the task had a cursor already. */
   readonly hadCursor: boolean;
-  readonly lost: LostEvents | undefined;
+  readonly lostEvents: LostEvents | undefined;
 }
 
-/** Of what is in the store: a folder that an older version left is read anew from Kafka. */
+/** Version of the store's contents. A store of another version is discarded and rebuilt from Kafka. */
 const STORE_VERSION = 4;
 
 /**
- * Finds the newest cursor, holds the topic against it, and brings the store up to what the topic says, from
- * where that begins. What was published and is no longer in the topic is unknown from then on: it is to be
- * read and published again.
+ * Reads the newest cursor, compares the topic with it, and brings the store up to date with the topic. If published events are missing from
+ * the topic, the store is cleared and filled from what the topic still has, so that other records are read and published again.
  *
- * @throws CellarstreamError `TOPIC_CHANGED` when the topic has another number of partitions than its
- * events were written with.
+ * @throws CellarstreamError `TOPIC_CHANGED` if the topic's number of partitions differs from the one that its events were written with.
  */
 export async function restore(
   options: RestoreOptions,
   seen: KnownCursor | undefined,
 ): Promise<Restored> {
   const { log, store, instance, readImage, hooks } = options;
-  const { task, topic } = options.place;
-  const nothing = nothingStored(`${STORE_VERSION} ${await log.clusterId()} ${topic}`);
+  const { task, topic } = options.names;
+  const nothing = newTaskMemory(`${STORE_VERSION} ${await log.clusterId()} ${topic}`);
   const bounds = await log.bounds(topic);
 
   const stored = store.memory();
   const memory = stored && isUsable(stored, nothing.home, instance) ? stored : undefined;
-  // Also where the topic ends as it did: one that was made anew may, and only the cursor tells.
+  // Needed even if the end offsets match the store: a recreated topic may end at the same offset, and only the cursor shows it.
   const found = seen ?? (await readCursor(options, memory ?? nothing));
-  const { isKept, cursor, lost, known, anew } = judge({
-    ...{ memory, found, nothing, bounds, task, topic, instance },
+  const {
+    keepsImages,
+    cursor,
+    lostEvents,
+    memory: known,
+    emptyMemory,
+  } = decideRestore({
+    ...{ memory, newestCursor: found, emptyMemory: nothing, bounds, task, topic, instance },
   });
-  // Who died in its first put has left images without the memory of them.
-  if (!isKept && (stored !== undefined || store.count() > 0)) await store.clear();
-  if (lost) await store.put([], known);
+  // A process that crashed during its first write has left images without a task memory.
+  if (!keepsImages && (stored !== undefined || store.count() > 0)) await store.clear();
+  if (lostEvents) await store.put([], known);
 
   const source = { log, topic, store, readImage };
-  let read = await readImages(source, known, bounds);
-  if (isKept && isBehind(read, cursor)) {
+  let read = await restoreImages(source, known, bounds);
+  if (keepsImages && hasMissingEvents(read, cursor)) {
     await store.clear();
-    const all = await readImages(source, anew, bounds);
+    const all = await restoreImages(source, emptyMemory, bounds);
     read = { ...all, restored: read.restored + all.restored };
   }
   if (read.restored > 0) hooks?.onRestored({ images: read.restored });
-  // While another task's transaction is open, what was committed to the cursors behind its beginning
-  // can't be read; the events that went with it can: no other task writes to their topic. Some may be in the store by now.
-  const { whole, found: since } = read.known;
+  // While another task's transaction is open, cursors committed after its start can't be read, but their events can, as no other task
+  // writes to their topic. So the store may have newer events than the cursor.
+  const { whole, found: since } = read.memory;
   const sequence = Math.max(cursor.sequence, read.sequence, whole + since);
-  const unchecked = isReadBack(read.known);
+  const unchecked = isFullyRestored(read.memory);
   return {
-    known: { ...read.known, whole: sequence, found: 0, begunBy: undefined, unchecked },
+    memory: { ...read.memory, whole: sequence, found: 0, begunBy: undefined, unchecked },
     cursor: { ...cursor, sequence, partitions: bounds.size },
     hadCursor: found.cursor !== null,
-    lost,
+    lostEvents,
   };
 }
 
-function nothingStored(home: string): TaskMemory {
+function newTaskMemory(home: string): TaskMemory {
   const counts = { whole: 0, found: 0 };
   return { home, ends: {}, cursorEnd: '0', cursor: null, schemaIds: [], ...counts, sweep: null };
 }
 
 /**
- * Not where the store is of another cluster or topic; nor where another process began to read the topic back: compaction
- * may have come since, and taken deletions of what was read by then.
+ * Whether the stored images can be used. Not if they belong to another cluster or topic, nor if another process began to read the topic
+ * back and did not finish: compaction may have removed deletions of records that it had read.
  */
 function isUsable(memory: TaskMemory, home: string, instance: string): boolean {
   const isWhole = memory.begunBy === undefined || memory.begunBy === instance;
   return memory.home === home && isWhole;
 }
 
-/** Whether what is in the store is all of the topic, as it was read back. */
-function isReadBack({ begunBy, unchecked = false }: TaskMemory): boolean {
+/** Whether the store was filled from the whole topic, and has not been compared with the cursor's live keys yet. */
+function isFullyRestored({ begunBy, unchecked = false }: TaskMemory): boolean {
   return begunBy !== undefined || unchecked;
 }
 
-interface Findings {
-  /** What the store says, where it can be used. */
+interface RestoreFindings {
+  /** The store's memory of the task; undefined if the store can't be used. */
   readonly memory: TaskMemory | undefined;
-  readonly found: KnownCursor;
-  readonly nothing: TaskMemory;
-  /** Of the resource's topic. */
+  readonly newestCursor: KnownCursor;
+  readonly emptyMemory: TaskMemory;
+  /** Offsets at which the partitions of the resource's topic begin and end. */
   readonly bounds: ReadonlyMap<number, Bounds>;
   readonly task: string;
   readonly topic: string;
   readonly instance: string;
 }
 
-interface Judgement {
-  /** Whether the images of the store count. */
-  readonly isKept: boolean;
-  /** Where the task goes on. */
+interface RestoreDecision {
+  /** Whether the images in the store are valid; else the store is cleared. */
+  readonly keepsImages: boolean;
+  /** Cursor from which the task resumes. */
   readonly cursor: Cursor;
-  readonly lost: LostEvents | undefined;
-  /** From where on the topic is read back. */
-  readonly known: TaskMemory;
-  /** The same for a store in which nothing is. */
-  readonly anew: TaskMemory;
+  readonly lostEvents: LostEvents | undefined;
+  /** Task memory whose end offsets say where reading of the topic begins. */
+  readonly memory: TaskMemory;
+  /** Task memory of an empty store, with which the whole topic is read. */
+  readonly emptyMemory: TaskMemory;
 }
 
-/** Holds store, cursor and topic against each other. @throws CellarstreamError `TOPIC_CHANGED`. */
-function judge({ memory, found, nothing, bounds, task, topic, instance }: Findings): Judgement {
+/** Compares store, cursor and topic, and decides what to restore. @throws CellarstreamError `TOPIC_CHANGED`. */
+function decideRestore({
+  memory,
+  newestCursor,
+  emptyMemory,
+  bounds,
+  task,
+  topic,
+  instance,
+}: RestoreFindings): RestoreDecision {
   const parsed = (text: string | null) => (text === null ? undefined : parseCursor(text, task));
-  const newest = parsed(found.cursor);
+  const newest = parsed(newestCursor.cursor);
   const cursor = newest ?? newCursor(instance);
   const before = parsed(memory?.cursor ?? null);
-  // Another process found events lost since: the store is of the topic as it was before.
+  // Another process has detected a loss of events since, so the stored images are from before the loss.
   const isOfLostTopic = (cursor.losses ?? 0) > (before?.losses ?? 0);
-  // A version that does not count live keys has written: they are counted in the topic.
-  const isUncounted = newest !== undefined && !liveKeysIn(newest, bounds.size);
-  const isAnew = isOfLostTopic || (isUncounted && memory !== undefined && !isReadBack(memory));
-  const kept = isAnew ? undefined : memory;
+  const kept = isOfLostTopic ? undefined : memory;
   expectPartitions(cursor, topic, bounds);
 
-  const { cursorEnd } = found;
-  const ofCursor = { cursor: found.cursor, cursorEnd };
-  const anew = { ...nothing, ...ofCursor, whole: cursor.sequence, begunBy: instance };
-  const lost = newest && lostEvents(topic, bounds, { cursor: newest, memory: kept });
-  const starts = startsOf(bounds);
-  if (lost) {
-    const known = { ...anew, lost: true };
-    return { isKept: false, cursor: { ...readAnew(cursor), starts }, lost, known, anew };
+  const { cursorEnd } = newestCursor;
+  const ofCursor = { cursor: newestCursor.cursor, cursorEnd };
+  const emptied = { ...emptyMemory, ...ofCursor, whole: cursor.sequence, begunBy: instance };
+  const lostEventsFound =
+    newest && detectLostEvents(topic, bounds, { cursor: newest, memory: kept });
+  const starts = startOffsets(bounds);
+  if (lostEventsFound) {
+    const known = { ...emptied, lost: true };
+    return {
+      keepsImages: false,
+      cursor: { ...restartSnapshot(cursor), starts },
+      lostEvents: lostEventsFound,
+      memory: known,
+      emptyMemory: emptied,
+    };
   }
   return {
-    isKept: kept !== undefined,
-    cursor: newest ?? { ...cursor, starts }, // what is gone was before all that is known
-    lost,
-    known: kept ? { ...kept, ...ofCursor } : anew,
-    anew,
+    keepsImages: kept !== undefined,
+    cursor: newest ?? { ...cursor, starts }, // the topic may begin above 0 without a loss, as no earlier events are known
+    lostEvents: lostEventsFound,
+    memory: kept ? { ...kept, ...ofCursor } : emptied,
+    emptyMemory: emptied,
   };
 }
 
 /**
- * Whether events are missing between what the images say and what was published since: compaction has taken them. Most
- * are no loss, as the newest image of each record stays. But of a deletion nothing stays, once its tombstone is gone as
- * well: that record would be alive in the images, and be deleted a second time.
+ * Whether compaction has removed events that were published after the stored images. For most of them a newer event of the same record is
+ * left. But a deletion leaves nothing once its tombstone is removed too: the stored image would stay, and be deleted a second time.
  *
- * Sequences tell, and no clock. A tombstone goes when `min.compaction.lag.ms` and then `delete.retention.ms` have passed, but
- * by the producers' clocks and the brokers', with settings that anybody may have changed meanwhile.
+ * Decided by sequences, not by time: tombstones are removed after `min.compaction.lag.ms` and `delete.retention.ms`, but these settings
+ * may have been changed meanwhile, and depend on the clocks of producers and brokers.
  */
-function isBehind({ known: { whole, found }, sequence }: ReadBack, cursor: Cursor): boolean {
+function hasMissingEvents(
+  { memory: { whole, found }, sequence }: RestoredImages,
+  cursor: Cursor,
+): boolean {
   return whole + found < Math.max(cursor.sequence, sequence);
 }
 
-/** Where partitions begin, of those that don't at 0. */
-function startsOf(bounds: ReadonlyMap<number, Bounds>): Record<string, string> {
+/** Returns the start offsets of those partitions that do not begin at offset 0. */
+function startOffsets(bounds: ReadonlyMap<number, Bounds>): Record<string, string> {
   const starts = [...bounds].flatMap(([at, { low }]) => (low > 0n ? [[at, low] as const] : []));
   return offsetTexts(new Map(starts));
 }
 
 /**
- * With another number keys go to other partitions, and compaction would keep an image of a key in each. An
- * empty topic has none.
+ * Checks the topic's number of partitions. If it has changed, keys map to other partitions, and compaction would retain an image of a key
+ * in each of two partitions. An empty topic may have any number.
  *
- * @throws CellarstreamError `TOPIC_CHANGED`.
+ * @throws CellarstreamError `TOPIC_CHANGED` if the number differs from the cursor's.
  */
 export function expectPartitions(
   { partitions }: Cursor,
@@ -190,7 +210,7 @@ export function expectPartitions(
   if (partitions === undefined || partitions === bounds.size || isEmpty) return;
   throw new CellarstreamError(
     'TOPIC_CHANGED',
-    `${topic} has ${bounds.size} partitions, but its events were written with ${partitions}, so the events of a record would be in two of them: delete the topic (it is made again with TOPIC_PARTITIONS, and its records come again as r), or set another TOPIC_PREFIX`,
+    `${topic} has ${bounds.size} partitions, but its events were written with ${partitions}, so the events of a record would be in two of them: delete the topic (it is recreated with TOPIC_PARTITIONS, and its records are published again as r), or set another TOPIC_PREFIX`,
     { context: { topic, found: bounds.size, wanted: partitions } },
   );
 }

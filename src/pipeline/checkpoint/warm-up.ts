@@ -3,32 +3,32 @@ import type { Registry } from '../../schemas/registry/registry.ts';
 import type { ResourceRules } from '../../resources/resources.ts';
 import type { TaskStore } from '../../state/store.ts';
 import { openSchemaEvolution } from '../codec/schema-evolution.ts';
-import { readCursor } from './ownership.ts';
-import type { PlacedTask } from './ownership.ts';
+import { readCursor } from './task-claim.ts';
+import type { TaskLog } from './task-claim.ts';
 import { restore } from './restore.ts';
 
-export interface WarmUpOptions extends PlacedTask {
+export interface WarmUpOptions extends TaskLog {
   readonly rules: Pick<ResourceRules, 'resource' | 'described'>;
   readonly registry: Registry;
   readonly store: TaskStore;
-  /** Names this process. */
+  /** Id of this process. */
   readonly instance: string;
-  /** Ends it early, with its reason as the error. What was read until then stays. */
+  /** Aborts the restore; the signal's reason is thrown. Images read until then stay stored. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Brings a task's store up to its topic while another process still has the task, so that little is left to be read back
- * when it is taken over. Nothing is written to Kafka.
+ * Restores a task's images into the store while another process still owns the task, so that little is left to restore when the task is
+ * claimed. Writes nothing to Kafka.
  */
 export async function warmUp(options: WarmUpOptions): Promise<void> {
-  const { log, place, rules, registry, store, instance, signal } = options;
-  // The cursor first: all that it tells of is in the topic by then, whatever is published meanwhile.
+  const { log, names, rules, registry, store, instance, signal } = options;
+  // Read before the topic: then the topic contains every event that the cursor covers.
   const found = await readCursor(options, store.memory());
   if (found.cursor === null) return; // nothing was ever published
   const evolution = await openSchemaEvolution({
     registry,
-    subject: valueSubject(place.topic),
+    subject: valueSubject(names.topic),
     resource: rules.resource,
     described: rules.described,
   });
@@ -40,10 +40,10 @@ export async function warmUp(options: WarmUpOptions): Promise<void> {
         return tail.onMessages(messages);
       },
     });
-  const { known, lost } = await restore(
-    { log: { ...log, readTail }, place, store, instance, readImage: evolution.imageIn },
+  const { memory, lostEvents } = await restore(
+    { log: { ...log, readTail }, names, store, instance, readImage: evolution.imageIn },
     found,
   );
-  // What was lost is for whoever takes the task over to say, and to see to.
-  if (!lost) await store.put([], known);
+  // Lost events are reported and handled by the process that claims the task.
+  if (!lostEvents) await store.put([], memory);
 }

@@ -1,39 +1,47 @@
 import { isRetryable } from '../../core/errors.ts';
-import { encoding, matchingDigests, parsing } from '../../streams/decode/decoder.ts';
+import { encodingDecoder, digestDecoder, parsingDecoder } from '../../streams/decode/decoder.ts';
 import type { Decoder } from '../../streams/decode/decoder.ts';
 import type { KeyOf } from '../../streams/records/key-of.ts';
 import type { Checkpoint } from '../checkpoint/checkpoint.ts';
 import type { SchemaEvolution } from './schema-evolution.ts';
 
-/** How records are made of the pages of a list. */
+/** Decoders that turn the bytes of a list's pages into records. */
 export interface Decoders {
-  /** Of the initial snapshot: nothing of it is known. */
+  /** Decoder of pages of the initial snapshot: encodes each record, without comparing it with stored digests. */
   readonly snapshot: Decoder;
-  /** Of all that is read later: most records are as their images say. */
-  readonly later: Decoder;
+  /** Decoder of pages of all other reads: looks up stored digests first, as most records equal their stored images. */
+  readonly afterSnapshot: Decoder;
 }
 
 export interface DecodersOptions {
   readonly keyFields: readonly string[];
   readonly keyOf: KeyOf;
   readonly evolution: Pick<SchemaEvolution, 'encodeNow'>;
-  readonly checkpoint: Pick<Checkpoint, 'text' | 'runFrom' | 'digestOf'>;
+  readonly checkpoint: Pick<Checkpoint, 'payloadDigest' | 'runFrom' | 'digestOf'>;
 }
 
-/** A record is known again by its digest, or encoded from its bytes, or parsed: the first of them that it can be. */
+/**
+ * Creates the decoders of a list's pages. For each record they try in turn: recognition by its digest, encoding directly from its bytes,
+ * parsing as JSON.
+ */
 export function decoders({ keyFields, keyOf, evolution, checkpoint }: DecodersOptions): Decoders {
   const encode = evolution.encodeNow;
-  const snapshot = encoding({ keyFields, keyOf, encode }, parsing(keyOf));
-  // A store that fails is not the API's affair: it fails again once the page's turn has come.
-  const known = ifItCan(checkpoint.text);
-  const knownRun = ifItCan(checkpoint.runFrom);
+  const snapshot = encodingDecoder({ keyFields, keyOf, encode }, parsingDecoder(keyOf));
+  // An error of the store must not count as a failed request of the API. If it persists, it occurs again when the page is compared.
+  const known = ignoringTransient(checkpoint.payloadDigest);
+  const knownRun = ignoringTransient(checkpoint.runFrom);
   const { digestOf: runDigest } = checkpoint;
-  const later = matchingDigests({ keyFields, keyOf, known, knownRun, runDigest }, snapshot);
-  return { snapshot, later };
+  const later = digestDecoder(
+    { keyFields, keyOf, payloadDigestOf: known, knownRun, runDigest },
+    snapshot,
+  );
+  return { snapshot, afterSnapshot: later };
 }
 
-/** Undefined where it fails with what may pass. */
-function ifItCan<T>(look: (key: string) => T | undefined): (key: string) => T | undefined {
+/** Wraps `look` to return undefined instead of throwing a transient error. */
+function ignoringTransient<T>(
+  look: (key: string) => T | undefined,
+): (key: string) => T | undefined {
   return (key) => {
     try {
       return look(key);

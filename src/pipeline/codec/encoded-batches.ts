@@ -3,8 +3,9 @@ import type { ReadBatch } from '../reads/read-batch.ts';
 import type { SchemaEvolution } from './schema-evolution.ts';
 
 /**
- * Gives images to the records of batches that have none yet, in a schema that has a field for whatever they hold; while
- * the commit of the batch before them goes on. Most records have theirs from the decoder.
+ * Returns a function that encodes each record of its batches that has no image (encoded record) yet; the decoder has encoded most already.
+ * If such a record has new fields, the function first registers a schema with them. It is called while the previous batch is being
+ * committed.
  */
 export function encodedBatches(
   evolution: Pick<SchemaEvolution, 'encode' | 'values'>,

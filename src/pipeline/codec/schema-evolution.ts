@@ -3,53 +3,56 @@ import { CellarstreamError } from '../../core/errors.ts';
 import { envelopeCodec, envelopeSchema } from '../../schemas/events/envelope.ts';
 import type { EnvelopeCodec } from '../../schemas/events/envelope.ts';
 import type { RecordSchema } from '../../schemas/avro/avro-schema.ts';
-import { growSchema, withOwnFields } from '../../schemas/avro/infer.ts';
+import { growSchema, withImageFields } from '../../schemas/avro/infer.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
 import { addFields } from '../../schemas/avro/merge-schema.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
 import { unframe } from '../../schemas/registry/wire.ts';
-import type { ImageCodec } from '../../streams/records/image-codec.ts';
+import type { ImageCodec } from '../../streams/records/page-record.ts';
 import type { EncodingOptions } from '../../streams/decode/decoder.ts';
 
-/** A schema as it is registered, and what it writes and reads. */
+/** A registered schema, and its codec for events. */
 export interface CurrentSchema {
   readonly schemaId: number;
   readonly codec: EnvelopeCodec;
 }
 
-/** An image, and the schema that it is written in. */
+/** An encoded image (a record as it is published), and the id of the schema with which it is encoded. */
 export interface WrittenImage {
   readonly schemaId: number;
   readonly bytes: Buffer;
 }
 
-/** The schemas of one resource's events: the current one, which grows, and those of older images. */
+/**
+ * The schemas of one resource's events: the current one, to which fields are added when records have new ones, and the earlier ones with
+ * which older images were encoded.
+ */
 export interface SchemaEvolution {
-  /** Undefined until a first record has been seen, for a resource that nobody has described. */
+  /** The current schema; undefined until the first record is encoded, if the resource has no described fields and no registered schema. */
   readonly current: () => CurrentSchema | undefined;
   /**
-   * The images of records, in a schema that has a field for whatever they hold: a current one that has
-   * to grow for it is registered before this resolves. To be called once at a time.
+   * Encodes records as images. If the current schema lacks a field of theirs, a schema with that field is registered first. Calls must not
+   * overlap.
    */
   readonly encode: (
     records: readonly JsonObject[],
     keyFields: readonly string[],
   ) => Promise<readonly Buffer[]>;
   /**
-   * The image of the record that begins at a place of a page, with fields that are wanted; undefined if it isn't one, if
-   * the current schema has to grow for it, or if there is none yet.
+   * Encodes the image of the record that begins at a given byte of a page, and extracts the requested fields. Undefined if there is no
+   * record at that byte, if the current schema lacks a field of it, or if there is no current schema.
    */
   readonly encodeNow: EncodingOptions['encode'];
-  /** Makes ready for images of a schema. */
+  /** Loads a schema from the registry. To be called before {@link inCurrent} for images that were encoded with the schema. */
   readonly load: (schemaId: number) => Promise<void>;
-  /** Records in the bytes of the schema that is the current one as this is read. */
+  /** Codec that encodes and decodes records with the current schema. Changes when a field is added to the schema. */
   readonly values: ImageCodec;
   /**
-   * An image in the bytes of the current schema: a schema that has grown since changes no record.
-   * Its own schema must have been loaded.
+   * Converts an image to the current schema, so that a field added to the schema since does not look like a change of the record. The
+   * image's schema must have been loaded.
    */
   readonly inCurrent: (image: WrittenImage) => Buffer;
-  /** The image that an event left behind, and its sequence. */
+  /** Decodes an event: its sequence, and the image after it (null after a deletion). */
   readonly imageIn: (event: Buffer) => Promise<{ sequence: number; image: WrittenImage | null }>;
 }
 
@@ -57,20 +60,21 @@ export interface SchemaEvolutionOptions {
   readonly registry: Registry;
   readonly subject: string;
   readonly resource: string;
-  /** Fields that the schema has from the beginning. */
+  /** Fields from the API's description, which the first schema already has. Default none. */
   readonly described?: RecordSchema | undefined;
+  /** Called with the id of each schema that becomes the current one. */
   readonly onVersion?: (schemaId: number) => void;
-  /** Waited for between some records and the next ones: a turn of the event loop. Default no wait. */
+  /** Awaited after every {@link RECORDS_PER_TURN} records; should resolve in a later turn of the event loop. Default: resolves at once. */
   readonly pause?: () => Promise<unknown>;
-  /** Compiles a schema of events. Default {@link envelopeCodec}; one that remembers is as good. */
+  /** Compiles the codec of an event schema; may cache. Default {@link envelopeCodec}. */
   readonly compile?: (schema: RecordSchema) => EnvelopeCodec;
 }
 
-/** Records that are encoded at one go: a page of them would hold up everything else. */
-const SLICE = 250;
+/** Number of records encoded in one turn of the event loop. Too large: other work, such as heartbeats, is delayed. */
+const RECORDS_PER_TURN = 250;
 
 /**
- * Opens it at the registry's latest version, so that a restart goes on from what was inferred
+ * Opens the schemas of a subject of the registry, starting from the registry's latest version, so that a restart keeps the fields inferred
  * before.
  *
  * @throws CellarstreamError `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`, `TLS_REFUSED`.
@@ -82,7 +86,7 @@ export async function openSchemaEvolution(
   const { compile = envelopeCodec, pause = () => Promise.resolve() } = options;
   const known = new Map<number, EnvelopeCodec>();
   let current: CurrentSchema | undefined;
-  /** As it was found last: it is compiled once, and need not be registered again. */
+  /** The registry's latest version of the schema, as last read: it is compiled once, and not registered again. */
   let newest: CurrentSchema | undefined;
 
   const latest = async (): Promise<RecordSchema | undefined> => {
@@ -90,7 +94,7 @@ export async function openSchemaEvolution(
     if (!found) return described;
     const codec = codecOf(compile, found.schema, `version ${found.version} of ${subject}`);
     newest = { schemaId: found.id, codec };
-    const schema = withOwnFields(codec.values.schema);
+    const schema = withImageFields(codec.values.schema);
     return described ? addFields(schema, described) : schema;
   };
   const register = async (values: RecordSchema): Promise<void> => {
@@ -122,7 +126,7 @@ export async function openSchemaEvolution(
     try {
       await register(after);
     } catch (error) {
-      // Another process may have added the same field as another type: what it registered holds.
+      // Another process may have registered the same field with another type: its version wins.
       if (!(error instanceof CellarstreamError) || error.code !== 'REGISTRY_REFUSED') throw error;
       const newest = await latest();
       if (!newest || isDeepStrictEqual(newest, before)) throw error;
@@ -138,9 +142,9 @@ export async function openSchemaEvolution(
     encode: async (records, keyFields) => {
       const encoded = async (values: EnvelopeCodec['values'], onUnknown?: () => void) => {
         const images: Buffer[] = [];
-        for (let from = 0; from < records.length; from += SLICE) {
+        for (let from = 0; from < records.length; from += RECORDS_PER_TURN) {
           if (from > 0) await pause();
-          const slice = records.slice(from, from + SLICE);
+          const slice = records.slice(from, from + RECORDS_PER_TURN);
           images.push(...slice.map((record) => values.encode(record, onUnknown)));
         }
         return images;
@@ -180,7 +184,7 @@ export async function openSchemaEvolution(
   };
 }
 
-/** @throws CellarstreamError `REGISTRY_REFUSED` when the schema is not of our making. */
+/** Compiles a schema from the registry. @throws CellarstreamError `REGISTRY_REFUSED` if Cellarstream can't have written the schema. */
 function codecOf(
   compile: NonNullable<SchemaEvolutionOptions['compile']>,
   schema: RecordSchema,

@@ -1,46 +1,46 @@
 import type { Certificate } from '../../schemas/events/certificate.ts';
 import { KeyTally } from '../../schemas/events/key-tally.ts';
-import { sizeOf } from '../../streams/paging/reading-counts.ts';
+import { sampleSize } from '../../streams/paging/scan-counts.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
 import type { Checkpoint } from '../checkpoint/checkpoint.ts';
 
-/** A complete reading at its end, and the topic as it is then. */
-export interface Reading {
+/** A completed full scan, and the state of the events' topic after the scan's last commit: what a certificate is made from. */
+export interface CompletedScan {
   readonly account: string;
   readonly resource: string;
-  /** Of the certificate. */
+  /** Number of the certificate; the certificates of a task are numbered consecutively. */
   readonly number: number;
-  /** Of the newest event. */
+  /** Sequence number of the newest event in the topic. */
   readonly sequence: number;
   readonly sweep: SweepProgress;
-  /** Deletions that were held back. */
-  readonly held: number;
-  /** Published, alive, and neither seen since the reading began nor deleted: how many, and the first of them. */
+  /** Number of deletions that the scan found and that were held back instead of published. */
+  readonly heldBack: number;
+  /** Live keys that were not seen since the scan began: their number, and up to {@link MAX_NAMED} of them. */
   readonly unseen: { readonly count: number; readonly keys: readonly string[] };
-  readonly live: ReturnType<Checkpoint['live']>;
-  /** When there is nothing to tell the time by, ms. */
+  readonly live: ReturnType<Checkpoint['liveKeys']>;
+  /** Local time in epoch ms; used as end of the scan if no page has a time. */
   readonly now: number;
 }
 
-/** Keys that a certificate names. */
+/** Maximum number of undecided keys that a certificate lists. */
 export const MAX_NAMED = 100;
 
-/** What can be vouched for at the end of a complete reading. */
-export function certificateOf(reading: Reading): Certificate {
-  const { account, resource, number, sequence, sweep, live, now } = reading;
-  const { counts, distinct: read, total } = sweep;
-  const held = Math.min(reading.held, reading.unseen.count);
-  // Those that are held back are missing by name: which of the others are it can't be told.
-  const missing = reading.unseen.count - held;
-  const names = missing > 0 ? reading.unseen.keys : [];
-  const inDoubt = counts?.undecided;
-  const undecided = missing + (inDoubt ? sizeOf(inDoubt) : 0);
+/** Returns the certificate of a full scan: how many records it read, and count and digest of the records in the topic. */
+export function certificateOf(scan: CompletedScan): Certificate {
+  const { account, resource, number, sequence, sweep, live, now } = scan;
+  const { distinct: read, total } = sweep;
+  const counts = sweep.counts!; // null only before the first full scan
+  const held = Math.min(scan.heldBack, scan.unseen.count);
+  // Which of the unseen keys are held back is unknown here, only how many; the others count as undecided.
+  const missing = scan.unseen.count - held;
+  const names = missing > 0 ? scan.unseen.keys : [];
+  const undecided = missing + sampleSize(counts.undecided);
   const facts = {
     total_records: typeof total === 'number' ? total : null,
     read,
-    rejected: counts?.rejected ?? 0,
-    unpublished: counts ? sizeOf(counts.unpublished) : 0,
-    left_out: counts?.leftOut ?? 0,
+    rejected: counts.rejected,
+    unpublished: sampleSize(counts.unpublished),
+    left_out: counts.leftOut,
     held,
     undecided,
   };
@@ -50,38 +50,38 @@ export function certificateOf(reading: Reading): Certificate {
     const position = Number(live.ends[partition] ?? 0);
     return [String(partition), { position, ...tally.toJSON() }] as const;
   });
-  // A list that is cut off lacks records that are published.
+  // If the list seems capped, the scan can be exact only if it read at least as many records as the topic has.
   const isCredible = sweep.cut === null || all.toJSON().records <= read;
   return {
     account,
     resource,
     number,
     sequence,
-    began_at: counts?.beganAt ?? sweep.beganAt,
-    ended_at: counts?.endedAt ?? now,
+    began_at: counts.beganAt ?? sweep.beganAt,
+    ended_at: counts.endedAt ?? now,
     ...facts,
-    undecided_keys: [...(inDoubt?.keys ?? []), ...names].slice(0, MAX_NAMED),
+    undecided_keys: [...counts.undecided.keys, ...names].slice(0, MAX_NAMED),
     proof: proofOf(sweep, facts, isCredible),
     ...all.toJSON(),
     partitions: Object.fromEntries(partitions),
   };
 }
 
-type Facts = Pick<
+type CertificateCounts = Pick<
   Certificate,
   'total_records' | 'read' | 'rejected' | 'unpublished' | 'held' | 'undecided'
 >;
 
 function proofOf(
   { counts, proof, interrupted }: SweepProgress,
-  { total_records, read, rejected, unpublished, held, undecided }: Facts,
+  { total_records, read, rejected, unpublished, held, undecided }: CertificateCounts,
   isCredible: boolean,
 ): Certificate['proof'] {
-  // A list that seems empty may be, if nothing says otherwise; one that ends in an empty page shows nothing.
+  // An empty list may really be empty if its total agrees. A list that ends with an empty page proves nothing.
   const isEmpty = proof === 'nothing' && read === 0;
   const isWhole = proof === 'exact' || proof === 'anchored' || proof === 'complete' || isEmpty;
-  if (!isWhole || interrupted || counts?.settled === false) return 'unsettled';
-  const isExact = counts !== null && isCredible && read + rejected === total_records;
+  if (!isWhole || interrupted || !counts?.settled) return 'unsettled';
+  const isExact = isCredible && read + rejected === total_records;
   if (isExact && undecided + held + unpublished === 0) return 'exact';
   return isEmpty ? 'unsettled' : 'complete';
 }

@@ -1,32 +1,32 @@
 import { createHash } from 'node:crypto';
-import { deadLetterCodec } from '../../schemas/events/dead-letter.ts';
-import type { DeadLetter } from '../../schemas/events/dead-letter.ts';
+import { deadLetterCodec } from '../../schemas/events/own-records.ts';
+import type { DeadLetter } from '../../schemas/events/own-records.ts';
 import { stringifyJson } from '../../schemas/json/json.ts';
 import { frame } from '../../schemas/registry/wire.ts';
 import type { Message } from '../../sinks/sink.ts';
 import type { SchemaTopic } from '../../sinks/topics/destination.ts';
-import { offsetOf } from '../../streams/records/records.ts';
+import { listedOffset } from '../../streams/records/records.ts';
 import type { RejectedRecord } from '../../streams/records/records.ts';
 
 /**
- * A record that can't be published, with the reason: one message, or numbered parts of it where its
- * text is longer than `MAX_PART_CHARS`.
+ * Returns the dead letter of a rejected record: one message, or several numbered ones if the record's text is longer than `MAX_PART_CHARS`.
  */
 export function deadLetterMessages(
   rejected: RejectedRecord,
   at: {
     readonly to: SchemaTopic;
     readonly resource: string;
-    /** Of the page that it came on; what has one of its own goes by that. */
+    /** List offset of the record's page; not used for unreadable records, which have an offset of their own. */
     readonly offset: number;
+    /** Time of the dead letter, in epoch ms. */
     readonly now: number;
-    /** Of one message. */
+    /** Maximum size of one dead letter message, in bytes. */
     readonly maxBytes: number;
   },
 ): Message[] {
   const { to, resource, now } = at;
   const { reason, key } = rejected;
-  const offset = offsetOf(rejected, at.offset);
+  const offset = listedOffset(rejected, at.offset);
   const maxChars = Math.min(MAX_PART_CHARS, Math.floor(at.maxBytes / MAX_CHAR_BYTES));
   const text = rejected.reason === 'unreadable' ? rejected.raw : stringifyJson(rejected.raw);
   const letter = { resource, reason, message: REASONS[reason], offset, observed_at: now };
@@ -41,23 +41,31 @@ export function deadLetterMessages(
   const sha256 = createHash('sha256').update(text).digest('hex');
   const length = Buffer.byteLength(text);
   const pieces = text.match(piecesOf(maxChars)) ?? [];
-  return pieces.map((raw, place) =>
-    message({ raw, sha256, length, part: place + 1, parts: pieces.length }),
+  return pieces.map((raw, index) =>
+    message({ raw, sha256, length, part: index + 1, parts: pieces.length }),
   );
 }
 
+/** Maximum length of a record's text in one dead letter message, in UTF-16 code units, even if the topic allows larger messages. */
 const MAX_PART_CHARS = 200_000;
-/** In UTF-8, with room for what a letter says beside its text. */
+/**
+ * Number of bytes of a dead letter message that are reserved for each UTF-16 code unit of text: UTF-8 needs 3 at most, the rest is for the
+ * other fields.
+ */
 const MAX_CHAR_BYTES = 4;
-/** By code points, of two chars at most: no piece begins or ends within one. */
+/**
+ * Returns a pattern that matches pieces of at most `maxChars` UTF-16 code units. Counts code points, of up to two units each, so that none
+ * is split.
+ */
 const piecesOf = (maxChars: number) => new RegExp(`.{1,${Math.floor(maxChars / 2)}}`, 'gsu');
 
 const REASONS: Readonly<Record<RejectedRecord['reason'], string>> = {
   'not-an-object': 'the element of data is not an object',
-  'no-key': 'the record has no usable key: an integer, or a text that is not empty nor too long',
+  'no-key':
+    'the record has no usable key, which is an integer, or a text neither empty nor too long',
   'conflicting-duplicate':
-    'another record of the same page has its key, with other content: the first one stays',
-  'too-large': 'the event is larger than a message may be; what was published before stays',
+    'another record of the same page has the same key and other content: only the first is published',
+  'too-large': 'the event exceeds the maximum message size; the version published before stays',
   unreadable:
     'the record is not JSON: raw is its text, or its SHA-256 and length where fields of the list are hidden; or every page that holds it fails, and raw says after which key it stands',
 };

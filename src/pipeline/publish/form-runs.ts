@@ -5,31 +5,36 @@ import { PageRecord, payloadDigest } from '../../streams/records/page-record.ts'
 import type { RecordBytes } from '../../streams/records/page-record.ts';
 import type { PagePart } from '../../streams/records/page-records.ts';
 
-type Keyed = PageRecord & { readonly key: string };
-/** A record that a run can be made of. */
-type Member = Keyed & { readonly bytes: RecordBytes };
+type KeyedPageRecord = PageRecord & { readonly key: string };
+/**
+ * A record that can be part of a run (adjacent records that are recognized as a unit by their bytes): it has a key and bytes in its page.
+ */
+type RunCandidate = KeyedPageRecord & { readonly bytes: RecordBytes };
 
-/** One key in so many begins a run, whatever stands before it: an insertion shifts those behind it, and changes none. */
+/**
+ * On average one key in this many begins a run, chosen by its CRC-32, so that an insertion does not change the runs after it. Too small:
+ * many runs to store. Too large: a changed record dissolves a long run.
+ */
 const CUT_EVERY = 64;
-/** Fewer are looked at one by one as quickly. */
+/** Minimum number of records in a run. Fewer are recognized one by one just as fast. */
 const MIN_MEMBERS = 4;
-/** Keys may be such that none begins a run. */
+/** Maximum number of records in a run, which ends a run if by chance no key begins the next one. */
 const MAX_MEMBERS = 256;
 
 /**
- * The runs that a page's records make, where they stand side by side.
+ * Forms runs: groups of adjacent records of a page, which later scans recognize as a unit by their bytes.
  *
- * @param page What is in a run already ends one before it.
- * @param isKnown Whether a record is from now on what its image was made of, and in no other run.
- * @param digestOf What they are known again by.
+ * @param page Records and recognized runs of the page, in order. A recognized run ends the new run before it.
+ * @param isKnown Whether a record will equal its stored image after this commit, and is not part of another run.
+ * @param digestOf Digest by which a run's bytes are recognized later.
  */
-export function formedRuns(
+export function formRuns(
   page: readonly PagePart[],
-  isKnown: (record: Keyed) => boolean,
+  isKnown: (record: KeyedPageRecord) => boolean,
   digestOf: (bytes: Buffer) => string = payloadDigest,
 ): readonly Run[] {
   const runs: Run[] = [];
-  let members: Member[] = [];
+  let members: RunCandidate[] = [];
   const end = () => {
     if (members.length >= MIN_MEMBERS) runs.push(runOf(members, digestOf));
     members = [];
@@ -39,34 +44,37 @@ export function formedRuns(
       !(record instanceof PageRecord) ||
       !hasKey(record) ||
       !isKnown(record) ||
-      !isMember(record)
+      !isRunCandidate(record)
     ) {
       end();
       continue;
     }
     const isCut = members.length === MAX_MEMBERS || crc32(record.key) % CUT_EVERY === 0;
-    if (isCut || !isBehind(record, members.at(-1))) end();
+    if (isCut || !followsInBytes(record, members.at(-1))) end();
     members.push(record);
   }
   end();
   return runs;
 }
 
-function hasKey(record: PageRecord): record is Keyed {
+function hasKey(record: PageRecord): record is KeyedPageRecord {
   return record.key !== undefined;
 }
 
-function isMember(record: Keyed): record is Member {
+function isRunCandidate(record: KeyedPageRecord): record is RunCandidate {
   const { key, bytes } = record;
   return bytes !== undefined && Buffer.byteLength(key) <= MAX_KEY_BYTES && key.isWellFormed();
 }
 
-/** In the same bytes: those of a page of another layout stand each in bytes of their own. */
-function isBehind({ bytes: { page, at } }: Member, last: Member | undefined): boolean {
+/** Whether both records are in the same page buffer, in this order. Some page layouts give each record a buffer of its own. */
+function followsInBytes(
+  { bytes: { page, at } }: RunCandidate,
+  last: RunCandidate | undefined,
+): boolean {
   return page === last?.bytes.page && at >= last.bytes.end;
 }
 
-function runOf(members: readonly Member[], digestOf: (bytes: Buffer) => string): Run {
+function runOf(members: readonly RunCandidate[], digestOf: (bytes: Buffer) => string): Run {
   const { page, at: from } = members[0]!.bytes;
   const to = members.at(-1)!.bytes.end;
   const digest = digestOf(page.bytes.subarray(from, to));

@@ -1,34 +1,35 @@
+// Builds the messages of a page: events, tombstones, status changes and dead letters.
+
 import { createHash } from 'node:crypto';
 import { statusChanges } from '../../resources/orders/order-status.ts';
 import type { KeyedStatusChange, StatusChange } from '../../resources/orders/order-status.ts';
 import type { ResourceRules } from '../../resources/resources.ts';
 import { longOf } from '../../schemas/avro/field-codecs.ts';
 import type { ChangeFacts, EnvelopeCodec } from '../../schemas/events/envelope.ts';
-import { orderStatusChangeCodec } from '../../schemas/events/order-status-change.ts';
+import { orderStatusChangeCodec } from '../../schemas/events/own-records.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import { frame } from '../../schemas/registry/wire.ts';
-import { maxEventBytes } from '../../sinks/producer/batches.ts';
+import { maxEventBytes } from '../../sinks/producer/record-batch.ts';
 import type { Message } from '../../sinks/sink.ts';
 import type { Destination, SchemaTopic } from '../../sinks/topics/destination.ts';
 import type { ImageUpdate } from '../../state/store.ts';
 import type { Change } from '../../streams/diff/change.ts';
-import type { KnownRejects } from '../../streams/records/known-rejects.ts';
+import type { RejectFilter, RejectedRecord } from '../../streams/records/records.ts';
 import type { KeyedRecord } from '../../streams/records/page-record.ts';
-import type { RejectedRecord } from '../../streams/records/records.ts';
 import type { SchemaEvolution } from '../codec/schema-evolution.ts';
 import { deadLetterMessages } from './dead-letters.ts';
 import type { RecordKeys } from './record-keys.ts';
 
-/** What the changes of a page come to. */
+/** Messages and images that result from the changes of a page. */
 export interface Publication {
   readonly messages: readonly Message[];
   readonly images: readonly ImageUpdate[];
   readonly statusChanges: readonly KeyedStatusChange[];
-  /** What goes to dead letters. */
+  /** Records that are written to dead letters. */
   readonly rejected: readonly RejectedRecord[];
-  /** Keys of records that are too large. */
+  /** Keys of records whose events are too large to be published. */
   readonly unpublished: readonly string[];
-  /** The sequence of its last event. */
+  /** Sequence number of the page's last event; if the page has no events, that of the newest event before it. */
   readonly sequence: number;
 }
 
@@ -36,30 +37,31 @@ export interface PublicationOptions {
   readonly destination: Destination;
   readonly rules: ResourceRules;
   readonly evolution: Pick<SchemaEvolution, 'current'>;
-  readonly origin: Origin;
+  readonly origin: EventOrigin;
   readonly recordKeys: RecordKeys;
-  /** The sequence of the event before the first. */
+  /** Sequence number of the newest event so far; the page's first event gets the next number. */
   readonly sequence: number;
-  /** Of the page, as the API sent them. */
+  /** Records of the page as the API sent them. */
   readonly records: readonly KeyedRecord[];
+  /** List offset of the page. */
   readonly offset: number;
-  /** Rejects that are not news make no dead letters. */
-  readonly isNews: KnownRejects;
-  /** Published at: ms since the epoch. */
+  /** Whether a rejected record has not been written to dead letters before. */
+  readonly isNewReject: RejectFilter;
+  /** Time of publication, in epoch ms. */
   readonly now: number;
 }
 
 /**
- * Changes of a resource, and records that can't be published, as messages; each event with the next
- * sequence. A change whose event no batch can hold goes to dead letters instead, and its image stays
- * as it was: once the record is small enough, it is published.
+ * Turns the changes of a resource, and rejected records, into messages. Each event gets the next sequence. A change whose event exceeds the
+ * maximum message size becomes a dead letter, and the record's image stays as it was, so that the record is published once it is small
+ * enough.
  */
 export function publicationOf(
   changes: readonly Change[],
   others: readonly RejectedRecord[],
   options: PublicationOptions,
 ): Publication {
-  const { destination, rules, evolution, origin, recordKeys, records, isNews, offset, now } =
+  const { destination, rules, evolution, origin, recordKeys, records, isNewReject, offset, now } =
     options;
   const { deadLetters } = destination;
   const topic = destination.records(rules.resource);
@@ -67,24 +69,27 @@ export function publicationOf(
   const statuses = rules.statusFields && destination.statusChanges;
   const messages: Message[] = [];
   const images: ImageUpdate[] = [];
-  const found: KeyedStatusChange[] = [];
-  const rejected: RejectedRecord[] = others.filter(isNews);
+  const keyedStatuses: KeyedStatusChange[] = [];
+  const rejected: RejectedRecord[] = others.filter(isNewReject);
   let { sequence } = options;
 
-  /** Keys of which a change is left out: what follows it says nothing of what is published. */
+  /**
+   * Keys with a change whose event is too large. Later changes of these keys on the page are omitted too, as their `before` is not
+   * published.
+   */
   const leftOut = new Set<string>();
   for (const change of changes) {
     const { key, op } = change;
     if (leftOut.has(key)) continue;
-    const { schemaId, codec } = evolution.current()!; // what was read into a change has a schema
+    const { schemaId, codec } = evolution.current()!; // defined: a change's image has been encoded in it
     const to = { topic, schemaId };
     const events = changeMessages(change, sequence + 1, { to, codec, origin, now });
     const isTooLarge = events.some(({ value }) => value && value.length > maxBytes);
-    // What a deletion shows has been published before: it is not much larger now.
+    // A deletion contains an image that has been published before, so its event is hardly larger than that one's.
     if (isTooLarge && op !== 'd') {
       const raw = records.findLast((each) => each.key === key)?.json ?? change.after;
       const reject: RejectedRecord = { reason: 'too-large', raw, key };
-      if (isNews(reject)) rejected.push(reject);
+      if (isNewReject(reject)) rejected.push(reject);
       leftOut.add(key);
       continue;
     }
@@ -95,7 +100,7 @@ export function publicationOf(
       const order = { key, number: change.after?.order_number, sequence };
       const message = statusMessage(status, order, { to: statuses!, origin, now });
       messages.push(keyBytes ? { ...message, keyBytes: recordKeys.statusChanges(key) } : message);
-      found.push({ key, change: status });
+      keyedStatuses.push({ key, change: status });
     }
     const { after } = change.images;
     const image = after && { schemaId, bytes: after };
@@ -111,26 +116,26 @@ export function publicationOf(
   };
   for (const record of rejected) messages.push(...deadLetterMessages(record, at));
   const unpublished = [...leftOut];
-  return { messages, images, statusChanges: found, rejected, unpublished, sequence };
+  return { messages, images, statusChanges: keyedStatuses, rejected, unpublished, sequence };
 }
 
-/** Whose events they are. */
-export interface Origin {
+/** Account, list and software that events come from. */
+export interface EventOrigin {
   readonly account: string;
   readonly resource: string;
   /** The prefix of the account's topics. */
   readonly prefix: string;
-  /** Of this software. */
+  /** Version of Cellarstream that publishes the events. */
   readonly version: string;
 }
 
 const CONNECTOR = 'cellarstream';
 
-/** What an event says of a change beside its images; `now` is ms since the epoch. */
+/** Returns the fields of a change's event, except its images. `now` is in epoch ms. */
 export function changeFacts(
   { op, images, changed, updatedAt }: Change,
   sequence: number,
-  origin: Origin,
+  origin: EventOrigin,
   now: number,
 ): ChangeFacts {
   return {
@@ -143,7 +148,7 @@ export function changeFacts(
       name: origin.account,
       resource: origin.resource,
       ts_ms: updatedAt,
-      snapshot: op === 'r' && images.before === null ? 'true' : 'false', // one that is repeated is none
+      snapshot: op === 'r' && images.before === null ? 'true' : 'false', // `false` for republished records, which have a `before`
       sequence,
       db: origin.prefix,
       table: origin.resource,
@@ -151,14 +156,14 @@ export function changeFacts(
   };
 }
 
-/** A change of a record, in the topic of its resource; after a deletion follows a tombstone. */
+/** Returns the messages of a change in its resource's topic: the event, and after a deletion a tombstone. */
 export function changeMessages(
   change: Change,
   sequence: number,
   at: {
     readonly to: SchemaTopic;
     readonly codec: EnvelopeCodec;
-    readonly origin: Origin;
+    readonly origin: EventOrigin;
     readonly now: number;
   },
 ): Message[] {
@@ -171,19 +176,22 @@ export function changeMessages(
   return change.op === 'd' ? [message, { topic, key: change.key, value: null }] : [message];
 }
 
-/** A stream-table join that reads by timestamps has the order's event in its table before it reads the status change. */
+/**
+ * How much later than the order's event the timestamp of a status change is, in ms, so that a stream-table join by timestamps reads the
+ * order first.
+ */
 const STATUS_CHANGE_OFFSET_MS = 1;
 
-/** A status change as a CloudEvent in binary mode: its attributes are headers. */
+/** Returns a status change as a CloudEvent in binary mode, with its attributes as headers. */
 export function statusMessage(
   status: StatusChange,
   order: {
     readonly key: string;
-    /** Its `order_number` as the API sent it. */
+    /** The order's `order_number`, as the API sent it. */
     readonly number: JsonValue | undefined;
     readonly sequence: number;
   },
-  at: { readonly to: SchemaTopic; readonly origin: Origin; readonly now: number },
+  at: { readonly to: SchemaTopic; readonly origin: EventOrigin; readonly now: number },
 ): Message {
   const { to, origin, now } = at;
   const { subject, subjectId, field, from, to: value, changedAt } = status;

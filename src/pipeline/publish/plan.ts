@@ -4,64 +4,64 @@ import type { ImageUpdate, KeptText, Run } from '../../state/store.ts';
 import type { Change } from '../../streams/diff/change.ts';
 import type { Unconfirmed } from '../../streams/diff/confirmations.ts';
 import type { Difference } from '../../streams/diff/diff.ts';
-import { countsWith } from '../../streams/paging/reading-counts.ts';
+import { countsWith } from '../../streams/paging/scan-counts.ts';
 import {
-  judgedSweep,
+  limitJudged,
   nextSweep,
-  polledAfter,
+  pollsCompleted,
   snapshotDone,
   sweepAfter,
 } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress, SweptPage } from '../../streams/paging/sweep-progress.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
-import { hidingChange } from '../../streams/diff/hiding-change.ts';
+import { withHiddenFields } from '../../streams/diff/change.ts';
 import type { KeyedRecord } from '../../streams/records/page-record.ts';
-import type { PageRun } from '../../streams/records/page-run.ts';
-import { knownRejects, rejectDigest } from '../../streams/records/known-rejects.ts';
+import type { PageRun } from '../../streams/records/page-records.ts';
+import { newRejects, rejectDigest } from '../../streams/records/records.ts';
 import type { PersonalFields } from '../../streams/records/personal-fields.ts';
 import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Checkpoint, TaskBatch, TaskNotes } from '../checkpoint/checkpoint.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { SchemaEvolution } from '../codec/schema-evolution.ts';
-import { offsetIn, isPageOfSweep, sweptParts } from '../reads/read-batch.ts';
+import { listOffsetOf, isPageOfSweep, sweptParts } from '../reads/read-batch.ts';
 import type { ReadBatch } from '../reads/read-batch.ts';
-import type { ComparedBatch } from '../compare.ts';
+import type { ComparedBatch } from '../compare-batches.ts';
 import type { Task } from '../task.ts';
-import { formedRuns } from './form-runs.ts';
+import { formRuns } from './form-runs.ts';
 import { publicationOf } from './messages.ts';
 import type { Publication } from './messages.ts';
 import type { ResyncEvents } from './resync-events.ts';
 import type { RecordKeys } from './record-keys.ts';
 
-/** What a batch comes to: what is to be published and kept with it, before anything of it is done. */
+/** Effects of a batch (the records of one response), before any of them is carried out: what to publish, and what to store. */
 export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
   readonly batch: ReadBatch;
   readonly changes: Published['changes'];
   readonly unchanged: number;
-  /** Messages, images, and how far the task has come with them. */
+  /** Messages, images, notes, and the progress of the task, to be committed together. */
   readonly commit: TaskBatch;
-  /** What is kept where nothing has to be committed. */
+  /** Notes (state that is stored only on this machine) to be stored if nothing is committed. */
   readonly notes: TaskNotes & Required<Pick<TaskNotes, 'sweep'>>;
-  /** `commit`: somebody has to be told. `keep`: what is kept here alone has changed. */
-  readonly way: 'commit' | 'keep' | 'nothing';
-  /** Keys whose newest content can't be told: to be read again. */
+  /** `commit`: commit to Kafka and store. `keep`: only store `notes` on this machine. */
+  readonly action: 'commit' | 'keep' | 'nothing';
+  /** Keys of which overlapping reads showed different content: to be refetched. */
   readonly undecided: readonly string[];
-  /** Records that go back: to be read again later. */
+  /** Records that were read in an earlier state than the published one: to be refetched later. */
   readonly unconfirmed: readonly Unconfirmed[];
 }
 
-/** How far a task has come by the commits so far. */
-export type Progress = Pick<Cursor, 'firstRead' | 'since' | 'newestStamp' | 'sequence'>;
+/** Progress of a task after its newest batch. */
+export type TaskProgress = Pick<Cursor, 'firstRead' | 'since' | 'newestStamp' | 'sequence'>;
 
-/** What a plan goes by; nothing of it is changed. */
-export interface PlanOptions {
+/** Inputs of a planner, which only reads them. */
+export interface PlannerOptions {
   readonly task: Pick<
     Task,
     'account' | 'rules' | 'config' | 'destination' | 'scheduler' | 'wallClock'
   >;
   readonly checkpoint: Pick<
     Checkpoint,
-    'sweep' | 'unread' | 'isUnseen' | 'isRejected' | 'run' | 'isReadWithRun' | 'digestOf'
+    'sweep' | 'countUnread' | 'isUnseen' | 'isRejected' | 'run' | 'isReadWithRun' | 'digestOf'
   >;
   readonly evolution: Pick<SchemaEvolution, 'current' | 'values'>;
   readonly keyFields: readonly string[];
@@ -71,18 +71,18 @@ export interface PlanOptions {
   readonly resync: Pick<ResyncEvents, 'acknowledge'> | undefined;
 }
 
-/** What is known as a batch's turn has come. */
+/** State of the task when a batch is planned. */
 export interface PlanState {
-  readonly progress: Progress;
-  /** What is published once more, beside what has changed. */
-  readonly repeated: readonly Change[];
-  /** Whether the cursor has to be written even if nothing has moved: a process that was replaced learns of it by a commit. */
+  readonly progress: TaskProgress;
+  /** Records that a resync publishes again, in addition to changes. */
+  readonly republished: readonly Change[];
+  /** Whether the cursor has to be committed even without changes, because its last commit is too long ago. */
   readonly isDue: boolean;
 }
 
-/** Says what a batch comes to. */
-export function planning(
-  options: PlanOptions,
+/** Returns the function that plans the effects of a batch. */
+export function planner(
+  options: PlannerOptions,
 ): (difference: Difference<ComparedBatch>, state: PlanState) => Plan {
   const { task, checkpoint, evolution, keyFields, recordKeys, personal, volatile, resync } =
     options;
@@ -91,11 +91,11 @@ export function planning(
   const { prefix } = config.topics;
   const origin = { account: account.name, resource, prefix, version: VERSION };
 
-  return (difference, { progress, repeated, isDue }) => {
+  return (difference, { progress, republished, isDue }) => {
     const { read, unchanged, undecided, unconfirmed } = difference;
     const { batch, keys, runs } = read;
-    const changes = [...difference.changes, ...repeated].map((change) =>
-      hidingChange(change, evolution.values, personal),
+    const changes = [...difference.changes, ...republished].map((change) =>
+      withHiddenFields(change, evolution.values, personal),
     );
     const publication = publicationOf(changes, batch.rejected, {
       destination,
@@ -104,10 +104,10 @@ export function planning(
       origin,
       recordKeys,
       sequence: progress.sequence,
-      // Of this page: what is committed with it is known to the next.
-      isNews: knownRejects(checkpoint.isRejected, volatile),
+      // Created for each page: rejects committed with this page are known when the next one is planned.
+      isNewReject: newRejects(checkpoint.isRejected, volatile),
       records: read.records,
-      offset: offsetIn(batch),
+      offset: listOffsetOf(batch),
       now: Math.round(wallClock()),
     });
     const { images, statusChanges, rejected, sequence } = publication;
@@ -119,27 +119,27 @@ export function planning(
     const now = scheduler.now();
     const { deleteProofMs: proofMs, pageSize } = config.poll;
     const isPolled = rules.windowed;
-    const reached = sweepAt(read, { checkpoint, now, proofMs, pageSize, isPolled });
-    const sweep = { ...withSettled(reached, difference, publication), keptAt: now };
-    const texts = textsOf(difference, images);
+    const reached = sweepAfterBatch(read, { checkpoint, now, proofMs, pageSize, isPolled });
+    const sweep = { ...withKeyOutcomes(reached, difference, publication), keptAt: now };
+    const payloadDigests = payloadDigestsOf(difference, images);
     const ids = runs.map(({ run }) => run.id);
-    // These get a mark of their own. A repeated record may have been read with its run: its image is written, so it leaves the run.
-    const alone = [...keys, ...repeated.map(({ key }) => key)];
+    // Keys that are marked individually. A republished record may be part of a run: writing its image removes it from the run.
+    const alone = [...keys, ...republished.map(({ key }) => key)];
     const notes = {
       sweep,
       seen: { keys: alone, runs: ids, sweep: sweep.number, bySweep: isPageOfSweep(batch) },
-      texts,
-      formed: runsOf(difference, { texts, checkpoint, sweep: sweep.number }),
+      payloadDigests,
+      newRuns: newRuns(difference, { texts: payloadDigests, checkpoint, sweep: sweep.number }),
       rejects: rejected.map((each) => rejectDigest(each, volatile)),
     };
     const mustBeTold = messages.length > 0 || batch.lane === 'first-read' || isDue;
     const mustBeKept = () =>
       batch.lane === 'sweep' ||
       sweep.counts !== checkpoint.sweep.counts ||
-      notes.texts.size > 0 ||
+      notes.payloadDigests.size > 0 ||
       keys.some((key) => checkpoint.isUnseen(key, sweep.number)) ||
-      ids.some((id) => checkpoint.run(id)!.seen < sweep.number);
-    const { firstRead, since } = progressWith(batch, progress);
+      ids.some((id) => checkpoint.run(id)!.lastSeenSweep < sweep.number);
+    const { firstRead: initialSnapshot, since } = progressWith(batch, progress);
     const latest = wallClock() + MAX_STAMP_AHEAD_MS;
     const newestStamp = newestStampOf(difference, progress.newestStamp, latest);
     return {
@@ -150,42 +150,45 @@ export function planning(
       rejected,
       undecided,
       unconfirmed,
-      // What is not committed has used no sequence.
+      // If the action is not `commit` there are no events, and `sequence` is that of `progress`.
       commit: {
         messages,
         images,
         cursor: {
-          ...{ sequence, firstRead, since, newestStamp, keyFields },
+          ...{ sequence, firstRead: initialSnapshot, since, newestStamp, keyFields },
           ...(recordKeys.format !== 'text' && { keyFormat: recordKeys.format }),
         },
         ...notes,
       },
       notes,
-      way: mustBeTold ? 'commit' : mustBeKept() ? 'keep' : 'nothing',
+      action: mustBeTold ? 'commit' : mustBeKept() ? 'keep' : 'nothing',
     };
   };
 }
 
-/** What a page's records were sent as, of those that are as their images say once those are stored. */
-function textsOf(
+/** Returns the payload digests, by key, of those records of a batch whose stored image will equal them once the batch is committed. */
+function payloadDigestsOf(
   { read, same, refreshed, changes }: Difference<ComparedBatch>,
   images: readonly ImageUpdate[],
 ): ReadonlyMap<string, KeptText> {
   const texts = new Map<string, KeptText>();
   const written = new Set(images.map(({ key }) => key));
-  // An image may be published again beside a record that is older than it is.
+  // Only keys whose image is written: a resync may republish an image that is newer than the record on the page.
   const changed = new Set(changes.map(({ key }) => key).filter((key) => written.has(key)));
   const again = read.records.filter(({ key }) => changed.has(key));
   for (const each of again.length === 0 ? same : [...same, ...again]) {
-    if (each.image?.kind === 'published' && !written.has(each.key)) continue; // it is kept already
-    if (refreshed.has(each.key) && !written.has(each.key)) continue; // its image is of other bytes
+    if (each.image?.kind === 'published' && !written.has(each.key)) continue; // its digest is stored already
+    if (refreshed.has(each.key) && !written.has(each.key)) continue; // differs from its image in volatile fields
     if (each.digest) texts.set(each.key, each.digest);
   }
   return texts;
 }
 
-/** The runs that a sweep has met for the first time: what it has read one by one, and would know again. */
-function runsOf(
+/**
+ * Returns new runs (groups of adjacent records) of a sweep's page. They are formed of records that were recognized one by one, so that the
+ * next sweep recognizes them as a unit.
+ */
+function newRuns(
   { read: { batch }, same }: Difference<ComparedBatch>,
   by: {
     readonly texts: ReadonlyMap<string, KeptText>;
@@ -197,35 +200,39 @@ function runsOf(
   const isPublished = ({ image }: KeyedRecord) => image?.kind === 'published';
   const known = new Set([...texts.keys(), ...same.filter(isPublished).map(({ key }) => key)]);
   if (known.size === 0) return [];
-  // Where pages overlap, the first of them has the run. The second of a key is another record.
-  return formedRuns(
+  // Where pages overlap, a record belongs to a run of the earlier page. `known.delete` accepts each key once, as a page may repeat it.
+  return formRuns(
     sweptParts(batch),
     ({ key }) => known.delete(key) && !checkpoint.isReadWithRun(key, sweep),
     checkpoint.digestOf,
   );
 }
 
-/** How far reads have come with a batch. */
+/** Returns the progress of the initial snapshot and the polls once a batch is committed. */
 function progressWith(
   batch: ReadBatch,
-  { firstRead, since }: Progress,
-): Pick<Progress, 'firstRead' | 'since'> {
+  { firstRead: initialSnapshot, since }: TaskProgress,
+): Pick<TaskProgress, 'firstRead' | 'since'> {
   if (batch.lane === 'first-read') return { firstRead: batch.snapshot, since };
-  if (batch.lane !== 'poll' && batch.lane !== 'sweep') return { firstRead, since };
-  const caughtUp = firstRead.done && batch.catchesUp;
+  if (batch.lane !== 'poll' && batch.lane !== 'sweep') return { firstRead: initialSnapshot, since };
+  const caughtUp = initialSnapshot.done && batch.catchesUp;
   return {
-    firstRead: caughtUp ? { ...firstRead, caughtUp } : firstRead,
+    firstRead: caughtUp ? { ...initialSnapshot, caughtUp } : initialSnapshot,
     since: (batch.lane === 'poll' ? batch.since : undefined) ?? since,
   };
 }
 
 /**
- * Upper bound of how far a stamp may be ahead of the local clock to count as the newest, in ms. Too small: an API whose clock is ahead has no newest
- * stamp. Too large: a mistyped date makes all records after a loss of events old until that date.
+ * Upper bound of how far a record's stamp (`created_at` or `updated_at`) may be ahead of the local clock to count as the newest, in ms. Too
+ * small: an API whose clock is ahead has no newest stamp. Too large: a mistyped date makes all records after a loss of events old until
+ * that date.
  */
 const MAX_STAMP_AHEAD_MS = 24 * 3_600_000;
 
-/** Newest stamp up to `latest` of a published record once these changes are committed, in epoch ms; undefined before the first one. */
+/**
+ * Returns the newest stamp of the published records that is not later than `latest`, in epoch ms, once the changes of a batch are
+ * committed. Undefined while there is no such stamp.
+ */
 function newestStampOf(
   { read, changes }: Difference<ComparedBatch>,
   before: number | undefined,
@@ -242,8 +249,8 @@ function newestStampOf(
   return newest;
 }
 
-/** A sweep that knows what a batch has settled, and what it has not. */
-function withSettled(
+/** Updates a sweep's lists of undecided and unpublished keys with the outcomes of a batch. */
+function withKeyOutcomes(
   sweep: SweepProgress,
   { read, same, undecided, unconfirmed }: Difference<ComparedBatch>,
   { images, unpublished }: Publication,
@@ -254,8 +261,8 @@ function withSettled(
   const isInDoubt = counts.undecided.keys.length + counts.unpublished.keys.length > 0;
   const inRuns = isInDoubt ? read.runs.flatMap(({ run }) => run.members) : [];
   const decided = isInDoubt ? [...images, ...same, ...inRuns].map(({ key }) => key) : [];
-  // Of what was asked for, and can't be told.
-  const spared = batch.lane === 'sweep' ? (batch.spared ?? []) : [];
+  // Keys that were requested, but of which it is unknown whether they exist.
+  const spared = batch.lane === 'sweep' ? (batch.presumedSeen ?? []) : [];
   const untold = spared.filter((key) => !batch.keyed.some((each) => each.key === key));
   const next = countsWith(counts, {
     decided: new Set(decided),
@@ -265,11 +272,11 @@ function withSettled(
   return next === counts ? sweep : { ...sweep, counts: next };
 }
 
-/** How far sweeps have come with a batch. */
-function sweepAt(
-  { batch, keys, runs, leftOut }: ComparedBatch,
+/** Returns the progress of sweeps once a batch is committed. */
+function sweepAfterBatch(
+  { batch, keys, runs, beforeStartFrom }: ComparedBatch,
   at: Pick<SweptPage, 'now' | 'proofMs' | 'pageSize' | 'isPolled'> & {
-    readonly checkpoint: Pick<Checkpoint, 'sweep' | 'unread' | 'run'>;
+    readonly checkpoint: Pick<Checkpoint, 'sweep' | 'countUnread' | 'run'>;
   },
 ): SweepProgress {
   const { checkpoint, ...how } = at;
@@ -278,37 +285,42 @@ function sweepAt(
   const afterPage = (
     next: SweepProgress,
     page: ScanPage,
-    more: Pick<SweptPage, 'settled' | 'ordered' | 'rejectedAt'>,
+    more: Pick<SweptPage, 'isConsistent' | 'ordered' | 'rejectedAt'>,
   ) => {
-    const isFresh = ({ run }: PageRun) => checkpoint.run(run.id)!.read < next.number;
+    const isFresh = ({ run }: PageRun) => checkpoint.run(run.id)!.lastReadSweep < next.number;
     const inRuns = runs.filter(isFresh).reduce((sum, { size }) => sum + size, 0);
-    const fresh = checkpoint.unread(keys, next.number) + inRuns;
-    const left = leftOut.length > 0 ? checkpoint.unread(leftOut, next.number) : 0;
+    const fresh = checkpoint.countUnread(keys, next.number) + inRuns;
+    const left =
+      beforeStartFrom.length > 0 ? checkpoint.countUnread(beforeStartFrom, next.number) : 0;
     return sweepAfter(next, page, { ...more, ...how, fresh, leftOut: left });
   };
   if (batch.lane === 'first-read') {
-    const { page, snapshot, isWhole } = batch;
-    if (!isWhole) return snapshot.done ? snapshotDone(sweep, now) : sweep;
-    const next = sweep.phase === 'reading' ? sweep : snapshotBegun(sweep, page, now);
-    const after = { ...afterPage(next, page, { ...batch, ordered: true }), position: null }; // the cursor has it
+    const { page, snapshot, isFullScan } = batch;
+    if (!isFullScan) return snapshot.done ? snapshotDone(sweep, now) : sweep;
+    const next = sweep.phase === 'reading' ? sweep : sweepOfSnapshot(sweep, page, now);
+    const after = { ...afterPage(next, page, { ...batch, ordered: true }), position: null }; // the cursor has the snapshot's position
     return snapshot.done ? snapshotDone(after, now) : after;
   }
   if (batch.lane !== 'sweep') return sweep;
   const { step } = batch;
   switch (step.kind) {
     case 'page': {
-      const { page, settled, ordered, beganAt } = step;
+      const { page, isConsistent, ordered, beganAt } = step;
       const next = sweep.phase === 'reading' ? sweep : nextSweep(sweep, beganAt);
-      return afterPage(next, page, { settled, ordered, rejectedAt: batch.rejectedAt });
+      return afterPage(next, page, {
+        isConsistent,
+        ordered,
+        rejectedAt: batch.rejectedAt,
+      });
     }
     case 'asked':
       return step.again ? sweep : { ...sweep, askedUpTo: step.key };
     case 'asked-once':
       return { ...sweep, askedAt: now };
     case 'judged':
-      return judgedSweep(sweep, step.verdict);
+      return limitJudged(sweep, step.verdict);
     case 'polled':
-      return polledAfter(sweep, now, proofMs);
+      return pollsCompleted(sweep, now, proofMs);
     case 'end':
       return { ...sweep, phase: 'done' };
     case 'spared':
@@ -317,8 +329,11 @@ function sweepAt(
   }
 }
 
-/** An initial snapshot with the first of its pages here: one that goes on was begun by somebody else. */
-function snapshotBegun(sweep: SweepProgress, { answer, offset }: ScanPage, now: number) {
+/**
+ * Returns the progress of the sweep that the initial snapshot counts as, at the first page that this process reads. The sweep is
+ * `interrupted` if an earlier process began the snapshot.
+ */
+function sweepOfSnapshot(sweep: SweepProgress, { answer, offset }: ScanPage, now: number) {
   const beganAt = now - (answer.elapsedMs ?? 0);
   return { ...nextSweep(sweep, beganAt), interrupted: offset > 0 };
 }

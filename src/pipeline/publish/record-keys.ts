@@ -4,7 +4,7 @@ import type { KeyFormat } from '../../schemas/events/record-key.ts';
 import { keySubject } from '../../schemas/events/topics.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
 
-/** The bytes of a record's key in each topic that has it; undefined where the key is written as its text. */
+/** Encodes the keys of records for the messages of each topic. The functions return undefined if keys are written as text. */
 export interface RecordKeys {
   readonly format: KeyFormat;
   readonly events: (key: string) => Buffer | undefined;
@@ -23,7 +23,7 @@ export interface AvroKeysOptions {
   readonly keyFields: readonly string[];
   readonly topics: {
     readonly events: string;
-    /** Undefined for a list without status changes. */
+    /** Topic of status changes; undefined for a list that has none. */
     readonly statusChanges: string | undefined;
   };
 }

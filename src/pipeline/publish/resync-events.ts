@@ -1,63 +1,68 @@
 import type { ListHooks } from '../../observe/list-hooks.ts';
 import type { ResyncStep } from '../reads/read-batch.ts';
-import type { TaskResyncs } from '../../account/resync-requests.ts';
+import type { TaskJobs } from '../../account/signal-jobs.ts';
 import type { Message } from '../../sinks/sink.ts';
-import { updatedAtOf } from '../../streams/records/updated-at.ts';
+import { instantOf } from '../../schemas/avro/instant.ts';
 import type { Change } from '../../streams/diff/change.ts';
-import type { ImageCodec } from '../../streams/records/image-codec.ts';
+import type { ImageCodec } from '../../streams/records/page-record.ts';
 import { DecodedChange } from '../../streams/diff/diff.ts';
 import type { Difference, Images, ReadRecords } from '../../streams/diff/diff.ts';
 
-/** Keys that were published again and are remembered: overlapping pages bring them twice. */
+/**
+ * Maximum number of republished keys that are remembered, as overlapping pages repeat records. Too small: records are republished twice.
+ */
 const MAX_REMEMBERED = 100_000;
 
 export interface ResyncEventsOptions {
-  readonly resyncs: Pick<TaskResyncs, 'acknowledge' | 'acknowledged'>;
-  /** What writes and reads images just now. */
+  readonly resyncs: Pick<TaskJobs, 'resyncAck' | 'ackCommitted'>;
+  /** Returns the codec of the current schema. */
   readonly codec: () => ImageCodec;
-  /** The last published images, as of before the page. */
+  /** The published images before the page is committed. */
   readonly images: Images;
   readonly hooks: Pick<ListHooks, 'onResync'>;
 }
 
-/** What readings for requests publish beside what they find changed. */
+/** Events that a resync publishes in addition to changes, and its acknowledgement. */
 export interface ResyncEvents {
   /**
-   * A page's records once more, each as it is in the image that is the newest after the page's own
-   * changes, with its volatile fields as they came; once a request. What the page itself publishes for the first time is left out.
+   * Returns an `r` event for each record of a page, with its newest image after the page's own changes, and with volatile fields as read.
+   * Each key is republished once per request. Records that the page publishes for the first time are omitted.
    */
-  readonly again: (
+  readonly republish: (
     step: ResyncStep,
     difference: Pick<Difference<ReadRecords>, 'read' | 'changes' | 'refreshed'>,
   ) => Change[];
-  /** The acknowledgement, if the step is the last; with `events` that are published with it. */
+  /**
+   * Returns the acknowledgement of the resync request if the step is its last one; else an empty array. `events` is the number of events
+   * committed with the step.
+   */
   readonly acknowledge: (step: ResyncStep, events: number) => Message[];
-  /** The step is committed. */
-  readonly committed: (step: ResyncStep) => void;
+  /** To be called once the events of the step are committed. */
+  readonly stepCommitted: (step: ResyncStep) => void;
 }
 
-/** Of one task, from the opening of its log on: a request that was under way begins anew. */
+/** Creates the resync state of a task. To be created each time the task is opened, so that an unfinished request starts over. */
 export function resyncEvents(options: ResyncEventsOptions): ResyncEvents {
   const { resyncs, codec, images, hooks } = options;
   let id: string | undefined;
   let total = 0;
-  const told = new Set<string>();
+  const republishedKeys = new Set<string>();
 
   const begin = ({ resync }: ResyncStep): void => {
     if (resync.id === id) return;
     id = resync.id;
     total = 0;
-    told.clear();
+    republishedKeys.clear();
   };
   const remember = (key: string): void => {
-    told.add(key);
-    if (told.size <= MAX_REMEMBERED) return;
-    const [oldest] = told; // a Set keeps the order of insertion
-    told.delete(oldest!);
+    republishedKeys.add(key);
+    if (republishedKeys.size <= MAX_REMEMBERED) return;
+    const [oldest] = republishedKeys; // a Set keeps the order of insertion
+    republishedKeys.delete(oldest!);
   };
 
   return {
-    again: (step, { read, changes, refreshed }) => {
+    republish: (step, { read, changes, refreshed }) => {
       begin(step);
       const { since } = step.resync;
       const changed = new Map(changes.map((change) => [change.key, change]));
@@ -65,13 +70,14 @@ export function resyncEvents(options: ResyncEventsOptions): ResyncEvents {
       for (const each of read.records) {
         const { key, updatedAt } = each;
         if (since !== null && updatedAt !== null && updatedAt < since) continue;
-        if (told.has(key)) continue;
+        if (republishedKeys.has(key)) continue;
         const change = changed.get(key);
         const image = change?.images.after ?? images.get(key);
-        if (!image) continue; // undecided: it is read again, and published then
+        if (!image) continue; // an undecided record is refetched, and published then
         remember(key);
         const isFirst = change?.images.before === null;
-        if (!isFirst) events.push(repetition(key, image, refreshed.get(key) ?? image, codec()));
+        if (!isFirst)
+          events.push(republishedChange(key, image, refreshed.get(key) ?? image, codec()));
       }
       return events;
     },
@@ -79,22 +85,22 @@ export function resyncEvents(options: ResyncEventsOptions): ResyncEvents {
       begin(step);
       total += events;
       const { resync, outcome } = step;
-      return outcome ? [resyncs.acknowledge(resync, outcome, total)] : [];
+      return outcome ? [resyncs.resyncAck(resync, outcome, total)] : [];
     },
-    committed: ({ resync, outcome }) => {
+    stepCommitted: ({ resync, outcome }) => {
       if (!outcome) return;
-      resyncs.acknowledged(resync);
+      resyncs.ackCommitted(resync);
       hooks.onResync({ id: resync.id, events: total, ...outcome });
       id = undefined;
-      told.clear();
+      republishedKeys.clear();
     },
   };
 }
 
-/** Beside its image a record may have newer volatile fields. */
-function repetition(key: string, before: Buffer, after: Buffer, codec: ImageCodec): Change {
+/** `r` event of a republished record. `after` may differ from the published image `before` in volatile fields. */
+function republishedChange(key: string, before: Buffer, after: Buffer, codec: ImageCodec): Change {
   const decode = (bytes: Buffer) => codec.decode(bytes);
   const images = { before, after };
-  const updatedAt = updatedAtOf(decode(after));
+  const updatedAt = instantOf(decode(after), 'updated_at');
   return new DecodedChange({ key, op: 'r', images, updatedAt }, decode);
 }

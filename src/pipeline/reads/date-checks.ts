@@ -7,52 +7,59 @@ import type { DatesFound, ListDates } from '../../streams/paging/list-dates.ts';
 import type { Task } from '../task.ts';
 import type { ProbeLane } from './probe-lane.ts';
 import type { RefetchBatch } from './read-batch.ts';
-import { refusedLane } from './refused-lane.ts';
+import { retryRefusedLane } from './retry-refused-lane.ts';
 
 export interface DateChecksOptions {
   readonly task: Pick<Task, 'rules' | 'hooks' | 'scheduler'>;
   readonly clock: ServerClock;
-  /** Changed by what a probe finds. */
+  /** The list's date parameters as known so far; updated by the findings of probes. */
   readonly dates: ListDates;
   readonly probe: ProbeLane;
-  /** Where polls began, and have come to, in ms. */
-  readonly reached: () => { readonly first: number; readonly since: number };
-  /** Whether polls were refused, and none has come to its end since: then they find out about dates themselves. */
+  /** Returns the start times of the first poll window and of the next one, in epoch ms. */
+  readonly progress: () => { readonly first: number; readonly since: number };
+  /** Whether polls were refused and none has completed since. Polls then probe the dates themselves, and these probes pause. */
   readonly isPaused: () => boolean;
-  /** Has polls go on from an earlier time, in ms, with the dates as they are now. */
+  /** Restarts polls from an earlier time, in epoch ms, with the current date parameters. */
   readonly restart: (from: number) => void;
 }
 
-/** Probes of a list's date parameters beside its polls. */
+/** Probes of a list's date parameters that run alongside its polls. */
 export interface DateChecks {
-  /** Records that the probes read; probing begins with the subscription, and the stream never completes. */
+  /** Records that the probes read. Probing begins with the subscription; never completes. */
   readonly probes$: Observable<RefetchBatch>;
-  /** A change with this stamp, in ms, was read by another lane, and not by polls: a reason to probe soon. */
+  /** Reports a change with this stamp, in epoch ms, that polls missed and another lane read. Starts a probe soon. */
   readonly suspect: (stamp: number) => void;
 }
 
 const AN_HOUR_MS = 3_600_000;
-/** How long after the first poll the first probe begins, in ms: the first requests of a process are for records. Polls that a probe proves wrong are repeated. */
+/**
+ * Delay of the first probe of the list's date parameters, in ms, so that a process requests records first. Too large: more polls are
+ * repeated if the probe shows that dates were wrong.
+ */
 const FIRST_PROBE_MS = 2_000;
-/** Least time between two probes, in ms: suspicions come in numbers. */
+/** Minimum time between two probes of the list's date parameters, in ms. Too small: many missed changes at once cause a probe each. */
 const SOON_MS = 60_000;
 
 /**
- * Probes the dates soon after the start, each hour, and when a change was missed (see `date-probe.ts`). When something new is found, polls go on
- * from where they were when the dates were last known to be right.
+ * Probes a list's date parameters soon after the start, every hour, and after polls missed a change (see `date-probe.ts`). If a probe finds
+ * that the parameters mean something else than assumed, polls restart from where they were when the parameters were last known to be right.
  */
 export function dateChecks(options: DateChecksOptions): DateChecks {
-  const { task, clock, dates, probe, reached, isPaused, restart } = options;
+  const { task, clock, dates, probe, progress, isPaused, restart } = options;
   const { scheduler } = task;
   const suspect$ = new Subject<void>();
   let suspected: number | undefined;
-  /** Where polls were when the dates were last known to be right, in ms. */
+  /** Start of the next poll window as it was when the list's date parameters were last known to be right, in epoch ms. */
   let rightSince: number | undefined;
   let emptyProbes = 0;
   let hasAsked = false;
 
-  const restartFromRight = () => restart(rightSince ?? reached().first);
-  /** @param before What was known of the dates when the probe began. */
+  const restartFromRight = () => restart(rightSince ?? progress().first);
+  /**
+   * Applies the finding of a probe: if it differs from what was assumed, polls restart.
+   *
+   * @param before The date parameters as known when the probe began.
+   */
   const conclude = (finding: ProbeFinding, since: number, before: DatesFound): void => {
     if (finding.kind !== 'no-dates' || finding.why !== 'empty') emptyProbes = 0;
     if (finding.kind === 'offset') {
@@ -64,17 +71,17 @@ export function dateChecks(options: DateChecksOptions): DateChecks {
       restartFromRight();
     } else if (finding.kind === 'no-dates') {
       emptyProbes += 1;
-      // An index that is being rebuilt shows nothing for a while.
+      // One empty probe proves nothing: a search index that is being rebuilt returns no records for a while.
       if (emptyProbes < 2 || dates.noDates) return;
       dates.nextForm('empty', 'text');
       restartFromRight();
     }
   };
   const probing = defer((): Observable<RefetchBatch> => {
-    const { since } = reached();
+    const { since } = progress();
     const stamp = suspected ?? clock.newestStamp();
     suspected = undefined;
-    // A list that shows no modification time is asked for one once.
+    // Without a known modification time, the list is probed only once.
     if ((stamp === undefined && hasAsked) || isPaused()) return EMPTY;
     hasAsked = true;
     const before = dates.found;
@@ -89,7 +96,7 @@ export function dateChecks(options: DateChecksOptions): DateChecks {
   const pauseMs = () =>
     emptyProbes > 0 || clock.newestStamp() === undefined || isPaused() ? SOON_MS : AN_HOUR_MS;
   const probes$ = probing.pipe(
-    refusedLane({ task, goesAlone: () => dates.noDates === undefined }),
+    retryRefusedLane({ task, hasOtherLanes: () => dates.noDates === undefined }),
     repeat({
       delay: () => {
         const beganAt = scheduler.now();

@@ -1,15 +1,20 @@
+// Scans with modification dates, and the handling of lists that refuse the dates.
+
 import { catchError, concat, map, throwError } from 'rxjs';
 import type { MonoTypeOperatorFunction, Observable } from 'rxjs';
 import type { PageLane } from '../../account/page-lane.ts';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
-import { whyGivenUp } from '../../streams/decode/dated-patience.ts';
-import type { GivenUp } from '../../streams/decode/dated-patience.ts';
+import { giveUpReason } from '../../streams/decode/dated-patience.ts';
+import type { GiveUpReason } from '../../streams/decode/dated-patience.ts';
 import { BEGINNING } from '../../streams/paging/anchors.ts';
 import type { ListDates } from '../../streams/paging/list-dates.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
 import type { Window } from '../../streams/paging/poll.ts';
 
-/** Reads a window whole: in parts one after the other where the list refuses one as long as it is. */
+/**
+ * Scans a window: the records modified in a range of dates. A window longer than the list accepts (`dates.longestMs`) is scanned in
+ * consecutive parts.
+ */
 export function datedScan(
   lane: Pick<PageLane, 'scan'>,
   dates: ListDates,
@@ -33,23 +38,24 @@ export function datedScan(
   return concat(...starts.map(part));
 }
 
-/** Reads the list with `whole`, and leaves no permit behind, where it refuses the dates of a scan. */
-export function orWhole(
-  { permits }: Pick<PageLane, 'permits'>,
-  whole: () => Observable<ScanPage>,
+/** Switches to `fullScan` if the list refuses the dates of the source scan, after releasing the page slot of the refused request. */
+export function orFullScan(
+  { pageSlots }: Pick<PageLane, 'pageSlots'>,
+  fullScan: () => Observable<ScanPage>,
 ): MonoTypeOperatorFunction<ScanPage> {
   return catchError((error: unknown) => {
-    if (whyRefused(error) === undefined) return throwError(() => error);
-    permits.release(); // the request that failed had taken it
-    return whole();
+    if (dateRefusal(error) === undefined) return throwError(() => error);
+    pageSlots.release(); // acquired for the refused request
+    return fullScan();
   });
 }
 
 /**
- * Why a request with dates failed for good: `refused` by a status that does not pass, or given up (`dated-patience.ts`). Undefined for other
- * errors. Only a request without dates shows whether the dates are to blame, or the API, the key, or the token.
+ * Reason why a request with dates failed for good: `refused` after a status that is not transient, else the reason of `dated-patience.ts`
+ * for giving up retries. Undefined for other errors. Only a request without dates shows whether the dates are the cause, or the API, key or
+ * token.
  */
-export function whyRefused(error: unknown): GivenUp | undefined {
+export function dateRefusal(error: unknown): GiveUpReason | undefined {
   if (!(error instanceof CellarstreamError) || error.code !== 'API_STATUS') return undefined;
-  return whyGivenUp(error) ?? (isRetryableAtApi(error) ? undefined : 'refused');
+  return giveUpReason(error) ?? (isRetryableAtApi(error) ? undefined : 'refused');
 }

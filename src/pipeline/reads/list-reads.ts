@@ -15,30 +15,30 @@ import {
 import type { Observable } from 'rxjs';
 import { pageLanes } from '../../account/page-lane.ts';
 import type { Lanes } from '../../account/quotas.ts';
-import type { CertifyAsked, Resync } from '../../account/resync-requests.ts';
-import { recordsOf } from '../../streams/decode/answer.ts';
-import type { Answer, ListRequest } from '../../streams/decode/answer.ts';
+import type { CertifyJob, ResyncJob } from '../../account/signal-jobs.ts';
+import { recordsOf } from '../../streams/decode/response.ts';
+import type { Answer, ListRequest } from '../../streams/decode/response.ts';
 import type { LogicalClock } from '../../streams/http/logical-clock.ts';
 import type { PagePlan } from '../../streams/http/page-plan.ts';
 import { MAX_BACK_MS, serverClock } from '../../streams/http/server-clock.ts';
-import { leftOut } from '../../streams/paging/left-out.ts';
-import { proofLeft } from '../../streams/paging/sweep-progress.ts';
+import { ignoredFields } from '../../streams/paging/standstill.ts';
+import { proofRemainingMs } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
-import type { KnownRecords } from '../../streams/paging/sweeps.ts';
+import type { KnownRecords } from '../../streams/paging/missing-keys.ts';
 import { keyOfFields } from '../../streams/records/key-of.ts';
-import { hastened } from '../../streams/quota/hastened.ts';
+import { urgentLimit } from '../../streams/quota/token-bucket.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
-import { splitPage } from '../../streams/records/records.ts';
+import { splitPageRecords } from '../../streams/records/records.ts';
 import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
-import { askedReadings } from './certify-asked.ts';
-import { datedScan, orWhole } from './dated-scan.ts';
-import { pollRounds } from './poll-rounds.ts';
+import { certificateRequests } from './certificate-requests.ts';
+import { datedScan, orFullScan } from './dated-scan.ts';
+import { pollScans } from './poll-scans.ts';
 import { pollReads } from './poll-reads.ts';
 import type { PollReads } from './poll-reads.ts';
 import { probeLane } from './probe-lane.ts';
-import type { Brought, ReadBatch, ReadLane } from './read-batch.ts';
+import type { ReadResult, ReadBatch, ReadLane } from './read-batch.ts';
 import { refetches } from './refetches.ts';
 import type { Refetches } from './refetches.ts';
 import { resyncReads } from './resync-reads.ts';
@@ -52,60 +52,64 @@ export interface ListReadsOptions {
     'account' | 'rules' | 'config' | 'hooks' | 'scheduler' | 'phase' | 'pollNow$'
   >;
   readonly lanes: Lanes;
-  /** What the records' keys are made of. */
+  /** Fields that form the keys of the records. */
   readonly keyFields: readonly string[];
   readonly lists: DecodedLists;
-  /** How far reads have come by now. */
+  /** Returns the current progress of the initial snapshot and the polls. */
   readonly progress: () => Pick<Cursor, 'firstRead' | 'since'>;
-  /** What is published, and how far sweeps have come by now. */
+  /** The published records, and the current progress of sweeps. */
   readonly checkpoint: KnownRecords & { readonly sweep: SweepProgress };
-  /** Pages of the initial snapshot that may be under way at once. Default 2: one asked for, one committed. */
-  readonly pagesUnderWay?: number;
-  /** What is to be published again, once the initial snapshot is done. Default nothing. */
-  readonly resyncs$?: Observable<Resync> | undefined;
-  /** Keys of records that were published as new since a local time, in ms. Default none. */
+  /**
+   * Number of pages of the initial snapshot that may be between request and commit. Default 2: one page is requested while another is
+   * committed.
+   */
+  readonly snapshotPageSlots?: number;
+  /** Resync requests, handled once the initial snapshot is done. Default none. */
+  readonly resyncs$?: Observable<ResyncJob> | undefined;
+  /** Returns the keys of records published as new since a local time, in ms. Default none. */
   readonly createdSince?: ((time: number) => readonly string[]) | undefined;
-  /** Requests for certificates, likewise. Default none. */
-  readonly certify$?: Observable<CertifyAsked> | undefined;
+  /** Requests for certificates, handled once the initial snapshot is done. Default none. */
+  readonly certifications$?: Observable<CertifyJob> | undefined;
 }
 
-/** The pages of a list as records. */
+/** Requests for the decoded pages of a list, and what is known about the list. */
 export interface DecodedLists {
-  /** The order of their requests. */
+  /** Logical clock that numbers the begin and the end of each of the list's reads, so that overlapping reads are recognized. */
   readonly clock: LogicalClock;
-  /** The fields whose change alone is no event. */
+  /** Volatile fields: a change of these alone publishes no event. */
   readonly volatile: VolatileFields;
-  /** Where pages are asked for. Default: found out by each scan. */
+  /** Chooses the list offset and the size of the next page to request. Default: each scan detects by itself what the server supports. */
   readonly plan?: PagePlan | undefined;
-  /** For the initial snapshot: nothing of it is known. */
+  /** Requests pages of the initial snapshot, whose records are not compared with stored digests. */
   readonly snapshot: ListRequest;
-  /** For all that is read later. */
-  readonly later: ListRequest;
+  /** Requests pages of all other lanes; most records are recognized by stored digests. */
+  readonly afterSnapshot: ListRequest;
 }
 
 export interface ListReads {
-  /** What all lanes bring, as it comes; never completes by itself. */
+  /** Batches of all lanes in the order of their arrival; never completes. */
   readonly batches$: Observable<ReadBatch>;
   readonly refetch: Refetches['refetch'];
-  /** Takes what each batch has published. */
-  readonly published: PollReads['published'];
+  /** To be called with what each batch has published. */
+  readonly onPublished: PollReads['onPublished'];
 }
 
 /**
- * How long a sweep waits for the polls that look at what changed beside it, in ms; at least three intervals of polls. Too small: an
- * anchored sweep proves nothing. Too large: polls that the API refuses hold up sweeps.
+ * How long a sweep waits for polls to read the changes made during the sweep, in ms; three poll intervals if that is longer. Too small: a
+ * sweep that relies on polls for records that moved within the list proves nothing. Too large: polls that the API refuses hold up sweeps.
  */
-const POLLS_PATIENCE_MS = 5 * 60_000;
-
-/** A bound of dates may be exclusive, or cut to the second. */
-const BOUND_MS = 1_000;
+const POLLS_TIMEOUT_MS = 5 * 60_000;
 
 /**
- * What is asked of the API for one list, in lanes: the initial snapshot; polls beside
- * and after it, where the list takes dates; sweeps of the whole list after it, rare beside polls and
- * one after the other where there are none; single records, where they can be asked for, of
- * which two answers could not be told apart or that a sweep has missed; and what somebody wants to
- * have published again.
+ * How much earlier than the requested time a resync begins to read, in ms: the server may treat the bound as exclusive, or truncate it to
+ * the second.
+ */
+const DATE_BOUND_MARGIN_MS = 1_000;
+
+/**
+ * Reads one list from the API, in lanes that run concurrently: the initial snapshot; polls during and after the snapshot, if the list
+ * supports dates; sweeps after the snapshot, rare with polls, back to back without; resyncs; and, if records can be requested by key,
+ * refetches of records that overlapping reads left undecided or that a sweep missed.
  */
 export function listReads(options: ListReadsOptions): ListReads {
   const { task, lanes, keyFields, lists, progress, checkpoint } = options;
@@ -114,105 +118,109 @@ export function listReads(options: ListReadsOptions): ListReads {
   const { deleteProofMs } = config.poll;
   const reads = lists.clock;
   const clock = serverClock();
-  /** When nothing was read: a moment in the order of the reads. */
+  /** Returns the current moment of the logical clock as a span, for a batch without a read. */
   const moment = () => reads.answered(reads.begin());
   const single = singleRecords({
     byKey,
-    request: lists.later,
+    request: lists.afterSnapshot,
     settle: (span) => reads.settle(span.begin),
     onRefused: (error) => hooks.onRefused({ error }),
   });
 
   const openLane = pageLanes({
     task,
-    reads,
+    logicalClock: reads,
     keyOf: keyOfFields(keyFields),
-    leftOut: leftOut(lists.volatile.pointers, (fields) => hooks.onVolatile({ fields })),
+    leftOut: ignoredFields(lists.volatile.pointers, (fields) => hooks.onVolatile({ fields })),
     plan: lists.plan,
-    paceMs: lanes.paceMs,
+    requestIntervalMs: lanes.requestIntervalMs,
   });
   const open = (limit: Limit, places: number, request: ListRequest): ReadLane => {
     const lane = openLane(limit, places, request);
-    const arrived = (answer: Answer): Brought => {
+    const arrived = (answer: Answer): ReadResult => {
       const { span, serverTime, elapsedMs = 0 } = answer;
       const { age = { asOf: scheduler.now() - elapsedMs, staleMs: 0 } } = answer;
       const records = recordsOf(answer);
-      const split = splitPage(records, lists.volatile);
-      single.saw(records);
+      const split = splitPageRecords(records, lists.volatile);
+      single.observe(records);
       clock.tell(serverTime, scheduler.now());
-      const settled = lane.settling(span);
+      const settleRead = lane.settler(span);
       const settle = () => {
         records.settle();
-        settled();
+        settleRead();
       };
       return { ...split, span, age, settle };
     };
-    const seen = (answer: Answer): Brought => {
-      const brought = arrived(answer);
+    const seen = (answer: Answer): ReadResult => {
+      const result = arrived(answer);
       clock.see(recordsOf(answer).updatedAt());
-      return brought;
+      return result;
     };
-    return { ...lane, arrived, seen };
+    return { ...lane, split: arrived, splitAndTellClock: seen };
   };
-  const whole = windowed ? lanes.firstRead : lanes.whole;
-  const snapshotLane = open(whole, options.pagesUnderWay ?? 2, lists.snapshot);
-  const asked = askedReadings();
-  const { haste$ } = asked;
-  const forSweeps = hastened({ usual: lanes.sweep, hurried: lanes.ask, haste$ });
+  const snapshotLimit = windowed ? lanes.initialSnapshot : lanes.fullScan;
+  const snapshotLane = open(snapshotLimit, options.snapshotPageSlots ?? 2, lists.snapshot);
+  const asked = certificateRequests();
+  const { urgent$ } = asked;
+  const forSweeps = urgentLimit(lanes.sweep, lanes.singleRecords, urgent$);
 
-  const begun = progress();
+  const initialProgress = progress();
   const isDone = () => progress().firstRead.done;
   const isPolled = (): boolean => windowed && !polls.isUnpolled();
-  const snapshot = snapshotReads({ task, lane: snapshotLane, clock, begun, isPolled });
+  const snapshot = snapshotReads({
+    task,
+    lane: snapshotLane,
+    clock,
+    progress: initialProgress,
+    isPolled,
+  });
 
   let isResyncing = false;
-  const beside = () => {
+  const concurrentReads = () => {
     if (!isDone()) return 'first-read';
     const { sweep } = checkpoint;
-    const isWaiting = proofLeft(sweep, scheduler.now(), deleteProofMs) > 0;
+    const isWaiting = proofRemainingMs(sweep, scheduler.now(), deleteProofMs) > 0;
     const isAsking = byKey !== undefined && sweep.phase === 'removing';
-    return isResyncing || (!isWaiting && (isAsking || asked.isAsked())) ? 'asking' : 'nothing';
+    return isResyncing || (!isWaiting && (isAsking || asked.hasPending())) ? 'asking' : 'nothing';
   };
-  /** Whether a window that begins there has what changed during the snapshot: stamps may be too far behind for it. */
+  /** Whether a poll window from `from` on includes every change made during the snapshot. It may not if the server's stamps lag behind. */
   const reaches = (from: number) => {
     const began = progress().firstRead.startedAt ?? MAX_BACK_MS;
     return from <= (clock.newest() ?? began - MAX_BACK_MS);
   };
-  const rounds = pollRounds(scheduler);
-  const pollsPatienceMs = Math.max(POLLS_PATIENCE_MS, 3 * (config.poll.intervalMs ?? 0));
-  /** Whether the poll that goes on finds what the initial snapshot has missed: it began behind it. */
+  const rounds = pollScans(scheduler);
+  const pollsPatienceMs = Math.max(POLLS_TIMEOUT_MS, 3 * (config.poll.intervalMs ?? 0));
+  /** Whether the running poll began after the initial snapshot ended, so that it reads what the snapshot missed. */
   let catchesUp = false;
   const polls = pollReads({
     task,
     clock,
-    rounds,
+    pollScans: rounds,
     open: () => ({
-      newest: open(lanes.poll, 2, lists.later),
-      back: open(lanes.lookBack, 1, lists.later),
+      newest: open(lanes.poll, 2, lists.afterSnapshot),
+      back: open(lanes.lookback, 1, lists.afterSnapshot),
     }),
     probe: probeLane({
-      lane: open(lanes.poll, 1, lists.later),
-      request: lists.later,
+      lane: open(lanes.poll, 1, lists.afterSnapshot),
+      request: lists.afterSnapshot,
       pageSize: config.poll.pageSize,
     }),
-    since$: snapshot.began$.pipe(map((began) => begun.since ?? began)),
-    spacingMs: () => lanes.spacingMs(beside()),
+    since$: snapshot.pollStart$.pipe(map((began) => initialProgress.since ?? began)),
+    spacingMs: () => lanes.pollSpacingMs(concurrentReads()),
     onPoll: (from) => (catchesUp = isDone() && reaches(from)),
     catchesUp: () => catchesUp,
   });
   const { dates, unpolled$ } = polls;
   /**
-   * The limit of a lane that may read the whole list: `usual` beside polls. Without polls, sweeps follow one another at the pace of the quota and
-   * with the rank of polls, so a lane of a lower rank might never get a request.
+   * Limit of a lane that may read the whole list: `usual` while the list is polled, else `lanes.fullScan`. Without polls, sweeps follow one
+   * another at the pace of the quota and with the rank of polls, so a lane of a lower rank might never get a request.
    */
   const besidePolls = (usual: Limit): Limit =>
-    windowed
-      ? hastened({ usual, hurried: lanes.whole, haste$: unpolled$.pipe(filter(Boolean)) })
-      : lanes.whole;
-  // Records whose answers always differ are refetched without end: in the lane of polls, refetches would leave no quota for sweeps.
-  const refetchLane = open(besidePolls(lanes.lookBack), 1, lists.later);
-  const sweepLane = open(besidePolls(forSweeps), 1, lists.later);
-  const resyncLane = open(besidePolls(lanes.ask), 1, lists.later);
+    windowed ? urgentLimit(usual, lanes.fullScan, unpolled$.pipe(filter(Boolean))) : lanes.fullScan;
+  // Records that differ in every response are refetched again and again; in the lane of polls, they would leave no quota for sweeps.
+  const refetchLane = open(besidePolls(lanes.lookback), 1, lists.afterSnapshot);
+  const sweepLane = open(besidePolls(forSweeps), 1, lists.afterSnapshot);
+  const resyncLane = open(besidePolls(lanes.singleRecords), 1, lists.afterSnapshot);
 
   const sweeps$ = sweepReads({
     task,
@@ -222,29 +230,37 @@ export function listReads(options: ListReadsOptions): ListReads {
     single,
     isPolled,
     unpolled$: unpolled$.pipe(skip(1), filter(Boolean)),
-    done$: snapshot.done$,
-    moment,
+    snapshotDone$: snapshot.done$,
+    emptySpan: moment,
     hold: ({ begin }) => reads.hold(begin),
-    asked,
+    certificates: asked,
     createdSince: options.createdSince,
-    certify$: options.certify$,
-    // Without polls nothing looks at what has changed, and what waits for that goes on without it.
-    polled$: windowed
-      ? defer(() => (isPolled() ? rounds.after$ : EMPTY)).pipe(
+    certifications$: options.certifications$,
+    // Completes without a value once polls are given up or take too long: the sweep then continues without them.
+    pollsCompleted$: windowed
+      ? defer(() => (isPolled() ? rounds.pollsCompleted$ : EMPTY)).pipe(
           takeUntil(unpolled$.pipe(filter(Boolean))),
           takeUntil(timer(pollsPatienceMs, scheduler)),
         )
       : undefined,
   });
 
-  /** Begins before what is wanted: the rest is left out by `updated_at`. A list that refuses the dates is read whole. */
+  /**
+   * Scans the records modified since `since`, and a few earlier ones, which are filtered by `updated_at` later. Scans the whole list if it
+   * refuses dates.
+   */
   const scanFrom = (since: number) => {
     const now = clock.latest(scheduler.now());
-    const { dates: window } = dates.windowOf(dates.fromStamp(since - BOUND_MS), now);
-    const whole = () => resyncLane.scan({});
-    return datedScan(resyncLane, dates, window, now).pipe(orWhole(resyncLane, whole));
+    const { dates: window } = dates.windowOf(dates.fromStamp(since - DATE_BOUND_MARGIN_MS), now);
+    const fullScan = () => resyncLane.scan({});
+    return datedScan(resyncLane, dates, window, now).pipe(orFullScan(resyncLane, fullScan));
   };
-  const again = refetches({ single, ...refetchLane, arrived: refetchLane.seen, scheduler });
+  const again = refetches({
+    single,
+    ...refetchLane,
+    split: refetchLane.splitAndTellClock,
+    scheduler,
+  });
 
   const resyncs$ = snapshot.done$.pipe(
     take(1),
@@ -256,11 +272,11 @@ export function listReads(options: ListReadsOptions): ListReads {
           return isWhole ? resyncLane.scan({}) : scanFrom(since);
         },
         single: byKey && single,
-        permits: resyncLane.permits,
+        pageSlots: resyncLane.pageSlots,
         limit: resyncLane.limit,
-        moment,
-        arrived: resyncLane.seen,
-        settling: resyncLane.settling,
+        emptySpan: moment,
+        split: resyncLane.splitAndTellClock,
+        settler: resyncLane.settler,
         onBegin: ({ id }) => {
           isResyncing = true;
           hooks.onResync({ id, status: 'begun', events: 0, message: null });
@@ -275,6 +291,6 @@ export function listReads(options: ListReadsOptions): ListReads {
       ? merge(again.batches$, polls.batches$, resyncs$, sweeps$, snapshot.batches$)
       : merge(resyncs$, sweeps$, snapshot.batches$),
     refetch: again.refetch,
-    published: polls.published,
+    onPublished: polls.onPublished,
   };
 }

@@ -19,63 +19,68 @@ import { describeError } from '../../core/errors.ts';
 import type { Published } from '../../observe/hooks.ts';
 import type { ServerClock } from '../../streams/http/server-clock.ts';
 import { dateNegotiation } from '../../streams/paging/date-negotiation.ts';
-import { whyGivenUp } from '../../streams/decode/dated-patience.ts';
-import type { GivenUp } from '../../streams/decode/dated-patience.ts';
+import { giveUpReason } from '../../streams/decode/dated-patience.ts';
+import type { GiveUpReason } from '../../streams/decode/dated-patience.ts';
 import { ListDates } from '../../streams/paging/list-dates.ts';
 import type { NoDates } from '../../streams/paging/list-dates.ts';
 import { poll } from '../../streams/paging/poll.ts';
 import type { PollPage, Window } from '../../streams/paging/poll.ts';
 import type { Task } from '../task.ts';
 import { dateChecks } from './date-checks.ts';
-import { datedScan, whyRefused } from './dated-scan.ts';
-import type { PollChain, PollRounds } from './poll-rounds.ts';
+import { datedScan, dateRefusal } from './dated-scan.ts';
+import type { PollChain, PollScans } from './poll-scans.ts';
 import type { ProbeLane } from './probe-lane.ts';
 import type { PollBatch, ReadLane, RefetchBatch } from './read-batch.ts';
 
 export interface PollReadsOptions {
   readonly task: Pick<Task, 'rules' | 'config' | 'hooks' | 'scheduler' | 'phase' | 'pollNow$'>;
   readonly clock: ServerClock;
-  readonly rounds: Pick<PollRounds, 'begun' | 'ended'>;
-  /** Opens the lanes of polls: for what is new, and to look back far. Each chain of polls has lanes of its own. */
+  readonly pollScans: Pick<PollScans, 'scanStarted' | 'scanEnded'>;
+  /** Opens the two lanes of polls: `newest` for new changes, and `back` for lookback polls, which find records that became visible late. */
   readonly open: () => { readonly newest: ReadLane; readonly back: ReadLane };
   readonly probe: ProbeLane;
-  /** Where the first window begins, ms; emits when the initial snapshot or an earlier process has begun. */
+  /** Start of the first poll window, in epoch ms. Emits once the initial snapshot has begun, or at once if an earlier process began it. */
   readonly since$: Observable<number>;
+  /** Returns the time between poll requests, in ms, at which polls stay within their share of the quota. */
   readonly spacingMs: () => number;
-  /** Called before a poll for what is new is asked for, with where its window begins, ms. */
+  /** Called before each poll for new changes, with the start of its window in epoch ms. */
   readonly onPoll: (from: number) => void;
-  /** Whether the poll that is read now finds what the initial snapshot has missed. */
+  /** Whether the running poll reads the changes that the initial snapshot missed. */
   readonly catchesUp: () => boolean;
 }
 
 export interface PollReads {
   readonly batches$: Observable<PollBatch | RefetchBatch>;
   readonly dates: ListDates;
-  /** Whether polls find nothing for now, so that sweeps have to: the present state, then each change. */
+  /** Whether polls do not work at the moment, so that sweeps have to find changes. Emits the current state, then each change of it. */
   readonly unpolled$: Observable<boolean>;
-  /** The present state of `unpolled$`. */
+  /** Whether polls do not work at the moment: the current value of `unpolled$`. */
   readonly isUnpolled: () => boolean;
-  /** Takes what a batch has published: a change that polls should have read before leads to a new probe. */
-  readonly published: (published: Pick<Published, 'lane' | 'changes'>) => void;
+  /** To be called with what a batch has published. A change that polls should have read earlier starts a probe. */
+  readonly onPublished: (published: Pick<Published, 'lane' | 'changes'>) => void;
 }
 
 const AN_HOUR_MS = 3_600_000;
 /**
- * Pause before polls are tried again that were refused, in ms; it doubles from try to try, to an hour at most. Too small: requests are spent on
- * a list that does not take dates. Too large: a list whose trouble has passed is swept for that much longer.
+ * Pause before refused polls are tried again, in ms. Doubles with each try, up to an hour. Too small: requests are wasted on a list that
+ * does not support dates. Too large: a list that supports them again is swept for that much longer.
  */
-const TRY_AGAIN_MS = 5 * 60_000;
-/** Scans of one chain in a row that fail although their first page is accepted when it is asked for again. One may be an outage. */
+const REFUSED_POLLS_PAUSE_MS = 5 * 60_000;
+/**
+ * Number of failed scans in a row, within one chain of polls, after which polls are given up. Counts only scans whose first page works when
+ * it is requested again. A single such failure may be an outage.
+ */
 const MAX_FAILED_SCANS = 2;
 
 /**
- * Polls window by window. Probes beside the polls find out whether the list's date parameters do what they say (`date-checks.ts`).
+ * Polls a list, one window after another. Probes that run alongside check whether the list's date parameters work as documented
+ * (`date-checks.ts`).
  *
- * A poll that is refused, or fails for a while, ends no other lane: if the list answers without dates, another form of dates is looked for.
- * Where none works polls are given up and tried again later, and sweeps find what is new until a poll has come to its end.
+ * A poll that is refused, or fails for a while, ends no other lane: if the list works without dates, other date formats are tried. If none
+ * works, polls are given up and tried again later; until a poll completes, sweeps find new changes.
  */
 export function pollReads(options: PollReadsOptions): PollReads {
-  const { task, clock, rounds, open, probe, since$, spacingMs, onPoll, catchesUp } = options;
+  const { task, clock, pollScans, open, probe, since$, spacingMs, onPoll, catchesUp } = options;
   const { config, hooks, scheduler, phase = 1, pollNow$ } = task;
   const { intervalMs, lookbackMs } = config.poll;
   const unpolled$ = new BehaviorSubject(false);
@@ -85,13 +90,13 @@ export function pollReads(options: PollReadsOptions): PollReads {
     onFound: (found) => hooks.onDates(found),
   });
   const restart$ = new Subject<void>();
-  /** Where polls began, and have come to, ms. */
+  /** Start times of the first poll window (`first`) and of the next one (`since`), in epoch ms. */
   let reached = { first: Infinity, since: -Infinity };
-  /** The server's time when the last poll began that has come to its end: what was stamped before it has been asked for. */
+  /** Server time at which the last completed poll began, in epoch ms: polls have requested every change stamped before it. */
   let polledAt = -Infinity;
-  /** Scans in a row that failed although their first page was accepted afterwards, by chain. */
+  /** Number of failed scans in a row of each chain of polls, counting only scans whose first page worked when it was requested again. */
   const failedScans = { newest: 0, back: 0 };
-  /** Pauses in a row before polls that were given up are tried again. */
+  /** Number of times, since the last completed scan, that polls paused after they were given up. */
   let pauses = 0;
 
   const tellUnpolled = (isUnpolled: boolean) => {
@@ -103,7 +108,7 @@ export function pollReads(options: PollReadsOptions): PollReads {
     restart$.next();
   };
   const scanEnded = (chain: PollChain) => {
-    rounds.ended(chain);
+    pollScans.scanEnded(chain);
     failedScans[chain] = 0;
     pauses = 0;
     if (!unpolled$.value) return;
@@ -113,7 +118,7 @@ export function pollReads(options: PollReadsOptions): PollReads {
 
   const polling = (): Observable<PollBatch | RefetchBatch> =>
     defer(() => {
-      if (isTriedAgain(dates.noDates)) return pollingLater();
+      if (isRetried(dates.noDates)) return pollingLater();
       if (dates.noDates) return EMPTY;
       const lanes = open();
       let failed: { readonly window: Window; readonly chain: PollChain } | undefined;
@@ -129,12 +134,12 @@ export function pollReads(options: PollReadsOptions): PollReads {
       return poll({
         scan: (window) => {
           beganAt = dates.now;
-          rounds.begun('newest');
+          pollScans.scanStarted('newest');
           onPoll(Date.parse(window.modifiedFromDate));
           return scan(window);
         },
         scanBack: (window) => {
-          rounds.begun('back');
+          pollScans.scanStarted('back');
           return scanBack(window);
         },
         windowOf: (from, latest) => dates.windowOf(from, latest),
@@ -148,25 +153,25 @@ export function pollReads(options: PollReadsOptions): PollReads {
       }).pipe(
         map(({ page, since, looksBack }: PollPage): PollBatch => {
           const chain = looksBack ? 'back' : 'newest';
-          const brought = lanes[chain].arrived(page.answer);
+          const result = lanes[chain].split(page.answer);
           if (page.next === undefined) scanEnded(chain);
           if (since !== undefined) {
             reached = { ...reached, since };
             polledAt = beganAt;
           }
           const isCaughtUp = since !== undefined && catchesUp();
-          return { lane: 'poll', ...brought, page, since, catchesUp: isCaughtUp };
+          return { lane: 'poll', ...result, page, since, catchesUp: isCaughtUp };
         }),
         catchError((error: unknown) => {
-          const why = whyRefused(error);
+          const why = dateRefusal(error);
           if (!failed || !why) return throwError(() => error);
           return negotiating({ ...failed, why, error });
         }),
       );
     });
-  /** Polls again after a pause, with the usual form of dates first. */
+  /** Polls again after a pause, beginning with the default date format. */
   const pollingLater = (): Observable<PollBatch | RefetchBatch> => {
-    const pauseMs = Math.min(AN_HOUR_MS, TRY_AGAIN_MS * 2 ** Math.min(pauses, 10));
+    const pauseMs = Math.min(AN_HOUR_MS, REFUSED_POLLS_PAUSE_MS * 2 ** Math.min(pauses, 10));
     pauses += 1;
     return timer(pauseMs, scheduler).pipe(
       switchMap(() => {
@@ -175,16 +180,19 @@ export function pollReads(options: PollReadsOptions): PollReads {
       }),
     );
   };
-  /** Probes for dates that the list accepts after a poll was refused; then polls go on. Errors if the list refuses requests without dates too. */
-  const negotiating = (refused: Refused): Observable<PollBatch | RefetchBatch> => {
+  /**
+   * After a refused poll, probes for a date format that the list accepts, then polls again. Errors if the list also refuses requests
+   * without dates.
+   */
+  const negotiating = (refused: FailedScan): Observable<PollBatch | RefetchBatch> => {
     const { window, chain, why, error } = refused;
     const reason = describeError(error);
     const start = {
       now: dates.now,
       newest: clock.newestStamp(),
       reason,
-      // A refusal at once is followed by the answers to other forms at once; a server that fails keeps polls waiting.
-      onConfirmed: () => whyGivenUp(error) && tellUnpolled(true),
+      // If retries were given up, other date formats may take as long, so sweeps start meanwhile. A refusal is followed by quick ones.
+      onConfirmed: () => giveUpReason(error) && tellUnpolled(true),
     };
     return probe(dateNegotiation(dates, window, start)).pipe(
       concatMap((step) => {
@@ -199,8 +207,8 @@ export function pollReads(options: PollReadsOptions): PollReads {
 
   const checks = dateChecks({
     ...{ task, clock, dates, probe, restart },
-    reached: () => reached,
-    isPaused: () => isTriedAgain(dates.noDates) || (unpolled$.value && !dates.noDates),
+    progress: () => reached,
+    isPaused: () => isRetried(dates.noDates) || (unpolled$.value && !dates.noDates),
   });
 
   return {
@@ -215,7 +223,7 @@ export function pollReads(options: PollReadsOptions): PollReads {
     dates,
     unpolled$,
     isUnpolled: () => unpolled$.value,
-    published: ({ lane, changes }) => {
+    onPublished: ({ lane, changes }) => {
       if (lane === 'poll' || dates.noDates) return;
       const until = polledAt - 2 * lookbackMs;
       const missed = changes.find(
@@ -227,15 +235,18 @@ export function pollReads(options: PollReadsOptions): PollReads {
   };
 }
 
-/** A scan that failed for good. */
-interface Refused {
+/** A poll's scan that failed with an error that retries did not resolve. */
+interface FailedScan {
   readonly window: Window;
   readonly chain: PollChain;
-  readonly why: GivenUp;
+  readonly why: GiveUpReason;
   readonly error: unknown;
 }
 
-/** Whether polls that are given up for this reason are tried again; a list that ignores dates, or shows nothing for them, is probed. */
-function isTriedAgain(noDates: NoDates | undefined): boolean {
+/**
+ * Whether polls given up for this reason are tried again after a pause. A list that ignores dates, or returns no records for them, is
+ * probed instead.
+ */
+function isRetried(noDates: NoDates | undefined): boolean {
   return noDates === 'refused' || noDates === 'unanswered';
 }

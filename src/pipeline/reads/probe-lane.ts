@@ -11,12 +11,12 @@ import {
   throwError,
 } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { recordsOf } from '../../streams/decode/answer.ts';
-import type { Answer, ListRequest } from '../../streams/decode/answer.ts';
+import { recordsOf } from '../../streams/decode/response.ts';
+import type { Answer, ListRequest } from '../../streams/decode/response.ts';
 import type { ProbeDates } from '../../streams/paging/date-negotiation.ts';
 import type { ProbeReply } from '../../streams/paging/date-probe.ts';
-import { whyGivenUp } from '../../streams/decode/dated-patience.ts';
-import { whyRefused } from './dated-scan.ts';
+import { giveUpReason } from '../../streams/decode/dated-patience.ts';
+import { dateRefusal } from './dated-scan.ts';
 import type { ReadLane, RefetchBatch } from './read-batch.ts';
 
 export interface ProbeLaneOptions {
@@ -25,20 +25,23 @@ export interface ProbeLaneOptions {
   readonly pageSize: number;
 }
 
-/** A step of a series of questions: an answer's records on their way to be published, or what the series has found. */
+/** A step of a series of probe requests: the records of a response, to be published, or the finding of the whole series. */
 export type ProbeStep<Finding> =
   RefetchBatch | { readonly lane: 'found'; readonly finding: Finding };
 
-/** Puts a series of questions to a list, one after the other. What the answers bring is published like a record read again. */
+/**
+ * Runs a series of probe requests, which measure what the list's date parameters mean, one after another. Records in the responses are
+ * published like refetched records.
+ */
 export type ProbeLane = <Finding>(
   steps: Generator<ProbeDates, Finding, ProbeReply>,
 ) => Observable<ProbeStep<Finding>>;
 
-/** Records of an answer that a probe looks at. */
+/** Maximum page size of a probe request, in records. */
 const PAGE_SIZE = 100;
-const REFUSED: ProbeReply = { stamps: [], isWhole: false, isRefused: true };
+const REFUSED_REPLY: ProbeReply = { stamps: [], isWhole: false, isRefused: true };
 
-interface Asked {
+interface ProbeResponse {
   readonly reply: ProbeReply;
   readonly batch?: RefetchBatch;
 }
@@ -47,15 +50,18 @@ export function probeLane(options: ProbeLaneOptions): ProbeLane {
   const { lane, request } = options;
   const pageSize = Math.min(PAGE_SIZE, options.pageSize);
 
-  const arrived = (answer: Answer): Asked => {
+  const arrived = (answer: Answer): ProbeResponse => {
     const stamps = recordsOf(answer).updatedAt();
     const isWhole = !answer.pagination.has_next_page;
     const reply = { stamps, isWhole, isRefused: false };
-    return { reply, batch: { lane: 'reread', ...lane.seen(answer) } };
+    return { reply, batch: { lane: 'reread', ...lane.splitAndTellClock(answer) } };
   };
-  /** Errors as the request does. The place in memory is the batch's from its answer on. */
-  const sent = (dates: ProbeDates): Observable<Asked> =>
-    lane.permits.acquire.pipe(
+  /**
+   * Sends one probe request, and fails if the request fails. Without a response it releases the page slot itself; else the batch that is
+   * made from the response releases it.
+   */
+  const sent = (dates: ProbeDates): Observable<ProbeResponse> =>
+    lane.pageSlots.acquire.pipe(
       switchMap(() => {
         let isArrived = false;
         return request({ ...dates, offset: 0, pageSize }, lane.limit).pipe(
@@ -64,19 +70,19 @@ export function probeLane(options: ProbeLaneOptions): ProbeLane {
             return arrived(answer);
           }),
           take(1),
-          finalize(() => !isArrived && lane.permits.release()),
+          finalize(() => !isArrived && lane.pageSlots.release()),
         );
       }),
     );
-  const asked = (dates: ProbeDates): Observable<Asked> => {
+  const asked = (dates: ProbeDates): Observable<ProbeResponse> => {
     if (dates.modifiedFromDate === undefined) return sent(dates);
     return sent(dates).pipe(
       catchError((error: unknown) => {
-        const why = whyRefused(error);
+        const why = dateRefusal(error);
         if (why === undefined) return throwError(() => error);
-        const refused = { reply: { ...REFUSED, isUnanswered: why === 'unanswered' } };
-        if (whyGivenUp(error) === undefined) return of(refused);
-        // Dates are to blame only if a request without them is answered.
+        const refused = { reply: { ...REFUSED_REPLY, isUnanswered: why === 'unanswered' } };
+        if (giveUpReason(error) === undefined) return of(refused);
+        // The dates are the cause only if a request without them succeeds.
         return sent({}).pipe(map(({ batch }) => ({ ...refused, ...(batch && { batch }) })));
       }),
     );

@@ -1,116 +1,124 @@
-import type { CertifyAsked, Outcome, Resync } from '../../account/resync-requests.ts';
-import type { AnswerAge } from '../../streams/http/answer-age.ts';
-import type { Answer } from '../../streams/decode/answer.ts';
+// Batches: what the lanes of a list read, on its way from a response to its commit.
+
+import type { CertifyJob, ResyncOutcome, ResyncJob } from '../../account/signal-jobs.ts';
+import type { AnswerAge } from '../../streams/http/response-age.ts';
+import type { Answer } from '../../streams/decode/response.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
 import type { SweepStep } from '../../streams/paging/sweeps.ts';
-import { recordsOf } from '../../streams/decode/answer.ts';
+import { recordsOf } from '../../streams/decode/response.ts';
 import type { PagePart } from '../../streams/records/page-records.ts';
 import type { SplitPage } from '../../streams/records/records.ts';
 import type { InitialSnapshot } from '../checkpoint/cursor.ts';
 import type { PageLane } from '../../account/page-lane.ts';
 
-/** What one look at the API brought, whatever it was for. */
-export interface Brought extends SplitPage {
+/** Result of one read of the API (one request and its response), in any lane. */
+export interface ReadResult extends SplitPage {
   readonly span: Span;
-  /** How old it may be; undefined where no answer came with it. */
+  /** Age of the response; undefined for a batch without a response. */
   readonly age?: AnswerAge | undefined;
-  /** To be called when it is dealt with: gives back its place in memory. */
+  /** To be called once the batch is committed or dropped: frees its page slot and memory. */
   readonly settle: () => void;
 }
 
-/** A lane, and how its answers are taken in. */
+/** A lane (one of the streams of reads of a list), with the functions that turn its responses into read results. */
 export interface ReadLane extends PageLane {
   /**
-   * An answer, split into what can be published and what can't. It tells the server's clock nothing, because polls tell it by
-   * themselves.
+   * Splits a response into records that can be published and rejects. Does not pass the records' `updated_at` to the server clock: polls,
+   * which use this function, do so themselves.
    */
-  readonly arrived: (answer: Answer) => Brought;
-  /** The same for all other reads: it also tells the server's clock the `updated_at` of the records. */
-  readonly seen: (answer: Answer) => Brought;
+  readonly split: (answer: Answer) => ReadResult;
+  /** Splits a response like `split`, and also passes the records' `updated_at` to the server clock. For all lanes except polls. */
+  readonly splitAndTellClock: (answer: Answer) => ReadResult;
 }
 
 /** A page of the initial snapshot. */
-export interface SnapshotBatch extends Brought {
+export interface SnapshotBatch extends ReadResult {
   readonly lane: 'first-read';
   readonly page: ScanPage;
-  /** How far the snapshot has come once it is dealt with. */
+  /** Progress of the snapshot once this page is committed. */
   readonly snapshot: InitialSnapshot;
-  /** Whether it reads the whole list: then it counts as the first sweep. */
-  readonly isWhole: boolean;
-  /** False when the list did not add up so far. */
-  readonly settled: boolean;
+  /** Whether the snapshot reads the whole list, not only records since `START_FROM`, and so counts as the first sweep. */
+  readonly isFullScan: boolean;
+  /**
+   * Whether the snapshot's pages so far are consistent: false once they have shown a gap, a total that does not match, an unreadable record
+   * or a stale response.
+   */
+  readonly isConsistent: boolean;
 }
 
-/** A page of a poll. */
-export interface PollBatch extends Brought {
+/** A page of a poll (a scan of the records that were modified lately). */
+export interface PollBatch extends ReadResult {
   readonly lane: 'poll';
   readonly page: ScanPage;
-  /** Where the next window begins; undefined unless this is the last page of its window. */
+  /** Start of the next poll window, in epoch ms; undefined unless this is the last page of a window. */
   readonly since: number | undefined;
-  /** Whether with it all has turned up that the snapshot has missed: see {@link InitialSnapshot.caughtUp}. */
+  /** Whether, including this page, every record that the initial snapshot missed has been read: see {@link InitialSnapshot.caughtUp}. */
   readonly catchesUp: boolean;
 }
 
-/** A step of a sweep. */
-export interface SweepBatch extends Brought {
+/** A step of a sweep (recurring full scan): a page, a single record, or a step without a response. */
+export interface SweepBatch extends ReadResult {
   readonly lane: 'sweep';
   readonly step: SweepStep;
-  /** Keys that are gone, unless they have been seen since the sweep of that number. */
-  readonly gone?: { readonly keys: readonly string[]; readonly since: number };
-  /** Keys that count as seen: nobody can say that they are gone. */
-  readonly spared?: readonly string[];
-  /** As that of a poll. */
+  /** Keys that are proven to be missing from the list, unless they were seen by sweep number `since` or after it began. */
+  readonly absent?: { readonly keys: readonly string[]; readonly since: number };
+  /** Keys that count as seen although no page showed them, as it is unknown whether they still exist. */
+  readonly presumedSeen?: readonly string[];
+  /** Whether, including this step, every record that the initial snapshot missed has been read: see {@link PollBatch.catchesUp}. */
   readonly catchesUp: boolean;
-  /** At its end: requests for a certificate of it. */
-  readonly asked?: readonly CertifyAsked[];
+  /** In the last step of a sweep: the requests for a certificate that the sweep answers. */
+  readonly certifyJobs?: readonly CertifyJob[];
 }
 
-/** A record that was asked for again. */
-export interface RefetchBatch extends Brought {
+/** Result of a refetch (request for a single record), or of a probe (request that tests the list's date parameters). */
+export interface RefetchBatch extends ReadResult {
   readonly lane: 'reread';
 }
 
-/** A part of what was read for a request to publish again. */
-export interface ResyncBatch extends Brought {
+/** A page, or single record, that was read for a resync request. */
+export interface ResyncBatch extends ReadResult {
   readonly lane: 'resync';
   readonly step: ResyncStep;
-  /** Where it was the list that was read. */
+  /** The page; undefined if a single record was requested. */
   readonly page?: ScanPage;
 }
 
 export type ReadBatch = SnapshotBatch | PollBatch | SweepBatch | RefetchBatch | ResyncBatch;
 
-/** A request, and once all of it is read its outcome. */
+/** A resync request, and its outcome once everything it asks for has been read. */
 export interface ResyncStep {
-  readonly resync: Resync;
-  readonly outcome?: Outcome;
+  readonly resync: ResyncJob;
+  readonly outcome?: ResyncOutcome;
 }
 
-/** Where in the list it was read; 0 where it was no page. */
-export function offsetIn(batch: ReadBatch): number {
+/** Returns the list offset of the batch's page; 0 if the batch is not a page. */
+export function listOffsetOf(batch: ReadBatch): number {
   return pageOf(batch)?.offset ?? 0;
 }
 
-/** Whether it may hold records from before `START_FROM`; polls begin there. */
-export function isUnbounded(batch: ReadBatch): boolean {
+/**
+ * Whether the batch may contain records last modified before `START_FROM`. Polls read only records modified later; single records are
+ * wanted in any case.
+ */
+export function mayPrecedeStartFrom(batch: ReadBatch): boolean {
   return batch.lane !== 'poll' && (batch.lane !== 'resync' || batch.page !== undefined);
 }
 
-/** Whether a complete reading itself has read it: its records count for what is gone. */
+/** Whether the batch is a page of a full scan, so that the scan's sweep has read its records, as proofs of absence require. */
 export function isPageOfSweep(batch: ReadBatch): boolean {
-  if (batch.lane === 'first-read') return batch.isWhole;
+  if (batch.lane === 'first-read') return batch.isFullScan;
   return batch.lane === 'sweep' && pageOf(batch) !== undefined;
 }
 
-/** What a sweep has read on a page, in its order. */
+/** Returns the records and runs (groups of adjacent records) of a sweep's page, in page order; an empty array for other batches. */
 export function sweptParts(batch: ReadBatch): readonly PagePart[] {
   const page = batch.lane === 'sweep' ? pageOf(batch) : undefined;
   return page ? recordsOf(page.answer).parts : [];
 }
 
-/** Whether with it a reading has come to its end: see `Published.completes`. */
-export function completes(batch: ReadBatch): boolean {
+/** Whether the batch is the last one of a scan (initial snapshot, poll or sweep): see `Published.completes`. */
+export function completesScan(batch: ReadBatch): boolean {
   switch (batch.lane) {
     case 'first-read':
       return batch.snapshot.done;

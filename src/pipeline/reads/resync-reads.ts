@@ -1,70 +1,76 @@
 import { catchError, concatMap, defer, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { describeError, isOfOneResource } from '../../core/errors.ts';
-import type { Brought, ResyncBatch } from './read-batch.ts';
-import type { Outcome, Resync } from '../../account/resync-requests.ts';
+import { describeError, isResourceError } from '../../core/errors.ts';
+import type { ReadResult, ResyncBatch } from './read-batch.ts';
+import type { ResyncOutcome, ResyncJob } from '../../account/signal-jobs.ts';
 import type { SingleRecords } from './single-records.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
-import { recordsOf } from '../../streams/decode/answer.ts';
-import type { Answer } from '../../streams/decode/answer.ts';
-import type { Permits } from '../../streams/flow/permits.ts';
+import { recordsOf } from '../../streams/decode/response.ts';
+import type { Answer } from '../../streams/decode/response.ts';
+import type { PageSlots } from '../../streams/flow/page-slots.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
 
 export interface ResyncReadsOptions {
-  /** Gives the next request once the one before is read. */
-  readonly requests$: Observable<Resync>;
-  /** Reads the list: all of it, or from a time on, ms; each page takes one of `permits`. */
+  /** Resync requests. They are queued and read one after another. */
+  readonly requests$: Observable<ResyncJob>;
+  /**
+   * Scans the whole list if `since` is null, or else the records modified since a time in epoch ms. Each page takes a slot of `pageSlots`.
+   */
   readonly scan: (since: number | null) => Observable<ScanPage>;
-  /** Undefined where single records can't be asked for. */
+  /** Requests single records by key; undefined if the API can't return single records of the list. */
   readonly single: SingleRecords | undefined;
-  /** Of one place. */
-  readonly permits: Permits;
+  /** Page slots of the lane of resyncs: must be a single one. */
+  readonly pageSlots: PageSlots;
   readonly limit: Limit;
-  readonly moment: () => Span;
-  readonly arrived: (answer: Answer) => Brought;
-  /** What settles a batch that has no answer. */
-  readonly settling: (span: Span) => () => void;
-  readonly onBegin: (resync: Resync) => void;
+  /** Returns a span of the list's logical clock, for a batch without a read. */
+  readonly emptySpan: () => Span;
+  readonly split: (answer: Answer) => ReadResult;
+  /** Returns the function that settles a batch without a response. */
+  readonly settler: (span: Span) => () => void;
+  /** Called before the first read for a resync request. */
+  readonly onBegin: (resync: ResyncJob) => void;
 }
 
 /**
- * Reads what is to be published again, one request after the other. What the API has against a
- * request fails that request alone; what can pass is waited for, as ever.
+ * Reads the records for resync requests, one request after another. An error of the API that is not transient fails only the request
+ * concerned; transient errors are retried.
  */
 export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch> {
-  const { requests$, scan, single, permits, limit, moment, arrived, settling, onBegin } = options;
+  const { requests$, scan, single, pageSlots, limit, emptySpan, split, settler, onBegin } = options;
 
-  const told = (resync: Resync, outcome: Outcome): ResyncBatch => {
-    const span = moment();
+  const outcomeBatch = (resync: ResyncJob, outcome: ResyncOutcome): ResyncBatch => {
+    const span = emptySpan();
     const step = { resync, outcome };
     const nothing = { keyed: [], runs: [], rejected: [], rejectedAt: [] };
-    return { lane: 'resync', step, ...nothing, span, settle: settling(span) };
+    return { lane: 'resync', step, ...nothing, span, settle: settler(span) };
   };
-  const order = (resync: Resync, number: string): Observable<ResyncBatch> =>
-    permits.acquire.pipe(
-      switchMap(() => (single ? single.ask(number, limit) : of(null))),
+  const order = (resync: ResyncJob, number: string): Observable<ResyncBatch> =>
+    pageSlots.acquire.pipe(
+      switchMap(() => (single ? single.request(number, limit) : of(null))),
       map((answer) => {
-        if (answer === null) return told(resync, refused(resync.resource));
-        if (answer === undefined) return told(resync, unknown(number));
-        const outcome = done(answer.data.length === 0 ? `the API has no order ${number}` : null);
-        return { lane: 'resync', ...arrived(answer), step: { resync, outcome } };
+        if (answer === null) return outcomeBatch(resync, refusedOutcome(resync.resource));
+        if (answer === undefined) return outcomeBatch(resync, unknownOutcome(number));
+        const outcome = doneOutcome(
+          answer.data.length === 0 ? `the API has no order ${number}` : null,
+        );
+        return { lane: 'resync', ...split(answer), step: { resync, outcome } };
       }),
     );
-  const list = (resync: Resync): Observable<ResyncBatch> => {
+  const list = (resync: ResyncJob): Observable<ResyncBatch> => {
     let cutAt: number | undefined;
     return scan(resync.since).pipe(
       map((page): ResyncBatch => {
         const { answer, offset } = page;
         if (answer.isCut) cutAt = offset + recordsOf(answer).length;
-        const outcome = cutAt === undefined ? done(null) : cut(cutAt);
+        const outcome = cutAt === undefined ? doneOutcome(null) : cutOutcome(cutAt);
         const step = page.next ? { resync } : { resync, outcome };
-        return { lane: 'resync', ...arrived(page.answer), page, step };
+        return { lane: 'resync', ...split(page.answer), page, step };
       }),
       catchError((error: unknown) =>
-        // The request that failed has taken the place that this reading gives back.
-        isOfOneResource(error)
-          ? of(told(resync, { status: 'failed', message: describeError(error) }))
+        // The failed request has acquired the page slot that settling the outcome's batch releases.
+        isResourceError(error)
+          ? of(outcomeBatch(resync, { status: 'failed', message: describeError(error) }))
           : throwError(() => error),
       ),
     );
@@ -80,19 +86,19 @@ export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch
   );
 }
 
-const done = (message: string | null): Outcome => ({ status: 'done', message });
+const doneOutcome = (message: string | null): ResyncOutcome => ({ status: 'done', message });
 
-const refused = (resource: string): Outcome => ({
+const refusedOutcome = (resource: string): ResyncOutcome => ({
   status: 'refused',
-  message: `an order number is of orders: the API can't be asked for one of ${resource}`,
+  message: `order_number works only for orders: the API can't return a single record of ${resource}`,
 });
 
-const cut = (offset: number): Outcome => ({
+const cutOutcome = (offset: number): ResyncOutcome => ({
   status: 'failed',
-  message: `the API serves no record behind the first ${offset} of the list: those in front of it are published again`,
+  message: `the API serves only the first ${offset} records of the list: those were published again, later ones were not`,
 });
 
-const unknown = (number: string): Outcome => ({
+const unknownOutcome = (number: string): ResyncOutcome => ({
   status: 'failed',
-  message: `the API does not tell whether there is an order ${number}: the service's log has its answer`,
+  message: `the API's response does not show whether order ${number} exists: see the service's log for the response`,
 });

@@ -1,40 +1,40 @@
 import { catchError, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { CellarstreamError, isOfOneResource } from '../../core/errors.ts';
+import { CellarstreamError, isResourceError } from '../../core/errors.ts';
 import type { ResourceRules } from '../../resources/resources.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
-import { recordsOf } from '../../streams/decode/answer.ts';
-import type { Answer, ListRequest } from '../../streams/decode/answer.ts';
+import { recordsOf } from '../../streams/decode/response.ts';
+import type { Answer, ListRequest } from '../../streams/decode/response.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
 import type { PageRecords } from '../../streams/records/page-records.ts';
 
-/** Single records of a list, asked for by their keys. */
+/** Requests single records of a list by their keys. */
 export interface SingleRecords {
-  readonly canBeAsked: (key: string) => boolean;
+  /** Whether the record of a key can be requested: the API has a query parameter for the list's keys, and the key is a number. */
+  readonly canRequest: (key: string) => boolean;
   /**
-   * What the API says of a key. Emits once: the answer, which is empty when there is no such record,
-   * or undefined when it can't be told.
+   * Requests the record of a key. Emits once: the response, which has no records if the record does not exist, or undefined if the response
+   * does not show whether it exists.
    */
-  readonly ask: (key: string, limit: Limit) => Observable<Answer | undefined>;
-  /** Told of what has just been read: one of it is asked for where an answer is in doubt. */
-  readonly saw: (records: PageRecords) => void;
+  readonly request: (key: string, limit: Limit) => Observable<Answer | undefined>;
+  /** To be called with records that have just been read. One of them is requested later to verify a 404. */
+  readonly observe: (records: PageRecords) => void;
 }
 
 export interface SingleRecordsOptions {
-  /** The parameter that a key is asked for with; undefined where there is none. */
+  /** Name of the query parameter that takes a key; undefined if the API has none for this list. */
   readonly byKey: ResourceRules['byKey'];
   readonly request: ListRequest;
-  /** Told of answers that nobody will deal with. */
+  /** Ends the read of a response that is not passed on, so that its span is no longer open. */
   readonly settle: (span: Span) => void;
-  /** A key that the API refuses to be asked for, or of which it sends what is no JSON. */
+  /** Called if the API refuses the request for a key, or its response is not JSON. */
   readonly onRefused: (error: unknown) => void;
 }
 
 /**
- * Asks for single records. An API may answer 404 for a number that it does not have, and so may a
- * gateway while the API behind it is replaced: such an answer counts only if a record that is known
- * to be there is found just after it. A key that the API refuses (400, say), or answers with what is no JSON, can't
- * be told of.
+ * Creates the requests for single records. A 404 may mean that the record does not exist, or come from a gateway while the API behind it is
+ * replaced. So a 404 counts only if a request right after it returns a record that is known to exist. If the API refuses a key (with
+ * status 400, for example), or responds with invalid JSON, it stays unknown whether the record exists.
  */
 export function singleRecords(options: SingleRecordsOptions): SingleRecords {
   const { byKey, request, settle, onRefused } = options;
@@ -60,9 +60,9 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
               const { length, isReadable } = recordsOf(found);
               return length > 0 && isReadable;
             }),
-            // Refused, it tells nothing of the key that it was asked for.
+            // If this request is refused, the 404 for `key` stays unverified.
             catchError((error: unknown) =>
-              isOfOneResource(error) ? of(false) : throwError(() => error),
+              isResourceError(error) ? of(false) : throwError(() => error),
             ),
           );
     return found$.pipe(
@@ -73,17 +73,17 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
     );
   };
   return {
-    canBeAsked,
-    ask: (key, limit) =>
+    canRequest: canBeAsked,
+    request: (key, limit) =>
       find(key, limit).pipe(
         switchMap((answer) => confirmed(answer, key, limit)),
         catchError((error: unknown) => {
-          if (!isOfOneResource(error)) return throwError(() => error);
+          if (!isResourceError(error)) return throwError(() => error);
           onRefused(error);
           return of(undefined);
         }),
       ),
-    saw: (records) => {
+    observe: (records) => {
       if (byKey === undefined) return;
       for (let place = records.length - 1; place >= 0; place -= 1) {
         const key = records.at(place)?.key;

@@ -1,77 +1,81 @@
 import { ignoreElements, map, merge, NEVER, switchMap, take, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { Lanes } from '../../account/quotas.ts';
-import type { CertifyAsked } from '../../account/resync-requests.ts';
-import { recordsOf } from '../../streams/decode/answer.ts';
-import { isStale } from '../../streams/http/answer-age.ts';
+import type { CertifyJob } from '../../account/signal-jobs.ts';
+import { recordsOf } from '../../streams/decode/response.ts';
+import { isStale } from '../../streams/http/response-age.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
 import { sweeps } from '../../streams/paging/sweeps.ts';
-import type { KnownRecords, SweepsOptions, SweepStep } from '../../streams/paging/sweeps.ts';
+import type { KnownRecords } from '../../streams/paging/missing-keys.ts';
+import type { SweepsOptions, SweepStep } from '../../streams/paging/sweeps.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
 import type { Task } from '../task.ts';
-import type { AskedReadings } from './certify-asked.ts';
-import type { Brought, ReadLane, SweepBatch } from './read-batch.ts';
-import { refusedLane } from './refused-lane.ts';
+import type { CertificateRequests } from './certificate-requests.ts';
+import type { ReadResult, ReadLane, SweepBatch } from './read-batch.ts';
+import { retryRefusedLane } from './retry-refused-lane.ts';
 import type { SingleRecords } from './single-records.ts';
 import type { SnapshotReads } from './snapshot-reads.ts';
 
 export interface SweepReadsOptions {
   readonly task: Pick<Task, 'rules' | 'config' | 'hooks' | 'scheduler'>;
   readonly lane: ReadLane;
-  readonly lanes: Pick<Lanes, 'ask' | 'paceMs'>;
-  /** What is published, and how far sweeps have come by now. */
+  readonly lanes: Pick<Lanes, 'singleRecords' | 'requestIntervalMs'>;
+  /** The published records, and the current progress of sweeps. */
   readonly checkpoint: KnownRecords & { readonly sweep: SweepProgress };
   readonly single: SingleRecords;
-  /** Whether polls read what is new: then sweeps are rare. */
+  /** Whether polls read new changes. Sweeps are rare then. */
   readonly isPolled: () => boolean;
   /** Emits when polls are given up. */
   readonly unpolled$: Observable<unknown>;
-  /** When the first sweep may begin. */
-  readonly done$: SnapshotReads['done$'];
-  /** When there was nothing to read. */
-  readonly moment: () => Span;
-  /** Keeps what was seen beside a read from being forgotten, until what it gives is called. */
+  /** Emits when the initial snapshot is done, so that the first sweep may begin. */
+  readonly snapshotDone$: SnapshotReads['done$'];
+  /** Returns a span of the list's logical clock, for a step without a read. */
+  readonly emptySpan: () => Span;
+  /** Makes the logical clock remember reads that overlap `span`, until the returned function is called. */
   readonly hold: (span: Span) => () => void;
-  /** Keys of records that were published as new since a local time, in ms. Default none. */
+  /** Returns the keys of records published as new since a local time, in ms. Default none. */
   readonly createdSince?: SweepsOptions['createdSince'];
-  /** Those that somebody has asked for. */
-  readonly asked: AskedReadings;
-  /** Requests for certificates. Default none. */
-  readonly certify$?: Observable<CertifyAsked> | undefined;
-  /** Emits once polls that began after the subscription have looked at all that has changed; undefined where there are no polls. */
-  readonly polled$?: Observable<unknown> | undefined;
+  /** Requests for certificates that have arrived and are not answered yet. */
+  readonly certificates: CertificateRequests;
+  /** New requests for certificates. Default none. */
+  readonly certifications$?: Observable<CertifyJob> | undefined;
+  /** Emits once polls that began after the subscription have read every change; undefined if the list is not polled. */
+  readonly pollsCompleted$?: Observable<unknown> | undefined;
 }
 
-/** Reads the whole list, again and again: rarely beside polls, one after the other where there are none. */
+/** Sweeps the list again and again: at long intervals while polls work, else one sweep after another. */
 export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
-  const { task, lane, lanes, checkpoint, single, done$, moment, hold, asked } = options;
-  const { certify$ = NEVER, polled$, createdSince } = options;
+  const { task, lane, lanes, checkpoint, single, snapshotDone$, emptySpan, hold, certificates } =
+    options;
+  const { certifications$ = NEVER, pollsCompleted$, createdSince } = options;
   const { config, hooks, scheduler } = task;
   const { byKey } = task.rules;
   const { isPolled, unpolled$ } = options;
   const { intervalMs, sweepIntervalMs, deleteLimitPercent, deleteProofMs } = config.poll;
-  const asking$ = certify$.pipe(tap(asked.ask), ignoreElements());
-  const swept$ = done$.pipe(
+  const asking$ = certifications$.pipe(tap(certificates.add), ignoreElements());
+  const swept$ = snapshotDone$.pipe(
     take(1),
     switchMap(() =>
       sweeps({
         progress: () => checkpoint.sweep,
         scan: (position, onTrouble) => {
-          if (position === null) asked.begin();
+          if (position === null) certificates.scanStarted();
           return lane.scan({}, { from: position, onTrouble });
         },
-        permits: lane.permits,
+        pageSlots: lane.pageSlots,
         records: checkpoint,
         createdSince,
-        ...(byKey && { single: { ...single, ask: (key) => single.ask(key, lanes.ask) } }),
-        ...(polled$ && { polled$ }),
-        moment,
+        ...(byKey && {
+          single: { ...single, request: (key) => single.request(key, lanes.singleRecords) },
+        }),
+        ...(pollsCompleted$ && { pollsCompleted$: pollsCompleted$ }),
+        emptySpan,
         pace: {
           get intervalMs() {
             return isPolled() ? sweepIntervalMs : (intervalMs ?? 0);
           },
-          spacingMs: () => (isPolled() ? 0 : lanes.paceMs),
-          hurry$: merge(asked.hurry$, unpolled$),
+          spacingMs: () => (isPolled() ? 0 : lanes.requestIntervalMs),
+          startNow$: merge(certificates.startNow$, unpolled$),
         },
         deletions: {
           proofMs: deleteProofMs,
@@ -81,20 +85,20 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
         },
         scheduler,
       }).pipe(
-        refusedLane({
+        retryRefusedLane({
           task,
-          goesAlone: isPolled,
-          onRefused: () => lane.permits.release(), // the request that failed had taken it
+          hasOtherLanes: isPolled,
+          onRefused: () => lane.pageSlots.release(), // acquired for the refused request
         }),
       ),
     ),
     map(
       sweepBatch({
-        moment,
+        emptySpan,
         lane,
-        // Where single records are asked for, each is judged by the time of its own answer.
+        // Where records can be requested by key, absence is judged by the span of that request's response instead.
         hold: byKey ? undefined : hold,
-        asked: asked.end,
+        certifyJobs: certificates.scanEnded,
       }),
     ),
   );
@@ -102,35 +106,37 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
 }
 
 interface SweepBatchOptions {
-  readonly moment: () => Span;
-  readonly lane: Pick<ReadLane, 'seen' | 'settling'>;
-  /** See {@link SweepReadsOptions.hold}. Left out where that is not needed. */
+  readonly emptySpan: () => Span;
+  readonly lane: Pick<ReadLane, 'splitAndTellClock' | 'settler'>;
+  /**
+   * Makes the logical clock remember overlapping reads: see {@link SweepReadsOptions.hold}. Not needed if records can be requested by key.
+   */
   readonly hold?: SweepReadsOptions['hold'] | undefined;
-  /** The requests for certificates that a reading that has ended answers. */
-  readonly asked: () => readonly CertifyAsked[];
+  /** Returns the requests for certificates that the sweep which has just ended answers. */
+  readonly certifyJobs: () => readonly CertifyJob[];
 }
 
-/** What a step of a sweep brought. */
+/** Returns the function that turns each step of a sweep into a batch. */
 export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch {
-  const { moment, lane, hold, asked } = options;
+  const { emptySpan, lane, hold, certifyJobs } = options;
   /**
-   * Ends the hold on the newest page. The step `absent` is judged by that page's span, though the page is settled before; as long as it is
-   * held, what was read beside it is not forgotten, and counts.
+   * Ends the hold on the span of the newest page. The step `absent` has that span, although the page is settled before; while the span is
+   * held, reads that overlap it are remembered and taken into account.
    */
   let letGo: (() => void) | undefined;
-  const nothing = (span: Span): Brought => ({
+  const nothing = (span: Span): ReadResult => ({
     keyed: [],
     runs: [],
     rejected: [],
     rejectedAt: [],
     span,
-    settle: lane.settling(span),
+    settle: lane.settler(span),
   });
-  const batch = (step: SweepStep, brought: Brought): SweepBatch => ({
+  const batch = (step: SweepStep, result: ReadResult): SweepBatch => ({
     lane: 'sweep',
-    ...brought,
+    ...result,
     step,
-    catchesUp: step.kind === 'end', // all that the initial snapshot has missed has turned up by then
+    catchesUp: step.kind === 'end', // a complete sweep has read everything that the initial snapshot missed
   });
 
   return (step) => {
@@ -138,34 +144,34 @@ export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => Swe
       case 'page':
         letGo?.();
         letGo = hold?.(step.page.answer.span);
-        return batch(step, lane.seen(step.page.answer));
+        return batch(step, lane.splitAndTellClock(step.page.answer));
       case 'asked': {
         const { key, since, answer, again } = step;
-        const read = batch(step, answer ? lane.seen(answer) : nothing(moment()));
+        const read = batch(step, answer ? lane.splitAndTellClock(answer) : nothing(emptySpan()));
         const isGone =
           answer &&
           !isStale(answer.age) &&
           recordsOf(answer).length === 0 &&
-          // Where the API tells no total, an empty list is all that it can say.
+          // If the response has no total, an empty list suffices.
           (answer.pagination.total_records ?? 0) === 0;
-        // Gone for the first time it stays missing, and is asked for again. What can't be told is not.
-        if (!again) return isGone ? read : { ...read, spared: [key] };
-        return isGone ? { ...read, gone: { keys: [key], since } } : read;
+        // After the first request an absent record stays missing, and is requested again. Any other result counts as seen.
+        if (!again) return isGone ? read : { ...read, presumedSeen: [key] };
+        return isGone ? { ...read, absent: { keys: [key], since } } : read;
       }
       case 'absent': {
         const { keys, since, span } = step;
-        return { ...batch(step, nothing(span)), gone: { keys, since } };
+        return { ...batch(step, nothing(span)), absent: { keys, since } };
       }
       case 'spared':
-        return { ...batch(step, nothing(moment())), spared: step.keys };
+        return { ...batch(step, nothing(emptySpan())), presumedSeen: step.keys };
       case 'asked-once':
       case 'judged':
       case 'polled':
-        return batch(step, nothing(moment()));
+        return batch(step, nothing(emptySpan()));
       case 'end': {
-        const brought = nothing(moment()); // before nothing is open any more
+        const result = nothing(emptySpan()); // its span begins before the hold ends, so that the clock forgets nothing in between
         letGo?.();
-        return { ...batch(step, brought), asked: asked() };
+        return { ...batch(step, result), certifyJobs: certifyJobs() };
       }
     }
   };

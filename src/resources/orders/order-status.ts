@@ -1,18 +1,20 @@
+// Finds the changes of status fields in changes of orders.
+
 import { map } from 'rxjs';
 import type { OperatorFunction } from 'rxjs';
 import { isJsonObject, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
-import type { StatusSubject } from '../../schemas/events/order-status-change.ts';
+import type { StatusSubject } from '../../schemas/events/own-records.ts';
 import { instantOf } from '../../schemas/avro/instant.ts';
 import type { Change } from '../../streams/diff/change.ts';
-import { byIdentity } from '../../streams/diff/identity.ts';
+import { byIdentity } from '../../streams/diff/changed-paths.ts';
 import { ORDER_IDENTITIES } from './order-identities.ts';
 
 export type { StatusSubject };
 
 /**
- * The status fields that are watched, each a plain name within its subject. The sandbox (`sandbox/status-changes.ts`) and
- * the oracles of the tests have lists of their own, on purpose: CONTRIBUTING.md says which.
+ * Status fields of orders whose changes are published, by the kind of object that they belong to. The sandbox (`sandbox/status-changes.ts`)
+ * and the oracles of the tests have lists of their own, on purpose: CONTRIBUTING.md says which.
  */
 export const STATUS_FIELDS = {
   order: ['payment_status', 'fulfillment_status'],
@@ -26,37 +28,42 @@ export const STATUS_FIELDS = {
   ],
 } as const satisfies Record<StatusSubject, readonly string[]>;
 
-/** The plain name of a status within its subject. */
+/** Name of a status field of an order, or of a part of an order. */
 export type StatusField = (typeof STATUS_FIELDS)[StatusSubject][number];
 
-/** One status field of one subject of an order that has changed. */
+/** A change of one status field of an order, or of a part of an order. */
 export interface StatusChange {
   readonly subject: StatusSubject;
-  /** A fulfilment's `fulfillment_id`, an edit's `created_at`; null for the order and its package. */
+  /**
+   * Identity of the part of the order whose status changed: a fulfilment's `fulfillment_id`, an edit's `created_at`; null for the order
+   * itself and its package.
+   */
   readonly subjectId: string | null;
   readonly field: StatusField;
-  /** Null when the subject is new, or the field was not set. */
+  /** Previous value of the status field; null if the order or its part is new, or the field was not set. */
   readonly from: string | null;
-  /** Null when the subject vanished, or the field is no longer set. */
+  /** New value of the status field; null if the part of the order was removed, or the field is not set. */
   readonly to: string | null;
-  /** The API's own time of the change, ms since the epoch: the nearest `updated_at`, or null. */
+  /**
+   * When the status changed by the API's clock, in epoch ms: the `updated_at` or `created_at` of the part of the order, else the order's
+   * `updated_at`, or null.
+   */
   readonly changedAt: number | null;
 }
 
-/** A status change, and the order that it is of. */
+/** A status change of an order, with the key of the order. */
 export interface KeyedStatusChange {
   readonly key: string;
   readonly change: StatusChange;
 }
 
 /**
- * The status changes in a change of an order: one for each field and subject that differs, in the
- * order of {@link STATUS_FIELDS}. A created order gives one for each field that is set; an order
- * that is read for the first time (`r`) and a deletion (`d`) give none. Fulfilments and edits are matched
- * by their identity, so that an array in another order changes nothing.
+ * Returns the status changes in a change of an order: one for each subject and field that differs, the fields in the order of {@link
+ * STATUS_FIELDS}. A created order gives one for each field that is set; an event of the initial snapshot (`r`) and a deletion (`d`) give
+ * none. Fulfilments and edits are matched by identity, so reordering an array gives none.
  */
 export function statusChanges(change: Change): StatusChange[] {
-  if (change.op === 'r' || change.op === 'd') return []; // without a look into its images
+  if (change.op === 'r' || change.op === 'd') return []; // without decoding the images
   const { before, after } = change;
   if (!after) return [];
   const was = subjectsOf(before);
@@ -78,7 +85,7 @@ export function statusChanges(change: Change): StatusChange[] {
   return changes;
 }
 
-/** The status changes in each change of an order: one for each field and subject that differs. An `r` and a `d` have none. */
+/** Maps each change of an order to its status changes, as `statusChanges` does. */
 export function orderStatus(): OperatorFunction<Change, readonly StatusChange[]> {
   return map(statusChanges);
 }
@@ -86,7 +93,7 @@ export function orderStatus(): OperatorFunction<Change, readonly StatusChange[]>
 interface Subject {
   readonly subject: StatusSubject;
   readonly subjectId: string | null;
-  /** Undefined for a club package that the order lacks. */
+  /** JSON of the order or of its part that has the status; undefined for a club package that the order lacks. */
   readonly record: JsonValue | undefined;
 }
 
@@ -109,14 +116,17 @@ function subjectsOf(order: JsonObject | null): ReadonlyMap<string, Subject> {
   return subjects;
 }
 
-/** A status as text. Its values are not documented: one that is no string is given as its JSON. */
+/** Returns a status as text; null if it isn't set. The values are not documented: one that isn't a string is returned as JSON. */
 function statusOf(record: JsonValue | undefined, field: StatusField): string | null {
   const value = isJsonObject(record) && Object.hasOwn(record, field) ? record[field] : undefined;
   if (value === undefined || value === null) return null;
   return typeof value === 'string' ? value : stringifyJson(value);
 }
 
-/** A fulfilment tells when it was updated; an edit only when it was made. */
+/**
+ * Time of a change by the timestamp of the changed part of an order, in epoch ms, or null if it has none: a fulfilment has `updated_at`, an
+ * edit only `created_at`.
+ */
 function ownTime({ subject, record }: Subject, isNew: boolean): number | null {
   if (!isJsonObject(record)) return null;
   if (subject === 'fulfillment') return instantOf(record, 'updated_at');

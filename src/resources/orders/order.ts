@@ -1,4 +1,4 @@
-import { loadSchema } from '../../schemas/avro/load-schema.ts';
+import { loadSchema } from '../../schemas/avro/avro-schema.ts';
 
-/** The image of an order: every field that the API's description lists. */
+/** Avro schema of the images of orders (orders as published in events), with every field in the API's description. */
 export const orderSchema = loadSchema(new URL('./order.avsc', import.meta.url));

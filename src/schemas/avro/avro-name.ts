@@ -1,25 +1,27 @@
+// Derives valid Avro names from names in JSON.
+
 import { createHash } from 'node:crypto';
+import type { FieldSchema, RecordSchema } from './avro-schema.ts';
 
 const AVRO_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** Longest name that is made; one that needn't be made stays as it is. */
+/** Maximum length of an Avro name that is derived from a JSON name which Avro does not allow; valid names are kept at any length. */
 const MAX_LENGTH = 100;
 
-/** Hex digits of the hash that tells apart names of one spelling. */
+/** Number of hex digits of the hash suffix that distinguishes Avro names which would be spelled the same. */
 const HASH_LENGTH = 8;
 
-/** Whether the text is a name in Avro's sense. */
+/** Whether the text is a valid Avro name. */
 export function isAvroName(text: string): boolean {
   return AVRO_NAME.test(text);
 }
 
 /**
- * A name that Avro allows for any text: the text itself where it is one, else the text with its
- * accents gone and `_` for each other character that Avro has no place for (`Prix été (€)` becomes
- * `Prix_ete____`, `2nd` becomes `_2nd`). One that is taken gets a hash behind it, so that what a
- * text becomes hangs on itself and on whether it came first, not on how many came before.
+ * Returns a valid Avro name for any text, such as a name in JSON: the text itself if it is valid, else the text without accents and with
+ * `_` for each character that Avro does not allow (`Prix été (€)` becomes `Prix_ete____`, `2nd` becomes `_2nd`). A name that is taken gets
+ * a hash as suffix, so the result depends on the text and on whether the name was taken, not on how many similar names came before.
  *
- * @param hashed What the hash is made of: what tells this text from others that are spelled so.
+ * @param hashed Input of the hash: distinguishes this text from others with the same spelling.
  */
 export function avroName(
   text: string,
@@ -33,11 +35,38 @@ export function avroName(
   }
 }
 
-/** The name of a record by the names of the fields that lead to it: `ShippingAddressGeo`. */
+/** Derives the Avro name of a nested record type from the names of the fields that lead to it: `ShippingAddressGeo`. */
 export function recordName(path: readonly string[], isTaken: (name: string) => boolean): string {
-  const words = path.flatMap((name) => name.split('_'));
-  const joined = words.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join('');
+  const parts = path.flatMap((name) => name.split('_'));
+  const joined = parts.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join('');
   return avroName(joined, isTaken, path.join('.'));
+}
+
+/** The record type to which fields are added, with its location in the schema. */
+export interface FieldParent {
+  /** Avro names of the fields that lead to the record type from the root of the schema. */
+  readonly path: readonly string[];
+  /** Existing fields of the record type. */
+  readonly fields: readonly FieldSchema[];
+}
+
+/** Names of a schema's record types in the normal form of {@link distinctName}; a new record type must have another name. */
+export type RecordNames = Set<string>;
+
+/**
+ * Returns the normal form of a record type's name for comparison, without namespace and in lower case: generated Java classes need distinct
+ * file names.
+ */
+export function distinctName({ name }: Pick<RecordSchema, 'name'>): string {
+  return name.slice(name.lastIndexOf('.') + 1).toLowerCase();
+}
+
+/**
+ * Whether every JavaScript object inherits a property of this name, such as `toString`: avsc looks fields up in plain objects, and would
+ * return the inherited property.
+ */
+export function isInherited(name: string): boolean {
+  return name in Object.prototype;
 }
 
 function respelled(text: string): string {

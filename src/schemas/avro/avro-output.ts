@@ -1,20 +1,22 @@
-/** Bytes that a first value may take before the buffer grows: a fleet has thousands of them, most for small records. */
+// Writer of Avro's binary encoding with a reusable buffer.
+
+/** Initial size in bytes of a writer's buffer. Larger wastes memory: a fleet has thousands of buffers, most for small records. */
 const FIRST_BYTES = 512;
-/** Up to so many characters a loop is quicker than a call out of JavaScript. */
+/** Longest string, in characters, that is copied in a JavaScript loop, which is faster than a native call for short strings. */
 const SHORT_TEXT = 48;
-/** What a number, a branch or the length of something takes at most. */
+/** Maximum size in bytes of a number, a union branch or a length in Avro's encoding. */
 const MAX_NUMBER_BYTES = 10;
 
 /**
- * Avro's binary encoding, written from front to back into a buffer that is used again for each value.
- * What was written last can be taken back: remember `length`, and set it again.
+ * Writes Avro's binary encoding front to back into a buffer that is reused for each value. To undo writes, set `length` back to an earlier
+ * value.
  */
 export class AvroOutput {
-  /** Bytes written. */
+  /** Number of bytes written. */
   length = 0;
   #bytes = Buffer.allocUnsafe(FIRST_BYTES);
 
-  /** A copy of all that was written; the next value begins anew. */
+  /** Returns a copy of all bytes written, and resets the writer for the next value. */
   take(): Buffer {
     const value = Buffer.allocUnsafe(this.length);
     this.#bytes.copy(value, 0, 0, this.length);
@@ -22,13 +24,13 @@ export class AvroOutput {
     return value;
   }
 
-  /** A byte as it is: a boolean, or the branch of a union. */
+  /** Writes a single byte: a boolean, or the index of a union's branch. */
   byte(value: number): void {
     this.#room(1);
     this.#bytes[this.length++] = value;
   }
 
-  /** An int or a long: an integer from -2^52 to 2^53 - 2. */
+  /** Writes an int or a long: an integer from -2^52 to 2^53 - 2. */
   long(value: number): void {
     this.#room(MAX_NUMBER_BYTES);
     const bytes = this.#bytes;
@@ -52,20 +54,24 @@ export class AvroOutput {
     this.length = this.#bytes.writeDoubleLE(value, this.length);
   }
 
-  /** Bytes behind their length: Avro's `bytes`. */
+  /** Writes Avro's `bytes`: their length, then the bytes. */
   bytes(value: Uint8Array): void {
     this.long(value.length);
     this.raw(value);
   }
 
-  /** What is encoded already. */
+  /** Writes bytes that are already encoded. */
   raw(value: Uint8Array): void {
     this.#room(value.length);
     this.#bytes.set(value, this.length);
     this.length += value.length;
   }
 
-  /** @returns whether there is UTF-8 for the text; half a surrogate pair has none, and nothing is written. */
+  /**
+   * Writes a string.
+   *
+   * @returns false, with nothing written, if the string contains a lone surrogate, which UTF-8 can't represent.
+   */
   string(text: string): boolean {
     const { length } = text;
     if (length > SHORT_TEXT) return this.#longString(text);
@@ -80,6 +86,15 @@ export class AvroOutput {
     bytes[start - 1] = length * 2;
     this.length = start + length;
     return true;
+  }
+
+  /** Writes an array or a map: its items in one block, if there are any, then the end marker. */
+  block<T>(items: readonly T[], write: (item: T, index: number) => void): void {
+    if (items.length > 0) {
+      this.long(items.length);
+      items.forEach(write);
+    }
+    this.long(0);
   }
 
   #longString(text: string): boolean {
@@ -101,7 +116,14 @@ export class AvroOutput {
   }
 }
 
-/** The largest integer that shifts and masks do for. */
+/** Returns a Buffer over the same memory, as avsc requires. */
+export function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes)
+    ? bytes
+    : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** Largest integer for which 32-bit shifts and masks are correct. */
 const MAX_SMALL = 2 ** 31 - 1;
-/** So many numbers take four bytes of seven bits, or fewer; a long divided by it is small. */
+/** Divisor that removes the first four bytes of Avro's long, which have 7 bits each. The quotient fits in 32-bit arithmetic. */
 const IN_FOUR_BYTES = 2 ** 28;

@@ -1,6 +1,9 @@
-/** The part of Avro's schema language that record images are made of. */
+// The subset of Avro's schema language that record images use, and checks whether its types can represent a value.
 
-/** A record: named, its fields in order. */
+import { readFileSync } from 'node:fs';
+import type { JsonValue } from '../json/json.ts';
+
+/** An Avro record type with its fields in order. */
 export interface RecordSchema {
   readonly type: 'record';
   readonly name: string;
@@ -9,49 +12,74 @@ export interface RecordSchema {
   readonly fields: readonly FieldSchema[];
 }
 
-/** A field of a record. */
+/** A field of an Avro record type. */
 export interface FieldSchema {
   readonly name: string;
   readonly type: AvroType;
   readonly default?: unknown;
   readonly doc?: string;
-  /** The name in the API's JSON, where it is another one than `name`. */
+  /** The field's name in the API's JSON, if it differs from `name`. */
   readonly json?: string;
-  /** `application/json`: a string that holds any JSON value as its text. */
+  /** `application/json` for a string field that holds any JSON value as text. */
   readonly contentMediaType?: string;
 }
 
-/** A type: by its name, a union, or with attributes. */
+/** An Avro type: the name of a primitive or record type, a union, or a type with attributes. */
 export type AvroType =
   string | readonly AvroType[] | RecordSchema | ArraySchema | MapSchema | LogicalSchema;
 
-/** An array of values of one type. */
+/** An Avro type: an array of values of one type. */
 export interface ArraySchema {
   readonly type: 'array';
   readonly items: AvroType;
 }
 
-/** Values of one type by text. */
+/** An Avro type: a map from strings to values of one type. */
 export interface MapSchema {
   readonly type: 'map';
   readonly values: AvroType;
 }
 
-/** A primitive type that stands for something else. */
+/** A primitive Avro type with a logical type, such as a date. */
 export interface LogicalSchema {
   readonly type: 'bytes' | 'int' | 'long';
   readonly logicalType: string;
   readonly precision?: number;
   readonly scale?: number;
-  /** Of `timestamp-millis`: not the instant counts but its very text, in whatever form it came. */
+  /** For `timestamp-millis`: whether the original text of a time is preserved, in any format, and not just the instant. */
   readonly exact?: boolean;
 }
 
-/** The name of a field in the API's JSON. */
+/** Returns the name in the API's JSON of an Avro field. */
 export function jsonName({ json, name }: FieldSchema): string {
   return json ?? name;
 }
 
 export function isUnion(type: AvroType): type is readonly AvroType[] {
   return Array.isArray(type);
+}
+
+/**
+ * Range of Avro longs that the library avsc decodes exactly. It computes in doubles: the largest safe integer is rejected, and values below
+ * -2^52 are silently decoded wrong, because Avro's zigzag encoding stores `-2n - 1`.
+ */
+const MAX_LONG = Number.MAX_SAFE_INTEGER - 1;
+const MIN_LONG = -(2 ** 52);
+
+export const isInteger = (value: JsonValue, least: number, most: number): boolean =>
+  Number.isInteger(value) &&
+  (value as number) >= least &&
+  (value as number) <= most &&
+  !Object.is(value, -0);
+
+/** Whether the value can be represented by a field of type `long`. */
+export const isLong = (value: JsonValue): boolean => isInteger(value, MIN_LONG, MAX_LONG);
+
+/** Whether the value can be represented by a field of type `double`. */
+export const isDouble = (value: JsonValue): boolean =>
+  Number.isFinite(value) && !Object.is(value, -0);
+
+/** Reads a schema from an `.avsc` file of this package. */
+export function loadSchema(file: URL): RecordSchema {
+  return JSON.parse(readFileSync(file, 'utf8')) as RecordSchema;
 }

@@ -1,31 +1,105 @@
+// Codecs between JSON values and Avro types without nested types: numbers, strings, times, dates, decimals, JSON text.
+
 import type { AvroOutput } from './avro-output.ts';
 import type { AvroType, LogicalSchema } from './avro-schema.ts';
-import { decimalFormat } from './decimal.ts';
-import { dateDays, dateText, INSTANT_TEXT_LENGTH, instantText } from './instant.ts';
-import { utcMillis, zonedMillis } from './instant.ts';
+import {
+  dateDays,
+  dateText,
+  INSTANT_TEXT_LENGTH,
+  instantText,
+  utcMillis,
+  zonedMillis,
+} from './instant.ts';
 import { canonicalJson, parseJson } from '../json/json.ts';
 import type { JsonValue } from '../json/json.ts';
 import type { FieldCodec } from './field-codec.ts';
-import type { Residue } from './residue.ts';
-import { isDouble, isInteger, isLong } from './number-range.ts';
-import {
-  BOOLEAN,
-  DATE,
-  DECIMAL,
-  DOUBLE,
-  EXACT_TIMESTAMP,
-  INT,
-  LONG,
-  ODD,
-  STRING,
-  TIMESTAMP,
-} from './transcoder/layout.ts';
+import type { EncodingResidue } from './encoding-residue.ts';
+import { isDouble, isInteger, isLong } from './avro-schema.ts';
+import * as layout from './transcoder/layout.ts';
 
-/** A number whose JSON is the Avro value itself. */
+/**
+ * Converts numbers to Avro's `decimal` of one precision and scale, and back: a multiple of `10^-scale` as big-endian two's complement in
+ * the fewest bytes.
+ */
+export interface DecimalFormat {
+  /** Writes a decimal that decodes to exactly this number; false, with nothing written, if there is none. */
+  write(value: number, out: AvroOutput): boolean;
+  /** Returns the number nearest to the decimal. */
+  decode(bytes: Uint8Array): number;
+}
+
+/** Maximum precision of a decimal: the largest number of digits that 8 bytes always hold. */
+const MAX_PRECISION = 18;
+
+/**
+ * Largest absolute unscaled value of a decimal for which double arithmetic is exact: every decimal of up to 15 digits is a distinct double.
+ */
+const MAX_EXACT = 1e15;
+
+/**
+ * Creates the converter between numbers and Avro's `decimal` of this precision and scale.
+ *
+ * @throws TypeError for a precision not within 1 to 18, or a scale not within 0 to the precision.
+ */
+export function decimalFormat(precision: number, scale: number): DecimalFormat {
+  if (!(precision >= 1 && precision <= MAX_PRECISION && scale >= 0 && scale <= precision)) {
+    throw new TypeError(`decimal(${precision},${scale}): precision 1 to 18, scale 0 to precision`);
+  }
+  const unit = 10 ** scale;
+  const limit = 10 ** precision;
+
+  const write = (value: number, out: AvroOutput): boolean => {
+    const unscaled = Math.round(value * unit);
+    if (Math.abs(unscaled) > MAX_EXACT) return writeDigits(value, out);
+    if (unscaled / unit !== value || Object.is(value, -0)) return false;
+    if (Math.abs(unscaled) >= limit) return false;
+    writeInteger(unscaled, out);
+    return true;
+  };
+
+  /** Slow path for values beyond exact arithmetic: uses the digits of the number's shortest text. */
+  const writeDigits = (value: number, out: AvroOutput): boolean => {
+    const [whole = '', fraction = ''] = String(value).split('.');
+    if (!/^-?\d+$/.test(whole) || fraction.length > scale) return false;
+    const unscaled = BigInt(whole + fraction.padEnd(scale, '0'));
+    if (whole.replace('-', '').length > precision - scale) return false;
+    const bytes = Buffer.allocUnsafe(8);
+    bytes.writeBigInt64BE(unscaled);
+    let start = 0; // skips leading bytes that only repeat the sign
+    while (start < 7 && bytes.readInt8(start) === bytes.readInt8(start + 1) >> 7) start++;
+    out.bytes(bytes.subarray(start));
+    return true;
+  };
+
+  const decode = (bytes: Uint8Array): number => {
+    const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    if (bytes.length <= 6) return bytes.length === 0 ? 0 : buffer.readIntBE(0, bytes.length) / unit;
+    const unscaled = BigInt.asIntN(bytes.length * 8, BigInt(`0x${buffer.toString('hex')}`));
+    const digits = String(unscaled)
+      .replace('-', '')
+      .padStart(scale + 1, '0');
+    const split = digits.length - scale;
+    return Number(`${unscaled < 0n ? '-' : ''}${digits.slice(0, split)}.${digits.slice(split)}`);
+  };
+
+  return { write, decode };
+}
+
+/** Writes an integer below 2^53 in the fewest bytes of two's complement. */
+function writeInteger(integer: number, out: AvroOutput): void {
+  const magnitude = integer < 0 ? -integer - 1 : integer;
+  let length = 1;
+  let limit = 0x80;
+  for (; magnitude >= limit; limit *= 0x100) length++;
+  out.long(length);
+  for (let unit = limit / 0x80; unit >= 1; unit /= 0x100) out.byte(Math.floor(integer / unit));
+}
+
+/** Creates the codec of an Avro number type: the JSON number and the Avro value are equal. */
 const number = (
   put: (out: AvroOutput, value: number) => void,
   holds: (value: JsonValue) => boolean,
-  kind: typeof INT | typeof LONG | typeof DOUBLE,
+  kind: typeof layout.INT | typeof layout.LONG | typeof layout.DOUBLE,
 ): FieldCodec => ({
   write: (value, out) => {
     if (!holds(value)) return false;
@@ -37,7 +111,7 @@ const number = (
   writePlaceholder: (out) => put(out, 0),
 });
 
-/** A number that Avro's long holds here, exactly; else null. */
+/** Returns the value if it is an integer that can be written as Avro's long and read with avsc without loss; else null. */
 export function longOf(value: JsonValue | undefined): number | null {
   return value !== undefined && isLong(value) ? (value as number) : null;
 }
@@ -46,9 +120,9 @@ const writeLong = (out: AvroOutput, value: number) => out.long(value);
 
 const isInt = (value: JsonValue) => isInteger(value, -(2 ** 31), 2 ** 31 - 1);
 
-const INT_CODEC = number(writeLong, isInt, INT);
-const LONG_CODEC = number(writeLong, isLong, LONG);
-const DOUBLE_CODEC = number((out, value) => out.double(value), isDouble, DOUBLE);
+const INT_CODEC = number(writeLong, isInt, layout.INT);
+const LONG_CODEC = number(writeLong, isLong, layout.LONG);
+const DOUBLE_CODEC = number((out, value) => out.double(value), isDouble, layout.DOUBLE);
 
 const BOOLEAN_CODEC: FieldCodec = {
   write: (value, out) => {
@@ -56,14 +130,14 @@ const BOOLEAN_CODEC: FieldCodec = {
     out.byte(Number(value));
     return true;
   },
-  transcoded: { kind: BOOLEAN },
+  transcoded: { kind: layout.BOOLEAN },
   toJson: (value) => value as boolean,
   writePlaceholder: (out) => out.byte(0),
 };
 
 const STRING_CODEC: FieldCodec = {
   write: (value, out) => typeof value === 'string' && out.string(value),
-  transcoded: { kind: STRING },
+  transcoded: { kind: layout.STRING },
   toJson: (value) => value as string,
   writePlaceholder: (out) => void out.string(''),
 };
@@ -76,12 +150,12 @@ const TIMESTAMP_CODEC: FieldCodec = {
     out.long(millis);
     return true;
   },
-  transcoded: { kind: TIMESTAMP },
+  transcoded: { kind: layout.TIMESTAMP },
   toJson: (value) => instantText(value as number),
   writePlaceholder: (out) => out.long(0),
 };
 
-/** The same where the text counts: any but the one form of an instant is kept beside it. */
+/** Codec of timestamps whose original text is preserved: texts in any other than the standard form are also stored as text. */
 const EXACT_TIMESTAMP_CODEC: FieldCodec = {
   ...TIMESTAMP_CODEC,
   write: (value, out, residue) => {
@@ -91,10 +165,10 @@ const EXACT_TIMESTAMP_CODEC: FieldCodec = {
     out.long(millis);
     return true;
   },
-  transcoded: { kind: EXACT_TIMESTAMP },
+  transcoded: { kind: layout.EXACT_TIMESTAMP },
 };
 
-function writeTimeKeptAsText(text: string, out: AvroOutput, residue: Residue): boolean {
+function writeTimeKeptAsText(text: string, out: AvroOutput, residue: EncodingResidue): boolean {
   const millis = zonedMillis(text);
   if (Number.isNaN(millis)) return false;
   residue.noteValue(text);
@@ -109,14 +183,14 @@ const DATE_CODEC: FieldCodec = {
     out.long(days);
     return true;
   },
-  transcoded: { kind: DATE },
+  transcoded: { kind: layout.DATE },
   toJson: (value) => dateText(value as number),
   writePlaceholder: (out) => out.long(0),
 };
 
 const JSON_TEXT_CODEC: FieldCodec = {
   write: (value, out) => out.string(canonicalJson(value)),
-  transcoded: { kind: ODD },
+  transcoded: { kind: layout.ODD },
   toJson: (value) => parseJson(value as string),
   writePlaceholder: (out) => void out.string('null'),
 };
@@ -125,7 +199,7 @@ function decimalCodec(precision: number, scale: number): FieldCodec {
   const format = decimalFormat(precision, scale);
   return {
     write: (value, out) => typeof value === 'number' && format.write(value, out),
-    transcoded: { kind: DECIMAL, precision, scale },
+    transcoded: { kind: layout.DECIMAL, precision, scale },
     toJson: (value) => format.decode(value as Uint8Array),
     writePlaceholder: (out) => out.bytes(ZERO),
   };
@@ -133,7 +207,7 @@ function decimalCodec(precision: number, scale: number): FieldCodec {
 
 const ZERO = Buffer.alloc(1);
 
-/** The codec of a type that has no parts; undefined for one that has, or that isn't supported. */
+/** Returns the codec of an Avro type without nested types; undefined for any other type, and for unsupported ones. */
 export function simpleFieldCodec(
   type: AvroType,
   contentMediaType?: string,

@@ -1,38 +1,38 @@
+// Extends an Avro schema with fields for all JSON members that occur in records.
+
 import { isUnion, jsonName } from './avro-schema.ts';
 import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
 import { isJsonObject } from '../json/json.ts';
 import type { JsonObject, JsonValue } from '../json/json.ts';
-import { distinctName, fieldsOf } from './shape-fields.ts';
-import type { RecordNames } from './shape-fields.ts';
+import { avroName, distinctName, isAvroName, isInherited, recordName } from './avro-name.ts';
+import type { FieldParent, RecordNames } from './avro-name.ts';
 import { fieldsWithin, keyShape, MAX_PART_FIELDS, noteValue, shapeOf } from './shape.ts';
-import type { Shape } from './shape.ts';
+import type { Shape, TypedShape } from './shape.ts';
 
-/** What {@link growSchema} must know of a resource. */
-export interface GrowOptions {
-  /** As in the API's path: `wine-clubs`. Names the schema where there is none yet. */
+/** Properties of a resource that {@link growSchema} needs. */
+interface GrowOptions {
+  /** The resource's name in the API's path: `wine-clubs`. Used to name a new schema. */
   readonly resource: string;
-  /** The fields of the record, by their names in JSON, that its key is made of. */
+  /** The JSON names of the record's key fields. */
   readonly keyFields: readonly string[];
 }
 
-/** Fields in a schema, those of all its records together. */
+/** Maximum number of fields in a schema, including those of nested records. */
 export const MAX_FIELDS = 500;
 
 /**
- * The schema of images that has a field for whatever these records hold: the one given, with a
- * nullable field more for each member that has none, at any depth. What is there stays as it is, so
- * every version reads what any other has written; what a field can't hold is the codec's affair.
+ * Returns `schema` with a nullable field for each member of the records that has none, at any depth. Existing fields are unchanged, so
+ * every version can read data written with any other; values that a field can't represent are the codec's task.
  *
- * `shapeOf` says what type a new field gets. None is made of what was only null or empty, nor
- * for a key longer than 200; nor beyond 500 fields in a schema or 150 in a part of it, the most
- * frequent coming first. All that stays in `nulls` and `unmapped`.
+ * `shapeOf` determines the type of a new field. No field is created for a member that was always null or empty, or whose key is longer than
+ * 200; nor beyond 500 fields in a schema, or 150 in a nested object, where the most frequent members take precedence. Members without a
+ * field go to `nulls` and `unmapped`.
  *
- * The order of the records doesn't matter, nor that of their keys. For records that need no field
- * it costs a look at each of their keys, so ask it of every page before encoding it.
+ * The order of the records and of their keys doesn't matter. Records that need no new field cost one lookup per key, so call this for every
+ * page before encoding it.
  *
- * @param schema As it was made here, lies beside the code or came from a registry; undefined where
- * there is none yet.
- * @returns The very same schema when nothing is to be added.
+ * @param schema A schema that this function returned, is part of this package or came from a registry; undefined to create one.
+ * @returns `schema` itself if nothing is added.
  */
 export function growSchema(
   schema: RecordSchema | undefined,
@@ -40,10 +40,10 @@ export function growSchema(
   { resource, keyFields }: GrowOptions,
 ): RecordSchema {
   const base = schema ?? emptySchema(resource);
-  const places: Place[] = [];
-  const root = placeOf({ ...base, fields: base.fields.slice(0, -2) }, ROOT, places);
+  const places: RecordNode[] = [];
+  const root = recordNode({ ...base, fields: base.fields.slice(0, -2) }, ROOT, places);
   for (const record of records) visit(record, root, 0);
-  if (places.every(({ newcomers }) => newcomers.size === 0)) return base;
+  if (places.every(({ newMembers }) => newMembers.size === 0)) return base;
 
   const recordNames = new Set(places.map(({ record }) => distinctName(record)));
   const { fields } = grow(root, MAX_FIELDS - fieldCount(root.record.fields), {
@@ -54,11 +54,11 @@ export function growSchema(
   return { ...base, fields: [...fields, ...base.fields.slice(-2)] };
 }
 
-/** The two fields at the end of every image. */
-const OWN_FIELDS: readonly FieldSchema[] = [
+/** The last two fields in the schema of every image. */
+const IMAGE_FIELDS: readonly FieldSchema[] = [
   {
     name: 'nulls',
-    // Without a default, which Kafka Connect's JDBC sink cannot give a column.
+    // No default, as Kafka Connect's JDBC sink can't set the default of an array column.
     type: { type: 'array', items: 'string' },
     doc: 'Where the API sent null, by JSON Pointer, sorted. Any other null field was absent.',
   },
@@ -70,9 +70,9 @@ const OWN_FIELDS: readonly FieldSchema[] = [
   },
 ];
 
-/** Replaces the last two fields of a registered schema by {@link OWN_FIELDS}: older versions registered `nulls` with a default. */
-export function withOwnFields(schema: RecordSchema): RecordSchema {
-  return { ...schema, fields: [...schema.fields.slice(0, -OWN_FIELDS.length), ...OWN_FIELDS] };
+/** Replaces the last two fields of a registered schema by {@link IMAGE_FIELDS}: older versions registered `nulls` with a default. */
+export function withImageFields(schema: RecordSchema): RecordSchema {
+  return { ...schema, fields: [...schema.fields.slice(0, -IMAGE_FIELDS.length), ...IMAGE_FIELDS] };
 }
 
 function emptySchema(resource: string): RecordSchema {
@@ -81,52 +81,52 @@ function emptySchema(resource: string): RecordSchema {
     name: 'Value',
     namespace: `cellarstream.${resource.replaceAll('-', '_')}`,
     doc: `A record of ${resource} as the API showed it. Fields, nulls and unmapped together rebuild its JSON.`,
-    fields: OWN_FIELDS,
+    fields: IMAGE_FIELDS,
   };
 }
 
-/** A record within the schema, and what was met there that it has no field for. */
-interface Place extends PlaceInSchema {
+/** A record type within the schema, and the JSON members found in records for which it has no field. */
+interface RecordNode extends SchemaLocation {
   readonly record: RecordSchema;
-  /** By the names in JSON; null for a field without a record in it. */
-  readonly parts: ReadonlyMap<string, Place | null>;
-  readonly newcomers: Map<string, JsonValue[]>;
+  /** Nested record types by the JSON name of their field; null for fields whose type contains no record. */
+  readonly parts: ReadonlyMap<string, RecordNode | null>;
+  readonly newMembers: Map<string, JsonValue[]>;
 }
 
-interface PlaceInSchema {
-  /** The names in Avro of the fields that lead to it. */
+interface SchemaLocation {
+  /** Avro names of the fields that lead to the record type from the root of the schema. */
   readonly path: readonly string[];
-  /** Objects and arrays down to it, itself among them. */
+  /** Number of nested objects and arrays down to the record type, including itself. */
   readonly depth: number;
-  /** Arrays between the last field and the record. */
+  /** Levels of arrays around the record type in the last field of `path`: 0 for a record, 2 for an array of arrays of records. */
   readonly arrays: number;
 }
 
-const ROOT: PlaceInSchema = { path: [], depth: 1, arrays: 0 };
+const ROOT: SchemaLocation = { path: [], depth: 1, arrays: 0 };
 
-/** Lays out the records of a schema. Each goes into `places` too. */
-function placeOf(record: RecordSchema, at: PlaceInSchema, places: Place[]): Place {
-  const partOf = ({ name, type }: FieldSchema): Place | null => {
+/** Builds the tree of a schema's record types, and appends each node to `places`. */
+function recordNode(record: RecordSchema, at: SchemaLocation, places: RecordNode[]): RecordNode {
+  const partOf = ({ name, type }: FieldSchema): RecordNode | null => {
     const within = recordWithin(type);
     if (!within) return null;
     const { arrays } = within;
     const depth = at.depth + arrays + 1;
-    return placeOf(within.record, { path: [...at.path, name], depth, arrays }, places);
+    return recordNode(within.record, { path: [...at.path, name], depth, arrays }, places);
   };
   const parts = new Map(record.fields.map((field) => [jsonName(field), partOf(field)]));
-  const place: Place = { ...at, record, parts, newcomers: new Map() };
+  const place: RecordNode = { ...at, record, parts, newMembers: new Map() };
   places.push(place);
   return place;
 }
 
-function visit(value: JsonValue, place: Place, arrays: number): void {
+function visit(value: JsonValue, place: RecordNode, arrays: number): void {
   if (arrays > 0) {
     if (Array.isArray(value)) for (const item of value) visit(item, place, arrays - 1);
   } else if (isJsonObject(value)) {
     for (const key of Object.keys(value)) {
       const part = place.parts.get(key);
       if (part) visit(value[key]!, part, part.arrays);
-      else if (part === undefined) noteValue(place.newcomers, key, value[key]);
+      else if (part === undefined) noteValue(place.newMembers, key, value[key]);
     }
   }
 }
@@ -136,15 +136,18 @@ interface Growth {
   readonly recordNames: RecordNames;
 }
 
-/** The record of a place with at most `room` fields more; the same one where there are none. */
-function grow(place: Place, room: number, growth: Growth): RecordSchema {
+/**
+ * Returns the record type of a node with fields for its new members and those of nested records, at most `fieldBudget` of them; the same
+ * object if there are none.
+ */
+function grow(place: RecordNode, fieldBudget: number, growth: Growth): RecordSchema {
   const { record, path, parts } = place;
   const added = fieldsOf(
-    admitted(place, room, growth),
+    admittedMembers(place, fieldBudget, growth),
     { path, fields: record.fields },
     growth.recordNames,
   );
-  let left = room - fieldCount(added);
+  let left = fieldBudget - fieldCount(added);
   let hasGrown = added.length > 0;
   const fields = record.fields.map((field): FieldSchema => {
     const part = parts.get(jsonName(field));
@@ -159,10 +162,17 @@ function grow(place: Place, room: number, growth: Growth): RecordSchema {
   return hasGrown ? { ...record, fields: [...fields, ...added] } : record;
 }
 
-/** The newcomers that there is room for: first the key's, then what came most often. */
-function admitted(place: Place, room: number, { keyFields }: Growth): Map<string, Shape> {
+/**
+ * Selects which of the JSON members without a field become fields of the node's record type, at most `room` fields in total: key fields
+ * first, then the most frequent members. Returns the inferred type of each.
+ */
+function admittedMembers(
+  place: RecordNode,
+  room: number,
+  { keyFields }: Growth,
+): Map<string, Shape> {
   const isKey = (key: string) => place.path.length === 0 && keyFields.has(key);
-  const ranked = [...place.newcomers].sort(
+  const ranked = [...place.newMembers].sort(
     ([a, ofA], [b, ofB]) =>
       Number(isKey(b)) - Number(isKey(a)) || ofB.length - ofA.length || (a < b ? -1 : 1),
   );
@@ -179,7 +189,7 @@ function admitted(place: Place, room: number, { keyFields }: Growth): Map<string
   return shapes;
 }
 
-/** The record in a field's type, be it in arrays; undefined where there is none. */
+/** Returns the record type within a field's type, possibly nested in arrays; undefined if there is none. */
 function recordWithin(type: AvroType): { record: RecordSchema; arrays: number } | undefined {
   if (typeof type === 'string') return undefined;
   if (isUnion(type)) return recordWithin(type.at(-1)!);
@@ -188,7 +198,7 @@ function recordWithin(type: AvroType): { record: RecordSchema; arrays: number } 
   return within && { record: within.record, arrays: within.arrays + 1 };
 }
 
-/** The type with another record in the place of its own. */
+/** Returns a field's type with `record` in place of the record type within it. */
 function withRecord(type: AvroType, record: RecordSchema): AvroType {
   if (typeof type === 'string') return type;
   if (isUnion(type)) return type.map((branch) => withRecord(branch, record));
@@ -196,9 +206,71 @@ function withRecord(type: AvroType, record: RecordSchema): AvroType {
   return record;
 }
 
-/** Fields, those of the records in them included. */
+/** Returns the number of these fields, including those of nested record types. */
 function fieldCount(fields: readonly FieldSchema[]): number {
   let count = fields.length;
   for (const { type } of fields) count += fieldCount(recordWithin(type)?.record.fields ?? []);
   return count;
+}
+
+/**
+ * Creates nullable fields of these shapes (inferred types), sorted by JSON name, with Avro names that no field of the record type `place`
+ * has. Adds the names of their record types to `recordNames`.
+ */
+function fieldsOf(
+  shapes: ReadonlyMap<string, Shape>,
+  place: FieldParent,
+  recordNames: RecordNames,
+): FieldSchema[] {
+  const names = fieldNames(shapes.keys(), place);
+  return [...names.keys()].sort().map((key): FieldSchema => {
+    const name = names.get(key)!;
+    return {
+      name,
+      ...fieldType(shapes.get(key)!, [...place.path, name], recordNames),
+      default: null,
+      doc: 'Inferred from what the API sent.',
+      ...(name === key ? {} : { json: key }),
+    };
+  });
+}
+
+/**
+ * Assigns Avro names to the JSON names of new fields. Keys that are valid Avro names take precedence over others that would be spelled the
+ * same.
+ */
+function fieldNames(keys: Iterable<string>, { path, fields }: FieldParent): Map<string, string> {
+  const taken = new Set(fields.map(({ name }) => name));
+  if (path.length === 0) taken.add('nulls').add('unmapped'); // the image's own fields at the end of the root
+  const isTaken = (name: string) => taken.has(name) || isInherited(name);
+  const names = new Map<string, string>();
+  const sorted = [...keys].sort();
+  for (const key of [...sorted.filter(isAvroName), ...sorted.filter((key) => !isAvroName(key))]) {
+    const name = avroName(key, isTaken);
+    taken.add(name);
+    names.set(key, name);
+  }
+  return names;
+}
+
+function fieldType(
+  shape: Shape,
+  path: readonly string[],
+  names: RecordNames,
+): Pick<FieldSchema, 'type' | 'contentMediaType'> {
+  if (shape.kind !== 'text') return { type: ['null', typeOf(shape, path, names)] };
+  return { type: ['null', 'string'], contentMediaType: 'application/json' };
+}
+
+function typeOf(shape: TypedShape, path: readonly string[], names: RecordNames): AvroType {
+  if (shape.kind === 'plain') return shape.type;
+  if (shape.kind === 'array') return { type: 'array', items: typeOf(shape.items, path, names) };
+  const name = recordName(path, (name) => names.has(distinctName({ name })));
+  names.add(distinctName({ name }));
+  return {
+    type: 'record',
+    name,
+    doc: 'Inferred from what the API sent.',
+    fields: fieldsOf(shape.members, { path, fields: [] }, names),
+  };
 }

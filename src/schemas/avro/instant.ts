@@ -1,17 +1,17 @@
-/** Times and calendar dates as the API writes them, and as Avro counts them. */
+// Converts times and calendar dates between the API's text and Avro's numbers.
 
 import type { JsonCursor } from '../json/json-cursor.ts';
 import type { JsonObject } from '../json/json.ts';
 
 const DAY_MS = 86_400_000;
-/** `2024-05-01T12:34:56.789Z`, the one form that {@link instantText} gives. */
+/** Length of `2024-05-01T12:34:56.789Z`, the only form that {@link instantText} returns. */
 export const INSTANT_TEXT_LENGTH = 24;
-/** `1980-02-29`. */
+/** Length of a date such as `1980-02-29`. */
 const DATE_TEXT_LENGTH = 10;
 
 /**
- * An ISO 8601 time in UTC of at most ms (`2024-05-01T12:34:56.789Z`; seconds and their fraction may
- * be left out, `+00:00` may stand for `Z`), as ms since 1970.
+ * Parses an ISO 8601 time in UTC with a precision of at most ms (`2024-05-01T12:34:56.789Z`; seconds and fraction are optional, and
+ * `+00:00` is accepted for `Z`) to epoch ms.
  *
  * @returns NaN for any other text, and for a time that doesn't exist.
  */
@@ -20,7 +20,7 @@ export function utcMillis(text: string): number {
   return utcMillisIn(bytes, 0, bytes.length);
 }
 
-/** The same of a text that stands in bytes, in UTF-8. */
+/** Parses a time as {@link utcMillis} does, from the UTF-8 bytes between index `from` and `to`. */
 function utcMillisIn(bytes: Uint8Array, from: number, to: number): number {
   let end = to;
   if (bytes[to - 1] === UPPER_Z) end -= 1;
@@ -37,8 +37,8 @@ function endsInZero(bytes: Uint8Array, to: number): boolean {
 const ZERO_ZONE = Buffer.from('+00:00');
 
 /**
- * Any ISO 8601 time with a date in front: with another zone, without one (read as UTC), of finer
- * fractions (cut off), with a space or a small letter for the `T`. As ms since 1970.
+ * Parses any ISO 8601 time that includes a date to epoch ms: any time zone, no zone (read as UTC), finer fractions (truncated to ms), and a
+ * space or a small letter instead of `T`.
  *
  * @returns NaN for any other text, and for a time that doesn't exist.
  */
@@ -55,16 +55,16 @@ export function zonedMillis(text: string): number {
 const ZONED =
   /^(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d)?)(?:(?<=:\d\d:\d\d)[.,](\d+))? ?(?:[Zz]|([+-])(\d\d)(?::?(\d\d))?)?$/;
 
-/**
- * A field read as an instant, ISO 8601: ms since 1970, or null when it is not one. Without a
- * zone it is UTC, as in the schemas.
- */
+/** Reads a field of a record as an ISO 8601 time, in epoch ms; null if it isn't one. A time without a zone is read as UTC. */
 export function instantOf(record: JsonObject, field: string): number | null {
   const value = Object.hasOwn(record, field) ? record[field] : undefined;
   return typeof value === 'string' ? instantIn(value) : null;
 }
 
-/** The same of the value that a cursor is at, which is JSON. Where the cursor is left is of no use. */
+/**
+ * Reads the JSON value at a cursor, which must be valid, as a time in epoch ms; null if it isn't one, as in {@link instantOf}. The cursor's
+ * position afterwards is undefined.
+ */
 export function instantAt(source: JsonCursor): number | null {
   const end = source.endOfText(INSTANT_TEXT_LENGTH);
   const millis = end < 0 ? NaN : utcMillisIn(source.page, source.at + 1, end);
@@ -74,8 +74,8 @@ export function instantAt(source: JsonCursor): number | null {
 }
 
 /**
- * The instant that a text says: a time as {@link zonedMillis} takes it, or a calendar date, which is its midnight in UTC. As ms since
- * 1970; null for any other text. (`Date.parse` would take the machine's own zone where none is said.)
+ * Parses a time as {@link zonedMillis} does, or a calendar date as its midnight in UTC, to epoch ms; null for any other text. (`Date.parse`
+ * would assume the machine's time zone if none is given.)
  */
 function instantIn(text: string): number | null {
   if (text.length === DATE_TEXT_LENGTH) return orNull(dateDays(text) * DAY_MS);
@@ -86,7 +86,9 @@ function orNull(ms: number): number | null {
   return Number.isNaN(ms) ? null : ms;
 }
 
-/** `YYYY-MM-DDThh:mm[:ss[.f]]`, of these bytes, as if it were UTC; what stands at the `T` is not read. */
+/**
+ * Parses the bytes of `YYYY-MM-DDThh:mm[:ss[.f]]` as UTC to epoch ms; NaN if malformed. The character in the position of `T` is ignored.
+ */
 function wallMillis(bytes: Uint8Array, from: number, to: number): number {
   const length = to - from;
   const day = epochDay(bytes, from);
@@ -104,7 +106,7 @@ function wallMillis(bytes: Uint8Array, from: number, to: number): number {
 }
 
 /**
- * A calendar date (`1980-02-29`) as days since 1970.
+ * Parses a calendar date (`1980-02-29`) to days since 1970.
  *
  * @returns NaN for any other text, and for a day that doesn't exist.
  */
@@ -112,30 +114,30 @@ export function dateDays(text: string): number {
   return text.length === DATE_TEXT_LENGTH ? epochDay(Buffer.from(text), 0) : NaN;
 }
 
-/** The time as the API's JSON has it: `2024-05-01T12:34:56.789Z`. */
+/** Formats epoch ms as the API's JSON does: `2024-05-01T12:34:56.789Z`. */
 export function instantText(millis: number): string {
   return new Date(millis).toISOString();
 }
 
-/** Whether {@link instantText} gives this very text for the time that {@link utcMillis} reads in it. */
+/** Whether a text is a time that {@link instantText} formats as exactly the same text. */
 export function isInstantText(text: string): boolean {
-  // No other form has its length: down to ms, and with a Z.
+  // Only the form with ms and `Z` has this length.
   return text.length === INSTANT_TEXT_LENGTH && !Number.isNaN(utcMillis(text));
 }
 
-/** The date as the API's JSON has it: `1980-02-29`. */
+/** Formats days since 1970 as the API's JSON does: `1980-02-29`. */
 export function dateText(days: number): string {
   return new Date(days * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** The day that a text begins with. */
+/** Parses the date at the beginning of a text to days since 1970; NaN if malformed. */
 function epochDay(bytes: Uint8Array, from: number): number {
   const year = digits(bytes, from, from + 4);
   const month = twoDigits(bytes, from + 5);
   const day = twoDigits(bytes, from + 8);
   if (bytes[from + 4] !== DASH || bytes[from + 7] !== DASH || year < 0) return NaN;
   if (month < 1 || month > 12 || day < 1 || day > daysIn(month, year)) return NaN;
-  // Years that begin in March have their leap day last; 719,468 days lead from then to 1970.
+  // With years that begin in March the leap day is the last day of the year. 719,468 days lie between 0000-03-01 and 1970-01-01.
   const y = month > 2 ? year : year - 1;
   const sinceMarch = Math.floor((153 * (month > 2 ? month - 3 : month + 9) + 2) / 5);
   const leapDays = Math.floor(y / 4) - Math.floor(y / 100) + Math.floor(y / 400);
@@ -153,7 +155,7 @@ function twoDigits(bytes: Uint8Array, at: number): number {
   return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : -1;
 }
 
-/** The digits from one place to another as a number, -1 where one isn't a digit. */
+/** Parses the digits from index `from` to `to` as a number; -1 if one of them isn't a digit. */
 function digits(bytes: Uint8Array, from: number, to: number): number {
   let value = 0;
   for (let at = from; at < to; at++) {

@@ -1,21 +1,21 @@
-import { avroName, recordName } from './avro-name.ts';
+// Adds the fields of a documented Avro schema to a registered one.
+
+import { avroName, distinctName, isInherited, recordName } from './avro-name.ts';
+import type { FieldParent, RecordNames } from './avro-name.ts';
 import { isUnion, jsonName } from './avro-schema.ts';
 import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
-import { distinctName, isInherited } from './shape-fields.ts';
-import type { FieldPlace, RecordNames } from './shape-fields.ts';
 
 /**
- * The schema with a field more for each field of `described` that it lacks, at any depth: behind
- * those that it has, in the order of `described`; at the root, before `nulls` and `unmapped`. What
- * is there stays as it is, whatever its type, and what is added is null by default, so each of the
- * two schemas reads what the other has written.
+ * Returns `base` with each field of `described` that it lacks, at any depth. New fields follow the existing ones, in the order of
+ * `described`; at the root they precede `nulls` and `unmapped`. Existing fields keep their types, and new fields default to null, so each
+ * of the two schemas can read data written with the other.
  *
- * Fields are the same when their names in JSON are. One whose name in Avro is taken gets another,
- * as in `growSchema`; so does a record whose name another record has.
+ * Fields are matched by their names in JSON. A new field whose Avro name is taken gets another one, as in `growSchema`, and so does a
+ * record type.
  *
- * @param base Of record images, as a registry gave it.
- * @param described Of images of the same resource.
- * @returns The very same schema when nothing is missing.
+ * @param base A schema of record images from the registry.
+ * @param described A schema of images of the same resource.
+ * @returns `base` itself if it lacks no field.
  */
 export function addFields(base: RecordSchema, described: RecordSchema): RecordSchema {
   const own = base.fields.slice(0, -2);
@@ -24,9 +24,9 @@ export function addFields(base: RecordSchema, described: RecordSchema): RecordSc
   return fields === own ? base : { ...base, fields: [...fields, ...base.fields.slice(-2)] };
 }
 
-/** The fields of the place and what they lack of those described; the very same if nothing. */
+/** Returns the fields of the record type `place`, with the fields of `described` that it lacks; the same array if it lacks none. */
 function filledUp(
-  place: FieldPlace,
+  place: FieldParent,
   described: readonly FieldSchema[],
   recordNames: RecordNames,
 ): readonly FieldSchema[] {
@@ -43,7 +43,10 @@ function filledUp(
   return [...grown, ...addedFields([...lacking.values()], place, recordNames)];
 }
 
-/** Fills up the record in a type, if both types have one, in as many arrays. */
+/**
+ * Returns a type with fields added that the record within it lacks, compared with the record within `described`. Returns it unchanged
+ * unless both types contain a record at the same depth of arrays.
+ */
 function grownType(
   type: AvroType,
   described: AvroType,
@@ -67,28 +70,28 @@ function grownType(
   return type;
 }
 
-/** The fields, under names that no field of the place has. */
+/** Returns the fields that a record type lacks, renamed where an existing field of it has their Avro name. */
 function addedFields(
   lacking: readonly FieldSchema[],
-  { path, fields }: FieldPlace,
+  { path, fields }: FieldParent,
   recordNames: RecordNames,
 ): FieldSchema[] {
-  const taken = new Set(fields.map(({ name }) => name));
-  if (path.length === 0) taken.add('nulls').add('unmapped'); // at the end of the record itself
-  const isTaken = (name: string) => taken.has(name) || isInherited(name);
+  const usedNames = new Set(fields.map(({ name }) => name));
+  if (path.length === 0) usedNames.add('nulls').add('unmapped'); // the image's own fields at the end of the root
+  const isTaken = (name: string) => usedNames.has(name) || isInherited(name);
   const described = new Set(lacking.map(({ name }) => name));
   return lacking.map((field): FieldSchema => {
     const key = jsonName(field);
     const name = isTaken(field.name)
       ? avroName(key, (name) => isTaken(name) || described.has(name))
       : field.name;
-    taken.add(name);
+    usedNames.add(name);
     const type = addedType(field.type, [...path, name], recordNames);
     return { ...field, name, type, default: null, ...(name === key ? {} : { json: key }) };
   });
 }
 
-/** The type, its records under names that no other record has. */
+/** Returns the type of a new field, with the record types in it renamed where another record type of the schema has their name. */
 function addedType(type: AvroType, path: readonly string[], recordNames: RecordNames): AvroType {
   if (typeof type === 'string') return type;
   if (isUnion(type)) return type.map((branch) => addedType(branch, path, recordNames));
@@ -100,7 +103,7 @@ function addedType(type: AvroType, path: readonly string[], recordNames: RecordN
   return { ...type, name, fields: addedFields(type.fields, { path, fields: [] }, recordNames) };
 }
 
-/** The record in a type, and those in its fields. */
+/** Lists all record types within a type, at any depth. */
 function recordsIn(type: AvroType): RecordSchema[] {
   if (typeof type === 'string') return [];
   if (isUnion(type)) return type.flatMap(recordsIn);

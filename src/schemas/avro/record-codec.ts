@@ -1,41 +1,40 @@
+// Lossless conversion between the API's JSON and record images (records as published) in Avro.
+
 import avro from 'avsc';
-import { asBuffer } from './avro-bytes.ts';
-import { AvroOutput } from './avro-output.ts';
-import type { RecordSchema } from './avro-schema.ts';
-import { writeBlock } from './write-block.ts';
-import { OPEN_OBJECT } from '../json/json-bytes.ts';
+import { asBuffer, AvroOutput } from './avro-output.ts';
+import type { RecordSchema, AvroType, FieldSchema } from './avro-schema.ts';
+import { OPEN_OBJECT, parsedElement } from '../json/json-bytes.ts';
 import { JsonCursor } from '../json/json-cursor.ts';
-import { parsedElement } from '../json/page-elements.ts';
-import { parseJson, setOwn } from '../json/json.ts';
-import type { JsonObject } from '../json/json.ts';
-import type { AvroValue } from './field-codec.ts';
+import { parseJson, setOwn, isJsonObject, withValueAt, pointerStep } from '../json/json.ts';
+import type { JsonObject, JsonValue } from '../json/json.ts';
+import type { AvroValue, FieldCodec, TranscodedField } from './field-codec.ts';
 import { instantAt, instantOf } from './instant.ts';
-import { Places } from './places.ts';
-import { Residue } from './residue.ts';
+import { PathTree, EncodingResidue } from './encoding-residue.ts';
 import { recordTranscoder } from './transcoder/record-transcoder.ts';
 import type { RecordTranscoder } from './transcoder/record-transcoder.ts';
-import { withPart } from '../json/pointer.ts';
-import { recordFieldCodec } from './record-field-codec.ts';
+import { simpleFieldCodec } from './field-codecs.ts';
+import { writeItem, writeNullable } from './field-codec.ts';
+import { NULL_BRANCH, RECORD, ARRAY } from './transcoder/layout.ts';
+import { isTypable } from './shape.ts';
 
-/** The API's JSON to a record image in Avro, and back. */
+/** Converts the API's JSON to record images in Avro, and back. */
 export interface RecordCodec {
-  /** The schema it was made from. */
+  /** The schema that the codec was made from. */
   readonly schema: RecordSchema;
-  /** The same for avsc; logical types are left as the numbers and bytes underneath. */
+  /** The schema compiled by the library avsc; logical types are left as the underlying numbers and bytes. */
   readonly type: avro.Type;
   /**
-   * The image as Avro bytes, without a header. Equal JSON gives equal bytes, whatever the order of
-   * its keys; so do times that are the same instant. `onUnknown` is told if anything in it has no
-   * field, and one could be made of it.
+   * Encodes a record as Avro bytes, without a header. Equal JSON gives equal bytes, regardless of key order and of how an instant is
+   * written. `onUnknown` is called if the record has a member without a field, and a field can be inferred from it.
    */
   encode(record: JsonObject, onUnknown?: () => void): Buffer;
   /**
-   * The same of the record that begins at a place of a page, from its bytes: they are parsed only where they
-   * have to be. Undefined where another value than an object stands.
+   * Encodes the record that begins at a position of a page directly from its bytes; they are parsed only if necessary. Undefined if the
+   * value there isn't an object.
    *
-   * @param page Its bytes must not change while anybody holds it.
-   * @param at The first byte of it, no white space.
-   * @throws SyntaxError when it isn't JSON.
+   * @param page Must not change as long as anything refers to it.
+   * @param at Index of the record's first byte, after any whitespace.
+   * @throws SyntaxError when the value isn't JSON.
    */
   transcode(
     page: Buffer,
@@ -44,48 +43,51 @@ export interface RecordCodec {
     onUnknown?: () => void,
   ): Transcoded | undefined;
   /**
-   * The API's JSON again, its keys in no order to rely on. A time that said no more than an instant
-   * comes in one form, in UTC with ms.
+   * Decodes an image to the API's JSON, with its keys in unspecified order. A time whose original text isn't stored is returned in UTC with
+   * ms.
    *
    * @throws Error when the bytes aren't a value of the schema.
    */
   decode(bytes: Uint8Array): JsonObject;
-  /** The same from a value that {@link type} has read. */
+  /** Converts an image that {@link type} has decoded to the API's JSON. */
   toJson(value: unknown): JsonObject;
 }
 
-/** Names, in JSON, of fields of a record itself that are needed beside its image. */
+/** JSON names of the top-level fields of a record whose values the caller needs in addition to the encoded image. */
 export interface WantedFields {
-  /** As they are. */
+  /** Names of the fields whose JSON values are needed. */
   readonly values: readonly string[];
-  /** As instants. */
+  /** Names of the fields whose values are needed as times in epoch ms. */
   readonly instants: readonly string[];
 }
 
-/** A record that was read from a page. */
+/** A record that was encoded in Avro from the bytes of a page. */
 export interface Transcoded {
   readonly image: Buffer;
-  /** The place behind it. */
+  /** Index of the page's first byte after the record. */
   readonly end: number;
-  /** Values of those that were wanted, as far as the record has them and the schema a field; of one that was parsed, of all. */
+  /**
+   * Values, by name, of those {@link WantedFields} that both the record and the schema have; all values of the record if it had to be
+   * parsed.
+   */
   readonly fields: JsonObject;
-  /** Likewise, in the order in which they were wanted: ms since 1970, null where there is none. */
+  /** Times of the {@link WantedFields}, in the order requested: epoch ms, or null if the field is absent or no time. */
   readonly instants: readonly (number | null)[];
 }
 
-/** The two fields at the end of every image, and of no nested record. */
+/** Names of the two fields at the end of every image's schema; nested records don't have them. */
 const NULLS = 'nulls';
 const UNMAPPED = 'unmapped';
 
 /**
- * Compiles a schema of record images: a record of nullable fields that ends with `nulls` (array of
- * string) and `unmapped` (map of string). Fields may be boolean, int, long, double, string,
- * `decimal`, `timestamp-millis`, `date`, JSON text, records of such fields, and arrays of any of these.
+ * Creates the codec for a schema of record images: a record of nullable fields that ends with `nulls` (array of string) and `unmapped` (map
+ * of string). Fields may be boolean, int, long, double, string, `decimal`, `timestamp-millis`, `date`, JSON text, records of such fields,
+ * and arrays of any of these.
  *
- * Nothing is lost: a value that its field can't hold exactly, or that has no field, is kept in
- * `unmapped` as JSON text. In an array an empty value stands in its place.
+ * Nothing is lost: a value that its field can't represent exactly, or that has no field, is stored in `unmapped` as JSON text. In an array
+ * a placeholder replaces it.
  *
- * @throws TypeError when the schema is another one.
+ * @throws TypeError when the schema has another structure.
  */
 export function createRecordCodec(schema: RecordSchema): RecordCodec {
   const fields = schema.fields.slice(0, -2);
@@ -96,13 +98,13 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
   const root = recordFieldCodec({ ...schema, fields });
   const type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
   const out = new AvroOutput();
-  const places = new Places();
+  const places = new PathTree();
 
-  /** The image, once the fields are written: what was noted of them stands behind them. */
-  const image = (residue: Residue, onUnknown: (() => void) | undefined): Buffer => {
+  /** Completes the image after its typed fields are written: appends `nulls` and `unmapped`, with what these fields can't represent. */
+  const image = (residue: EncodingResidue, onUnknown: (() => void) | undefined): Buffer => {
     if (residue.hasUnknown) onUnknown?.();
     places.writeNulls(residue.nulls, out);
-    writeBlock(out, sorted(residue.unmapped), ([pointer, text]) => {
+    out.block(sorted(residue.unmapped), ([pointer, text]) => {
       out.string(pointer);
       out.string(text);
     });
@@ -110,20 +112,20 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
   };
 
   const encode = (record: JsonObject, onUnknown?: () => void): Buffer => {
-    const residue = new Residue(places.root);
-    out.length = 0; // what an error has left
+    const residue = new EncodingResidue(places.root);
+    out.length = 0; // discards the remains of a failed encoding
     root.write(record, out, residue);
     return image(residue, onUnknown);
   };
 
-  /** Made with the first record that is transcoded: who only decodes needs none. */
+  /** Transcoder of the schema, created on first use, as codecs that only decode need none. */
   let transcoder: RecordTranscoder | undefined;
 
   const transcode: RecordCodec['transcode'] = (page, at, wanted, onUnknown) => {
     if (page[at] !== OPEN_OBJECT) return undefined;
     transcoder ??= recordTranscoder(root.fields);
     const source = new JsonCursor(page, at);
-    const residue = new Residue(places.root);
+    const residue = new EncodingResidue(places.root);
     out.length = 0;
     if (!transcoder.read(source, out, residue)) {
       const { value, end } = parsedElement(page, at);
@@ -148,11 +150,11 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
   const toJson = (value: unknown): JsonObject => {
     const image = value as Record<string, AvroValue>;
     let record = root.toJson(image);
-    for (const pointer of image[NULLS] as string[]) record = withPart(record, pointer, null);
+    for (const pointer of image[NULLS] as string[]) record = withValueAt(record, pointer, null);
     const texts = image[UNMAPPED] as Record<string, string>;
-    // Sorted, so that what holds a part comes before the part.
+    // Sorted, so that a containing value is set before its parts.
     for (const pointer of Object.keys(texts).sort()) {
-      record = withPart(record, pointer, parseJson(texts[pointer]!));
+      record = withValueAt(record, pointer, parseJson(texts[pointer]!));
     }
     return record as JsonObject;
   };
@@ -167,3 +169,112 @@ function sorted(texts: ReadonlyMap<string, string> = NO_TEXTS): (readonly [strin
 }
 
 const NO_TEXTS: ReadonlyMap<string, string> = new Map();
+
+/** Codec of an Avro record type whose fields are all nullable. */
+interface RecordFieldCodec extends FieldCodec {
+  readonly fields: readonly Field[];
+}
+
+/** A field of an Avro record type, with its names in Avro and JSON. */
+interface Field extends TranscodedField {
+  readonly avroName: string;
+  /** Whether every JavaScript object inherits a property of this name, such as `constructor`. */
+  readonly isInherited: boolean;
+}
+
+/**
+ * Creates the codec of a record type.
+ *
+ * @throws TypeError when a field's type isn't supported, or two fields have the same name in JSON.
+ */
+function recordFieldCodec({ name, fields: schemas }: RecordSchema): RecordFieldCodec {
+  const fields = schemas.map((field) => compile(name, field));
+  const known = new Set(fields.map(({ jsonName }) => jsonName));
+  if (known.size < fields.length)
+    throw new TypeError(`${name}: two fields have the same name in JSON`);
+
+  const write = (value: JsonValue, out: AvroOutput, residue: EncodingResidue): boolean => {
+    if (!isJsonObject(value)) return false;
+    let met = 0;
+    residue.enter();
+    for (const { jsonName, step, codec, isInherited } of fields) {
+      const item = value[jsonName];
+      if (item === undefined || (isInherited && !Object.hasOwn(value, jsonName))) {
+        out.byte(NULL_BRANCH);
+        continue;
+      }
+      met += 1;
+      residue.step = step;
+      writeNullable(codec, item, out, residue);
+    }
+    let isUnspeakable = false; // Avro can't represent a name with a lone surrogate
+    const keys = Object.keys(value);
+    if (keys.length !== met) {
+      for (const key of keys) {
+        const item = value[key];
+        if (known.has(key) || item === undefined) continue;
+        if (key.isWellFormed()) residue.noteUnknown(key, item);
+        else {
+          isUnspeakable = true;
+          residue.hasUnknown ||= isTypable(item);
+        }
+      }
+    }
+    residue.leave();
+    if (isUnspeakable) residue.noteValue(value);
+    return true;
+  };
+
+  const toJson = (value: AvroValue): JsonObject => {
+    const held = value as Record<string, AvroValue>;
+    const object: JsonObject = {};
+    for (const { avroName, jsonName, codec } of fields) {
+      const item = held[avroName];
+      if (item !== null && item !== undefined) setOwn(object, jsonName, codec.toJson(item));
+    }
+    return object;
+  };
+
+  const writePlaceholder = (out: AvroOutput) => fields.forEach(() => out.byte(NULL_BRANCH));
+  return { write, transcoded: { kind: RECORD, fields }, toJson, writePlaceholder, fields };
+}
+
+function compile(
+  record: string,
+  { name, type, json = name, contentMediaType }: FieldSchema,
+): Field {
+  const [first, second, ...others] = Array.isArray(type) ? (type as AvroType[]) : [];
+  const codec = first === 'null' && second && !others.length && codecOf(second, contentMediaType);
+  if (!codec || name === '__proto__')
+    throw new TypeError(`${record}.${name}: a field of this type or name is not supported`);
+  const isInherited = json in Object.prototype;
+  return { avroName: name, jsonName: json, step: pointerStep(json), codec, isInherited };
+}
+
+function codecOf(type: AvroType, contentMediaType?: string): FieldCodec | undefined {
+  if (typeof type === 'object' && 'fields' in type) return recordFieldCodec(type);
+  if (typeof type === 'object' && 'items' in type) {
+    const items = codecOf(type.items);
+    return items && arrayCodec(items);
+  }
+  return simpleFieldCodec(type, contentMediaType);
+}
+
+/** Creates the codec of an array from the codec of its items. */
+function arrayCodec(items: FieldCodec): FieldCodec {
+  return {
+    write: (value, out, residue) => {
+      if (!Array.isArray(value)) return false;
+      residue.enter();
+      out.block(value, (item, index) => {
+        residue.step = index;
+        writeItem(items, item, out, residue);
+      });
+      residue.leave();
+      return true;
+    },
+    transcoded: { kind: ARRAY, items },
+    toJson: (value) => (value as AvroValue[]).map(items.toJson),
+    writePlaceholder: (out) => out.long(0),
+  };
+}

@@ -1,13 +1,15 @@
+// Infers the Avro type of a field from the values that the API sent for it.
+
 import type { AvroType } from './avro-schema.ts';
-import { isDouble, isLong } from './number-range.ts';
+import { isDouble, isLong } from './avro-schema.ts';
 import { dateDays, isInstantText } from './instant.ts';
 import { JsonNumber } from '../json/json.ts';
 import type { JsonValue } from '../json/json.ts';
 
-/** What a field must be to hold the values that were seen of it; records as yet without names. */
+/** Inferred Avro type of a field; record types in it have no names yet. */
 export type Shape =
   | TypedShape
-  /** JSON text, in which anything fits. */
+  /** JSON text, which represents any value. */
   | { readonly kind: 'text' };
 
 export type TypedShape =
@@ -15,16 +17,19 @@ export type TypedShape =
   | { readonly kind: 'array'; readonly items: TypedShape }
   | { readonly kind: 'record'; readonly members: ReadonlyMap<string, Shape> };
 
-/** Values by the key of an object that they were seen under. */
+/** Values by the object key under which they occurred. */
 type ValuesByKey = ReadonlyMap<string, readonly JsonValue[]>;
 
-/** Levels of objects and arrays that become types of their own, the record itself being the first. */
+/** Maximum depth of nested objects and arrays that become types, counting the record itself; anything deeper becomes JSON text. */
 const MAX_DEPTH = 10;
 
-/** Fields in a part of a record, with those of its own parts: above, it's a map in disguise. */
+/**
+ * Maximum number of fields inferred for an object within a record, including nested ones. An object with more is probably a map with
+ * arbitrary keys, and becomes JSON text.
+ */
 export const MAX_PART_FIELDS = 150;
 
-/** Longest key that becomes a field, in UTF-16 units. */
+/** Maximum length of a JSON key that becomes a field, in UTF-16 code units. */
 const MAX_KEY_LENGTH = 200;
 
 const TEXT: Shape = { kind: 'text' };
@@ -39,18 +44,17 @@ const INSTANT: Shape = {
 };
 
 /**
- * The shape of most of the values, which may be of several; their order doesn't matter. A value
- * speaks for one only where that would hold it: null, empty arrays and objects, numbers beyond a
- * double, -0, and strings with half a surrogate pair speak for none.
+ * Infers the shape (type of a field) that fits most of the values; their order doesn't matter. Values that no type represents are ignored:
+ * null, empty arrays and objects, numbers beyond a double, -0, and strings with lone surrogates.
  *
- * - Numbers are doubles, for no registry lets a long become one later.
- * - Strings are instants or dates where every one of the values is one that is rebuilt to the letter.
- * - An object with more than 150 fields within is JSON text, for it's likely a map in disguise; if
- *   one part has most of them, that part alone is. So is what lies more than 10 levels deep, and an
- *   array of any such.
+ * - Numbers become doubles, as no registry allows a long to become a double later.
+ * - Strings become instants or dates if every value is one, and is restored exactly from it.
+ * - An object with more than 150 fields (including nested ones) becomes JSON text, as it is probably a map with arbitrary keys; if one
+ * member has most of the fields, only that member does. Anything more than 10 levels deep becomes JSON text too, and so does an array of
+ * JSON text.
  *
- * @param depth Of objects and arrays around the values, the record itself being 1.
- * @returns undefined where no value speaks for any.
+ * @param depth Number of objects and arrays around the values, the record itself being 1.
+ * @returns undefined if all values are ignored.
  */
 export function shapeOf(values: readonly JsonValue[], depth: number): Shape | undefined {
   return firstShape(values, (kind, same) => {
@@ -69,7 +73,7 @@ export function shapeOf(values: readonly JsonValue[], depth: number): Shape | un
   });
 }
 
-/** The shape of a field of the key: text stays text, whole numbers are longs. */
+/** Infers the shape (type) of a key field: strings stay strings, integers become longs. */
 export function keyShape(values: readonly JsonValue[]): Shape | undefined {
   return firstShape(values, (kind, same) => {
     if (kind === 'string') return STRING;
@@ -78,7 +82,7 @@ export function keyShape(values: readonly JsonValue[]): Shape | undefined {
   });
 }
 
-/** How many fields it takes within, all levels together. */
+/** Returns the number of fields within an inferred type, at all levels. */
 export function fieldsWithin(shape: Shape): number {
   if (shape.kind === 'array') return fieldsWithin(shape.items);
   if (shape.kind !== 'record') return 0;
@@ -87,7 +91,7 @@ export function fieldsWithin(shape: Shape): number {
   return count;
 }
 
-/** Whether a member of this key can be a field: Avro can't spell half a surrogate pair. */
+/** Whether a member with this key can become a field: not if it is too long, or has lone surrogates, which Avro can't represent. */
 function canBeField(key: string): boolean {
   return key.length <= MAX_KEY_LENGTH && key.isWellFormed();
 }
@@ -95,7 +99,10 @@ function canBeField(key: string): boolean {
 const KINDS = ['object', 'array', 'string', 'number', 'boolean'] as const;
 type ValueKind = (typeof KINDS)[number];
 
-/** Asks for the shape of the values of one kind, of the most frequent first. */
+/**
+ * Groups the values by kind and calls `shapeOfKind` for each group, the most frequent kind first, until it infers a shape (type). Returns
+ * that shape.
+ */
 function firstShape(
   values: readonly JsonValue[],
   shapeOfKind: (kind: ValueKind, same: readonly JsonValue[]) => Shape | undefined,
@@ -105,7 +112,7 @@ function firstShape(
     const kind = kindOf(value);
     if (kind) byKind.get(kind)!.push(value);
   }
-  const ranked = [...byKind].sort(([, a], [, b]) => b.length - a.length); // a stable sort: by KINDS
+  const ranked = [...byKind].sort(([, a], [, b]) => b.length - a.length); // the sort is stable: equal counts stay in the order of KINDS
   for (const [kind, same] of ranked) {
     const shape = same.length > 0 ? shapeOfKind(kind, same) : undefined;
     if (shape) return shape;
@@ -113,12 +120,12 @@ function firstShape(
   return undefined;
 }
 
-/** Whether a field can be made of a value that nothing else was seen beside: see {@link shapeOf}. */
-export function speaksForAny(value: JsonValue): boolean {
+/** Whether {@link shapeOf} would infer a type from this value alone. */
+export function isTypable(value: JsonValue): boolean {
   return kindOf(value) !== undefined;
 }
 
-/** What the value speaks for; undefined for nothing. */
+/** Returns which kind of type can represent a value; undefined for values that type inference ignores. */
 function kindOf(value: JsonValue): ValueKind | undefined {
   if (typeof value === 'string') return value.isWellFormed() ? 'string' : undefined;
   if (typeof value === 'number') return isDouble(value) ? 'number' : undefined;
@@ -168,7 +175,7 @@ function isTooLarge(members: ReadonlyMap<string, Shape>): boolean {
   return fieldsWithin({ kind: 'record', members }) > MAX_PART_FIELDS;
 }
 
-/** The key of the part that has more fields than all else together; undefined if none has. */
+/** Key of the member with more fields than all other members together; undefined if there is none. */
 function partWithMost(members: ReadonlyMap<string, Shape>): string | undefined {
   const half = fieldsWithin({ kind: 'record', members }) / 2;
   for (const [key, shape] of members) if (fieldsWithin(shape) > half) return key;
@@ -183,7 +190,7 @@ function valuesByKey(objects: readonly Record<string, JsonValue>[]): ValuesByKey
   return values;
 }
 
-/** Adds a value to those of its key, where there is one and it can be a field. */
+/** Adds a value to the values of its key, unless it is null or absent, or the key can't become a field. */
 export function noteValue(
   values: Map<string, JsonValue[]>,
   key: string,

@@ -1,18 +1,19 @@
+// Generates an AsyncAPI document that describes the topics that the service writes.
+
 import type { RecordSchema } from '../avro/avro-schema.ts';
-import { deadLetterCodec } from './dead-letter.ts';
-import { orderStatusChangeCodec } from './order-status-change.ts';
+import { deadLetterCodec, orderStatusChangeCodec } from './own-records.ts';
 import { topicNames, topicTable } from './topics.ts';
 
-export interface AsyncApiOptions {
+interface AsyncApiOptions {
   readonly prefix: string;
   readonly resources: readonly string[];
-  /** Version of the package. */
+  /** Version of this package. */
   readonly version: string;
-  /** `host:port` each. */
+  /** Addresses of the brokers, as `host:port`. */
   readonly brokers: readonly string[];
   readonly isTls: boolean;
   readonly registryUrl: string;
-  /** The newest schemas of a topic in the registry; undefined where none is registered. */
+  /** Returns the newest registered key and value schemas of a topic; undefined where none is registered. */
   readonly schemasOf: (topic: string) => {
     readonly key: RecordSchema | undefined;
     readonly value: RecordSchema | undefined;
@@ -22,7 +23,7 @@ export interface AsyncApiOptions {
 const AVRO = 'application/vnd.apache.avro+json;version=1.9.0';
 const BINDING = { bindingVersion: '0.5.0' };
 
-/** Headers of CloudEvents 1.0 in binary mode. */
+/** JSON Schema of the message headers of CloudEvents 1.0 in binary mode. */
 const CLOUD_EVENT = {
   type: 'object',
   required: ['ce_id', 'ce_type', 'ce_source', 'ce_specversion', 'ce_time'],
@@ -36,8 +37,8 @@ const CLOUD_EVENT = {
 };
 
 /**
- * An AsyncAPI 3.0 document of the topics with events: a channel for each list, for status changes and for dead letters, which the service sends to.
- * A list whose schema is not registered yet has no payload.
+ * Returns an AsyncAPI 3.0 document that describes the topics with events: a channel and a send operation for each list, for status changes
+ * and for dead letters. A list whose schema is not registered yet has no payload.
  */
 export function asyncApiDocument(options: AsyncApiOptions): object {
   const { prefix, resources, version, brokers, isTls, registryUrl, schemasOf } = options;
@@ -109,7 +110,7 @@ function ref(...path: readonly string[]): { readonly $ref: string } {
   return { $ref: `#/${path.join('/')}` };
 }
 
-/** The settings of a topic that the Kafka binding has, in its types. */
+/** Returns those topic settings that AsyncAPI's Kafka binding supports, converted to the binding's types. */
 function topicConfiguration(settings: Readonly<Record<string, string>>): object {
   const retention = settings['retention.ms'];
   return {

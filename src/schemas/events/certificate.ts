@@ -1,49 +1,56 @@
+// Type and parser of a certificate: a statement about a list and its topic after a full scan.
+
 import { z } from 'zod';
 import type { TallyText } from './key-tally.ts';
 
 /**
- * What the service can vouch for after a complete reading of a list: JSON in the topic `<prefix>.certificates`, with
- * the key `<account>/<resource>`.
+ * Statement about a list and its topic after a full scan: JSON in the topic `<prefix>.certificates`, with the key `<account>/<resource>`.
  */
 export interface Certificate extends TallyText {
   readonly account: string;
   readonly resource: string;
-  /** Of the list's certificates, rising. */
+  /** Serial number of this certificate among the certificates of its list. */
   readonly number: number;
-  /** Of the newest event at that moment. */
+  /** Sequence number of the list's newest event when the certificate was made. */
   readonly sequence: number;
-  /** When the reading began, ms by the server's `Date`: the list was so at some moment since. */
+  /**
+   * When the full scan began, in epoch ms by the server's `Date`: the list had the certified content at some moment between then and the
+   * end of the scan.
+   */
   readonly began_at: number;
-  /** When it ended. */
+  /** When the full scan ended, in epoch ms by the server's `Date`. */
   readonly ended_at: number;
-  /** As the API said it throughout the reading; null when it moved. */
+  /** The API's `total_records`, if it was the same throughout the scan; null if it changed. */
   readonly total_records: number | null;
-  /** Distinct keys that the reading saw. */
+  /** Number of distinct keys that the full scan read. */
   readonly read: number;
-  /** Records without a usable key, or in conflict. */
+  /** Number of records in the full scan that were rejected: without a usable key, or twice on one page with different contents. */
   readonly rejected: number;
-  /** Too large for one message: the image is an older one, or there is none. */
+  /** Number of records in the list that are too large for a message: the topic has an older image of them, or none. */
   readonly unpublished: number;
-  /** Older than `START_FROM`. */
+  /** Number of records that are not published because they are older than `START_FROM`. */
   readonly left_out: number;
-  /** Deletions held back by the limit. */
+  /** Number of deletions held back by `DELETE_LIMIT_PERCENT`. */
   readonly held: number;
-  /** Keys that the reading could not decide. */
+  /** Number of keys whose state is uncertain, because two reads that overlapped in time showed different content. */
   readonly undecided: number;
-  /** The first of them, 100 at most. */
+  /** The keys that `undecided` counts, at most the first 100. */
   readonly undecided_keys: readonly string[];
   /**
-   * `exact`: `read + rejected = total_records` throughout, and nothing undecided, held or unpublished. `complete`: read
-   * from end to end, but not exact. `unsettled`: neither.
+   * How complete the full scan was. `exact`: `read + rejected = total_records` throughout, and no key is undecided, held or unpublished.
+   * `complete`: every page from beginning to end was read, but the counts are not exact. `unsettled`: neither.
    */
   readonly proof: 'exact' | 'complete' | 'unsettled';
-  /** By partition of the list's topic: of the live keys whose events lie before `position`. */
+  /**
+   * For each partition of the list's topic: count and digest of its live keys, whose newest event is not a deletion. Only events before the
+   * offset `position` are considered.
+   */
   readonly partitions: Readonly<Record<string, CertifiedPartition>>;
 }
 
-/** What is certified of a partition. */
+/** Count and digest of the live keys (keys whose newest event is not a deletion) in one partition of a list's topic. */
 export interface CertifiedPartition extends TallyText {
-  /** An offset. */
+  /** Kafka offset in the partition: only events before it are considered. */
   readonly position: number;
 }
 
@@ -70,11 +77,11 @@ const SCHEMA = z.object({
   partitions: z.record(z.string().regex(/^\d+$/), z.object({ position: count, ...tally })),
 });
 
-/** Undefined when the text is no certificate: one of a later version may have other fields besides. */
+/** Parses a certificate; undefined when the text is not one. Unknown fields, as later versions may add, are ignored. */
 export function parseCertificate(text: string): Certificate | undefined {
   try {
     return SCHEMA.safeParse(JSON.parse(text)).data;
   } catch {
-    return undefined; // no JSON
+    return undefined; // not JSON
   }
 }

@@ -1,46 +1,50 @@
+// Change events in Avro, with Debezium's field names: their schema, their codec, and conversion back to the API's JSON.
+
+import { createHash } from 'node:crypto';
 import avro from 'avsc';
-import { asBuffer } from '../avro/avro-bytes.ts';
-import { AvroOutput } from '../avro/avro-output.ts';
+import { asBuffer, AvroOutput } from '../avro/avro-output.ts';
 import type { AvroType, FieldSchema, RecordSchema } from '../avro/avro-schema.ts';
 import type { JsonObject } from '../json/json.ts';
-import { writeBlock } from '../avro/write-block.ts';
 import { createRecordCodec } from '../avro/record-codec.ts';
 import type { RecordCodec } from '../avro/record-codec.ts';
 import { writeHeader } from '../registry/wire.ts';
+import { boundedMap } from '../../core/bounded-map.ts';
+import { stringifyJson } from '../json/json.ts';
 
-/** Initial snapshot or published again, created, updated, deleted. */
+/** Operation of an event: `r` read by the initial snapshot or republished, `c` created, `u` updated, `d` deleted. */
 export type Op = 'r' | 'c' | 'u' | 'd';
 
-/** Where an event comes from. */
+/** Origin of a change event, with Debezium's field names. */
 export interface EventSource {
   readonly connector: string;
   readonly version: string;
-  /** The account. */
+  /** Name of the account. */
   readonly name: string;
   readonly resource: string;
   /** The record's `updated_at` in ms since 1970, or null. */
   readonly ts_ms: number | null;
   readonly snapshot: 'true' | 'false';
-  /** Rises with every event of one key. */
+  /** Sequence number of the event, which rises with every event of one key. */
   readonly sequence: number;
-  /** The account's topic prefix; empty in events of schemas without the field. */
+  /** The account's topic prefix; empty in events whose schema lacks this field. */
   readonly db: string;
-  /** The same as `resource`, under the name that Debezium's and Iceberg's transforms read; empty likewise. */
+  /** The resource again, under the name that Debezium's and Iceberg's transforms read; empty in events whose schema lacks this field. */
   readonly table: string;
 }
 
-/** What is said of a change beside its images. */
+/** The fields of a change event other than its images. */
 export interface ChangeFacts {
   readonly op: Op;
-  /** Published at, in ms since 1970. */
+  /** When the event was published, in epoch ms. */
   readonly ts_ms: number;
-  /** The paths that differ. */
+  /** Paths of the fields that differ between `before` and `after`. */
   readonly changed: readonly string[];
   readonly source: EventSource;
 }
 
 /**
- * A change, its images as `Image`: Avro bytes to write, JSON when read. In the topic of orders, under the key `100234`:
+ * A change event. `Image` is the type of its images: Avro bytes when written, JSON when read. An example from the topic of orders, with the
+ * key `100234`:
  *
  * ```json
  * {
@@ -58,32 +62,36 @@ export interface ChangeEvent<Image = JsonObject> extends ChangeFacts {
   readonly after: Image | null;
 }
 
-/** What it takes to rebuild the store of images from a topic. */
+/** The parts of an event that are needed to restore the image store from a topic. */
 export interface EventImages {
-  /** Slices of the event's bytes: copy them to keep them. */
+  /** The encoded record before the change. It and `after` are slices of the event's bytes: copy them to retain them. */
   readonly before: Buffer | null;
   readonly after: Buffer | null;
   readonly op: Op;
   readonly sequence: number;
 }
 
-/** Events of one resource to Avro and back, for one schema of its images. */
+/** Encodes and decodes the change events of one resource, for one schema of its images (the records before and after a change). */
 export interface EnvelopeCodec {
-  /** The schema to register. */
+  /** Avro schema of the events, to be registered for the values of their topic. */
   readonly schema: RecordSchema;
-  /** Its images. */
+  /** Codec of the images in the events: the records before and after a change. */
   readonly values: RecordCodec;
-  /** An event whose images were encoded with the same schema of values. */
+  /** Encodes an event whose images were encoded with {@link values}. */
   encode(event: ChangeEvent<Uint8Array>): Buffer;
-  /** The same as the value of a message, framed for the registry: see {@link frame}. */
+  /** Encodes an event as the value of a Kafka message, with the header of the Confluent wire format: see {@link frame}. */
   message(schemaId: number, event: ChangeEvent<Uint8Array>): Buffer;
-  /** @throws Error when the bytes aren't an event. */
+  /**
+   * Decodes an event and its images.
+   *
+   * @throws Error when the bytes aren't an event.
+   */
   decode(bytes: Uint8Array): ChangeEvent;
-  /** The images as they were encoded, without decoding them. */
+  /** Extracts the encoded images from an event without decoding them. */
   images(bytes: Uint8Array): EventImages;
 }
 
-/** The schema of a resource's events, by Debezium's field names. Hyphens become underscores. */
+/** Returns the schema of a resource's events, with Debezium's field names. Hyphens in the resource become underscores. */
 export function envelopeSchema(valueSchema: RecordSchema, resource: string): RecordSchema {
   const { name, namespace } = valueSchema;
   const fullName = namespace && !name.includes('.') ? `${namespace}.${name}` : name;
@@ -155,15 +163,19 @@ const FACTS: readonly FieldSchema[] = [
   },
 ];
 
-/** @throws TypeError when `valueSchema` isn't one of record images. */
+/**
+ * Creates the codec for events of a resource whose images have the schema `valueSchema`.
+ *
+ * @throws TypeError when `valueSchema` is not a schema of record images.
+ */
 export function createEnvelopeCodec(valueSchema: RecordSchema, resource: string): EnvelopeCodec {
   return envelopeCodec(envelopeSchema(valueSchema, resource));
 }
 
 /**
- * The codec for the schema of a resource's events, of whatever version: as it comes from a registry.
+ * Creates the codec for any version of a resource's event schema, as registered.
  *
- * @throws TypeError when it's another schema.
+ * @throws TypeError when `schema` is not an event schema.
  */
 export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
   const valueSchema = valueSchemaOf(schema);
@@ -172,10 +184,10 @@ export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
   const facts = avro.Type.forSchema({ type: 'record', name: 'Facts', fields } as avro.Schema);
   const out = new AvroOutput();
 
-  // A reader that wants none of the fields skips over the value: that finds where it ends.
+  // Resolving to a record without fields skips over an image, which yields the offset of its end.
   const nothing = avro.Type.forSchema({ ...valueSchema, fields: [] });
   const skipping = nothing.createResolver(values.type);
-  // What is kept beside an image: the rest is as many texts to make of bytes for nobody.
+  // Decodes only the facts that `images` needs: decoding the others would create many unused strings.
   const brief = avro.Type.forSchema({
     type: 'record',
     name: 'Facts',
@@ -183,7 +195,9 @@ export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
   } as avro.Schema);
   const inBrief = brief.createResolver(facts);
 
-  /** The image at `at` (its branch of the union first), and where the next field starts. */
+  /**
+   * Reads the encoded image at offset `at` of an event, where its union branch stands first; `end` is the offset of the event's next field.
+   */
   const imageAt = (bytes: Buffer, at: number): { image: Buffer | null; end: number } => {
     if (bytes[at] === NULL_BRANCH) return { image: null, end: at + 1 };
     const end = bytes[at] === VALUE_BRANCH ? nothing.decode(bytes, at + 1, skipping).offset : -1;
@@ -198,7 +212,7 @@ export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
     return { before: before.image, after: after.image, rest: bytes.subarray(after.end) };
   };
 
-  // Avro writes a record as its fields one after the other, so images need no second encoding.
+  // Avro concatenates the fields of a record, so encoded images are copied as they are.
   const write = (event: ChangeEvent<Uint8Array>): void => {
     writeImage(out, event.before);
     writeImage(out, event.after);
@@ -209,7 +223,7 @@ export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
     schema,
     values,
     encode: (event) => {
-      out.length = 0; // what an error has left
+      out.length = 0; // discards the remains of a failed encoding
       write(event);
       return out.take();
     },
@@ -240,9 +254,9 @@ export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
 }
 
 /**
- * The schema of the images in a schema that {@link envelopeSchema} made, of whatever version.
+ * Returns the image schema within any version of an event schema that {@link envelopeSchema} made.
  *
- * @throws TypeError when it's another schema.
+ * @throws TypeError when the schema is not an event schema.
  */
 export function valueSchemaOf({ fields, name }: RecordSchema): RecordSchema {
   const [before, after] = fields;
@@ -252,12 +266,12 @@ export function valueSchemaOf({ fields, name }: RecordSchema): RecordSchema {
   throw new TypeError(`${name} isn't an envelope: it doesn't begin with before and after`);
 }
 
-/** Of the facts, those that are read in brief. */
+/** The fields of an event, other than its images, that are needed to restore images from a topic. */
 interface BriefFacts extends Pick<ChangeFacts, 'op'> {
   readonly source: Pick<EventSource, 'sequence'>;
 }
 
-/** {@link FACTS}, or those of another version, with nothing but {@link BriefFacts}. */
+/** Reduces the fields that follow the images in an event schema to those of {@link BriefFacts}. */
 function briefly(facts: readonly FieldSchema[]): FieldSchema[] {
   return facts.flatMap((field) => {
     if (field.name === 'op') return [field];
@@ -268,7 +282,7 @@ function briefly(facts: readonly FieldSchema[]): FieldSchema[] {
   });
 }
 
-/** Values of the fields that older schemas lack. */
+/** Default values of the `source` fields that older schemas lack. */
 const NO_TABLE = { db: '', table: '' };
 
 /** Branches 0 and 1 of `["null", Value]`, as Avro writes their index. */
@@ -280,11 +294,11 @@ function writeImage(out: AvroOutput, image: Uint8Array | null): void {
   if (image) out.raw(image);
 }
 
-/** {@link FACTS}, in their order. */
+/** Writes the fields of an event other than its images, in the order of {@link FACTS}. */
 function writeFacts(out: AvroOutput, { op, ts_ms, changed, source }: ChangeFacts): void {
   text(out, op);
   out.long(ts_ms);
-  writeBlock(out, changed, (path) => text(out, path));
+  out.block(changed, (path) => text(out, path));
   text(out, source.connector);
   text(out, source.version);
   text(out, source.name);
@@ -297,7 +311,67 @@ function writeFacts(out: AvroOutput, { op, ts_ms, changed, source }: ChangeFacts
   text(out, source.table);
 }
 
-/** A path may hold half a surrogate pair, from a name in the record. */
+/** Writes a string. Lone surrogates, which a path may contain because member names may, are replaced by U+FFFD. */
 function text(out: AvroOutput, value: string): void {
   if (!out.string(value)) out.string(value.toWellFormed());
+}
+
+/**
+ * Maximum number of cached event codecs, of which at least the newest half is retained. There is one for each schema version of each of six
+ * resources. With too few, codecs are compiled repeatedly; each one takes memory.
+ */
+const MAX_REMEMBERED = 200;
+
+/**
+ * Returns a function like {@link envelopeCodec} that returns the same codec for equal schemas, as the lists of a fleet's accounts often
+ * have. Codecs have no state between calls, so they can be shared.
+ */
+export function sharedCodecs(): (schema: RecordSchema) => EnvelopeCodec {
+  const codecs = boundedMap<string, EnvelopeCodec>(MAX_REMEMBERED);
+  return (schema) => {
+    const name = createHash('sha256').update(JSON.stringify(schema)).digest('base64');
+    const known = codecs.get(name);
+    if (known) return known;
+    const codec = envelopeCodec(schema);
+    codecs.set(name, codec);
+    return codec;
+  };
+}
+
+/** The images of an event: the record before and after the change. */
+export type ImagesOf<Image> = Pick<ChangeEvent<Image>, 'before' | 'after'>;
+
+/**
+ * Returns the record in an event as JSON text, as the API sent it: `after`, or `before` if `after` is null. Null if both images are null.
+ *
+ * Every number has its original text (`-0`, `1e400`, 64-bit ids), which `JSON.stringify` can't do; null and absent members are
+ * distinguished. The order of the keys is unspecified.
+ *
+ * @param event An event as `EnvelopeCodec.decode` returns it, whose images are JSON.
+ */
+export function toJson(event: ImagesOf<JsonObject>): string | null;
+/**
+ * Returns the record in an event as JSON text, as the API sent it, from an event that was decoded with avsc, whose images have Avro's field
+ * names, `nulls` and `unmapped`.
+ *
+ * @param event An event decoded by an avsc type made from `schema` with avsc's default options, which leave logical types as the underlying
+ * numbers and bytes.
+ * @param schema The schema of the envelope, parsed from the registry's text: avsc's own `type.schema()` lacks the attribute with the names
+ * in JSON. It is compiled at the first call, so pass the same object every time.
+ * @throws TypeError when `schema` is not a schema of an envelope.
+ */
+export function toJson(event: ImagesOf<unknown>, schema: RecordSchema): string | null;
+export function toJson({ before, after }: ImagesOf<unknown>, schema?: RecordSchema): string | null {
+  const image = after ?? before;
+  if (image === null) return null;
+  return stringifyJson(schema ? imageCodec(schema).toJson(image) : (image as JsonObject));
+}
+
+/** Cache of image codecs by the event schema that contains the images' schema, shared by all callers of `toJson`. */
+const imageCodecs = new WeakMap<RecordSchema, RecordCodec>();
+
+function imageCodec(schema: RecordSchema): RecordCodec {
+  let codec = imageCodecs.get(schema);
+  if (!codec) imageCodecs.set(schema, (codec = createRecordCodec(valueSchemaOf(schema))));
+  return codec;
 }

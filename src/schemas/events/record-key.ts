@@ -1,22 +1,24 @@
+// Converts the keys of records between text and Avro.
+
 import avro from 'avsc';
 import { avroName } from '../avro/avro-name.ts';
 import { AvroOutput } from '../avro/avro-output.ts';
 import type { RecordSchema } from '../avro/avro-schema.ts';
 import { isFramed, unframe, writeHeader } from '../registry/wire.ts';
 
-/** How the keys of Kafka's records are written: UTF-8 text, or an Avro record in the Confluent wire format. */
+/** Format of message keys: UTF-8 text, or an Avro record in the Confluent wire format. */
 export type KeyFormat = 'text' | 'avro';
 
 /**
- * The text of a key that is made of these parts: the only part as it is; several with `|` between, and `\` before each `|` or `\`
- * of their own.
+ * Joins the parts of a key to its text: a single part unchanged; several parts separated by `|`, with `\` before each `|` or `\` within a
+ * part.
  */
 export function joinKey(parts: readonly string[]): string {
   if (parts.length === 1) return parts[0]!;
   return parts.map((part) => part.replace(/[\\|]/g, '\\$&')).join('|');
 }
 
-/** The `count` parts of a key that {@link joinKey} made. */
+/** Splits a key that {@link joinKey} made into its `count` parts. */
 function splitKey(text: string, count: number): readonly string[] {
   if (count === 1) return [text];
   const parts = text.match(/(?:^|\|)(?:[^\\|]|\\.)*/gs) ?? [];
@@ -24,7 +26,7 @@ function splitKey(text: string, count: number): readonly string[] {
 }
 
 /**
- * The schema of a list's keys in Avro: a string for each key field, under its name. They are strings whatever the fields hold, as the
+ * Returns the Avro schema of a list's keys: a string for each key field, named after it. Fields of any type become strings, because the
  * type of a key cannot change later.
  */
 export function recordKeySchema(resource: string, keyFields: readonly string[]): RecordSchema {
@@ -35,7 +37,7 @@ export function recordKeySchema(resource: string, keyFields: readonly string[]):
     namespace: `cellarstream.${resource.replaceAll('-', '_')}`,
     doc: `The key of a record of ${resource}.`,
     fields: keyFields.map((field) => {
-      const name = avroName(field, (taken) => names.has(taken));
+      const name = avroName(field, (isUsed) => names.has(isUsed));
       names.add(name);
       return { name, type: 'string', doc: `The text of ${field}.` };
     }),
@@ -43,11 +45,11 @@ export function recordKeySchema(resource: string, keyFields: readonly string[]):
 }
 
 /**
- * A key in Avro.
+ * Encodes a key as an Avro record in the Confluent wire format.
  *
- * @param schemaId Id of the {@link recordKeySchema}.
+ * @param schemaId Registry id of the {@link recordKeySchema}.
  * @param text The key as text.
- * @param count Number of its key fields.
+ * @param count Number of key fields.
  */
 export function avroKey(schemaId: number, text: string, count: number): Buffer {
   const out = new AvroOutput();
@@ -57,8 +59,8 @@ export function avroKey(schemaId: number, text: string, count: number): Buffer {
 }
 
 /**
- * The text of a key that was read from Kafka, whichever {@link KeyFormat} it has. All fields of a key in Avro are strings, so that it can be read
- * without its schema.
+ * Returns the text of a message key that was read from Kafka, in either {@link KeyFormat}. A key in Avro is decoded without its schema, as
+ * all its fields are strings.
  */
 export function keyText(key: Buffer): string {
   return (isFramed(key) && stringsIn(unframe(key).payload)) || key.toString();
@@ -66,7 +68,7 @@ export function keyText(key: Buffer): string {
 
 const STRING = avro.Type.forSchema('string');
 
-/** The key of Avro strings that fill these bytes; undefined where the bytes are not whole strings, or none. */
+/** Decodes bytes that consist of one or more Avro strings, and joins them to a key; undefined if the bytes are anything else. */
 function stringsIn(payload: Buffer): string | undefined {
   const parts: string[] = [];
   for (let at = 0; at < payload.length;) {

@@ -1,29 +1,31 @@
+// Compares an existing topic with the specification by which the service would create it.
+
 import type { TopicSpec } from './topics.ts';
 
-/** A topic as it is found. */
-export interface FoundTopic {
+/** An existing topic, as the brokers describe it. */
+export interface ExistingTopic {
   readonly partitions: number;
-  /** Copies of the partition that has the fewest. */
+  /** Number of replicas of the partition that has the fewest. */
   readonly replication: number;
-  /** Its settings by name, those of {@link LOOKED_AT}; what the broker does not know is not there. */
+  /** Values of the topic's {@link CHECKED_SETTINGS} by name, without those that the broker does not support. */
   readonly settings: ReadonlyMap<string, string>;
 }
 
-/** Something of a topic that is not as it should be. */
+/** A difference between an existing topic and its specification. */
 export interface TopicFinding {
   readonly topic: string;
-  /** A setting of Kafka's, or `partitions`, or `replication.factor`. */
+  /** Name of a Kafka topic setting, or `partitions`, or `replication.factor`. */
   readonly setting: string;
   readonly found: string;
   readonly wanted: string;
-  /** What comes of it. */
+  /** Consequence of the difference between the topic and its specification, as part of a message. */
   readonly why: string;
-  /** Whether data would be lost: then it is refused. */
+  /** Whether the service refuses to use the topic, because data would be lost. */
   readonly isRefused: boolean;
 }
 
-/** The settings that matter. */
-export const LOOKED_AT = [
+/** Kafka topic settings of an existing topic that are compared with its specification. */
+export const CHECKED_SETTINGS = [
   'cleanup.policy',
   'min.compaction.lag.ms',
   'retention.ms',
@@ -36,24 +38,25 @@ export const LOOKED_AT = [
   'compression.type',
 ] as const;
 
-/** What brokers take unless they are told otherwise, and batches are made for. */
-export const DEFAULT_MESSAGE_BYTES = 1_048_588;
-/** With less, no order of some size can be published. */
+/** Kafka's default for `max.message.bytes`. Batches are sized for it, so a topic with a lower limit rejects some events. */
+const DEFAULT_MESSAGE_BYTES = 1_048_588;
+/** Lowest acceptable `max.message.bytes`: below it most orders could not be published. */
 const LEAST_MESSAGE_BYTES = 65_536;
 
 /**
- * Holds a topic against how it would have been made. Refused is what loses data; what is only unwise is
- * said. More partitions, more copies and longer history than were asked for are fine.
+ * Compares an existing topic with the specification by which the service would create it. Differences that lose data make the topic
+ * refused; merely inadvisable ones are reported. More partitions, more replicas and longer retention than specified are accepted.
  *
- * @param brokers How many there are.
+ * @param others Existing topics by name, to compare the partition counts of co-partitioned topics.
+ * @param brokers Number of brokers in the cluster.
  */
 export function topicFindings(
   spec: TopicSpec,
-  found: FoundTopic,
-  others: ReadonlyMap<string, FoundTopic>,
+  found: ExistingTopic,
+  others: ReadonlyMap<string, ExistingTopic>,
   brokers: number,
 ): TopicFinding[] {
-  const { topic, cleanupPolicy, fixedPartitions, numPartitions, keyedAs } = spec;
+  const { topic, cleanupPolicy, fixedPartitions, numPartitions, copartitionedWith } = spec;
   const { partitions, replication, settings } = found;
   const findings: TopicFinding[] = [];
   const finding =
@@ -70,21 +73,21 @@ export function topicFindings(
   const [refuse, doubt] = [finding(true), finding(false)];
   const wantedOf = (name: string) =>
     Number(spec.configEntries.find((entry) => entry.name === name)?.value);
-  const numberOf = (name: (typeof LOOKED_AT)[number]) => {
+  const numberOf = (name: (typeof CHECKED_SETTINGS)[number]) => {
     const text = settings.get(name);
     return text === undefined ? undefined : Number(text);
   };
 
   const policy = settings.get('cleanup.policy');
   if (policy !== undefined && policy !== cleanupPolicy) {
-    refuse('cleanup.policy', policy, cleanupPolicy, LOST_BY[cleanupPolicy]);
+    refuse('cleanup.policy', policy, cleanupPolicy, DATA_LOSS_TEXTS[cleanupPolicy]);
   }
   if (fixedPartitions && partitions !== numPartitions) {
-    refuse('partitions', partitions, numPartitions, 'its messages need one order');
+    refuse('partitions', partitions, numPartitions, 'its messages need a total order');
   }
-  const twin = keyedAs === undefined ? undefined : others.get(keyedAs);
+  const twin = copartitionedWith === undefined ? undefined : others.get(copartitionedWith);
   if (twin && twin.partitions !== partitions) {
-    const why = `as ${keyedAs} has: consumers that join them by key need equal numbers`;
+    const why = `as ${copartitionedWith} has: consumers that join them by key need equal numbers of partitions`;
     doubt('partitions', partitions, twin.partitions, why);
   }
 
@@ -94,15 +97,15 @@ export function topicFindings(
     doubt('min.compaction.lag.ms', lagMs, wantedOf('min.compaction.lag.ms'), why);
   }
   for (const name of ['retention.ms', 'retention.bytes'] as const) {
-    const kept = numberOf(name);
-    if (kept === undefined || kept < 0 || wantedOf(name) !== -1) continue;
-    doubt(name, kept, -1, 'older events are deleted, and do not come again');
+    const actual = numberOf(name);
+    if (actual === undefined || actual < 0 || wantedOf(name) !== -1) continue;
+    doubt(name, actual, -1, 'older events are deleted, and are not published again');
   }
 
   const clock = spec.configEntries.find(({ name }) => name === 'message.timestamp.type')?.value;
   const stamped = settings.get('message.timestamp.type');
   if (clock !== undefined && stamped !== undefined && stamped !== clock) {
-    const why = 'the age of its newest entry is not known: a takeover waits for some seconds more';
+    const why = 'the age of its newest entry is not known: a claim waits for some seconds more';
     doubt('message.timestamp.type', stamped, clock, why);
   }
 
@@ -113,7 +116,7 @@ export function topicFindings(
   }
   const compression = settings.get('compression.type');
   if (compression !== undefined && compression !== 'producer') {
-    const why = 'the brokers pack each batch again, and some clients need a package to read it';
+    const why = 'the brokers recompress each batch, and some clients need a package to read it';
     doubt('compression.type', compression, 'producer', why);
   }
 
@@ -128,51 +131,60 @@ export function topicFindings(
   const inSync = numberOf('min.insync.replicas');
   const copies = Math.min(3, brokers);
   if (inSync !== undefined && inSync > replication) {
-    // Newer brokers ask for no more copies than there are; older ones take no message at all.
-    const why = 'there are not that many copies, and older brokers then take no message';
+    // Newer brokers require no more replicas than exist; older ones reject every message.
+    const why = 'there are fewer replicas than that, and older brokers then accept no messages';
     doubt('min.insync.replicas', inSync, replication, why);
   } else if (inSync === 1 && replication >= 3) {
-    const why = 'messages that one broker alone has confirmed are lost with it';
+    const why = 'messages that only one broker has acknowledged are lost if it fails';
     doubt('min.insync.replicas', inSync, 2, why);
   }
   if (replication < spec.replicationFactor || (replication === 1 && copies === 3)) {
-    const why = 'the topic is lost with the disk of one broker';
+    const why = 'the topic is lost if the disk of one broker fails';
     doubt('replication.factor', replication, Math.max(spec.replicationFactor, copies), why);
   }
   if (settings.get('unclean.leader.election.enable') === 'true') {
-    const why = 'a broker that lacks what was confirmed can become the leader';
+    const why = 'a broker that lacks acknowledged messages can become partition leader';
     doubt('unclean.leader.election.enable', 'true', 'false', why);
   }
   return findings;
 }
 
-/** The setting of a finding that stands for all of a topic's settings. */
+/** Placeholder for `setting` in a finding that concerns all of a topic's settings. */
 const ALL_SETTINGS = 'settings';
 
-/** Says of a topic whose settings this user may not look at what they have to be. */
-export function unseenSettings({ topic, configEntries, required }: TopicSpec): TopicFinding {
+/** Returns a finding that lists the required settings of a topic whose actual settings this Kafka user has no right to see. */
+export function hiddenSettingsFindings({
+  topic,
+  configEntries,
+  required,
+}: TopicSpec): TopicFinding {
   const wanted = configEntries
     .filter(({ name }) => required.includes(name))
     .map(({ name, value }) => `${name}=${value}`)
     .join(', ');
-  const why = 'else events are lost; allow DescribeConfigs on it, and they are looked at';
+  const why =
+    'otherwise events are lost; allow DescribeConfigs on the topic, so that its settings can be checked';
   return { topic, setting: ALL_SETTINGS, found: 'not shown', wanted, why, isRefused: false };
 }
 
-const LOST_BY = {
+const DATA_LOSS_TEXTS = {
   compact: 'records would be deleted by their age, though they still exist',
   delete: 'all but the newest event of a key would be deleted',
 } as const;
 
-/** What mends findings, for a shell; empty where nothing does but another topic. */
-export function mendingCommands(findings: readonly TopicFinding[]): string {
-  const isSetting = ({ setting }: TopicFinding) => LOOKED_AT.some((name) => name === setting);
+/**
+ * Returns shell commands, joined by `&&`, that correct topic settings with `kafka-configs.sh`, for those findings that concern such a
+ * setting; empty if there are none.
+ */
+export function repairCommands(findings: readonly TopicFinding[]): string {
+  const isSetting = ({ setting }: TopicFinding) =>
+    CHECKED_SETTINGS.some((name) => name === setting);
   const alter = ({ topic, setting, wanted }: TopicFinding) =>
     `kafka-configs.sh --bootstrap-server "$KAFKA_BROKERS" --alter --entity-type topics --entity-name ${topic} --add-config ${setting}=${wanted}`;
   return findings.filter(isSetting).map(alter).join(' && ');
 }
 
-/** A finding in words, as part of a line. */
+/** Formats a difference between a topic and its specification as part of a log or error message. */
 export function findingText({
   topic,
   setting,

@@ -1,40 +1,43 @@
-/** The topics that are written: their names, and what Kafka is to do with them. */
+// Names and Kafka settings of the topics that the service writes.
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
-/** Settings of a topic whose messages do not come again. */
-const FOR_EVER = { 'retention.ms': -1, 'retention.bytes': -1 };
+/** Settings of a topic whose messages are never published again, so that Kafka must not delete them. */
+const UNLIMITED_RETENTION = { 'retention.ms': -1, 'retention.bytes': -1 };
 
-/** How Kafka makes room: by key, or by age. On another one a topic loses what it's there to keep. */
-export type CleanupPolicy = 'compact' | 'delete';
+/**
+ * How Kafka frees space in a topic: keeps the newest message of each key, or deletes messages by age. With the wrong policy the topic loses
+ * data that consumers rely on.
+ */
+type CleanupPolicy = 'compact' | 'delete';
 
-/** A topic as it is created. */
+/** Specification of a topic, as the service creates it. */
 export interface TopicSpec {
   readonly topic: string;
   readonly numPartitions: number;
   readonly replicationFactor: number;
-  /** All settings, `cleanup.policy` among them, that differ from the broker's defaults. */
+  /** All topic settings that differ from the broker's defaults, including `cleanup.policy`. */
   readonly configEntries: { readonly name: string; readonly value: string }[];
   /**
-   * Names of the settings without which events would be lost: the topic is not created without them. The others are wishes, which
-   * are left out where the brokers refuse them.
+   * Names of the settings without which events would be lost: the service does not create the topic without them. Other settings are
+   * optional, and omitted if the brokers refuse them.
    */
   readonly required: readonly string[];
-  /** Whether the service itself reads it: of the others it needs no right to read. */
+  /** Whether the service itself reads the topic, and so needs the right to; for all other topics it needs only the right to write. */
   readonly isReadBack: boolean;
-  /** What an existing topic of the name must have. */
+  /** Cleanup policy that an existing topic of this name must have. */
   readonly cleanupPolicy: CleanupPolicy;
-  /** Whether an existing topic must have just `numPartitions`. */
+  /** Whether an existing topic must have exactly `numPartitions` partitions. */
   readonly fixedPartitions: boolean;
-  /** The resource whose events alone are in it; undefined where it is of all of them. */
+  /** The only resource whose events are in the topic; undefined for a topic of several resources. */
   readonly resource: string | undefined;
-  /** The topic that has the same keys, and is to have as many partitions. */
-  readonly keyedAs: string | undefined;
+  /** Name of the topic with the same keys, which should have as many partitions. */
+  readonly copartitionedWith: string | undefined;
 }
 
-/** The names under one prefix. */
+/** Names of the topics that the service writes. */
 export interface TopicNames {
-  /** A resource's events: `wine.wine-clubs`. */
+  /** Name of the topic with a resource's events: `wine.wine-clubs`. */
   readonly records: (resource: string) => string;
   readonly orderStatusChanges: string;
   readonly deadLetters: string;
@@ -42,11 +45,14 @@ export interface TopicNames {
   readonly signals: string;
   readonly ledger: string;
   readonly certificates: string;
-  /** There where several accounts are served. */
+  /** Topic in which instances of the service announce which accounts they serve; exists only where several accounts are served. */
   readonly fleet: string;
 }
 
-/** The names of all topics: those of an account under its prefix, those that accounts share under theirs. */
+/**
+ * Returns the names of all topics that the service writes: `prefix` for the topics of one account, `sharedPrefix` for the topics that
+ * accounts share.
+ */
 export function topicNames(prefix: string, sharedPrefix = prefix): TopicNames {
   return {
     records: (resource) => `${prefix}.${resource}`,
@@ -60,31 +66,34 @@ export function topicNames(prefix: string, sharedPrefix = prefix): TopicNames {
   };
 }
 
-/** Where a registry keeps the schema of a topic's values. */
+/** Registry subject of the schema of a topic's values. */
 export function valueSubject(topic: string): string {
   return `${topic}-value`;
 }
 
-/** Where a registry keeps the schema of a topic's keys, if they are in Avro. */
+/** Registry subject of the schema of a topic's keys, if keys are written in Avro. */
 export function keySubject(topic: string): string {
   return `${topic}-key`;
 }
 
-/** What the topics of a service depend on. */
-export interface TopicTableOptions {
+/** Options that determine which topics the service writes, and their settings. */
+interface TopicTableOptions {
   readonly prefix: string;
-  /** Of cursors, signals, ledger, certificates and fleet. Default `prefix`. */
+  /** Prefix of the topics of cursors, signals, ledger, certificates and fleet. Default `prefix`. */
   readonly sharedPrefix?: string;
-  /** Whether several accounts are served. Default no. */
+  /** Whether several accounts are served. Default false. */
   readonly isFleet?: boolean;
   readonly resources: readonly string[];
-  /** Partitions of the resources' topics and of the status changes, which go by the same keys. */
+  /** Number of partitions of the resources' topics, and of the topic of status changes, which has the same keys as that of orders. */
   readonly partitions: number;
-  /** Copies of each topic, at least 1. */
+  /** Replication factor of each topic, at least 1. */
   readonly replication: number;
 }
 
-/** Every topic, with its settings. Without `orders` there are no status changes. */
+/**
+ * Returns the specifications of all topics that the service writes. Without `orders` among the resources there is no topic of status
+ * changes.
+ */
 export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
   const { prefix, sharedPrefix, isFleet = false, resources, partitions, replication } = options;
   const names = topicNames(prefix, sharedPrefix);
@@ -103,35 +112,38 @@ export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
     configEntries: [
       { name: 'cleanup.policy', value: cleanupPolicy },
       ...Object.entries(settings).map(([name, value]) => ({ name, value: String(value) })),
-      // A broker may compress by default: batches stay as they were sent, in what every client can read.
+      // Batches keep the service's compression, which every client can read, even if the broker's default is another codec.
       { name: 'compression.type', value: 'producer' },
-      // With three copies a commit is on two brokers at least, and one broker can be away.
+      // With three replicas each commit is on at least two brokers, so one broker may be unavailable.
       ...(replication >= 3 ? [{ name: 'min.insync.replicas', value: '2' }] : []),
     ],
-    required: ['cleanup.policy', ...(settings === FOR_EVER ? Object.keys(FOR_EVER) : [])],
+    required: [
+      'cleanup.policy',
+      ...(settings === UNLIMITED_RETENTION ? Object.keys(UNLIMITED_RETENTION) : []),
+    ],
     isReadBack: cleanupPolicy === 'compact' || topic === signals,
     cleanupPolicy,
-    // An acknowledgement is behind its request; cursors and ledgers are found by reading one partition through.
+    // An acknowledgement must follow its signal, and cursors and ledgers are read by scanning a single partition.
     fixedPartitions: shared.includes(topic),
     resource:
       resources.find((each) => topic === names.records(each)) ??
       (isOfOrders(topic) ? 'orders' : undefined),
-    keyedAs: isOfOrders(topic) ? names.records('orders') : undefined,
+    copartitionedWith: isOfOrders(topic) ? names.records('orders') : undefined,
   });
 
   const history = { 'min.compaction.lag.ms': 30 * DAY_MS };
-  // A cursor is found by reading its topic through: one partition, compacted often.
+  // To find a cursor the service reads the whole topic, so the topic has one partition and is compacted often.
   const oftenCompacted = { 'segment.ms': 10 * MINUTE_MS };
   return [
     ...resources.map((resource) => spec(names.records(resource), 'compact', history, partitions)),
     ...(resources.includes('orders')
-      ? [spec(names.orderStatusChanges, 'delete', FOR_EVER, partitions)]
+      ? [spec(names.orderStatusChanges, 'delete', UNLIMITED_RETENTION, partitions)]
       : []),
     spec(names.deadLetters, 'delete', {}, 1),
     spec(cursors, 'compact', oftenCompacted, 1),
     spec(signals, 'delete', { 'retention.ms': 7 * DAY_MS }, 1),
     spec(certificates, 'delete', { 'retention.ms': 30 * DAY_MS }, 1),
-    // How long ago something was declared is told by the clock of one broker, not by those of two instances.
+    // Timestamps by one broker's clock: the age of a declaration must not depend on the clocks of two instances.
     spec(ledger, 'compact', { ...oftenCompacted, 'message.timestamp.type': 'LogAppendTime' }, 1),
     ...(isFleet ? [spec(fleet, 'compact', oftenCompacted, 1)] : []),
   ];

@@ -1,4 +1,8 @@
-/** Finds its way through JSON as it was sent, in UTF-8, without parsing it. */
+// Locates values in raw JSON bytes (UTF-8) without parsing them: the elements of a page's `data` array above all.
+
+import { isUtf8 } from 'node:buffer';
+import { parseJson } from './json.ts';
+import type { JsonValue } from './json.ts';
 
 export const [QUOTE, BACKSLASH, COLON, COMMA] = [0x22, 0x5c, 0x3a, 0x2c];
 export const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY] = [0x7b, 0x7d, 0x5b, 0x5d];
@@ -6,7 +10,10 @@ export const SPACE = 0x20;
 export const LAST_ASCII = 0x7f;
 const [LF, CR, TAB] = [0x0a, 0x0d, 0x09];
 
-/** The place behind the JSON value that begins at `start`; of what is no JSON any place from there on: parse what lies between. */
+/**
+ * Index of the first byte after the JSON value that begins at `start`. For malformed JSON it is some index from `start` on, so parse the
+ * bytes between to validate them.
+ */
 export function endOfValue(page: Uint8Array, start: number): number {
   const { length } = page;
   let depth = 0;
@@ -19,19 +26,19 @@ export function endOfValue(page: Uint8Array, start: number): number {
       at += 1;
     } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) {
       depth -= 1;
-      if (depth < 0) return at; // of what the value stands in
+      if (depth < 0) return at; // closes the enclosing container
       at += 1;
     } else if (depth > 0) {
       at += 1;
     } else {
-      while (at < length && !isEnd(page[at]!)) at += 1; // a number or a word
+      while (at < length && !endsScalar(page[at]!)) at += 1; // number, true, false or null
     }
   } while (depth > 0 && at < length);
   return at;
 }
 
-/** The place behind the string whose quote is at `start`. */
-export function endOfString(page: Uint8Array, start: number): number {
+/** Index of the first byte after the string whose opening quote is at `start`; the length of `page` for an unterminated string. */
+function endOfString(page: Uint8Array, start: number): number {
   const { length } = page;
   for (let at = start + 1; at < length; at += 1) {
     const byte = page[at]!;
@@ -41,16 +48,16 @@ export function endOfString(page: Uint8Array, start: number): number {
   return length;
 }
 
-/** Whether a byte ends a number or a word. */
-export const isEnd = (byte: number): boolean =>
+/** Whether a byte ends a number or a literal (`true`, `false`, `null`). */
+export const endsScalar = (byte: number): boolean =>
   isSpace(byte) || byte === COMMA || byte === CLOSE_OBJECT || byte === CLOSE_ARRAY;
 
-/** Whether a byte stands behind an element of an array. */
+/** Whether a byte follows an element of an array: a comma or the closing bracket. */
 export const isDelimiter = (byte: number | undefined): boolean =>
   byte === COMMA || byte === CLOSE_ARRAY;
 
-/** Where the value of a name that ends at `end` begins; -1 where no colon follows it. */
-export function valueBehind(page: Uint8Array, end: number): number {
+/** Index of the value of an object member whose name ends before index `end`; -1 if no colon follows the name. */
+export function valueAfterName(page: Uint8Array, end: number): number {
   const at = skipSpace(page, end);
   return page[at] === COLON ? skipSpace(page, at + 1) : -1;
 }
@@ -61,6 +68,121 @@ export function skipSpace(page: Uint8Array, start: number): number {
   return at;
 }
 
-/** JSON's four: what else stands between values is not parsed by anybody, and would pass. */
+/**
+ * Whether a byte is one of JSON's four whitespace characters. Other bytes between values are not skipped: they are never parsed, so
+ * malformed JSON would be accepted.
+ */
 const isSpace = (byte: number): boolean =>
   byte <= SPACE && (byte === SPACE || byte === LF || byte === CR || byte === TAB);
+
+/**
+ * Decodes JSON text from UTF-8.
+ *
+ * @throws SyntaxError when the bytes are not UTF-8: `toString` would silently replace invalid bytes with U+FFFD.
+ */
+export function jsonText(bytes: Buffer): string {
+  if (!isUtf8(bytes)) throw new SyntaxError('not UTF-8');
+  return bytes.toString('utf8');
+}
+
+/** Decodes bytes of any encoding without loss: as UTF-8 if they are valid UTF-8, else one character per byte (ISO-8859-1). */
+export function textOfAnyBytes(bytes: Buffer): string {
+  return bytes.toString(isUtf8(bytes) ? 'utf8' : 'latin1');
+}
+
+/** A parsed element of a page's `data` array, and the index in the page of the byte after it. */
+interface Element<T> {
+  readonly value: T;
+  readonly end: number;
+}
+
+/** Values for adjacent elements of a page's `data` array, and the index in the page of the byte after the last of them. */
+export interface Elements<T> {
+  readonly values: readonly T[];
+  readonly end: number;
+}
+
+/** A page of records, split into the elements of its `data` array and the rest. */
+interface PageElements<T> {
+  /** The values that the `read` callback returned for the elements of the page's `data` array, in order. */
+  readonly elements: readonly T[];
+  /** The page as JSON text, with an empty `data` array. */
+  readonly rest: string;
+}
+
+/** Bytes of a page that {@link pageElements} processes between two yields: a few ms of work. More blocks the event loop for longer. */
+const STEP_BYTES = 2 ** 19;
+
+/**
+ * Locates the elements of a page's `data` array without parsing the page, so that known elements need not be parsed and the others are
+ * parsed one by one. Yields every {@link STEP_BYTES}, so that the caller can let other work run.
+ *
+ * `read` is called with the index of an element's first byte. It returns a value for that element, or values for it and some after it, and
+ * the index after the last of them ({@link endOfValue} computes it for JSON). If every element that `read` accepts is valid JSON, and
+ * `rest` is, then the page as a whole is valid JSON.
+ *
+ * @returns undefined for a page with another structure, or malformed JSON: parse the whole page instead.
+ */
+export function* pageElements<T>(
+  page: Buffer,
+  read: (at: number) => Elements<T>,
+): Generator<void, PageElements<T> | undefined> {
+  let data: { elements: T[]; from: number; end: number } | undefined;
+  let at = skipSpace(page, 0);
+  if (page[at] !== OPEN_OBJECT) return undefined;
+  do {
+    at = skipSpace(page, at + 1);
+    if (page[at] !== QUOTE) return undefined; // also for `{}`, which has no `data`
+    const end = endOfString(page, at);
+    const name = page.subarray(at, end);
+    if (name.includes(BACKSLASH)) return undefined; // an escaped name may be `data` too
+    at = valueAfterName(page, end);
+    if (at < 0) return undefined;
+    if (name.equals(DATA)) {
+      if (data || page[at] !== OPEN_ARRAY) return undefined;
+      data = yield* arrayElements(page, at + 1, read);
+      if (!data) return undefined;
+      at = data.end + 1;
+    } else {
+      at = endOfValue(page, at);
+    }
+    at = skipSpace(page, at);
+  } while (page[at] === COMMA);
+  if (!data || page[at] !== CLOSE_OBJECT || skipSpace(page, at + 1) < page.length) return undefined;
+  const rest = page.toString('utf8', 0, data.from) + page.toString('utf8', data.end);
+  return { elements: data.elements, rest };
+}
+
+/**
+ * Reads the elements of the array in a page whose first byte after the opening bracket is at `from`; `end` is the index of the closing
+ * bracket.
+ */
+function* arrayElements<T>(page: Buffer, from: number, read: (at: number) => Elements<T>) {
+  const elements: T[] = [];
+  let at = skipSpace(page, from);
+  let stop = at + STEP_BYTES;
+  if (page[at] === CLOSE_ARRAY) return { elements, from, end: at };
+  for (;;) {
+    const { values, end } = read(at);
+    for (const value of values) elements.push(value);
+    at = skipSpace(page, end);
+    if (page[at] === CLOSE_ARRAY) return { elements, from, end: at };
+    if (page[at] !== COMMA) return undefined;
+    at = skipSpace(page, at + 1);
+    if (at < stop) continue;
+    stop = at + STEP_BYTES;
+    yield;
+  }
+}
+
+/**
+ * Parses the JSON value that begins at `at`.
+ *
+ * @throws SyntaxError when the value isn't JSON in UTF-8.
+ */
+export function parsedElement(page: Buffer, at: number): Element<JsonValue> {
+  const end = endOfValue(page, at);
+  return { value: parseJson(jsonText(page.subarray(at, end))), end };
+}
+
+const DATA = Buffer.from('"data"');

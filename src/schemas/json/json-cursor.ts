@@ -1,20 +1,22 @@
+// Reads single JSON values from the raw bytes of a page.
+
 import { isUtf8 } from 'node:buffer';
 import {
   BACKSLASH,
-  isEnd,
+  endsScalar,
   LAST_ASCII,
   OPEN_ARRAY,
   OPEN_OBJECT,
   QUOTE,
   skipSpace,
   SPACE,
+  parsedElement,
 } from './json-bytes.ts';
 import type { JsonValue } from './json.ts';
-import { parsedElement } from './page-elements.ts';
 
 /**
- * A place in JSON as it was sent, which moves on with what is read. What is read is JSON, or it is
- * a SyntaxError; what comes behind it was not looked at.
+ * A read position in raw JSON bytes, which advances with each value that is read. Reading throws a SyntaxError where the value isn't JSON;
+ * bytes after the position have not been validated.
  */
 export class JsonCursor {
   readonly page: Buffer;
@@ -26,12 +28,12 @@ export class JsonCursor {
   }
 
   skipSpace(): void {
-    // Mostly there is none.
+    // Fast path: most JSON has no whitespace here.
     if (!(this.page[this.at]! > SPACE)) this.at = skipSpace(this.page, this.at);
   }
 
-  /** Over white space, and over one byte if it stands there. */
-  takes(byte: number): boolean {
+  /** Skips whitespace, then `byte` if it comes next; returns whether `byte` was skipped. */
+  consume(byte: number): boolean {
     if (this.page[this.at] !== byte) {
       this.skipSpace();
       if (this.page[this.at] !== byte) return false;
@@ -41,8 +43,8 @@ export class JsonCursor {
   }
 
   /**
-   * Where the text that begins here closes, if its bytes are what it says: in UTF-8, without an
-   * escape. -1 for any other text, and for what is none.
+   * Index of the closing quote of the string that begins at the cursor, if the string is valid UTF-8 without escapes, so that its bytes are
+   * its text. -1 otherwise.
    */
   #endOfPlainText(): number {
     const { page } = this;
@@ -52,7 +54,7 @@ export class JsonCursor {
     let all = 0;
     let byte = page[at]!;
     while (byte !== QUOTE) {
-      // A control character is no JSON; and behind the end there is no byte.
+      // JSON strings hold no raw control characters; past the end of the page `byte` is undefined.
       if (!(byte >= SPACE) || byte === BACKSLASH) return -1;
       all |= byte;
       byte = page[++at]!;
@@ -60,14 +62,21 @@ export class JsonCursor {
     return all <= LAST_ASCII || isUtf8(page.subarray(start, at)) ? at : -1;
   }
 
-  /** Where the text that begins here closes, if it may have that many bytes; -1 where it has not. Nobody has looked at them. */
+  /**
+   * Index of the closing quote if there is a quote at the cursor and another one after `bytes` more bytes; else -1. The bytes between are
+   * not validated.
+   */
   endOfText(bytes: number): number {
     const { page, at } = this;
     const end = at + 1 + bytes;
     return page[at] === QUOTE && page[end] === QUOTE ? end : -1;
   }
 
-  /** @throws SyntaxError when it isn't JSON. */
+  /**
+   * Reads the JSON value that begins at the cursor, and moves the cursor after it.
+   *
+   * @throws SyntaxError when it isn't JSON.
+   */
   value(): JsonValue {
     const quick = this.#quickValue();
     if (quick !== undefined) return quick;
@@ -76,7 +85,10 @@ export class JsonCursor {
     return value;
   }
 
-  /** What most values are, without a call of `JSON.parse`: plain texts, short numbers, the words, what is empty. */
+  /**
+   * Reads the most common values without `JSON.parse`: strings without escapes, short numbers, `true`, `false`, `null`, `{}`, `[]`.
+   * Undefined for all other values, with the cursor unmoved.
+   */
   #quickValue(): JsonValue | undefined {
     switch (this.page[this.at]) {
       case QUOTE:
@@ -105,8 +117,8 @@ export class JsonCursor {
   }
 
   /**
-   * The number that begins here, if it has no exponent, and at most 15 digits: they and a power of ten are doubles
-   * themselves, so that dividing them rounds once, as reading does. Undefined for any other, with nothing read.
+   * Reads the number that begins at the cursor if it has at most 15 digits and no exponent: its digits and the power of ten are exact
+   * doubles, so one division rounds as `JSON.parse` does. Undefined for any other number, with the cursor unmoved.
    */
   #shortNumber(): number | undefined {
     const { page } = this;
@@ -125,7 +137,7 @@ export class JsonCursor {
       digits += decimals;
       if (decimals === 0) return undefined;
     }
-    if (digits > MAX_DIGITS || !isEnd(page[at]!)) return undefined; // an exponent, or no number
+    if (digits > MAX_DIGITS || !endsScalar(page[at]!)) return undefined; // has an exponent, or isn't a number
     this.at = at;
     if (decimals > 0) number /= POWERS_OF_TEN[decimals]!;
     return isNegative ? -number : number;

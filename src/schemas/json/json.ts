@@ -1,38 +1,35 @@
-/**
- * JSON without loss: what `JSON.parse` and `JSON.stringify` give, save that numbers which a double
- * can't hold keep the text they were sent in. Nothing here recurses, so no depth of nesting can
- * overflow the stack.
- */
+// Lossless JSON: like `JSON.parse` and `JSON.stringify`, except that numbers which a double can't represent keep their original text.
+// Nothing here recurses, so deep nesting cannot overflow the stack. Also JSON Pointers (RFC 6901).
 
-/** Any JSON value. Numbers are finite; `-0` is one of them, and is kept apart from `0`. */
+/** Any JSON value. Numbers are finite; `-0` is distinguished from `0`. */
 export type JsonValue = null | boolean | number | string | JsonNumber | JsonValue[] | JsonObject;
 
-/** A JSON object; any key is an own property, `__proto__` too. */
+/** A JSON object; any key may be an own property, even `__proto__`. */
 export interface JsonObject {
   [key: string]: JsonValue;
 }
 
-/** A number that a double can't hold as it was written: `12345678901234567890`, `1e400`. */
+/** A number that a double can't represent exactly, with its original text: `12345678901234567890`, `1e400`. */
 export class JsonNumber {
-  /** As it was sent: a JSON number. */
+  /** The number's original text. */
   readonly text: string;
 
   constructor(text: string) {
     this.text = text;
   }
 
-  /** The number as it was written. */
+  /** Returns the number's original text. */
   toString(): string {
     return this.text;
   }
 
-  /** For a plain `JSON.stringify`, which can't write it as a number: its text. */
+  /** The number's text as a string, since a plain `JSON.stringify` can't write it as a number. */
   toJSON(): string {
     return this.text;
   }
 }
 
-/** Whether a value is an object: no array, no null, no long number. */
+/** Whether a value is a JSON object: not an array, null or a {@link JsonNumber}. */
 export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
   return (
     typeof value === 'object' &&
@@ -42,7 +39,7 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
   );
 }
 
-/** Sets an own property whatever its name: assigning to `__proto__` would set the prototype. */
+/** Sets an own property of an object, whatever its name: a plain assignment to `__proto__` would set the prototype. */
 export function setOwn(object: JsonObject, key: string, value: JsonValue): void {
   if (key !== '__proto__') object[key] = value;
   else {
@@ -52,8 +49,8 @@ export function setOwn(object: JsonObject, key: string, value: JsonValue): void 
 }
 
 /**
- * `JSON.parse`, with a {@link JsonNumber} for each number that a double can't hold as written.
- * A text without one, which is nearly every text, costs one regular expression more.
+ * Parses JSON as `JSON.parse` does, but with a {@link JsonNumber} for each number that a double can't represent exactly. For a text without
+ * such numbers, which is nearly every text, this costs one additional regular expression.
  *
  * @throws SyntaxError when the text isn't JSON.
  */
@@ -64,12 +61,12 @@ export function parseJson(text: string): JsonValue {
   return inexact.length === 0 ? value : withNumbersKept(value, text, inexact);
 }
 
-/** `JSON.stringify`, with every number as it was sent. Keys keep their order. */
+/** Writes a value as JSON as `JSON.stringify` does, but with every number exactly as the API sent it. Keys keep their order. */
 export function stringifyJson(value: JsonValue): string {
   return write(value, Object.keys);
 }
 
-/** The same text for equal values: {@link stringifyJson} with the keys of every object sorted. */
+/** Returns canonical JSON text, which is equal for equal values: {@link stringifyJson} with the keys of every object sorted. */
 export function canonicalJson(value: JsonValue): string {
   return write(value, sortedKeys);
 }
@@ -80,17 +77,17 @@ function sortedKeys(object: JsonObject): string[] {
 }
 
 /**
- * What stands before a number, and a number that needs a closer look: 16 digits or more, or an
- * exponent of 3. Any other is held exactly. Digits in strings are rarely met by it.
+ * Matches a number that may not be exact as a double (16 digits or more, or an exponent of three digits) with the character before it. All
+ * other numbers are exact. Matches within strings are rare and harmless.
  */
 const MAY_BE_INEXACT = /[:,[\s]-?\d(?:[\d.]{15}|[\d.]*[eE][+-]?\d{3})/;
 
-/** A number in a text, by its ends. */
-type Span = readonly [start: number, end: number];
+/** Start and end index of a number in a JSON text. */
+type TextSpan = readonly [start: number, end: number];
 
-/** The numbers in a valid JSON text that a double can't hold. */
-function inexactNumbers(text: string): Span[] {
-  const found: Span[] = [];
+/** Finds the numbers in a valid JSON text that a double can't represent. */
+function inexactNumbers(text: string): TextSpan[] {
+  const found: TextSpan[] = [];
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) at = endOfString(text, at);
@@ -110,7 +107,7 @@ const isDigit = (code: number): boolean => code >= ZERO && code <= 0x39;
 const isOfNumber = (code: number): boolean =>
   isDigit(code) || code === POINT || (code | 0x20) === 0x65 || code === MINUS || code === PLUS;
 
-/** Where the string that starts at `start` closes. */
+/** Index of the closing quote of the string that starts at `start`. */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
     let escapes = 0;
@@ -119,13 +116,13 @@ function endOfString(text: string, start: number): number {
   }
 }
 
-/** Whether a double says the same decimal number, however it is written: `1.50` is `1.5`. */
+/** Whether a double represents exactly the decimal number in `text`, in any notation: `1.50` equals `1.5`. */
 function isExact(text: string): boolean {
   const number = Number(text);
   return Number.isFinite(number) && decimal(text) === decimal(String(number));
 }
 
-/** One text for one decimal number, its sign aside: its significant digits and a power of ten. */
+/** Normal form of a decimal number without its sign: its significant digits and a power of ten. */
 function decimal(text: string): string {
   const [, whole = '', fraction = '', exponent = '0'] = NUMBER.exec(text)!;
   const digits = (whole + fraction).replace(/^0+/, '');
@@ -138,11 +135,11 @@ function decimal(text: string): string {
 const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
 /**
- * Parses the text again with quotes around those numbers, and puts a {@link JsonNumber} where one
- * reading has a number and the other a string. So it's `JSON.parse` that decides what a text means
- * (repeated keys, `__proto__`).
+ * Replaces inexact numbers in a parsed value by {@link JsonNumber}s. Parses the text a second time with quotes around these numbers, and
+ * replaces each number that is a string in the second result. So `JSON.parse` alone decides what the text means (repeated keys,
+ * `__proto__`).
  */
-function withNumbersKept(value: JsonValue, text: string, spans: readonly Span[]): JsonValue {
+function withNumbersKept(value: JsonValue, text: string, spans: readonly TextSpan[]): JsonValue {
   let quoted = '';
   let from = 0;
   for (const [start, end] of spans) {
@@ -167,14 +164,14 @@ function withNumbersKept(value: JsonValue, text: string, spans: readonly Span[])
   return root.value!;
 }
 
-/** An object or an array, by keys or indices. */
+/** A parsed JSON object or array; the indices of an array are used as its keys. */
 type Members = JsonObject;
 type Pair = readonly [Members, Members];
 
-/** A container that is being written: how far, and how it closes. */
-interface Open {
+/** An object or array that is being serialized, with the progress so far. */
+interface OpenContainer {
   readonly members: Members;
-  readonly keys: readonly string[] | undefined; // undefined: an array
+  readonly keys: readonly string[] | undefined; // undefined for an array
   readonly length: number;
   next: number;
   isEmpty: boolean;
@@ -182,7 +179,7 @@ interface Open {
 
 function write(root: JsonValue, keysOf: (object: JsonObject) => string[]): string {
   if (!isContainer(root)) return leafText(root);
-  const enter = (value: JsonValue[] | JsonObject): Open => {
+  const enter = (value: JsonValue[] | JsonObject): OpenContainer => {
     const keys = Array.isArray(value) ? undefined : keysOf(value);
     text += keys ? '{' : '[';
     const length = keys ? keys.length : (value.length as number);
@@ -218,9 +215,43 @@ function leafText(value: null | boolean | number | string | JsonNumber): string 
   return Object.is(value, -0) ? '-0' : String(value);
 }
 
-/** `JSON.stringify` of a string; its call alone takes longer than looking for what it would escape. */
+/** Writes a string as JSON, as `JSON.stringify` does; to search for characters to escape first is faster than calling it each time. */
 function quoted(text: string): string {
   return TO_ESCAPE.test(text) ? JSON.stringify(text) : `"${text}"`;
 }
 
 const TO_ESCAPE = /["\\\x00-\x1f\ud800-\udfff]/;
+
+/** Returns a member name as a reference token of a JSON Pointer (RFC 6901), with its leading slash: `/a~1b` for `a/b`. */
+export function pointerStep(name: string): string {
+  return `/${name.includes('~') || name.includes('/') ? escape(name) : name}`;
+}
+
+/** Splits a JSON Pointer into its unescaped member names. */
+export function pointerNames(pointer: string): string[] {
+  return pointer.split('/').slice(1).map(unescape);
+}
+
+function escape(name: string): string {
+  return name.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+/** Sets `part` at a JSON Pointer within `value` (modified in place), creates missing objects on the way, and returns the result. */
+export function withValueAt(value: JsonValue, pointer: string, part: JsonValue): JsonValue {
+  if (pointer === '') return part;
+  const steps = pointer.split('/');
+  const last = unescape(steps.pop()!);
+  let parent = value as JsonObject;
+  for (let depth = 1; depth < steps.length; depth++) {
+    const name = unescape(steps[depth]!);
+    let child = Object.hasOwn(parent, name) ? parent[name] : undefined;
+    if (typeof child !== 'object' || child === null) setOwn(parent, name, (child = {}));
+    parent = child as JsonObject;
+  }
+  setOwn(parent, last, part);
+  return value;
+}
+
+function unescape(step: string): string {
+  return step.includes('~') ? step.replaceAll('~1', '/').replaceAll('~0', '~') : step;
+}

@@ -1,29 +1,30 @@
+// HTTP requests to a schema registry, with error codes that distinguish outages from refusals.
+
 import { setTimeout as pause } from 'node:timers/promises';
-import { basicAuth } from '../../core/basic-auth.ts';
+import { basicAuth, objectIn } from '../../core/http-text.ts';
 import { CellarstreamError } from '../../core/errors.ts';
 import { httpConnections } from '../../core/http-connections.ts';
-import { httpError, ifTls } from '../../core/http-error.ts';
-import { objectIn } from '../../core/json-object.ts';
+import { httpError, ifTls } from '../../core/connection-error.ts';
 import type { Proxies } from '../../core/proxies.ts';
 import { USER_AGENT } from '../../core/version.ts';
 
-/** Where a registry is, and how to log in. */
+/** Address of a schema registry, the credentials for it, and how to connect to it. */
 export interface RegistryOptions {
-  /** The root of the API: `http://127.0.0.1:8081`, `http://127.0.0.1:8080/apis/ccompat/v7`. */
+  /** Base URL of the registry's API: `http://127.0.0.1:8081`, `http://127.0.0.1:8080/apis/ccompat/v7`. */
   readonly url: string;
   readonly username?: string | undefined;
   readonly password?: string | undefined;
-  /** Bearer token in place of user name and password, or a source of them. */
+  /** Bearer token instead of user name and password, or a source of tokens. */
   readonly token?: string | BearerTokens | undefined;
-  /** Further headers of each request, such as `target-sr-cluster` of Confluent Cloud. */
+  /** Additional headers of each request to the registry, such as `target-sr-cluster` for Confluent Cloud. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Client certificate with its chain, in PEM. Default: none is presented. */
+  /** Client certificate to present to the registry, with its chain, in PEM. Default: none is presented. */
   readonly cert?: string | undefined;
   /** Private key of `cert`, in PEM. */
   readonly key?: string | undefined;
-  /** Certificates to trust instead of the system's, in PEM. */
+  /** CA certificates to trust instead of the system's, in PEM. */
   readonly ca?: string | undefined;
-  /** For connecting, for the headers, and between two parts of an answer. Default 10,000. */
+  /** Timeout in ms for the connection, for the response headers, and between two parts of the response body. Default 10,000. */
   readonly timeoutMs?: number | undefined;
   /** HTTP proxies, as `loadConfig` reads them from `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. Default: direct connections. */
   readonly proxies?: Proxies | undefined;
@@ -31,31 +32,36 @@ export interface RegistryOptions {
 
 /** A source of bearer tokens that expire. */
 export interface BearerTokens {
-  /** A valid token; called before each request. */
+  /** Returns a valid token; called before each request to the registry. */
   readonly get: () => Promise<{ readonly value: string }>;
-  /** Called when the registry has refused a token: the next call of `get` gives another, or the same if it is only some seconds old. */
+  /**
+   * Called when the registry has refused a token. The next call of `get` then fetches another one, unless the token is only some seconds
+   * old.
+   */
   readonly forget: (value: string) => void;
 }
 
-/** A registry's answer: a 2xx, or a 404 with the registry's own `error_code`. */
-export interface RegistryAnswer {
-  readonly found: boolean;
+/** A schema registry's response: a 2xx (`exists` is true), or a 404 with the registry's own `error_code`. */
+export interface RegistryResponse {
+  readonly exists: boolean;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** Requests to a registry, with its errors told apart. */
-export interface RegistryHttp {
+/** HTTP client of a schema registry, with error codes that distinguish outages from refusals. */
+interface RegistryHttp {
   /**
-   * @param about What is asked for, for errors: a subject, a schema's id.
-   * @throws CellarstreamError `REGISTRY_UNREACHABLE`: no answer, 408, 429 or 5xx;
-   * `REGISTRY_REFUSED`: anything but a 2xx and the registry's own 404; `TLS_REFUSED`.
+   * Sends one request to the registry.
+   *
+   * @param about The subject or schema id that the request concerns, for error messages.
+   * @throws CellarstreamError `REGISTRY_UNREACHABLE`: no response, 408, 429 or 5xx; `REGISTRY_REFUSED`: any other response than a 2xx or
+   * the registry's own 404; `TLS_REFUSED`.
    */
-  readonly ask: (
+  readonly request: (
     method: string,
     path: string,
     about: string,
     body?: object,
-  ) => Promise<RegistryAnswer>;
+  ) => Promise<RegistryResponse>;
   readonly close: () => Promise<void>;
 }
 
@@ -66,7 +72,10 @@ const SERVER = {
   unreachable: 'REGISTRY_UNREACHABLE',
 } as const;
 
-/** Advice about a refusal by its status; names the settings of the login that was sent. */
+/**
+ * Returns advice for the error message after the registry has refused a request with this HTTP status: which settings, of the credentials
+ * that were sent, to check. Undefined if there is no advice.
+ */
 function adviceOn(status: number, token: RegistryOptions['token']): string | undefined {
   const [account, login] =
     token === undefined
@@ -81,24 +90,24 @@ function adviceOn(status: number, token: RegistryOptions['token']): string | und
   return status === 403 ? `${account} needs the right to read and register schemas` : undefined;
 }
 
-/** A proxy, most of the time, or a registry whose API is at another path. */
-const UNKNOWN = 'no word that a registry would use';
+/** Message part for a response that isn't from a registry: usually from a proxy, or from a registry whose API is at another path. */
+const NOT_A_REGISTRY = 'the response is not from a schema registry';
 
 /**
- * Pauses before a request is repeated whose token was refused, in ms: a registry may know a token only some seconds after its issue. Longer
- * in all: a token that will never be accepted is reported later.
+ * Pauses in ms before each retry of a request whose OAuth token was refused: a registry may accept a token only some seconds after its
+ * issue. Longer pauses in total delay the error for a token that is never accepted.
  */
-const REFUSED_PAUSES_MS = [1_000, 2_000, 4_000] as const;
+const TOKEN_RETRY_PAUSES_MS = [1_000, 2_000, 4_000] as const;
 
 const TIMEOUT_MS = 10_000;
-const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 const MAX_MESSAGE_LENGTH = 500;
 const MEDIA_TYPE = 'application/vnd.schemaregistry.v1+json';
 
 export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
   const { origin, protocol, pathname, username, password } = new URL(options.url);
   const base = pathname.replace(/\/+$/, '');
-  const where = `the schema registry at ${origin}${base}`; // an address may carry a password
+  const where = `the schema registry at ${origin}${base}`; // without the credentials that the URL may contain
   const server = { ...SERVER, who: where, protocol };
   const { token, headers } = options;
   const login = loginOf(
@@ -111,8 +120,8 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
     cert: options.cert,
     key: options.key,
     connectTimeoutMs: timeout,
-    answerTimeoutMs: timeout,
-    maxAnswerBytes: MAX_ANSWER_BYTES,
+    responseTimeoutMs: timeout,
+    maxResponseBytes: MAX_RESPONSE_BYTES,
     proxies: options.proxies,
   });
 
@@ -147,15 +156,15 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
     path: string,
     about: string,
     body?: object,
-  ): Promise<RegistryAnswer> => {
+  ): Promise<RegistryResponse> => {
     let bearer = await bearerOf(token);
     const send = () =>
       exchange(method, path, body, bearer === undefined ? login : `Bearer ${bearer}`);
     let answer = await send();
-    for (const pauseMs of REFUSED_PAUSES_MS) {
+    for (const pauseMs of TOKEN_RETRY_PAUSES_MS) {
       if (answer.status !== 401 || typeof token !== 'object' || bearer === undefined) break;
       await pause(pauseMs);
-      token.forget(bearer); // revoked, or over by the registry's clock
+      token.forget(bearer); // revoked, or expired by the registry's clock
       bearer = await bearerOf(token);
       answer = await send();
     }
@@ -163,10 +172,10 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
     const parsed = objectIn(text);
     const found = status >= 200 && status < 300;
     if (parsed && (found || (status === 404 && 'error_code' in parsed)))
-      return { found, body: parsed };
+      return { exists: found, body: parsed };
 
-    const words = wordsIn(parsed);
-    // A port that speaks TLS answers plain text with a 400 of its own, if it answers.
+    const serverMessage = errorMessageIn(parsed);
+    // A TLS port answers plain HTTP with a 400 without JSON, if at all.
     const isPlain = protocol === 'http:' && status === 400 && parsed === undefined;
     const isElsewhere = found || status === 404;
     const advice = isPlain
@@ -174,10 +183,10 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
       : isElsewhere
         ? pathAdvice(base)
         : adviceOn(status, token);
-    const said = [words ?? (isElsewhere ? UNKNOWN : undefined), advice].filter(
+    const details = [serverMessage ?? (isElsewhere ? NOT_A_REGISTRY : undefined), advice].filter(
       (part) => part !== undefined,
     );
-    const message = `${about}: ${where} answered ${status}: ${said.join(': ') || UNKNOWN}`;
+    const message = `${about}: ${where} answered ${status}: ${details.join(': ') || NOT_A_REGISTRY}`;
     const passing = status === 408 || status === 429 || status >= 500;
     const code = passing ? 'REGISTRY_UNREACHABLE' : 'REGISTRY_REFUSED';
     const errorCode = parsed?.error_code;
@@ -186,10 +195,10 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
     });
   };
 
-  return { ask, close: () => connections.destroy() };
+  return { request: ask, close: () => connections.destroy() };
 }
 
-/** What answers there is no registry. */
+/** Returns advice for the error message after a response that isn't from a registry: check the path in the URL. */
 function pathAdvice(base: string): string {
   return base === ''
     ? `give ${SERVER.address} the path of its API, as /apis/ccompat/v7 of Apicurio`
@@ -204,8 +213,11 @@ function loginOf(username: string, password: string): string | undefined {
   return username === '' && password === '' ? undefined : basicAuth(username, password);
 }
 
-/** The registry's explanation: Confluent and Apicurio call it `message`, Karapace `reason` or `detail` where a login or a right is missing. */
-function wordsIn(answer: Readonly<Record<string, unknown>> | undefined): string | undefined {
+/**
+ * The error message in a registry's response: Confluent and Apicurio call it `message`; Karapace uses `reason` or `detail` for missing
+ * credentials or rights.
+ */
+function errorMessageIn(answer: Readonly<Record<string, unknown>> | undefined): string | undefined {
   const texts = [answer?.message, answer?.reason, answer?.detail, answer?.error];
   const text = texts.find((each) => typeof each === 'string');
   return text === undefined ? undefined : oneLine(text);

@@ -1,63 +1,68 @@
+// Client of a schema registry with Confluent's API.
+
 import { boundedMap } from '../../core/bounded-map.ts';
 import type { BoundedMap } from '../../core/bounded-map.ts';
 import { CellarstreamError } from '../../core/errors.ts';
-import { objectIn } from '../../core/json-object.ts';
+import { objectIn } from '../../core/http-text.ts';
 import type { RecordSchema } from '../avro/avro-schema.ts';
 import { createRegistryHttp } from './registry-http.ts';
-import type { RegistryAnswer, RegistryOptions } from './registry-http.ts';
+import type { RegistryResponse, RegistryOptions } from './registry-http.ts';
 
-/** A version of a subject's schema. */
+/** A version of a subject's schema as registered in the schema registry. */
 export interface RegisteredSchema {
   readonly id: number;
   readonly version: number;
   readonly schema: RecordSchema;
 }
 
-/** A subject as the registry has it, and what keeps {@link Registry.register} from working there. */
+/** State of a subject in the registry, and the reasons why {@link Registry.register} would fail for it. */
 export interface SubjectInspection {
-  /** Newest version; undefined where nothing is registered under the subject. */
+  /** Number of the newest version of the subject's schema; undefined if no schema is registered under the subject. */
   readonly version: number | undefined;
-  /** Compatibility level in force: the subject's own, else the global one; undefined where the registry tells neither. */
+  /** Effective compatibility level of the subject: its own, else the global one; undefined if the registry reports neither. */
   readonly compatibility: string | undefined;
-  /** The registry's refusals, one line each; empty where `register` would work. */
+  /** The registry's refusals, with which `register` would fail, one line each; empty if it would succeed. */
   readonly refusals: readonly string[];
 }
 
 /**
- * A schema registry that speaks Confluent's API.
+ * A schema registry with Confluent's API.
  *
- * Every method throws CellarstreamError: `REGISTRY_UNREACHABLE` where a later try may do, else
- * `REGISTRY_REFUSED` with what the registry said, or `TLS_REFUSED`.
+ * Every method throws CellarstreamError: `REGISTRY_UNREACHABLE` if a retry may succeed, else `REGISTRY_REFUSED` with the registry's
+ * message, or `TLS_REFUSED`.
  */
 export interface Registry {
   /**
-   * The id of the schema under the subject, where it is registered unless it's there already. A subject whose level in
-   * force is another is made FULL_TRANSITIVE first. A schema is sent once, however often it is asked for; of
-   * one subject one at a time.
+   * Returns the id of the schema under the subject, and registers the schema if it isn't registered yet. First sets the subject's
+   * compatibility level to FULL_TRANSITIVE, unless that is its effective level. Each schema is sent once, however often it is requested;
+   * schemas of one subject are sent one at a time.
    */
   register(subject: string, schema: RecordSchema): Promise<number>;
-  /** The newest version; undefined when there is none. */
+  /** Returns the newest version of the subject's schema; undefined if there is none. */
   latest(subject: string): Promise<RegisteredSchema | undefined>;
-  /** The schema that messages name by this id. Remembered: an id never changes its meaning. */
+  /** Returns the schema with this registry id, which messages contain. Cached: the schema of an id never changes. */
   schemaById(id: number): Promise<RecordSchema>;
-  /** Whether the subject would take the schema as its next version. */
+  /** Returns whether the registry would accept the schema as the subject's next version. */
   compatible(subject: string, schema: RecordSchema): Promise<boolean>;
-  /** Looks at a subject, and at what this client may do with it, without changing anything. */
+  /** Returns the state of a subject, and which rights this client lacks for it, without changing anything. */
   inspect(subject: string): Promise<SubjectInspection>;
-  /** Ends the connections; requests under way fail. */
+  /** Closes the connections; requests in flight fail. */
   close(): Promise<void>;
 }
 
 const COMPATIBILITY = 'FULL_TRANSITIVE';
 const CONFLICT = 409;
 
-/** Answers that are remembered, of each kind; at least the newest half. */
+/**
+ * Maximum number of cached schema ids, and of cached schemas; at least the newest half of each is retained. Too few means more requests to
+ * the registry.
+ */
 const MAX_REMEMBERED = 2_000;
 
-// Not @kafkajs/confluent-schema-registry: it gives schemas as avsc types, which have lost the field
-// property `json`, it can't ask whether a schema would be compatible, and it brings protobufjs along.
+// @kafkajs/confluent-schema-registry is not used because it returns schemas as avsc types, which lack the field property `json`, can't
+// check compatibility, and depends on protobufjs.
 /**
- * A client of a registry with Confluent's API. What it has seen it does not ask for again.
+ * Creates a client of a registry with Confluent's API. Ids and schemas are cached.
  *
  * @example
  * ```ts
@@ -70,33 +75,46 @@ const MAX_REMEMBERED = 2_000;
  * ```
  */
 export function createRegistry(options: RegistryOptions): Registry {
-  const { ask, close } = createRegistryHttp(options);
+  const { request, close } = createRegistryHttp(options);
   const ids = boundedMap<string, Promise<number>>(MAX_REMEMBERED);
   const schemas = boundedMap<number, Promise<RecordSchema>>(MAX_REMEMBERED);
   const lastTurns = new Map<string, Promise<unknown>>();
 
-  /** The subject's own compatibility level, else the registry's; undefined where the registry does not know the subject, or tells no level. */
+  /**
+   * Returns the subject's own compatibility level, else the registry's; undefined if the registry does not know the subject, or reports no
+   * level.
+   */
   const subjectLevel = async (subject: string): Promise<string | undefined> =>
-    levelIn(await orUntold(ask('GET', `${configOf(subject)}?defaultToGlobal=true`, subject)));
+    levelIn(
+      await undefinedIfForbidden(
+        request('GET', `${configPath(subject)}?defaultToGlobal=true`, subject),
+      ),
+    );
 
-  /** The level of subjects that have none of their own. Apicurio and Karapace do not tell it for a subject without a schema. */
+  /**
+   * Returns the registry's compatibility level for subjects without a level of their own. Apicurio and Karapace don't report it in
+   * `subjectLevel` for a subject without a schema.
+   */
   const globalLevel = async (subject: string): Promise<string | undefined> =>
-    levelIn(await orUntold(ask('GET', '/config', subject)));
+    levelIn(await undefinedIfForbidden(request('GET', '/config', subject)));
 
   const makeCompatible = async (subject: string): Promise<void> => {
     const own = await subjectLevel(subject);
     if (own === COMPATIBILITY) return;
     try {
       const wanted = { compatibility: COMPATIBILITY };
-      const { found } = await again(() => ask('PUT', configOf(subject), subject, wanted));
-      if (!found) throw refused(`${subject}: the schema registry can't make it ${COMPATIBILITY}`);
+      const { exists } = await retryOnConflict(() =>
+        request('PUT', configPath(subject), subject, wanted),
+      );
+      if (!exists)
+        throw registryRefusal(`${subject}: the schema registry can't make it ${COMPATIBILITY}`);
     } catch (error) {
-      if (!isRefused(error)) throw error;
-      // Roles that may register but not set a level work where an administrator has set the right one for the whole registry.
+      if (!isRegistryRefusal(error)) throw error;
+      // Some roles may register schemas but not set a level. They work if an administrator has set the required level globally.
       const inForce = own ?? (await globalLevel(subject));
       if (inForce === COMPATIBILITY) return;
       const { context } = error;
-      if (inForce === undefined && NO_SUCH_PATH.includes(context.status)) throw error; // the address is wrong
+      if (inForce === undefined && MISSING_PATH_STATUSES.includes(context.status)) throw error; // the URL is wrong
       throw new CellarstreamError('REGISTRY_REFUSED', `${error.message}: ${levelAdvice(inForce)}`, {
         cause: error,
         context,
@@ -107,13 +125,15 @@ export function createRegistry(options: RegistryOptions): Registry {
   const send = async (subject: string, schema: string): Promise<number> => {
     await makeCompatible(subject);
     const version = { schemaType: 'AVRO', schema };
-    const { body } = await again(() => ask('POST', versions(subject), subject, version));
+    const { body } = await retryOnConflict(() =>
+      request('POST', versionsPath(subject), subject, version),
+    );
     return integer(body.id, subject);
   };
 
   const register = (subject: string, schema: RecordSchema): Promise<number> => {
     const text = JSON.stringify(schema);
-    return remembered(ids, `${subject} ${text}`, () => {
+    return memoized(ids, `${subject} ${text}`, () => {
       const turn = () => send(subject, text);
       const sent = (lastTurns.get(subject) ?? Promise.resolve()).then(turn, turn);
       lastTurns.set(subject, sent);
@@ -122,8 +142,8 @@ export function createRegistry(options: RegistryOptions): Registry {
   };
 
   const latest = async (subject: string): Promise<RegisteredSchema | undefined> => {
-    const { found, body } = await ask('GET', `${versions(subject)}/latest`, subject);
-    if (!found) return undefined;
+    const { exists, body } = await request('GET', `${versionsPath(subject)}/latest`, subject);
+    if (!exists) return undefined;
     const { id, version, schema } = body;
     return {
       id: integer(id, subject),
@@ -133,23 +153,26 @@ export function createRegistry(options: RegistryOptions): Registry {
   };
 
   const schemaById = (id: number): Promise<RecordSchema> =>
-    remembered(schemas, id, async () => {
+    memoized(schemas, id, async () => {
       const about = `schema ${id}`;
-      const { found, body } = await ask('GET', `/schemas/ids/${id}`, about);
-      if (found) return recordSchema(body.schema, about);
-      throw refused(
+      const { exists, body } = await request('GET', `/schemas/ids/${id}`, about);
+      if (exists) return recordSchema(body.schema, about);
+      throw registryRefusal(
         `${about} is not in the schema registry: is SCHEMA_REGISTRY_URL the right one?`,
       );
     });
 
   const compatible = async (subject: string, schema: RecordSchema): Promise<boolean> => {
-    const path = `/compatibility${versions(subject)}`;
+    const path = `/compatibility${versionsPath(subject)}`;
     const asked = { schemaType: 'AVRO', schema: JSON.stringify(schema) };
-    const { found, body } = await ask('POST', path, subject, asked);
-    return !found || body.is_compatible === true; // a subject that isn't there takes anything
+    const { exists, body } = await request('POST', path, subject, asked);
+    return !exists || body.is_compatible === true; // a subject that does not exist accepts any schema
   };
 
-  /** The registry's refusal of a request that could not succeed in any case; undefined where it lacks no right. */
+  /**
+   * Sends a malformed request to the registry, to test whether the client has a right without changing anything. Returns the registry's
+   * refusal; undefined if the client has the right.
+   */
   const refusalOf = async (
     method: string,
     path: string,
@@ -157,10 +180,10 @@ export function createRegistry(options: RegistryOptions): Registry {
     malformed: object,
   ): Promise<string | undefined> => {
     try {
-      await ask(method, path, subject, malformed);
+      await request(method, path, subject, malformed);
     } catch (error) {
       if (isForbidden(error)) return error.message;
-      // Registries check rights before they look at the body: any other answer says that the right is there.
+      // Registries check rights before they validate the body, so any other response means that the client has the right.
       if (!(error instanceof CellarstreamError) || error.context.status === undefined) throw error;
     }
     return undefined;
@@ -169,12 +192,14 @@ export function createRegistry(options: RegistryOptions): Registry {
   const inspect = async (subject: string): Promise<SubjectInspection> => {
     const newest = await latest(subject);
     const compatibility = (await subjectLevel(subject)) ?? (await globalLevel(subject));
-    const schema = { schemaType: NO_SUCH, schema: '{}' };
-    const register = await refusalOf('POST', versions(subject), subject, schema);
+    const schema = { schemaType: NONEXISTENT_VALUE, schema: '{}' };
+    const register = await refusalOf('POST', versionsPath(subject), subject, schema);
     const setLevel =
       compatibility === COMPATIBILITY
         ? undefined
-        : await refusalOf('PUT', configOf(subject), subject, { compatibility: NO_SUCH });
+        : await refusalOf('PUT', configPath(subject), subject, {
+            compatibility: NONEXISTENT_VALUE,
+          });
     const refusals = [
       ...(register === undefined ? [] : [register]),
       ...(setLevel === undefined ? [] : [`${setLevel}: ${levelAdvice(compatibility)}`]),
@@ -185,39 +210,42 @@ export function createRegistry(options: RegistryOptions): Registry {
   return { register, latest, schemaById, compatible, inspect, close };
 }
 
-/** A compatibility level and a schema type that no registry knows: a request with one of them changes nothing. */
-const NO_SUCH = 'NO_SUCH_THING';
+/** Compatibility level and schema type that no registry supports: a request with it changes nothing. */
+const NONEXISTENT_VALUE = 'NO_SUCH_THING';
 
 /** Confluent's error code for writing to a subject, or a whole registry, in read-only mode. */
 const READ_ONLY = 42205;
 
-function isRefused(error: unknown): error is CellarstreamError {
+function isRegistryRefusal(error: unknown): error is CellarstreamError {
   return error instanceof CellarstreamError && error.code === 'REGISTRY_REFUSED';
 }
 
-/** Whether the account lacks a right, or the registry takes no writes. */
+/** Whether the registry refused because the account lacks a right, or because the registry is read-only. */
 function isForbidden(error: unknown): error is CellarstreamError {
-  if (!isRefused(error)) return false;
+  if (!isRegistryRefusal(error)) return false;
   const { status, errorCode } = error.context;
   return status === 401 || status === 403 || errorCode === READ_ONLY;
 }
 
-/** Statuses of a path that is not there, such as a gateway's that passes on only some paths of a registry. */
-const NO_SUCH_PATH: readonly unknown[] = [404, 405, 501];
+/** HTTP statuses for a path that does not exist, as from a gateway that forwards only some paths of a registry. */
+const MISSING_PATH_STATUSES: readonly unknown[] = [404, 405, 501];
 
-/** The level that was asked for; undefined where the account may not ask, or where levels can't be asked for. */
-function orUntold<T>(answer: Promise<T>): Promise<T | undefined> {
+/**
+ * Returns a promise of the response that resolves to undefined, instead of failing, if the account lacks the right to the request or the
+ * path does not exist.
+ */
+function undefinedIfForbidden<T>(answer: Promise<T>): Promise<T | undefined> {
   return answer.catch((error: unknown) => {
     const isNowhere =
-      error instanceof CellarstreamError && NO_SUCH_PATH.includes(error.context.status);
+      error instanceof CellarstreamError && MISSING_PATH_STATUSES.includes(error.context.status);
     if (isNowhere || isForbidden(error)) return undefined;
     throw error;
   });
 }
 
-/** The level in an answer: registries call it `compatibilityLevel` or `compatibility`, some each at another path. */
-function levelIn(answer: RegistryAnswer | undefined): string | undefined {
-  if (!answer?.found) return undefined;
+/** Returns the compatibility level in a registry's response: `compatibilityLevel` or `compatibility`, depending on registry and path. */
+function levelIn(answer: RegistryResponse | undefined): string | undefined {
+  if (!answer?.exists) return undefined;
   const found = answer.body.compatibilityLevel ?? answer.body.compatibility;
   return typeof found === 'string' ? found : undefined;
 }
@@ -229,27 +257,30 @@ function levelAdvice(current: string | undefined): string {
   );
 }
 
-function configOf(subject: string): string {
+function configPath(subject: string): string {
   return `/config/${encodeURIComponent(subject)}`;
 }
 
 /**
- * Who makes a subject at the same moment as another client meets a conflict, and finds it made the next time. A schema that is
- * not compatible is a conflict each time.
+ * Repeats a request once after a 409: two clients that create a subject at the same time conflict, and the second attempt succeeds. For an
+ * incompatible schema the second attempt conflicts too.
  */
-function again<T>(ask: () => Promise<T>): Promise<T> {
+function retryOnConflict<T>(ask: () => Promise<T>): Promise<T> {
   return ask().catch((error: unknown) => {
     if (error instanceof CellarstreamError && error.context.status === CONFLICT) return ask();
     throw error;
   });
 }
 
-function versions(subject: string): string {
+function versionsPath(subject: string): string {
   return `/subjects/${encodeURIComponent(subject)}/versions`;
 }
 
-/** The answer given last time; one request for all who ask at once. Failures are not remembered. */
-function remembered<K, T>(
+/**
+ * Returns the cached result for a key, or runs `work` and caches its promise, so that concurrent callers share one request. Failures are
+ * not cached.
+ */
+function memoized<K, T>(
   answers: BoundedMap<K, Promise<T>>,
   key: K,
   work: () => Promise<T>,
@@ -265,19 +296,19 @@ function remembered<K, T>(
 function recordSchema(text: unknown, about: string): RecordSchema {
   const schema = typeof text === 'string' ? objectIn(text) : undefined;
   if (schema && isRecordSchema(schema)) return schema;
-  throw refused(`${about} in the schema registry is not an Avro record`);
+  throw registryRefusal(`${about} in the schema registry is not an Avro record`);
 }
 
-/** The rest of it is for the registry to have checked. */
+/** Whether a schema is a record; the registry has validated the rest. */
 function isRecordSchema(schema: object): schema is RecordSchema {
   return 'fields' in schema;
 }
 
 function integer(value: unknown, about: string): number {
   if (Number.isInteger(value)) return value as number;
-  throw refused(`${about}: the schema registry answered without an id or version`);
+  throw registryRefusal(`${about}: the schema registry answered without an id or version`);
 }
 
-function refused(message: string): CellarstreamError {
+function registryRefusal(message: string): CellarstreamError {
   return new CellarstreamError('REGISTRY_REFUSED', message);
 }

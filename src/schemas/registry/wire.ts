@@ -1,11 +1,11 @@
-import type { AvroOutput } from '../avro/avro-output.ts';
+// Confluent's wire format: a zero byte, the schema id in 4 bytes (big-endian), then the Avro bytes.
 
-/** Confluent's wire format: a zero byte, the schema's id in 4 bytes (big-endian), the Avro bytes. */
+import type { AvroOutput } from '../avro/avro-output.ts';
 
 const MAGIC = 0;
 const HEADER_BYTES = 5;
 
-/** Avro bytes as the value of a message. */
+/** Returns Avro bytes as a message in Confluent's wire format. */
 export function frame(schemaId: number, avro: Uint8Array): Buffer {
   const message = Buffer.allocUnsafe(HEADER_BYTES + avro.length);
   message.writeUInt8(MAGIC, 0);
@@ -14,26 +14,30 @@ export function frame(schemaId: number, avro: Uint8Array): Buffer {
   return message;
 }
 
-/** What stands before the Avro bytes in {@link frame}, for who writes those behind it. */
+/** Writes the header of Confluent's wire format; the caller writes the Avro bytes after it. */
 export function writeHeader(out: AvroOutput, schemaId: number): void {
   for (const byte of [MAGIC, schemaId >>> 24, schemaId >>> 16, schemaId >>> 8, schemaId]) {
     out.byte(byte & 0xff);
   }
 }
 
-/** Whether {@link unframe} takes a message. */
+/** Whether a message has the header that {@link unframe} requires. */
 export function isFramed(message: Buffer): boolean {
   return message.length >= HEADER_BYTES && message[0] === MAGIC;
 }
 
-/** What {@link frame} put together. */
+/** A message in Confluent's wire format, split into schema id and Avro bytes. */
 export interface Framed {
   readonly schemaId: number;
-  /** A view of the message, not a copy. */
+  /** The Avro bytes, as a view of the message, not a copy. */
   readonly payload: Buffer;
 }
 
-/** @throws Error when the message isn't in this format. */
+/**
+ * Splits a message in Confluent's wire format into schema id and Avro bytes.
+ *
+ * @throws Error when the message isn't in the wire format.
+ */
 export function unframe(message: Buffer): Framed {
   if (message.length < HEADER_BYTES) {
     throw new Error(`no Confluent frame: ${message.length} bytes, it takes at least 5`);

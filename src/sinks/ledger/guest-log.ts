@@ -1,52 +1,62 @@
+// The ledger topic for a guest: a process that uses an account's quota alongside the account's owner.
+
 import type { Kafka } from 'kafkajs';
 import { lastValueFrom, Subject, timeout } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
-import type { TakenOver } from './kafka-ledger.ts';
-import { entryOf, guestKey, guestsAt, isOfAccount, isOwn } from './ledger-entries.ts';
+import type { PriorEntries } from './kafka-ledger.ts';
+import { entryOf, guestKey, guestEntriesAt, isOfAccount, isOwn } from './ledger-entries.ts';
 import { plainProducer } from '../producer/plain-producer.ts';
-import { readBatches } from '../fetch/read-batches.ts';
-import type { LogMessage } from '../fetch/record-batches.ts';
-import { requireTopic, topicBounds } from '../client/topic-bounds.ts';
-import { withAdmin } from '../client/with-admin.ts';
+import { readBatches } from '../../kafka/fetch/read-batches.ts';
+import type { LogMessage } from '../../kafka/fetch/record-batches.ts';
+import { topicBounds } from '../../kafka/client/topic-facts.ts';
 
-/** An account's entries of the topic of ledgers, for somebody who asks beside whoever runs the account. */
+/** An account's entries in the ledger topic, as a guest uses them. */
 export interface GuestLog {
   /**
-   * Appends an entry, and gives those of the account that stand before it: committed or not.
+   * Appends an entry to the ledger topic, and returns the account's entries before it, committed or not.
    *
-   * @param text No other entry of this process is the same: it is found by it.
-   * @throws CellarstreamError `POSITION` when there is no such topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, ...
+   * @param text Must differ from all other entries of this process, as the appended entry is found by it.
+   * @throws CellarstreamError `POSITION` if the topic does not exist; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, ...
    */
-  readonly declare: (text: string) => Promise<TakenOver>;
+  readonly declare: (text: string) => Promise<PriorEntries>;
   readonly close: () => void;
 }
 
-export interface GuestLogOptions {
+interface GuestLogOptions {
   readonly kafka: Kafka;
   readonly topic: string;
   readonly account: string;
-  /** Names this process. */
+  /** Name of this guest process, which is part of the key of its entries. */
   readonly instance: string;
   readonly scheduler: SchedulerLike;
 }
 
-/** What was acknowledged can be read: at once. */
-const READ_WITHIN_MS = 10_000;
-const NO_SERVICE = '`cellarstream run` makes it when it starts';
+/**
+ * Longest wait until an entry that Kafka has acknowledged can be read back, in ms. Normally that is at once; after this time an error is
+ * thrown.
+ */
+const READ_TIMEOUT_MS = 10_000;
+const MISSING_TOPIC_ADVICE = '`cellarstream run` makes it when it starts';
 
 /**
- * Entries of a guest have a key of their own, so that compaction leaves the account's, and are in no transaction: a guest fences
- * nobody.
+ * Opens the ledger topic for a guest. A guest's entries have a key of their own, so that compaction retains those of the owner, and are
+ * written without a transaction, so that a guest fences no other process.
  */
 export function guestLog(options: GuestLogOptions): GuestLog {
   const { kafka, topic, account, instance, scheduler } = options;
   const producer = plainProducer(kafka);
   const key = guestKey(account, instance);
-  /** By offset: an entry was there by then. Brokers' clocks don't say how old it is where another one leads since. */
+  /**
+   * Time at which each entry was first seen in the topic, in ms of the scheduler, by the entry's offset. It gives a lower bound of the
+   * entry's age even if the partition leader has changed since and the brokers' timestamps can't be compared.
+   */
   const seen = new Map<string, number>();
 
-  /** All of the account up to one's own newest entry: where the log ends otherwise an open transaction would say. */
+  /**
+   * Reads the account's entries from the offset `low` until this process's entry with this text is among them, committed or not. (The
+   * committed end of the topic may be held back by an open transaction.)
+   */
   const entriesTo = async (low: bigint, text: string): Promise<LogMessage[]> => {
     const from = new Map([[0, low]]);
     const found: LogMessage[] = [];
@@ -55,7 +65,7 @@ export function guestLog(options: GuestLogOptions): GuestLog {
       {
         ...{ kafka, topic, range: { from, ends: from }, follow: true },
         isolation: 'uncommitted',
-        isPatient: false,
+        retriesOutages: false,
         stop$: isThere$,
       },
       ({ messages }) => {
@@ -65,10 +75,10 @@ export function guestLog(options: GuestLogOptions): GuestLog {
       },
     );
     const late = timeout<never, never>({
-      each: READ_WITHIN_MS,
+      each: READ_TIMEOUT_MS,
       scheduler,
       with: () => {
-        throw unread(topic);
+        throw unreadError(topic);
       },
     });
     await lastValueFrom(batches$.pipe(late), { defaultValue: undefined });
@@ -79,18 +89,15 @@ export function guestLog(options: GuestLogOptions): GuestLog {
 
   return {
     declare: async (text) => {
-      const low = await withAdmin(kafka, async (admin) => {
-        await requireTopic(admin, topic, NO_SERVICE);
-        return (await topicBounds(admin, topic)).get(0)?.low ?? 0n;
-      });
+      const low = (await topicBounds({ kafka }, topic, MISSING_TOPIC_ADVICE)).get(0)?.low ?? 0n;
       const sentAt = scheduler.now();
       await producer.send(topic, { key, value: Buffer.from(text) });
       const at = scheduler.now();
       const all = await entriesTo(low, text);
       const own = all.findLast((one) => isEntry(one, text));
-      if (!own) throw unread(topic);
+      if (!own) throw unreadError(topic);
       const before = all.slice(0, all.indexOf(own));
-      const { guests } = guestsAt(
+      const { guests } = guestEntriesAt(
         before.filter((one) => one.key?.toString() !== key),
         account,
         own,
@@ -103,17 +110,17 @@ export function guestLog(options: GuestLogOptions): GuestLog {
           const { text: entry, ageMs } = entryOf(one, own);
           return { text: entry, ageMs: Math.max(ageMs, sentAt - seenAt) };
         });
-      return { entries, claimedAt: at, guests, at };
+      return { entries, claimedAt: at, guestEntries: guests, at };
     },
     close: () => producer.close(),
   };
 }
 
-/** As when the topic is deleted meanwhile. */
-function unread(topic: string): CellarstreamError {
+/** Error for an acknowledged entry that is missing, for example because the topic was deleted meanwhile. */
+function unreadError(topic: string): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_UNREACHABLE',
-    `${topic} lacks the entry that was just written to it: it is tried again`,
+    `${topic} lacks the entry that was just written to it: retrying`,
     { context: { topic } },
   );
 }

@@ -1,127 +1,155 @@
+// The ledger topic for the owner of an account.
+
 import { lastValueFrom, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
-import type { TransactionalLog } from '../transactional-log.ts';
-import { isEpochError } from '../client/kafka-error.ts';
-import { claimKey, entryOf, guestsAt, isOfAccount, isOwn, recentAt } from './ledger-entries.ts';
+import type { TransactionalLog, FencedSink, Message } from '../sink.ts';
+import type { Bounds } from '../../kafka/log.ts';
+import { isEpochError } from '../../kafka/client/kafka-error.ts';
+import {
+  claimKey,
+  entryOf,
+  guestEntriesAt,
+  isOfAccount,
+  isOwn,
+  unexpiredAt,
+} from './ledger-entries.ts';
 import type { LedgerEntry } from './ledger-entries.ts';
-import type { NewestByKey } from '../newest-by-key.ts';
-import type { LogMessage } from '../fetch/record-batches.ts';
-import type { Bounds, FencedSink, Message } from '../sink.ts';
-import { CLAIM_GRACE_MS, fenced, leftUndecided } from '../fenced.ts';
+import type { CompactedView } from '../../kafka/fetch/compacted-view.ts';
+import type { LogMessage } from '../../kafka/fetch/record-batches.ts';
+import { CLAIM_GRACE_MS, fencedError, asUnknownOutcome } from '../producer/fencing.ts';
 
-/** An account's entries of the topic of ledgers. */
+/** An account's entries in the ledger topic, as the account's owner uses them. */
 export interface AccountLog {
   /**
-   * Takes the place of whoever wrote to it, appends an entry, and gives all that stand before it: committed or not, as
-   * somebody may have relied on what was never answered. `beside` is committed with it, as with {@link append}.
+   * Claims the ledger: fences the previous owner, appends an entry, and returns all entries before it. These include uncommitted ones,
+   * because their writer may have acted on an entry whose commit was not acknowledged. `beside`: messages to commit in the same
+   * transaction.
    */
-  readonly takeOver: (text: string, beside?: readonly Message[]) => Promise<TakenOver>;
+  readonly claim: (text: string, beside?: readonly Message[]) => Promise<PriorEntries>;
   /**
-   * Resolves when the entry is committed. After a failure with a new producer of its own, unless somebody else has
-   * appended anything since.
+   * Appends an entry; resolves when it is committed. After a failed call it uses a new producer, unless another process has appended an
+   * entry since. `beside`: messages to commit in the same transaction.
    *
    * @throws CellarstreamError `FENCED`; `KAFKA_UNREACHABLE`, `COMMIT_FAILED`, ...
    */
   readonly append: (text: string, beside?: readonly Message[]) => Promise<void>;
-  /** What guests have declared between what was read last and what was appended last. */
-  readonly guests: () => Promise<Guests>;
-  /** Resolves when nothing of it is under way: a late claim would fence whoever comes after. */
+  /** Returns the entries that guests (processes beside the service) have appended since the ledger was last read. */
+  readonly guests: () => Promise<GuestEntries>;
+  /** Closes the log; resolves when no call is in flight, as a late claim would fence a successor. */
   readonly close: () => Promise<void>;
 }
 
-/** Entries as of one's own. */
-export interface Guests {
-  /** The newest of each guest; as it takes over, of each account with the same API key as well. */
-  readonly guests: readonly LedgerEntry[];
-  /** When they were read: ms, on the scheduler's clock. Of those that stand behind one's own the age is 0. */
+/** Entries of guests (processes beside the service) in the ledger, with their ages at the time of the caller's own newest entry. */
+export interface GuestEntries {
+  /** Newest ledger entry of each guest process; with a claim also those of other accounts with the same API key. */
+  readonly guestEntries: readonly LedgerEntry[];
+  /** When the entries were read, in ms of the scheduler. Entries after the caller's own have an age of 0. */
   readonly at: number;
 }
 
-export interface TakenOver extends Guests {
-  /** The newest declaration and the newest claim before one's own, as far as there are any: as of `claimedAt`. */
+export interface PriorEntries extends GuestEntries {
+  /**
+   * The newest declaration of requests and the newest claim before the caller's own entry, if there are any, with their ages at
+   * `claimedAt`.
+   */
   readonly entries: readonly LedgerEntry[];
-  /** When one's own was there, at the latest: ms, on the scheduler's clock. */
+  /** Latest time at which the caller's own entry was written, in ms of the scheduler. */
   readonly claimedAt: number;
 }
 
 export interface AccountLogOptions {
   readonly log: Pick<TransactionalLog, 'open' | 'bounds'>;
   readonly topic: string;
-  /** Its entries, read to the end of the log. */
-  readonly known: NewestByKey<LogMessage>;
+  /** View of the ledger topic (newest message of each key), read to the end of the log, including uncommitted entries. */
+  readonly ledgerTopic: CompactedView<LogMessage>;
   readonly account: string;
   readonly transactionalId: string;
   readonly scheduler: SchedulerLike;
-  /** Makes the topic where it is gone. */
-  readonly remake: () => Promise<unknown>;
-  /** Whether an entry is this process's own. */
-  readonly isMine: (text: string) => boolean;
-  /** Whether an entry tells of requests with this account's API key. Default none of another account does. */
-  readonly isOfKey?: (text: string) => boolean;
+  /** Creates the ledger topic again after it was deleted. */
+  readonly recreateTopic: () => Promise<unknown>;
+  /** Whether an entry with this text was written by this process. */
+  readonly isOwnEntry: (text: string) => boolean;
+  /** Whether another account's entry declares requests with the same API key. Default: always false. */
+  readonly isOfApiKey?: (text: string) => boolean;
 }
 
 /**
- * Each account has a transactional id of its own, so that a successor ends whatever its predecessor had under way. Entries
- * are read to the end of the log and not to its last stable offset, at which another account's open transaction would hold
- * them back.
+ * Opens the ledger topic for the owner of an account. Each account has its own transactional id, so that a claim ends the predecessor's
+ * open transaction. Entries are read to the end of the log and not to its last stable offset, which another account's open transaction
+ * holds back.
  */
 export function accountLog(options: AccountLogOptions): AccountLog {
-  const { log, topic, known, account, transactionalId, scheduler, remake, isMine } = options;
-  const { isOfKey = () => false } = options;
-  /** The newest that was opened; and whether it can still be used. */
+  const {
+    log,
+    topic,
+    ledgerTopic,
+    account,
+    transactionalId,
+    scheduler,
+    recreateTopic,
+    isOwnEntry,
+  } = options;
+  const { isOfApiKey = () => false } = options;
+  /** The newest sink that was opened. */
   let sink: FencedSink | undefined;
+  /** Whether `sink` can still be used. */
   let isWhole = false;
   let isClosed = false;
   let queue: Promise<unknown> = Promise.resolve();
-  /** The newest entry that was appended. */
+  /** Text of the newest entry that this process has appended. */
   let newest: string | undefined;
-  /** The offset before which all is known. */
+  /** Offset before which all entries have been read. */
   let readTo: bigint | undefined;
-  /** Keys of guests whose entries are long over: the topic would keep them for ever. */
+  /** Keys of guest processes whose entries have expired: the next commit deletes them, as the topic would retain them without end. */
   let over: readonly string[] = [];
 
-  /** Gives the offset behind it. */
+  /** Commits an entry to the ledger topic, and returns the offset after it. */
   const commit = async (
     to: FencedSink,
     key: string,
     text: string,
-    beside: readonly Message[] = [],
+    sideMessages: readonly Message[] = [],
   ): Promise<bigint> => {
     try {
       const message = { topic, key, value: Buffer.from(text) };
       const tombstones = over.map((each) => ({ topic, key: each, value: null }));
-      const ends = await leftUndecided(() =>
-        to.commit([message, ...beside, ...tombstones], 'committed'),
+      const ends = await asUnknownOutcome(() =>
+        to.commit([message, ...sideMessages, ...tombstones], 'committed'),
       );
       over = [];
-      // A broker that has had it before does not say where it is.
+      // A broker that detects a batch as a duplicate does not report its offset.
       const end = ends.get(topic)?.get(0) ?? (await logEnds(to)).high;
       newest = text;
       return end;
     } catch (error) {
       isWhole = false;
-      await to.close().catch(() => undefined); // what came before it says more
-      if (!isGone(error)) throw error;
-      await remake();
-      throw gone(topic, error);
+      await to.close().catch(() => undefined); // the earlier error says more
+      if (!isTopicChanged(error)) throw error;
+      await recreateTopic();
+      throw topicDeletedError(topic, error);
     }
   };
   const logEnds = async (from: Pick<TransactionalLog, 'bounds'>): Promise<Bounds> =>
     (await from.bounds(topic, 'uncommitted')).get(0) ?? { low: 0n, high: 0n };
   const open = async (own?: FencedSink): Promise<FencedSink> => {
-    if (isClosed) throw closed();
+    if (isClosed) throw ledgerClosedError();
     sink = await log.open(transactionalId, own?.producer);
     if (isClosed) {
       await sink.close();
-      throw closed();
+      throw ledgerClosedError();
     }
     isWhole = true;
     return sink;
   };
-  /** The newest entry of each key of the account and its guests, in the order of the log, and of each other account; and where reading goes on. */
+  /**
+   * Reads the ledger, and returns the newest entry of each key. `all`: entries of this account and of its guests (processes beside the
+   * service), in log order; `others`: entries of other accounts; `next`: offset at which the next read continues.
+   *
+   * @param from Reports the end of the ledger topic, up to which it is read.
+   */
   const entries = async (from: Pick<TransactionalLog, 'bounds'>) => {
-    const { newest: all, next } = await known.asOf(() => logEnds(from));
+    const { newest: all, next } = await ledgerTopic.asOf(() => logEnds(from));
     const own = [...all.values()].filter((one) => isOfAccount(one, account));
     return {
       all: own.sort((a, b) => Number(a.offset) - Number(b.offset)),
@@ -129,18 +157,24 @@ export function accountLog(options: AccountLogOptions): AccountLog {
       next,
     };
   };
-  const isNamesake = ({ value }: LogMessage) => isOfKey(String(value));
-  /** The same, with the entry of this text: where it is not among them, they were read of a topic that had this name before. */
+  const isNamesake = ({ value }: LogMessage) => isOfApiKey(String(value));
+  /**
+   * Returns the result of `entries`, and as `own` the entry with this text. If that entry is missing, the cached entries may be of a
+   * deleted topic, and are read again.
+   */
   const entriesWith = async (text: string, from: Pick<TransactionalLog, 'bounds'>) => {
     const isIt = (one: LogMessage) => String(one.value) === text;
     let found = await entries(from);
     if (!found.all.some(isIt)) {
-      known.forget();
+      ledgerTopic.invalidate();
       found = await entries(from);
     }
     return { ...found, own: found.all.find(isIt) };
   };
-  /** After a lost producer. Its epoch is over, too, when a transaction ran out of time: brokers don't tell, the entries do. */
+  /**
+   * Opens a sink in place of a failed one. An outdated epoch may be due to another process or to a transaction's timeout: only the ledger's
+   * entries show which.
+   */
   const reopened = async (): Promise<FencedSink> => {
     try {
       return await open(sink);
@@ -148,27 +182,27 @@ export function accountLog(options: AccountLogOptions): AccountLog {
       if (!sink || !isEpochError(error)) throw error;
       await lastValueFrom(timer(CLAIM_GRACE_MS, scheduler));
       const last = (await entries(log)).all.findLast((one) => isOwn(one, account));
-      if (last && !isMine(String(last.value))) throw fenced(error);
+      if (last && !isOwnEntry(String(last.value))) throw fencedError(error);
       return open();
     }
   };
-  /** One that is refused was overtaken by another process that is starting: it is left to that one. */
+  /** Commits a claim. An epoch error means that another process has opened the ledger meanwhile: the account is left to that process. */
   const claimed = async (text: string, beside: readonly Message[] | undefined) => {
     try {
       const own = await open(isWhole ? undefined : sink);
       return { own, end: await commit(own, claimKey(account), text, beside) };
     } catch (error) {
-      throw isEpochError(error) ? fenced(error) : error;
+      throw isEpochError(error) ? fencedError(error) : error;
     }
   };
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
     const done = queue.then(work, work);
-    queue = done.catch(() => undefined); // its caller has it
+    queue = done.catch(() => undefined); // its caller gets the error
     return done;
   };
 
   return {
-    takeOver: (text, beside) =>
+    claim: (text, beside) =>
       inTurn(async () => {
         const { own, end } = await claimed(text, beside);
         const claimedAt = scheduler.now();
@@ -176,17 +210,17 @@ export function accountLog(options: AccountLogOptions): AccountLog {
         if (!claim) {
           const isBehind = ({ offset }: LogMessage) => BigInt(offset) >= end;
           throw all.some((one) => isOwn(one, account) && isBehind(one))
-            ? fenced(undefined)
-            : unread(topic);
+            ? fencedError(undefined)
+            : unreadError(topic);
         }
         const before = all.filter((one) => one !== claim);
-        const found = guestsAt(before, account, claim);
+        const found = guestEntriesAt(before, account, claim);
         ({ over } = found);
         readTo = next;
         return {
           entries: before.filter((one) => isOwn(one, account)).map((one) => entryOf(one, claim)),
           claimedAt,
-          guests: [...found.guests, ...recentAt(others.filter(isNamesake), claim)],
+          guestEntries: [...found.guests, ...unexpiredAt(others.filter(isNamesake), claim)],
           at: scheduler.now(),
         };
       }),
@@ -196,14 +230,14 @@ export function accountLog(options: AccountLogOptions): AccountLog {
       }),
     guests: () =>
       inTurn(async () => {
-        if (newest === undefined || !sink || readTo === undefined) throw unread(topic);
+        if (newest === undefined || !sink || readTo === undefined) throw unreadError(topic);
         const { all, own, next } = await entriesWith(newest, sink);
-        if (!own) throw unread(topic);
-        // A topic that was made anew is shorter than what was read of it.
+        if (!own) throw unreadError(topic);
+        // A recreated topic may be shorter than what was read of the deleted one.
         const from = readTo <= next ? readTo : 0n;
         readTo = next;
         const since = all.filter(({ offset }) => BigInt(offset) >= from);
-        return { guests: guestsAt(since, account, own).guests, at: scheduler.now() };
+        return { guestEntries: guestEntriesAt(since, account, own).guests, at: scheduler.now() };
       }),
     close: async () => {
       isWhole = false;
@@ -214,24 +248,24 @@ export function accountLog(options: AccountLogOptions): AccountLog {
   };
 }
 
-function isGone(error: unknown): boolean {
+function isTopicChanged(error: unknown): boolean {
   return error instanceof CellarstreamError && error.code === 'TOPIC_CHANGED';
 }
 
-function gone(topic: string, cause: unknown): CellarstreamError {
-  const message = `${topic} was gone: it has been made anew`;
+function topicDeletedError(topic: string, cause: unknown): CellarstreamError {
+  const message = `${topic} was deleted: it has been recreated`;
   return new CellarstreamError('KAFKA_UNREACHABLE', message, { cause, context: { topic } });
 }
 
-function closed(): CellarstreamError {
+function ledgerClosedError(): CellarstreamError {
   return new CellarstreamError('COMMIT_FAILED', 'the ledger is closed');
 }
 
-/** As when the topic is deleted meanwhile. */
-function unread(topic: string): CellarstreamError {
+/** Error for a committed entry that is missing, for example because the topic was deleted meanwhile. */
+function unreadError(topic: string): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_UNREACHABLE',
-    `${topic} lacks the record that was just written to it: the ledger is taken over again`,
+    `${topic} lacks the entry that was just committed to it: claiming the ledger again`,
     { context: { topic } },
   );
 }

@@ -1,50 +1,58 @@
-import type { LogMessage } from '../fetch/record-batches.ts';
+// Entries of the ledger topic: which account they belong to, and how old they are.
 
-/** An entry of a topic of ledgers. */
+import type { LogMessage } from '../../kafka/fetch/record-batches.ts';
+
+/** An entry of the ledger topic. */
 export interface LedgerEntry {
   readonly text: string;
-  /** For how long it had been there, at the least, ms. */
+  /** Lower bound of the entry's age, in ms. */
   readonly ageMs: number;
 }
 
-/** A broker's clock may have been set by so much between two messages, ms. */
+/**
+ * Margin that is subtracted from the ages of ledger entries, in ms, because a broker's clock may be adjusted between two messages. Too
+ * small: entries seem older than they are.
+ */
 const CLOCK_MARGIN_MS = 100;
-/** By the timestamps of whichever brokers: a guest's entry is so old that nothing of it counts, ms. */
-const LONG_OVER_MS = 10 * 60_000;
+/**
+ * Age by the brokers' timestamps at which another process's entry is ignored, in ms. Too small: entries that still count are ignored if the
+ * clocks of two brokers differ.
+ */
+const EXPIRED_AFTER_MS = 10 * 60_000;
 
-/** The key of what a guest of an account declares: one for each, so that compaction leaves the account's own. */
+/** Returns the key of a guest's declarations: one for each guest, so that compaction retains the owner's entries. */
 export function guestKey(account: string, instance: string): string {
   return `${account}/${instance}`;
 }
 
-/** The key of claims: not the account's own, or compaction would leave a claim in the place of what was declared before it. */
+/** Returns the key of an account's claims. It differs from that of declarations, or compaction would replace the newest declaration. */
 export function claimKey(account: string): string {
   return guestKey(account, '');
 }
 
-/** Whether an entry is the account's or one of its guests'. */
+/** Whether a message of the ledger topic belongs to the account or to one of its guests. */
 export function isOfAccount({ key }: LogMessage, account: string): boolean {
   const text = key?.toString();
   return text === account || (text?.startsWith(claimKey(account)) ?? false);
 }
 
-/** Whether it is a declaration or a claim of whoever has the account. */
+/** Whether a message of the ledger topic is a declaration or a claim by an owner of the account. */
 export function isOwn({ key, value }: LogMessage, account: string): boolean {
-  return value !== null && isKeyOfOwn(key, account);
+  return value !== null && isOwnKey(key, account);
 }
 
-function isKeyOfOwn(key: LogMessage['key'], account: string): boolean {
+function isOwnKey(key: LogMessage['key'], account: string): boolean {
   return [account, claimKey(account)].includes(String(key));
 }
 
-/** How old an entry was when another one was appended. */
+/** Converts a message of the ledger topic to an entry, with its age when the message `at` was appended. */
 export function entryOf(entry: LogMessage, at: LogMessage): LedgerEntry {
   return { text: String(entry.value), ageMs: ageMs(entry, at) };
 }
 
 /**
- * For how long an entry had been there when another one was written, at the least, ms: by the clock of the broker that wrote
- * both. Where there were two, or it was not asked, nothing is known.
+ * Returns a lower bound of a ledger entry's age when the message `at` was appended, in ms, by the clock of the broker that appended both.
+ * It is 0 if the partition leader changed in between, or the timestamps are not the broker's.
  */
 export function ageMs(entry: Stamped, at: Stamped): number {
   const isComparable =
@@ -55,29 +63,34 @@ export function ageMs(entry: Stamped, at: Stamped): number {
 
 type Stamped = Pick<LogMessage, 'timestamp' | 'leaderEpoch' | 'isAppendTime'>;
 
-/** What guests have declared, as of an entry: the newest of each tells of those before; and the keys of what is long over. */
-export function guestsAt(
+/**
+ * Returns the newest ledger entry of each guest as of the message `at`, without expired ones, and the keys of the expired ones (`over`).
+ */
+export function guestEntriesAt(
   entries: readonly LogMessage[],
   account: string,
   at: LogMessage,
 ): { readonly guests: readonly LedgerEntry[]; readonly over: readonly string[] } {
-  const isGuests = (one: LogMessage) => one !== at && !isKeyOfOwn(one.key, account);
+  const isGuests = (one: LogMessage) => one !== at && !isOwnKey(one.key, account);
   const newest = new Map(entries.filter(isGuests).map((one) => [String(one.key), one]));
   const left = [...newest].filter(([, { value }]) => value !== null);
   return {
-    guests: recentAt(
+    guests: unexpiredAt(
       left.map(([, one]) => one),
       at,
     ),
-    over: left.filter(([, one]) => isLongOver(one, at)).map(([key]) => key),
+    over: left.filter(([, one]) => isExpired(one, at)).map(([key]) => key),
   };
 }
 
-/** Those of which anything may still count when another one was written. */
-export function recentAt(entries: readonly LogMessage[], at: LogMessage): readonly LedgerEntry[] {
-  return entries.filter((one) => !isLongOver(one, at)).map((one) => entryOf(one, at));
+/** Returns the ledger entries that had not expired when the message `at` was appended. */
+export function unexpiredAt(
+  entries: readonly LogMessage[],
+  at: LogMessage,
+): readonly LedgerEntry[] {
+  return entries.filter((one) => !isExpired(one, at)).map((one) => entryOf(one, at));
 }
 
-function isLongOver({ timestamp }: LogMessage, at: LogMessage): boolean {
-  return Number(at.timestamp) - Number(timestamp) > LONG_OVER_MS;
+function isExpired({ timestamp }: LogMessage, at: LogMessage): boolean {
+  return Number(at.timestamp) - Number(timestamp) > EXPIRED_AFTER_MS;
 }

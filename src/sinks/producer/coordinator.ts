@@ -1,35 +1,39 @@
-import type { Brokers } from '../client/brokers.ts';
-import type { Address, Call } from '../client/call.ts';
-import { findCoordinator } from '../client/find-coordinator.ts';
-import type { Patience } from './patience.ts';
-import { meaningOf, protocolError } from '../client/protocol-errors.ts';
-import { NoAnswer, NotSent } from '../client/unanswered.ts';
+// Calls to the coordinator of a transactional id, with retries; and the bounds of topics that no outdated leader can falsify.
 
-/** The broker that keeps a transactional id's transactions, whichever that is just now. */
-export interface TransactionCoordinator {
+import type { Brokers, Patience } from '../../kafka/client/brokers.ts';
+import type { Address, Call } from '../../kafka/client/protocol.ts';
+import { findCoordinator, retryWithin } from '../../kafka/client/brokers.ts';
+import { errorAction, protocolError } from '../../kafka/client/protocol-errors.ts';
+import { CallUnanswered, CallNotSent } from '../../kafka/client/protocol.ts';
+import { metadata } from '../../kafka/client/topic-calls.ts';
+import { boundsIn } from '../../kafka/client/topic-facts.ts';
+import type { Bounds, Isolation } from '../../kafka/log.ts';
+
+/** The broker that coordinates the transactions of a transactional id; looked up again when it moves. */
+interface TransactionCoordinator {
   /**
-   * Asks until it has done so.
+   * Sends a call to the coordinator, and repeats it until it succeeds.
    *
-   * @throws what `patience` does, kafkajs' error with the broker's word, and {@link NoAnswer} at once where the
-   * call may not be repeated.
+   * @throws the errors of `patience`, kafkajs' error for an error code that is not retried, and {@link CallUnanswered} at once if the call
+   * is not repeatable.
    */
-  ask<T>(call: Call<T>, options: AskOptions<T>): Promise<Answered<T>>;
+  send<T>(call: Call<T>, options: CoordinatorCallOptions<T>): Promise<CoordinatorResult<T>>;
 }
 
-export interface AskOptions<T> {
+interface CoordinatorCallOptions<T> {
   readonly patience: Patience;
-  /** The error code in an answer. */
+  /** Returns the error code in the response to the call. */
   readonly codeOf: (answer: T) => number;
-  /** Whether the same may be said twice. */
+  /** Whether the broker may receive the call twice. */
   readonly isRepeatable: boolean;
-  /** What the transaction is about is not known to the broker yet, or not any more. */
-  readonly onUnknown?: () => Promise<void>;
+  /** Called when the coordinator does not know a topic of the transaction, as it is new or was deleted. */
+  readonly onUnknownTopic?: () => Promise<void>;
 }
 
-export interface Answered<T> {
-  readonly answer: T;
-  /** An answer to the same call stayed out before: a late copy of it may still arrive. */
-  readonly stayedOut: boolean;
+export interface CoordinatorResult<T> {
+  readonly response: T;
+  /** Whether an earlier attempt got no response: a late copy of the call may still reach the broker. */
+  readonly lateCopyPossible: boolean;
 }
 
 export function transactionCoordinator(
@@ -39,7 +43,7 @@ export function transactionCoordinator(
   let address: Address | undefined;
 
   return {
-    ask: async (call, { patience, codeOf, isRepeatable, onUnknown }) => {
+    send: async (call, { patience, codeOf, isRepeatable, onUnknownTopic }) => {
       let stayedOut = false;
       for (;;) {
         try {
@@ -50,13 +54,14 @@ export function transactionCoordinator(
         }
         let code: number;
         try {
-          const answer = await brokers.ask(address, call);
+          const answer = await brokers.send(address, call);
           code = codeOf(answer);
-          if (meaningOf(code) === 'done') return { answer, stayedOut };
+          if (errorAction(code) === 'done')
+            return { response: answer, lateCopyPossible: stayedOut };
         } catch (error) {
-          if (!(error instanceof NoAnswer || error instanceof NotSent)) throw error; // it does not speak it
+          if (!(error instanceof CallUnanswered || error instanceof CallNotSent)) throw error; // the broker does not support the call
           address = undefined;
-          if (error instanceof NoAnswer) {
+          if (error instanceof CallUnanswered) {
             stayedOut = true;
             if (!isRepeatable) throw error;
           }
@@ -64,17 +69,42 @@ export function transactionCoordinator(
           continue;
         }
         const error = protocolError(code, call.name);
-        const meaning = meaningOf(code);
+        const meaning = errorAction(code);
         if (meaning === 'soon') {
-          await patience.soon(error);
+          await patience.waitBriefly(error);
           continue;
         }
         if (meaning === 'coordinator') address = undefined;
         else if (meaning === 'leader')
-          await onUnknown?.().catch((cause: unknown) => patience.wait(cause));
+          await onUnknownTopic?.().catch((cause: unknown) => patience.wait(cause));
         else if (meaning !== 'again') throw error;
         await patience.wait(error);
       }
     },
   };
+}
+
+/**
+ * Returns the first and the end offset of a topic's partitions, including everything that was committed before this producer was opened.
+ *
+ * A broker that was suspended, or is cut off from the others, continues to act as leader and does not know of later commits. So the leaders
+ * are requested from the coordinator, which has ended the previous transaction together with the leaders of all its partitions. Each leader
+ * is then asked with the leader epoch that the coordinator knows: a former leader refuses it.
+ *
+ * @throws the errors of `patience`, and kafkajs' error for an error code that no retry can resolve.
+ */
+export function fencedBounds(
+  coordinator: TransactionCoordinator,
+  brokers: Brokers,
+  patience: Patience,
+  of: { readonly topic: string; readonly isolation: Isolation },
+): Promise<ReadonlyMap<number, Bounds>> {
+  return retryWithin(patience, async () => {
+    const { response } = await coordinator.send(metadata([of.topic]), {
+      patience,
+      codeOf: ({ topics }) => topics[0]?.errorCode ?? 0,
+      isRepeatable: true,
+    });
+    return boundsIn(brokers, response, of.isolation);
+  });
 }

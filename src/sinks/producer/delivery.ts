@@ -1,81 +1,80 @@
-import type { Brokers } from '../client/brokers.ts';
-import type { PartitionBatches } from './batches.ts';
+// Sends batches to the leaders of their partitions, each exactly once.
+
+import type { Brokers, Patience } from '../../kafka/client/brokers.ts';
+import type { PartitionBatches } from './record-batch.ts';
 import { produce } from './calls.ts';
-import { nameOf } from '../client/call.ts';
-import type { Address } from '../client/call.ts';
+import { nameOf, CallUnanswered, CallNotSent } from '../../kafka/client/protocol.ts';
+import type { Address } from '../../kafka/client/protocol.ts';
 import type { ProducerIdentity } from '../sink.ts';
 import type { Leaders } from './leaders.ts';
-import type { Patience } from './patience.ts';
-import { meaningOf, noLeader, partitionError } from '../client/protocol-errors.ts';
-import { NoAnswer, NotSent } from '../client/unanswered.ts';
+import { errorAction, noLeaderError, partitionError } from '../../kafka/client/protocol-errors.ts';
 import { recordBatch } from './record-batch.ts';
-import type { Sequences } from './sequences.ts';
 
-export interface DeliveryOptions {
+interface DeliveryOptions {
   readonly brokers: Brokers;
   readonly leaders: Leaders;
-  /** Null without transactions. */
+  /** Null for a producer without transactions. */
   readonly transactionalId: string | null;
-  readonly own: ProducerIdentity;
+  readonly identity: ProducerIdentity;
   readonly sequences: Sequences;
   readonly patience: Patience;
-  /** Timestamp of the commit, in ms since 1970; records may have an offset to it. */
+  /** Timestamp of the commit, in ms since 1970, to which records may add a `timestampOffset`. */
   readonly timestamp: number;
 }
 
-/** Where the batches of a partition are. */
+/** A partition to which all batches have been delivered, and the offset at which they end. */
 export interface Delivered {
   readonly topic: string;
   readonly partition: number;
-  /** The offset behind the last record; undefined where the broker has not said. */
+  /** Offset after the last record; undefined if the broker did not report it. */
   readonly end: bigint | undefined;
 }
 
-export interface Delivery {
-  /** One for each partition that was meant. */
+interface Delivery {
+  /** The partitions that batches were delivered to, each with its end offset if that is known. */
   readonly delivered: readonly Delivered[];
-  /** An answer stayed out: a late copy of what it was to may still arrive. */
-  readonly stayedOut: boolean;
+  /** Whether a request got no response: a late copy of it may still reach the broker. */
+  readonly lateCopyPossible: boolean;
 }
 
-/** How long a leader may wait for the other replicas, ms: less than its answer may take. */
+/** How long a leader may wait for the other replicas to store a batch, in ms. Must be less than the response timeout. */
 const REPLICATION_MS = 8_000;
 
 /**
- * Brings batches to the leaders of their partitions, all leaders side by side, and one batch a partition at a
- * time. What was refused for a reason that passes, or not answered, is sent again: the same bytes with the same
- * sequence, to whoever leads now, who knows whether it is there already.
+ * Sends batches to the leaders of their partitions: to all leaders in parallel, with one batch of each partition in flight. After a
+ * transient error, or without a response, a batch is sent again to the current leader with the same bytes and the same sequence, by which
+ * the leader detects duplicates.
  *
- * @throws kafkajs' error with a broker's word that no later try can change; what `patience` and `leaders` throw.
- * What has become of the rest of the batches is not known then.
+ * @throws kafkajs' error for an error code that no retry can resolve, and the errors of `patience` and `leaders`. Then it is unknown which
+ * of the other batches were written.
  */
 export async function deliver(
   all: readonly PartitionBatches[],
   options: DeliveryOptions,
 ): Promise<Delivery> {
-  const { brokers, leaders, transactionalId, own, sequences, patience, timestamp } = options;
+  const { brokers, leaders, transactionalId, identity, sequences, patience, timestamp } = options;
   const delivered: Delivered[] = [];
   let stayedOut = false;
 
-  const stamped = (batches: PartitionBatches, place: number): Outgoing | undefined => {
-    const records = batches.batches[place];
+  const stamped = (batches: PartitionBatches, index: number): PendingBatch | undefined => {
+    const records = batches.batches[index];
     if (!records) return undefined;
     const { topic, partition } = batches;
     const sequence = sequences.next(topic, partition, records.count);
     const isTransactional = transactionalId !== null;
-    const bytes = recordBatch(records, { ...own, sequence, isTransactional, timestamp });
-    return { batches, place, count: records.count, batch: bytes };
+    const bytes = recordBatch(records, { ...identity, sequence, isTransactional, timestamp });
+    return { batches, index, count: records.count, batch: bytes };
   };
 
   let waiting = all.flatMap((batches) => stamped(batches, 0) ?? []);
   while (waiting.length > 0) {
-    const later: Outgoing[] = [];
-    const troubles: Trouble[] = [];
-    const judge = (outgoing: Outgoing, code: number, baseOffset: bigint) => {
+    const later: PendingBatch[] = [];
+    const troubles: BatchFailure[] = [];
+    const judge = (outgoing: PendingBatch, code: number, baseOffset: bigint) => {
       const { topic, partition } = outgoing.batches;
-      const meaning = meaningOf(code);
+      const meaning = errorAction(code);
       if (meaning === 'done') {
-        const next = stamped(outgoing.batches, outgoing.place + 1);
+        const next = stamped(outgoing.batches, outgoing.index + 1);
         const end = baseOffset < 0n ? undefined : baseOffset + BigInt(outgoing.count);
         if (next) later.push(next);
         else delivered.push({ topic, partition, end });
@@ -87,30 +86,31 @@ export async function deliver(
       troubles.push({ error, hasMoved: meaning === 'leader' });
     };
 
-    const send = async (address: Address, batches: readonly Outgoing[]): Promise<void> => {
+    const send = async (address: Address, batches: readonly PendingBatch[]): Promise<void> => {
       let answer;
       try {
-        answer = await brokers.ask(
+        answer = await brokers.send(
           address,
           produce(transactionalId, REPLICATION_MS, byTopic(batches)),
         );
       } catch (error) {
-        if (!(error instanceof NoAnswer || error instanceof NotSent)) throw error;
-        stayedOut ||= error instanceof NoAnswer;
+        if (!(error instanceof CallUnanswered || error instanceof CallNotSent)) throw error;
+        stayedOut ||= error instanceof CallUnanswered;
         later.push(...batches);
         troubles.push({ error, hasMoved: true });
         return;
       }
-      const said = new Map(
+      const responses = new Map(
         answer.flatMap(({ topic, partitions }) =>
           partitions.map((each) => [`${topic} ${each.partition}`, each]),
         ),
       );
       for (const each of batches) {
         const { topic, partition } = each.batches;
-        const word = said.get(`${topic} ${partition}`);
-        if (!word) throw new Error(`an answer to Produce says nothing of ${topic} ${partition}`);
-        judge(each, word.errorCode, word.baseOffset);
+        const response = responses.get(`${topic} ${partition}`);
+        if (!response)
+          throw new Error(`the Produce response lacks partition ${partition} of ${topic}`);
+        judge(each, response.errorCode, response.baseOffset);
       }
     };
 
@@ -119,9 +119,9 @@ export async function deliver(
     const [one] = leaderless;
     if (one) {
       const { topic, partition } = one.batches;
-      troubles.push({ error: noLeader(topic, partition), hasMoved: true });
+      troubles.push({ error: noLeaderError(topic, partition), hasMoved: true });
     }
-    // All have ended before anything else is said: what was sent must not go on behind an abort.
+    // All requests are awaited before an error is thrown: none may be in flight when the transaction is aborted.
     const sent = await Promise.allSettled(
       ready.map(([address, batches]) => send(address, batches)),
     );
@@ -134,29 +134,29 @@ export async function deliver(
       await leaders.refresh().catch((error: unknown) => patience.wait(error));
     }
   }
-  return { delivered, stayedOut };
+  return { delivered, lateCopyPossible: stayedOut };
 }
 
-/** A batch on its way: its bytes never change. */
-interface Outgoing {
+/** A batch that is being sent. Its bytes never change. */
+interface PendingBatch {
   readonly batches: PartitionBatches;
-  /** Which of them. */
-  readonly place: number;
+  /** Index of this batch among the batches of its partition (`batches.batches`). */
+  readonly index: number;
   readonly count: number;
   readonly batch: Buffer;
 }
 
-interface Trouble {
+interface BatchFailure {
   readonly error: unknown;
-  /** Somebody else may lead by now. */
+  /** Whether another broker may lead the batch's partition by now. */
   readonly hasMoved: boolean;
 }
 
-function byLeader(waiting: readonly Outgoing[], leaders: Leaders) {
-  const ready = new Map<string, readonly [Address, Outgoing[]]>();
-  const leaderless: Outgoing[] = [];
+function byLeader(waiting: readonly PendingBatch[], leaders: Leaders) {
+  const ready = new Map<string, readonly [Address, PendingBatch[]]>();
+  const leaderless: PendingBatch[] = [];
   for (const each of waiting) {
-    const address = leaders.of(each.batches.topic, each.batches.partition);
+    const address = leaders.leaderOf(each.batches.topic, each.batches.partition);
     if (!address) {
       leaderless.push(each);
       continue;
@@ -169,7 +169,7 @@ function byLeader(waiting: readonly Outgoing[], leaders: Leaders) {
   return { ready: [...ready.values()], leaderless };
 }
 
-function byTopic(batches: readonly Outgoing[]) {
+function byTopic(batches: readonly PendingBatch[]) {
   const topics = new Map<string, { partition: number; batch: Buffer }[]>();
   for (const { batches: of, batch } of batches) {
     const partitions = topics.get(of.topic) ?? [];
@@ -177,4 +177,20 @@ function byTopic(batches: readonly Outgoing[]) {
     partitions.push({ partition: of.partition, batch });
   }
   return [...topics].map(([topic, partitions]) => ({ topic, partitions }));
+}
+
+/** Number of different sequence numbers that batches can have: after the largest 31-bit number they restart at 0. */
+const ALL_SEQUENCES = 2 ** 31;
+
+/** Sequence numbers of one producer identity by partition, by which brokers detect duplicate and missing batches. */
+export class Sequences {
+  readonly #counts = new Map<string, number>();
+
+  /** Returns the sequence number of the partition's next record, and advances it by `count` records. */
+  next(topic: string, partition: number, count: number): number {
+    const name = `${topic} ${partition}`;
+    const first = this.#counts.get(name) ?? 0;
+    this.#counts.set(name, (first + count) % ALL_SEQUENCES);
+    return first;
+  }
 }

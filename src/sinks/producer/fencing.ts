@@ -1,22 +1,54 @@
-import { CellarstreamError } from '../../core/errors.ts';
-import { isEpochError } from '../client/kafka-error.ts';
+// Determines whether a commit failed because another producer of its transactional id was opened.
 
-/** After this long the broker gives up a transaction that was left open. */
-export const TRANSACTION_TIMEOUT_MS = 60_000;
-/** Within this time it can't have: its clock need not go as ours does. */
-const SURELY_IN_TIME_MS = TRANSACTION_TIMEOUT_MS / 2;
-/** The id is not known any more, or has another producer: nobody says which. */
-const OTHER_PRODUCER = 49;
+import { CellarstreamError } from '../../core/errors.ts';
+import { isEpochError } from '../../kafka/client/kafka-error.ts';
+
+/** How long a process with an outdated epoch waits for a successor's claim to appear in the cursor or the ledger, in ms. */
+export const CLAIM_GRACE_MS = 3_000;
 
 /**
- * Brokers use the same words for a producer that another one of its id has replaced and for one whose transaction ran
- * out of time. Time tells: of a transaction that began just now it can only be the first.
+ * Runs a commit, and turns an epoch error into `COMMIT_FAILED` with `context.epoch`. The error alone does not show who the owner is: the
+ * newer producer may be of a process that ended before its claim, or opened by a late copy of this process's own request.
  */
-export interface Fencing {
-  /** A transaction begins; where `isInDoubt`, the one before may still be open at the broker. */
+export async function asUnknownOutcome<T>(commit: () => Promise<T>): Promise<T> {
+  try {
+    return await commit();
+  } catch (error) {
+    if (!isEpochError(error)) throw error;
+    throw new CellarstreamError('COMMIT_FAILED', 'the commit came from an outdated producer', {
+      cause: error,
+      context: { epoch: true },
+    });
+  }
+}
+
+export function fencedError(cause: unknown): CellarstreamError {
+  return new CellarstreamError(
+    'FENCED',
+    'another instance has claimed this account and fenced this one, which stops: outside of a fleet run one instance per account',
+    { cause },
+  );
+}
+
+/** Time after which the broker aborts a transaction that was left open, in ms. */
+export const TRANSACTION_TIMEOUT_MS = 60_000;
+/** Age up to which a transaction can't have timed out at the broker, in ms. Half of the timeout, as the broker's clock may run faster. */
+const CERTAINLY_IN_TIME_MS = TRANSACTION_TIMEOUT_MS / 2;
+/** Kafka's error code for a transactional id that has expired or has another producer: the code does not distinguish them. */
+const INVALID_PRODUCER_ID_MAPPING = 49;
+
+/**
+ * Distinguishes a producer that was replaced by another one of its transactional id from a producer whose transaction timed out. Brokers
+ * use the same error codes for both, but a transaction that has just begun can't have timed out.
+ */
+interface Fencing {
+  /**
+   * Records that a transaction begins. With `isInDoubt` the previous transaction may still be open at the broker: then its age counts from
+   * the previous beginning.
+   */
   readonly begin: (isInDoubt: boolean) => void;
-  /** What ended a commit, as `FENCED` where that is certain. */
-  readonly judge: (cause: unknown, known: unknown) => unknown;
+  /** Returns the error of a failed commit: `FENCED` if the producer has certainly been replaced, otherwise `known`. */
+  readonly classify: (cause: unknown, known: unknown) => unknown;
 }
 
 export function fencing(): Fencing {
@@ -25,15 +57,16 @@ export function fencing(): Fencing {
     begin: (isInDoubt) => {
       if (!isInDoubt) began = now();
     },
-    judge: (cause, known) => {
+    classify: (cause, known) => {
       const isOurs = known instanceof CellarstreamError && known.code === 'COMMIT_FAILED';
-      if (!isOurs || !isEpochError(cause) || codeOf(cause) === OTHER_PRODUCER) return known;
-      return since(began) < SURELY_IN_TIME_MS ? fenced(cause) : known;
+      if (!isOurs || !isEpochError(cause) || codeOf(cause) === INVALID_PRODUCER_ID_MAPPING)
+        return known;
+      return elapsedSince(began) < CERTAINLY_IN_TIME_MS ? idTaken(cause) : known;
     },
   };
 }
 
-function fenced(cause: unknown): CellarstreamError {
+function idTaken(cause: unknown): CellarstreamError {
   return new CellarstreamError(
     'FENCED',
     'another producer has opened this transactional id, so this one stops: use each id in one program only',
@@ -41,17 +74,17 @@ function fenced(cause: unknown): CellarstreamError {
   );
 }
 
-interface Moment {
+interface ClockTimes {
   readonly steady: number;
   readonly wall: number;
 }
 
-function now(): Moment {
+function now(): ClockTimes {
   return { steady: performance.now(), wall: Date.now() };
 }
 
-/** By the clock that has gone further: one of them stands still while the machine sleeps. */
-function since({ steady, wall }: Moment): number {
+/** Returns the elapsed time in ms, by the clock that has advanced more: the monotonic clock may stop while the machine sleeps. */
+function elapsedSince({ steady, wall }: ClockTimes): number {
   return Math.max(performance.now() - steady, Date.now() - wall);
 }
 

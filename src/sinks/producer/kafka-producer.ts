@@ -1,142 +1,146 @@
+// The transactional producer.
+
+import { ERROR } from '../../kafka/client/protocol-errors.ts';
 import type { Kafka } from 'kafkajs';
-import { kafkaError } from '../client/kafka-error.ts';
-import { fencedBounds } from './bounds.ts';
-import { batchesOf } from './batches.ts';
-import type { PlacedRecord } from './batches.ts';
-import { brokersOf, brokersOver } from '../client/brokers.ts';
-import type { Connections } from '../client/connections.ts';
-import { kafkasOf } from '../client/unanswered.ts';
+import { kafkaError } from '../../kafka/client/kafka-error.ts';
+import { batchesOf, partitionOf } from './record-batch.ts';
+import type { PartitionedRecord } from './record-batch.ts';
+import { brokersOf, brokersOver, patience } from '../../kafka/client/brokers.ts';
+import type { Connections } from '../../kafka/client/connections.ts';
+import { kafkajsCauseOf } from '../../kafka/client/protocol.ts';
 import {
   addPartitionsToTxn,
   describeTransaction,
   endTxn,
   initProducerId,
-  NOBODY,
+  NO_PRODUCER,
 } from './calls.ts';
-import type { OfTopic } from './calls.ts';
-import { transactionCoordinator } from './coordinator.ts';
-import { deliver } from './delivery.ts';
+import type { OfTopic } from '../../kafka/client/topic-calls.ts';
+import { fencedBounds, transactionCoordinator } from './coordinator.ts';
+import { deliver, Sequences } from './delivery.ts';
 import type { Delivered } from './delivery.ts';
 import { fencing, TRANSACTION_TIMEOUT_MS } from './fencing.ts';
 import { leadersOf } from './leaders.ts';
-import { partitionOf } from './partition-of.ts';
-import { patience } from './patience.ts';
-import type { Patience } from './patience.ts';
-import { sequences } from './sequences.ts';
-import type { Ends, FencedSink, Message, ProducerIdentity } from '../sink.ts';
+import type { Patience } from '../../kafka/client/brokers.ts';
+import type { CommitEnds, FencedSink, Message, ProducerIdentity } from '../sink.ts';
 
-/** What {@link openKafkaProducer} needs. */
+/** Options of {@link openKafkaProducer}. */
 export interface KafkaProducerOptions {
   readonly kafka: Kafka;
-  /** Shared with others, who keep them when this one is closed. Default connections of its own. */
+  /** Shared connections, which stay open when this producer is closed. Default: its own connections. */
   readonly connections?: Connections | undefined;
-  /** One producer a task: a second one with this id fences the first. */
+  /** Transactional id, one for each task: a second producer with this id fences the first. */
   readonly transactionalId: string;
-  /** Partitions of each topic that is written to. */
+  /** Number of partitions of each topic that is written to. */
   readonly partitions: ReadonlyMap<string, number>;
-  /** By topic, the most bytes of a batch, its `max.message.bytes`. Default a broker's own, 1 MiB. */
+  /** Largest batch by topic, in bytes: its `max.message.bytes`. Default: that of brokers, 1 MiB. */
   readonly maxMessageBytes?: ReadonlyMap<string, number>;
   /**
-   * Who the last producer of this process was. The new one takes its place, and only its: where its epoch is over, as
-   * another producer of the id was opened since, or its transaction ran out of time, that is an error with
-   * `context.epoch`, and nothing has come of it.
-   * Default: takes the place of whoever it is.
+   * Identity of this process's previous producer, which the new one replaces. If that epoch is outdated, because another producer of the id
+   * was opened since or the transaction timed out, opening has no effect and throws an error with `context.epoch`.
+   * Default: replaces any producer of the id.
    */
-  readonly own?: ProducerIdentity | undefined;
-  /** Longest wait for a broker's answer, in ms. Default 10,000. */
-  readonly answerWithinMs?: number;
+  readonly previousIdentity?: ProducerIdentity | undefined;
+  /** Longest wait for a broker's response, in ms. Default 10,000. */
+  readonly responseTimeoutMs?: number;
 }
 
 /**
- * How long a transaction, or the opening, is tried: what is too long for that fails with `COMMIT_FAILED`, and
- * `pipeline/list-task.ts` begins again from what was committed.
+ * How long a transaction, or opening the producer, is retried, in ms. After this time a transaction fails with `COMMIT_FAILED`, and
+ * `pipeline/list-task.ts` restarts from what was committed.
  */
-const PATIENCE_MS = 30_000;
-/** How long the end of a transaction is tried. */
-const END_WITHIN_MS = 15_000;
-/** How long the markers of a commit are waited for. */
-const VISIBLE_WITHIN_MS = 2_000;
+const TRANSACTION_TRY_MS = 30_000;
+/** How long committing a transaction is retried once its messages have been delivered, in ms. */
+const END_TIMEOUT_MS = 15_000;
+/** Longest wait until readers can see a commit (its markers are written), in ms. */
+const VISIBLE_TIMEOUT_MS = 2_000;
 /**
- * Least difference between the timestamps of two commits of a producer, in ms: more than the largest `timestampOffset` of a message (1), so that the
- * timestamps of a key's records rise from commit to commit.
+ * Least difference between the timestamps of two commits of a producer, in ms: more than the largest `timestampOffset` of a message (1), so
+ * that the timestamps of a key's records rise from commit to commit.
  */
-const COMMIT_APART_MS = 2;
-/** Longest time that timestamps may run ahead of the clock after it was set back, in ms. After a larger step they follow the clock. */
-const MAX_AHEAD_MS = 1_000;
-/** How long an abort is tried: who opens the next producer of the id brings it about as well. */
-const ABORT_WITHIN_MS = 2_000;
+const MIN_COMMIT_SPACING_MS = 2;
+/** How far the timestamps of commits may run ahead of the clock after it was set back, in ms. After a larger step they follow the clock. */
+const MAX_TIMESTAMP_LEAD_MS = 1_000;
+/** How long aborting a transaction is retried, in ms. Opening the next producer of the id aborts the transaction as well. */
+const ABORT_TIMEOUT_MS = 2_000;
 
 /**
- * A transactional sink on Kafka, as Kafka's own producer works: all partitions of a transaction are added
- * before anything is sent; what is not answered is sent again as the same bytes with the same sequence; nothing is
- * committed unless the leader of every partition that was meant has answered with it.
+ * Opens a transactional sink on Kafka, which works like Kafka's Java producer: all partitions are added to a transaction before anything is
+ * sent; a batch without a response is sent again with the same bytes and the same sequence; a transaction is committed only after the
+ * leader of every partition has acknowledged its batches.
  *
- * Opening it fences every older producer of the same id and ends whatever transaction that one had open, so that
- * what is read back afterwards is final.
+ * Opening it fences every older producer of the same id and ends its open transaction, so that what is read back afterwards is final.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`; `KAFKA_REFUSED`, `TLS_REFUSED`.
  */
 export async function openKafkaProducer(options: KafkaProducerOptions): Promise<FencedSink> {
-  const { kafka, connections, transactionalId, partitions, own = NOBODY, answerWithinMs } = options;
+  const {
+    kafka,
+    connections,
+    transactionalId,
+    partitions,
+    previousIdentity = NO_PRODUCER,
+    responseTimeoutMs,
+  } = options;
   const brokers = connections
-    ? brokersOver(connections, answerWithinMs)
-    : brokersOf(kafka, answerWithinMs);
+    ? brokersOver(connections, responseTimeoutMs)
+    : brokersOf(kafka, responseTimeoutMs);
   const leaders = leadersOf(brokers, partitions);
   const coordinator = transactionCoordinator(brokers, transactionalId);
-  const patiently = () => patience(PATIENCE_MS, brokers.closed);
+  const patiently = () => patience(TRANSACTION_TRY_MS, brokers.closed);
 
   const end = (own: ProducerIdentity, outcome: 'commit' | 'abort', limit: Patience) =>
-    coordinator.ask(endTxn(transactionalId, own, outcome), {
+    coordinator.send(endTxn(transactionalId, own, outcome), {
       patience: limit,
-      // What is committed already can't be aborted, and need not be.
+      // A transaction that is already ended can't be aborted, and need not be.
       codeOf: ({ errorCode }) =>
-        outcome === 'abort' && errorCode === INVALID_TXN_STATE ? NONE : errorCode,
-      // A late copy of a commit would end the next transaction: what has come of it is found out anew.
+        outcome === 'abort' && errorCode === ERROR.INVALID_TXN_STATE ? ERROR.NONE : errorCode,
+      // A late copy of a commit request would end the next transaction, so it is not repeated: the outcome is read back.
       isRepeatable: outcome === 'abort',
     });
 
   /**
-   * Resolves when readers can see what is committed: EndTxn is answered before the markers are written. It is
-   * committed all the same: where that takes too long, or the broker does not tell (before 3.0), it is not waited for.
+   * Resolves when readers can see the newest commit: brokers answer EndTxn before the markers are written. Never rejects, as the
+   * transaction is committed in any case; gives up if it takes too long, or the broker does not support the request (before 3.0).
    */
   const visible = async (): Promise<void> => {
-    const known = coordinator.ask(describeTransaction(transactionalId), {
-      patience: patience(VISIBLE_WITHIN_MS, brokers.closed),
+    const known = coordinator.send(describeTransaction(transactionalId), {
+      patience: patience(VISIBLE_TIMEOUT_MS, brokers.closed),
       codeOf: ({ errorCode, state }) =>
-        state === 'PrepareCommit' ? CONCURRENT_TRANSACTIONS : errorCode,
+        state === 'PrepareCommit' ? ERROR.CONCURRENT_TRANSACTIONS : errorCode,
       isRepeatable: true,
     });
-    await known.catch(() => undefined); // as said
+    await known.catch(() => undefined);
   };
 
-  /** A new identity, with which all sequences begin at 0. */
+  /** Requests a new identity for the producer, with which the sequence numbers of all partitions begin at 0. */
   const renewed = async (own: ProducerIdentity) => {
-    // EndTxn goes by the epoch. InitProducerId would end whatever is open, of a newer producer too.
-    if (own !== NOBODY) await end(own, 'abort', patiently());
+    // EndTxn fails if the epoch is outdated. InitProducerId would end any open transaction, also that of a newer producer.
+    if (own !== NO_PRODUCER) await end(own, 'abort', patiently());
     const call = initProducerId({
       transactionalId,
       transactionTimeoutMs: TRANSACTION_TIMEOUT_MS,
       own,
     });
-    const { answer } = await coordinator.ask(call, {
+    const { response } = await coordinator.send(call, {
       patience: patiently(),
       codeOf: ({ errorCode }) => errorCode,
       isRepeatable: true,
     });
-    return { own: answer, sequences: sequences() };
+    return { own: response, sequences: new Sequences() };
   };
 
   let producer: Awaited<ReturnType<typeof renewed>>;
   try {
-    producer = await renewed(own);
+    producer = await renewed(previousIdentity);
   } catch (error) {
     brokers.close();
-    throw kafkaError(kafkasOf(error));
+    throw kafkaError(kafkajsCauseOf(error));
   }
-  /** A late copy of what was sent before may join the next transaction of the same identity. */
+  /** Whether a late copy of an earlier request may still join the next transaction of the same identity. */
   let isInDoubt = false;
   let isDone = false;
-  /** Timestamp of the newest commit. */
+  /** Timestamp of the newest commit, in ms since 1970. */
   let timestamp = 0;
   const fences = fencing();
 
@@ -145,8 +149,8 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
     if (isInDoubt) producer = await renewed(producer.own);
     isInDoubt = false;
     const { own, sequences } = producer;
-    const placed = placedBy(messages, partitions);
-    const topics = partitionsOf(placed);
+    const partitioned = assignPartitions(messages, partitions);
+    const topics = touchedPartitions(partitioned);
     const limit = patiently();
     const added = leaders
       .learn(
@@ -154,29 +158,29 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
         limit,
       )
       .then(() =>
-        coordinator.ask(addPartitionsToTxn(transactionalId, own, topics), {
+        coordinator.send(addPartitionsToTxn(transactionalId, own, topics), {
           patience: limit,
-          codeOf: (answer) => worstOf(answer.flatMap(({ partitions }) => partitions)),
+          codeOf: (answer) => firstErrorCode(answer.flatMap(({ partitions }) => partitions)),
           isRepeatable: true,
-          onUnknown: () => leaders.refresh(),
+          onUnknownTopic: () => leaders.refresh(),
         }),
       );
-    // While the coordinator writes down the partitions, what they get is packed.
-    const [{ stayedOut: addingStayedOut }, batches] = await Promise.all([
+    // Batches are packed while the coordinator stores the partitions.
+    const [{ lateCopyPossible: addingStayedOut }, batches] = await Promise.all([
       added,
-      batchesOf(placed, options.maxMessageBytes),
+      batchesOf(partitioned, options.maxMessageBytes),
     ]);
-    const { delivered, stayedOut } = await deliver(batches, {
+    const { delivered, lateCopyPossible } = await deliver(batches, {
       brokers,
       leaders,
       transactionalId,
-      own,
+      identity: own,
       sequences,
       patience: limit,
       timestamp: (timestamp = timestampAfter(timestamp, Date.now())),
     });
-    expectAll(topics, delivered);
-    isInDoubt = addingStayedOut || stayedOut;
+    expectAllDelivered(topics, delivered);
+    isInDoubt = addingStayedOut || lateCopyPossible;
     return delivered;
   };
 
@@ -191,37 +195,36 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
       try {
         const delivered = await transaction(messages);
         isSent = true;
-        await end(producer.own, 'commit', patience(END_WITHIN_MS, brokers.closed));
+        await end(producer.own, 'commit', patience(END_TIMEOUT_MS, brokers.closed));
         if (until === 'visible') await visible();
-        return endsOf(delivered);
+        return commitEnds(delivered);
       } catch (error) {
         isDone = true;
-        // The next opening would do it too, but readers wait for it.
+        // Opening the next producer would abort the transaction too, but until then readers can't read past it.
         if (!isSent) {
-          const late = setTimeout(() => brokers.close(), ABORT_WITHIN_MS);
-          await end(producer.own, 'abort', patience(ABORT_WITHIN_MS, brokers.closed)).catch(
+          const late = setTimeout(() => brokers.close(), ABORT_TIMEOUT_MS);
+          await end(producer.own, 'abort', patience(ABORT_TIMEOUT_MS, brokers.closed)).catch(
             () => undefined,
           ); // the first error says more
           clearTimeout(late);
         }
         brokers.close();
-        throw fences.judge(error, kafkaError(kafkasOf(error), 'COMMIT_FAILED'));
+        throw fences.classify(error, kafkaError(kafkajsCauseOf(error), 'COMMIT_FAILED'));
       }
     },
-    visible,
+    awaitVisible: visible,
     bounds: async (topic, isolation = 'committed') => {
-      const asked = { topic, isolation, brokers, patience: patiently() };
       try {
-        return await fencedBounds(coordinator, asked);
+        return await fencedBounds(coordinator, brokers, patiently(), { topic, isolation });
       } catch (error) {
-        throw kafkaError(kafkasOf(error));
+        throw kafkaError(kafkajsCauseOf(error));
       }
     },
     /**
-     * What is under way goes on, and may be carried out whenever it arrives. That does no harm, as after isInDoubt: whoever
-     * opens the next producer of the id has its transaction ended, and an epoch begun, before anything is read back. What
-     * arrives before is in that transaction; what arrives later has an epoch that is over. To cut the connection would
-     * not prevent more: brokers carry out what they have received.
+     * Closes the producer: rejects calls in flight, although brokers may still carry them out. That does no harm: opening the next producer
+     * of the id ends this one's transaction and begins a new epoch before anything is read back. A request that arrives before belongs to
+     * that transaction; one that arrives later has an outdated epoch. Closing the connections would not prevent more: brokers carry out
+     * what they have received.
      */
     close: () => {
       isDone = true;
@@ -231,28 +234,28 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
   };
 }
 
-/** The timestamp of the commit after one of `previous`. */
+/** Returns the timestamp of the commit that follows a commit with the timestamp `previous`. */
 function timestampAfter(previous: number, now: number): number {
-  const next = previous + COMMIT_APART_MS;
-  return next > now + MAX_AHEAD_MS ? now : Math.max(now, next);
+  const next = previous + MIN_COMMIT_SPACING_MS;
+  return next > now + MAX_TIMESTAMP_LEAD_MS ? now : Math.max(now, next);
 }
 
-function placedBy(
+function assignPartitions(
   messages: readonly Message[],
   partitions: ReadonlyMap<string, number>,
-): PlacedRecord[] {
-  return messages.map((message, place) => {
+): PartitionedRecord[] {
+  return messages.map((message, index) => {
     const count = partitions.get(message.topic);
-    if (count === undefined) throw new Error(`nothing is known of the topic ${message.topic}`); // a bug: it was not made
+    if (count === undefined) throw new Error(`the partition count of ${message.topic} is unknown`); // a bug: the topic was not opened
     const { topic, value, headers, timestampOffset } = message;
-    const text = message.key === null ? null : Buffer.from(message.key); // once, for the partition and for the record
-    const partition = text === null ? place % count : partitionOf(text, count);
+    const text = message.key === null ? null : Buffer.from(message.key); // encoded once, for the partition and for the record
+    const partition = text === null ? index % count : partitionOf(text, count);
     const key = message.keyBytes ?? text;
     return { topic, partition, key, value, headers, timestampOffset };
   });
 }
 
-function partitionsOf(records: readonly PlacedRecord[]): OfTopic<number>[] {
+function touchedPartitions(records: readonly PartitionedRecord[]): OfTopic<number>[] {
   const topics = new Map<string, Set<number>>();
   for (const { topic, partition } of records) {
     const partitions = topics.get(topic) ?? new Set();
@@ -261,19 +264,20 @@ function partitionsOf(records: readonly PlacedRecord[]): OfTopic<number>[] {
   return [...topics].map(([topic, partitions]) => ({ topic, partitions: [...partitions] }));
 }
 
-const NONE = 0;
-const INVALID_TXN_STATE = 48;
-const CONCURRENT_TRANSACTIONS = 51;
-/** Said of partitions because of another one of the same request. */
-const OPERATION_NOT_ATTEMPTED = 55;
-
-function worstOf(partitions: readonly { readonly errorCode: number }[]): number {
-  const codes = partitions.map(({ errorCode }) => errorCode).filter((code) => code !== NONE);
-  return codes.find((code) => code !== OPERATION_NOT_ATTEMPTED) ?? codes[0] ?? NONE;
+/**
+ * Returns the first error code of the partitions. OPERATION_NOT_ATTEMPTED, which the failure of another partition causes, is returned only
+ * if there is no other.
+ */
+function firstErrorCode(partitions: readonly { readonly errorCode: number }[]): number {
+  const codes = partitions.map(({ errorCode }) => errorCode).filter((code) => code !== ERROR.NONE);
+  return codes.find((code) => code !== ERROR.OPERATION_NOT_ATTEMPTED) ?? codes[0] ?? ERROR.NONE;
 }
 
-/** The last look before a commit: what was meant for a partition, and is not there, would be lost for good. */
-function expectAll(meant: readonly OfTopic<number>[], delivered: readonly Delivered[]): void {
+/** Checks before a commit that batches were delivered to all partitions: missing messages would be lost. @throws Error, which is a bug. */
+function expectAllDelivered(
+  meant: readonly OfTopic<number>[],
+  delivered: readonly Delivered[],
+): void {
   const there = new Set(delivered.map(({ topic, partition }) => `${topic} ${partition}`));
   for (const { topic, partitions } of meant) {
     for (const partition of partitions) {
@@ -284,13 +288,13 @@ function expectAll(meant: readonly OfTopic<number>[], delivered: readonly Delive
   }
 }
 
-/** Of the topics of which every end is known: what is not known of one partition makes the others' say less. */
-function endsOf(delivered: readonly Delivered[]): Ends {
+/** Returns the ends of a commit, only for topics whose end offset is known in every partition: a partial result could not be compared. */
+function commitEnds(delivered: readonly Delivered[]): CommitEnds {
   const ends = new Map<string, Map<number, bigint>>();
   for (const { topic, partition, end } of delivered) {
     const ofTopic = ends.get(topic) ?? new Map<number, bigint>();
     ends.set(topic, ofTopic);
-    if (end !== undefined) ofTopic.set(partition, end + 1n); // behind the messages stands the transaction's marker
+    if (end !== undefined) ofTopic.set(partition, end + 1n); // the transaction marker follows the messages
   }
   for (const { topic, end } of delivered) if (end === undefined) ends.delete(topic);
   return ends;

@@ -1,34 +1,46 @@
-import { CellarstreamError } from '../../core/errors.ts';
-import type { Brokers } from '../client/brokers.ts';
-import { addressesIn, metadata } from './calls.ts';
-import type { Address } from '../client/call.ts';
-import type { Patience } from './patience.ts';
-import { meaningOf, protocolError } from '../client/protocol-errors.ts';
+// Finds the leaders of the partitions that a producer writes to.
 
-/** Who leads the partitions of the topics that are written to. */
+import { CellarstreamError } from '../../core/errors.ts';
+import type { Brokers, Patience } from '../../kafka/client/brokers.ts';
+import { addressesIn, metadata } from '../../kafka/client/topic-calls.ts';
+import type { Address } from '../../kafka/client/protocol.ts';
+import { ERROR, errorAction, protocolError } from '../../kafka/client/protocol-errors.ts';
+
+/** Cache of the partition leaders of the topics that a producer writes to. */
 export interface Leaders {
-  /** Learns of these topics, unless what is known of them is young enough: until something is known of all. */
+  /**
+   * Requests the partition leaders of these topics unless they are cached and less than a minute old; retries until all topics are known.
+   */
   learn(topics: readonly string[], patience: Patience): Promise<void>;
-  /** Undefined while nobody is known to. */
-  of(topic: string, partition: number): Address | undefined;
-  /** How many partitions it has; undefined while that is not known. */
+  /** Returns the address of a partition's leader; undefined while none is known. */
+  leaderOf(topic: string, partition: number): Address | undefined;
+  /** Returns the number of partitions of a topic; undefined while it is unknown. */
   partitions(topic: string): number | undefined;
-  /** Asks again, of all topics that were learned of: first other brokers than the one whose word was wrong. */
+  /**
+   * Requests the partition leaders of all topics passed to `learn` again. The broker that sent the outdated ones is asked after the other
+   * known brokers.
+   */
   refresh(): Promise<void>;
 }
 
-/** Leaders tell by themselves that they are none any more; partitions that were added don't. */
+/**
+ * Age at which cached partition leaders are requested again, in ms. Brokers report when a leader has moved, but not when partitions were
+ * added.
+ */
 const MAX_AGE_MS = 60_000;
-const UNKNOWN_TOPIC_OR_PARTITION = 3;
-/** How long a topic may be unknown to the brokers, ms: one that was just made is for a moment. */
-const GONE_AFTER_MS = 5_000;
+/** How long brokers may not know a topic before it counts as deleted, in ms. Too small: a new topic counts as deleted. */
+const DELETED_AFTER_MS = 5_000;
 
 /**
- * @param expected By topic, how many partitions it must have: keys are in other ones where there are more or fewer.
- * One that is not in it may have any number.
+ * Creates an empty cache of partition leaders. Its functions throw:
  *
- * All of it throws what {@link Brokers} does, kafkajs' error where we may not, and CellarstreamError
- * `TOPIC_CHANGED`: a topic has another number of partitions, or is gone.
+ * - the errors of {@link Brokers};
+ * - kafkajs' error if rights are missing;
+ * - CellarstreamError `TOPIC_CHANGED` if a topic in `expected` was deleted or has a different number of partitions;
+ * - CellarstreamError `POSITION` if a topic that is not in `expected` does not exist.
+ *
+ * @param expected Required number of partitions by topic: with another number, keys would be in other partitions. Topics that are not in it
+ * may have any number.
  */
 export function leadersOf(
   brokers: Brokers,
@@ -40,33 +52,34 @@ export function leadersOf(
   let learnedAt = -Infinity;
 
   const ask = async (first?: 'others') => {
-    const answer = await brokers.askAny(metadata([...wanted]), first);
+    const answer = await brokers.sendToAny(metadata([...wanted]), first);
     const addresses = addressesIn(answer);
-    brokers.know([...addresses.values()]);
+    brokers.updateAddresses([...addresses.values()]);
     for (const { topic, errorCode, partitions } of answer.topics) {
       if (errorCode !== 0) {
         topics.delete(topic);
-        if (meaningOf(errorCode) === 'refused') throw protocolError(errorCode, topic);
+        if (errorAction(errorCode) === 'refused') throw protocolError(errorCode, topic);
         const since = missingSince.get(topic) ?? performance.now();
         missingSince.set(topic, since);
-        if (performance.now() - since > GONE_AFTER_MS) throw gone(topic, expected.has(topic));
+        if (performance.now() - since > DELETED_AFTER_MS)
+          throw topicDeletedError(topic, expected.has(topic));
         continue;
       }
       missingSince.delete(topic);
       const count = expected.get(topic);
       if (count !== undefined && count !== partitions.length) {
-        throw changed(topic, count, partitions.length);
+        throw partitionCountChangedError(topic, count, partitions.length);
       }
-      const found: (Address | undefined)[] = [];
-      for (const { partition, leader } of partitions) found[partition] = addresses.get(leader);
-      topics.set(topic, found);
+      const leaders: (Address | undefined)[] = [];
+      for (const { partition, leader } of partitions) leaders[partition] = addresses.get(leader);
+      topics.set(topic, leaders);
     }
     learnedAt = performance.now();
   };
 
   return {
     refresh: () => ask('others'),
-    of: (topic, partition) => topics.get(topic)?.[partition],
+    leaderOf: (topic, partition) => topics.get(topic)?.[partition],
     partitions: (topic) => topics.get(topic)?.length,
     learn: async (names, patience) => {
       for (const name of names) wanted.add(name);
@@ -77,7 +90,7 @@ export function leadersOf(
         try {
           await ask(first);
           const name = unknown();
-          if (name !== undefined) throw protocolError(UNKNOWN_TOPIC_OR_PARTITION, name);
+          if (name !== undefined) throw protocolError(ERROR.UNKNOWN_TOPIC_OR_PARTITION, name);
         } catch (error) {
           first = 'others';
           await patience.wait(error);
@@ -87,23 +100,27 @@ export function leadersOf(
   };
 }
 
-function changed(topic: string, expected: number, found: number): CellarstreamError {
+function partitionCountChangedError(
+  topic: string,
+  expected: number,
+  found: number,
+): CellarstreamError {
   return new CellarstreamError(
     'TOPIC_CHANGED',
-    `${topic} has ${found} partitions and not ${expected} as before, so keys would go to other partitions: make it anew with ${expected}, or set another TOPIC_PREFIX`,
+    `${topic} has ${found} partitions and not ${expected} as before, so keys would go to other partitions: recreate it with ${expected}, or set another TOPIC_PREFIX`,
     { context: { topic } },
   );
 }
 
-function gone(topic: string, isOurs: boolean): CellarstreamError {
+function topicDeletedError(topic: string, isOurs: boolean): CellarstreamError {
   if (!isOurs) {
-    return new CellarstreamError('POSITION', `there is no topic ${topic}: make it first`, {
+    return new CellarstreamError('POSITION', `there is no topic ${topic}: create it first`, {
       context: { topic },
     });
   }
   return new CellarstreamError(
     'TOPIC_CHANGED',
-    `topic ${topic} is gone: it is made anew when its list begins again`,
+    `topic ${topic} was deleted: it is recreated when its list is claimed again`,
     { context: { topic } },
   );
 }

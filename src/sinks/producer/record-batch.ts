@@ -1,85 +1,97 @@
+// Encodes record batches as they are sent: partition by key, packing, compression, checksum.
+
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { ZlibOptions } from 'node:zlib';
-import { crc32c } from './crc32c.ts';
 
-/** A header's value, as consumers know it; several of one name are headers of their own. */
+/** Value of a message header, in the form that consumers receive. An array of values is written as several headers of one name. */
 export type HeaderValue = string | Buffer | null | undefined;
 
-/** A message, without its topic. */
+/** A message to be written, without its topic. */
 export interface ProducerRecord {
   readonly key: string | Buffer | null;
-  /** Null is a tombstone. */
+  /** Null for a tombstone. */
   readonly value: Buffer | null;
   readonly headers?: Readonly<Record<string, HeaderValue | readonly HeaderValue[]>> | undefined;
-  /** Milliseconds after {@link BatchStamp.timestamp}. Default 0. */
+  /** How much later the record's timestamp is than {@link BatchStamp.timestamp}, in ms. Default 0. */
   readonly timestampOffset?: number | undefined;
 }
 
-/** Records as they lie in a batch: all that does not depend on who sends them, and when. */
+/** Encoded records of a batch: the part of the batch that does not depend on the producer and the time. */
 export interface PackedRecords {
   readonly count: number;
   readonly bytes: Buffer;
   readonly isCompressed: boolean;
-  /** The largest of the records, in ms. */
+  /** Largest timestamp offset of the records, in ms. */
   readonly timestampOffset: number;
 }
 
-/** Who sends a batch, and what of theirs it follows on in its partition. */
-export interface BatchStamp {
+/** The part of a batch that depends on the producer and the time. */
+interface BatchStamp {
   readonly producerId: bigint;
   readonly epoch: number;
-  /** Of its first record: so many went to the partition before, in this epoch. */
+  /**
+   * Sequence number of the batch's first record: how many records the producer has sent to the partition before with this epoch, modulo
+   * 2^31.
+   */
   readonly sequence: number;
   readonly isTransactional: boolean;
-  /** Timestamp of its records without an offset of their own, in ms since 1970. */
+  /** Timestamp of records without a `timestampOffset`, in ms since 1970. */
   readonly timestamp: number;
 }
 
-// The format: https://kafka.apache.org/documentation/#recordbatch
+// Format of a batch: https://kafka.apache.org/documentation/#recordbatch
 const HEADER_BYTES = 61;
-/** What a batch's length does not count: the base offset, and itself. */
+/** Bytes at the beginning of a batch that its length field does not count: the base offset and the length field itself. */
 const BEFORE_LENGTH = 12;
 const MAGIC = 2;
+/** Byte offset of the checksum in a batch. */
 const CRC_AT = 17;
-/** The checksum is of all that stands behind it. */
+/** Byte offset from which on a batch is covered by its checksum. */
 const CHECKED_FROM = 21;
 const NOT_COMPRESSED = 0;
 const GZIP = 1;
 const TRANSACTIONAL = 0x10;
-/** Brokers put these in. */
+/** Placeholder of the base offset, which the broker sets. */
 const NO_OFFSET = 0n;
+/** Placeholder of the leader epoch, which the broker sets. */
 const NO_LEADER_EPOCH = -1;
 
 /**
- * The level, of 1 to 9, is 6 by default: 2 takes half of its time, for 15 % more bytes (docs/performance.md has all of them). The
- * memory is 8 by default: 9 takes a little less time.
+ * Options of gzip. Level 2 (of 1 to 9) takes half the time of the default, 6, for 15 % more bytes; docs/performance.md compares all levels.
+ * A `memLevel` of 9 takes slightly less time than the default, 8.
  */
 const GZIP_OPTIONS = { level: 2, memLevel: 9 };
-/** Most room for what comes out at once: zlib goes through the event loop once for each piece. */
+/** Largest output chunk of gzip, in bytes. Too small: zlib goes through the event loop once for each chunk. */
 const MAX_PIECE_BYTES = 2 ** 18;
-/** What gzip needs beside half of what goes in: events take a quarter, and what takes more comes in several pieces. */
+/**
+ * Number of bytes by which gzip's output chunk exceeds half of the input. Events shrink to a quarter, and so fit into one chunk; data that
+ * shrinks less takes several chunks.
+ */
 const GZIP_OVERHEAD_BYTES = 1_024;
 
-/** Fewer bytes stay as they are: to set gzip up takes longer, and 0.4 MB. Most commits at rest are a cursor or a ledger's entry. */
+/**
+ * Smallest batch that is compressed, in bytes. For a smaller one, setting up gzip takes longer than the compression saves, and needs 0.4 MB
+ * of memory. Most commits of an idle service are smaller: a cursor, or an entry of the ledger.
+ */
 const MIN_COMPRESSED_BYTES = 2_048;
 
 const compress: (bytes: Buffer, options: ZlibOptions) => Promise<Buffer> = promisify(gzip);
 
 /**
- * Records as they lie in one batch, compressed on zlib's threads, so that several can be packed at once.
+ * Encodes the records of one batch. They are compressed on zlib's threads, so that several batches can be packed in parallel.
  *
- * @param room The sum of their {@link maxBytesOf}.
+ * @param room Upper bound of the encoded size, in bytes: the sum of the records' {@link maxBytesOf}.
  */
-export async function packed(
+export async function packRecords(
   records: readonly ProducerRecord[],
   room: number,
 ): Promise<PackedRecords> {
   const count = records.length;
   const out: Output = { bytes: Buffer.allocUnsafe(room), at: 0 };
   let timestampOffset = 0;
-  for (const [place, record] of records.entries()) {
-    writeRecord(out, record, place);
+  for (const [index, record] of records.entries()) {
+    writeRecord(out, record, index);
     timestampOffset = Math.max(timestampOffset, record.timestampOffset ?? 0);
   }
   const raw = out.bytes.subarray(0, out.at);
@@ -90,7 +102,7 @@ export async function packed(
   return { ...whole, bytes, isCompressed: true };
 }
 
-/** A batch as it goes to a broker and into its log: version 2, with its checksum. */
+/** Encodes a batch as brokers receive and store it: version 2 of the format, with its checksum. */
 export function recordBatch(records: PackedRecords, stamp: BatchStamp): Buffer {
   const { count, bytes, isCompressed } = records;
   const codec = isCompressed ? GZIP : NOT_COMPRESSED;
@@ -99,11 +111,11 @@ export function recordBatch(records: PackedRecords, stamp: BatchStamp): Buffer {
   at = batch.writeInt32BE(batch.length - BEFORE_LENGTH, at);
   at = batch.writeInt32BE(NO_LEADER_EPOCH, at);
   at = batch.writeInt8(MAGIC, at);
-  at += 4; // the checksum, once there is what it is of
+  at += 4; // checksum: written at the end
   at = batch.writeInt16BE(codec | (stamp.isTransactional ? TRANSACTIONAL : 0), at);
-  at = batch.writeInt32BE(count - 1, at); // the last record's offset, less the first one's
+  at = batch.writeInt32BE(count - 1, at); // last offset delta
   at = batch.writeBigInt64BE(BigInt(stamp.timestamp), at);
-  at = batch.writeBigInt64BE(BigInt(stamp.timestamp + records.timestampOffset), at); // the newest of all
+  at = batch.writeBigInt64BE(BigInt(stamp.timestamp + records.timestampOffset), at); // maximum timestamp
   at = batch.writeBigInt64BE(stamp.producerId, at);
   at = batch.writeInt16BE(stamp.epoch, at);
   at = batch.writeInt32BE(stamp.sequence, at);
@@ -113,7 +125,7 @@ export function recordBatch(records: PackedRecords, stamp: BatchStamp): Buffer {
   return batch;
 }
 
-/** At most so many bytes does a record take in a batch that is not compressed. */
+/** Returns an upper bound of a record's size in an uncompressed batch, in bytes. */
 export function maxBytesOf({ key, value, headers }: ProducerRecord): number {
   let bytes = MAX_FRAME_BYTES + lengthOf(key) + lengthOf(value);
   for (const [name, text] of headersOf(headers)) {
@@ -122,8 +134,9 @@ export function maxBytesOf({ key, value, headers }: ProducerRecord): number {
   return bytes;
 }
 
-/** Lengths, attributes, offset, time and number of headers, as long as they come. */
+/** Largest size of everything in a record but key, value and headers, in bytes: lengths, attributes, offset, timestamp and header count. */
 const MAX_FRAME_BYTES = 32;
+/** Largest size of the two lengths in a header, that of its name and that of its value, in bytes. */
 const MAX_HEADER_FRAME_BYTES = 10;
 
 interface Output {
@@ -131,31 +144,31 @@ interface Output {
   at: number;
 }
 
-function writeRecord(out: Output, record: ProducerRecord, place: number): void {
+function writeRecord(out: Output, record: ProducerRecord, index: number): void {
   const { key, value, headers, timestampOffset = 0 } = record;
   const listed = headersOf(headers);
-  const keyLength = key === null ? NULL : lengthOf(key);
-  const valueLength = value === null ? NULL : value.length;
-  let length = 1 + varintBytes(timestampOffset) + varintBytes(place) + varintBytes(listed.length);
+  const keyLength = key === null ? NULL_LENGTH : lengthOf(key);
+  const valueLength = value === null ? NULL_LENGTH : value.length;
+  let length = 1 + varintBytes(timestampOffset) + varintBytes(index) + varintBytes(listed.length);
   length += fieldBytes(keyLength) + fieldBytes(valueLength);
   for (const [name, text] of listed) {
-    length += fieldBytes(lengthOf(name)) + fieldBytes(text == null ? NULL : lengthOf(text));
+    length += fieldBytes(lengthOf(name)) + fieldBytes(text == null ? NULL_LENGTH : lengthOf(text));
   }
   writeVarint(out, length);
   out.bytes[out.at++] = 0; // attributes: none are in use
   writeVarint(out, timestampOffset);
-  writeVarint(out, place);
+  writeVarint(out, index);
   writeField(out, key, keyLength);
   writeField(out, value, valueLength);
   writeVarint(out, listed.length);
   for (const [name, text] of listed) {
     writeField(out, name, lengthOf(name));
-    writeField(out, text, text == null ? NULL : lengthOf(text));
+    writeField(out, text, text == null ? NULL_LENGTH : lengthOf(text));
   }
 }
 
-/** The length of what is not there. */
-const NULL = -1;
+/** Length that is written for a field that is null. */
+const NULL_LENGTH = -1;
 
 function headersOf(headers: ProducerRecord['headers']): [string, HeaderValue][] {
   if (!headers) return NO_HEADERS;
@@ -185,7 +198,7 @@ function writeField(out: Output, value: HeaderValue, length: number): void {
   out.at += length;
 }
 
-/** Zigzag and seven bits a byte, of 32 bits. */
+/** Writes a 32-bit number as a zigzag varint, with seven bits a byte. */
 function writeVarint(out: Output, value: number): void {
   let rest = ((value << 1) ^ (value >> 31)) >>> 0;
   while (rest > 0x7f) {
@@ -198,4 +211,152 @@ function writeVarint(out: Output, value: number): void {
 function varintBytes(value: number): number {
   const rest = ((value << 1) ^ (value >> 31)) >>> 0;
   return rest < 0x80 ? 1 : rest < 0x4000 ? 2 : rest < 0x200000 ? 3 : rest < 0x10000000 ? 4 : 5;
+}
+
+/** Batches of one partition, in the order in which they must be written. */
+export interface PartitionBatches {
+  readonly topic: string;
+  readonly partition: number;
+  readonly batches: readonly PackedRecords[];
+}
+
+/** Most bytes of messages in one batch, before compression. Too large: brokers refuse batches of more than 1 MiB by default. */
+export const MAX_BATCH_BYTES = 900_000;
+/** Bytes of a batch besides its messages, including what gzip may add to incompressible data. */
+const BATCH_OVERHEAD_BYTES = 1_000;
+/** Bytes reserved for the key and headers of a message. */
+const KEY_AND_HEADER_BYTES = 10_000;
+
+/**
+ * Returns how many bytes of messages one batch may have, for a topic with this `max.message.bytes`. Default: for the brokers' default of
+ * it.
+ */
+function maxBatchBytes(maxMessageBytes = Infinity): number {
+  return Math.min(MAX_BATCH_BYTES, maxMessageBytes - BATCH_OVERHEAD_BYTES);
+}
+
+/** Returns the largest size of a message's value, in bytes, with which it fits into a batch together with its key and headers. */
+export function maxEventBytes(maxMessageBytes?: number): number {
+  return maxBatchBytes(maxMessageBytes) - KEY_AND_HEADER_BYTES;
+}
+
+/** A message with its topic and partition. */
+export interface PartitionedRecord extends ProducerRecord {
+  readonly topic: string;
+  readonly partition: number;
+}
+
+/**
+ * Packs messages into batches no larger than a broker accepts; within a partition they stay in the given order. All batches are packed in
+ * parallel.
+ */
+export function batchesOf(
+  records: Iterable<PartitionedRecord>,
+  maxMessageBytes: ReadonlyMap<string, number> = new Map(),
+): Promise<PartitionBatches[]> {
+  const partitions = new Map<string, OpenBatches>();
+  for (const record of records) {
+    const { topic, partition } = record;
+    const name = `${topic} ${partition}`;
+    let filling = partitions.get(name);
+    if (!filling) {
+      const maxBytes = maxBatchBytes(maxMessageBytes.get(topic));
+      partitions.set(name, (filling = { topic, partition, maxBytes, batches: [] }));
+    }
+    const bytes = maxBytesOf(record);
+    const last = filling.batches.at(-1);
+    if (last && last.bytes + bytes <= filling.maxBytes) {
+      last.records.push(record);
+      last.bytes += bytes;
+    } else filling.batches.push({ records: [record], bytes });
+  }
+  return Promise.all(
+    [...partitions.values()].map(async ({ topic, partition, batches }) => ({
+      topic,
+      partition,
+      batches: await Promise.all(batches.map(({ records, bytes }) => packRecords(records, bytes))),
+    })),
+  );
+}
+
+interface OpenBatches {
+  readonly topic: string;
+  readonly partition: number;
+  /** Most bytes of messages in one batch. */
+  readonly maxBytes: number;
+  /** Batches that are being filled; only the last one accepts more records. `bytes`: upper bound of the size of its records. */
+  readonly batches: { readonly records: PartitionedRecord[]; bytes: number }[];
+}
+
+/** Castagnoli's polynomial, reflected: that of CRC-32C, the checksum of Kafka's batches. */
+const POLYNOMIAL = 0x82f63b78;
+/** Number of bytes that the checksum processes at once, each with a lookup table of its own. */
+const SLICES = 8;
+
+const TABLES: readonly Int32Array[] = tables();
+
+/** Returns the CRC-32C checksum of bytes, unsigned. `seed`: the checksum of the bytes before them. */
+export function crc32c(bytes: Uint8Array, seed = 0): number {
+  const [t0, t1, t2, t3, t4, t5, t6, t7] = TABLES as Tables;
+  const whole = bytes.length - (bytes.length % SLICES);
+  let crc = ~seed;
+  let at = 0;
+  for (; at < whole; at += SLICES) {
+    crc ^= bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);
+    crc =
+      t7[crc & 0xff]! ^
+      t6[(crc >>> 8) & 0xff]! ^
+      t5[(crc >>> 16) & 0xff]! ^
+      t4[crc >>> 24]! ^
+      t3[bytes[at + 4]!]! ^
+      t2[bytes[at + 5]!]! ^
+      t1[bytes[at + 6]!]! ^
+      t0[bytes[at + 7]!]!;
+  }
+  for (; at < bytes.length; at++) crc = t0[(crc ^ bytes[at]!) & 0xff]! ^ (crc >>> 8);
+  return ~crc >>> 0;
+}
+
+type T = Int32Array;
+type Tables = readonly [T, T, T, T, T, T, T, T];
+
+/** Computes the lookup tables of {@link crc32c}: table `n` has the effect of a byte that is followed by `n` others. */
+function tables(): Int32Array[] {
+  const first = Int32Array.from({ length: 256 }, (_, byte) => {
+    let crc = byte;
+    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ POLYNOMIAL : crc >>> 1;
+    return crc;
+  });
+  const all = [first];
+  while (all.length < SLICES) {
+    all.push(all.at(-1)!.map((crc) => first[crc & 0xff]! ^ (crc >>> 8)));
+  }
+  return all;
+}
+
+const SEED = 0x9747b28c;
+const M = 0x5bd1e995;
+const R = 24;
+
+/** Returns the partition of a key among this number of partitions, as Kafka's Java client does: murmur2 without its sign bit. */
+export function partitionOf(key: string | Buffer, partitions: number): number {
+  return (murmur2(typeof key === 'string' ? Buffer.from(key) : key) & 0x7fffffff) % partitions;
+}
+
+/** Returns the MurmurHash2 of bytes as Kafka computes it: a signed 32-bit number. */
+function murmur2(bytes: Buffer): number {
+  const { length } = bytes;
+  const whole = length - (length % 4);
+  let hash = SEED ^ length;
+  for (let at = 0; at < whole; at += 4) {
+    let k = Math.imul(bytes.readInt32LE(at), M);
+    k = Math.imul(k ^ (k >>> R), M);
+    hash = Math.imul(hash, M) ^ k;
+  }
+  if (length > whole) {
+    for (let at = length - 1; at >= whole; at--) hash ^= bytes[at]! << (8 * (at - whole));
+    hash = Math.imul(hash, M);
+  }
+  hash = Math.imul(hash ^ (hash >>> 13), M);
+  return hash ^ (hash >>> 15);
 }

@@ -1,62 +1,74 @@
-import kafkajs from 'kafkajs';
-import { firstValueFrom, map, Observable, race, timer } from 'rxjs';
-import { CellarstreamError } from '../../core/errors.ts';
-import type { Offsets, TailMessage } from '../transactional-log.ts';
-import { openReader } from '../fetch/kafka-reader.ts';
-import type { TopicReader } from '../fetch/kafka-reader.ts';
-import type { Bounds, Message } from '../sink.ts';
-import { noTopic } from '../client/topic-bounds.ts';
-import { askBrokers } from '../producer/ask-brokers.ts';
-import type { Asked } from '../producer/ask-brokers.ts';
-import { knownBounds } from '../producer/bounds.ts';
-import { plainProducer } from '../producer/plain-producer.ts';
-import { askedTogether } from '../../core/asked-together.ts';
+// The signals topic: read from its beginning, by one subscriber or by many over a shared reader; and written to.
 
-/** What of a partition has been read, in one go. */
+import {
+  firstValueFrom,
+  map,
+  Observable,
+  race,
+  timer,
+  defer,
+  from,
+  ReplaySubject,
+  share,
+  switchMap,
+  take,
+  tap,
+} from 'rxjs';
+import { CellarstreamError } from '../../core/errors.ts';
+import type { Offsets, TailMessage, Bounds } from '../../kafka/log.ts';
+import type { Message } from '../sink.ts';
+import { openReader } from '../../kafka/fetch/kafka-reader.ts';
+import type { TopicReader } from '../../kafka/fetch/kafka-reader.ts';
+import { topicBounds } from '../../kafka/client/topic-facts.ts';
+import type { Asked } from '../../kafka/client/brokers.ts';
+import { plainProducer } from '../producer/plain-producer.ts';
+import { singleFlight } from '../../core/single-flight.ts';
+
+/** Consecutive messages of one partition, and the offset that follows them. */
 export interface SignalBatch {
   readonly partition: number;
-  /** Committed ones, in order. */
+  /** Committed messages in the order of their offsets. */
   readonly messages: readonly Pick<TailMessage, 'offset' | 'key' | 'value'>[];
-  /** The offset to go on at: behind markers too. */
+  /** Offset at which to continue: after the messages, and after transaction markers that follow them. */
   readonly next: bigint;
 }
 
-/** A topic that is read from its beginning, and now and then written to. */
+/** The signals topic, which is read from its beginning and rarely written to. */
 export interface SignalTopic {
   readonly name: string;
-  /** Where it ends just now. @throws CellarstreamError `POSITION` when there is no such topic. */
+  /** Returns the current end offset of each partition. @throws CellarstreamError `POSITION` if the topic does not exist. */
   readonly ends: () => Promise<Offsets>;
   /**
-   * What is committed, from these offsets or the topic's beginning; completes at the end as of now,
-   * unless it is to follow. Errors with CellarstreamError.
+   * Emits the committed messages from these offsets on; partitions without an offset are read from their beginning. Completes at the
+   * current end unless `follow` is set. Errors with CellarstreamError.
    */
   readonly read: (options: { from: Offsets; follow: boolean }) => Observable<SignalBatch>;
-  /** Resolves when the brokers have it. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */
+  /** Writes a message; resolves when the brokers have stored it. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */
   readonly send: (message: Message) => Promise<void>;
   /**
-   * Resolves when the connections of readings that were unsubscribed from are closed, in two seconds at
-   * the latest: a fetch that is not answered holds up no stop.
+   * Resolves when the connections of reads that were unsubscribed from are closed, after two seconds at most: a fetch without a response
+   * must not delay the end of the process.
    */
   readonly close: () => Promise<void>;
 }
 
-const RUN_FIRST =
+const MISSING_TOPIC_ADVICE =
   '`cellarstream run` makes it when it starts; is TOPIC_PREFIX that of the service?';
-/** How long a broker waits for a signal. There is no other partition that it could be asked for meanwhile. */
-const WAIT_MS = 1_000;
-/** A broker that is away holds up no stop. */
-const CLOSE_WITHIN_MS = 2_000;
-/** How long brokers are asked where the topic begins and ends, ms. */
-const ASKED_MS = 5_000;
+/** How long a broker waits for new messages before it responds, in ms. It may be long, as no other partition is fetched meanwhile. */
+const FETCH_WAIT_MS = 1_000;
+/** Longest wait for connections to close, in ms. Too large: an unreachable broker delays the end of the process. */
+const CLOSE_TIMEOUT_MS = 2_000;
 
 /**
- * @param links Connections that others use too, for where it begins and ends: each list asks that as it begins, and all
- * who ask at once are asked for once.
+ * Opens the signals topic.
+ *
+ * @param links Shared connections, for the bounds of the topic. Each list requests these when it begins; concurrent callers share one
+ * request.
  */
 export function kafkaSignals(links: Asked, name: string): SignalTopic {
   const { kafka } = links;
   const closing = new Set<Promise<void>>();
-  const bounds = askedTogether(() => boundsOf(links, name));
+  const bounds = singleFlight(() => topicBounds(links, name, MISSING_TOPIC_ADVICE));
   return {
     name,
     ends: async () => new Map([...(await bounds())].map(([at, { high }]) => [at, high])),
@@ -70,19 +82,21 @@ export function kafkaSignals(links: Asked, name: string): SignalTopic {
               kafka,
               topic: name,
               range: {
-                from: new Map([...found].map(([at, bound]) => [at, within(bound, from.get(at))])),
+                from: new Map(
+                  [...found].map(([at, bound]) => [at, clampToBounds(bound, from.get(at))]),
+                ),
                 ends: new Map([...found].map(([at, { high }]) => [at, high])),
               },
               follow,
-              isPatient: false,
-              waitMs: WAIT_MS,
+              retriesOutages: false,
+              waitMs: FETCH_WAIT_MS,
               onBatch: (batch) => subscriber.next(batch),
             });
             return reader.done.then(() => subscriber.complete());
           })
           .catch((error: unknown) => subscriber.error(error));
         return () => {
-          // How a reader that nobody listens to is closed is of no more interest.
+          // After unsubscribing there is no subscriber to report an error of closing to.
           const closed = reader?.close().catch(() => undefined);
           if (!closed) return;
           closing.add(closed);
@@ -98,34 +112,71 @@ export function kafkaSignals(links: Asked, name: string): SignalTopic {
       }
     },
     close: () =>
-      firstValueFrom(race(Promise.all(closing), timer(CLOSE_WITHIN_MS)).pipe(map(() => undefined))),
+      firstValueFrom(
+        race(Promise.all(closing), timer(CLOSE_TIMEOUT_MS)).pipe(map(() => undefined)),
+      ),
   };
 }
 
 /**
- * What was deleted by its age is no loss.
+ * Returns the offset at which to begin to read a partition: `at`, or the first offset if retention has deleted messages from `at` on.
  *
- * @throws CellarstreamError `POSITION` when the topic was made anew.
+ * @throws CellarstreamError `POSITION` if `at` is past the end, because the topic was recreated.
  */
-function within({ low, high }: Bounds, at = 0n): bigint {
+function clampToBounds({ low, high }: Bounds, at = 0n): bigint {
   if (at <= high) return at < low ? low : at;
   throw new CellarstreamError(
     'POSITION',
-    'the topic of signals was made anew: it is read from its beginning',
+    'the signals topic was recreated: it is read from its beginning',
   );
 }
 
-/** @throws CellarstreamError `POSITION` when there is no such topic. */
-function boundsOf(links: Asked, topic: string): Promise<ReadonlyMap<number, Bounds>> {
-  return askBrokers(links, ASKED_MS, (brokers) =>
-    knownBounds({ topic, isolation: 'committed', brokers }).catch((error: unknown) => {
-      throw isNoTopic(error) ? noTopic(topic, RUN_FIRST) : error;
-    }),
-  );
-}
+/**
+ * Creates a signals topic whose single reader many subscribers share. A new subscriber first reads the existing messages with a reader of
+ * its own, and then follows the shared one; messages that arrive in between may be emitted twice.
+ */
+export function sharedSignals(topic: SignalTopic): SignalTopic {
+  /**
+   * Emits when the start offsets of the shared reader are known. If a subscriber reads to the topic's end after that, it misses no message
+   * before the shared reader's.
+   */
+  let begun$ = new ReplaySubject<void>(1);
+  const live$ = defer(() => {
+    const begins$ = (begun$ = new ReplaySubject<void>(1));
+    return from(topic.ends()).pipe(
+      tap(() => begins$.next()),
+      switchMap((ends) => topic.read({ from: ends, follow: true })),
+    );
+  }).pipe(share());
 
-function isNoTopic(error: unknown): boolean {
-  return (
-    error instanceof kafkajs.KafkaJSProtocolError && error.type === 'UNKNOWN_TOPIC_OR_PARTITION'
-  );
+  const follow = (options: Parameters<SignalTopic['read']>[0]) =>
+    new Observable<SignalBatch>((subscriber) => {
+      /** Batches of the shared reader that arrive during this subscriber's own read; few, as signals are written by hand. */
+      let waiting: SignalBatch[] | undefined = [];
+      const failed = (error: unknown) => subscriber.error(error);
+      subscriber.add(
+        live$.subscribe({
+          next: (batch) => (waiting ? void waiting.push(batch) : subscriber.next(batch)),
+          error: failed,
+        }),
+      );
+      const before$ = begun$.pipe(
+        take(1),
+        switchMap(() => topic.read({ ...options, follow: false })),
+      );
+      subscriber.add(
+        before$.subscribe({
+          next: (batch) => subscriber.next(batch),
+          error: failed,
+          complete: () => {
+            for (const batch of waiting ?? []) subscriber.next(batch);
+            waiting = undefined;
+          },
+        }),
+      );
+    });
+  return {
+    ...topic,
+    read: (options) => (options.follow ? follow(options) : topic.read(options)),
+  };
 }

@@ -1,33 +1,49 @@
+// Signals: requests to a running service, and its acknowledgements.
+
 import { z } from 'zod';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { Message } from '../sink.ts';
 
-/** How long Kafka keeps a signal, in days: so long a request waits for a service. */
+/** Retention of the signals topic, in days: how long a request can wait for a service. */
 export const SIGNAL_DAYS = 7;
 
 const ID = z.string().min(1).max(200);
 const NAME = z.string().min(1).max(200);
 const TIME = z.iso.datetime({ offset: true });
 
-/** Kafka's and the API's numbers have 64 bits. */
+/** Whether a text is a non-negative integer that fits into a signed 64-bit number, as the numbers of the API do. */
 const isLong = (text: string) => /^\d{1,19}$/.test(text) && BigInt(text) < 2n ** 63n;
+
+const OF_ACCOUNT = {
+  /** Id of the request, which its acknowledgements repeat; also the key of their messages. */
+  id: ID,
+  account: NAME,
+};
+const ASKS = {
+  ...OF_ACCOUNT,
+  /** Names of lists, such as `orders`. */
+  resources: z.array(NAME).min(1).max(50),
+  requested_at: TIME,
+};
+const ACKNOWLEDGES = {
+  ...OF_ACCOUNT,
+  resource: NAME,
+  status: z.enum(['done', 'refused', 'failed']),
+  message: z.string().nullable(),
+  at: TIME,
+};
 
 const REQUEST = z
   .object({
     type: z.literal('resync'),
-    /** The message's key too. */
-    id: ID,
-    account: NAME,
-    /** Names of lists, such as `orders`. */
-    resources: z.array(NAME).min(1).max(50),
-    /** One order alone; as text where JSON's numbers can't hold it. */
+    ...ASKS,
+    /** Limits the request to one order; as text if the number is too large for JSON. */
     order_number: z
       .union([z.int().min(0), z.string().refine(isLong)])
       .nullable()
       .default(null),
-    /** Only what was modified at that time or later, or has no time. */
+    /** Limits the request to records that were modified at this time or later, or have no time. */
     since: TIME.nullable().default(null),
-    requested_at: TIME,
   })
   .refine(({ order_number, since }) => order_number === null || since === null, {
     path: ['since'],
@@ -36,51 +52,29 @@ const REQUEST = z
 
 const ACK = z.object({
   type: z.literal('resync-ack'),
-  /** Of the request; the message's key too. */
-  id: ID,
-  account: NAME,
-  resource: NAME,
-  status: z.enum(['done', 'refused', 'failed']),
-  /** Published for it in the resource's topic. */
+  ...ACKNOWLEDGES,
+  /** Number of events that were published for the request in the list's topic. */
   events: z.int().min(0),
-  message: z.string().nullable(),
-  at: TIME,
 });
 
-const CERTIFY = z.object({
-  type: z.literal('certify'),
-  /** The message's key too. */
-  id: ID,
-  account: NAME,
-  /** Names of lists, such as `orders`. */
-  resources: z.array(NAME).min(1).max(50),
-  requested_at: TIME,
-});
+const CERTIFY = z.object({ type: z.literal('certify'), ...ASKS });
 
 const CERTIFY_ACK = z.object({
   type: z.literal('certify-ack'),
-  /** Of the request; the message's key too. */
-  id: ID,
-  account: NAME,
-  resource: NAME,
-  status: z.enum(['done', 'refused', 'failed']),
-  /** Of the certificate, which is in the same transaction; null where there is none. */
+  ...ACKNOWLEDGES,
+  /** Number of the requested certificate, which is committed in the same transaction; null if there is none. */
   number: z.int().min(0).nullable(),
-  message: z.string().nullable(),
-  at: TIME,
 });
 
-/** Requests by the name of their quota: `login`, a list's, or `all` for all lists together. */
+/** Number of requests to the API, by name of the quota: `login`, that of a list, or `all` for all lists together. */
 const QUOTAS = z
   .record(NAME, z.int().min(0).max(100))
   .refine((quotas) => Object.keys(quotas).length <= 20, { message: 'are too many' });
 
 const PERMITS = z.object({
   type: z.literal('permits'),
-  /** The message's key too. */
-  id: ID,
-  account: NAME,
-  /** Who asks. */
+  ...OF_ACCOUNT,
+  /** Name of the guest process that requests permits. */
   asker: NAME,
   quotas: QUOTAS,
   requested_at: TIME,
@@ -88,36 +82,34 @@ const PERMITS = z.object({
 
 const PERMITS_ACK = z.object({
   type: z.literal('permits-ack'),
-  /** Of the request; the message's key too. */
-  id: ID,
-  account: NAME,
-  /** Who gives them. */
+  ...OF_ACCOUNT,
+  /** Name of the instance that grants the permits. */
   instance: NAME,
-  /** No more of each than was asked for; what is left out is none. */
+  /** Number of granted permits by quota, at most as many as requested; none for a quota that is left out. */
   granted: QUOTAS,
-  /** They last so long, from when the asker sent its request. */
+  /** How long the permits are valid, in ms from when the guest sent its request. */
   for_ms: z.int().min(0),
-  /** Why there are not as many as were asked for. */
+  /** Why fewer permits were granted than requested; otherwise null. */
   message: z.string().nullable(),
   at: TIME,
 });
 
-/** Asks for what the API says now to be published again: all of it, one order, or what is newer. */
+/** Request to republish what the API serves: whole lists, one order, or records modified since a time. */
 export type ResyncRequest = z.infer<typeof REQUEST>;
 
-/** What became of a request, for one of its resources. */
+/** Result of a resync request for one of the lists that it names. */
 export type ResyncAck = z.infer<typeof ACK>;
 
-/** Asks for a certificate of a complete reading that begins after the service has the request. */
+/** Request for a certificate of a full scan that begins after the service has received the request. */
 export type CertifyRequest = z.infer<typeof CERTIFY>;
 
-/** What became of it, for one of its resources. */
+/** Result of a certify request for one of the lists that it names. */
 export type CertifyAck = z.infer<typeof CERTIFY_ACK>;
 
-/** Asks whoever runs the account for a part of its quotas: for requests that others make. */
+/** Request of a guest to the owner of the account for permits to send requests to the API. */
 export type PermitsRequest = z.infer<typeof PERMITS>;
 
-/** What of them the asker may make. */
+/** The owner's response to a guest: the permits that it grants. */
 export type PermitsAck = z.infer<typeof PERMITS_ACK>;
 
 export type Signal =
@@ -133,9 +125,9 @@ const SCHEMAS = {
 } as const;
 
 /**
- * Reads a message of the topic of signals.
+ * Decodes a message of the signals topic.
  *
- * @throws CellarstreamError `VALUE_UNREADABLE` when it is none: in one line, without a value of it.
+ * @throws CellarstreamError `VALUE_UNREADABLE` if it is not a valid signal; its message is one line, and quotes no values.
  */
 export function parseSignal(message: {
   readonly key: Buffer | null;
@@ -143,17 +135,17 @@ export function parseSignal(message: {
 }): Signal {
   const json = parse(message.value?.toString() ?? '');
   const type = (json as { readonly type?: unknown } | null)?.type;
-  if (!isType(type)) throw unreadable('its type is not known');
+  if (!isType(type)) throw malformedSignalError('its type is not known');
   const { data, error } = SCHEMAS[type].safeParse(json);
   if (!data) {
     const { path, message: what } = error.issues[0]!;
-    throw unreadable(`${path.join('.')}: ${what}`);
+    throw malformedSignalError(`${path.join('.')}: ${what}`);
   }
-  if (message.key?.toString() !== data.id) throw unreadable('its key is not its id');
+  if (message.key?.toString() !== data.id) throw malformedSignalError('its key is not its id');
   return data;
 }
 
-/** A signal as a message. */
+/** Encodes a signal as a message. */
 export function signalMessage(topic: string, signal: Signal): Message {
   return { topic, key: signal.id, value: Buffer.from(JSON.stringify(signal)) };
 }
@@ -166,10 +158,10 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    throw unreadable('it is not JSON');
+    throw malformedSignalError('it is not JSON');
   }
 }
 
-function unreadable(why: string): CellarstreamError {
+function malformedSignalError(why: string): CellarstreamError {
   return new CellarstreamError('VALUE_UNREADABLE', `no signal: ${why}`);
 }

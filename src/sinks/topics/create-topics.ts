@@ -1,46 +1,43 @@
+// Creates topics, and leaves out optional settings that the brokers refuse.
+
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 import type { TopicFinding } from '../../schemas/events/topic-findings.ts';
 import type { TopicSpec } from '../../schemas/events/topics.ts';
-import type { Brokers } from '../client/brokers.ts';
-import { kafkaError } from '../client/kafka-error.ts';
-import { nameOfError, protocolError } from '../client/protocol-errors.ts';
-import { askBrokers } from '../producer/ask-brokers.ts';
-import type { Asked } from '../producer/ask-brokers.ts';
-import {
-  BROKER_DEFAULT,
-  createTopicsCall,
-  describeTopics,
-  TOPIC_AUTHORIZATION_FAILED,
-} from './topic-calls.ts';
-import type { NewTopic, TopicAnswer } from './topic-calls.ts';
+import type { Brokers, Asked } from '../../kafka/client/brokers.ts';
+import { kafkaError } from '../../kafka/client/kafka-error.ts';
+import { ERROR, nameOfError, protocolError } from '../../kafka/client/protocol-errors.ts';
+import { withBrokers } from '../../kafka/client/brokers.ts';
+import { array, int16, int32, int8, string } from '../../kafka/client/protocol.ts';
+import type { Call } from '../../kafka/client/protocol.ts';
+import { metadata } from '../../kafka/client/topic-calls.ts';
 
-export interface CreationOptions extends Asked {
+interface CreationOptions extends Asked {
   readonly specs: readonly TopicSpec[];
-  /** Whether the brokers may choose another replication factor, as `TOPIC_REPLICATION` is not set. */
+  /** Whether the brokers may choose another replication factor, because `TOPIC_REPLICATION` is not set. */
   readonly isReplicationFree: boolean;
-  /** Whether the brokers only say what would become of the topics, and make none. */
+  /** Whether the brokers only validate the request, and create no topics. */
   readonly isDryRun: boolean;
 }
 
 /** A setting that was left out because the brokers refuse it. */
-export type LeftOut = Pick<TopicFinding, 'topic' | 'setting' | 'wanted' | 'why'>;
+export type OmittedSetting = Pick<TopicFinding, 'topic' | 'setting' | 'wanted' | 'why'>;
 
-/** How long the controller is looked for, ms. */
-const WITHIN_MS = 10_000;
+/** How long the CreateTopics request to the cluster's controller is retried, in ms. */
+const CONTROLLER_TIMEOUT_MS = 10_000;
 
 /**
- * Creates topics. Where the brokers refuse settings that are only wished ({@link TopicSpec.required}), the topic is made without
- * them: without those that the brokers name, or without all wishes where they name none. Gives what was left out.
+ * Creates topics. If the brokers refuse optional settings (those not in {@link TopicSpec.required}), the topic is created without them:
+ * without those that the brokers name, or without all optional ones if they name none. Returns the settings that were left out.
  *
- * @throws CellarstreamError `KAFKA_REFUSED` with the topics, what they need, and the brokers' own words; `KAFKA_UNREACHABLE`.
+ * @throws CellarstreamError `KAFKA_REFUSED` with the topics, what they need, and the brokers' messages; `KAFKA_UNREACHABLE`.
  */
-export async function createTopics(options: CreationOptions): Promise<readonly LeftOut[]> {
+export async function createTopics(options: CreationOptions): Promise<readonly OmittedSetting[]> {
   const { specs, isReplicationFree, isDryRun } = options;
-  const leftOut: LeftOut[] = [];
-  let drafts: readonly Draft[] = specs.map((spec) => ({ ...spec, spec }));
+  const leftOut: OmittedSetting[] = [];
+  let drafts: readonly TopicDraft[] = specs.map((spec) => ({ ...spec, spec }));
   while (drafts.length > 0) {
-    const answers = await askBrokers(options, WITHIN_MS, (brokers) =>
-      askedOnce(brokers, drafts, isDryRun),
+    const answers = await withBrokers(options, CONTROLLER_TIMEOUT_MS, (brokers) =>
+      sendCreateTopics(brokers, drafts, isDryRun),
     );
     const refusals = drafts.flatMap((draft) => {
       const answer = answers.find(({ topic }) => topic === draft.topic);
@@ -48,73 +45,66 @@ export async function createTopics(options: CreationOptions): Promise<readonly L
     });
     const tries = refusals.map(({ draft, answer }) => ({
       refusal: { draft, answer },
-      wishes: refusedWishes(draft, answer, isReplicationFree),
+      wishes: refusedOptionalSettings(draft, answer, isReplicationFree),
     }));
     const final = tries.filter(({ wishes }) => wishes.length === 0);
-    if (final.length > 0) throw refused(final.map(({ refusal }) => refusal));
+    if (final.length > 0) throw topicsRefusedError(final.map(({ refusal }) => refusal));
     drafts = tries.map(({ refusal: { draft, answer }, wishes }) => {
       for (const { name, value } of wishes) {
-        const why = `the brokers refuse it: ${wordsOf(answer)}`;
+        const why = `the brokers refuse it: ${refusalText(answer)}`;
         leftOut.push({ topic: draft.topic, setting: name, wanted: value, why });
       }
-      return without(draft, wishes);
+      return withoutSettings(draft, wishes);
     });
   }
   return leftOut;
 }
 
-/** A topic as it is tried next. */
-interface Draft extends NewTopic {
+/** A topic with the settings of the next attempt to create it. */
+interface TopicDraft extends NewTopic {
   readonly spec: TopicSpec;
 }
 
 interface Refusal {
-  readonly draft: Draft;
-  readonly answer: TopicAnswer;
+  readonly draft: TopicDraft;
+  readonly answer: TopicResult;
 }
 
-interface Wish {
+interface OptionalSetting {
   readonly name: string;
   readonly value: string;
 }
 
-const TOPIC_ALREADY_EXISTS = 36; // another instance was quicker
-const DONE: ReadonlySet<number> = new Set([0, TOPIC_ALREADY_EXISTS]);
-const INVALID_TOPIC_EXCEPTION = 17;
-const CLUSTER_AUTHORIZATION_FAILED = 31;
-const INVALID_PARTITIONS = 37;
-const INVALID_REPLICATION_FACTOR = 38;
-const INVALID_CONFIG = 40;
-const NOT_CONTROLLER = 41;
-const POLICY_VIOLATION = 44;
-const NO_RIGHT: ReadonlySet<number> = new Set([
-  TOPIC_AUTHORIZATION_FAILED,
-  CLUSTER_AUTHORIZATION_FAILED,
+const DONE: ReadonlySet<number> = new Set([0, ERROR.TOPIC_ALREADY_EXISTS]); // another instance created it first
+const UNAUTHORIZED_CODES: ReadonlySet<number> = new Set([
+  ERROR.TOPIC_AUTHORIZATION_FAILED,
+  ERROR.CLUSTER_AUTHORIZATION_FAILED,
 ]);
-/** Answers that another draft of the topic, other rights or other settings can change, and no later try of the same. */
+/** Error codes of CreateTopics that other settings or rights can resolve, but not a retry of the same request. */
 const FINAL: ReadonlySet<number> = new Set([
-  ...NO_RIGHT,
-  ...[INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR],
-  ...[INVALID_CONFIG, POLICY_VIOLATION],
+  ...UNAUTHORIZED_CODES,
+  ...[ERROR.INVALID_TOPIC_EXCEPTION, ERROR.INVALID_PARTITIONS, ERROR.INVALID_REPLICATION_FACTOR],
+  ...[ERROR.INVALID_CONFIG, ERROR.POLICY_VIOLATION],
 ]);
+/** Error codes of CreateTopics that may be due to an optional setting. */
 const OF_SETTINGS: ReadonlySet<number> = new Set([
-  INVALID_CONFIG,
-  POLICY_VIOLATION,
-  INVALID_REPLICATION_FACTOR,
+  ERROR.INVALID_CONFIG,
+  ERROR.POLICY_VIOLATION,
+  ERROR.INVALID_REPLICATION_FACTOR,
 ]);
 const REPLICATION = 'replication.factor';
 const IN_SYNC = 'min.insync.replicas';
 
-/** Sends one CreateTopics request. @throws kafkajs' error of an answer that is not {@link FINAL} and that a later try may change. */
-async function askedOnce(
+/** Sends one CreateTopics request. @throws kafkajs' error for an error code that is not in {@link FINAL} and that a retry may resolve. */
+async function sendCreateTopics(
   brokers: Brokers,
-  drafts: readonly Draft[],
+  drafts: readonly TopicDraft[],
   isDryRun: boolean,
-): Promise<readonly TopicAnswer[]> {
-  const found = await brokers.askAny(describeTopics([], false));
+): Promise<readonly TopicResult[]> {
+  const found = await brokers.sendToAny(metadata([]));
   const controller = found.brokers.find(({ id }) => id === found.controllerId);
-  if (!controller) throw protocolError(NOT_CONTROLLER, 'no broker is the controller');
-  const answers = await brokers.ask(controller, createTopicsCall(drafts, isDryRun));
+  if (!controller) throw protocolError(ERROR.NOT_CONTROLLER, 'no broker is the controller');
+  const answers = await brokers.send(controller, createTopicsCall(drafts, isDryRun));
   for (const answer of answers) {
     const { topic, errorCode, message } = answer;
     if (DONE.has(errorCode) || FINAL.has(errorCode)) continue;
@@ -127,12 +117,12 @@ async function askedOnce(
   return answers;
 }
 
-/** Wishes to leave out after a refusal; none where no draft without wishes can help. */
-function refusedWishes(
-  { topic, configEntries, replicationFactor, spec }: Draft,
-  { errorCode, message }: TopicAnswer,
+/** Returns the optional settings to leave out after brokers refused to create a topic; none if leaving out settings can't help. */
+function refusedOptionalSettings(
+  { topic, configEntries, replicationFactor, spec }: TopicDraft,
+  { errorCode, message }: TopicResult,
   isReplicationFree: boolean,
-): readonly Wish[] {
+): readonly OptionalSetting[] {
   if (!OF_SETTINGS.has(errorCode)) return [];
   const text = (message ?? '').replaceAll(topic, '');
   const wishes = configEntries.filter(({ name }) => !spec.required.includes(name));
@@ -142,18 +132,18 @@ function refusedWishes(
       : [];
   if (
     replication.length > 0 &&
-    (errorCode === INVALID_REPLICATION_FACTOR || /replication/i.test(text))
+    (errorCode === ERROR.INVALID_REPLICATION_FACTOR || /replication/i.test(text))
   ) {
     // `min.insync.replicas` was chosen for the wanted number of replicas, so it is left out together with that number.
     return [...replication, ...wishes.filter(({ name }) => name === IN_SYNC)];
   }
-  if (errorCode === INVALID_REPLICATION_FACTOR) return [];
+  if (errorCode === ERROR.INVALID_REPLICATION_FACTOR) return [];
   const named = wishes.filter(({ name }) => text.includes(name));
   if (named.length > 0) return named;
   return wishes.length > 0 ? wishes : replication;
 }
 
-function without(draft: Draft, wishes: readonly Wish[]): Draft {
+function withoutSettings(draft: TopicDraft, wishes: readonly OptionalSetting[]): TopicDraft {
   const names = new Set(wishes.map(({ name }) => name));
   return {
     ...draft,
@@ -162,18 +152,18 @@ function without(draft: Draft, wishes: readonly Wish[]): Draft {
   };
 }
 
-function wordsOf({ errorCode, message }: TopicAnswer): string {
+function refusalText({ errorCode, message }: TopicResult): string {
   const name = nameOfError(errorCode);
   return message ? `${name}: ${message}` : name;
 }
 
-/** One line for all topics that can't be made: those that lack a right together, as one ACL mends them. */
-function refused(refusals: readonly Refusal[]): CellarstreamError {
-  const lacking = refusals.filter(({ answer }) => NO_RIGHT.has(answer.errorCode));
-  const others = refusals.filter(({ answer }) => !NO_RIGHT.has(answer.errorCode));
+/** Creates one error for all topics that can't be created. Those for which a right is missing are listed together: one ACL grants it. */
+function topicsRefusedError(refusals: readonly Refusal[]): CellarstreamError {
+  const lacking = refusals.filter(({ answer }) => UNAUTHORIZED_CODES.has(answer.errorCode));
+  const others = refusals.filter(({ answer }) => !UNAUTHORIZED_CODES.has(answer.errorCode));
   const parts = others.map(
     ({ draft, answer }) =>
-      `Kafka refuses to make the topic ${draft.topic} (${wordsOf(answer)}): ${adviceOf(draft, answer)}`,
+      `Kafka refuses to make the topic ${draft.topic} (${refusalText(answer)}): ${adviceOf(draft, answer)}`,
   );
   if (lacking.length > 0) parts.push(lackingText(lacking));
   return new CellarstreamError('KAFKA_REFUSED', parts.join('; '), {
@@ -183,26 +173,26 @@ function refused(refusals: readonly Refusal[]): CellarstreamError {
 
 function lackingText(lacking: readonly Refusal[]): string {
   const names = lacking.map(({ draft }) => draft.topic).join(', ');
-  return `this user may not make topics (${nameOfError(lacking[0]!.answer.errorCode)}), and these are not there, or not shown to it: ${names}. Allow it Create and Describe on them, or have them made beforehand: ${lacking.map(({ draft }) => wantedText(draft.spec)).join('; ')}`;
+  return `this user may not create topics (${nameOfError(lacking[0]!.answer.errorCode)}), and these do not exist or are not visible to it: ${names}. Allow it Create and Describe on them, or have them made beforehand: ${lacking.map(({ draft }) => wantedText(draft.spec)).join('; ')}`;
 }
 
-function adviceOf({ spec }: Draft, { errorCode, message }: TopicAnswer): string {
+function adviceOf({ spec }: TopicDraft, { errorCode, message }: TopicResult): string {
   const text = message ?? '';
-  if (errorCode === INVALID_TOPIC_EXCEPTION) {
+  if (errorCode === ERROR.INVALID_TOPIC_EXCEPTION) {
     return 'a topic may not have that name, or is internal: set another TOPIC_PREFIX';
   }
-  if (errorCode === INVALID_REPLICATION_FACTOR || /replication/i.test(text)) {
+  if (errorCode === ERROR.INVALID_REPLICATION_FACTOR || /replication/i.test(text)) {
     return 'set TOPIC_REPLICATION to what the cluster allows, no more than the number of its brokers';
   }
   const beforehand = `have it made beforehand: ${wantedText(spec)}`;
-  if (errorCode !== INVALID_PARTITIONS && !/partition/i.test(text)) {
+  if (errorCode !== ERROR.INVALID_PARTITIONS && !/partition/i.test(text)) {
     return `ask who runs the cluster, or ${beforehand}`;
   }
   return spec.fixedPartitions ? beforehand : `set TOPIC_PARTITIONS to what the cluster allows`;
 }
 
-/** A topic for an administrator who makes it by hand. */
-export function wantedText({ topic, numPartitions, configEntries, required }: TopicSpec): string {
+/** Returns the description of a topic for an administrator who creates it by hand. */
+function wantedText({ topic, numPartitions, configEntries, required }: TopicSpec): string {
   const text = (isRequired: boolean) =>
     configEntries
       .filter(({ name }) => required.includes(name) === isRequired)
@@ -210,4 +200,56 @@ export function wantedText({ topic, numPartitions, configEntries, required }: To
       .join(', ');
   const partitions = `${numPartitions} partition${numPartitions === 1 ? '' : 's'}`;
   return `${topic} (${partitions}, ${text(true)}; if possible ${text(false)})`;
+}
+
+/** A topic to be created. */
+interface NewTopic {
+  readonly topic: string;
+  readonly numPartitions: number;
+  /** Number of replicas; with {@link BROKER_DEFAULT} the brokers choose. */
+  readonly replicationFactor: number;
+  readonly configEntries: readonly { readonly name: string; readonly value: string }[];
+}
+
+/** Replication factor with which the brokers choose their default (KIP-464). */
+const BROKER_DEFAULT = -1;
+
+/** Result of the request to create one topic. */
+export interface TopicResult {
+  readonly topic: string;
+  readonly errorCode: number;
+  /** Error message of the broker; null if it sent none. */
+  readonly message: string | null;
+}
+
+/** Creates a CreateTopics request for the controller. @param isDryRun Whether the controller only validates the request. */
+function createTopicsCall(
+  topics: readonly NewTopic[],
+  isDryRun: boolean,
+): Call<readonly TopicResult[]> {
+  const WITHIN_MS = 8_000; // less than the response timeout
+  return {
+    name: 'CreateTopics',
+    key: 19,
+    version: 4,
+    body: Buffer.concat([
+      array(topics, ({ topic, numPartitions, replicationFactor, configEntries }) =>
+        Buffer.concat([
+          string(topic),
+          int32(numPartitions),
+          int16(replicationFactor),
+          array([], int32), // replica assignment: the brokers choose it
+          array(configEntries, ({ name, value }) => Buffer.concat([string(name), string(value)])),
+        ]),
+      ),
+      int32(WITHIN_MS),
+      int8(isDryRun ? 1 : 0),
+    ]),
+    read: (answer) =>
+      answer.array(() => ({
+        topic: answer.string()!,
+        errorCode: answer.int16(),
+        message: answer.string(),
+      })),
+  };
 }

@@ -1,64 +1,65 @@
+// Opens the topics and schemas that a service writes its events with.
+
 import { isDeepStrictEqual } from 'node:util';
 import type { ConfigWith, Resource } from '../../config/config.ts';
 import type { RecordSchema } from '../../schemas/avro/avro-schema.ts';
-import { deadLetterCodec } from '../../schemas/events/dead-letter.ts';
-import { orderStatusChangeCodec } from '../../schemas/events/order-status-change.ts';
+import { deadLetterCodec, orderStatusChangeCodec } from '../../schemas/events/own-records.ts';
 import { topicNames, topicTable, valueSubject } from '../../schemas/events/topics.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
-import type { Links } from '../client/open-kafka.ts';
-import type { Asked } from '../producer/ask-brokers.ts';
+import type { KafkaClients } from '../open-kafka.ts';
+import type { Asked } from '../../kafka/client/brokers.ts';
 import { openTopics } from './kafka-topics.ts';
 import type { TopicsOptions } from './kafka-topics.ts';
 import { findingText } from '../../schemas/events/topic-findings.ts';
 import type { TopicFinding } from '../../schemas/events/topic-findings.ts';
 
-/** A topic, and the registered schema of its values. */
+/** A topic, and the id of the registered schema of its values. */
 export interface SchemaTopic {
   readonly topic: string;
   readonly schemaId: number;
 }
 
-/** Where events go: topics that exist, and the schemas of our own records. */
+/** The existing topics that a service writes to, and the schemas of the record types that it defines itself. */
 export interface Destination {
-  /** The topic of a resource. */
+  /** Returns the name of the topic with the events of a list. */
   readonly records: (resource: Resource) => string;
-  /** Undefined when no orders are read. */
+  /** Topic of order status changes; undefined if the list of orders is not read. */
   readonly statusChanges: SchemaTopic | undefined;
   readonly deadLetters: SchemaTopic;
   readonly cursors: string;
   readonly ledger: string;
   readonly certificates: string;
-  /** Of each topic, as of the newest look at it. */
+  /** Number of partitions by topic, as of the topic's newest inspection. */
   readonly partitions: ReadonlyMap<string, number>;
-  /** By topic, the most bytes of a batch, `max.message.bytes`, as of the newest look; where it is known. */
+  /** Largest batch by topic in bytes (`max.message.bytes`), as of the topic's newest inspection; only for topics where it is known. */
   readonly maxMessageBytes: ReadonlyMap<string, number>;
   /**
-   * Looks at the topics that a resource is written to, and makes those that are gone. Gives what is unwise of them; of
-   * topics that all resources share each thing once.
+   * Inspects the topics that a list is written to, and creates those that were deleted. Returns findings about unwise settings; each
+   * finding about a topic that all lists share is returned only once.
    *
    * @throws CellarstreamError `TOPIC_SETTINGS`, `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
    */
-  readonly look: (resource: Resource) => Promise<readonly TopicFinding[]>;
+  readonly inspect: (resource: Resource) => Promise<readonly TopicFinding[]>;
 }
 
 /**
- * Makes topics and registers the schemas of our own records, or finds them as they should be. Nothing is made before
- * both Kafka and the registry have answered.
+ * Creates the topics and registers the schemas of the service's own record types, or verifies the existing ones. Nothing is created before
+ * both Kafka and the registry have responded.
  *
- * @throws CellarstreamError `KAFKA_UNREACHABLE`, `REGISTRY_UNREACHABLE`, or for good `TOPIC_SETTINGS`,
- * `KAFKA_REFUSED`, `REGISTRY_REFUSED`, `TLS_REFUSED`.
+ * @throws CellarstreamError `KAFKA_UNREACHABLE`, `REGISTRY_UNREACHABLE`; or, if no retry can succeed, `TOPIC_SETTINGS`, `KAFKA_REFUSED`,
+ * `REGISTRY_REFUSED`, `TLS_REFUSED`.
  */
 export async function openDestination(
   config: ConfigWith<'kafka' | 'registry'>,
-  links: Links,
+  links: KafkaClients,
 ): Promise<Destination> {
   const { registry } = links;
   const names = topicNames(config.topics.prefix, config.topics.sharedPrefix);
-  const deadLetters = await foundSchema(registry, names.deadLetters, deadLetterCodec.schema);
+  const deadLetters = await findSchema(registry, names.deadLetters, deadLetterCodec.schema);
   const statusChanges = config.resources.includes('orders')
-    ? await foundSchema(registry, names.orderStatusChanges, orderStatusChangeCodec.schema)
+    ? await findSchema(registry, names.orderStatusChanges, orderStatusChangeCodec.schema)
     : undefined;
-  const topics = await lookedAt(config, links);
+  const topics = await inspectedTopics(config, links);
   return {
     records: names.records,
     statusChanges: await statusChanges?.registered(),
@@ -70,8 +71,8 @@ export async function openDestination(
   };
 }
 
-/** Looks whether a topic's schema is registered; what it isn't is registered when that is asked for. */
-async function foundSchema(registry: Registry, topic: string, schema: RecordSchema) {
+/** Checks whether the schema of a topic is registered. The returned function `registered` registers it if it is not, and returns its id. */
+async function findSchema(registry: Registry, topic: string, schema: RecordSchema) {
   const subject = valueSubject(topic);
   const newest = await registry.latest(subject);
   const isThere = isDeepStrictEqual(newest?.schema, schema);
@@ -83,40 +84,43 @@ async function foundSchema(registry: Registry, topic: string, schema: RecordSche
   };
 }
 
-/** The topics, made or found; and looked at again, when a resource is taken over again. */
-async function lookedAt(
+/** Creates or verifies all topics of the service. The returned function `inspect` does so again for a list that is claimed again. */
+async function inspectedTopics(
   config: ConfigWith<'kafka'>,
-  links: Links,
-): Promise<Pick<Destination, 'partitions' | 'maxMessageBytes' | 'look'>> {
+  links: KafkaClients,
+): Promise<Pick<Destination, 'partitions' | 'maxMessageBytes' | 'inspect'>> {
   const first = await openTopics(topicsOf(config, links));
   const partitions = new Map(first.partitions);
   const maxMessageBytes = new Map(first.maxMessageBytes);
   const { topics } = topicsOf(config, links);
   const resourceOf = new Map(topics(1).map(({ topic, resource }) => [topic, resource]));
-  /** Resources whose topics have been looked at just now. */
+  /**
+   * Lists for which `inspect` has not been called yet. The first call returns the findings of the inspection at the start, without a
+   * request.
+   */
   const fresh = new Set(config.resources);
-  /** What was said of topics that all resources share. */
-  const said = new Set<string>();
+  /** Texts of the findings, already returned by `inspect`, about topics that all lists share. */
+  const reportedTopics = new Set<string>();
   const isNews = (finding: TopicFinding) => {
     const text = findingText(finding);
-    return !said.has(text) && said.add(text);
+    return !reportedTopics.has(text) && reportedTopics.add(text);
   };
   const look = async (resource: Resource) => {
-    if (fresh.delete(resource)) return doubtsOf(resource, first.doubts);
+    if (fresh.delete(resource)) return doubtsOf(resource, first.warnings);
     const found = await openTopics(topicsOf(config, links, resource));
     for (const [topic, count] of found.partitions) partitions.set(topic, count);
     for (const [topic, bytes] of found.maxMessageBytes) maxMessageBytes.set(topic, bytes);
-    return doubtsOf(resource, found.doubts);
+    return doubtsOf(resource, found.warnings);
   };
   const doubtsOf = (resource: Resource, doubts: readonly TopicFinding[]) =>
     doubts.filter((doubt) => {
       const owner = resourceOf.get(doubt.topic);
       return owner === resource || (owner === undefined && isNews(doubt));
     });
-  return { partitions, maxMessageBytes, look };
+  return { partitions, maxMessageBytes, inspect: look };
 }
 
-/** The topics that the service writes to; with a resource those that are written to for it. */
+/** Returns the options for the topics that the service writes to; with `only`, for the topics of that list and the shared ones. */
 export function topicsOf(
   { topics, resources, accountsDir }: ConfigWith<'kafka'>,
   { kafka, connections }: Asked,
@@ -138,7 +142,7 @@ export function topicsOf(
   };
 }
 
-/** The topics that all accounts of a fleet share: they are there before any account is. */
+/** Returns the options for the topics that all accounts of a fleet share, and that must exist before any account is served. */
 export function sharedTopicsOf(config: ConfigWith<'kafka'>, links: Asked): TopicsOptions {
   const { sharedPrefix } = config.topics;
   const { cursors, signals, ledger, certificates, fleet } = topicNames(sharedPrefix);

@@ -1,75 +1,68 @@
+// Creates the missing topics of a service, and inspects the existing ones, also those in which a schema registry stores its schemas.
+
 import { CellarstreamError } from '../../core/errors.ts';
 import type { TopicSpec } from '../../schemas/events/topics.ts';
 import {
   findingText,
-  LOOKED_AT,
-  mendingCommands,
+  CHECKED_SETTINGS,
+  repairCommands,
   topicFindings,
-  unseenSettings,
+  hiddenSettingsFindings,
 } from '../../schemas/events/topic-findings.ts';
-import type { FoundTopic, TopicFinding } from '../../schemas/events/topic-findings.ts';
-import type { Brokers } from '../client/brokers.ts';
-import { noLeader, protocolError } from '../client/protocol-errors.ts';
-import { isUnsupported } from '../client/kafka-error.ts';
-import { askBrokers } from '../producer/ask-brokers.ts';
-import type { Asked } from '../producer/ask-brokers.ts';
+import type { ExistingTopic, TopicFinding } from '../../schemas/events/topic-findings.ts';
+import type { Brokers, Asked } from '../../kafka/client/brokers.ts';
+import { noLeaderError, protocolError } from '../../kafka/client/protocol-errors.ts';
+import { isUnsupported } from '../../kafka/client/kafka-error.ts';
+import { withBrokers } from '../../kafka/client/brokers.ts';
 import { createTopics } from './create-topics.ts';
-import type { LeftOut } from './create-topics.ts';
-import { describeSettings, describeTopics } from './topic-calls.ts';
-import type { TopicSettings } from './topic-calls.ts';
+import type { OmittedSetting } from './create-topics.ts';
+import { describeSettings, metadata } from '../../kafka/client/topic-calls.ts';
+import type { TopicSettings } from '../../kafka/client/topic-calls.ts';
 
-/** What {@link ensureTopics} needs. */
+/** Options of {@link openTopics} and {@link inspectTopics}. */
 export interface TopicsOptions extends Asked {
-  /** The topics, for a number of copies of each. */
+  /** Returns the topics with their settings, for this number of replicas. */
   readonly topics: (replication: number) => readonly TopicSpec[];
-  /** Copies of each partition. Default the smaller of 3 and the number of brokers. */
+  /** Number of replicas of each partition. Default: the smaller of 3 and the number of brokers. */
   readonly replication: number | undefined;
 }
 
-/** Topics as they are. */
-export interface TopicsFound {
+/** State of the topics as the brokers report it. */
+interface TopicsState {
   readonly brokers: number;
   readonly partitions: ReadonlyMap<string, number>;
-  /** By topic, the most bytes of a batch: `max.message.bytes`. */
+  /** Largest batch by topic, in bytes: `max.message.bytes`. */
   readonly maxMessageBytes: ReadonlyMap<string, number>;
-  /** Settings that are unwise, were left out, or can't be seen. */
-  readonly doubts: readonly TopicFinding[];
+  /** Findings about settings that are unwise, were left out, or can't be read. */
+  readonly warnings: readonly TopicFinding[];
 }
 
-/** The same without anything having been made. */
-export interface TopicsInspected extends TopicsFound {
+/** State of topics that were inspected without creating any. */
+interface TopicsInspected extends TopicsState {
+  /** Topics that do not exist. */
   readonly absent: readonly string[];
 }
 
 /**
- * Makes the topics that are absent, and looks at those that are there: settings that would lose
- * data are an error, another number of partitions is taken as it is. Gives the partitions by topic.
+ * Creates the missing topics, and inspects the existing ones. Settings that would lose data are an error; another number of partitions is
+ * accepted.
  *
  * @throws CellarstreamError `TOPIC_SETTINGS`, one line naming every such topic; `KAFKA_UNREACHABLE`; `KAFKA_REFUSED`, as
  * {@link createTopics} does.
  */
-export async function ensureTopics(options: TopicsOptions): Promise<ReadonlyMap<string, number>> {
-  return (await openTopics(options)).partitions;
-}
-
-/**
- * The same, with all that was found.
- *
- * @throws CellarstreamError as {@link ensureTopics}.
- */
-export async function openTopics(options: TopicsOptions): Promise<TopicsFound> {
-  const { specs, absent, brokers } = await lookedUp(options);
+export async function openTopics(options: TopicsOptions): Promise<TopicsState> {
+  const { specs, absent, brokers } = await existingTopics(options);
   const leftOut = await createTopics({ ...creation(options), specs: absent, isDryRun: false });
   return inspect(options, specs, brokers, leftOut);
 }
 
 /**
- * Looks at the topics without making any, and asks the brokers whether those that are absent could be made.
+ * Inspects the topics without creating any, and has the brokers validate whether the missing ones could be created.
  *
- * @throws CellarstreamError as {@link ensureTopics}.
+ * @throws CellarstreamError as {@link openTopics}.
  */
 export async function inspectTopics(options: TopicsOptions): Promise<TopicsInspected> {
-  const { there, absent, brokers } = await lookedUp(options);
+  const { there, absent, brokers } = await existingTopics(options);
   const leftOut = await createTopics({ ...creation(options), specs: absent, isDryRun: true });
   const found = await inspect(options, there, brokers, leftOut);
   return { ...found, absent: absent.map(({ topic }) => topic) };
@@ -83,17 +76,17 @@ function creation({ kafka, connections, replication }: TopicsOptions) {
   };
 }
 
-/** Which of the topics are there. Only they are asked for: of other accounts there may be thousands. */
-async function lookedUp(options: TopicsOptions) {
+/** Determines which of the topics exist. Requests only these topics, as there may be thousands for other accounts. */
+async function existingTopics(options: TopicsOptions) {
   const { topics, replication } = options;
   const names = topics(1).map(({ topic }) => topic);
-  const found = await askBrokers(options, ASKED_MS, (any) =>
-    any.askAny(describeTopics(names, false)),
+  const found = await withBrokers(options, BROKER_TIMEOUT_MS, (any) =>
+    any.sendToAny(metadata(names)),
   );
   const brokers = found.brokers.length;
   const specs = topics(replication ?? Math.min(3, brokers));
   const known = new Set(
-    found.topics.filter(({ errorCode }) => THERE.has(errorCode)).map(({ topic }) => topic),
+    found.topics.filter(({ errorCode }) => EXISTS_CODES.has(errorCode)).map(({ topic }) => topic),
   );
   return {
     specs,
@@ -103,28 +96,28 @@ async function lookedUp(options: TopicsOptions) {
   };
 }
 
-/** How long brokers are asked: the caller that waits for Kafka is to hear soon that it is not there. */
-const ASKED_MS = 1_000;
-/** How long topics that were made just now, and leaders that have moved, are waited for, ms. */
-const SETTLED_MS = 10_000;
-/** Error codes of a topic that is there, and of one that has no leader just now. One that this user may not see has another. */
-const THERE: ReadonlySet<number> = new Set([0, 5]);
+/** How long the request for metadata is retried, in ms. Too large: the caller learns late that Kafka is unreachable. */
+const BROKER_TIMEOUT_MS = 1_000;
+/** How long requests about topics are retried, in ms. Too small: a new topic, or an election of a leader, is an error. */
+const METADATA_TIMEOUT_MS = 10_000;
+/** Error codes in the metadata of existing topics: 0, and 5 (LEADER_NOT_AVAILABLE). A topic that this user may not see has another code. */
+const EXISTS_CODES: ReadonlySet<number> = new Set([0, 5]);
 
 async function inspect(
   asked: Asked,
   specs: readonly TopicSpec[],
   brokers: number,
-  leftOut: readonly LeftOut[],
-): Promise<TopicsFound> {
-  const found = await foundTopics(asked, specs);
+  leftOut: readonly OmittedSetting[],
+): Promise<TopicsState> {
+  const found = await inspectTopicSettings(asked, specs);
   const findings = specs.flatMap((spec) => {
-    const { isSeen, ...topic } = found.get(spec.topic)!;
+    const { hasReadableSettings, ...topic } = found.get(spec.topic)!;
     const all = topicFindings(spec, topic, found, brokers);
-    return isSeen ? all : [...all, unseenSettings(spec)];
+    return hasReadableSettings ? all : [...all, hiddenSettingsFindings(spec)];
   });
   const wrong = findings.filter(({ isRefused }) => isRefused);
   if (wrong.length > 0) {
-    const commands = mendingCommands(wrong);
+    const commands = repairCommands(wrong);
     throw new CellarstreamError(
       'TOPIC_SETTINGS',
       `topics exist with settings that would lose data: ${wrong.map(findingText).join('; ')}. Change them, or set another TOPIC_PREFIX${commands && `: ${commands}`}`,
@@ -141,7 +134,7 @@ async function inspect(
         return bytes === undefined ? [] : [[topic, Number(bytes)] as const];
       }),
     ),
-    doubts: [
+    warnings: [
       ...leftOut.map((each) => ({
         ...each,
         found: found.get(each.topic)?.settings.get(each.setting) ?? "the brokers' default",
@@ -152,23 +145,23 @@ async function inspect(
   };
 }
 
-interface SeenTopic extends FoundTopic {
-  /** Whether this user may look at its settings. */
-  readonly isSeen: boolean;
+interface InspectedTopic extends ExistingTopic {
+  /** Whether this user may read the topic's settings. */
+  readonly hasReadableSettings: boolean;
 }
 
-async function foundTopics(
+async function inspectTopicSettings(
   asked: Asked,
   specs: readonly TopicSpec[],
-): Promise<ReadonlyMap<string, SeenTopic>> {
+): Promise<ReadonlyMap<string, InspectedTopic>> {
   if (specs.length === 0) return new Map();
   const names = specs.map(({ topic }) => topic);
-  return askBrokers(asked, SETTLED_MS, async (brokers) => {
-    const { topics } = await brokers.askAny(describeTopics(names, false));
+  return withBrokers(asked, METADATA_TIMEOUT_MS, async (brokers) => {
+    const { topics } = await brokers.sendToAny(metadata(names));
     for (const { topic, errorCode, partitions } of topics) {
       if (errorCode !== 0) throw protocolError(errorCode, `the topic ${topic}`);
       const leaderless = partitions.find(({ leader }) => leader < 0);
-      if (leaderless) throw noLeader(topic, leaderless.partition);
+      if (leaderless) throw noLeaderError(topic, leaderless.partition);
     }
     const settings = await settingsOf(brokers, names);
     return new Map(
@@ -176,22 +169,26 @@ async function foundTopics(
         const seen = settings.get(topic);
         const replication = Math.min(...partitions.map(({ replicas }) => replicas));
         const found = { partitions: partitions.length, replication };
-        return [topic, { ...found, settings: seen ?? new Map(), isSeen: seen !== undefined }];
+        return [
+          topic,
+          { ...found, settings: seen ?? new Map(), hasReadableSettings: seen !== undefined },
+        ];
       }),
     );
   });
 }
 
+/** Error codes TOPIC_AUTHORIZATION_FAILED and CLUSTER_AUTHORIZATION_FAILED. */
 const NOT_ALLOWED: ReadonlySet<number> = new Set([29, 31]);
 
-/** Settings of the topics that this user may look at; of none where the brokers do not tell settings at all. */
+/** Returns the settings of those topics whose settings this user may read; empty if the brokers do not support the request. */
 async function settingsOf(
   brokers: Brokers,
   names: readonly string[],
 ): Promise<ReadonlyMap<string, ReadonlyMap<string, string>>> {
   let answers: readonly TopicSettings[];
   try {
-    answers = await brokers.askAny(describeSettings(names, LOOKED_AT));
+    answers = await brokers.sendToAny(describeSettings(names, CHECKED_SETTINGS));
   } catch (error) {
     if (isUnsupported(error)) return new Map();
     throw error;
@@ -201,4 +198,36 @@ async function settingsOf(
     if (errorCode !== 0) throw protocolError(errorCode, `the settings of ${topic}`);
   }
   return new Map(seen.map(({ topic, settings }) => [topic, settings]));
+}
+
+/** Default names of the topics in which schema registries store schemas: Apicurio with KafkaSQL; Confluent's registry and Karapace. */
+const STORAGE_TOPICS = ['kafkasql-journal', '_schemas'];
+/** Topic settings that limit retention. */
+const LIMITS = ['retention.ms', 'retention.bytes'];
+/** How long the request about the schema registry's topics is retried, in ms. */
+const PATIENCE_MS = 1_000;
+
+/**
+ * Returns warnings about a registry's storage topic in this cluster whose retention deletes schemas: after a restart the registry would
+ * assign their ids to other schemas. No warnings for topics that do not exist, or whose settings this user may not read.
+ */
+export async function registryStorageFindings(asked: Asked): Promise<readonly TopicFinding[]> {
+  const answers = await withBrokers(asked, PATIENCE_MS, (brokers) =>
+    brokers.sendToAny(describeSettings(STORAGE_TOPICS, ['cleanup.policy', ...LIMITS])),
+  ).catch((error: unknown) => {
+    if (isUnsupported(error)) return [];
+    throw error;
+  });
+  return answers
+    .filter(({ settings }) => settings.get('cleanup.policy')?.includes('delete'))
+    .flatMap(({ topic, settings }) =>
+      LIMITS.flatMap((setting) => {
+        const found = settings.get(setting) ?? '-1';
+        const why =
+          'the schema registry keeps its schemas in this topic, and forgets those that Kafka deletes';
+        return Number(found) < 0
+          ? []
+          : [{ topic, setting, found, wanted: '-1', why, isRefused: false }];
+      }),
+    );
 }

@@ -1,46 +1,48 @@
-import type { TopicSpec } from '../../schemas/events/topics.ts';
-import { findCoordinator } from '../client/find-coordinator.ts';
-import { protocolError } from '../client/protocol-errors.ts';
-import { describeGroup } from '../membership/group-calls.ts';
-import { askBrokers } from '../producer/ask-brokers.ts';
-import type { Asked } from '../producer/ask-brokers.ts';
-import { describeTopics, TOPIC_AUTHORIZATION_FAILED } from './topic-calls.ts';
+// Finds the rights in Kafka that this user lacks, and the commands that grant them.
 
-/** Rights that this user lacks on one resource of Kafka, in the words of `kafka-acls.sh`. */
+import { ERROR } from '../../kafka/client/protocol-errors.ts';
+import type { TopicSpec } from '../../schemas/events/topics.ts';
+import { withBrokers } from '../../kafka/client/brokers.ts';
+import { groupAsItIs } from '../../kafka/membership/group.ts';
+import type { Asked } from '../../kafka/client/brokers.ts';
+import { metadata } from '../../kafka/client/topic-calls.ts';
+
+/** Operations that this user lacks on one Kafka resource, named as in `kafka-acls.sh`. */
 export interface MissingRights {
   readonly resource: 'topic' | 'group' | 'transactional-id';
   readonly name: string;
-  /** Whether `name` is the beginning of names. */
+  /** Whether `name` is a prefix of resource names. */
   readonly isPrefix?: true;
   readonly operations: readonly string[];
 }
 
-/** How long brokers are asked, ms. */
-const ASKED_MS = 5_000;
-/** How long the coordinator of a group is asked, in ms: it may have to read its log first. */
-const GROUP_MS = 10_000;
-/** Kafka's numbers of operations: the bits of what a user may do. */
+/** How long the request for topic rights is retried, in ms. */
+const BROKER_TIMEOUT_MS = 5_000;
+/** How long the request to a group's coordinator is retried, in ms. Too small: a coordinator that is loading its log is an error. */
+const GROUP_TIMEOUT_MS = 10_000;
+/** Kafka's numbers of ACL operations: bit positions in the set of operations that a user may perform. */
 const OPERATIONS = { Read: 3, Write: 4, Describe: 8 } as const;
-type Operation = keyof typeof OPERATIONS;
-const GROUP_AUTHORIZATION_FAILED = 30;
+type AclOperation = keyof typeof OPERATIONS;
 
 /**
- * Rights on existing topics that this user needs and lacks. Empty where the brokers do not report rights (KIP-430).
+ * Returns the rights on existing topics that this user needs and lacks. Empty if the brokers do not report rights (KIP-430).
  *
- * @throws CellarstreamError as {@link askBrokers} does.
+ * @throws CellarstreamError as {@link withBrokers} does.
  */
 export async function missingTopicRights(
   asked: Asked,
   specs: readonly TopicSpec[],
 ): Promise<readonly MissingRights[]> {
   const names = specs.map(({ topic }) => topic);
-  const { topics } = await askBrokers(asked, ASKED_MS, (brokers) =>
-    brokers.askAny(describeTopics(names, true)),
+  const { topics } = await withBrokers(asked, BROKER_TIMEOUT_MS, (brokers) =>
+    brokers.sendToAny(metadata(names, true)),
   );
   return specs.flatMap(({ topic: name, isReadBack }) => {
     const found = topics.find(({ topic }) => topic === name);
-    const needed: Operation[] = isReadBack ? ['Describe', 'Read', 'Write'] : ['Describe', 'Write'];
-    const isHidden = found?.errorCode === TOPIC_AUTHORIZATION_FAILED;
+    const needed: AclOperation[] = isReadBack
+      ? ['Describe', 'Read', 'Write']
+      : ['Describe', 'Write'];
+    const isHidden = found?.errorCode === ERROR.TOPIC_AUTHORIZATION_FAILED;
     const allowed = isHidden ? 0 : found?.errorCode === 0 ? found.operations : undefined;
     const operations = allowed === undefined ? [] : needed.filter((each) => !has(allowed, each));
     return operations.length > 0 ? [{ resource: 'topic', name, operations }] : [];
@@ -48,20 +50,17 @@ export async function missingTopicRights(
 }
 
 /**
- * Rights that this user needs to join a group, and lacks.
+ * Returns the rights that this user needs in order to join a group, and lacks.
  *
- * @throws CellarstreamError as {@link askBrokers} does, also when no broker coordinates the group.
+ * @throws CellarstreamError as {@link withBrokers} does, also when no broker coordinates the group.
  */
 export async function missingGroupRights(
   asked: Asked,
   name: string,
 ): Promise<readonly MissingRights[]> {
-  const operations = await askBrokers(asked, GROUP_MS, async (brokers) => {
+  const operations = await withBrokers(asked, GROUP_TIMEOUT_MS, async (brokers) => {
     try {
-      const coordinator = await findCoordinator(brokers, 'group', name);
-      const { errorCode, operations } = await brokers.ask(coordinator, describeGroup(name));
-      if (errorCode !== 0) throw protocolError(errorCode, `the group ${name}`);
-      return operations;
+      return (await groupAsItIs(brokers, name)).operations;
     } catch (error) {
       if (isGroupRefused(error)) return 0;
       throw error;
@@ -70,15 +69,17 @@ export async function missingGroupRights(
   return has(operations, 'Read') ? [] : [{ resource: 'group', name, operations: ['Read'] }];
 }
 
-function has(bits: number, operation: Operation): boolean {
+function has(bits: number, operation: AclOperation): boolean {
   return (bits & (1 << OPERATIONS[operation])) !== 0;
 }
 
 function isGroupRefused(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === GROUP_AUTHORIZATION_FAILED;
+  return (
+    error instanceof Error && 'code' in error && error.code === ERROR.GROUP_AUTHORIZATION_FAILED
+  );
 }
 
-/** A line that says what is missing, and the command that grants it. */
+/** Returns one line that names the missing rights, and the command that grants them. */
 export function missingRightsText(
   { resource, name, isPrefix, operations }: MissingRights,
   user: string,

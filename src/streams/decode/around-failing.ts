@@ -3,57 +3,113 @@ import type { Observable } from 'rxjs';
 import { stringifyJson } from '../../schemas/json/json.ts';
 import type { PagePlan } from '../http/page-plan.ts';
 import { PageRecord } from '../records/page-record.ts';
-import type { Answer } from './answer.ts';
-import type { FailingPlaces } from './failing-places.ts';
-import { recordsIn } from './page-attempts.ts';
+import type { Answer } from './response.ts';
+import { allRecords } from './page-attempts.ts';
 import type { PageAttempts } from './page-attempts.ts';
-import { probe } from './page-placement.ts';
 
-/** Most consecutive failing records that are read around: a longer row is no fault of the records. */
-const MAX_IN_A_ROW = 10;
-/** Records behind a failing one that a page has to show, so that the next page can begin behind it too. */
-const LEAST_BEHIND = 20;
-
-/** Reads one page around a record that makes it fail. */
-export interface AroundFailing {
-  /** Around the record at an offset, which was found to fail. Adds its place to the known ones. */
-  readonly at: (offset: number) => Observable<Answer>;
-  /** Around the first known place in the page; undefined if none is known, or its neighbours have changed. */
-  readonly known: () => Observable<Answer | undefined>;
-  /** The answers that show the page up to an offset in it; errors with `tryAgain` if they can't be had. */
-  readonly front: (end: number) => Observable<readonly Answer[]>;
+/** A failing record, identified by its offset and neighbours: every request for a page that contains it fails. */
+interface FailingOffset {
+  /** List offset of the failing record. */
+  readonly at: number;
+  /** Key of the record before the failing one; undefined if there is none. */
+  readonly after: string | undefined;
+  /** Key of the record after the failing one; undefined if there is none. */
+  readonly before: string | undefined;
 }
 
 /**
- * Reads a page as the part before the failing records, a gap, and the part behind them. The answer ends where the part behind does,
- * which may be before the end of the page.
+ * Maximum number of remembered offsets of failing records per list. Each further one is searched for again at every read, which takes a
+ * dozen requests.
  */
-export function aroundFailing(
-  attempts: PageAttempts,
-  plan: PagePlan,
-  places: FailingPlaces,
-): AroundFailing {
+const MAX_PLACES = 100;
+
+/**
+ * Known failing offsets of one list. A page that fails is first read around them, which takes two requests instead of a search. The page
+ * itself is still requested each time, so it is noticed at once when a record can be read again.
+ */
+export class FailingOffsets {
+  /**
+   * Failing offsets of the whole list (`whole`), and of windows of dates (`dated`), in which offsets are counted from the start of the
+   * window.
+   */
+  readonly #places = { whole: [] as FailingOffset[], dated: [] as FailingOffset[] };
+
+  /** Number of known failing offsets. */
+  get size(): number {
+    return this.#places.whole.length + this.#places.dated.length;
+  }
+
+  /** Returns the first known failing offset in a page, and as `until` the second one, or the end of the page if there is only one. */
+  find(
+    isDated: boolean,
+    offset: number,
+    pageSize: number,
+  ): { readonly place: FailingOffset; readonly until: number } | undefined {
+    const end = offset + pageSize;
+    const [first, second] = this.#of(isDated)
+      .filter(({ at }) => at >= offset && at < end)
+      .sort((a, b) => a.at - b.at);
+    return first && { place: first, until: second?.at ?? end };
+  }
+
+  /** Adds a failing offset, or replaces the entry with the same offset. */
+  add(isDated: boolean, place: FailingOffset): void {
+    const places = this.#of(isDated);
+    const others = places.filter(({ at }) => at !== place.at).slice(1 - MAX_PLACES);
+    places.splice(0, Infinity, ...others, place);
+  }
+
+  /** Removes all failing offsets in a page, because they turned out to be wrong. */
+  forget(isDated: boolean, offset: number, pageSize: number): void {
+    const places = this.#of(isDated);
+    const others = places.filter(({ at }) => at < offset || at >= offset + pageSize);
+    places.splice(0, Infinity, ...others);
+  }
+
+  #of(isDated: boolean): FailingOffset[] {
+    return isDated ? this.#places.dated : this.#places.whole;
+  }
+}
+
+/** Upper bound of consecutive failing records that are read around: a longer row means that the API, not the records, is at fault. */
+const MAX_IN_A_ROW = 10;
+/**
+ * Minimum number of records that a page should have after a failing one, so that the next page, which overlaps this one, begins after the
+ * failing record too.
+ */
+const MIN_RECORDS_BEHIND = 20;
+
+/**
+ * Creates the functions that read a page around failing records: the part before them, a gap, and the part after them. The response ends
+ * where the part after them does, which may be before the end of the page.
+ */
+export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: FailingOffsets) {
   const { offset, pageSize } = attempts.query;
   const { isDated } = attempts;
   const end = offset + pageSize;
 
-  /** The part behind the failing records. Adds those that follow the first one directly to `row`. */
+  /** Requests the part of the page after its failing records. Failing records that directly follow the first one are added to `row`. */
   const behind = (row: number[], at: number, most: number): Observable<Answer[]> => {
     const part = plan.from(at, Math.max(1, most));
     return attempts.attempt(part).pipe(
       switchMap((answer) => {
         if (answer) return more([answer], part.offset + part.pageSize, part.pageSize);
         if (part.pageSize > 1) return behind(row, at, Math.ceil(part.pageSize / 2));
-        if (row.push(at) > MAX_IN_A_ROW) return attempts.failed();
-        return probe(attempts).pipe(
-          switchMap((other) => (other ? behind(row, at + 1, end - at - 1) : attempts.failed())),
-        );
+        if (row.push(at) > MAX_IN_A_ROW) return attempts.giveUp();
+        return attempts
+          .probe()
+          .pipe(
+            switchMap((other) => (other ? behind(row, at + 1, end - at - 1) : attempts.giveUp())),
+          );
       }),
     );
   };
-  /** Whole pages may be as short as one record just behind the failing one: then several. */
+  /**
+   * Requests further whole pages (at multiples of their size) after the one that follows a failing record, which may have as few as one
+   * record.
+   */
   const more = (answers: Answer[], at: number, length: number): Observable<Answer[]> => {
-    const isEnough = length >= LEAST_BEHIND || !answers.at(-1)!.pagination.has_next_page;
+    const isEnough = length >= MIN_RECORDS_BEHIND || !answers.at(-1)!.pagination.has_next_page;
     if (!plan.isWhole || isEnough) return of(answers);
     const part = plan.from(at, pageSize);
     return attempts
@@ -66,16 +122,19 @@ export function aroundFailing(
         ),
       );
   };
-  /** The part from the page's begin to the failing record at `at`: several whole pages, if one can't show it all. */
+  /**
+   * Requests the page's records up to an offset, in several whole pages if one does not suffice. Errors as `retryLater` does if a part
+   * fails.
+   */
   const front = (at: number, read: readonly Answer[] = []): Observable<readonly Answer[]> => {
-    const begins = offset + recordsIn(read).length;
+    const begins = offset + allRecords(read).length;
     if (begins >= at) return of(read);
     const part = plan.from(begins, at - begins);
     return attempts.attempt(part).pipe(
       switchMap((answer) => {
         const length = answer?.data.length ?? 0;
-        const isPart = length > 0 && length <= part.pageSize; // shorter where the server caps pages
-        return isPart ? front(at, [...read, answer!]) : attempts.tryAgain();
+        const isPart = length > 0 && length <= part.pageSize; // shorter if the server caps the page size
+        return isPart ? front(at, [...read, answer!]) : attempts.retryLater();
       }),
     );
   };
@@ -84,17 +143,21 @@ export function aroundFailing(
     row: readonly number[],
     after: readonly Answer[],
   ): Answer => {
-    const last = recordsIn(before).at(-1)?.key;
+    const last = allRecords(before).at(-1)?.key;
     const gap = row.map((place, nth) => PageRecord.unreadable(gapText(isDated, last, nth), place));
-    return attempts.joined(before, gap, after);
+    return attempts.joinParts(before, gap, after);
   };
-  /** Asks for the failing records once more, each alone. */
+  /** Requests each of the failing records once more, alone. */
   const again = (row: readonly number[]): Observable<readonly (Answer | undefined)[]> =>
     from(row).pipe(
       concatMap((each) => attempts.attempt({ offset: each, pageSize: 1 })),
       toArray(),
     );
 
+  /**
+   * Reads the page in parts around the record at offset `failing`, which also fails when requested alone. Adds the offset to the known
+   * failing ones.
+   */
   const at = (failing: number): Observable<Answer> => {
     const row = [failing];
     return behind(row, failing + 1, end - failing - 1).pipe(
@@ -103,9 +166,9 @@ export function aroundFailing(
           switchMap((before) =>
             again(row).pipe(
               switchMap((answers) => {
-                if (answers.some((each) => each !== undefined)) return attempts.tryAgain();
+                if (answers.some((each) => each !== undefined)) return attempts.retryLater();
                 if (row.length === 1) {
-                  const [last, next] = [recordsIn(before).at(-1), after[0]!.data[0]];
+                  const [last, next] = [allRecords(before).at(-1), after[0]!.data[0]];
                   places.add(isDated, { at: failing, after: last?.key, before: next?.key });
                 }
                 return of(joined(before, row, after));
@@ -117,6 +180,10 @@ export function aroundFailing(
     );
   };
 
+  /**
+   * Reads the page in parts around its first known failing offset. Emits undefined if none is known, or if other records are now next to
+   * it.
+   */
   const known = (): Observable<Answer | undefined> => {
     const found = places.find(isDated, offset, pageSize);
     if (!found) return of(undefined);
@@ -129,7 +196,7 @@ export function aroundFailing(
           switchMap((after) =>
             front(place.at).pipe(
               map((before) => {
-                const last = recordsIn(before).at(-1);
+                const last = allRecords(before).at(-1);
                 const isSame = last === undefined || last.key === place.after;
                 return isSame ? joined(before, [place.at], after) : undefined;
               }),
@@ -146,10 +213,11 @@ export function aroundFailing(
 }
 
 /**
- * Text of a dead letter about a record that no answer holds. It stays the same as long as its place does, so it is reported
- * once; in windows of dates neighbours change, and are left out.
+ * Returns the text of the dead letter for a record that no response contains. The text does not change while the record stays between the
+ * same neighbours, so the record is reported once. In windows of dates the neighbours change, so the text leaves them out.
  *
- * @param nth Failing records between the neighbour and this one.
+ * @param key Key of the nearest readable record before the missing one.
+ * @param nth Number of failing records between that record and this one.
  */
 function gapText(isDated: boolean, key: string | undefined, nth: number): string {
   const where = isDated ? { query: 'modified since a date' } : { after: key ?? null };

@@ -1,28 +1,30 @@
+// Decides when a query with modification dates is given up, so that the list can be read without dates.
+
 import type { SchedulerLike } from 'rxjs';
-import { CellarstreamError, describeError } from '../../core/errors.ts';
+import { CellarstreamError, describeError, RETRYABLE_STATUSES } from '../../core/errors.ts';
 
-/** Why a request with modification dates was given up: the server refuses it, or fails and answers nothing that could be read. */
-export type GivenUp = 'refused' | 'unanswered';
+/** Why a query with modification dates was given up: the server refuses it, or fails or sends no readable response. */
+export type GiveUpReason = 'refused' | 'unanswered';
 
-/** The likely cause of a failure: the request, the token that it was sent with, or the server. */
-type Blamed = 'request' | 'token' | 'server';
+/** Likely cause of a failure: the request itself, the token that it was sent with, or the server. */
+type FailureCause = 'request' | 'token' | 'server';
 
 /**
- * Failures in a row, and time from the first to the newest in ms, before a query is given up. Too small: each short outage costs a few requests
- * without dates. Too large: changes wait that much longer before sweeps take over from polls. A token has time to become valid.
+ * When a query with modification dates is given up, by the likely cause of its failures: the minimum number of consecutive failures, and
+ * the minimum time from the first to the newest in ms. Too small: each short outage costs a few requests without dates. Too large: changes
+ * wait that much longer before sweeps replace polls. A token is given time to become valid.
  */
-const PATIENCE: Readonly<Record<Blamed, { readonly failures: number; readonly ms: number }>> = {
-  request: { failures: 3, ms: 5_000 },
-  token: { failures: 4, ms: 15_000 },
-  server: { failures: 2, ms: 60_000 },
-};
-/** Statuses below 500 that are caused by the server's state. */
-const STATES: ReadonlySet<number> = new Set([408, 409, 423, 425, 429]);
+const PATIENCE: Readonly<Record<FailureCause, { readonly failures: number; readonly ms: number }>> =
+  {
+    request: { failures: 3, ms: 5_000 },
+    token: { failures: 4, ms: 15_000 },
+    server: { failures: 2, ms: 60_000 },
+  };
 
 /**
- * Counts the failures of one query with modification dates. Requests are tried for ever as a rule, because an outage passes. A list can
- * be read without dates, though, so a query with dates is given up after a while; a request without dates then shows whether the dates
- * are to blame.
+ * Counts the failures of one query with modification dates, and decides when to give it up. Other requests are retried for ever, because an
+ * outage passes. A list can be read without dates, though, so a query with dates is given up after a while; a request without dates then
+ * shows whether the dates are the cause.
  */
 export class DatedPatience {
   readonly #scheduler: SchedulerLike;
@@ -30,37 +32,40 @@ export class DatedPatience {
   #failures = 0;
   #since: number | undefined;
   #newest: unknown;
-  #givenUp: GivenUp | undefined;
+  #givenUp: GiveUpReason | undefined;
 
-  /** @param list The list's address, for the error. */
+  /** Creates the counter for one query. @param list The list's URL as it appears in errors. */
   constructor(scheduler: SchedulerLike, list: string) {
     this.#scheduler = scheduler;
     this.#list = list;
   }
 
-  /** Whether the query is given up with this failure. The same error may be reported by several stages; it counts once. */
-  fails(error: unknown): boolean {
+  /** Counts a failure; returns whether the query is given up with it. The same error may be reported by several stages; it counts once. */
+  recordFailure(error: unknown): boolean {
     if (error === this.#newest) return this.#givenUp !== undefined;
     this.#newest = error;
     this.#failures += 1;
     const now = this.#scheduler.now();
     this.#since ??= now;
-    const blamed = blamedBy(error);
+    const blamed = likelyCause(error);
     const { failures, ms } = PATIENCE[blamed];
     const isOver = this.#failures >= failures && now - this.#since >= ms;
     if (isOver) this.#givenUp = blamed === 'server' ? 'unanswered' : 'refused';
     return isOver;
   }
 
-  /** A request of the query was answered: failures count from zero again. */
-  works(): void {
+  /** Records that a request of the query succeeded, which resets the count of failures. */
+  recordSuccess(): void {
     this.#failures = 0;
     this.#since = undefined;
     this.#newest = undefined;
     this.#givenUp = undefined;
   }
 
-  /** The error of a query that was given up with `cause`; the cause itself if it was not. */
+  /**
+   * Returns the error to report for the failure `cause`: an error that wraps it if the query was given up because of it, otherwise `cause`
+   * itself.
+   */
   errorOf(cause: unknown): unknown {
     if (this.#givenUp === undefined || cause !== this.#newest) return cause;
     return new CellarstreamError(
@@ -71,18 +76,18 @@ export class DatedPatience {
   }
 }
 
-/** Why a query with dates failed for good; undefined for other errors. */
-export function whyGivenUp(error: unknown): GivenUp | undefined {
+/** Returns why a query with dates was given up, from its error; undefined for other errors. */
+export function giveUpReason(error: unknown): GiveUpReason | undefined {
   if (!(error instanceof CellarstreamError)) return undefined;
   const { givenUp } = error.context;
   return givenUp === 'refused' || givenUp === 'unanswered' ? givenUp : undefined;
 }
 
-/** The likely cause of a failure that may pass. A 404, a redirect and the page of a firewall count as caused by the request. */
-function blamedBy(error: unknown): Blamed {
+/** Returns the likely cause of a transient failure. A 404, a redirect and the block page of a firewall count as caused by the request. */
+function likelyCause(error: unknown): FailureCause {
   if (!(error instanceof CellarstreamError)) return 'server';
   if (error.code === 'TOKEN_REJECTED') return 'token';
   const status = Number(error.context.status);
-  const isOfRequest = status >= 300 && status < 500 && !STATES.has(status);
+  const isOfRequest = status >= 300 && status < 500 && !RETRYABLE_STATUSES.has(status);
   return error.code === 'API_STATUS' && isOfRequest ? 'request' : 'server';
 }

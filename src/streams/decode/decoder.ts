@@ -1,56 +1,59 @@
+// Decoders that make records from the elements of a page: by parsing, by encoding, or by recognizing known bytes.
+
 import type { Transcoded, WantedFields } from '../../schemas/avro/record-codec.ts';
-import { endOfValue, valueBehind } from '../../schemas/json/json-bytes.ts';
+import { endOfValue, valueAfterName, parsedElement } from '../../schemas/json/json-bytes.ts';
 import { setOwn } from '../../schemas/json/json.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
-import { parsedElement } from '../../schemas/json/page-elements.ts';
-import type { Elements } from '../../schemas/json/page-elements.ts';
+import type { Elements } from '../../schemas/json/json-bytes.ts';
 import type { Body } from '../http/body.ts';
-import type { ImageCodec } from '../records/image-codec.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecord, payloadDigest, PUBLISHED } from '../records/page-record.ts';
-import type { KnownRun, PayloadDigest } from '../records/page-record.ts';
+import type { ImageCodec, KnownRun, PayloadDigest } from '../records/page-record.ts';
+import { PageRun } from '../records/page-records.ts';
 import type { PagePart } from '../records/page-records.ts';
-import { PageRun } from '../records/page-run.ts';
 
 /**
- * Makes a record of the element that begins at a place of a page, and of those behind it that are known with it, and
- * tells the place behind the last of them. To be asked for from the front of a page to its back.
+ * Decodes the element that begins at byte `at` of a page, or a whole known run (adjacent records recognized as a unit by their bytes) that
+ * begins there, and returns the records and the index of the byte after the last one. Must be called from the front of a page to its end.
  *
- * @throws SyntaxError when it isn't JSON.
+ * @throws SyntaxError if the element is not JSON.
  */
 export type Decoder = (page: Body, at: number) => Elements<PagePart>;
 
-/** The same where no record is known. */
+/** A {@link Decoder} that returns single records only, no runs. */
 export type RecordDecoder = (page: Body, at: number) => Elements<PageRecord>;
 
-/** Each record is parsed. Without `keyOf` none has a key. */
-export function parsing(keyOf: KeyOf = () => undefined): RecordDecoder {
+/** Creates a decoder that parses each element. Without `keyOf`, records have no key. */
+export function parsingDecoder(keyOf: KeyOf = () => undefined): RecordDecoder {
   return (page, at) => {
     const { value, end } = parsedElement(page.bytes, at);
     return { values: [PageRecord.ofJson(value, { key: keyOf(value) })], end };
   };
 }
 
-/** A record that was encoded from its bytes. */
+/** A record whose image was encoded directly from its JSON bytes. */
 export interface EncodedElement extends Transcoded {
+  /** The codec that encoded the record's image. */
   readonly codec: ImageCodec;
 }
 
-/** What {@link encoding} needs. */
 export interface EncodingOptions {
-  /** The fields that a key is made of. */
+  /** Names of the fields that make up a key. */
   readonly keyFields: readonly string[];
-  /** The key of a record that has them. */
+  /** Returns the key of a record that has at least these fields. */
   readonly keyOf: KeyOf;
   /**
-   * The image of the record that begins at a place of a page, and the fields that are wanted; undefined where it isn't
-   * one, or there is no schema yet that has a field for whatever it holds.
+   * Encodes the record that begins at byte `at` of a page, and returns its image and the `wanted` fields. Undefined if the element is not a
+   * record, or if the schema lacks some of its fields.
    */
   readonly encode: (page: Buffer, at: number, wanted: WantedFields) => EncodedElement | undefined;
 }
 
-/** Records are encoded as they arrive: nothing of them is parsed but the fields that are looked at. Others go to `next`. */
-export function encoding(
+/**
+ * Creates a decoder that encodes records into images directly from their JSON bytes, and parses only the wanted fields. Elements that
+ * cannot be encoded this way are passed to the decoder `next`.
+ */
+export function encodingDecoder(
   { keyFields, keyOf, encode }: EncodingOptions,
   next: RecordDecoder,
 ): RecordDecoder {
@@ -67,36 +70,35 @@ export function encoding(
   };
 }
 
-/** What {@link matchingDigests} needs. */
-export interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf'> {
-  /** What was kept of the record of a key. */
-  readonly known: (key: string) => PayloadDigest | undefined;
-  /** The run that begins with a key. Default none does. */
+interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf'> {
+  /** Returns the stored digest of the bytes from which the published record with a key was made. */
+  readonly payloadDigestOf: (key: string) => PayloadDigest | undefined;
+  /** Returns the stored run (unit of adjacent records) whose first record has the given key. Default none. */
   readonly knownRun?: (key: string) => KnownRun | undefined;
-  /** What its digest is made by. Default {@link payloadDigest}. */
+  /** Computes the digest of a run's bytes. Default {@link payloadDigest}. */
   readonly runDigest?: (bytes: Buffer) => string;
 }
 
 /**
- * Knows a record again by the digest that is kept under its key, or with all of the run that begins with it; any other goes
- * to `next`, and its digest is told. Which key that is, and so how long the record would be, is guessed at from the bytes
- * alone. A wrong guess does no harm: bytes of another digest are not those that were kept under that key, and of the same
- * digest they are, whatever led there.
+ * Creates a decoder that recognizes unchanged records by digests of their bytes: a single record by the digest stored under its key, or a
+ * whole run by the digest of the run that begins with that key. Other elements are passed to `next`, and their digest is added. The key,
+ * and with it the length of the stored bytes, is guessed from the raw bytes without parsing. A wrong guess does no harm: the bytes are
+ * accepted only if their digest is the stored one.
  */
-export function matchingDigests(options: MatchingOptions, next: RecordDecoder): Decoder {
-  const { keyFields, keyOf, known } = options;
+export function digestDecoder(options: MatchingOptions, next: RecordDecoder): Decoder {
+  const { keyFields, keyOf, payloadDigestOf } = options;
   const { knownRun = () => undefined, runDigest = payloadDigest } = options;
   const names = keyFields.map((field) => [field, Buffer.from(JSON.stringify(field))] as const);
-  /** Pages in whose rest a field of the key is not found: else each record would look to their end. */
+  /** Pages in the rest of which a key field's name does not occur, so that they are not searched to their end for each further record. */
   const exhausted = new WeakSet<Body>();
 
-  /** What stands behind the next mention of each field of the key, put into a record. */
+  /** Guesses the key of the element at `at` from the values after the next occurrence of each key field's name. */
   const guess = (page: Body, at: number): string | undefined => {
     if (exhausted.has(page)) return undefined;
     const { bytes } = page;
     const record: JsonObject = {};
     for (const [field, name] of names) {
-      const start = behindName(bytes, name, at);
+      const start = valueAfterMention(bytes, name, at);
       if (start < 0) {
         exhausted.add(page);
         return undefined;
@@ -104,11 +106,12 @@ export function matchingDigests(options: MatchingOptions, next: RecordDecoder): 
       const text = bytes.toString('utf8', start, endOfValue(bytes, start));
       if (/^\d{1,15}$/.test(text)) setOwn(record, field, Number(text));
       else if (/^"[^"\\]*"$/.test(text)) setOwn(record, field, text.slice(1, -1));
-      else return undefined; // rarely anything else is a key: it is parsed
+      else return undefined; // other values are rarely part of a key: the element is parsed instead
     }
     return keyOf(record);
   };
 
+  /** Returns the stored run whose first record has the key, if the run's bytes are at `at` in the page. */
   const inRun = (page: Body, at: number, key: string): Elements<PageRun> | undefined => {
     const run = knownRun(key);
     const end = at + (run?.length ?? 0);
@@ -116,8 +119,9 @@ export function matchingDigests(options: MatchingOptions, next: RecordDecoder): 
     if (runDigest(page.bytes.subarray(at, end)) !== run.digest) return undefined;
     return { values: [new PageRun(run, page, at)], end };
   };
+  /** Returns the stored record with this key, if its bytes are at `at` in the page. */
   const alone = (page: Body, at: number, key: string): Elements<PageRecord> | undefined => {
-    const digest = known(key);
+    const digest = payloadDigestOf(key);
     const end = at + (digest?.length ?? 0);
     if (!digest || end > page.bytes.length) return undefined;
     if (payloadDigest(page.bytes.subarray(at, end)) !== digest.digest) return undefined;
@@ -135,10 +139,10 @@ export function matchingDigests(options: MatchingOptions, next: RecordDecoder): 
   };
 }
 
-/** Where the value behind the next mention of a name begins; -1 where there is none. */
-function behindName(page: Buffer, name: Buffer, at: number): number {
+/** Returns the index of the value that follows the next occurrence of a field name; -1 if there is none. */
+function valueAfterMention(page: Buffer, name: Buffer, at: number): number {
   for (let found = page.indexOf(name, at); found >= 0; found = page.indexOf(name, found + 1)) {
-    const start = valueBehind(page, found + name.length);
+    const start = valueAfterName(page, found + name.length);
     if (start >= 0) return start;
   }
   return -1;

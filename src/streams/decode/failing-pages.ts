@@ -1,50 +1,48 @@
 import { defer, finalize, map, of, switchMap, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
-import type { Answer } from './answer.ts';
+import type { PagePlace, PagePlan } from '../http/page-plan.ts';
+import type { Answer } from './response.ts';
 import { aroundFailing } from './around-failing.ts';
-import type { FailingPlaces } from './failing-places.ts';
-import { OffsetLimit, upToLimit } from './offset-limit.ts';
+import type { FailingOffsets } from './around-failing.ts';
+import { offsetLimit } from './offset-limit.ts';
 import { PageAttempts } from './page-attempts.ts';
 import type { PageAttemptsOptions, PageQuery } from './page-attempts.ts';
-import { beginsWhereAsked, probe } from './page-placement.ts';
-import { splitPage } from './page-split.ts';
 
-/** Options of {@link failingPages}. */
-export interface FailingPagesOptions extends PageAttemptsOptions {
-  readonly places: FailingPlaces;
+interface FailingPagesOptions extends PageAttemptsOptions {
+  /** Known list offsets of failing records; the search for further ones adds to them. */
+  readonly failingOffsets: FailingOffsets;
   readonly scheduler: SchedulerLike;
 }
 
 /**
- * Reads a page that failed again and again in another way: smaller, elsewhere, or around the record that makes it fail.
+ * Creates the function that reads a page whose requests were given up: smaller, at another offset, or around the record that makes it fail.
  *
- * A page of one record elsewhere is asked for first. If it fails too, the API is at fault and not the page, and the page's own
- * error is thrown: the caller tries again later. A page of two records there shows whether the server begins pages where they are
- * asked for; if it does not, only whole pages are asked for (see {@link PagePlan}). Then the page is split, and the part that fails is split again. If all parts
- * can be had, the page was too large: its first part is the answer, and the plan has the new size. If it comes down to one record,
- * that record is asked for, then the page behind it, the one before it, and the record again. If it failed both times it has not
- * moved, and the parts are one page with a gap: an unreadable record, whose text says after which key it stands. So a page takes
- * some 20 requests once, and three whenever it is read later (see {@link FailingPlaces}).
+ * First, a page of one record elsewhere in the list is requested. If it fails too, the API is at fault and not the page, and the page's own
+ * error is thrown: the caller retries later. A page of two records there shows whether the server begins pages at the requested offsets; if
+ * not, only whole pages are requested (see {@link PagePlan}). Then the page is split, and the part that fails is split again. If all parts
+ * succeed, the page was too large: its first part is returned, and the plan gets the new size. If a single failing record remains, that
+ * record is requested, then the page after it, the page before it, and the record again. If it failed both times it has not moved, and the
+ * parts form one page with a gap: an unreadable record, whose text names the key before it. So a page takes some 20 requests the first
+ * time, and three whenever it is read later (see {@link FailingOffsets}).
  *
- * If every record from some place on fails, the API serves the list up to there only (see {@link OffsetLimit}): the answer has the
- * page's records in front of that place, and says that the list is cut. The plan remembers the place, which costs some eight
- * requests when it is met again.
+ * If every record from some offset on fails, the API caps the list there (see {@link offsetLimit}): the response has the page's records in
+ * front of that offset, and is marked with `isCut`. The plan remembers the offset, which costs some eight requests when it is met again.
  */
 export function failingPages(
   options: FailingPagesOptions,
 ): (query: PageQuery, error: unknown) => Observable<Answer> {
-  const { plan, places, scheduler } = options;
-  const limit = new OffsetLimit(scheduler);
+  const { plan, failingOffsets, scheduler } = options;
+  const limit = offsetLimit(plan, scheduler);
 
   const narrowed = (query: PageQuery, error: unknown): Observable<Answer> =>
     defer(() => {
       const { offset, pageSize } = query;
       const attempts = new PageAttempts(options, query, error);
-      const around = aroundFailing(attempts, plan, places);
-      const limited = upToLimit(attempts, plan, limit, around.front);
+      const around = aroundFailing(attempts, plan, failingOffsets);
+      const limited = limit(attempts, around.front);
 
       const isAligned = () => !plan.isWhole || offset % pageSize === 0;
-      /** The whole page that begins at the offset or before it. */
+      /** Requests the whole page (its offset is a multiple of its size) that contains the requested offset. */
       const aligned = (): Observable<Answer> => {
         const place = plan.wholeAt(offset, pageSize);
         return attempts.attempt(place).pipe(
@@ -55,12 +53,13 @@ export function failingPages(
           }),
         );
       };
-      /** Finds out why the page fails. `other` is a page elsewhere, which shows that the API answers. */
+      /** Determines why the page fails. `other` is a page elsewhere, which shows that the API is available. */
       const searched = (other: Answer): Observable<Answer> => {
         const { total_records: total } = other.pagination;
-        if (offset > 0 && total !== undefined && total <= offset) return of(nothingBehind(other));
+        if (offset > 0 && total !== undefined && total <= offset)
+          return of(emptyResponseBehind(other));
         const isUnknown = pageSize > 1 && !plan.isWhole && !plan.isTrying;
-        return (isUnknown ? beginsWhereAsked(attempts, other) : of(true)).pipe(
+        return (isUnknown ? attempts.beginsWhereAsked(other) : of(true)).pipe(
           switchMap((isPlaced) => {
             if (!isPlaced) plan.foundWhole();
             return isAligned() ? attempts.attempt({ offset, pageSize }) : of(undefined);
@@ -74,21 +73,26 @@ export function failingPages(
           }),
         );
       };
-      /** Smaller pages; the first one ends where the list does. */
+      /** Reads the page once a single failing record remains: up to the record if the list is capped there, otherwise around it. */
+      const alone = (at: number, front: Answer | undefined): Observable<Answer> =>
+        attempts.attempt({ offset: at, pageSize: 1 }, 'some').pipe(
+          switchMap((answer) => (answer ? of(front ?? answer) : limited.at(at))),
+          switchMap((answer) => (answer ? of(answer) : around.at(at))),
+        );
+      /** Reads the page in smaller parts; a page that reaches beyond the end of the list is shortened first. */
       const inParts = (total = Infinity): Observable<Answer> => {
-        // Whole pages keep their size: a part of it has to be one as well.
+        // A whole page is not shortened: its parts have to be whole pages as well.
         const size = plan.isWhole ? pageSize : Math.min(pageSize, Math.max(1, total - offset));
         const failing = { offset, pageSize: size };
-        const options = { attempts, plan, upToLimit: limited.at, around: around.at };
         return (size < pageSize ? attempts.attempt(failing) : of(undefined)).pipe(
-          switchMap((answer) => (answer ? of(answer) : splitPage(options, failing))),
+          switchMap((answer) => (answer ? of(answer) : splitPage(attempts, plan, failing, alone))),
         );
       };
       const search = (): Observable<Answer> => {
-        places.forget(attempts.isDated, offset, pageSize);
-        return probe(attempts).pipe(
-          switchMap((other) => (other ? searched(other) : attempts.failed())),
-        );
+        failingOffsets.forget(attempts.isDated, offset, pageSize);
+        return attempts
+          .probe()
+          .pipe(switchMap((other) => (other ? searched(other) : attempts.giveUp())));
       };
 
       const answer$ = isAligned()
@@ -98,15 +102,15 @@ export function failingPages(
           )
         : aligned();
       return answer$.pipe(
-        tap((answer) => attempts.handOver(answer)),
+        tap((answer) => attempts.transferSettlement(answer)),
         finalize(() => attempts.settle()),
       );
     });
   return narrowed;
 }
 
-/** The answer to a page that lies behind the end, where the server answers it with an error. */
-function nothingBehind(other: Answer): Answer {
+/** Creates an empty response for a page beyond the end of the list, where the server sends an error instead. */
+function emptyResponseBehind(other: Answer): Answer {
   const { span, serverTime, elapsedMs = 0, age, pagination } = other;
   other.records?.settle();
   return {
@@ -114,4 +118,42 @@ function nothingBehind(other: Answer): Answer {
     data: [],
     pagination: { ...pagination, has_next_page: false },
   };
+}
+
+/**
+ * Splits a failing page, and the part of it that fails, until all parts succeed or one record is left. In the first case the page was too
+ * large: the plan gets the size of the parts, and the first part is returned. In the second case the record makes every page fail, unless
+ * it can be read alone.
+ *
+ * @param alone Reads the page once one record is left; `front` is the response to the first part of the page, if there is one.
+ */
+function splitPage(
+  attempts: PageAttempts,
+  plan: PagePlan,
+  failing: PagePlace,
+  alone: (at: number, front: Answer | undefined) => Observable<Answer>,
+): Observable<Answer> {
+  /** Splits one page and requests its parts. @param good Size of the largest part that succeeded. */
+  const split = (page: PagePlace, front: Answer | undefined, good: number): Observable<Answer> => {
+    const parts = plan.split(page);
+    if (parts.length === 0) return alone(page.offset, front);
+    const one = (nth: number, before: Answer | undefined, largest: number): Observable<Answer> => {
+      const part = parts[nth]!;
+      const isLast = nth === parts.length - 1;
+      // A page of this size succeeded, so this one does not fail because of its size, and its last part must fail.
+      if (isLast && largest >= page.pageSize) return split(part, before, largest);
+      return attempts.attempt(part).pipe(
+        switchMap((answer) => {
+          if (!answer) return split(part, before, largest);
+          const first = before ?? answer;
+          const size = Math.max(largest, part.pageSize);
+          if (!isLast) return one(nth + 1, first, size);
+          plan.tooLarge(size, failing.pageSize);
+          return of(first);
+        }),
+      );
+    };
+    return one(0, front, good);
+  };
+  return split(failing, undefined, 0);
 }

@@ -1,3 +1,5 @@
+// The request of a list: sends page requests, decodes the responses into records, and retries or works around failures.
+
 import {
   asyncScheduler,
   catchError,
@@ -10,115 +12,106 @@ import {
   throwError,
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
-import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
-import type { JsonValue } from '../../schemas/json/json.ts';
-import { jsonText } from '../../schemas/json/json-text.ts';
-import { pageElements } from '../../schemas/json/page-elements.ts';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
+import type { JsonValue } from '../../schemas/json/json.ts';
 import { backoff } from '../flow/backoff.ts';
-import { Body } from '../http/body.ts';
-import { where } from '../http/http.ts';
+import { loggableAddress } from '../http/http.ts';
 import type { RequestHooks } from '../http/http.ts';
-import type { ListQuery } from '../http/list-query.ts';
 import { logicalClock as newLogicalClock } from '../http/logical-clock.ts';
 import type { LogicalClock } from '../http/logical-clock.ts';
+import { PagePlan } from '../http/page-plan.ts';
 import { pageRequest } from '../http/page-request.ts';
 import type {
+  ListQuery,
   PagePatience,
   PageRequest,
   PageRequestOptions,
   RawPage,
 } from '../http/page-request.ts';
-import { PagePlan } from '../http/page-plan.ts';
-import type { PagePlace } from '../http/page-plan.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecords } from '../records/page-records.ts';
-import { answerOf, pageOf } from './answer.ts';
-import type { Answer, ListRequest, Page } from './answer.ts';
-import { isBroken } from './broken-answer.ts';
-import type { BrokenAnswer, BrokenPage } from './broken-answer.ts';
-import { brokenPages } from './broken-pages.ts';
-import { parsing } from './decoder.ts';
+import type { Answer, ListRequest, DecodedPage } from './response.ts';
+import { FailingOffsets } from './around-failing.ts';
+import { brokenPages, isBroken } from './broken-pages.ts';
+import type { BrokenResponse, BrokenPage } from './broken-pages.ts';
 import { DatedPatience } from './dated-patience.ts';
+import { decodedPage, isNoJson, pageAround, stepwise, unreadableTexts } from './decoded-page.ts';
+import type { AroundPage, UnreadableTexts } from './decoded-page.ts';
+import { parsingDecoder } from './decoder.ts';
 import type { Decoder } from './decoder.ts';
 import { failingPages } from './failing-pages.ts';
-import { FailingPlaces } from './failing-places.ts';
-import { isNoJson, pageAround } from './page-around.ts';
-import type { AroundPage } from './page-around.ts';
-import { mayBeOfPage, PageFailure, pagePatience } from './page-failure.ts';
-import { isEmptyPage, saysFailure } from './pagination.ts';
-import { stepwise } from './stepwise.ts';
-import { unreadableTexts } from './unreadable-texts.ts';
-import type { UnreadableTexts } from './unreadable-texts.ts';
+import { mayDependOnPage, PageFailure, pagePatience } from './page-attempts.ts';
+import type { PageQuery } from './page-attempts.ts';
 
-/** How the pages of a list are asked for and decoded. */
+/** Options of {@link decodedList}: how the pages of a list are requested and decoded. */
 export interface DecodedListOptions {
-  /** Asks for a page. */
+  /** Requests the bytes of one page. */
   readonly request: PageRequest;
-  /** The list's address, for errors. */
+  /** The list's URL, for errors. */
   readonly url: URL;
-  /** Makes records of a page's elements. Default: they are parsed, and have no key. */
+  /** Makes records from the elements of a page. Default: elements are parsed, and records have no key. */
   readonly decode?: Decoder;
-  /** Sees each answer before anything of it is hidden. Default nobody does. */
-  readonly look?: (answer: Answer, query: ListQuery) => void;
-  /** Gives a record without its personal fields; nobody else sees it before. Default nothing is hidden. */
+  /** Called with each decoded response before personal fields are hidden. Default none. */
+  readonly inspect?: (answer: Answer, query: ListQuery) => void;
+  /** Hides the personal fields of a record; only `inspect` sees the record before that. Default: nothing is hidden. */
   readonly hide?: ((json: JsonValue) => JsonValue) | undefined;
-  /** What of the list is known to be no JSON; kept by whoever makes its request again. Default nothing. */
+  /**
+   * Element texts of the list known not to be JSON. Pass the same object whenever the list's request is created again. Default: none known.
+   */
   readonly texts?: UnreadableTexts;
-  /** Where records of the list stand that no answer holds; kept likewise. Default nowhere. */
-  readonly places?: FailingPlaces;
-  /** The plan by which pages of the list are asked for: what fails here changes it. Default a new one. */
+  /** Known list offsets of records that make every page with them fail. Pass the same object whenever the request is created again. */
+  readonly failingOffsets?: FailingOffsets;
+  /** Plan that chooses the offsets and sizes of the list's pages; failures update it. Default a new one. */
   readonly plan?: PagePlan;
-  /** That of the request. */
+  /** Logical clock of `request`, on which reads are settled. */
   readonly logicalClock: LogicalClock;
   /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
-  /** Uniform in [0, 1), for the jitter. Default Math.random. */
+  /** Random numbers, uniform in [0, 1), for the jitter of back-off. Default Math.random. */
   readonly random?: () => number;
-  /** Told of every answer that could not be read and is asked for again. Default nobody is. */
+  /** `onRetry` is called for every response that could not be read and is requested again. Default none. */
   readonly hooks?: Pick<RequestHooks, 'onRetry'>;
 }
 
 /**
- * Pages as records: each page is taken apart and decoded once its request is over, outside its place in the quota. What
- * is no page is asked for again with back-off, for ever. A record that is no JSON comes as an unreadable one when that
- * has not passed after a few tries; around one that keeps its page from being read, see `broken-pages.ts`. A page whose request
- * fails again and again is read in another way if the API answers other pages, see `failing-pages.ts`. A query with modification dates
- * is given up after a while, see `dated-patience.ts`.
+ * Creates the request of a list that returns decoded records. A page is decoded once its request is complete, so decoding does not occupy
+ * the quota. A response that is not a page is requested again with back-off, for ever. An element that is not JSON becomes an unreadable
+ * record if that has not passed after a few tries. `broken-pages.ts` handles elements that keep the rest of their page from being read;
+ * `failing-pages.ts` handles pages whose requests keep failing while the API serves others; `dated-patience.ts` decides when a query with
+ * modification dates is given up.
  */
 export function decodedList(options: DecodedListOptions): ListRequest {
-  const { request, url, decode = parsing(), texts = unreadableTexts() } = options;
+  const { request, url, decode = parsingDecoder(), texts = unreadableTexts() } = options;
   const { logicalClock, scheduler = asyncScheduler, random, hooks: { onRetry } = {} } = options;
-  const { look, hide, places = new FailingPlaces(), plan = new PagePlan() } = options;
-  const retryingFor = (patience: DatedPatience | undefined) => ({
-    scheduler,
-    canPass: (error: unknown) => isRetryableAtApi(error) && patience?.fails(error) !== true,
-    ...(random && { random }),
-    ...(onRetry && { onRetry }),
-  });
-
-  /** Errors with `API_ANSWER` when it is no page, or may be another the next time, and with what `decode` throws. */
+  const { inspect, hide, failingOffsets = new FailingOffsets(), plan = new PagePlan() } = options;
+  /**
+   * Decodes one response. Errors with `API_ANSWER` if it is not a page, or has elements that are not JSON and may be readable on another
+   * try; also with any other error that `decode` throws.
+   */
   const pageIn = (
     raw: RawPage,
     query: ListQuery,
     isLastTry: () => boolean,
-  ): Observable<Page | BrokenPage> => {
-    if (raw.isNotFound) return of(NOTHING);
+  ): Observable<DecodedPage | BrokenPage> => {
+    if (raw.isNotFound) return of(NO_SUCH_RECORD);
     if (raw.isEmpty) return of(EMPTY_PAGE);
-    /** `isNoPage`: nothing of the answer can be read, so another page may be answered better. */
+    /**
+     * Creates the error for a response that cannot be decoded. `isNoPage`: nothing of the response can be read, so the failure may depend
+     * on the requested page.
+     */
     const failed = (what: string, isNoPage: boolean) =>
-      new CellarstreamError('API_ANSWER', `${where(url)} sent ${what}`, {
+      new CellarstreamError('API_ANSWER', `${loggableAddress(url)} sent ${what}`, {
         context: { offset: query.offset, ...(isNoPage && { isNoPage }) },
       });
-    const around = (error: Error): Observable<Page | BrokenPage> =>
-      stepwise(() => pageAround(raw.body, { query, decode, texts }), scheduler).pipe(
+    const around = (error: Error): Observable<DecodedPage | BrokenPage> =>
+      stepwise(() => pageAround(raw.body, query, decode, texts), scheduler).pipe(
         map((found) => {
           const isTried = isLastTry() || (found !== undefined && isKnown(found, texts));
           if (!found || !isTried) {
-            // The parser's own message quotes the text, which may hold personal fields.
+            // The parser's own message is left out: it quotes the text, which may contain personal fields.
             const kind = error instanceof RangeError ? ' (RangeError)' : '';
-            throw failed(`an answer that is not JSON${kind}`, !found);
+            throw failed(`a response that is not JSON${kind}`, !found);
           }
           const { page, place, rest } = found;
           if (!page) return { broken: { place, rest } };
@@ -126,10 +119,10 @@ export function decodedList(options: DecodedListOptions): ListRequest {
           return page;
         }),
       );
-    return stepwise(() => decodedPage(raw, decode, query.offset), scheduler).pipe(
+    return stepwise(() => decodedPage(raw.body, decode, query.offset), scheduler).pipe(
       map((page) => {
         if (page) return page;
-        throw failed('no page: it has no list of records in "data"', true);
+        throw failed('a response without a list of records in "data"', true);
       }),
       catchError((error: unknown) => {
         if (!isNoJson(error)) throw error;
@@ -141,48 +134,63 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     raw: RawPage,
     query: ListQuery,
     isLastTry: () => boolean,
-  ): Observable<Answer | BrokenAnswer> =>
+  ): Observable<Answer | BrokenResponse> =>
     defer(() => {
-      let isDecoded = false; // from then on the read is settled by who deals with the records
+      let isDecoded = false; // from then on the consumer of the records settles the read
       return pageIn(raw, query, isLastTry).pipe(
         tap({ next: () => raw.reportPage(true), error: () => raw.reportPage(false) }),
         map((page) => {
           isDecoded = true;
-          return 'broken' in page ? { ...page, ...whenOf(raw) } : answerOf(page, raw);
+          const { span, serverTime, elapsedMs, age } = raw;
+          const when = { span, serverTime, elapsedMs, age };
+          if ('broken' in page) return { ...page, ...when };
+          return {
+            ...page,
+            ...when,
+            get data() {
+              return page.records.all();
+            },
+          };
         }),
         finalize(() => {
           if (!isDecoded) logicalClock.settle(raw.span.begin);
         }),
       );
     });
-  /** The ways to read a page; with `dated` its tries end. */
+  /** Creates the function that reads a page; with `dated`, a query with dates is given up when `dated` decides so. */
   const readingWith = (dated?: DatedPatience) => {
-    const retrying = retryingFor(dated);
-    /** @param tries Requests with an answer that is not JSON, before that answer counts. */
+    const retrying = {
+      scheduler,
+      canPass: (error: unknown) => isRetryableAtApi(error) && dated?.recordFailure(error) !== true,
+      ...(random && { random }),
+      ...(onRetry && { onRetry }),
+    };
+    /** Requests and decodes a page. @param tries Number of responses that are not JSON after which the newest is accepted as it is. */
     const asking = (query: ListQuery, limit: Limit, tries: number, patience?: PagePatience) => {
       let left = tries;
       const isLastTry = () => --left <= 0;
       const both: PagePatience = {
         isOfPage: (error) => patience?.isOfPage(error) === true,
-        isGivenUp: (error) => dated?.fails(error) === true || patience?.isGivenUp(error) === true,
+        isGivenUp: (error) =>
+          dated?.recordFailure(error) === true || patience?.isGivenUp(error) === true,
       };
       const asFailureIf = <T>(isOfPage: (error: unknown) => boolean) =>
         catchError<T, Observable<never>>((error: unknown) =>
           throwError(() => (patience && isOfPage(error) ? new PageFailure(error) : error)),
         );
       return request(query, limit, both).pipe(
-        asFailureIf(mayBeOfPage),
+        asFailureIf(mayDependOnPage),
         switchMap((raw) =>
           decoded(raw, query, isLastTry).pipe(
-            asFailureIf((error) => isNoPage(error) && patience!.isGivenUp(error)),
+            asFailureIf((error) => isUnreadablePage(error) && patience!.isGivenUp(error)),
           ),
         ),
-        tap(() => dated?.works()),
+        tap(() => dated?.recordSuccess()),
         backoff(retrying),
       );
     };
 
-    /** The page, or what can be read around its broken records; errors with a `PageFailure` if the requests are given up. */
+    /** Reads a page, if need be around its broken records; errors with a `PageFailure` if its requests are given up. */
     const reading = (
       query: ListQuery,
       limit: Limit,
@@ -190,23 +198,23 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     ): Observable<Answer> => {
       const around = brokenPages({
         url,
-        ask: (part) => asking(part, limit, 1),
+        request: (part) => asking(part, limit, 1),
         texts,
-        settle: ({ begin }) => logicalClock.settle(begin),
+        clock: logicalClock,
       });
       return defer(() => asking(query, limit, TRIES, patience)).pipe(
         switchMap((answer) => (isBroken(answer) ? around(query, answer) : of(answer))),
         backoff({ ...retrying, firstMs: AROUND_AGAIN_MS }),
       );
     };
-    /** A page, read in another way once its requests were given up. */
-    const page = (query: ListQuery & PagePlace, limit: Limit): Observable<Answer> =>
+    /** Reads a page, in smaller parts or around a failing record once its requests were given up. */
+    const page = (query: PageQuery, limit: Limit): Observable<Answer> =>
       defer(() => {
-        let isHurried = plan.isTrying || places.size > 0;
+        let isHurried = plan.isTrying || failingOffsets.size > 0;
         const narrowed = failingPages({
-          ask: (part, tries) => reading(part, limit, pagePatience(scheduler, tries)),
+          request: (part, tries) => reading(part, limit, pagePatience(scheduler, tries)),
           plan,
-          places,
+          failingOffsets,
           clock: logicalClock,
           scheduler,
         });
@@ -228,7 +236,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
   const asked: ListRequest = (query, limit) => {
     if (query.modifiedFromDate === undefined) return patiently(query, limit);
     return defer(() => {
-      const patience = new DatedPatience(scheduler, where(url));
+      const patience = new DatedPatience(scheduler, loggableAddress(url));
       return readingWith(patience)(query, limit).pipe(
         catchError((error: unknown) => throwError(() => patience.errorOf(error))),
       );
@@ -238,7 +246,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
   return (query, limit) =>
     asked(query, limit).pipe(
       map((answer) => {
-        look?.(answer, query);
+        inspect?.(answer, query);
         if (!hide) return answer;
         const data = answer.data.map((record) => record.hidden(hide));
         answer.records?.settle();
@@ -247,83 +255,51 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     );
 }
 
-function isNoPage(error: unknown): boolean {
+function isUnreadablePage(error: unknown): boolean {
   return error instanceof CellarstreamError && error.context.isNoPage === true;
 }
 
-function isPage(query: ListQuery): query is ListQuery & PagePlace {
+function isPage(query: ListQuery): query is PageQuery {
   return (
     query.offset !== undefined && query.pageSize !== undefined && query.orderNumber === undefined
   );
-}
-
-/**
- * The page that a body is, its elements decoded one by one; it stops now and then. Undefined where the body is JSON, and no
- * page.
- *
- * @throws SyntaxError or RangeError when it isn't JSON.
- */
-export function* decodedPage(
-  page: Pick<RawPage, 'body'>,
-  decode: Decoder,
-  offset = 0,
-): Generator<void, Page | undefined> {
-  const { body } = page;
-  const parts = yield* pageElements(body.bytes, (at) => decode(body, at));
-  if (parts) {
-    const envelope = parseJson(parts.rest);
-    if (parts.elements.length === 0 && isJsonObject(envelope) && saysFailure(envelope)) {
-      return undefined;
-    }
-    return pageOf(envelope, parts.elements, { offset, body });
-  }
-  // Of another layout: each element is written as it would stand in a page, and decoded from that.
-  const whole = parseJson(jsonText(body.bytes));
-  const data = isJsonObject(whole) ? whole.data : undefined;
-  if (!Array.isArray(data)) return isEmptyPage(whole) ? pageOf(whole, [], { offset }) : undefined;
-  return pageOf(
-    whole,
-    data.flatMap((each) => decode(new Body(Buffer.from(stringifyJson(each))), 0).values),
-    { offset },
-  );
-}
-
-function whenOf({ span, serverTime, elapsedMs, age }: RawPage) {
-  return { span, serverTime, elapsedMs, age };
 }
 
 function isKnown({ page, texts, rest }: AroundPage, known: UnreadableTexts): boolean {
   return page ? texts.every(known.has) : known.has(rest);
 }
 
-const NOTHING = {
+const NO_SUCH_RECORD = {
   records: new PageRecords([]),
   pagination: { total_records: 0, has_next_page: false },
   notFound: true,
 } as const;
 
-/** An empty page of which nothing else is known. */
+/** Decoded page for a response without a body: no records, unknown total. */
 const EMPTY_PAGE = {
   records: new PageRecords([]),
   pagination: { total_records: undefined, has_next_page: false },
 } as const;
 
-/** What {@link listRequest} needs. */
+/** Options of {@link listRequest}. */
 export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {
-  /** A record's key. Default: none has one. */
+  /** Returns the key of a record. Default: records have no key. */
   readonly keyOf?: KeyOf;
-  /** The plan that `pages` reads the list by: what fails here changes it. Default one of its own. */
+  /** Plan of the list's page offsets and sizes, the same that is passed to `pages`; failures update it. Default a new one. */
   readonly plan?: PagePlan;
 }
 
-/** The list request of one resource: each page is asked for within the quota, then parsed into records. */
+/** Creates the request of one list: each page is requested within the quota, then parsed into records. */
 export function listRequest(options: ListRequestOptions): ListRequest {
   const { keyOf, logicalClock = newLogicalClock() } = options;
   const request = pageRequest({ ...options, logicalClock });
-  return decodedList({ ...options, request, logicalClock, decode: parsing(keyOf) });
+  return decodedList({ ...options, request, logicalClock, decode: parsingDecoder(keyOf) });
 }
 
-/** What fails by the way is over by then: these take some two seconds. */
+/**
+ * Number of requests after which a response that is not JSON is accepted as it is. They take about two seconds, enough for a failure in
+ * transit to pass.
+ */
 const TRIES = 5;
-/** Ceiling of the first pause when nothing around a broken record leads on, which has taken a dozen requests. */
+/** Upper bound of the first back-off pause after a page could not be read in parts either, in ms. Each attempt takes a dozen requests. */
 const AROUND_AGAIN_MS = 4_000;

@@ -1,106 +1,92 @@
 import { concatMap, every, from, map, of, switchMap, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { PagePlan } from '../http/page-plan.ts';
-import type { Answer } from './answer.ts';
+import type { Answer } from './response.ts';
+import { isPageRefused } from './page-attempts.ts';
 import type { PageAttempts } from './page-attempts.ts';
-import { isPageRefused } from './page-failure.ts';
-import { probe } from './page-placement.ts';
 
-/** Distance in records at which a second failure is not one of a few bad records in a row. Too small: bad records are taken for a limit. */
+/**
+ * Distance, in records, between a failing record and a second one that is tested for a cap (an offset beyond which the API serves no
+ * records). Too small: a few bad records in a row are taken for a cap.
+ */
 const APART = 11;
 /**
- * How long failures that may pass (5xx, 404, no answer) last before they count as a limit, ms. Too small: the end of a list is left out
- * when one part of the API is away. Too large: an initial snapshot waits this long for records that never come.
+ * How long transient failures (5xx, 404, no response) of all records from an offset on must last before they count as a cap, in ms. Too
+ * small: the end of a list is left out when a part of the API is unavailable. Too large: an initial snapshot waits this long for records
+ * that are never served.
  */
-const PATIENCE_MS = 10 * 60_000;
+const LIMIT_AFTER_MS = 10 * 60_000;
 
 /**
- * Decides whether the API serves no record from an offset on: search engines refuse offsets over 10,000 ("result window is too
- * large"), and databases time out far behind. One per page that is read; the caller has seen that pages elsewhere come.
+ * Creates the functions that decide whether the API caps a list at an offset, from which on it serves no record: search engines refuse
+ * offsets over 10,000 ("result window is too large"), and databases time out on large ones.
+ *
+ * @returns A function for one failed page; `front` requests the page's records up to an offset. Each of the functions that it returns emits
+ * the records in front of the cap, or undefined if there is no cap.
  */
-export class OffsetLimit {
-  readonly #scheduler: SchedulerLike;
-  #since: number | undefined;
-
-  constructor(scheduler: SchedulerLike) {
-    this.#scheduler = scheduler;
-  }
-
+export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
+  let since: number | undefined;
   /**
-   * Asks for single records: at an offset, and at some places behind it up to the list's end. Emits whether all of them fail.
-   *
-   * @param total `total_records`. Default: the server tells none.
+   * Whether it counts as a cap that every request from some offset on fails: at once if the page was refused, otherwise after {@link
+   * LIMIT_AFTER_MS}.
    */
-  isAt(attempts: PageAttempts, at: number, total = Infinity): Observable<boolean> {
-    const last = total === Infinity ? at + 2 * attempts.query.pageSize : total - 1;
-    const behind = [at + APART, Math.floor((at + last) / 2), last];
-    const places = [...new Set([at, ...behind])].filter((each) => each >= at && each < total);
-    if (places.length < 2) return of(false); // a bad record at the very end looks the same
-    return from(places).pipe(
-      concatMap((offset) => attempts.attempt({ offset, pageSize: 1 })),
-      every((answer) => answer === undefined),
-    );
-  }
+  const isLasting = (error: unknown): boolean => {
+    since ??= scheduler.now();
+    return isPageRefused(error) || scheduler.now() - since >= LIMIT_AFTER_MS;
+  };
 
-  /**
-   * Whether failures of everything behind an offset are a limit by now.
-   *
-   * @param isRefusal Whether the API refuses the page in a way that no repetition changes.
-   */
-  isLasting(isRefusal: boolean): boolean {
-    this.#since ??= this.#scheduler.now();
-    return isRefusal || this.#scheduler.now() - this.#since >= PATIENCE_MS;
-  }
+  return (attempts: PageAttempts, front: (end: number) => Observable<readonly Answer[]>) => {
+    const { offset, pageSize } = attempts.query;
+
+    /** Tests for a cap at an offset whose record failed, given a page elsewhere (`other`) that succeeded. */
+    const beside = (other: Answer, at: number, isKnown = false): Observable<Answer | undefined> => {
+      if (at === 0) return of(undefined);
+      return isLimit(attempts, at, other.pagination.total_records).pipe(
+        switchMap((isFound) => {
+          if (!isFound) return of(undefined);
+          if (!isKnown && !isLasting(attempts.error)) return attempts.retryLater();
+          // Requests the page elsewhere once more: the API or the token may have failed since then.
+          return attempts.probe().pipe(
+            switchMap((again) => (again ? front(at) : attempts.giveUp())),
+            map((before) => {
+              plan.limitFound(at);
+              return attempts.cutResponse(before, other);
+            }),
+          );
+        }),
+      );
+    };
+    /** Requests a page elsewhere, then tests for a cap. Errors with the error of the failed page if the API is unavailable. */
+    const at = (place: number, isKnown = false): Observable<Answer | undefined> =>
+      attempts
+        .probe()
+        .pipe(switchMap((other) => (other ? beside(other, place, isKnown) : attempts.giveUp())));
+    /** Tests for a cap at the offset that the plan remembers, if that lies in the page. */
+    const known = (): Observable<Answer | undefined> => {
+      const place = Math.max(offset, plan.servedTo);
+      if (place >= offset + pageSize) return of(undefined);
+      return at(place, true).pipe(
+        tap((answer) => {
+          if (!answer) plan.limitFound(Infinity);
+        }),
+      );
+    };
+    return { at, beside, known };
+  };
 }
 
-/** Reads one page up to the offset from which on the API serves nothing; each emits undefined if there is no such offset. */
-export interface UpToLimit {
-  /** Looks at an offset whose record failed, once a page elsewhere has come. Errors as the page did if the API is away. */
-  readonly at: (offset: number) => Observable<Answer | undefined>;
-  /** The same with a page elsewhere that has come already. */
-  readonly beside: (other: Answer, offset: number) => Observable<Answer | undefined>;
-  /** Looks at the offset that the plan remembers, if it lies in the page. */
-  readonly known: () => Observable<Answer | undefined>;
-}
-
-/** @param front The answers that show the page up to an offset. */
-export function upToLimit(
-  attempts: PageAttempts,
-  plan: PagePlan,
-  limit: OffsetLimit,
-  front: (end: number) => Observable<readonly Answer[]>,
-): UpToLimit {
-  const { offset, pageSize } = attempts.query;
-
-  const beside = (other: Answer, at: number, isKnown = false): Observable<Answer | undefined> => {
-    if (at === 0) return of(undefined);
-    return limit.isAt(attempts, at, other.pagination.total_records).pipe(
-      switchMap((isLimit) => {
-        if (!isLimit) return of(undefined);
-        if (!isKnown && !limit.isLasting(isPageRefused(attempts.error))) return attempts.tryAgain();
-        // The page elsewhere once more: the API or the token may have failed since then.
-        return probe(attempts).pipe(
-          switchMap((again) => (again ? front(at) : attempts.failed())),
-          map((before) => {
-            plan.limitFound(at);
-            return attempts.cutOff(before, other);
-          }),
-        );
-      }),
-    );
-  };
-  const at = (place: number, isKnown = false): Observable<Answer | undefined> =>
-    probe(attempts).pipe(
-      switchMap((other) => (other ? beside(other, place, isKnown) : attempts.failed())),
-    );
-  const known = (): Observable<Answer | undefined> => {
-    const place = Math.max(offset, plan.servedTo);
-    if (place >= offset + pageSize) return of(undefined);
-    return at(place, true).pipe(
-      tap((answer) => {
-        if (!answer) plan.limitFound(Infinity);
-      }),
-    );
-  };
-  return { at, beside, known };
+/**
+ * Requests single records: at an offset, and at three offsets after it up to the end of the list. Emits whether all of them fail.
+ *
+ * @param total `total_records`. Default: the server sends none.
+ */
+function isLimit(attempts: PageAttempts, at: number, total = Infinity): Observable<boolean> {
+  const last = total === Infinity ? at + 2 * attempts.query.pageSize : total - 1;
+  const behind = [at + APART, Math.floor((at + last) / 2), last];
+  const places = [...new Set([at, ...behind])].filter((each) => each >= at && each < total);
+  if (places.length < 2) return of(false); // at the end of the list, a cap cannot be distinguished from a bad record
+  return from(places).pipe(
+    concatMap((offset) => attempts.attempt({ offset, pageSize: 1 })),
+    every((answer) => answer === undefined),
+  );
 }

@@ -1,35 +1,98 @@
-import { catchError, of, tap, throwError } from 'rxjs';
-import type { Observable } from 'rxjs';
+// Requests that investigate a failed page: which errors may depend on the page, when to give it up, and what to request instead.
+
+import { catchError, map, of, switchMap, tap, throwError } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
-import { oldestOf } from '../http/answer-age.ts';
-import type { ListQuery } from '../http/list-query.ts';
+import { oldestOf } from '../http/response-age.ts';
 import type { LogicalClock } from '../http/logical-clock.ts';
 import type { PagePlace, PagePlan } from '../http/page-plan.ts';
+import type { ListQuery, PagePatience } from '../http/page-request.ts';
 import type { PageRecord } from '../records/page-record.ts';
-import type { Answer } from './answer.ts';
-import { PageFailure } from './page-failure.ts';
-import type { PageTries } from './page-failure.ts';
+import type { Answer } from './response.ts';
+
+/** Thrown when the request of a page is given up after an error that may depend on the requested page; `error` is that error. */
+export class PageFailure extends Error {
+  readonly error: unknown;
+
+  constructor(error: unknown) {
+    super('the page failed');
+    this.error = error;
+  }
+}
+
+/** HTTP statuses other than 5xx that servers send for pages that are too large, misaligned, or beyond the end of the list. */
+const STATUSES: ReadonlySet<number> = new Set([400, 404, 408, 413, 414, 416, 422]);
+/** HTTP statuses with which a server refuses a page, so that repeating the request is pointless. */
+const REFUSALS: ReadonlySet<number> = new Set([400, 413, 414, 416, 422]);
+
+/**
+ * Whether an error may depend on which page was requested. An outage causes the same errors; only requesting another page shows the
+ * difference.
+ */
+export function mayDependOnPage(error: unknown): boolean {
+  if (!(error instanceof CellarstreamError)) return false;
+  if (error.code === 'API_UNREACHABLE' || error.code === 'API_ANSWER') return true;
+  const status = Number(error.context.status);
+  return error.code === 'API_STATUS' && (status >= 500 || STATUSES.has(status));
+}
+
+/** Whether the server refused the page, so that requesting it again is pointless. Takes the error itself, not its {@link PageFailure}. */
+export function isPageRefused(error: unknown): boolean {
+  return error instanceof CellarstreamError && REFUSALS.has(Number(error.context.status));
+}
+
+/** Minimum number of consecutive failures before a page is given up. Too small: a short outage is taken for a bad page. */
+const MIN_FAILURES = 3;
+/**
+ * Minimum time from the first to the newest failure of a page before the page is given up, in ms. Too small: a short outage is taken for a
+ * bad page.
+ */
+const LEAST_MS = 5_000;
+
+/**
+ * How often a page is requested before it is given up. `some`: a few times. `one`: once. `probe`: once, for a page elsewhere in the list
+ * than a failed one: a refusal is then not blamed on the page, but perhaps on the token.
+ */
+type PageTries = 'some' | 'one' | 'probe';
+
+/** Creates the counter of one page's failures, which decides after each failure whether the page is given up. */
+export function pagePatience(scheduler: SchedulerLike, tries: PageTries): PagePatience {
+  let failures = 0;
+  let since: number | undefined;
+  return {
+    isOfPage: (error) => tries !== 'probe' && isPageRefused(error),
+    isGivenUp: (error) => {
+      if (!mayDependOnPage(error)) return false;
+      failures += 1;
+      since ??= scheduler.now();
+      if (tries !== 'some') return tries === 'one' || !isPageRefused(error);
+      return failures >= MIN_FAILURES && scheduler.now() - since >= LEAST_MS;
+    },
+  };
+}
 
 export interface PageAttemptsOptions {
-  /** Asks for another page; errors with a {@link PageFailure} after its tries. */
-  readonly ask: (query: ListQuery, tries: PageTries) => Observable<Answer>;
+  /** Requests a page; errors with a {@link PageFailure} once it is given up. */
+  readonly request: (query: ListQuery, tries: PageTries) => Observable<Answer>;
+  /** Plan of the list's page offsets and sizes, which is updated by what the requests show about the server. */
   readonly plan: PagePlan;
+  /** Logical clock on which the reads of the responses are settled. */
   readonly clock: LogicalClock;
 }
 
-/** The query of a page. */
+/** A query for a page, with its list offset and size. */
 export type PageQuery = ListQuery & PagePlace;
 
 /**
- * The requests by which one failed page is read in another way, and the reads that they open: `settle` closes all of them but the one
- * whose answer was handed over.
+ * The requests by which one failed page is read in another way, and the reads that they open. `settle` closes all of these reads except the
+ * one whose response was handed over by `transferSettlement`.
  */
 export class PageAttempts {
   readonly query: PageQuery;
   /** The error of the failed page. */
   readonly error: unknown;
   readonly #options: PageAttemptsOptions;
-  /** The read that a joined answer has; it begins before those of its parts. */
+  /** Begin of the read of a response that is joined from parts, on the logical clock; earlier than the reads of the parts. */
   readonly #begin: number;
   readonly #unsettled = new Map<number, Answer>();
   #isJoined = false;
@@ -44,30 +107,30 @@ export class PageAttempts {
     this.#begin = options.clock.begin();
   }
 
-  /** Whether the page is one of a window of dates. */
+  /** Whether the page belongs to a window of modification dates. */
   get isDated(): boolean {
     return this.query.modifiedFromDate !== undefined;
   }
 
-  /** Another page of the same list; errors with a {@link PageFailure} if it fails. */
-  ask(part: PagePlace, tries: PageTries = 'one'): Observable<Answer> {
+  /** Requests another page of the same list; errors with a {@link PageFailure} if it fails. */
+  request(part: PagePlace, tries: PageTries = 'one'): Observable<Answer> {
     return this.#options
-      .ask({ ...this.query, ...part }, tries)
+      .request({ ...this.query, ...part }, tries)
       .pipe(tap((answer) => this.#unsettled.set(answer.span.begin, answer)));
   }
 
   /**
-   * Another page of the same list; undefined if it fails. When the server is first seen to move pages, errors with `tryAgain`:
-   * the failed page is then tried again in whole pages.
+   * Requests another page of the same list; emits undefined if it fails. Once the server is first seen to begin pages at other offsets than
+   * requested, errors as `retryLater` does: the failed page is then requested again in whole pages.
    *
-   * A `probe` that fails in a way that can pass errors with its own error if the failed page was refused: the refusal alone would be final, but the API may
-   * be away, or the token dead.
+   * A `probe` that fails with a transient error, after the failed page was refused, errors with its own error: the refusal alone would be
+   * final, but the API may be unavailable, or the token invalid.
    */
   attempt(part: PagePlace, tries: PageTries = 'one'): Observable<Answer | undefined> {
     const { plan } = this.#options;
-    return this.ask(part, tries).pipe(
+    return this.request(part, tries).pipe(
       tap((answer) => {
-        if (plan.isWhole || !isElsewhere(answer, part)) return;
+        if (plan.isWhole || !isMisplaced(answer, part)) return;
         plan.foundWhole();
         throw this.#retryable;
       }),
@@ -80,35 +143,87 @@ export class PageAttempts {
     );
   }
 
-  /** Gives up: errors as the failed page did, which is final if it was refused. */
-  failed(): Observable<never> {
+  /** Requests a page of one record outside the failed page; emits undefined if that fails as well. */
+  probe(): Observable<Answer | undefined> {
+    return this.attempt({ offset: this.#oddOffsets[0], pageSize: 1 }, 'probe');
+  }
+
+  /**
+   * Emits whether the server begins pages at the requested offsets, as tested with a page of two records at an odd offset. True if no
+   * records at such offsets can show it.
+   *
+   * @param probed The response to {@link probe}.
+   */
+  beginsWhereAsked(probed: Answer): Observable<boolean> {
+    const look = (
+      [at, next, ...rest]: readonly number[],
+      single: Answer | undefined,
+    ): Observable<boolean> => {
+      const elsewhere = () =>
+        next === undefined
+          ? of(true)
+          : this.attempt({ offset: next, pageSize: 1 }).pipe(
+              switchMap((answer) => look([next, ...rest], answer)),
+            );
+      const record = single?.data[0];
+      if (!record) return elsewhere();
+      const place = { offset: at!, pageSize: 2 };
+      return this.request(place).pipe(
+        map((answer) => !isMisplaced(answer, place) && answer.data[0]?.key === record.key),
+        catchError((failure: unknown) => {
+          if (!(failure instanceof PageFailure)) return throwError(() => failure);
+          return isPageRefused(failure.error) ? of(false) : elsewhere();
+        }),
+      );
+    };
+    return look(this.#oddOffsets, probed);
+  }
+
+  /**
+   * Odd list offsets, with which to test whether the server begins pages at other offsets than requested. The first one is outside of the
+   * failed page.
+   */
+  get #oddOffsets(): readonly [number, ...number[]] {
+    const { offset, pageSize } = this.query;
+    return offset > 0 ? [1, 5] : [pageSize | 1, 1, 5];
+  }
+
+  /** Gives up: errors with the error of the failed page, which is final if the page was refused. */
+  giveUp(): Observable<never> {
     return throwError(() => this.error);
   }
 
-  /** Gives up for now: errors with the page's error marked as retryable, as other answers suggest that what failed has passed. */
-  tryAgain(): Observable<never> {
+  /** Gives up for now: errors with the page's error marked as retryable, as other responses suggest that its cause has passed. */
+  retryLater(): Observable<never> {
     return throwError(() => this.#retryable);
   }
 
-  /** Whether an error comes from `failed` or `tryAgain`. */
+  /** Whether an error comes from `giveUp` or `retryLater`. */
   isGivenUp(error: unknown): boolean {
     return error === this.error || error === this.#retryable;
   }
 
-  /** One answer of the parts before and after a gap, as old as its oldest part. */
-  joined(before: readonly Answer[], gap: readonly PageRecord[], after: readonly Answer[]): Answer {
-    const data = [...recordsIn(before), ...gap, ...recordsIn(after)];
+  /** Joins the parts of a page before and after a gap (an unreadable record) into one response, as old as its oldest part. */
+  joinParts(
+    before: readonly Answer[],
+    gap: readonly PageRecord[],
+    after: readonly Answer[],
+  ): Answer {
+    const data = [...allRecords(before), ...gap, ...allRecords(after)];
     const { pagination } = after.at(-1)!;
     return { ...this.#join(before, after), data, pagination, hasGap: true };
   }
 
-  /** The records in front of an offset from which on the API serves nothing; `other` is a page elsewhere. */
-  cutOff(before: readonly Answer[], other: Answer): Answer {
+  /**
+   * Creates the response for a list that the API serves only up to a cap: the records in front of the cap, with the pagination of `other`,
+   * a page elsewhere in the list.
+   */
+  cutResponse(before: readonly Answer[], other: Answer): Answer {
     const pagination = { ...other.pagination, has_next_page: false };
-    return { ...this.#join(before, [other]), data: recordsIn(before), pagination, isCut: true };
+    return { ...this.#join(before, [other]), data: allRecords(before), pagination, isCut: true };
   }
 
-  /** The read of a joined answer, and when it was answered: as the first part behind, and as old as the oldest of all. */
+  /** Computes span, times and age of a response that is joined from parts: times of the first part in `after`, age of the oldest part. */
   #join(before: readonly Answer[], after: readonly Answer[]) {
     this.#isJoined = true;
     const { serverTime, elapsedMs = 0 } = after[0]!;
@@ -117,17 +232,17 @@ export class PageAttempts {
     return { span, serverTime, elapsedMs, age };
   }
 
-  /** From now on the reader of this answer settles its read. */
-  handOver({ span }: Answer): void {
+  /** Excludes the read of this response from those that `settle` closes: the response's consumer settles it. */
+  transferSettlement({ span }: Answer): void {
     this.#unsettled.delete(span.begin);
   }
 
-  /** Settles the reads of the other answers. */
+  /** Settles the reads of all responses that were not handed over to a consumer. */
   settle(): void {
     const { clock } = this.#options;
     for (const answer of this.#unsettled.values()) {
       clock.settle(answer.span.begin);
-      if (!this.#isJoined) answer.records?.settle(); // a joined answer still reads the bodies of its parts
+      if (!this.#isJoined) answer.records?.settle(); // a joined response still reads the bodies of its parts
     }
     if (!this.#isJoined) clock.settle(this.#begin);
   }
@@ -142,15 +257,12 @@ function asRetryable(error: unknown): unknown {
   });
 }
 
-/** Whether the server says that a page begins elsewhere than asked. */
-export function isElsewhere(
-  { data, reported }: Answer,
-  { offset }: Pick<PagePlace, 'offset'>,
-): boolean {
+/** Whether a response states another list offset than was requested. */
+function isMisplaced({ data, reported }: Answer, { offset }: Pick<PagePlace, 'offset'>): boolean {
   return data.length > 0 && reported?.offset !== undefined && reported.offset !== offset;
 }
 
-/** The records of several answers, in their order. */
-export function recordsIn(answers: readonly Answer[]): readonly PageRecord[] {
+/** Returns the records of several responses, in order. */
+export function allRecords(answers: readonly Answer[]): readonly PageRecord[] {
   return answers.flatMap(({ data }) => data);
 }

@@ -1,23 +1,50 @@
+// The change of a record, and the function that hides personal fields in it.
+
 import type { Op } from '../../schemas/events/envelope.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
+import type { ImageCodec } from '../records/page-record.ts';
+import type { PersonalFields } from '../records/personal-fields.ts';
 
-/** What happened to a record; the letters are Debezium's: initial snapshot, created, updated, deleted. */
+/** What happened to a record, as in Debezium: `r` read in an initial snapshot, `c` created, `u` updated, `d` deleted. */
 export type Operation = Op;
 
 /**
- * A record that differs from the last published image of its key. `before`, `after` and `changed` are worked out when somebody
- * asks for them. Those of `diff` are getters of a class: `JSON.stringify` has them, and `{ ...change }` has not.
+ * A change of a record, compared with the image (stored encoding) last published under its key. `before`, `after` and `changed` are
+ * computed on access. In changes emitted by `diff` they are getters of a class: `JSON.stringify` includes them, `{ ...change }` does not.
  */
 export interface Change {
   readonly key: string;
   readonly op: Operation;
-  /** As the codec gives them back. */
+  /** The record as last published, decoded from its image; null if none was published. */
   readonly before: JsonObject | null;
+  /** The record's new content, decoded from its new image; null if the record is deleted. */
   readonly after: JsonObject | null;
-  /** `before` and `after` as the codec encodes them. */
+  /** The images: `before` and `after` as the codec encodes them for storage. */
   readonly images: { readonly before: Buffer | null; readonly after: Buffer | null };
-  /** The paths that differ; empty unless `op` is `u`. */
+  /** Paths of the fields that differ between `before` and `after`; empty unless `op` is `u`. */
   readonly changed: readonly string[];
-  /** The record's `updated_at` in ms since the epoch; null when it has none. */
+  /** The record's `updated_at` in epoch ms; null if it has none or is deleted. */
   readonly updatedAt: number | null;
+}
+
+/**
+ * Returns the change with the personal fields hidden in `before`, `after` and their images. Images stored before the fields were configured
+ * still contain them: in `before`, and in both images when a record is published again.
+ */
+export function withHiddenFields(
+  change: Change,
+  codec: ImageCodec,
+  personal?: PersonalFields,
+): Change {
+  if (!personal) return change;
+  const shownOf = (record: JsonObject | null, image: Buffer | null) => {
+    if (record === null) return [record, image] as const;
+    const shown = personal.hideStored(record);
+    return [shown, shown === record ? image : codec.encode(shown)] as const;
+  };
+  const [before, imageBefore] = shownOf(change.before, change.images.before);
+  const [after, imageAfter] = shownOf(change.after, change.images.after);
+  const { key, op, changed, updatedAt } = change;
+  const images = { before: imageBefore, after: imageAfter };
+  return { key, op, changed, updatedAt, before, after, images };
 }

@@ -1,13 +1,13 @@
-import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
+// Computes the paths of the fields in which two versions of a record differ.
+
+import { canonicalJson, isJsonObject, JsonNumber } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
-import { byIdentity } from './identity.ts';
-import type { Identities } from './identity.ts';
 
 /**
- * The paths at which two images of a record differ, sorted: `total_price`, `tracking.company_name`,
- * `fulfillment_info[F-12].status`. Elements of an array with an identity are matched by it, whatever
- * their places (an element that is new or gone is a path; a mere change of places is the array's
- * own path); other arrays of objects are matched by place, and arrays of plain values as a whole.
+ * Returns the sorted paths of the fields in which two versions of a record differ: `total_price`, `tracking.company_name`,
+ * `fulfillment_info[F-12].status`. Elements of an array that has an identity field are matched by that field, not by index: an added or
+ * removed element gives its path, and if only the order changed, the path of the array is given. Elements of other arrays of objects are
+ * matched by index; arrays of plain values are compared as a whole.
  */
 export function changedPaths(
   before: JsonObject,
@@ -46,9 +46,40 @@ export function changedPaths(
     }
   };
   compare('', before, after);
-  return [...new Set(paths)].sort(); // names with dots of their own can give one path twice
+  return [...new Set(paths)].sort(); // field names that contain dots can produce a path twice
 }
 
 function own(object: JsonObject, name: string): JsonValue | undefined {
   return Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
+/** Names of the fields that identify the elements of a record's arrays, by the path of the array in the record. */
+export type Identities = Readonly<Record<string, string>>;
+
+/**
+ * Returns a map of an array's elements by identity, in order. The identity of an element is the text of its field `field`, with `#2`, `#3`
+ * and so on appended if several elements share it. An element without the field is identified by its number in the array (`#1` is the
+ * first).
+ */
+export function byIdentity(
+  array: readonly JsonValue[],
+  field: string,
+): ReadonlyMap<string, JsonValue> {
+  const elements = new Map<string, JsonValue>();
+  const counts = new Map<string, number>();
+  array.forEach((element, place) => {
+    const text = textOf(isJsonObject(element) ? element[field] : undefined) ?? `#${place + 1}`;
+    let count = counts.get(text) ?? 0;
+    let id: string;
+    do id = ++count === 1 ? text : `${text}#${count}`;
+    while (elements.has(id)); // an identity may itself end like a count, or look like a number in the array
+    counts.set(text, count);
+    elements.set(id, element);
+  });
+  return elements;
+}
+
+function textOf(value: JsonValue | undefined): string | undefined {
+  if (value instanceof JsonNumber) return value.text;
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
 }

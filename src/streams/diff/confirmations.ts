@@ -1,92 +1,110 @@
-import type { ImageCodec } from '../records/image-codec.ts';
-import { isStale, MAX_LAG_MS } from '../http/answer-age.ts';
-import type { AnswerAge } from '../http/answer-age.ts';
+// Holds back records that return to an earlier state until a second read confirms that state.
 
-/** An image that another has replaced. */
+import { isStale, MAX_LAG_MS } from '../http/response-age.ts';
+import type { AnswerAge } from '../http/response-age.ts';
+import type { ImageCodec } from '../records/page-record.ts';
+
+/** An image (stored encoding) of a record's earlier published content, which newer content has replaced. */
 export interface ReplacedImage {
   readonly bytes: Buffer;
-  /** The codec of its schema, which may have grown since. */
+  /** The codec that encoded the image; the schema may have gained fields since. */
   readonly codec: ImageCodec;
 }
 
-/** A record that differs from the image published under its key, or that has none. */
+/** A record in a response that differs from the image published under its key, or for whose key no image is published. */
 export interface Sighting {
   readonly key: string;
-  /** The record's `updated_at` in ms since the epoch; null when it has none. */
+  /** The record's `updated_at` in epoch ms; null if it has none. */
   readonly updatedAt: number | null;
-  /** Age of the answer that showed the record. */
+  /** Age of the response that contains the record. */
   readonly age: AnswerAge;
-  /** The published image's `updated_at`; undefined when no image is published. */
+  /** `updated_at` of the published image in epoch ms, null if that has none; undefined if no image is published. */
   readonly published: number | null | undefined;
-  /** Whether the record equals an image that was replaced. */
+  /** Returns whether the record, as it was read, equals the content of a given replaced image. */
   readonly equals: (image: ReplacedImage) => boolean;
-  /** Whether it differs from the published image only because other personal fields are hidden since a restart. */
+  /** Returns whether the record differs from the published image only because other personal fields are hidden since a restart. */
   readonly isHiddenAnew: () => boolean;
 }
 
-/** A record whose state has to be read again before it is published. */
+/** A record that is published only after a second read shows the same state. */
 export interface Unconfirmed {
   readonly key: string;
-  /** Local time, in ms, from which on a read can confirm it. */
+  /** Local time, in epoch ms, from which on a second read can confirm the record's state. */
   readonly from: number;
 }
 
 /** Options of {@link Confirmations}. */
 export interface ConfirmationsOptions {
-  /** Local time, ms. */
+  /** Returns the local time, in epoch ms. */
   readonly now: () => number;
   /**
-   * Kinds of events that an earlier process may have published shortly before: updates, and deletions once the initial snapshot was done. `newestStamp` is
-   * the newest `created_at` or `updated_at` of any published record, in epoch ms; undefined if no record has one, or an older version wrote the cursor.
-   * Default: none.
+   * Kinds of events that an earlier process may have published shortly before this one started: updates, and deletions once the initial
+   * snapshot was complete. `newestStamp` is the newest `created_at` or `updated_at` of any published record, in epoch ms; undefined if no
+   * record has one. Default: none.
    */
   readonly inherited?: {
     readonly updates: boolean;
     readonly deletions: boolean;
     readonly newestStamp: number | undefined;
   };
-  /** Most sightings that wait for a second one. Default 50,000. */
+  /** Maximum number of records that wait for a second read. Default 50,000. */
   readonly maxWaiting?: number;
 }
 
 type Inherited = NonNullable<ConfirmationsOptions['inherited']>;
 
+/** State of a record that is not published until a second read confirms it. */
 interface Waiting {
-  /** When the state was first seen. */
+  /** Local time at which the state was first read, in epoch ms. */
   readonly since: number;
   readonly updatedAt: number | null;
 }
 
+/** An earlier published image and the local time at which another replaced it, in epoch ms. */
 interface Replaced {
   readonly image: ReplacedImage;
   readonly at: number;
 }
 
 const NOTHING: Inherited = { updates: false, deletions: false, newestStamp: undefined };
-/** Some 100 bytes each. */
+/**
+ * Default maximum number of records that wait for a second read, about 100 bytes each. Further records are not published until there is
+ * space.
+ */
 const MAX_WAITING = 50_000;
-/** Keys of published deletions that are remembered, the newest; some 100 bytes each. */
+/**
+ * Maximum number of remembered keys whose deletion was published, about 100 bytes each. Too small: a lagging replica may bring back a
+ * record that was deleted earlier.
+ */
 const MAX_DELETED = 50_000;
-/** Upper bound of remembered keys of records that were published as new, some 100 bytes each. Too small: a sweep may take a new record for missing. */
+/**
+ * Maximum number of remembered keys of newly published records, about 100 bytes each. Too small: a sweep (full scan for deletions) may
+ * consider a new record missing.
+ */
 const MAX_CREATED = 10_000;
-/** Keys whose replaced images are remembered for `MAX_LAG_MS`, the newest; some 3 KB each. */
+/**
+ * Maximum number of keys whose replaced images (earlier published content) are remembered for `MAX_LAG_MS`, about 3 KB each. Too small: a
+ * lagging replica may revert the records of further keys.
+ */
 const MAX_REPLACED = 1_000;
-/** Replaced images of one key. */
+/** Maximum number of replaced images (earlier published content) remembered per key. */
 const MAX_IMAGES = 4;
 
 /**
- * Keeps a read replica that lags, or a cache, from setting a record back: a record that goes back is published only when a request that was
- * sent `MAX_LAG_MS` or more after it was first seen so shows the same, and no answer in between has shown the published image.
+ * Keeps a lagging read replica or a cache from reverting records. A record that returns to an earlier state is published only if a request
+ * sent at least `MAX_LAG_MS` after that state was first read shows the same state, and no response in between showed the published image.
  *
- * A record goes back if its `updated_at` is earlier than that of the published image, or, after a deletion, not later than that of the
- * deleted one. Where `updated_at` is equal or missing, it goes back if it equals an image that was replaced less than `MAX_LAG_MS`
- * before the answer was made, or if the answer is older than that (`isStale`).
+ * A record returns to an earlier state if its `updated_at` is earlier than that of the published image, or, after a deletion, not later
+ * than that of the deleted record. If `updated_at` is equal or missing, it does so if it equals an image that was replaced less than
+ * `MAX_LAG_MS` before the response was produced, or if the response is stale (`isStale`).
  *
- * The records that an earlier process replaced or deleted are not known. So until `MAX_LAG_MS` after the start each such state with an equal or
- * missing `updated_at` counts as going back, unless the difference is of hidden fields alone. For the same time, once the initial snapshot is done, so does a record
- * without an image, as it may have been deleted, unless its `updated_at` is later than those of all published records.
+ * Which records an earlier process replaced or deleted is unknown. So until `MAX_LAG_MS` after the start, every difference with an equal or
+ * missing `updated_at` counts as a return, unless only hidden fields differ. For the same time, if the initial snapshot is complete, so
+ * does a record without an image, as it may have been deleted, unless its `updated_at` is later than the newest stamp of all published
+ * records.
  *
- * All of it is in memory, for as long as a process has the task, and bounded. A sighting that finds no room is held back as well, so the published image stays.
+ * The state is held in memory while the process owns the task, and bounded. A record for which there is no space is held back as well, so
+ * the published image stays.
  */
 export class Confirmations {
   readonly #now: () => number;
@@ -95,13 +113,13 @@ export class Confirmations {
   readonly #inherited: Inherited;
   readonly #waiting = new Map<string, Waiting>();
   /**
-   * `updated_at` of deleted records by key, the oldest deletion first. An entry stays when its record is published again, because that event may not be
-   * committed.
+   * `updated_at` of deleted records by key, in epoch ms, the oldest deletion first. An entry stays when its record is published again,
+   * because that event may not be committed.
    */
   readonly #deleted = new Map<string, number | null>();
-  /** Local time at which a record was published as new, in ms, by key; the oldest first. */
+  /** Local time at which a record was published as new, in epoch ms, by key; the oldest first. */
   readonly #created = new Map<string, number>();
-  /** Images that were replaced by others with no later `updated_at`, the newest first. */
+  /** Published images, by key, that were replaced by images without a later `updated_at`; the newest image of a key first. */
   readonly #replaced = new Map<string, readonly Replaced[]>();
 
   constructor(options: ConfirmationsOptions) {
@@ -113,17 +131,17 @@ export class Confirmations {
     this.#maxWaiting = maxWaiting;
   }
 
-  /** Whether any record waits to be confirmed. */
+  /** Whether any record waits for a second read. */
   get isAnyWaiting(): boolean {
     return this.#waiting.size > 0;
   }
 
-  /** Whether a record waits for the read that confirms an earlier state of it. */
+  /** Whether the record of a key waits for a second read. */
   isWaiting(key: string): boolean {
     return this.#waiting.has(key);
   }
 
-  /** When a record has to be read again, local ms; undefined if it may be published as it is. */
+  /** Returns the local time, in epoch ms, from which on the record has to be read again; undefined if it may be published. */
   confirmableFrom(sighting: Sighting): number | undefined {
     const { key, updatedAt, age } = sighting;
     const first = this.#waiting.get(key);
@@ -139,13 +157,19 @@ export class Confirmations {
     return from;
   }
 
-  /** An answer showed the published image: what differed from it before is not confirmed by later sightings alone. */
+  /**
+   * Notes that a response showed the published image of `key`. A record that waits for a second read stops waiting, and starts over if it
+   * differs again.
+   */
   agreed(key: string, { asOf }: AnswerAge): void {
     const first = this.#waiting.get(key);
     if (first && asOf >= first.since) this.#waiting.delete(key);
   }
 
-  /** A record is published; `replaced` is the image before it, unless its `updated_at` was earlier. */
+  /**
+   * Remembers the image that a newly published record of `key` has replaced: `replaced`, undefined if there was none, or if its
+   * `updated_at` was earlier.
+   */
   published(key: string, replaced: ReplacedImage | undefined): void {
     if (!replaced && this.#replaced.size === 0) return;
     const now = this.#now();
@@ -155,18 +179,18 @@ export class Confirmations {
     }
     if (!replaced) return;
     const earlier = (this.#replaced.get(key) ?? []).filter(({ at }) => now - at < MAX_LAG_MS);
-    this.#replaced.delete(key); // it becomes the last
+    this.#replaced.delete(key); // so that the key is inserted last
     this.#replaced.set(key, [{ image: replaced, at: now }, ...earlier].slice(0, MAX_IMAGES));
   }
 
-  /** Records that a record is published as new. */
+  /** Remembers that the record of a key is published as new, with the current local time. */
   created(key: string): void {
     this.#created.delete(key);
     this.#created.set(key, this.#now());
     dropOldest(this.#created, MAX_CREATED);
   }
 
-  /** Keys of records that were published as new since a local time, in ms; those published before are forgotten. */
+  /** Returns the keys of records published as new since a local time in epoch ms, and forgets those published before. */
   createdSince(time: number): readonly string[] {
     for (const [oldest, at] of this.#created) {
       if (at >= time) break;
@@ -175,7 +199,7 @@ export class Confirmations {
     return [...this.#created.keys()];
   }
 
-  /** A deletion is published. */
+  /** Remembers that the deletion of a key is published; `updatedAt` is that of the deleted record, in epoch ms. */
   deleted(key: string, updatedAt: number | null): void {
     this.#created.delete(key);
     this.#waiting.delete(key);
@@ -185,6 +209,7 @@ export class Confirmations {
     dropOldest(this.#deleted, MAX_DELETED);
   }
 
+  /** Whether a record returns to an earlier state, by the rules in the description of this class. */
   #goesBack({ key, updatedAt, age, published, equals, isHiddenAnew }: Sighting): boolean {
     const isNew = published === undefined;
     const last = isNew ? this.#deleted.get(key) : published;
@@ -203,7 +228,7 @@ export class Confirmations {
   }
 }
 
-/** Removes the entry that was inserted first if there are more than `most`. */
+/** Removes the entry that was inserted first if the map has more than `most` entries. */
 function dropOldest(map: Map<string, unknown>, most: number): void {
   if (map.size <= most) return;
   const [oldest] = map.keys();

@@ -1,81 +1,94 @@
+// Compares records with the published images, and emits the changes.
+
 import { map } from 'rxjs';
 import type { OperatorFunction } from 'rxjs';
+import { instantOf } from '../../schemas/avro/instant.ts';
 import { canonicalJson, parseJson } from '../../schemas/json/json.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
+import { isStale } from '../http/response-age.ts';
+import type { AnswerAge } from '../http/response-age.ts';
+import type { Span } from '../http/logical-clock.ts';
+import type { ImageCodec, KeyedRecord } from '../records/page-record.ts';
+import type { PageRun } from '../records/page-records.ts';
+import type { VolatileFields } from '../records/volatile-fields.ts';
 import type { Change } from './change.ts';
 import { changedPaths } from './changed-paths.ts';
-import type { ImageCodec } from '../records/image-codec.ts';
-import type { Identities } from './identity.ts';
-import type { NewestReads, Verdict } from './newest.ts';
+import type { Identities } from './changed-paths.ts';
 import type { Confirmations, ReplacedImage, Unconfirmed } from './confirmations.ts';
-import { isStale } from '../http/answer-age.ts';
-import type { AnswerAge } from '../http/answer-age.ts';
-import type { Span } from '../http/logical-clock.ts';
-import type { KeyedRecord } from '../records/page-record.ts';
-import type { PageRun } from '../records/page-run.ts';
-import { updatedAtOf } from '../records/updated-at.ts';
-import type { VolatileFields } from '../records/volatile-fields.ts';
+import type { NewestReads, Verdict } from './newest.ts';
 
-/** The last published image of each record. */
+/** Store of the last published image of each record. */
 export interface Images {
-  /** The last image of a key; undefined when there is none. */
+  /** Returns the last published image of a key; undefined if there is none. */
   get(key: string): Buffer | undefined;
 }
 
-/** Records of one page, and when they were read. */
+/** Records of one response (a page or a single record), with the time of the read and the age of the response. */
 export interface ReadRecords {
+  /** Records that are not in `runs`, each with a key. */
   readonly records: readonly KeyedRecord[];
-  /** Others, which are as their images say, and of whose keys none is in `records`. Default none. */
+  /** Recognized runs: units of adjacent records that equal their published images. None of their keys is in `records`. Default none. */
   readonly runs?: readonly PageRun[];
-  /** Keys that the read showed to be gone. */
+  /** Keys whose records the read showed to be absent from the list. */
   readonly gone?: readonly string[];
-  /** Leave it out where reads never overlap. */
+  /** Begin and end of the read on the list's logical clock. Can be left out if reads never overlap. */
   readonly span?: Span;
-  /** Needed for {@link DiffOptions.confirmations}; without it the read counts as one that is never behind. */
+  /**
+   * Age of the response, needed for {@link DiffOptions.confirmations}. If undefined, the response counts as never older than its request.
+   */
   readonly age?: AnswerAge | undefined;
 }
 
-/** What a page of records brought. */
+/** Result of comparing the records of a read with the published images. */
 export interface Difference<In extends ReadRecords> {
+  /** The read whose records were compared. */
   readonly read: In;
+  /** Changes to publish, in the order of the records; deletions last. */
   readonly changes: readonly Change[];
+  /** Number of records that equal their published images except for volatile fields, including those of recognized runs. */
   readonly unchanged: number;
-  /** The records that have not changed, those in runs aside. */
+  /**
+   * The records that equal their published images except for volatile fields; without those of recognized runs (units of adjacent records).
+   */
   readonly same: readonly KeyedRecord[];
-  /** Of those whose volatile fields alone have: the images that they would have now, by key. */
+  /** New stored images, by key, of records in which only volatile fields (different in every response) have changed. */
   readonly refreshed: ReadonlyMap<string, Buffer>;
-  /** Keys whose newest content can't be told: to be read again. */
+  /** Keys whose newest content is unknown, because reads that overlapped in time showed different content; they have to be read again. */
   readonly undecided: readonly string[];
-  /** Records that go back to an earlier state, and are held back until a later read shows the same. */
+  /** Records that return to an earlier state; not published until a later read shows the same state. */
   readonly unconfirmed: readonly Unconfirmed[];
 }
 
-/** What {@link diff} compares by; all of it optional. */
+/** Options of {@link diff}. */
 export interface DiffOptions {
-  /** Default: canonical JSON. */
+  /** Encodes records into images, the bytes that are compared and stored. Default: canonical JSON. */
   readonly codec?: ImageCodec;
   /**
-   * Where last images are found. Whoever gives it keeps it up to date, before the next page comes.
-   * Default: a map of its own, in memory, one image a key.
+   * Store of published images. The caller must update it before the next page is compared. Default: a map in memory with one image per key,
+   * which `diff` updates itself.
    */
   readonly images?: Images;
-  /** Whether a record without an image is new (`c`) or read for the first time (`r`). Default `c`. */
+  /** Whether a record without an image counts as created (`c`), not as part of an initial snapshot (`r`). Default: always. */
   readonly isNew?: (record: KeyedRecord) => boolean;
-  /** Needed where reads overlap: keeps an older answer from overwriting a newer one. */
+  /** Keeps an older response from overwriting a newer one; needed if reads overlap. */
   readonly newest?: NewestReads;
-  /** Needed where an answer may be behind an earlier one: a lagging replica, or a cache. */
+  /** Holds back records that return to an earlier state; needed if responses may come from a lagging replica or a cache. */
   readonly confirmations?: Confirmations;
-  /** Hides personal fields of a published record; needed with `confirmations` where others may be hidden after a restart. Default none is hidden. */
+  /**
+   * Hides personal fields of a published record; needed with `confirmations` if the hidden fields can change at a restart. Default: hides
+   * nothing.
+   */
   readonly hideStored?: ((record: JsonObject) => JsonObject) | undefined;
+  /** Fields that identify the elements of arrays, for {@link Change.changed}. Default: elements are compared by index. */
   readonly identities?: Identities;
-  /** Fields whose change alone is none. Default none. */
+  /** Volatile fields: a record counts as unchanged if only these fields differ. Default none. */
   readonly volatile?: VolatileFields | undefined;
 }
 
 /**
- * From records to changes, a page at a time: each record is encoded and held against the bytes last
- * published under its key. Equal bytes are no change. Within a page a later record of a key is held
- * against the earlier one. A key that is gone is a deletion (`d`) if it has an image.
+ * Turns records into changes, a page at a time: each record is encoded and compared with the image (stored encoding) last published under
+ * its key. Equal bytes are no change. A record whose key occurs earlier in the same page is compared with that record. An absent key is a
+ * deletion (`d`) if it has an image.
  *
  * @example
  * ```ts
@@ -101,17 +114,17 @@ export function diff<In extends ReadRecords>(
   options: DiffOptions = {},
 ): OperatorFunction<In, Difference<In>> {
   const { isNew = () => true, newest, confirmations, hideStored, identities, volatile } = options;
-  const kept = new Map<string, Buffer>();
-  const images = options.images ?? kept;
+  const memoryImages = new Map<string, Buffer>();
+  const images = options.images ?? memoryImages;
 
-  /** Whether a read says something newer of a key than is known. */
+  /** Whether the content of a read is newer than the content known for a key. */
   const judge = (key: string, span: Span | undefined, updatedAt: number | null): Verdict =>
     span && newest ? newest.judge(key, span, updatedAt) : 'newer';
 
   return map((read) => {
-    const { codec = jsonCodec } = options; // a getter may give each page the one of its time
+    const { codec = jsonCodec } = options; // read for each page: may be a getter, as the codec changes with the schema
     const decode = (bytes: Buffer) => codec.decode(bytes);
-    const page = new Map<string, Buffer>(); // images that this very page has changed
+    const page = new Map<string, Buffer>(); // images changed by this page, by key
     const changes: Change[] = [];
     const undecided: string[] = [];
     const unconfirmed: Unconfirmed[] = [];
@@ -120,7 +133,7 @@ export function diff<In extends ReadRecords>(
     const { runs = [] } = read;
     const inRuns = runs.reduce((sum, { size }) => sum + size, 0);
     const { age } = read;
-    // A stale answer was made before its request: it does not show that the content was still there by then.
+    // A stale response was produced before its request, so it does not show that the content was still the same during the read.
     const span = isStale(age) ? undefined : read.span;
     if (span && inRuns > 0) newest?.sawAll(() => runs.flatMap(({ run }) => run.members), span);
     const waiting = age && confirmations?.isAnyWaiting ? confirmations : undefined;
@@ -162,7 +175,7 @@ export function diff<In extends ReadRecords>(
       const pair = { before: before ?? null, after };
       const change = new DecodedChange({ key, op, images: pair, updatedAt }, decode, identities);
       if (confirmations && age) {
-        const published = change.before ? updatedAtOf(change.before) : undefined;
+        const published = change.before ? instantOf(change.before, 'updated_at') : undefined;
         const isAsRead = (bytes: Buffer) => bytes.equals(after) || isRefreshed(bytes, after);
         const equals = ({ bytes, codec: written }: ReplacedImage) =>
           isAsRead(written === codec ? bytes : codec.encode(written.decode(bytes)));
@@ -193,14 +206,14 @@ export function diff<In extends ReadRecords>(
       if (verdict === 'undecided') undecided.push(key);
       if (verdict !== 'newer') continue;
       if (span) newest?.saw(key, span, null, false);
-      // When it was deleted the API does not say.
+      // `updatedAt` is null because the API does not return the time of a deletion.
       const facts = { key, op: 'd', images: { before, after: null }, updatedAt: null } as const;
       const change = new DecodedChange(facts, decode);
-      confirmations?.deleted(key, updatedAtOf(change.before!));
+      confirmations?.deleted(key, instantOf(change.before!, 'updated_at'));
       changes.push(change);
-      kept.delete(key);
+      memoryImages.delete(key);
     }
-    if (images === kept) for (const [key, image] of page) kept.set(key, image);
+    if (images === memoryImages) for (const [key, image] of page) memoryImages.set(key, image);
     return {
       ...{ read, changes, refreshed, undecided, unconfirmed },
       unchanged: unchanged.length + inRuns,
@@ -210,9 +223,9 @@ export function diff<In extends ReadRecords>(
 }
 
 /**
- * A change by its images, decoded when somebody looks into them: nobody does for most of an initial snapshot.
- * Both sides go through the codec: what it holds to be equal is no difference between them, and a time
- * that tells two elements apart is the same text on both.
+ * A change of a record whose images are decoded on access, because most changes of an initial snapshot are never looked at. `before` and
+ * `after` are both decoded by the codec, so values that it considers equal do not differ, and a time that identifies an array element has
+ * the same text in both.
  */
 export class DecodedChange implements Change {
   readonly key: string;
@@ -251,7 +264,7 @@ export class DecodedChange implements Change {
       this.op === 'u' ? changedPaths(this.before!, this.after!, this.#identities) : NO_PATHS);
   }
 
-  /** All of it, for `JSON.stringify`. */
+  /** Returns all properties as a plain object, for `JSON.stringify`. */
   toJSON(): Change {
     const { key, op, before, after, images, changed, updatedAt } = this;
     return { key, op, before, after, images, changed, updatedAt };

@@ -1,45 +1,50 @@
+// Decides which of two overlapping reads of a key has the newer content.
+
 import type { LogicalClock, Span } from '../http/logical-clock.ts';
 
-/** What a read is worth beside the one that gave the content in hand. */
+/** Result of comparing the content of a read with the known content of a key: the read is newer, it is older, or neither can be decided. */
 export type Verdict = 'newer' | 'older' | 'undecided';
 
-/** Tells which of two reads of a key shows its newer content. */
+/** Decides which of two reads of a key has the newer content. */
 export interface NewestReads {
-  /** Is other content, read in `span`, newer than the content in hand for `key`? */
+  /** Returns whether different content of `key`, read in `span`, is newer than the known content. */
   judge(key: string, span: Span, updatedAt: number | null): Verdict;
-  /** The content in hand for `key` is now that of this read; `same` if it was so before. */
+  /** Notes that `key` now has the content of this read; `same` if the known content was equal. */
   saw(key: string, span: Span, updatedAt: number | null, same: boolean): void;
-  /** The content in hand for these keys, none of which is another's, was that of this read before. */
+  /** Notes that a read showed the known content of many keys. `members` returns each of them once, and may be called later. */
   sawAll(members: () => readonly SeenMember[], span: Span): void;
 }
 
-/** A key of several that were seen at once. */
+/** A record passed to {@link NewestReads.sawAll}, by its key and `updated_at`. */
 export interface SeenMember {
   readonly key: string;
+  /** `updated_at` in epoch ms; null if the record has none. */
   readonly updatedAt: number | null;
 }
 
-interface Seen {
-  /** The earliest end of a read that saw the content: what begins later is newer. */
+/** When the known content of a key was read, as numbers of the list's logical clock. */
+interface SeenContent {
+  /** Earliest end of any read that showed the content. A read that begins later has newer content. */
   end: number;
-  /** The latest beginning of a read that saw it: what ends earlier is older. */
+  /** Latest begin of any read that showed the content. A read that ends earlier has older content. */
   begin: number;
   readonly updatedAt: number | null;
 }
 
+/** Number of calls of `saw` after which those entries are removed that no read in flight can overlap. */
 const SWEEP_EVERY = 1_000;
 
 /**
- * Keeps an answer from overwriting a newer one, when requests for the same records are under way
- * at once (a poll beside the initial snapshot) and their answers overtake each other.
+ * Keeps a response from overwriting a newer one when requests for the same records are in flight at the same time (such as a poll during
+ * the initial snapshot) and their responses arrive in another order.
  *
- * A read that began after another had ended is newer. Of two that overlapped the later `updated_at`
- * is newer; where that is equal or missing, nobody can tell: the key has to be read again. Only
- * reads that an unsettled one could overlap are remembered.
+ * A read that began after another had ended is newer. Of two reads that overlapped, the one with the later `updated_at` is newer; if that
+ * is equal or missing, the verdict is `undecided` and the key has to be read again. Only reads that a read not yet settled may overlap are
+ * remembered.
  */
 export function newestReads(clock: LogicalClock): NewestReads {
-  const seen = new Map<string, Seen>();
-  /** Seen at once, and not entered in `seen` yet: nobody has been judged since. */
+  const seen = new Map<string, SeenContent>();
+  /** Arguments of `sawAll` not yet entered in `seen`; they are entered before the next verdict. */
   let waiting: { readonly members: () => readonly SeenMember[]; readonly span: Span }[] = [];
   let saws = 0;
   clock.onIdle(() => {
@@ -48,7 +53,7 @@ export function newestReads(clock: LogicalClock): NewestReads {
   });
 
   let looked: { readonly span: Span; readonly overlaps: boolean } | undefined;
-  /** Once for all records of a page: reads that begin from then on overlap it no more. */
+  /** Whether an unsettled read overlaps `span`. Cached for the newest span, as it is asked for each record of a page. */
   const overlaps = (span: Span): boolean => {
     if (looked?.span !== span) looked = { span, overlaps: clock.overlaps(span) };
     return looked.overlaps;
@@ -62,7 +67,7 @@ export function newestReads(clock: LogicalClock): NewestReads {
       seen.set(key, { begin: span.begin, end: span.end, updatedAt });
     }
   };
-  /** Before anything is looked up, and before other content takes its place. */
+  /** Adds the reads in `waiting` to `seen`. Must run before a lookup, and before different content replaces an entry. */
   const enterAll = () => {
     for (const { members, span } of waiting) {
       for (const { key, updatedAt } of members()) see(key, span, updatedAt, true);
@@ -82,7 +87,7 @@ export function newestReads(clock: LogicalClock): NewestReads {
       return updatedAt > last.updatedAt ? 'newer' : 'older';
     },
     saw: (key, span, updatedAt, same) => {
-      if (!overlaps(span)) return; // whatever is judged later is newer
+      if (!overlaps(span)) return; // every later read begins after this one, and so is newer
       if (!same) enterAll();
       see(key, span, updatedAt, same);
       if (++saws % SWEEP_EVERY !== 0) return;

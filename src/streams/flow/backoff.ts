@@ -2,50 +2,50 @@ import { asyncScheduler, NEVER, retry, takeUntil, throwError, timer } from 'rxjs
 import type { MonoTypeOperatorFunction, Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 
-/** How long {@link backoff} pauses, and when it gives up. */
+/** Options of {@link backoff}: how long it pauses, and when it gives up. */
 export interface BackoffOptions {
-  /** Ceiling of the first pause, in milliseconds; it doubles from try to try. Default 250. */
+  /** Upper bound of the first pause, in ms; the bound doubles with each further attempt. Default 250. */
   readonly firstMs?: number;
-  /** Ceiling of every pause, in milliseconds. Default 30,000. */
+  /** Upper bound of every random pause, in ms. Default 30,000. */
   readonly maxMs?: number;
-  /** Tries after the first before the error is let through. Default Infinity. */
+  /** Maximum number of consecutive retries; after them the error is emitted. Default Infinity. */
   readonly retries?: number;
-  /** Which errors can pass. Default those that {@link backoff} names. */
+  /** Whether an error is retryable. Default `isRetryable`. */
   readonly canPass?: (error: unknown) => boolean;
   /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
-  /** Uniform in [0, 1). Default Math.random. */
+  /** Returns a random number in [0, 1), for the jitter of pauses. Default Math.random. */
   readonly random?: () => number;
-  /** Told before each pause. */
+  /** Called before each pause. */
   readonly onRetry?: (retry: Retry) => void;
-  /** Ends a pause, and the stream with it. */
+  /** Ends a pause when it emits; the stream then completes without a further retry. */
   readonly stop$?: Observable<unknown>;
 }
 
-/** A try that failed, and the pause before the next. */
+/** A failed attempt, and the pause before the next one. */
 export interface Retry {
   readonly error: unknown;
-  /** 1 for the first try after a failure. */
+  /** Number of failed attempts since the stream last emitted a value; 1 for the first. */
   readonly count: number;
+  /** Length of the pause before the next attempt, in ms. */
   readonly delayMs: number;
 }
 
-/** The server's own word on when to come back, in milliseconds, kept in an error's context. */
+/** Key under which an error's `context` has the pause that the server requested, in ms. */
 export const RETRY_AFTER = 'retryAfterMs';
 
 /**
- * Subscribes again after an error that can pass, after a random part of a pause that doubles ("full
- * jitter": clients that failed together do not come back together), or after the pause that the server
- * asked for. A value starts the count afresh. Other errors go through at once.
+ * Creates an operator that retries a stream after a retryable error: it resubscribes after a random fraction of a pause that doubles each
+ * time ("full jitter", so that clients that failed together do not retry together), or after the pause that the server requested. Once the
+ * stream emits a value, the pauses begin at the first one again. Other errors are emitted at once.
  *
- * What can pass says `canPass`, by default errors of the network, as `fetch` and
- * undici throw them (an API that is not up yet, a connection that broke, a timeout), and of
- * `CellarstreamError` the codes that time can heal, as `QUOTA_EXCEEDED` (a 429 of the API); `API_STATUS` by the `status` in its
- * context: 5xx, 408, 409, 423, 425, 429. A 404 and any other status are final, and so is everything else: a bug, an address that
- * is none, a certificate that is not trusted. Tries are for ever unless `retries` says otherwise, and silent:
- * `onRetry` is told of each. (`login` and `listRequest` try 404 and redirects again too.)
+ * `canPass` decides which errors are retryable. By default these are network errors as `fetch` and undici throw them (connection refused or
+ * reset, timeouts), `CellarstreamError`s with a temporary code such as `QUOTA_EXCEEDED` (a 429 of the API), and `API_STATUS` with a
+ * `status` of 5xx, 408, 409, 423, 425 or 429 in its context. A 404, any other status and all other errors are final: bugs, malformed
+ * addresses, untrusted certificates. Retries do not end unless `retries` is set, and are not logged; `onRetry` reports them. (`login` and
+ * `listRequest` also retry 404 and redirects.)
  *
- * A first refused token is tried again without a pause: the next one may be ready.
+ * The first retry after a refused token (`TOKEN_REJECTED`) has no pause, unless the error requests one: a new token may be available.
  */
 export function backoff<T>(options: BackoffOptions = {}): MonoTypeOperatorFunction<T> {
   const { firstMs = 250, maxMs = 30_000, retries = Infinity } = options;

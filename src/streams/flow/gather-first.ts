@@ -2,8 +2,8 @@ import { concat, concatMap, defer, EMPTY, of } from 'rxjs';
 import type { OperatorFunction } from 'rxjs';
 
 /**
- * Holds the first values back until they are enough, and gives them together; each later one by
- * itself. What has come by the end is given even if it was not enough.
+ * Creates an operator that gathers the first values of a stream until `isEnough` returns true for them, and emits them as one array; each
+ * later value is emitted as an array of its own. If the source completes earlier, the values gathered so far are emitted.
  */
 export function gatherFirst<T>(
   isEnough: (gathered: readonly T[]) => boolean,

@@ -2,12 +2,11 @@ import { from, Observable, Subject, takeUntil } from 'rxjs';
 import type { ObservableInput } from 'rxjs';
 
 /**
- * What `handle` gives for each value, one after the other: the next value is taken when what came of
- * the one before has completed. Emits what that emits.
+ * Runs `handle` for one value after the other, and emits the results: the next value is taken from the iterable when the observable of the
+ * previous one has completed.
  *
- * As `concatMap`, but it takes values only when it is their turn, and any number in a row may complete
- * at once: `concatMap` begins what it has queued from within the end of the one before, and fills the
- * stack.
+ * It differs from `concatMap` in two ways: values are taken lazily, and any number of observables may complete synchronously. `concatMap`
+ * subscribes to the next observable from within the completion of the previous one, which can overflow the stack.
  */
 export function inTurn<T, R>(
   values: Iterable<T>,
@@ -15,7 +14,7 @@ export function inTurn<T, R>(
 ): Observable<R> {
   return new Observable((subscriber) => {
     const iterator = values[Symbol.iterator]();
-    // Not by a subscription: there is none yet while what is begun emits at once.
+    // Ends the running observable. A Subscription would not do: it is not available yet while the observable emits synchronously.
     const over$ = new Subject<void>();
     let isBusy = false;
 

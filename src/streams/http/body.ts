@@ -1,4 +1,4 @@
-/** The bytes of an answer, until they are given back: who looks at them later meets an error, and not another answer. */
+/** Body of a response in pooled memory. Access after {@link Body.giveBack} throws, because the memory may hold another response by then. */
 export class Body {
   #bytes: Buffer | undefined;
   readonly #onGivenBack: (() => void) | undefined;
@@ -8,13 +8,18 @@ export class Body {
     this.#onGivenBack = onGivenBack;
   }
 
-  /** @throws Error when they were given back. */
+  /**
+   * The bytes of the body.
+   *
+   * @throws Error after {@link Body.giveBack}.
+   */
   get bytes(): Buffer {
-    if (!this.#bytes) throw new Error('an answer was looked at after it had been dealt with');
+    if (!this.#bytes)
+      throw new Error('a response body was read after its memory had been released');
     return this.#bytes;
   }
 
-  /** Nobody looks at them any more. More than once is as good as once. */
+  /** Releases the memory of the body; further calls do nothing. */
   giveBack(): void {
     if (!this.#bytes) return;
     this.#bytes = undefined;
@@ -23,37 +28,37 @@ export class Body {
 }
 
 /**
- * Memory for the bodies of answers, which is used again. V8 counts memory that it does not manage, and collects garbage
- * the sooner for it: with new memory for each page of 3 MB that was a fifth of all CPU.
+ * Pool of buffers for response bodies. Without it V8, which counts external memory too, collects garbage so often that a new buffer for
+ * each page of 3 MB costs a fifth of all CPU.
  */
 export class BodyPool {
   readonly #free: Buffer[] = [];
   #freeBytes = 0;
 
-  /** At least so many bytes, with whatever is left in them. */
+  /** Returns a buffer of at least `size` bytes, not zeroed. */
   take(size: number): Buffer {
-    if (size < LEAST) return Buffer.allocUnsafe(size);
+    if (size < MIN_POOLED_BYTES) return Buffer.allocUnsafe(size);
     const step = 2 ** Math.floor(Math.log2(size) - 2);
-    const length = Math.ceil(size / step) * step; // pages of a list differ by little
-    // A last page does not take the memory of a full one.
+    const length = Math.ceil(size / step) * step; // rounded up, as the pages of a list differ little in size
+    // The upper bound leaves the buffer of a full page for the next full page.
     const fits = (memory: Buffer) => memory.length >= size && memory.length <= 1.5 * length;
-    const place = this.#free.findLastIndex(fits);
-    const [memory] = place < 0 ? [] : this.#free.splice(place, 1);
+    const index = this.#free.findLastIndex(fits);
+    const [memory] = index < 0 ? [] : this.#free.splice(index, 1);
     if (!memory) return Buffer.allocUnsafeSlow(length);
     this.#freeBytes -= memory.length;
     return memory;
   }
 
-  /** What {@link take} gave, once nobody looks at it any more. */
+  /** Returns a buffer of {@link take} to the pool; the caller must not use it afterwards. */
   giveBack(memory: Buffer): void {
     const { length } = memory;
-    if (length < LEAST || this.#freeBytes + length > MOST_FREE) return;
+    if (length < MIN_POOLED_BYTES || this.#freeBytes + length > MAX_FREE_BYTES) return;
     this.#free.push(memory);
     this.#freeBytes += length;
   }
 }
 
-/** Less is not worth keeping: Node has slabs for it. */
-const LEAST = 2 ** 14;
-/** Kept for bodies to come: six of the largest that are usual. */
-const MOST_FREE = 20 * 2 ** 20;
+/** Smallest pooled buffer, in bytes; Node itself pools allocations that are smaller. */
+const MIN_POOLED_BYTES = 2 ** 14;
+/** Maximum total size of free buffers, in bytes: about six large pages. Too small: pages allocate new memory. Too large: idle memory. */
+const MAX_FREE_BYTES = 20 * 2 ** 20;

@@ -7,11 +7,11 @@ export class UnknownCharset extends Error {
 }
 
 /**
- * Transcodes a body to UTF-8 without a byte order mark. Returns a view of the same memory where nothing has to be transcoded.
+ * Transcodes a body to UTF-8 without a byte order mark. Returns a view of the same memory if nothing has to be transcoded.
  *
  * A byte order mark, and the zero bytes that UTF-16 and UTF-32 have in the ASCII at the beginning of JSON, take precedence over the
- * declared charset. A body in an unknown charset is used as it is if it is valid UTF-8. Bytes that are declared as UTF-8, or have no
- * declaration, are not validated here: the JSON parser reports records that are not UTF-8.
+ * declared charset. A body in an unknown charset is returned unchanged if it is valid UTF-8. Bytes without a declared charset, or declared
+ * as UTF-8, are not validated here: the JSON parser reports records that are not UTF-8.
  *
  * @param contentType The `Content-Type` header.
  * @throws UnknownCharset for an unknown charset, or for bytes that are not valid in the declared one.
@@ -33,7 +33,9 @@ export function inUtf8(body: Buffer, contentType: string | undefined): Buffer {
   return Buffer.from(decode(decoder, body));
 }
 
-/** Charset names read as UTF-8: its own, and those of ASCII, because a body that is declared as ASCII and has other bytes is usually UTF-8. */
+/**
+ * Charset names that are read as UTF-8. ASCII is among them, because a body that is declared as ASCII and has other bytes is usually UTF-8.
+ */
 const AS_UTF8 = new Set(['utf-8', 'utf8', 'us-ascii', 'ascii']);
 
 interface WideCharset {
@@ -42,7 +44,10 @@ interface WideCharset {
   readonly mark: number;
 }
 
-/** Recognises UTF-32 and UTF-16 by their byte order mark, or by the positions of the zero bytes in the first characters (RFC 4627, section 3). */
+/**
+ * Recognises UTF-32 and UTF-16 by their byte order mark, or by the positions of the zero bytes in the first characters (RFC 4627, section
+ * 3).
+ */
 function wideCharset(body: Buffer): WideCharset | undefined {
   if (startsWith(body, 0xff, 0xfe, 0, 0)) return { name: 'utf-32le', mark: 4 };
   if (startsWith(body, 0, 0, 0xfe, 0xff)) return { name: 'utf-32be', mark: 4 };
@@ -109,7 +114,7 @@ function windows1252(bytes: Buffer): string {
 /** Characters 0x80 to 0x9F of windows-1252, in order. */
 const FROM_0X80 = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ';
 
-/** A charset's name from the server, shortened and quoted for a log line. */
+/** Quotes a charset name from the server for a log line, shortened to 40 characters. */
 function printable(name: string): string {
   return JSON.stringify(name.slice(0, 40));
 }

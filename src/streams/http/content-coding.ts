@@ -1,9 +1,12 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, crc32, gunzip, inflate, inflateRaw, inflateRawSync } from 'node:zlib';
 import type { ZlibOptions } from 'node:zlib';
-import { codeOf } from '../../core/network-error.ts';
+import { codeOf } from '../../core/errors.ts';
 
-/** Maximum number of nested codings that are removed: some servers compress a body that is compressed already. */
+/**
+ * Maximum number of nested content codings (gzip within gzip) that are removed from a response body; some servers compress twice. Too
+ * large: crafted bodies cost CPU.
+ */
 const MAX_LAYERS = 3;
 
 const decompress = {
@@ -14,12 +17,12 @@ const decompress = {
 };
 
 /**
- * Decompresses the body of an answer. The bytes decide, because headers are often wrong: gzip and zlib are recognised by their first
- * bytes, whatever `Content-Encoding` says. Brotli and raw deflate have no magic number, so they are tried only where they are declared.
+ * Decompresses the body of a response. Gzip and zlib are recognised by their first bytes, whatever `Content-Encoding` says, because the
+ * header is often wrong. Brotli and raw deflate have no magic number, so they are tried only where the header declares them.
  * Any other body is returned unchanged.
  *
  * @param declared The `Content-Encoding` header; several codings are separated by commas.
- * @param maxBytes Largest decompressed body.
+ * @param maxBytes Maximum size of the decompressed body, in bytes.
  * @throws Error of zlib for a truncated or damaged body, or for one of more than `maxBytes`; Error for a body in zstd.
  */
 export function withoutCoding(
@@ -32,7 +35,7 @@ export function withoutCoding(
   return isPlain ? sent : withoutLayers(sent, unmarked, maxBytes);
 }
 
-/** Removes the nested codings of a body, the outermost first; `unmarked` lists the declared codings without a magic number. */
+/** Removes the nested content codings of a body, the outermost first; `unmarked` lists the declared codings without a magic number. */
 async function withoutLayers(sent: Buffer, unmarked: string[], maxBytes: number): Promise<Buffer> {
   let body = sent;
   for (let layer = 0; layer < MAX_LAYERS; layer++) {
@@ -53,7 +56,10 @@ async function withoutLayers(sent: Buffer, unmarked: string[], maxBytes: number)
   return body;
 }
 
-/** Decompresses a body by its declared coding; undefined where the body is text that was never compressed. */
+/**
+ * Decompresses a body whose first bytes do not show its format, by the `coding` that `Content-Encoding` declares. Undefined if the header
+ * is wrong and the body is uncompressed text.
+ */
 async function decompressUnmarked(coding: string, body: Buffer, options: ZlibOptions) {
   try {
     return await decompress[coding === 'br' ? 'br' : 'deflate'](body, options);
@@ -64,7 +70,10 @@ async function decompressUnmarked(coding: string, body: Buffer, options: ZlibOpt
   }
 }
 
-/** Decompresses gzip. Some servers add bytes after its end, which zlib refuses: the complete members before them are used if their checksums match. */
+/**
+ * Decompresses gzip. Some servers append other bytes, which zlib refuses; the complete gzip members before them are used if their checksums
+ * match.
+ */
 async function unzipped(body: Buffer, options: ZlibOptions): Promise<Buffer> {
   try {
     return await decompress.gzip(body, options);
@@ -78,16 +87,16 @@ async function unzipped(body: Buffer, options: ZlibOptions): Promise<Buffer> {
 /** Result of zlib with the option `info`, which `@types/node` does not declare. */
 interface Inflated {
   readonly buffer: Buffer;
-  /** `bytesWritten`: number of input bytes that belong to the compressed data. */
+  /** The zlib stream; its `bytesWritten` is the number of input bytes that belong to the compressed data. */
   readonly engine: { readonly bytesWritten: number };
 }
 
-/** Code of zlib's error for content of more than `maxOutputLength` bytes. */
+/** Code of Node's error for decompressed content of more than `maxOutputLength` bytes. */
 const TOO_LARGE = 'ERR_BUFFER_TOO_LARGE';
 /** Length of a gzip member's trailer in bytes: CRC-32 and content length. */
 const TRAILER_BYTES = 8;
 
-/** Content of the complete gzip members (RFC 1952) at the beginning of a body; undefined when there is none. */
+/** Decompressed content of the complete gzip members (RFC 1952) at the beginning of a body; undefined when there is none. */
 function wholeMembers(body: Buffer, options: ZlibOptions): Buffer | undefined {
   const members: Buffer[] = [];
   let at = 0;
@@ -106,13 +115,13 @@ function wholeMembers(body: Buffer, options: ZlibOptions): Buffer | undefined {
     }
   } catch (error) {
     if (codeOf(error) === undefined) throw error;
-    // The bytes that follow are no gzip member.
+    // The remaining bytes are not a gzip member.
   }
   const [first, ...others] = members;
   return others.length === 0 ? first : Buffer.concat(members);
 }
 
-/** Flags of a gzip header (RFC 1952, section 2.3.1). */
+/** Bits of the flags byte in a gzip header (RFC 1952, section 2.3.1), for its optional fields. */
 const FLAG_CRC = 2;
 const FLAG_EXTRA = 4;
 const FLAG_NAME = 8;
@@ -131,7 +140,10 @@ function isGzip(body: Buffer): boolean {
   return body[0] === 0x1f && body[1] === 0x8b;
 }
 
-/** Whether a body begins with a zlib header (RFC 1950): deflate, a window of 1 to 32 KiB, and a valid header checksum. JSON never does. */
+/**
+ * Whether a body begins with a zlib header (RFC 1950): method deflate, window of 1 to 32 KiB, valid checksum. JSON objects and arrays never
+ * do.
+ */
 function isZlib(body: Buffer): boolean {
   const method = body[0] ?? 0;
   const flags = body[1] ?? 0;
@@ -140,13 +152,16 @@ function isZlib(body: Buffer): boolean {
   );
 }
 
-/** Whether a body is a Zstandard frame (RFC 8878, section 3.1.1). It can be decompressed once Node 22.15, whose `node:zlib` has zstd, is the oldest supported. */
+/**
+ * Whether a body is a Zstandard frame (RFC 8878, section 3.1.1), which is not supported. It can be decompressed once Node 22.15, whose
+ * `node:zlib` has zstd, is the oldest supported version.
+ */
 function isZstd(body: Buffer): boolean {
   return body.length >= 4 && body.readUInt32BE(0) === ZSTD_MAGIC;
 }
 
 const ZSTD_MAGIC = 0x28b52ffd;
-/** Number of leading bytes that are checked for text. */
+/** Number of leading bytes of a body that are examined to recognise text. */
 const TEXT_BYTES = 100;
 
 function isText(body: Buffer): boolean {

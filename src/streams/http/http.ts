@@ -1,83 +1,86 @@
 import { Observable } from 'rxjs';
 import type { Dispatcher } from 'undici';
-import { CellarstreamError } from '../../core/errors.ts';
+import { httpError } from '../../core/connection-error.ts';
+import { CellarstreamError, isTimeout } from '../../core/errors.ts';
 import type { ErrorContext } from '../../core/errors.ts';
-import { httpError } from '../../core/http-error.ts';
-import { isTimeout } from '../../core/network-error.ts';
 import { USER_AGENT } from '../../core/version.ts';
-import { readAnswer } from './answer-reader.ts';
-import type { Reading } from './answer-reader.ts';
+import { RETRY_AFTER } from '../flow/backoff.ts';
+import type { Retry } from '../flow/backoff.ts';
+import { readHttpResponse } from './response-reader.ts';
+import type { PendingResponse } from './response-reader.ts';
 import { Body } from './body.ts';
 import type { BodyPool } from './body.ts';
 import { inUtf8, UnknownCharset } from './charset.ts';
 import { withoutCoding } from './content-coding.ts';
-import { RETRY_AFTER } from '../flow/backoff.ts';
-import type { Retry } from '../flow/backoff.ts';
 
-/** One request of {@link exchange}. */
+/** An HTTP request that {@link exchange} sends. */
 export interface HttpRequest {
   readonly dispatcher: Dispatcher;
   readonly method: 'GET' | 'POST';
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Most bytes of an answer's body, after decompression. */
+  /** Maximum size of the response body in bytes, after decompression. */
   readonly maxBytes: number;
-  /** Where the memory for the body is taken from, and given back to by whoever deals with it. Default new memory. */
+  /** Buffer pool for the response body; the consumer of the response releases the buffer. Default: a new buffer. */
   readonly bodies?: BodyPool | undefined;
-  /** The setting of the address, for errors. Default `API_BASE_URL`. */
+  /** Name of the setting that the address comes from, for error messages. Default `API_BASE_URL`. */
   readonly setting?: string;
 }
 
-/** An answer of whatever status, read to its end. */
-export interface HttpAnswer {
+/** A complete HTTP response with any status. */
+export interface HttpResponse {
   readonly status: number;
-  /** In UTF-8, without a byte order mark. */
+  /** Decompressed body in UTF-8, without a byte order mark. */
   readonly body: Body;
+  /** The body as a string; decoded at each access. */
   readonly text: string;
-  /** The `Date` header, ms since the epoch; undefined when it is not sent or not a date. */
+  /** The `Date` header, in epoch ms; undefined when it is missing or not a date. */
   readonly date: number | undefined;
-  /** The `Age` header in ms: how long ago a cache had the answer from the API; undefined when it is not sent or not plausible. */
+  /** The `Age` header in ms: how long ago a cache received the response from the API; undefined when it is missing or not plausible. */
   readonly ageMs: number | undefined;
-  /** `Retry-After` in milliseconds from now; undefined when it is not sent or not readable. */
+  /** The `Retry-After` header as a delay in ms, 10 minutes at most; undefined when it is missing or malformed. */
   readonly retryAfterMs: number | undefined;
-  /** Origin of the `Location` header where that is another one than the request's; undefined without one. */
+  /** Origin of the `Location` header if it differs from the request's; otherwise undefined. */
   readonly redirectOrigin?: string | undefined;
 }
 
-/** A request that has ended, as it is told to those who count. */
+/** Outcome of a finished request, as hooks receive it. */
 export interface AnswerSeen {
-  /** Of its answer; undefined when there was none, or not whole. */
+  /** HTTP status of the response; undefined if no complete response arrived. */
   readonly status: number | undefined;
-  /** From the request to the last byte of its answer, or until it failed, in milliseconds. */
+  /** Time from the request to the last byte of its response, or to its failure, in ms. */
   readonly elapsedMs: number;
-  /** How long it had waited for the quota before, in milliseconds. */
+  /** How long the request waited for the quota before it was sent, in ms. */
   readonly waitedMs: number;
 }
 
-/** What is told of requests. All optional; what one throws is an error of the request. */
+/** Callbacks for the outcomes of requests, all optional. If one throws, the request fails with that error. */
 export interface RequestHooks {
-  /** Told of every request as it ends, refused ones and those without an answer included. */
+  /** Called when a request ends, also if it was refused or got no response. */
   readonly onAnswer?: (answer: AnswerSeen) => void;
-  /** Told of every try that failed and is made again. */
+  /** Called for each failed attempt that is retried, before its pause. */
   readonly onRetry?: (retry: Retry) => void;
 }
 
-/** Longest pause taken from a `Retry-After`: past that a server's word is not believed. */
+/**
+ * Upper bound of the delay in a `Retry-After` header, in ms. Too small: a rate-limited server gets requests too soon. Too large: a wrong
+ * header stops a list.
+ */
 const MAX_RETRY_AFTER_MS = 10 * 60_000;
 
 /**
- * One HTTP exchange: emits the whole answer, whatever its status, and completes. Unsubscribing
- * aborts it. Redirects are not followed: they would carry the token elsewhere.
+ * Sends one HTTP request, emits the complete response, whatever its status, and completes. Unsubscribing aborts the request. Redirects are
+ * not followed: they would send the token to another address.
  *
- * Errors with `API_UNREACHABLE` (refused, reset, timed out), `TLS_REFUSED`, or `API_ANSWER` (cut off,
- * too large, in an unknown charset).
+ * Errors with `API_UNREACHABLE` (refused, reset, timed out), `TLS_REFUSED`, or `API_ANSWER` (response truncated, too large, in an unknown
+ * charset).
  */
-export function exchange(request: HttpRequest): Observable<HttpAnswer> {
+export function exchange(request: HttpRequest): Observable<HttpResponse> {
   return new Observable((subscriber) => {
-    const reading = read(request);
+    const pending = sendRequest(request);
     let isUnderWay = true;
-    const done = unpackedAnswer(reading, request).then(
+    void decodedResponse(pending, request).then(
       (answer) => {
         isUnderWay = false;
         subscriber.next(answer);
@@ -89,16 +92,23 @@ export function exchange(request: HttpRequest): Observable<HttpAnswer> {
         subscriber.error(classify(request, error));
       },
     );
-    void done;
     return () => {
       if (!isUnderWay) return;
       isUnderWay = false;
-      reading.abort();
+      pending.abort();
     };
   });
 }
 
-function read({ dispatcher, method, url, headers, body, maxBytes, bodies }: HttpRequest): Reading {
+function sendRequest({
+  dispatcher,
+  method,
+  url,
+  headers,
+  body,
+  maxBytes,
+  bodies,
+}: HttpRequest): PendingResponse {
   const asked = {
     method,
     origin: url.origin,
@@ -107,35 +117,40 @@ function read({ dispatcher, method, url, headers, body, maxBytes, bodies }: Http
       'user-agent': USER_AGENT,
       accept: 'application/json',
       'accept-encoding': 'gzip',
-      'cache-control': 'no-cache', // a cache may only answer with what the origin has just confirmed
+      'cache-control': 'no-cache', // caches must revalidate with the origin before they respond
       ...headers,
     },
     body: body ?? null,
   };
-  return readAnswer(dispatcher, asked, {
+  return readHttpResponse(dispatcher, asked, {
     maxBytes,
     bodies,
-    tooLarge: () => {
+    tooLargeError: () => {
       const advice = 'a smaller PAGE_SIZE may help';
       return new CellarstreamError(
         'API_ANSWER',
-        `${where(url)} sent more than ${maxBytes} bytes: ${advice}`,
+        `${loggableAddress(url)} sent more than ${maxBytes} bytes: ${advice}`,
       );
     },
-    // The headers were there: whatever ends the body early but time has cut an answer off.
-    cutOff: (cause) =>
-      cause instanceof CellarstreamError || isTimeout(cause) ? cause : unreadable(url, cause),
+    // Called once the headers have arrived, so any error except a timeout means that the body is truncated.
+    truncatedError: (cause) =>
+      cause instanceof CellarstreamError || isTimeout(cause)
+        ? cause
+        : unreadableResponseError(url, cause),
   });
 }
 
-async function unpackedAnswer(
-  reading: Reading,
+async function decodedResponse(
+  pending: PendingResponse,
   { url, maxBytes }: HttpRequest,
-): Promise<HttpAnswer> {
-  const { status, headers, body: sent } = await reading.answer;
+): Promise<HttpResponse> {
+  const { status, headers, body: sent } = await pending.response;
   if (status === 206 && isPart(single(headers['content-range']))) {
     sent.giveBack();
-    throw unreadable(url, new Error('206 with a part of the answer, which was not asked for'));
+    throw unreadableResponseError(
+      url,
+      new Error('206 with a part of the answer, which was not asked for'),
+    );
   }
   let body: Body;
   try {
@@ -143,7 +158,7 @@ async function unpackedAnswer(
     body = inUtf8Body(sent, plain, all(headers['content-type']));
   } catch (cause) {
     sent.giveBack();
-    throw cause instanceof UnknownCharset ? inNoCharset(url, cause) : unreadable(url, cause);
+    throw unreadableResponseError(url, cause);
   }
   const date = single(headers.date);
   const retryAfter = single(headers['retry-after']);
@@ -155,12 +170,15 @@ async function unpackedAnswer(
     },
     date: date === undefined ? undefined : instant(date),
     ageMs: cacheAge(single(headers.age)),
-    retryAfterMs: retryAfter === undefined ? undefined : pause(retryAfter, date),
+    retryAfterMs: retryAfter === undefined ? undefined : retryAfterOf(retryAfter, date),
     redirectOrigin: otherOrigin(url, single(headers.location)),
   };
 }
 
-/** The decompressed body in UTF-8; the memory of `sent` is given back with it, or at once if the bytes stand elsewhere now. */
+/**
+ * Transcodes the decompressed body `plain` to UTF-8. If the result still uses the memory of `sent`, that memory is released with the
+ * result; otherwise it is released at once.
+ */
 function inUtf8Body(sent: Body, plain: Buffer, contentType: string | undefined): Body {
   const body = inUtf8(plain, contentType);
   if (body.buffer === sent.bytes.buffer) return new Body(body, () => sent.giveBack());
@@ -168,7 +186,10 @@ function inUtf8Body(sent: Body, plain: Buffer, contentType: string | undefined):
   return new Body(body);
 }
 
-/** Whether a `Content-Range` tells of bytes that are missing; ranges of other units are pages of lists (PostgREST counts rows). */
+/**
+ * Whether a `Content-Range` header says that the response has only some of the bytes. Ranges in other units do not count: they describe
+ * pages of lists, as in PostgREST, which counts rows.
+ */
 function isPart(range: string | undefined): boolean {
   const [, first, last, length] = /^\s*bytes\s+(\d+)-(\d+)\/(\d+|\*)/i.exec(range ?? '') ?? [];
   if (first === undefined) return false;
@@ -179,7 +200,7 @@ function classify(request: HttpRequest, cause: unknown): CellarstreamError {
   if (cause instanceof CellarstreamError) return cause;
   const { url, setting = 'API_BASE_URL' } = request;
   return httpError(cause, {
-    who: where(url),
+    who: loggableAddress(url),
     protocol: url.protocol,
     address: setting,
     ca: 'API_CA_FILE',
@@ -187,22 +208,17 @@ function classify(request: HttpRequest, cause: unknown): CellarstreamError {
   });
 }
 
-function unreadable(url: URL, cause: unknown): CellarstreamError {
-  const message = `${where(url)} sent an answer that was cut off or can't be unpacked`;
-  return new CellarstreamError('API_ANSWER', message, { cause });
+function unreadableResponseError(url: URL, cause: unknown): CellarstreamError {
+  const isText = cause instanceof UnknownCharset;
+  const why = isText ? `can't be read: ${cause.message}` : "was cut off or can't be unpacked";
+  const message = `${loggableAddress(url)} sent an answer that ${why}`;
+  return new CellarstreamError('API_ANSWER', message, isText ? {} : { cause });
 }
 
-function inNoCharset(url: URL, { message }: UnknownCharset): CellarstreamError {
-  return new CellarstreamError(
-    'API_ANSWER',
-    `${where(url)} sent an answer that can't be read: ${message}`,
-  );
-}
-
-/** The error that speaks of an answer's status. Its body stays out: it may hold personal fields. */
+/** Returns the error for a response with an unexpected status. The message leaves out the body, which may contain personal fields. */
 export function statusError(
   url: URL,
-  answer: HttpAnswer,
+  answer: HttpResponse,
   context: ErrorContext = {},
   setting = 'API_BASE_URL',
 ): Error {
@@ -213,40 +229,52 @@ export function statusError(
     ...(retryAfterMs === undefined ? {} : { [RETRY_AFTER]: retryAfterMs }),
   };
   if (status === 429) {
-    return new CellarstreamError('QUOTA_EXCEEDED', `${where(url)} answered 429: quota exceeded`, {
-      context: known,
-    });
+    return new CellarstreamError(
+      'QUOTA_EXCEEDED',
+      `${loggableAddress(url)} answered 429: quota exceeded`,
+      {
+        context: known,
+      },
+    );
   }
   const { redirectOrigin } = answer;
   const redirect =
     redirectOrigin === undefined || status < 300 || status > 399
       ? ''
       : `, a redirect to ${redirectOrigin}: redirects are not followed, so if the API has moved there, set ${setting} to its new address`;
-  return new CellarstreamError('API_STATUS', `${where(url)} answered ${status}${redirect}`, {
-    context: known,
-  });
+  return new CellarstreamError(
+    'API_STATUS',
+    `${loggableAddress(url)} answered ${status}${redirect}`,
+    {
+      context: known,
+    },
+  );
 }
 
 /**
- * The error for a refusal (4xx) whose body is not JSON. The API answers in JSON, so a firewall, a proxy or another server in front of it
- * has refused the request: that says nothing about the API key or the token, and can pass.
+ * Returns the error for a refusal (4xx) whose body is not JSON. The API responds in JSON, so a firewall, a proxy or another server in front
+ * of it has refused the request: that says nothing about the API key or the token, and is retryable.
  */
-export function blockedError(url: URL, { status }: HttpAnswer, context: ErrorContext = {}): Error {
-  // A port that speaks TLS answers plain text with a 400 of its own, if it answers.
+export function blockedError(
+  url: URL,
+  { status }: HttpResponse,
+  context: ErrorContext = {},
+): Error {
+  // Some TLS servers respond to a plain-text request with a 400.
   const scheme =
     status === 400 && url.protocol === 'http:'
       ? 'whether the address must begin with https://, '
       : '';
   return new CellarstreamError(
     'API_STATUS',
-    `${where(url)} answered ${status} without JSON: something in front of the API blocks this client, or the address is wrong. ` +
+    `${loggableAddress(url)} answered ${status} without JSON: something in front of the API blocks this client, or the address is wrong. ` +
       `Check API_BASE_URL and API_LOGIN_URL, ${scheme}and whether a firewall there allows this IP address and user agent`,
     { context: { ...context, status, canPass: true } },
   );
 }
 
-/** Whether the body is JSON, as every answer of the API itself is. */
-export function isJson(answer: Pick<HttpAnswer, 'text'>): boolean {
+/** Whether the body of a response is JSON, as it is in all responses of the API itself. */
+export function isJson(answer: Pick<HttpResponse, 'text'>): boolean {
   try {
     JSON.parse(answer.text);
     return true;
@@ -261,13 +289,16 @@ function otherOrigin(url: URL, location: string | undefined): string | undefined
   return origin === url.origin ? undefined : origin;
 }
 
-/** Any 2xx: some servers answer 201 to a login, 203 behind a gateway, and 206 with a page of a list. */
+/**
+ * Whether an HTTP status is a success. All 2xx count: some servers send 201 for a login, 203 behind a gateway, or 206 with a page of a
+ * list.
+ */
 export function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-/** An address fit for a log line: no query, no credentials. */
-export function where(url: URL): string {
+/** Returns the form of a URL that may be logged: origin and path, without query and credentials. */
+export function loggableAddress(url: URL): string {
   return url.origin + url.pathname;
 }
 
@@ -275,7 +306,7 @@ function single(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header[0] : header;
 }
 
-/** A header that may be sent more than once, as one list. */
+/** Joins the values of a header that may be sent more than once, separated by commas. */
 function all(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header.join(', ') : header;
 }
@@ -285,7 +316,10 @@ function instant(date: string): number | undefined {
   return Number.isNaN(ms) ? undefined : ms;
 }
 
-/** Longest plausible `Age`, in seconds: an answer that says more has a wrong header, and would move windows back by years. */
+/**
+ * Largest plausible value of an `Age` header, in seconds. Too small: a cached page counts as fresh. Too large: a wrong header moves poll
+ * windows back by years.
+ */
 const MAX_AGE_S = 7 * 86_400;
 
 function cacheAge(age: string | undefined): number | undefined {
@@ -293,9 +327,12 @@ function cacheAge(age: string | undefined): number | undefined {
   return seconds <= MAX_AGE_S ? seconds * 1_000 : undefined;
 }
 
-/** Seconds, or a date to be held against the server's own clock. */
-function pause(retryAfter: string, date: string | undefined): number | undefined {
-  // Date.parse takes `1.5` for a day in 2001: a date names its weekday.
+/**
+ * Parses a `Retry-After` header to a delay in ms. It has seconds or a date, which is compared with the response's own `Date`. Undefined if
+ * it is malformed.
+ */
+function retryAfterOf(retryAfter: string, date: string | undefined): number | undefined {
+  // HTTP dates begin with a weekday; Date.parse would read `1.5` as a day in 2001.
   const until = /^[A-Z]/i.test(retryAfter) ? instant(retryAfter) : undefined;
   const from = date === undefined ? undefined : instant(date);
   const ms = /^\d+$/.test(retryAfter)

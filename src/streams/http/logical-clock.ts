@@ -1,38 +1,48 @@
 /**
- * When a read was under way, as places in the order of all beginnings and ends of reads. A clock
- * could not tell apart what happens within its tick, and can be set back.
+ * Begin and end of a read (a request and its response), as numbers in the sequence of all begins and ends of reads. Unlike a wall clock the
+ * sequence tells apart events within one tick, and never goes back.
  */
 export interface Span {
   readonly begin: number;
   readonly end: number;
 }
 
-/** The order in which the reads of one resource began and ended. */
+/** Numbers the begins and ends of the reads of one resource, and so shows which reads overlapped. */
 export interface LogicalClock {
-  /** A request is about to be sent; the value names the read. */
+  /** Records that a request is about to be sent. Returns its number, which identifies the read in the other methods. */
   begin(): number;
-  /** Its answer is here, and still to be dealt with. */
+  /** Records that the response of a read has arrived. The read stays open until {@link LogicalClock.settle}. */
   answered(begin: number): Span;
-  /** The read has been dealt with, has failed or was given up. */
+  /**
+   * Closes a read whose records have been processed, or which has failed or was given up. A held read ({@link LogicalClock.hold}) is closed
+   * later.
+   */
   settle(begin: number): void;
-  /** The beginning of the oldest read that is not settled; Infinity when all are. */
+  /**
+   * Number of the begin of the oldest open read; Infinity when no read is open. A read is open until it is settled and not held any more.
+   */
   oldest(): number;
-  /** A read stays open until what this gives is called, however early it is settled: it is to be judged by later. */
+  /**
+   * Keeps a read open, even after it is settled, until the returned function is called, so that later reads can still be compared with it.
+   */
   hold(begin: number): () => void;
-  /** Whether another read that is not settled had begun before this one ended: what either shows may be newer. */
+  /**
+   * Whether another read that is not closed yet began before the read with this span ended. If so, either of them may show the newer state
+   * of a record.
+   */
   overlaps(span: Span): boolean;
-  /** Calls it whenever the last open read is settled: what begins from then on overlaps none before. */
-  onIdle(tell: () => void): void;
+  /** Registers a callback that is called whenever the last open read is closed: reads that begin later overlap none of the earlier ones. */
+  onIdle(callback: () => void): void;
 }
 
-/** A clock that counts the begins and ends of reads, from 1. */
+/** Creates a clock that numbers the begins and ends of reads, from 1. */
 export function logicalClock(): LogicalClock {
   let tick = 0;
-  const open = new Set<number>(); // a Set keeps the order of insertion: the oldest is its first
+  const open = new Set<number>(); // in order of insertion: the oldest read is first
   const held = new Map<number, 'open' | 'settled'>();
-  const told: (() => void)[] = [];
+  const callbacks: (() => void)[] = [];
   const close = (begin: number): void => {
-    if (open.delete(begin) && open.size === 0) for (const tell of told) tell();
+    if (open.delete(begin) && open.size === 0) for (const callback of callbacks) callback();
   };
   return {
     begin: () => {
@@ -57,6 +67,6 @@ export function logicalClock(): LogicalClock {
       for (const other of open) if (other !== begin) return other < end;
       return false;
     },
-    onIdle: (tell) => void told.push(tell),
+    onIdle: (callback) => void callbacks.push(callback),
   };
 }

@@ -1,48 +1,50 @@
+// Logs in with the API key, and reads the token and its lifetime from the response.
+
 import { asyncScheduler, defer, map, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
+import { objectIn } from '../../core/http-text.ts';
 import { backoff } from '../flow/backoff.ts';
-import { blockedError, exchange, isJson, isSuccess, statusError, where } from './http.ts';
-import type { HttpAnswer, RequestHooks } from './http.ts';
-import { keyPatience } from './key-patience.ts';
-import { tokenIn } from './login-answer.ts';
-import type { Token } from './login-answer.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
+import { blockedError, exchange, isJson, isSuccess, statusError, loggableAddress } from './http.ts';
+import type { HttpResponse, RequestHooks } from './http.ts';
 
-export type { Token } from './login-answer.ts';
-
-/** What {@link login} needs. */
+/** Options of {@link login}. */
 export interface LoginOptions {
   readonly url: URL;
-  /** Name of the setting that `url` comes from, for errors. Default `API_BASE_URL`. */
+  /** Name of the setting that `url` comes from, for error messages. Default `API_BASE_URL`. */
   readonly setting?: string;
   /** Returns the API key. Called at each login, so that a key from a rotated file is used. */
   readonly apiKey: () => string;
   /**
-   * How long, in ms, every answer must refuse a key that was accepted before until the key counts as wrong: a failing gateway
-   * refuses valid keys, too. Default 600,000; with 0 one refusal is enough.
+   * How long, in ms, all responses must refuse a previously accepted key before the key counts as wrong: a failing gateway refuses valid
+   * keys, too. Default 600,000; with 0 one refusal is enough.
    */
   readonly keyPatienceMs?: number;
   /** Connections and their timeouts. Default undici's global dispatcher. */
   readonly dispatcher?: Dispatcher;
-  /** Quota of the logins. */
+  /** Quota that each login request waits for. */
   readonly limit: Limit;
   /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
-  /** Uniform in [0, 1), for the jitter. Default Math.random. */
+  /** Returns a random number in [0, 1), for the jitter of retry pauses. Default Math.random. */
   readonly random?: () => number;
-  /** Called with each answer and each retry. Default: none. */
+  /** Called for each finished login request and for each retry. Default none. */
   readonly hooks?: RequestHooks;
 }
 
+/**
+ * Maximum size of a login response, in bytes after decompression. Too small: logins fail. Too large: a wrong server can fill the memory.
+ */
 const MAX_LOGIN_BYTES = 1_000_000;
+/** Default of {@link LoginOptions.keyPatienceMs}. */
 const KEY_PATIENCE_MS = 600_000;
 
 /**
- * Logs in: emits one token and completes. Temporary errors are retried with back-off, and each try waits for the quota. Redirects
+ * Logs in: emits one token and completes. Temporary errors are retried with back-off, and each attempt waits for the quota. Redirects
  * and 404 are retried as well, because gateways send them while the API behind them is being replaced.
  *
  * Errors with `API_KEY_REJECTED` when the API refuses the key (400, as documented, or 401 or 403, each with a JSON body): at once if
@@ -53,7 +55,14 @@ export function login(options: LoginOptions): Observable<Token> {
   const { url, apiKey, limit, scheduler = asyncScheduler, random } = options;
   const { dispatcher = getGlobalDispatcher(), setting = 'API_BASE_URL' } = options;
   const { keyPatienceMs = KEY_PATIENCE_MS, hooks: { onAnswer, onRetry } = {} } = options;
-  const patience = keyPatience(keyPatienceMs, scheduler);
+  // A failing gateway refuses valid keys too. So a previously accepted key counts as wrong only once all responses have refused it for
+  // `keyPatienceMs`; a key that was never accepted counts as wrong at the first refusal.
+  let acceptedKey: string | undefined;
+  let refusedSince: number | undefined;
+  const canPass = (key: string): boolean => {
+    refusedSince ??= scheduler.now();
+    return key === acceptedKey && scheduler.now() - refusedSince < keyPatienceMs;
+  };
   const post = (waitsSince: number) =>
     defer(() => {
       const askedAt = scheduler.now();
@@ -73,18 +82,18 @@ export function login(options: LoginOptions): Observable<Token> {
       }).pipe(
         tap({
           error: () => {
-            patience.restart();
+            refusedSince = undefined;
             onAnswer?.({ status: undefined, elapsedMs: elapsed(), waitedMs });
           },
         }),
         map((answer) => {
           const elapsedMs = elapsed();
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
-          if (isRejection(answer)) throw rejection(url, answer, patience.refused(key));
-          patience.restart();
+          if (isRejection(answer)) throw rejection(url, answer, canPass(key));
+          refusedSince = undefined;
           if (!isSuccess(answer.status)) throw failure(url, setting, answer);
           const token = tokenIn(url, answer, askedAt, elapsedMs);
-          patience.accepted(key);
+          acceptedKey = key;
           return token;
         }),
       );
@@ -98,27 +107,27 @@ export function login(options: LoginOptions): Observable<Token> {
     }),
   );
   return defer(() => {
-    patience.restart();
+    refusedSince = undefined;
     return attempts;
   });
 }
 
-/** Whether the API itself refuses the key. Its answers are JSON, while firewalls and proxies in front of it send HTML or text. */
-function isRejection(answer: HttpAnswer): boolean {
+/** Whether the API itself refuses the key. The API responds in JSON, while firewalls and proxies in front of it send HTML or text. */
+function isRejection(answer: HttpResponse): boolean {
   return [400, 401, 403].includes(answer.status) && isJson(answer);
 }
 
-function rejection(url: URL, { status }: HttpAnswer, canPass: boolean): CellarstreamError {
+function rejection(url: URL, { status }: HttpResponse, canPass: boolean): CellarstreamError {
   const before = canPass ? ', which it has accepted before' : '';
   return new CellarstreamError(
     'API_KEY_REJECTED',
-    `the login at ${where(url)} refused the API key (${status})${before}: check API_KEY`,
+    `the login at ${loggableAddress(url)} refused the API key (${status})${before}: check API_KEY`,
     { context: { status, ...(canPass && { canPass }) } },
   );
 }
 
-/** Error for an answer that neither has a token nor refuses the key; it names the setting to check. */
-function failure(url: URL, setting: string, answer: HttpAnswer): Error {
+/** Returns the error for a login response that neither has a token nor refuses the key; it names the setting to check. */
+function failure(url: URL, setting: string, answer: HttpResponse): Error {
   const { status } = answer;
   const isWrongAddress = status === 404 || status === 405;
   if (!isWrongAddress) {
@@ -131,7 +140,107 @@ function failure(url: URL, setting: string, answer: HttpAnswer): Error {
       : 'check API_BASE_URL, and set API_LOGIN_URL if the login has another address';
   return new CellarstreamError(
     'API_STATUS',
-    `the login at ${where(url)} answered ${status}: the login is not at this address. ${advice}`,
+    `the login at ${loggableAddress(url)} answered ${status}: the login is not at this address. ${advice}`,
     { context: { status, canPass: true } },
+  );
+}
+
+/** An access token and its lifetime. */
+export interface Token {
+  /** The token (a JWT) in the form in which requests send it. */
+  readonly text: string;
+  /** When the login request was sent, in ms on the scheduler's clock. The token's lifetime is counted from here. */
+  readonly askedAt: number;
+  /** How long the server accepts the token, in ms from `askedAt`. */
+  readonly lifeMs: number;
+  /** Lower bound of the server's time at `askedAt`, in ms since the epoch; undefined without a `Date` header or an `iat` claim. */
+  readonly serverTime: number | undefined;
+}
+
+/** Lifetime of a token according to the API's documentation, in ms. Assumed if the login response states none. */
+const DOCUMENTED_LIFE_MS = 30 * 60_000;
+/**
+ * Shortest plausible lifetime of a token, in ms. A shorter one usually comes from clocks that disagree, so it is used only if the login
+ * response shows no longer one.
+ */
+const LEAST_LIFE_MS = 10_000;
+/** Shortest lifetime that is used at all, in ms: a token with less may expire before a request with it arrives. */
+const LEAST_USABLE_MS = 2_000;
+/** Longest lifetime that is used, in ms: a token is renewed at least once a day. */
+const MAX_LIFE_MS = 24 * 60 * 60_000;
+/**
+ * Units in which servers send `expiresIn`, in ms, in the order in which they are tried: milliseconds as documented, seconds, microseconds.
+ */
+const UNITS_MS = [1, 1_000, 0.001] as const;
+/** Largest time in a JWT that is read as seconds. A larger one would be after the year 5000, so it is read as milliseconds. */
+const LARGEST_SECONDS = 1e11;
+/** Matches tokens that an `Authorization` header can hold: printable ASCII without spaces. */
+const SENDABLE = /^[\x21-\x7e]+$/;
+
+/**
+ * Reads the token from a login response.
+ *
+ * @param url Address of the login, for error messages.
+ * @param askedAt When the login was sent, in ms on the scheduler's clock.
+ * @param elapsedMs Time from `askedAt` until the response was read, in ms.
+ * @throws CellarstreamError `API_ANSWER` when the response has no token, or one that a header can't hold.
+ */
+export function tokenIn(url: URL, answer: HttpResponse, askedAt: number, elapsedMs: number): Token {
+  const body = objectIn(answer.text);
+  const text = sendable(url, body?.accessToken);
+  const { exp, iat } = claimsOf(text);
+  const stamp = answer.date ?? iat;
+  const serverTime = stamp === undefined ? undefined : Math.floor(stamp - elapsedMs);
+  return { text, askedAt, serverTime, lifeMs: lifeOf(exp, [iat, answer.date], body?.expiresIn) };
+}
+
+/** The token as an `Authorization` header holds it: without surrounding white space and without a `Bearer` prefix. */
+function sendable(url: URL, accessToken: unknown): string {
+  const text = typeof accessToken === 'string' ? accessToken.trim().replace(/^Bearer\s+/i, '') : '';
+  const failed = (what: string) =>
+    new CellarstreamError('API_ANSWER', `${loggableAddress(url)} sent ${what}`);
+  if (text === '') throw failed('no accessToken');
+  if (!SENDABLE.test(text)) {
+    throw failed('an accessToken with characters that a header can not hold, such as spaces');
+  }
+  return text;
+}
+
+/**
+ * The times `exp` and `iat` of a JWT, in epoch ms; undefined if it has none. The signature is not verified: only the server can do that.
+ */
+function claimsOf(token: string): { exp: number | undefined; iat: number | undefined } {
+  const claims = objectIn(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
+  const ms = (claim: unknown) => {
+    if (typeof claim !== 'number') return undefined;
+    return claim > LARGEST_SECONDS ? claim : claim * 1_000;
+  };
+  return { exp: ms(claims?.exp), iat: ms(claims?.iat) };
+}
+
+/**
+ * Returns a token's lifetime in ms: the time to its `exp`, counted from its `iat` or from the `Date` of the response. The shorter of the
+ * two is used, as a server may return a token that it issued earlier, unless it is implausibly short. Without a usable `exp` the lifetime
+ * is `expiresIn`, in the first unit that makes it plausible, or else the documented lifetime.
+ *
+ * @param from `iat` and `Date`, in ms since the epoch.
+ */
+function lifeOf(
+  exp: number | undefined,
+  from: readonly (number | undefined)[],
+  expiresIn: unknown,
+): number {
+  const left = from.map((at) => (exp ?? NaN) - (at ?? NaN)).filter((ms) => ms >= LEAST_USABLE_MS);
+  const believable = left.filter((ms) => ms >= LEAST_LIFE_MS);
+  if (believable.length > 0) return Math.min(...believable, MAX_LIFE_MS);
+  if (left.length > 0) return Math.max(...left);
+  return expiresInMs(expiresIn) ?? DOCUMENTED_LIFE_MS;
+}
+
+function expiresInMs(expiresIn: unknown): number | undefined {
+  const value = typeof expiresIn === 'string' ? Number(expiresIn) : expiresIn;
+  if (typeof value !== 'number') return undefined;
+  return UNITS_MS.map((unit) => value * unit).find(
+    (ms) => ms >= LEAST_LIFE_MS && ms <= MAX_LIFE_MS,
   );
 }

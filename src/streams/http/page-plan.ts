@@ -1,69 +1,80 @@
-/** The `offset` and `pageSize` of one request. */
+/** List offset and page size of one request. */
 export interface PagePlace {
   readonly offset: number;
   readonly pageSize: number;
 }
 
-/** A page that goes on where another one ended. */
+/** List offset and page size of the page that follows another one. */
 export interface NextPlace extends PagePlace {
-  /** True if no page can begin before that end and reach past it: the page then shows no record that was read before. */
+  /**
+   * Whether the page shows no record of the previous page, because no allowed page begins before the end of that page and reaches past it.
+   */
   readonly isBlind: boolean;
 }
 
 /**
- * A finding about the server's paging. `misplaced`: pages begin elsewhere than asked, so the list is read in whole
- * pages. `blind`: whole pages of one size, which can't overlap. `smaller`: large pages fail, so smaller ones are asked for.
+ * A finding about the server's paging. `misplaced`: pages do not begin at the requested offset, so the list is read in whole pages.
+ * `blind`: the server serves whole pages of one size only, which can't overlap. `smaller`: large pages fail, so smaller ones are requested.
  */
 export type PlanFinding = 'misplaced' | 'blind' | 'smaller';
 
-/** An answered page, as far as it shows what the server does with `pageSize`. */
+/** Properties of a received page that show what the server does with `offset` and `pageSize`. */
 export interface SeenPage {
+  /** Requested list offset and page size. */
   readonly place: PagePlace;
+  /** Number of records in the received page. */
   readonly length: number;
   readonly hasNext: boolean;
-  /** Page size that the answer states; undefined where it states none. */
+  /** Paging fields of the response, with the page size that it states; undefined if there are none. */
   readonly reported: { readonly pageSize?: number } | undefined;
 }
 
-/** Pages answered at a reduced size before a larger one is tried. Too small: large pages that fail are asked for often. */
+/**
+ * Number of pages that must be received at a reduced page size before a larger one is tried. Too small: large pages that fail are requested
+ * often.
+ */
 const GROW_AFTER = 10;
-/** Upper bound of that number, which doubles with each larger page that fails. Too large: a mended server is used at half its speed for longer. */
+/**
+ * Upper bound of the number of pages that must be received before a larger page size is tried. The number doubles with each larger page
+ * that fails. Too large: a list is read in small pages long after the server has recovered.
+ */
 const MAX_GROW_AFTER = 500;
-/** Largest prime factor of preferred page sizes: such pages can be split into few parts that are whole pages again. */
+/** Largest prime factor of preferred page sizes: pages of such sizes can be split into few parts that are whole pages, too. */
 const SMOOTH = 7;
 
 /**
- * Decides which `offset` and `pageSize` to ask for, by what the server of a list has been seen to do with them. One per list,
- * shared by all its lanes; a new process finds out anew, or from the `pageSize` of a stored position.
+ * Decides which `offset` and `pageSize` a list's requests have, from how the list's server was observed to treat these parameters. There is
+ * one plan per list, shared by all its lanes; a new process observes the server again, or uses the `pageSize` of a stored position.
  *
- * While the server serves pages as requested, each request has the wanted offset and the wanted size.
+ * As long as the server serves pages as requested, each request has the wanted offset and the wanted size.
  *
- * **Whole pages.** Some servers round `offset` to a multiple of `pageSize`, or refuse any other. Pages still have to overlap. A
- * whole page is one with `offset = k * s` and `pageSize = s`, and all servers agree about it. To begin at or a little before a
- * record, `s` is chosen between half the limit and the limit so that a multiple of it lies there and most of the page is new.
- * From a limit of 21 on there is such a size at any place. Below it the overlap may be smaller, and
- * where the end of what was read is a multiple of all allowed sizes there is none: such a page is blind, and only the count of
- * keys shows that nothing was missed. That is the case at every page if the server ignores `pageSize`.
+ * **Whole pages.** Some servers round `offset` to a multiple of `pageSize`, or refuse any other offset. Pages still have to overlap. A
+ * whole page is one with `offset = k * s` and `pageSize = s`; all servers serve it as requested. For a page that begins at or a little
+ * before a given record, `s` is chosen between half the page size limit and the limit so that a multiple of `s` lies there and most of the
+ * page is new. With a limit of 21 or more such a size exists for every offset. With a smaller limit the overlap may be smaller, and where
+ * the end of the previous page is a multiple of all allowed sizes there is no overlap: such a page is blind, and only the count of keys
+ * shows that nothing was missed. If the server ignores `pageSize`, every page is blind.
  *
- * **Half pages.** A server may round `offset` to a step that has nothing to do with `pageSize`, so that whole pages begin elsewhere, too. Then
- * pages of the limit are asked for at multiples of half of it. They overlap for any step below the limit, although it is not known where
- * each begins.
+ * **Half pages.** A server may round `offset` to a step that is unrelated to `pageSize`, so that whole pages do not begin as requested
+ * either. Then pages with the largest allowed size are requested at multiples of half that size. They overlap for any step below that size,
+ * although it is not known where each of them begins.
  *
- * **A limit.** Some servers serve no record behind a certain offset. No page is then asked for ahead behind it.
+ * **A cap.** Some servers serve no record beyond a certain offset. Pages beyond it are not requested by read-ahead.
  *
  * **Smaller pages.** If large pages fail, `tooLarge` halves the size, and successes double it again after a while.
  */
 export class PagePlan {
   #isWhole = false;
   #isHalf = false;
-  /** Bounds of the page sizes that the server uses, as far as they were seen. They count for whole pages only. */
+  /** Smallest page size that the server was seen to use, whatever was requested; applies to whole pages only. */
   #least = 1;
+  /** Largest page size that the server was seen to use, whatever was requested; applies to whole pages only. */
   #most = Infinity;
-  /** Length of the newest page that was shorter than asked although more follow. */
+  /** Length of the newest page that was shorter than requested although more records follow. */
   #short: number | undefined;
-  /** Largest size to ask for since larger pages failed. */
+  /** Largest page size to request after larger pages failed; Infinity: unlimited. */
   #usable = Infinity;
-  /** Size of the largest page that failed: an answered page with as many records lifts the limit of the size. */
+  /** Size of the largest page that failed: once a page with as many records is received, the size is unlimited again. */
   #failing = Infinity;
   #servedTo = Infinity;
   #isTrying = false;
@@ -71,7 +82,7 @@ export class PagePlan {
   #growAfter = GROW_AFTER;
   #findings: PlanFinding[] = [];
 
-  /** Whether the list is read in whole pages. */
+  /** Whether the list is read in whole pages, whose list offsets are multiples of their sizes, or in half pages. */
   get isWhole(): boolean {
     return this.#isWhole;
   }
@@ -81,17 +92,17 @@ export class PagePlan {
     return this.#isWhole && this.#least >= this.#most;
   }
 
-  /** Whether the size was just raised, so that a failure speaks of the size. */
+  /** Whether a larger page size is being tried, so that a failure is probably due to the size. */
   get isTrying(): boolean {
     return this.#isTrying;
   }
 
-  /** Offset from which on the server was seen to serve no record; Infinity while none is known. */
+  /** Cap of the list: the server was seen to serve no record at or beyond this offset; Infinity if no cap is known. */
   get servedTo(): number {
     return this.#servedTo;
   }
 
-  /** Findings since the last call. */
+  /** Returns the findings about the server's paging since the last call. */
   findings(): readonly PlanFinding[] {
     if (this.#findings.length === 0) return this.#findings;
     const found = this.#findings;
@@ -99,18 +110,18 @@ export class PagePlan {
     return found;
   }
 
-  /** The largest page to ask for. */
+  /** Largest page size to request, at most `wanted`. */
   limit(wanted: number): number {
     const most = this.#isWhole ? Math.max(this.#most, this.#least) : Infinity;
     return Math.max(1, Math.min(wanted, this.#usable, most));
   }
 
-  /** The page that begins at an offset; of whole pages the one that begins closest before it. */
+  /** Returns the page that begins at a list offset or, if the list is read in whole pages, the one that begins closest before it. */
   at(offset: number, wanted: number): PagePlace {
     return this.#isWhole ? this.wholeAt(offset, wanted) : { offset, pageSize: this.limit(wanted) };
   }
 
-  /** The whole page that begins closest before an offset. */
+  /** Returns the whole page (or half page, while those are in use) that begins at a list offset, or closest before it. */
   wholeAt(offset: number, wanted: number): PagePlace {
     const limit = this.limit(wanted);
     if (this.#isHalf) return halfPage(offset, limit);
@@ -123,9 +134,11 @@ export class PagePlan {
   }
 
   /**
-   * The page that goes on where another one ended.
+   * Returns the page that follows another one.
    *
-   * @param overlap Records before that end that the page should show, at least.
+   * @param end List offset at which the other page ended.
+   * @param overlap Minimum number of records before `end` that the page should contain.
+   * @param wanted Wanted page size.
    */
   next(end: number, overlap: number, wanted: number): NextPlace {
     const limit = this.limit(wanted);
@@ -138,12 +151,12 @@ export class PagePlan {
     return { ...this.from(end, limit), isBlind: true };
   }
 
-  /** A page that begins exactly there: the longest of at most `most` records. */
+  /** Returns the largest allowed page that begins exactly at a list offset, with at most `most` records. */
   from(offset: number, most: number): PagePlace {
     return { offset, pageSize: this.#divisor(offset, most) };
   }
 
-  /** The parts of a page: two halves, or whole pages of half its size at most. Empty for one record. */
+  /** Splits a page into two halves, or into whole pages of at most half its size. Empty for a page of one record. */
   split({ offset, pageSize }: PagePlace): readonly PagePlace[] {
     if (pageSize <= 1) return [];
     if (!this.#isWhole) {
@@ -162,7 +175,7 @@ export class PagePlan {
     return parts;
   }
 
-  /** The server was seen to begin pages elsewhere than asked, or refuses to. */
+  /** Records that the server does not begin pages at the requested offset, or refuses such offsets: the list is read in whole pages. */
   foundWhole(): void {
     if (this.#isWhole) return;
     this.#isWhole = true;
@@ -171,17 +184,20 @@ export class PagePlan {
     if (this.isFixed) this.#findings.push('blind');
   }
 
-  /** Pages did not join although they were whole: half pages are asked for from now on; or whole ones again, where half pages did not join. */
+  /**
+   * Records that successive whole pages did not join, as no anchor record linked them: half pages are requested next. If half pages did not
+   * join, whole pages are requested again.
+   */
   foundStuck(): void {
     this.#isHalf = !this.#isHalf;
   }
 
-  /** Nothing is served from an offset on; Infinity ends an earlier finding. */
+  /** Records the cap of the list: the server serves no record at or beyond `offset`. Infinity removes the cap. */
   limitFound(offset: number): void {
     this.#servedTo = offset;
   }
 
-  /** A page was answered. */
+  /** Evaluates a received page: it may show the server's page sizes, remove the cap, or allow larger pages again. */
   saw({ place, length, hasNext, reported }: SeenPage): void {
     if (place.offset + length > this.#servedTo) this.#servedTo = Infinity;
     const wasFixed = this.isFixed;
@@ -198,7 +214,7 @@ export class PagePlan {
     this.#grow(length);
   }
 
-  /** A page of `failed` records failed, and one of `good` records did not. */
+  /** Reduces the page size, as a page of `failed` records failed and one of `good` records did not. */
   tooLarge(good: number, failed: number): void {
     if (this.#isTrying) this.#growAfter = Math.min(MAX_GROW_AFTER, this.#growAfter * 2);
     else this.#findings.push('smaller');
@@ -209,8 +225,8 @@ export class PagePlan {
   }
 
   /**
-   * A page with so many records was answered: after enough of the largest usable size, a larger one is tried. The requested size does not
-   * count, as a page that failed may have been answered in parts.
+   * Counts a received page of `size` records: after enough pages of the largest usable size, a larger one is tried. The number of records
+   * counts and not the requested size, as a page that failed may have been received in parts.
    */
   #grow(size: number): void {
     if (size >= this.#failing) {
@@ -228,7 +244,7 @@ export class PagePlan {
     this.#isTrying = true;
   }
 
-  /** The whole page that shows at least `back` records before an end and most records behind it. */
+  /** Returns the whole page that contains at least `back` records before `end` and as many as possible after it; undefined if none does. */
   #reaching(end: number, back: number, limit: number): PagePlace | undefined {
     let best: PagePlace | undefined;
     let most = end;
@@ -241,14 +257,14 @@ export class PagePlan {
     return best;
   }
 
-  /** Page sizes to choose from, the preferred ones first. */
+  /** Generates the allowed sizes of whole pages: first the preferred ones (see {@link SMOOTH}), then all. */
   *#sizes(limit: number): Generator<number> {
     const least = Math.min(limit, Math.max(this.#least, Math.ceil(limit / 2)));
     for (let size = limit; size >= least; size -= 1) if (isSmooth(size)) yield size;
     for (let size = limit; size >= this.#least; size -= 1) yield size;
   }
 
-  /** The largest size up to `most` of which an offset is a multiple. */
+  /** Largest page size, at most `most`, that divides the list offset; for lists that are not read in whole pages: `most`. */
   #divisor(offset: number, most: number): number {
     let size = Math.max(1, Math.min(most, this.#isWhole ? this.limit(Infinity) : Infinity));
     if (!this.#isWhole) return size;
@@ -258,7 +274,7 @@ export class PagePlan {
   }
 }
 
-/** The page of `limit` records that begins closest before an offset, at a multiple of half the limit. */
+/** Returns the page of `limit` records that begins at the last multiple of half the limit at or before an offset. */
 function halfPage(offset: number, limit: number): PagePlace {
   return { offset: offset - (offset % Math.max(1, Math.floor(limit / 2))), pageSize: limit };
 }

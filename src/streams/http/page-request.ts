@@ -6,48 +6,67 @@ import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { backoff, RETRY_AFTER } from '../flow/backoff.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
-import type { ListQuery } from './list-query.ts';
+import { answerAges } from './response-age.ts';
+import type { AnswerAge, AnswerAges, DatedAnswer } from './response-age.ts';
 import type { BodyPool } from './body.ts';
-import { answerAges } from './answer-age.ts';
-import type { AnswerAge, AnswerAges, DatedAnswer } from './answer-age.ts';
-import { blockedError, exchange, isJson, isSuccess, statusError, where } from './http.ts';
-import type { HttpAnswer, RequestHooks } from './http.ts';
+import { blockedError, exchange, isJson, isSuccess, statusError, loggableAddress } from './http.ts';
+import type { HttpResponse, RequestHooks } from './http.ts';
 import { logicalClock as newLogicalClock } from './logical-clock.ts';
 import type { LogicalClock, Span } from './logical-clock.ts';
 import type { Token } from './login.ts';
-import type { TokenSource } from './token.ts';
 import type { RequestTimes, TokenOutcome, TokenUse } from './token-life.ts';
+import type { TokenSource } from './token.ts';
 
-/** An answered page whose body is not decoded yet. */
-export interface RawPage extends Pick<HttpAnswer, 'body' | 'text'> {
-  /** Whether the answer is a 404 without HTML to a query for one record, which means that the record does not exist. */
+/** Query parameters of a list request; a parameter that is undefined is not sent. */
+export interface ListQuery {
+  /** Number of records to skip (the list offset). */
+  readonly offset?: number;
+  /** Number of records per page; the API allows 1 to 1,000. */
+  readonly pageSize?: number;
+  /** Earliest modification date, in ISO 8601. The API requires it when `modifiedToDate` is sent. */
+  readonly modifiedFromDate?: string;
+  /** Latest modification date, in ISO 8601. */
+  readonly modifiedToDate?: string;
+  /** Number of the single record to request. */
+  readonly orderNumber?: string;
+}
+
+/** The response to a list request, whose body is not decoded yet. */
+export interface RawPage extends Pick<HttpResponse, 'body' | 'text'> {
+  /** Whether the response is a 404 with a JSON body to a query for a single record, which means that the record does not exist. */
   readonly isNotFound: boolean;
-  /** Whether the answer is a 204 or 205, which have no body: an empty page. Default false. */
+  /** Whether the response is a 204 or 205, which have no body: an empty page. Default false. */
   readonly isEmpty?: boolean;
-  /** Begin and end of the request on the list's {@link LogicalClock}. */
+  /** Begin and end of the request, as numbers of the list's {@link LogicalClock}. */
   readonly span: Span;
-  /** Lower bound of the server's time for which the answer is valid, in epoch ms; undefined if the server never sends its time. */
+  /**
+   * Lower bound of the time when the server read the page's records, by the server's clock in epoch ms. Undefined if neither this response
+   * nor that of the login shows the server's time.
+   */
   readonly serverTime: number | undefined;
-  /** Time from sending the request to the last byte of the answer, in ms. */
+  /** Time from sending the request to the last byte of the response, in ms. */
   readonly elapsedMs: number;
   readonly age: AnswerAge;
-  /** Reports to the token whether the body was a page: nothing else proves that the server accepts the token. */
+  /** Reports to the token source whether the response body was a page: only a decoded page proves that the server accepts the token. */
   readonly reportPage: (isPage: boolean) => void;
 }
 
-/** When to give up a page that may itself be the cause of its failures. */
+/** Decides when to give up a page whose requests fail, because the page itself may be the cause. */
 export interface PagePatience {
-  /** Called with each retryable error. True ends the retries with that error. */
+  /** Called with each retryable error of the page's requests. Returns true to end the retries with that error. */
   readonly isGivenUp: (error: unknown) => boolean;
-  /** Whether the page may be the cause of a refusal, such as a 400, and the caller looks into that: it then says nothing about the token. */
+  /**
+   * Whether the requested page, and not the token, may be the cause of a refusal such as a 400. The caller then examines the page, and the
+   * refusal is not reported to the token source.
+   */
   readonly isOfPage: (error: unknown) => boolean;
 }
 
 /**
- * Requests one page. Emits once and completes.
+ * Function that requests one page of a list. The observable emits the response once and completes.
  *
- * @param limit Lane of the quota in which the request waits.
- * @param patience Default: retries never end.
+ * @param limit Lane of the quota in which the request waits for its start.
+ * @param patience When to give up the page. Default: retries never end.
  */
 export type PageRequest = (
   query: ListQuery,
@@ -55,46 +74,48 @@ export type PageRequest = (
   patience?: PagePatience,
 ) => Observable<RawPage>;
 
-const ENDLESS: PagePatience = { isGivenUp: () => false, isOfPage: () => false };
+const NEVER_GIVE_UP: PagePatience = { isGivenUp: () => false, isOfPage: () => false };
 
-/** Options of a page request. */
+/** Options of `pageRequest`. */
 export interface PageRequestOptions {
   /** The list's address, such as `https://api.example/v1/orders`. */
   readonly url: URL;
   /** Connections and their timeouts. Default undici's global dispatcher. */
   readonly dispatcher?: Dispatcher;
   readonly tokens: TokenSource;
-  /** Orders the requests that may return the same records; share one clock per resource. Default a new one. */
+  /** Clock that shows which of the requests for the same records overlapped; share one per resource. Default a new one. */
   readonly logicalClock?: LogicalClock;
-  /** Estimates the age of answers; share one for all lists of an API. Default a new one. */
+  /** Estimator of the ages of responses; share one among all lists of an API. Default a new one. */
   readonly ages?: AnswerAges;
   /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
-  /** Uniform in [0, 1), for the jitter. Default Math.random. */
+  /** Returns a random number in [0, 1), for the jitter of retry pauses. Default Math.random. */
   readonly random?: () => number;
-  /** Largest page accepted, in bytes after decompression. Default 64 MiB. */
+  /** Maximum size of a page's response body, in bytes after decompression. Default 64 MiB. */
   readonly maxPageBytes?: number;
-  /** Pool for the memory of page bodies; the consumer of a page gives it back. Default: memory is allocated for each page. */
+  /** Buffer pool for page bodies; the consumer of a page releases its buffer. Default: a new buffer for each page. */
   readonly bodies?: BodyPool | undefined;
-  /** Called for answers and retries. Default none. */
+  /** Called for each finished request and for each retry. Default none. */
   readonly hooks?: RequestHooks;
 }
 
 /**
- * Makes the list request of one resource, which waits for the quota, takes the token and sends the request. Retryable errors are retried with
- * back-off without an end, and each retry waits for the quota. Redirects and 404 are retried as well: gateways send them while the API behind
- * them is replaced. The request's place in the quota is released with the answer, before the page is decoded.
+ * Creates the function that requests pages of one list. A request waits for the quota, takes the current token and is sent. Retryable
+ * errors are retried with back-off for as long as the caller's patience allows, and each retry waits for the quota. Redirects and 404 are
+ * retried as well: gateways send them while the API behind them is replaced. The request stops being in flight for the quota when its
+ * response is complete, before the page is decoded.
  *
- * The token is taken after the wait for the quota, so that it is fresh when it is sent. If there is none at that moment, the request
- * gives up its place, and waits for the quota again once there is a token. If requests kept their places while they waited for
- * a login, they would reach the server later than the quota's log says.
+ * The token is taken after the wait for the quota, so that it is fresh when it is sent. If there is no token at that moment, the request
+ * gives up its start (the moment granted by the quota), and waits for the quota again once there is a token. A request that waited for a
+ * login after its start would reach the server later than the quota's log says.
  *
- * Every outcome is reported to the token (see `token-life.ts`), which decides when a refused token (401 or 403) is tried again and when it is renewed. A
- * list that refuses one new token after the other can't be read with this key: it errors with `API_STATUS`, and leaves the token to
- * the other lists. Other statuses that can't pass are final too, but only after they have been seen with a fresh token.
+ * Every outcome is reported to the token source (see `token-life.ts`), which decides when a refused token (401 or 403) is tried again and
+ * when it is renewed. If a list refuses one new token after the other, the API key has no access to it: the request errors with
+ * `API_STATUS`, and the other lists continue with the token. Other non-retryable statuses are final too, but only once a fresh token has
+ * brought the same status.
  *
- * A 429 and all other refusals count in the quota as well, as the server may count them: the start counts until a window has passed since
- * its end, and for `lateMs` more (a second, in the service), as that of a request that was given up does (`quota/start-log.ts`).
+ * A 429 and all other refusals also use up quota, as the server may count them: the start counts for one window after the end of the
+ * request plus `lateMs` (one second in the service), like that of a request that was given up (`quota/start-log.ts`).
  */
 export function pageRequest(options: PageRequestOptions): PageRequest {
   const { url, tokens, scheduler = asyncScheduler } = options;
@@ -107,9 +128,12 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
     bodies,
   } = options;
 
-  /** The error of an answer that is neither a page nor "no such record"; what it says about the token is reported. */
+  /**
+   * Returns the error for a response that is neither a page nor "no such record", and reports to the token source what it shows about the
+   * token.
+   */
   const failure = (
-    answer: HttpAnswer,
+    answer: HttpResponse,
     use: TokenUse,
     query: ListQuery,
     isOfPage: PagePatience['isOfPage'],
@@ -129,7 +153,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
       : `answered ${status}; the token may be the cause, so the request is repeated`;
     return new CellarstreamError(
       isRefusal ? 'TOKEN_REJECTED' : 'API_STATUS',
-      `${where(url)} ${text}`,
+      `${loggableAddress(url)} ${text}`,
       { context: { offset, status, canPass: true, [RETRY_AFTER]: pauseMs } },
     );
   };
@@ -143,7 +167,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
     defer(() => {
       const begin = logicalClock.begin();
       const askedAt = scheduler.now();
-      let isAnswered = false; // from then on the read is settled by who deals with the page
+      let isAnswered = false; // once true, the consumer of the page settles the read
       const request = {
         dispatcher,
         method: 'GET',
@@ -152,7 +176,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
         maxBytes: maxPageBytes,
         bodies,
       } as const;
-      const list = kindOf(url, query);
+      const list = queryKindOf(url, query);
       const isSelective = list !== url.href;
       const use = { token, list, isSelective, sentAt: askedAt };
       const elapsed = () => scheduler.now() - askedAt;
@@ -173,7 +197,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
             throw failure(answer, { ...use, lastTry }, query, isOfPage);
           }
           const { date, ageMs } = answer;
-          // Windows of dates are never requested twice.
+          // Not remembered for date windows, which are never requested twice.
           const address = query.modifiedFromDate === undefined ? request.url.href : undefined;
           const dated = { askedAt, elapsedMs, date, ageMs, address };
           const age = ages.of(dated);
@@ -200,19 +224,19 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
       );
     });
 
-  return (query, limit, { isGivenUp, isOfPage } = ENDLESS) => {
+  return (query, limit, { isGivenUp, isOfPage } = NEVER_GIVE_UP) => {
     const sent = (waitsSince: number, last: FailedTry) =>
       defer(() => {
-        const token = tokens.current(); // after the wait: fresh as it is sent
+        const token = tokens.current(); // after the wait for the quota, so that it is fresh
         if (!token) return of(undefined);
         return send(token, query, scheduler.now() - waitsSince, last, isOfPage);
       });
     const attempt = (last: FailedTry): Observable<RawPage> =>
       defer(() =>
         tokens.token$.pipe(
-          take(1), // no start is spent while there is no token
+          take(1), // no start is used while there is no token
           switchMap(() => during(limit, sent(scheduler.now(), last))),
-          // Without one after all that start is over: not to be waited beside.
+          // The token expired during the wait for the quota: this start ends, and the next attempt waits for a token first.
           switchMap((page) => (page ? of(page) : attempt(last))),
         ),
       );
@@ -229,15 +253,15 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
   };
 }
 
-/** The newest failed try of a query. */
+/** The most recent failed attempt of a list query. */
 interface FailedTry {
   status?: number;
   token?: Token;
   times?: RequestTimes;
 }
 
-/** Conclusion about the token from an answer without a page; undefined where the answer allows none. */
-function outcomeOf(answer: HttpAnswer, error: Error, query: ListQuery): TokenOutcome | undefined {
+/** Outcome that is reported for the token after a response without a page; undefined if the response shows nothing about the token. */
+function outcomeOf(answer: HttpResponse, error: Error, query: ListQuery): TokenOutcome | undefined {
   const { status } = answer;
   if (status === 429) return undefined;
   if (status === 401) return 'refused';
@@ -254,31 +278,35 @@ function forbiddenError(url: URL, status: number, query: ListQuery): Cellarstrea
       : 'the API key may have no right to read this list by modification dates. Give it the right';
   return new CellarstreamError(
     'API_STATUS',
-    `${where(url)} answered ${status} to fresh tokens too: ${advice}`,
+    `${loggableAddress(url)} answered ${status} to fresh tokens too: ${advice}`,
     { context: { status, offset } },
   );
 }
 
-/** The list, and by which parameters its records are chosen: a server may refuse dates, or numbers, to a token that may read the list. */
-function kindOf({ href }: URL, { modifiedFromDate, orderNumber }: ListQuery): string {
+/** Name of the list and of the kind of query (all records, by number, by date): a server may allow a token one kind and refuse another. */
+function queryKindOf({ href }: URL, { modifiedFromDate, orderNumber }: ListQuery): string {
   if (orderNumber !== undefined) return `${href} by number`;
   return modifiedFromDate === undefined ? href : `${href} by date`;
 }
 
-/** Whether a refusal names a parameter of its query, as in "offset must be a multiple of pageSize": the token is not to blame. */
-function namesParameter({ text }: HttpAnswer, query: ListQuery): boolean {
-  const said = text.toLowerCase();
-  return Object.keys(query).some((name) => said.includes(name.toLowerCase()));
+/** Whether a refusal names a parameter of the query, as in "offset must be a multiple of pageSize", so that the token is not the cause. */
+function namesParameter({ text }: HttpResponse, query: ListQuery): boolean {
+  const bodyText = text.toLowerCase();
+  return Object.keys(query).some((name) => bodyText.includes(name.toLowerCase()));
 }
+/** HTTP success statuses of responses without a body. */
 const NO_CONTENT: ReadonlySet<number> = new Set([204, 205]);
 
-/** How an API may put it that there is no record of a number; but a gateway may say so too. */
-function isNotFound(answer: HttpAnswer, { orderNumber }: ListQuery): boolean {
+/** Whether a response says that no record has the requested number: a 404 with a JSON object. A 404 without one may come from a gateway. */
+function isNotFound(answer: HttpResponse, { orderNumber }: ListQuery): boolean {
   if (answer.status !== 404 || orderNumber === undefined) return false;
   return answer.text.trimStart().startsWith('{');
 }
 
-/** From the answer's own `Date`, less all that may have passed since, and less what the `Age` says beyond it; else from the login's. */
+/**
+ * Lower bound of the time when the server read the content of a response, by the server's clock in epoch ms: the `Date` header, less the
+ * duration of the request and any further age of the content. Without the header it is computed from the server's time at the login.
+ */
 function serverTimeAt(
   { askedAt, elapsedMs, date }: DatedAnswer,
   { asOf, dateLagMs }: AnswerAge & { readonly dateLagMs: number },

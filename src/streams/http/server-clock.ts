@@ -1,96 +1,112 @@
 /**
- * Estimate of a server's two clocks, from the answers read so far: the one of its `Date` header, and the one that stamps records
- * (`updated_at`). All times are in epoch ms.
+ * Estimates a server's two clocks from the responses read so far: the clock of its `Date` header, and the clock that sets the stamps of
+ * records (`updated_at`). All times are in epoch ms.
  */
 export interface ServerClock {
-  /** Newest `updated_at` seen that is not later than the server's `Date`; without the header, the newest seen. Undefined before the first. */
+  /**
+   * Newest `updated_at` of the records read so far that is not later than the server's `Date`; without that header, the newest of all.
+   * Undefined before the first `updated_at`.
+   */
   newest(): number | undefined;
-  /** The same stamp as its record has it, without the correction of {@link ServerClock.shift}. */
+  /**
+   * The `updated_at` from which {@link ServerClock.newest} is computed, as its record has it, without the correction of
+   * {@link ServerClock.shift}.
+   */
   newestStamp(): number | undefined;
   /**
-   * Start of the next poll window, to be asked for once `tell` was called with the first answer of the current scan. Undefined if
-   * the window must stay where it is, because no `updated_at` has been seen.
+   * Returns the time at which the next poll window begins. Call it after `tell` was called with the first response of the current scan.
+   * Undefined if the window must not advance, because no `updated_at` has been seen.
    *
    * @param newest Result of `newest()` at the start of the current scan.
-   * @param reach `far` for windows that look back far. Default `near`.
+   * @param reach `far` for the windows of lookback polls. Default `near`.
    */
   mark(newest: number | undefined, reach?: 'near' | 'far'): number | undefined;
   /**
-   * Latest time that either clock may show, from which the end of a window is computed. Before the first `Date` the local time is
-   * included: stamps seen may be old, and an end that is too late does no harm.
+   * Returns the latest time that either of the server's clocks may show; the end of a poll window is computed from it. Before the first
+   * `Date` the local time is included: the stamps of the records read may be old, and a window that ends too late does no harm.
    */
   latest(localTime: number): number;
-  /** The server's current time: the newest `Date` plus the local time passed since; never later than the server's own. Undefined before the first `Date`. */
+  /** Lower bound of the server's current time: the newest `Date` plus the local time passed since. Undefined before the first `Date`. */
   now(localTime: number): number | undefined;
   /**
-   * Takes the server's time at the start of a request, from its answer.
+   * Records the server's time at the start of a request, as its response shows it.
    *
-   * @param localTime Local time at which the answer arrived.
+   * @param localTime Local time at which the response arrived; {@link ServerClock.now} counts on from it.
    */
   tell(serverTime: number | undefined, localTime?: number): void;
   /**
-   * Makes the next window begin earlier, because a page that no poll read came from a cache and was `ms` old: changes of that time are
-   * missing in it.
+   * Makes the next poll window begin `ms` earlier. Call it when another scan than a poll has read a page that came from a cache and was
+   * `ms` old: that page lacks the changes of that time.
    */
   reachBack(ms: number): void;
-  /** How much earlier than its mark the next window has to begin, in ms. Resets it, so call it once for each window. */
+  /**
+   * Returns how much earlier than {@link ServerClock.mark} says the next poll window must begin, in ms, as {@link ServerClock.reachBack}
+   * has requested, and resets that value to 0. Call it once for each window.
+   */
   takeReach(): number;
-  /** Takes the `updated_at` of records read; null for a record without one. */
+  /** Records the `updated_at` of records that were read; null for a record without one. */
   see(updatedAt: readonly (number | null)[]): void;
   /**
-   * Takes the stamps that a poll has read. The previous poll read everything up to `newest`, so a newer stamp belongs to a change made
-   * just now, and its lag behind `Date` is the lag of the clock that stamps records.
+   * Records the `updated_at` of records that a poll has read. The previous poll read everything up to `newest`, so a newer stamp belongs to
+   * a recent change, and its lag behind `Date` is the lag of the clock that sets stamps.
    */
   rose(updatedAt: readonly (number | null)[], newest: number): void;
   /**
-   * Sets the offset from stamps to date parameters, in ms: a record stamped `s` is found by the parameter `s + offset`. A negative
-   * offset moves all stamps, those already seen included, that much earlier. A positive one needs no correction: windows then begin
-   * early enough.
+   * Sets by how many ms the API's date parameters differ from the stamps of records: a record with `updated_at` `s` is found by the
+   * parameter `s + offsetMs`. If the offset is negative, this estimate takes every stamp, including those already seen, as that much
+   * earlier, and as another hour earlier for daylight saving, so that poll windows begin early enough. If it is positive, they do so
+   * without a correction.
    */
   shift(offsetMs: number): void;
 }
 
-/** Largest lag of the clock that stamps records behind the one of `Date`, in ms. Too small: changes are missed. Too large: quiet polls read more records again. */
+/**
+ * Largest lag of the clock that sets `updated_at` behind the clock of `Date`, in ms. Too small: changes are missed. Too large: polls of a
+ * quiet list read more records again.
+ */
 const MAX_BEHIND_MS = 15 * 60_000;
-/** Largest distance of a time zone from UTC, in ms. Too small: polls miss every change of a server in such a zone. */
+/** Largest UTC offset of a time zone, in ms. Too small: polls miss every change of a server whose stamps are local times in such a zone. */
 export const MAX_ZONE_MS = 14 * 3_600_000;
-/** How much a stamp of local time falls back when daylight saving ends, in ms. */
+/** How far local time goes back when daylight saving ends, in ms. */
 export const DST_MS = 3_600_000;
-/** Resolutions of `updated_at` that are recognised, in ms. */
+/** Resolutions of `updated_at` that are recognised, in ms, the coarsest first: day, hour, minute, second. */
 const STEPS_MS = [86_400_000, 3_600_000, 60_000, 1_000];
-/** Largest lag of a fresh stamp behind the server's `Date`, in ms: a slow clock and stamps cut to the day. */
+/** Largest lag of a new stamp behind the server's `Date`, in ms: a slow clock plus stamps truncated to the day. */
 export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
 
 /**
- * Creates the estimate. A poll window begins at the earlier of `Date` and the newest `updated_at` seen, so neither clock opens a gap by
- * running ahead of the other:
+ * Creates an estimate of the server's clocks. A poll window begins at the earlier of `Date` and the newest `updated_at` seen, so that
+ * neither clock causes missed changes by running ahead of the other:
  *
  * - An `updated_at` later than `Date` is ignored until `Date` has passed it. Otherwise a single record stamped in the future
  *   would hide that the clock of stamps runs behind.
- * - In a quiet time the window begins at most 15 minutes and one step of a coarse `updated_at` before `Date`. Otherwise every poll would
- *   read the records written last again.
- * - Before the first `updated_at` the window stays where it is: `Date` says nothing about the clock of stamps.
+ * - While nothing changes, the window begins at most 15 minutes plus the resolution of `updated_at` before `Date`. Otherwise every poll
+ *   would read the most recently written records again.
+ * - Before the first `updated_at` the window does not advance: `Date` says nothing about the clock of stamps.
  * - The local clock does not influence where a window begins.
  *
- * Stamps may be local times behind UTC, so a change made just now may carry a stamp that is hours old. The smallest lag of any stamp behind
- * `Date` is an upper bound of that offset. Windows that reach `far` begin that much earlier, plus an hour for the end of daylight saving;
- * `near` windows do so once a poll has read a fresh change with such a lag (`rose`).
+ * Stamps may be local times behind UTC, so a change made just now may have a stamp that is hours old. The smallest lag of any stamp behind
+ * `Date` is an upper bound of that time-zone offset. Windows with reach `far` begin that much earlier, plus an hour for the end of daylight
+ * saving; windows with reach `near` do so once a poll has read a new change with such a lag (`rose`).
  */
 export function serverClock(): ServerClock {
   let date: number | undefined;
   let newest: number | undefined;
-  /** Newest `updated_at` later than `Date`. Only one is kept: polls read the records of the others again. */
+  /** Newest of the `updated_at` values that are later than `Date`; the others need not be stored, as polls read their records again. */
   let ahead: number | undefined;
   let reachMs = 0;
-  /** Resolution of `updated_at`: the coarsest step that all stamps seen are multiples of. */
+  /** Resolution of `updated_at`, in ms: the coarsest step that all stamps seen are multiples of. */
   let step = STEPS_MS[0]!;
-  /** Local time at which `date` arrived. */
+  /** Local time, in ms, at which the response with the newest `Date` header arrived. */
   let toldAt: number | undefined;
   let offset = 0;
-  /** Smallest lag of a stamp behind `Date`, in ms. `far`: of all stamps. `near`: of fresh changes read by polls. */
+  /** Smallest lag of a stamp behind `Date`, in ms. `far`: among all stamps. `near`: among new changes read by polls. */
   const lag = { far: Infinity, near: Infinity };
 
-  /** Correction of each stamp in ms: a negative offset, and an hour more because a zone with daylight saving changes it twice a year. */
+  /**
+   * Correction that is added to the stamp of each record, in ms: the offset of {@link ServerClock.shift} if it is negative, less an hour
+   * for zones with daylight saving; else 0.
+   */
   const earlier = () => (offset < 0 ? offset - DST_MS : 0);
   const see = (at: number): void => {
     if (date !== undefined && at > date) {

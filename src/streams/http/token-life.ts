@@ -1,29 +1,39 @@
+// Decides which token of an account is sent, when a refused token is renewed, and how often logins may be made.
+
 import type { Token } from './login.ts';
-import type { Doubt, LoginPace } from './login-pace.ts';
 import { FIRST_PAUSE_MS, isTooOld, TokenEvidence } from './token-evidence.ts';
 import type { TokenOutcome, TokenUse } from './token-evidence.ts';
 
 export type { RequestTimes, TokenOutcome, TokenUse } from './token-evidence.ts';
 
-/** How a list goes on after a request. */
+/** Decision about a failed request of a list: whether and when it is retried, and whether a login is made. */
 export interface TokenVerdict {
-  /** The token is not to blame: the failure is the list's own. */
+  /** Whether the list or the query is the cause of the failure and not the token, so that a retry is useless. */
   readonly isFinal: boolean;
-  /** Pause before the list's next try, in ms; undefined leaves it to the caller's back-off. */
+  /** Pause before the list's next attempt, in ms; undefined: the caller's back-off decides. */
   readonly pauseMs: number | undefined;
-  /** A login begins because of this request. */
+  /** Whether a login must be made because of this request. */
   readonly logsIn: boolean;
 }
 
 /**
- * A token is over this long before its end, in ms, or this part of a short life: its times are in whole seconds, and a request
- * arrives later than it is sent.
+ * How long before the end of its lifetime a token counts as expired, in ms: lifetimes are in whole seconds, and a request arrives later
+ * than it is sent. Too small: the server refuses tokens that have just expired.
  */
 const MARGIN_MS = 2_000;
+/**
+ * Margin as a fraction of the token's lifetime. It replaces {@link MARGIN_MS} where it is the smaller of the two: for lifetimes below 40 s.
+ */
 const MARGIN_PART = 0.05;
-/** A token that brought nothing but failures for this long is worth a login, in ms. */
+/**
+ * How long all requests with a token must have failed, in ms, before a login is made although the token has not expired. Too small: a short
+ * outage causes logins.
+ */
 const FAILING_MS = 5_000;
-/** Tokens in a row that a list refuses, each after all its tries, before the list itself counts as forbidden. */
+/**
+ * Number of consecutive tokens that a list must refuse, each after all its attempts, before the list counts as forbidden. Too small: a
+ * failing login server stops the list.
+ */
 const MAX_REFUSED_TOKENS = 3;
 
 type Refusal = Exclude<TokenOutcome, 'worked' | 'failed'>;
@@ -32,18 +42,19 @@ const GO_ON: TokenVerdict = { isFinal: false, pauseMs: undefined, logsIn: false 
 const FINAL: TokenVerdict = { isFinal: true, pauseMs: undefined, logsIn: false };
 
 /**
- * The tokens of one account: the newest, and its predecessor for as long as that is good and the newest has not worked. Decides from
- * the outcomes of requests which token is used, when an early login is made, and when a failure is the list's own.
+ * Holds the tokens of one account: the newest token, and the previous one for as long as that is valid and the newest has not worked.
+ * Decides from the outcomes of requests which token is used, when an early login is made, and when the list is the cause of a failure.
  *
- * - A token that never worked is *young*: a server with several replicas may know it a few seconds later. A list that refuses it
- *   tries it again after 1, 2 and 4 s; only then is there another login.
- * - A token that worked for a list and is refused by it is dead.
- * - A list that refuses a token which other lists accept is forbidden. So are queries by date or number that the list refuses while it accepts
- *   the token without them. The proof is one success before the refused request was sent, and one of a request sent after the refusal arrived.
- * - Once a failure of a query by date or number that would be final was found to be the query's own, and the list has answered another
- *   such query since, further ones are final at once for a minute: the search for dates that a list accepts asks a dozen such queries.
- * - A token that brought nothing but failures for five seconds, or a failure that would be final, may be a dead token that is
- *   reported in another way. One login shows it; {@link LoginPace} makes the gaps between such logins grow.
+ * - A token that has never worked is *young*: some replicas of the server may know it only a few seconds later. A list that refuses it
+ *   tries it again after 1, 2 and 4 s; only then is another login made.
+ * - A token that worked for a list and is then refused by it is dead.
+ * - If a list refuses a token that other lists accept, the account has no right to read the list. The same holds for queries by date or
+ *   number that a list refuses while it accepts the token without them. Two successes prove it: one before the refused request was sent,
+ *   and one of a request sent after the refusal arrived.
+ * - If a query by date or number has failed for good although the token was valid, and the list has since responded to another such query,
+ *   further failures of such queries are not retried for a minute. (The search for the dates that a list accepts sends a dozen of them.)
+ * - If all requests with a token fail for five seconds, or a request fails with a status that would be final, the token may be dead
+ *   although the server does not send 401. A login shows whether it was; {@link LoginPace} lets the gaps between such logins grow.
  */
 export class TokenLife {
   readonly #pace: LoginPace;
@@ -51,7 +62,7 @@ export class TokenLife {
   #previous: TokenEvidence | undefined;
   #isLoggingIn = false;
   #isLoginWanted = false;
-  /** Number of tokens in a row that a list refused, each after all its tries, by the name of the list. */
+  /** Number of consecutive tokens that a list refused, each after all its attempts, by the name of the list. */
   readonly #refusals = new Map<string, { readonly tokens: number; readonly last: TokenEvidence }>();
 
   constructor(pace: LoginPace) {
@@ -62,12 +73,15 @@ export class TokenLife {
     return this.#newest?.token;
   }
 
-  /** Whether the newest login gave the same token as the one before: only its end brings another. */
+  /**
+   * Whether the newest login returned the same token as the one before: the server then issues another token only once this one has
+   * expired.
+   */
   get isRepeated(): boolean {
     return this.#newest?.isRepeated === true;
   }
 
-  /** Whether the newest token is in doubt, or dead, and no login has been made since. */
+  /** Whether an early login (before the token expires) has been decided on and has not succeeded yet. */
   get isLoginWanted(): boolean {
     return this.#isLoginWanted;
   }
@@ -84,16 +98,16 @@ export class TokenLife {
     this.#isLoginWanted = false;
     this.#isLoggingIn = false;
     const before = this.#newest;
-    if (before?.token.text === token.text) return before.renews(token);
+    if (before?.token.text === token.text) return before.renew(token);
     const isGood = before?.state === 'proven' && before.failingSince === undefined;
-    if (isGood && !isOver(before.token, now)) this.#previous = before;
+    if (isGood && !isExpired(before.token, now)) this.#previous = before;
     this.#newest = new TokenEvidence(token);
   }
 
-  /** The token to send now. */
   current(now: number): Token | undefined {
     const [newest, previous] = [this.#newest, this.#usablePrevious(now)];
-    const isUsable = newest !== undefined && newest.state !== 'dead' && !isOver(newest.token, now);
+    const isUsable =
+      newest !== undefined && newest.state !== 'dead' && !isExpired(newest.token, now);
     if (previous && (!isUsable || newest.isResting(now))) return previous.token;
     return isUsable ? newest.token : undefined;
   }
@@ -102,25 +116,28 @@ export class TokenLife {
     const newest = this.#newest;
     if (use.token.text !== newest?.token.text) return this.#reportOld(use, outcome, now);
     if (outcome === 'worked') return this.#works(newest, use, now);
-    // The shortcut is limited to queries by date or number, because the list can be read without them.
+    // Final at once only for queries by date or number, because the list can be read without them.
     const mayBeQuery = outcome === 'failed-for-good' && use.isSelective === true;
     if (mayBeQuery && newest.isFineBesideFailures(use, now)) return FINAL;
-    newest.fails(use, now);
+    newest.recordFailure(use, now);
     if (outcome === 'failed') return this.#fails(newest, use, now);
     const verdict = this.#refuses(newest, use, outcome, now);
-    if (mayBeQuery && verdict.isFinal) newest.failsByQuery(use, now);
+    if (mayBeQuery && verdict.isFinal) newest.recordQueryFailure(use, now);
     return verdict;
   }
 
   #works(newest: TokenEvidence, use: TokenUse, now: number): TokenVerdict {
-    newest.works(use, now);
+    newest.recordSuccess(use, now);
     this.#previous = undefined;
     this.#refusals.delete(use.list);
-    this.#pace.helped();
+    this.#pace.tokenWorked();
     return GO_ON;
   }
 
-  /** A request with another token than the newest: it says something about the predecessor at most, and is made again at once. */
+  /**
+   * Handles the outcome of a request with another token than the newest. If it was refused or failed for good, its token is not used again,
+   * and the request is repeated with the current one.
+   */
   #reportOld({ token, list }: TokenUse, outcome: TokenOutcome, now: number): TokenVerdict {
     if (outcome === 'failed') return GO_ON;
     if (outcome === 'worked') {
@@ -128,49 +145,53 @@ export class TokenLife {
       return GO_ON;
     }
     if (token.text === this.#previous?.token.text) this.#previous = undefined;
-    return again(this.#newest?.isResting(now) ? FIRST_PAUSE_MS : 0);
+    return retryAfter(this.#newest?.isResting(now) ? FIRST_PAUSE_MS : 0);
   }
 
-  /** A failure that the caller's back-off deals with: many of them, and no success, make the token suspect. */
+  /**
+   * Handles a retryable failure of a request with the newest token: the caller's back-off decides the pause, and a login is made if all
+   * requests have failed for five seconds.
+   */
   #fails(newest: TokenEvidence, use: TokenUse, now: number): TokenVerdict {
     const { failingSince, state } = newest;
-    // The predecessor shows whether a token that has not worked yet is to blame.
-    if (state !== 'proven' && this.#usablePrevious(now)) newest.refuses(use, now);
+    // Recorded as a refusal, so that requests use the previous token for a while: it shows whether the new token is the cause.
+    if (state !== 'proven' && this.#usablePrevious(now)) newest.recordRefusal(use, now);
     const isSuspect = failingSince !== undefined && now - failingSince >= FAILING_MS;
     return isSuspect && this.#mayLogIn('failed', now) ? this.#logsIn(GO_ON, now) : GO_ON;
   }
 
-  /** A refusal, or a failure that is final unless the token is to blame. */
+  /** Handles a refusal of the newest token, or a failure that is final unless the token is the cause. */
   #refuses(newest: TokenEvidence, use: TokenUse, outcome: Refusal, now: number): TokenVerdict {
     const isRefusal = outcome !== 'failed-for-good';
     const isKnown = newest.hasWorkedFor(use.list);
-    const isAlive = newest.hasWorkedBeside(use);
-    const trouble = newest.refuses(use, now);
+    const isAlive = newest.hasWorkedElsewhere(use);
+    const trouble = newest.recordRefusal(use, now);
     const pauseMs = this.#usablePrevious(now) ? 0 : Math.max(0, trouble.retryAt - now);
 
-    if (newest.state === 'dead') return again(0);
+    if (newest.state === 'dead') return retryAfter(0);
     const isOwn = use.lastTry !== undefined && newest.wasAcceptedDuring(use.lastTry);
-    if (isAlive && !isRefusal) return isOwn ? FINAL : again(FIRST_PAUSE_MS);
-    if (use.isSelective === true && trouble.isOwn && isTooOld(trouble)) return FINAL;
-    if (isKnown ? isAlive : !isTooOld(trouble)) return again(pauseMs);
+    if (isAlive && !isRefusal) return isOwn ? FINAL : retryAfter(FIRST_PAUSE_MS);
+    if (use.isSelective === true && trouble.isListsOwn && isTooOld(trouble)) return FINAL;
+    if (isKnown ? isAlive : !isTooOld(trouble)) return retryAfter(pauseMs);
 
     const refusedTokens = this.#countRefused(use.list, newest);
-    const isFineForOthers = trouble.isOwn && !isKnown;
+    const isFineForOthers = trouble.isListsOwn && !isKnown;
     if (isFineForOthers && (outcome === 'forbidden' || refusedTokens > 1)) return FINAL;
     const isDead = isRefusal && !isFineForOthers;
     if (this.#isLoginComing) {
-      if (isDead) newest.dies();
-      return again(isDead ? 0 : Math.max(pauseMs, FIRST_PAUSE_MS));
+      if (isDead) newest.markDead();
+      return retryAfter(isDead ? 0 : Math.max(pauseMs, FIRST_PAUSE_MS));
     }
     if (this.#mayLogIn(isRefusal ? 'refused' : 'failed', now)) {
-      if (isDead) newest.dies();
-      return this.#logsIn(again(isDead ? 0 : FIRST_PAUSE_MS), now);
+      if (isDead) newest.markDead();
+      return this.#logsIn(retryAfter(isDead ? 0 : FIRST_PAUSE_MS), now);
     }
-    // The token may have died since its last success, unless it also succeeded after a refusal.
-    const mayBeToken = newest.state === 'proven' ? !trouble.isOwn : newest.isRefusedBeside(use);
+    // The token may have become invalid since its last success, unless it also succeeded after a refusal.
+    const mayBeToken =
+      newest.state === 'proven' ? !trouble.isListsOwn : newest.isRefusedElsewhere(use);
     const most = isRefusal || mayBeToken ? MAX_REFUSED_TOKENS : 2;
     const isForbidden = refusedTokens >= most && (isRefusal || !isKnown);
-    return isForbidden ? FINAL : again(pauseMs);
+    return isForbidden ? FINAL : retryAfter(pauseMs);
   }
 
   #countRefused(list: string, newest: TokenEvidence): number {
@@ -185,26 +206,98 @@ export class TokenLife {
     return this.#isLoggingIn || this.#isLoginWanted;
   }
 
-  #mayLogIn(doubt: Doubt, now: number): boolean {
+  #mayLogIn(doubt: EarlyLoginReason, now: number): boolean {
     return !this.#isLoginComing && this.#pace.allows(doubt, now);
   }
 
   #logsIn(verdict: TokenVerdict, now: number): TokenVerdict {
-    this.#pace.doubted(now);
+    this.#pace.earlyLoginBegins(now);
     this.#isLoginWanted = true;
     return { ...verdict, logsIn: true };
   }
 
   #usablePrevious(now: number): TokenEvidence | undefined {
     const previous = this.#previous;
-    return previous && !isOver(previous.token, now) ? previous : undefined;
+    return previous && !isExpired(previous.token, now) ? previous : undefined;
   }
 }
 
-function again(pauseMs: number): TokenVerdict {
+function retryAfter(pauseMs: number): TokenVerdict {
   return { isFinal: false, pauseMs, logsIn: false };
 }
 
-function isOver({ askedAt, lifeMs }: Token, now: number): boolean {
+function isExpired({ askedAt, lifeMs }: Token, now: number): boolean {
   return now >= askedAt + lifeMs - Math.min(MARGIN_MS, lifeMs * MARGIN_PART);
+}
+
+/** Reason for a login before the token expires: `refused`: the server refused the token; `failed`: all requests with it failed. */
+type EarlyLoginReason = 'refused' | 'failed';
+
+/**
+ * Minimum time between early logins (those before the token expires), in ms. `first` doubles with each further early login, up to `max`; if
+ * the last one returned a token that worked, the minimum is `helped` at most. Too small: a server that fails for an hour uses up the login
+ * quota. Too large: lists wait longer for a new token after the server has dropped the old one.
+ */
+const GAPS = {
+  refused: { first: 10_000, helped: 30_000, max: 5 * 60_000 },
+  failed: { first: 60_000, helped: 60_000, max: 20 * 60_000 },
+} as const;
+/**
+ * Time without an early login (before the token expires) after which the minimum gap between such logins is `first` of {@link GAPS} again,
+ * in ms. Too small: repeated failures cause too many logins.
+ */
+const RESET_AFTER_MS = 60 * 60_000;
+
+/** Number of logins within {@link RECENT_MS} that need no gap between them. Too large: the login quota is used up. */
+const BURST = 3;
+/** Period in which {@link BURST} logins are allowed without a gap, in ms. */
+const RECENT_MS = 60_000;
+/** Minimum time between further logins within {@link RECENT_MS}, in ms. With the burst, fewer than ten logins are made per minute. */
+const LEAST_GAP_MS = 10_000;
+
+/**
+ * Limits how often an account logs in, in addition to the login quota, so that tokens with very short lifetimes or a server that refuses
+ * every token cause no login loop.
+ */
+export class LoginPace {
+  /** Times of the newest logins, up to {@link BURST}, in ms. */
+  readonly #logins: number[] = [];
+  /** Number of consecutive early logins (before the token expires), each at most {@link RESET_AFTER_MS} after the one before. */
+  #doubts = 0;
+  #doubtAt = -Infinity;
+  /** Whether the token of the last early login (before the previous token expired) has worked. */
+  #hasHelped = false;
+
+  /** Returns how long the next login must wait, in ms; 0 unless there were {@link BURST} logins within the last minute. */
+  waitMs(now: number): number {
+    const recent = this.#logins.filter((at) => now - at < RECENT_MS);
+    if (recent.length < BURST) return 0;
+    return Math.max(0, recent.at(-1)! + LEAST_GAP_MS - now);
+  }
+
+  /** Records that a login begins. */
+  begin(now: number): void {
+    this.#logins.push(now);
+    this.#logins.splice(0, this.#logins.length - BURST);
+  }
+
+  /** Whether an early login (before the token expires) may be made at `now`, for the reason `doubt`. */
+  allows(doubt: EarlyLoginReason, now: number): boolean {
+    if (this.#doubts === 0) return true;
+    const { first, helped, max } = GAPS[doubt];
+    const gap = Math.min(first * 2 ** (this.#doubts - 1), this.#hasHelped ? helped : max);
+    return now - this.#doubtAt >= gap;
+  }
+
+  /** Records that an early login (before the token expires) is about to be made. */
+  earlyLoginBegins(now: number): void {
+    this.#doubts = now - this.#doubtAt > RESET_AFTER_MS ? 1 : this.#doubts + 1;
+    this.#doubtAt = now;
+    this.#hasHelped = false;
+  }
+
+  /** Records that the server accepts the token of the newest login. */
+  tokenWorked(): void {
+    this.#hasHelped = true;
+  }
 }

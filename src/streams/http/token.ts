@@ -21,48 +21,54 @@ import {
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Token } from './login.ts';
-import { LoginPace } from './login-pace.ts';
-import { TokenLife } from './token-life.ts';
+import { LoginPace, TokenLife } from './token-life.ts';
 import type { TokenOutcome, TokenUse, TokenVerdict } from './token-life.ts';
 
-/** What {@link tokenSource} needs. */
+/** Options of {@link tokenSource}. */
 export interface TokenSourceOptions {
-  /** One login: emits a token and completes. Retries by itself after errors that can pass. */
+  /** Logs in on subscription: emits one token and completes. It handles retries itself. */
   readonly login: Observable<Token>;
   /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
-  /** Called with every new token. */
+  /** Called with the new token after each login. */
   readonly onToken?: (token: Token) => void;
-  /** Called when a login waits because logins followed one another too fast: with the newest token, and the wait in ms. */
+  /** Called when a login is delayed because of too many recent logins, with the newest token and the delay. */
   readonly onPaced?: (token: Token | undefined, delayMs: number) => void;
 }
 
-/** The token of one account, shared by all its requests. */
+/** Provides the token of one account to all its requests. */
 export interface TokenSource {
-  /** The token to send, at once or as soon as there is one, and every later one. Never completes. */
+  /** Emits the token to send, at once or as soon as there is one, and every later token. Never completes. */
   readonly token$: Observable<Token>;
-  /** The token to send now; undefined while there is none, and the next login is waited for. */
+  /** Returns the token to send; undefined if there is none until the next login. */
   current(): Token | undefined;
   /**
-   * Records how the server took a request, and says how its list goes on. A token that seems to be dead is renewed, once however
-   * many requests report it. Without reports a token is used until its time is over.
+   * Records the outcome of a request, and returns the decision about its retry. If the token seems to be dead (refused for good), one login
+   * is made, however many requests report it. Without reports a token is used until it expires.
    */
   report(use: TokenUse, outcome: TokenOutcome): TokenVerdict;
 }
 
-/** A token is renewed when this part of its life is over, or when a minute of it is left. */
+/**
+ * Fraction of an API token's lifetime after which it is renewed, unless {@link SPARE_MS} before its end is later. Too small: more logins.
+ * Too large: the token expires before a login that has to be retried is done.
+ */
 const USED_PART = 0.8;
+/**
+ * How long before its end an API token with a lifetime of more than five minutes is renewed, in ms. ({@link USED_PART} applies to shorter
+ * lifetimes.) Too small: the token expires before a login that has to be retried is done.
+ */
 const SPARE_MS = 60_000;
-/** Timers count their ms in 31 bits; a longer one fires at once. */
+/** Longest delay of a Node timer, in ms (31 bits); a timer with a longer delay fires at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * The token as a stream driven by a timer: log in, wait until the token is nearly over, log in again; all subscribers share the one
- * chain. The old token stays in use until the new one has worked, or until two seconds before its end (a
- * twentieth of a short life).
+ * Creates the token source of one account. It logs in, waits until the token has nearly expired, and logs in again; all subscribers share
+ * these logins. The old token stays available until the new one has worked, or until two seconds before its own end (for a short lifetime:
+ * a twentieth of it).
  *
- * The timer runs while there is a subscriber. The token outlives them: a later subscriber gets it without a login if it is still
- * fresh. An error of the login goes to all who wait, and a later subscription logs in again.
+ * The timer runs while there is a subscriber. The token is retained without subscribers: a later subscriber gets it without a login if it
+ * is still fresh. If a login fails, all current subscribers get the error, and the next subscription logs in again.
  */
 export function tokenSource(options: TokenSourceOptions): TokenSource {
   const { login, scheduler = asyncScheduler, onToken, onPaced } = options;
@@ -97,7 +103,7 @@ export function tokenSource(options: TokenSourceOptions): TokenSource {
     const isFresh = newest !== undefined && !life.isLoginWanted && freshFor(newest) > 0;
     return isFresh ? of(newest) : newLogin;
   });
-  /** Emits the token once more when it has to be renewed. */
+  /** Emits `token` when it must be renewed, because it has nearly expired or seems to be dead, and completes. */
   const end = (token: Token): Observable<Token> =>
     merge(timer(Math.min(Math.max(0, freshFor(token)), LONGEST_TIMER_MS), scheduler), renew$).pipe(
       map(() => token),
@@ -109,7 +115,7 @@ export function tokenSource(options: TokenSourceOptions): TokenSource {
     repeat(),
     distinctUntilChanged(),
     share({ connector: () => new ReplaySubject<Token>(1) }),
-    // The replayed token may be dead or over, or its predecessor still in use.
+    // Replaced by the current token: the replayed one may be dead or expired, or the previous token may still be in use.
     map(() => life.current(scheduler.now())),
     filter((token): token is Token => token !== undefined),
     distinctUntilChanged(),

@@ -1,35 +1,37 @@
+// Adapts the date parameters of a list, by trial requests, to what its server accepts.
+
 import { dateProbe, endProbe } from './date-probe.ts';
 import type { ProbeFinding, ProbeQuestion, ProbeReply } from './date-probe.ts';
 import { SHORTEST_MS } from './list-dates.ts';
 import type { ListDates, NoDates } from './list-dates.ts';
 import type { Window } from './poll.ts';
 
-/** The dates of a request; without any, the list's first page. */
+/** Date parameters of a trial request; without any, it requests the list's first page. */
 export type ProbeDates = Partial<Window>;
 
 const A_MINUTE_MS = 60_000;
 
-/** Facts that a negotiation begins with. */
-export interface NegotiationStart {
-  /** The server's time, in ms. */
+/** Facts with which {@link dateNegotiation} begins. */
+interface NegotiationStart {
+  /** The server's time, in epoch ms. */
   readonly now: number;
-  /** The newest stamp seen, in ms. */
+  /** The newest stamp seen, in epoch ms. */
   readonly newest: number | undefined;
   /** The error of the refused request, on one line. */
   readonly reason?: string | undefined;
-  /** Called once a request without dates was answered, and the refused one failed again. Default nothing. */
+  /** Called once a request without dates has succeeded and the refused request has failed again. Default none. */
   readonly onConfirmed?: () => void;
 }
 
 /**
- * Finds out why a dated request was refused, by requests without dates, with the same dates, and with those of a minute; moves on from form to
- * form until one is accepted, and halves the longest window where only long ones are refused. Ends with `dates` changed, unless the refusal
- * has nothing to do with dates, or has passed.
+ * Determines why a request with dates was refused, as a generator of trial requests: without dates, with the same dates, and with a window
+ * of a minute. Tries one date format after the other until one is accepted, and halves the longest window if only long ones are refused.
+ * `dates` is changed accordingly, unless the refusal has passed. If requests without dates fail as well, the generator is not resumed.
  *
- * A server that fails (5xx, no answer) may do so because of a form, too. Each form then takes a minute to be given up, so the list is reported
- * as one without dates meanwhile, and fewer forms are tried: each end, and each text.
+ * A server that fails (5xx, no response) may do so because of the date format, too. Each format then takes a minute to be given up, so the
+ * list is reported as one without dates in the meantime, and fewer formats are tried: each end, and each text.
  *
- * @returns Whether `dates` are changed; if not, the same request is accepted by now.
+ * @returns Whether `dates` was changed; if not, the same request is now accepted.
  */
 export function* dateNegotiation(
   dates: ListDates,
@@ -37,7 +39,7 @@ export function* dateNegotiation(
   start: NegotiationStart,
 ): Generator<ProbeDates, boolean, ProbeReply> {
   const { now, newest, reason, onConfirmed } = start;
-  yield {}; // what refuses this too is not about dates, and errors
+  yield {}; // if this is refused as well, the cause is not the dates, and the caller fails with the error
   const again = yield refused;
   if (!again.isRefused) return false;
   onConfirmed?.();
@@ -60,8 +62,8 @@ export function* dateNegotiation(
     dates.without(why, reason);
     dates.tryAgain();
   } else {
-    // A bound may lie in the server's future only because of the zone that it is read in.
-    const finding = yield* written(dateProbe(now, newest, dates.offsetMs), dates);
+    // A bound may lie in the server's future only because the server parses it in another time zone.
+    const finding = yield* withDates(dateProbe(now, newest, dates.offsetMs), dates);
     if (finding.kind === 'offset' && finding.offsetMs !== dates.offsetMs) {
       dates.offsetFound(finding.offsetMs);
       const shifted = yield inForm();
@@ -74,7 +76,7 @@ export function* dateNegotiation(
       if (!reply.isUnanswered) why = 'refused';
       continue;
     }
-    // The usual form is kept if its refusal has passed meanwhile.
+    // Returns to the documented format if its refusal has passed in the meantime.
     const usual = isUsualForm ? yield refused : reply;
     if (isUsualForm && !usual.isRefused) dates.tryAgain();
     else dates.formWorks();
@@ -84,21 +86,22 @@ export function* dateNegotiation(
 }
 
 /**
- * Probes how a list reads its date parameters, and whether it reads the end of polls' windows; moves on to another end if it does not. Without
- * an end there is none to probe. Changes `dates`, unless dates are of no use: the caller decides about those.
+ * Probes how a list interprets its date parameters, as a generator of trial requests, and moves on to another date format as long as the
+ * end of polls' windows is misinterpreted. Records the findings in `dates`, unless the list cannot be polled by dates or the probe was
+ * inconclusive: the caller handles those.
  *
- * @param newest The newest stamp seen, in ms.
+ * @param newest The newest stamp seen, in epoch ms.
  */
 export function* probedDates(
   dates: ListDates,
   newest: number | undefined,
 ): Generator<ProbeDates, ProbeFinding, ProbeReply> {
-  const finding = yield* written(dateProbe(dates.now, newest, dates.offsetMs), dates);
+  const finding = yield* withDates(dateProbe(dates.now, newest, dates.offsetMs), dates);
   if (finding.kind !== 'offset') return finding;
   if (dates.noDates) dates.tryAgain();
   dates.offsetFound(finding.offsetMs);
   while (dates.form.end !== 'none') {
-    const isMisread = yield* written(endProbe(dates.now, newest, dates.offsetMs), dates);
+    const isMisread = yield* withDates(endProbe(dates.now, newest, dates.offsetMs), dates);
     if (!isMisread) break;
     dates.nextForm('empty');
   }
@@ -106,8 +109,8 @@ export function* probedDates(
   return finding;
 }
 
-/** The questions of a probe with dates as the list takes them. */
-function* written<Finding>(
+/** Runs a probe with its windows formatted as the list accepts them. */
+function* withDates<Finding>(
   steps: Generator<ProbeQuestion, Finding, ProbeReply>,
   dates: ListDates,
 ): Generator<ProbeDates, Finding, ProbeReply> {

@@ -1,50 +1,68 @@
-/** A request of a probe: the list's first page, or a window of modification dates, in ms. `poll-end`: with the end that polls use. */
+// Probes that measure, by trial requests, how a list interprets its date parameters.
+
+/**
+ * A request of a probe: `undated` for the list's first page, or a window of date parameters in epoch ms. `poll-end` stands for the end
+ * parameter that polls send.
+ */
 export type ProbeQuestion = 'undated' | { readonly from: number; readonly to: number | 'poll-end' };
 
-/** The content of an answer that a probe evaluates. */
+/** The part of a response that a probe evaluates. */
 export interface ProbeReply {
-  /** `updated_at` of the records, in ms; null where there is none. */
+  /** `updated_at` of each record, in epoch ms; null for a record without one. */
   readonly stamps: readonly (number | null)[];
-  /** Whether these are all records of the window. */
+  /** Whether the response holds all records of the window, so that no further page follows. */
   readonly isWhole: boolean;
-  /** Whether the request was refused, or had no answer while one without dates had one. */
+  /** Whether the server refused the request, or sent no response to it while it responded to a request without dates. */
   readonly isRefused: boolean;
-  /** Whether a refused request had no answer: what it asks for may be fine. Default false. */
+  /** Whether `isRefused` means that there was no response, so that the dates may be fine. Default false. */
   readonly isUnanswered?: boolean;
 }
 
+/** Result of a probe: how the list interprets its date parameters. */
 export type ProbeFinding =
-  /** A record stamped `s` is found by the parameter `s + offsetMs`. */
+  /** A record with the stamp `s` is matched by the date parameter `s + offsetMs`. */
   | { readonly kind: 'offset'; readonly offsetMs: number }
+  /** The list cannot be polled by dates: it ignores them, or returns nothing for any window. */
   | { readonly kind: 'no-dates'; readonly why: 'ignored' | 'empty' }
-  /** Nothing can be said: no record has a modification time, or the list moved meanwhile. */
+  /** Inconclusive: no record has a modification time, a request was refused, or the list changed during the probe. */
   | { readonly kind: 'unknown' };
 
-/** All zones are whole quarters of an hour apart. */
+/**
+ * Step in which a probe searches for the offset from stamps to date parameters, in ms: all time zones differ by whole quarters of an hour.
+ */
 const QUARTER_MS = 15 * 60_000;
-/** Half the length of a narrow window: windows of two offsets have no stamp in common, even if stamps are cut to the minute. */
+/**
+ * Half the length of the narrow window around a stamp that a probe requests, in ms. Below half of {@link QUARTER_MS}, so that windows at
+ * two offsets cannot match the same stamp, even if stamps are truncated to the minute.
+ */
 const NEAR_MS = 6 * 60_000;
-/** Offsets looked for: zones reach from UTC-12 to UTC+14. */
+/**
+ * Largest offset from stamps to date parameters that a probe searches for in either direction, in quarters of an hour: time zones range
+ * from UTC-12 to UTC+14.
+ */
 const MOST_QUARTERS = 60;
 const DAY_MS = 86_400_000;
-/** The server may compare by finer times than the stamps that it shows, or cut its bounds: a stamp may lie this much outside of its window, in ms. */
-const BOUND_MS = 60_000;
-/** A minute in which no record was modified. */
+/**
+ * How far outside the requested window the stamp of a returned record may lie, in ms: the server may compare with more precision than the
+ * stamps it returns, or truncate the bounds of the window.
+ */
+const STAMP_TOLERANCE_MS = 60_000;
+/** A window in the distant past, of one minute, in which no record can have been modified; in epoch ms. */
 const LONG_AGO = { from: Date.UTC(1990, 0, 1), to: Date.UTC(1990, 0, 1, 0, 1) };
-/** Stamps searched for in one probe. */
+/** Maximum number of stamps for which one probe tests whether a window returns their record; each takes several requests. */
 const MAX_WITNESSES = 4;
 
 /**
- * Finds out how a list reads its date parameters: asks for a narrow window around the stamp of a record that was read. A list that
- * reads them as written shows it, at the cost of one request. Otherwise the first page is read again, and the stamps on it are searched
- * for by halving the range of all zones' offsets.
+ * Measures how a list interprets its date parameters, as a generator of requests. The first request is a narrow window around the stamp of
+ * a record that was read: a list that interprets dates as documented returns that record, and one request is enough. Otherwise the first
+ * page of the list is read, and the offset of its stamps is found by bisecting the range of all time zones.
  *
- * Only what a correct server could never answer counts: a record in a window that its stamp is hours away from. Two stamps must agree, unless
- * the list has only one; stamps cut to the day say nothing of a time of day, so one alone must not be a midnight.
+ * Only responses that a correct server could never give count as evidence, such as a record in a window hours away from its stamp. Two
+ * stamps must agree, unless the list has only one. A single stamp must not be a midnight: stamps truncated to the day have no time of day.
  *
- * @param now The server's time, in ms.
- * @param newest The newest stamp seen, if any.
- * @param known The offset found before, in ms: asked first.
+ * @param now The server's time, in epoch ms.
+ * @param newest The newest stamp seen, in epoch ms, if any.
+ * @param known The offset measured before, in ms: tried first.
  */
 export function* dateProbe(
   now: number,
@@ -53,11 +71,11 @@ export function* dateProbe(
 ): Generator<ProbeQuestion, ProbeFinding, ProbeReply> {
   if (newest !== undefined) {
     const first = yield near(newest, known, now);
-    if (isIn(first, newest)) return { kind: 'offset', offsetMs: known };
+    if (showsStamp(first, newest)) return { kind: 'offset', offsetMs: known };
   }
   const page = yield 'undated';
   const stamps = distinct(page);
-  // A server in another zone may take the newest for the future, and refuse it.
+  // A server in another time zone may consider the newest stamp to be in the future, and refuse it.
   const witnesses = new Set(
     [newest, stamps[0], stamps.at(-1), stamps[stamps.length >> 1]].filter((at) => at !== undefined),
   );
@@ -66,9 +84,9 @@ export function* dateProbe(
     const finding = yield* search(now, stamp, known);
     if (finding.kind === 'unknown') continue;
     if (finding.kind === 'offset' && finding.offsetMs === 0) return finding;
-    // A list may show nothing for newer stamps alone, because the windows end in its future.
+    // A list may return nothing for the newer stamps only, because their windows end in its future.
     const isFinal = finding.kind === 'offset' || finding.why === 'ignored';
-    if (isFinal && found.some((each) => isSame(each, finding))) return finding;
+    if (isFinal && found.some((each) => isSameFinding(each, finding))) return finding;
     found.push(finding);
   }
   const [only] = found;
@@ -76,7 +94,7 @@ export function* dateProbe(
   return only && (isAlone || only.kind === 'no-dates') ? only : { kind: 'unknown' };
 }
 
-/** Looks for the offset at which a window shows a stamp. */
+/** Searches for the offset from stamps to date parameters at which a narrow window returns the record with a given stamp. */
 function* search(
   now: number,
   stamp: number,
@@ -85,7 +103,7 @@ function* search(
   for (const offset of new Set([0, known])) {
     const reply = yield near(stamp, offset, now);
     if (reply.isRefused) return UNKNOWN;
-    if (isIn(reply, stamp)) return { kind: 'offset', offsetMs: offset };
+    if (showsStamp(reply, stamp)) return { kind: 'offset', offsetMs: offset };
     if (isSpread(reply)) {
       const impossible = yield LONG_AGO;
       return impossible.stamps.length > 0 ? { kind: 'no-dates', why: 'ignored' } : UNKNOWN;
@@ -95,7 +113,7 @@ function* search(
   const all = yield { from: stamp - 2 * DAY_MS, to: stamp + 2 * DAY_MS };
   if (all.stamps.length === 0) {
     if (all.isRefused || !all.isWhole) return UNKNOWN;
-    const again = yield 'undated'; // the record is still there
+    const again = yield 'undated'; // whether the record is still there
     return again.stamps.includes(stamp) ? { kind: 'no-dates', why: 'empty' } : UNKNOWN;
   }
   while (low < high) {
@@ -108,25 +126,26 @@ function* search(
     if (reply.isWhole && !reply.stamps.includes(stamp)) low = middle + 1;
     for (const at of reply.stamps) {
       if (at === null) continue;
-      low = Math.max(low, Math.ceil((from - BOUND_MS - at) / QUARTER_MS));
-      high = Math.min(high, Math.floor((to + BOUND_MS - at) / QUARTER_MS));
+      low = Math.max(low, Math.ceil((from - STAMP_TOLERANCE_MS - at) / QUARTER_MS));
+      high = Math.min(high, Math.floor((to + STAMP_TOLERANCE_MS - at) / QUARTER_MS));
     }
     if (high - low === before) return UNKNOWN;
   }
   if (low > high || low === 0) return UNKNOWN;
   const offsetMs = low * QUARTER_MS;
   const last = yield near(stamp, offsetMs, now);
-  return isIn(last, stamp) ? { kind: 'offset', offsetMs } : UNKNOWN;
+  return showsStamp(last, stamp) ? { kind: 'offset', offsetMs } : UNKNOWN;
 }
 
 /**
- * Finds out whether the list misreads the end of polls' windows: asked with that end, it shows nothing since shortly before a stamp (or
- * records from long before it), while a window that ends in the past shows the stamp. One request where the end is read as written.
+ * Tests whether the list misinterprets the end of polls' windows, as a generator of requests: a window with that end, from shortly before a
+ * stamp, returns nothing (or records from long before), while a window that ends in the past returns the record with that stamp. If the end
+ * is interpreted as documented, one request is enough.
  *
- * @param now The server's time, in ms.
- * @param offset The offset from stamps to parameters, in ms.
- * @param newest The newest stamp seen, if any.
- * @returns Whether the end is misread.
+ * @param now The server's time, in epoch ms.
+ * @param newest The newest stamp seen, in epoch ms, if any.
+ * @param offset The offset from stamps to date parameters, in ms.
+ * @returns Whether the end is misinterpreted.
  */
 export function* endProbe(
   now: number,
@@ -142,12 +161,12 @@ export function* endProbe(
     return !isRefused && (stamps.length === 0 || stamps.some(isTooOld));
   };
   if (newest !== undefined && !isMisread(yield polled(newest), newest)) return false;
-  const settled = (newest ?? Infinity) - 2 * NEAR_MS;
-  const older = distinct(yield 'undated').find((at) => at <= settled);
-  // The newest record may not have reached each replica yet.
+  const latestPastStamp = (newest ?? Infinity) - 2 * NEAR_MS;
+  const older = distinct(yield 'undated').find((at) => at <= latestPastStamp);
+  // The newest record may not have reached every replica yet.
   const isSettled = newest !== undefined && newest < now - 2 * NEAR_MS;
   for (const stamp of isSettled ? [newest, older] : [older, newest]) {
-    if (stamp === undefined || !isIn(yield near(stamp, offset, now), stamp)) continue;
+    if (stamp === undefined || !showsStamp(yield near(stamp, offset, now), stamp)) continue;
     return isMisread(yield polled(stamp), stamp);
   }
   return false;
@@ -155,30 +174,33 @@ export function* endProbe(
 
 const UNKNOWN: ProbeFinding = { kind: 'unknown' };
 
-/** A narrow window around a stamp. It does not end in the server's future if the offset is right, as some lists misread such an end. */
+/**
+ * Returns a narrow window of dates around a stamp. If the offset is right, it does not end in the server's future: some servers
+ * misinterpret such an end.
+ */
 function near(stamp: number, offset: number, now: number): { from: number; to: number } {
   const to = Math.min(stamp + NEAR_MS, Math.max(stamp, now));
   return { from: stamp + offset - NEAR_MS, to: to + offset };
 }
 
-/** The stamps of an answer, the newest first, each once. */
+/** Returns the distinct stamps of the records of a response, newest first. */
 function distinct({ stamps }: ProbeReply): readonly number[] {
   return [...new Set(stamps.filter((at) => at !== null))].sort((a, b) => b - a);
 }
 
-/** Whether a narrow window around a stamp shows stamps that lie in it, and no others. */
-function isIn({ stamps }: ProbeReply, stamp: number): boolean {
+/** Whether the response to a narrow window around `stamp` has records, and the stamps of all of them lie in the window. */
+function showsStamp({ stamps }: ProbeReply, stamp: number): boolean {
   const stamped = stamps.filter((at) => at !== null);
-  const isFit = (at: number) => Math.abs(at - stamp) <= NEAR_MS + BOUND_MS;
+  const isFit = (at: number) => Math.abs(at - stamp) <= NEAR_MS + STAMP_TOLERANCE_MS;
   return stamped.length > 0 && stamped.every(isFit);
 }
 
-/** Whether stamps are further apart than a narrow window is long. */
+/** Whether the stamps in a response are further apart than the requested narrow window is long, so that the server ignored the window. */
 function isSpread({ stamps }: ProbeReply): boolean {
   const known = stamps.filter((at) => at !== null);
-  return Math.max(...known) - Math.min(...known) > 2 * (NEAR_MS + BOUND_MS);
+  return Math.max(...known) - Math.min(...known) > 2 * (NEAR_MS + STAMP_TOLERANCE_MS);
 }
 
-function isSame(a: ProbeFinding, b: ProbeFinding): boolean {
+function isSameFinding(a: ProbeFinding, b: ProbeFinding): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }

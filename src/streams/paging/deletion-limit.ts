@@ -1,70 +1,76 @@
-/** Keys that vanished between the same two complete readings, and are too many to be published as deleted. */
+// The deletion limit (`DELETE_LIMIT_PERCENT`): holds back deletions if too many keys go missing between two full scans.
+
+/**
+ * A range of keys that went missing between the same two full scans, too many at once to be published as deleted. A key belongs to it if
+ * the sweep that last saw the key is in `from` (included) to `to` (excluded).
+ */
 export interface HeldBack {
-  /** The keys' `seen` marks are at least this: the complete reading that last had them. */
+  /** Serial number of the last full scan before the first keys of this held-back range went missing. */
   readonly from: number;
-  /** And less than this: the newest complete reading whose missing keys belong to the mass. */
+  /** Serial number of the newest full scan whose newly missing keys belong to this held-back range. */
   readonly to: number;
-  /** The complete reading that found the mass. */
+  /** Serial number of the full scan that detected this held-back range. */
   readonly found: number;
-  /** Number of these keys when they were counted last. */
+  /** How many keys of this held-back range were missing from the API's list in the newest full scan that was checked. */
   readonly gone: number;
-  /** Number of records that the list had in reading `from`. */
+  /** Number of published records when this held-back range was detected, without keys that were already missing. */
   readonly known: number;
-  /** Whether the operator has raised the limit since, so that the keys may be deleted. */
+  /** Whether the operator has since raised the limit, so that the deletions may be published. */
   readonly isConfirmed: boolean;
 }
 
-/** Keys whose absence a complete reading shows, counted by when they vanished. */
-export interface MissingKeys {
-  /** Keys that the complete reading before this one still had. */
+/** Numbers of keys missing from a full scan, by when they went missing. */
+export interface MissingKeyCounts {
+  /** Number of newly missing keys, which the previous full scan still had. */
   readonly fresh: number;
-  /** Keys in each range of `heldBack`, in its order. */
+  /** Number of missing keys in each held-back range (keys not published as deleted), in the order of the stored ranges. */
   readonly heldBack: readonly number[];
+  /** Number of all missing keys. */
   readonly all: number;
 }
 
-/** The limit's judgement of the keys that a complete reading lacks. */
+/** Result of checking the keys missing from a full scan against the deletion limit. */
 export interface LimitVerdict {
   readonly heldBack: readonly HeldBack[];
-  /** Whether records of a mass that was held back have come back: the list has been wrong, and so may be earlier readings. */
+  /** Whether keys of a held-back range are back, so many that the rest is within the limit. Earlier scans were then wrong as well. */
   readonly hasRecovered: boolean;
 }
 
-/** The limit never holds back this many keys of a list, whatever its percentage: small lists lose a few at a time. */
-const FEW = 20;
-/** The same for a list so short that {@link FEW} are most of it. */
-const FEWEST = 2;
+/** Number of newly missing keys up to which the percentage limit does not apply: short lists lose a few records at a time. */
+const NEVER_HELD = 20;
+/** Number of newly missing keys up to which no deletions are held back, however few records the list has. */
+const NEVER_HELD_OF_SHORT = 2;
+/** Fraction of a list's records above which missing keys are held back even if they are fewer than {@link NEVER_HELD}. */
 const MAX_OF_SHORT = 1 / 3;
 
-/** Whether so many records are too many to vanish between two complete readings. 100 percent is no limit. */
-export function isMass(gone: number, known: number, limitPercent: number): boolean {
+/** Whether `gone` of `known` records are too many to go missing between two full scans. 100 percent turns the limit off. */
+function isMass(gone: number, known: number, limitPercent: number): boolean {
   if (limitPercent === 100) return false;
-  const isMuch = gone > FEW && gone > (known * limitPercent) / 100;
-  return isMuch || (gone > FEWEST && gone > known * MAX_OF_SHORT);
+  const isMuch = gone > NEVER_HELD && gone > (known * limitPercent) / 100;
+  return isMuch || (gone > NEVER_HELD_OF_SHORT && gone > known * MAX_OF_SHORT);
 }
 
-/** Marks that tell when a key was seen last; as a store has them. */
+/** Stored marks of when a read last showed each key of a list. */
 export interface SeenMarks {
-  /** Whether nothing has seen the key since the sweep of this number began. */
+  /** Whether no read has seen the key since sweep number `since` began. */
   isUnseen(key: string, since: number): boolean;
 }
 
-/** Whether a key vanished with one of these masses. */
-export function isIn(key: string, masses: readonly HeldBack[], marks: SeenMarks): boolean {
+/** Whether a missing key belongs to one of the ranges `masses`, whose deletions are held back. */
+export function isHeldBack(key: string, masses: readonly HeldBack[], marks: SeenMarks): boolean {
   return masses.some(({ from, to }) => marks.isUnseen(key, to) && !marks.isUnseen(key, from));
 }
 
 /**
- * Judges the keys that a complete reading lacks. Those that the complete reading before still had are judged together, once: a
- * deletion that was not a part of a mass when it was found is never held back later, however many wait for their proof.
- * Keys that vanish in the reading after a mass belong to it, as a mass may strike in the middle of a reading. A mass stays one for as long as its keys are missing, however the list grows, until so many are back that the rest is within the limit.
+ * Checks the keys missing from a full scan against the deletion limit. Keys that the previous full scan still had are judged together,
+ * once: a key that was within the limit then is never held back later, however many others wait for their proof. If they exceed the limit,
+ * they become a held-back range. Keys that go missing in the next scan join that range, as the cause may strike in the middle of a scan. A
+ * range is held back for as long as its keys are missing, even if the list grows, until so many are back that the rest is within the limit.
  *
- * @param judged The complete reading before.
- * @param number This one.
- * @param known Number of published records.
+ * @param at `judged`: number of the previous full scan; `number`: number of this one; `known`: number of published records.
  */
 export function judgeMissing(
-  missing: MissingKeys,
+  missing: MissingKeyCounts,
   at: {
     readonly judged: number;
     readonly number: number;
@@ -75,7 +81,7 @@ export function judgeMissing(
 ): LimitVerdict {
   const { judged, number, heldBack, limitPercent } = at;
   const counted = heldBack.map((each, nth) => ({ ...each, gone: missing.heldBack[nth]! }));
-  const known = at.known - (missing.all - missing.fresh); // the older ones were missing in the reading before, too
+  const known = at.known - (missing.all - missing.fresh); // keys that are not fresh were already missing in the previous scan
   const range = { from: judged, to: number, found: number, isConfirmed: false };
   const fresh: HeldBack = { ...range, gone: missing.fresh, known };
   const isOver = (each: HeldBack) => isMass(each.gone, each.known, limitPercent);
@@ -85,7 +91,7 @@ export function judgeMissing(
         isBefore(each) ? { ...each, to: number, gone: each.gone + fresh.gone } : each,
       )
     : [...counted, fresh];
-  /** Whether nothing of a mass came back: if it is within the limit now, that is another limit. */
+  /** Whether no key of a range came back: if the range is within the limit now, the operator has raised the limit. */
   const isWhole = (each: HeldBack) =>
     each.gone > 0 && heldBack.some(({ from, gone }) => from === each.from && each.gone >= gone);
   return {

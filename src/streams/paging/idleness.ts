@@ -1,66 +1,73 @@
-import type { Position } from './anchors.ts';
-import type { PageRecords } from '../records/page-records.ts';
+// Detects the end of a list whose server always claims a next page, and pages that begin at other offsets than requested.
 
-/** A page that joined, as far as it shows whether the list goes on. */
-export interface IdlePage {
-  /** Whether it has a key that this scan had not read; undefined if keys are not counted. */
-  readonly isNews: boolean | undefined;
-  /** It ends with the last record of the page before. */
+import type { PageRecords } from '../records/page-records.ts';
+import type { Position } from './anchors.ts';
+
+/** Facts about a page that joined the scan, from which to decide whether the list has ended. */
+interface IdlePage {
+  /** Whether the page has a key that this scan had not read before; undefined if keys are not counted. */
+  readonly hasNewKey: boolean | undefined;
+  /** Whether the page ends with the last record of the previous page. */
   readonly isIdle: boolean;
-  /** It has fewer records than were asked for. */
+  /** Whether the page has fewer records than were requested. */
   readonly isShort: boolean;
+  /** `has_next_page`, as the server states it. */
   readonly hasNext: boolean;
-  /** Offset behind its last record. */
+  /** List offset after the page's last record. */
   readonly end: number;
-  /** `total_records`; undefined where the server sends none. */
+  /** `total_records`; undefined if the server sends none. */
   readonly total: number | undefined;
-  /** Records a page, as the scan wants them. */
+  /** Page size that the scan was configured with, in records. */
   readonly pageSize: number;
 }
 
-/** Pages without news at the end of a list after which it is over. Too small: a list that moves may end early. */
+/**
+ * Number of short pages (fewer records than requested) without new keys after which a scan ends. Too small: the scan of a list that changes
+ * may end early.
+ */
 const IDLE_PAGES = 3;
-/** The same of full pages, which the end of a list does not have. */
+/**
+ * Number of full pages without new keys after which a scan ends. More than {@link IDLE_PAGES}: after a full page, the list probably
+ * continues.
+ */
 const IDLE_FULL_PAGES = 6;
-/** A scan without counted keys ends that many pages behind twice the total. */
+/**
+ * Number of pages beyond twice the list's total after which a scan that does not count keys ends, although the server claims more pages.
+ */
 const PAGES_BEHIND = 10;
 
-/** Watches a scan that comes no further although the server claims more pages. */
-export interface Idleness {
-  /**
-   * Whether pages begin elsewhere than asked: a page had nothing in common with the one before, which was then
-   * read again and had nothing new, and the page has nothing in common with it again.
-   */
-  readonly isStuck: (at: Position, records: PageRecords, anchored: boolean) => boolean;
-  /** Whether the list is over, whatever the server claims. */
-  readonly isOver: (page: IdlePage) => boolean;
-}
-
-export function idleness(): Idleness {
+/** Creates the detector of a scan that makes no progress although the server claims more pages. */
+export function idleness() {
   let missed: 'not' | 'once' | 'once, and the page before had nothing new' = 'not';
   let pages = 0;
   let fullPages = 0;
 
   return {
-    isStuck: (at, records, anchored) => {
+    /**
+     * Whether the server must be starting pages at other offsets than requested: a page shared no record with the previous page, the
+     * previous page was read again and had nothing new, and the page again shares no record with it.
+     */
+    isStuck: (at: Position, records: PageRecords, anchored: boolean): boolean => {
       if (at.isBlind) return false;
       if (anchored) {
         if (!isIdle(at, records)) missed = 'not';
         else if (missed === 'once') missed = 'once, and the page before had nothing new';
         return false;
       }
-      if (isFamiliar(at, records)) return false; // its records have changed: that is another trouble
+      if (sharesRecord(at, records)) return false; // its records have changed content, which is a different trouble
       const isStuck = missed === 'once, and the page before had nothing new';
       missed = 'once';
       return isStuck;
     },
-    isOver: ({ isNews, isIdle, isShort, hasNext, end, total, pageSize }) => {
-      if (!hasNext || (total !== undefined && end < total) || isNews === true) {
+    /** Whether to treat the list as ended although the server claims a next page. */
+    isOver: (page: IdlePage): boolean => {
+      const { hasNewKey, isIdle, isShort, hasNext, end, total, pageSize } = page;
+      if (!hasNext || (total !== undefined && end < total) || hasNewKey === true) {
         pages = 0;
         fullPages = 0;
         return false;
       }
-      if (isNews === undefined && !isIdle) {
+      if (hasNewKey === undefined && !isIdle) {
         return total !== undefined && end > 2 * total + PAGES_BEHIND * pageSize;
       }
       if (isShort) pages += 1;
@@ -70,14 +77,14 @@ export function idleness(): Idleness {
   };
 }
 
-/** Whether a page ends with the last record of the page before it, so that it has nothing new behind that. */
+/** Whether a page ends with the last record of the previous page, so that nothing new follows that record. */
 export function isIdle({ anchors }: Position, records: PageRecords): boolean {
   const last = anchors.at(-1)?.at(-1)?.[0];
   return last !== undefined && records.at(records.length - 1)?.key === last;
 }
 
-/** Whether a page shows some record of the page before it, changed or not. */
-function isFamiliar({ anchors }: Position, records: PageRecords): boolean {
+/** Whether a page contains the key of any anchor of the previous page, its record changed or not. */
+function sharesRecord({ anchors }: Position, records: PageRecords): boolean {
   const { keys } = records;
   const has = keys
     ? (key: string) => keys.placeOf(key) !== undefined

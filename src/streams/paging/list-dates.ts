@@ -1,51 +1,59 @@
+// How one list interprets date parameters, as detected so far: the format of its windows, and a text that describes deviations.
+
 import { DST_MS } from '../http/server-clock.ts';
 import type { ServerClock } from '../http/server-clock.ts';
-import { AHEAD_MS, dateText } from './poll.ts';
+import { WINDOW_END_LEAD_MS, dateText } from './poll.ts';
 import type { SentWindow, Window } from './poll.ts';
 
-/** How a request writes its modification dates. */
-export interface DateForm {
-  /** `modifiedToDate`: two days ahead, the server's current time, or left out. */
+/** Format of the date parameters of a request. */
+interface DateForm {
+  /** Value of `modifiedToDate`: two days ahead (`ahead`), the server's current time (`now`), or left out (`none`). */
   readonly end: 'ahead' | 'now' | 'none';
-  /** `ms`: `2026-03-05T12:00:00.000Z`; `seconds`: without the fraction; `offset`: `+00:00` for `Z`; `day`: the date alone. */
+  /**
+   * Notation of a date. `ms`: `2026-03-05T12:00:00.000Z`; `seconds`: without the fraction; `offset`: `+00:00` for `Z`; `day`: the date
+   * alone.
+   */
   readonly text: 'ms' | 'seconds' | 'offset' | 'day';
 }
 
 /**
- * Why a list cannot be polled by dates: each dated request is refused, fails although requests without dates are answered, is answered
- * whatever its dates are, or is answered with nothing.
+ * Why a list cannot be polled by dates. `refused`: every request with dates is refused. `unanswered`: it fails although requests without
+ * dates succeed. `ignored`: the dates have no effect. `empty`: the response has no records.
  */
 export type NoDates = 'refused' | 'unanswered' | 'ignored' | 'empty';
 
-/** Findings about a list's date parameters: how they differ from the documented behaviour. */
+/** How the date parameters of a list differ from the documented behaviour. */
 export interface DatesFound {
-  /** The form that works; null while none does. */
+  /** Description of the date format that works; null while none does. */
   readonly form: string | null;
-  /** Whether it is the first one tried. */
+  /** Whether `form` is the first one tried, which is the documented one. */
   readonly isUsualForm: boolean;
-  /** Offset from stamps to parameters, in ms: see {@link ServerClock.shift}. */
+  /** Offset from stamps to date parameters, in ms: see {@link ServerClock.shift}. */
   readonly offsetMs: number;
-  /** The longest window accepted, in ms; null: no limit is known. */
+  /** Length to which windows are limited because the server refuses longer ones, in ms; null if no limit is known. */
   readonly longestMs: number | null;
-  /** Set while the list is read as one without dates. */
+  /** Why the list is read without dates; null while it is polled by dates. */
   readonly noDates: NoDates | null;
-  /** The error because of which `noDates` is set, on one line; undefined where there was none. */
+  /** The error that led to `noDates`, on one line; undefined if there was none. */
   readonly reason?: string | undefined;
 }
 
-/** Forms in the order in which they are tried. A bare date as the end would leave out its own day. */
+/**
+ * Date formats in the order in which they are tried. The combination of `day` and `now` is left out, because a bare date as the end may
+ * exclude the current day.
+ */
 const FORMS: readonly DateForm[] = (['ms', 'seconds', 'offset', 'day'] as const).flatMap((text) =>
   (['ahead', 'now', 'none'] as const)
     .filter((end) => text !== 'day' || end !== 'now')
     .map((end) => ({ end, text })),
 );
 
-/** Shortest window worth splitting into, in ms. */
+/** Shortest length to which windows are limited when a server refuses long ones, in ms. */
 export const SHORTEST_MS = 86_400_000;
 
 /**
- * Findings of this process about the date parameters of one list, and the windows that follow from them. Requests begin with
- * the first form; each refusal leads to the next one.
+ * What this process has detected about the date parameters of one list, and the windows to request accordingly. Requests begin with the
+ * first date format; each refusal leads to the next one.
  */
 export class ListDates {
   readonly #clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
@@ -60,7 +68,7 @@ export class ListDates {
   constructor(options: {
     readonly clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
     readonly localTime: () => number;
-    /** Called when something found out is new. */
+    /** Called when the findings about the list's date parameters have changed. */
     readonly onFound?: (found: DatesFound) => void;
   }) {
     this.#clock = options.clock;
@@ -84,11 +92,12 @@ export class ListDates {
     return FORMS[this.#form]!;
   }
 
-  /** Whether dates are written as in the first form. */
+  /** Whether dates are sent in the notation of the first, documented format. */
   get isUsualText(): boolean {
     return this.form.text === FORMS[0]!.text;
   }
 
+  /** What has been detected about the list's date parameters so far. */
   get found(): DatesFound {
     const { end, text } = this.form;
     return {
@@ -101,24 +110,24 @@ export class ListDates {
     };
   }
 
-  /** Whether anything found differs from a list that reads dates as written. */
+  /** Whether the list's date parameters are known to differ from the documented behaviour. */
   get isUnusual(): boolean {
     const isPlain = this.#form === 0 && this.#longestMs === Infinity;
     return !isPlain || this.#offsetMs !== 0 || this.#noDates !== undefined;
   }
 
-  /** The window from an instant to at least the latest time known, both in ms on the server's clock. */
+  /** Returns the window from `from` to at least `latest`, both in epoch ms on the server's clock, in the current date format. */
   windowOf(from: number, latest: number): SentWindow {
     const { end, text } = this.form;
     const modifiedFromDate = written(from, text);
     if (end === 'ahead') {
       return {
-        dates: { modifiedFromDate, modifiedToDate: written(latest + AHEAD_MS, text) },
-        until: latest + AHEAD_MS / 2,
+        dates: { modifiedFromDate, modifiedToDate: written(latest + WINDOW_END_LEAD_MS, text) },
+        until: latest + WINDOW_END_LEAD_MS / 2,
       };
     }
     const now = this.#clock.now(this.#localTime());
-    // Where the default end is, is not known: a window counts as read up to the newest stamp seen.
+    // The server's default end is unknown, so the window is certain to include only stamps up to the newest one seen.
     if (end === 'none' || now === undefined) {
       return { dates: { modifiedFromDate }, until: this.#clock.newest() ?? from };
     }
@@ -127,34 +136,37 @@ export class ListDates {
     return { dates, until: now - Math.max(0, this.#offsetMs) };
   }
 
-  /** The server's time, in ms; before its first `Date` the latest time known. */
+  /**
+   * Estimate of the server's current time, in epoch ms. Until a response with a `Date` header has arrived: the latest time that the server
+   * may have.
+   */
   get now(): number {
     const localTime = this.#localTime();
     return this.#clock.now(localTime) ?? this.#clock.latest(localTime);
   }
 
-  /** The window that a poll would ask for, from an instant in ms. */
+  /** Returns the window of dates that a poll from `from` (epoch ms) would request. */
   polled(from: number): Window {
     return this.windowOf(from, this.#clock.latest(this.#localTime())).dates;
   }
 
-  /** The parameter's time at which every record stamped at `stamp` or later is still in the window, in ms. */
+  /** Converts a stamp to a start parameter early enough to include every record stamped at `stamp` or later; both in epoch ms. */
   fromStamp(stamp: number): number {
     return stamp + (this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0);
   }
 
-  /** The beginning of a window, in ms as the parameter says it. */
+  /** Formats the start parameter of a window; `at` is in epoch ms and already converted from a stamp to a parameter. */
   from(at: number): Pick<Window, 'modifiedFromDate'> {
     return { modifiedFromDate: written(at, this.form.text) };
   }
 
-  /** A closed window, in ms as the parameters say them. */
+  /** Formats the date parameters of a window with both bounds, which are in epoch ms and already converted from stamps to parameters. */
   closed(from: number, to: number): Window {
     const { text } = this.form;
     return { modifiedFromDate: written(from, text), modifiedToDate: written(to, text) };
   }
 
-  /** A probe has found the offset from stamps to parameters. */
+  /** Stores the offset from stamps to date parameters, in ms, that a probe has measured. */
   offsetFound(ms: number): void {
     if (ms === this.#offsetMs) return;
     this.#offsetMs = ms;
@@ -162,7 +174,12 @@ export class ListDates {
     this.#tell();
   }
 
-  /** The form in use is refused, or read as nothing. @returns whether there is another one to try. */
+  /**
+   * Moves on to the next date format, because the current one is refused or matches nothing; calls `without` if there is none.
+   *
+   * @param what `text`: skip the formats with the same text of dates.
+   * @returns Whether there is another format to try.
+   */
   nextForm(why: NoDates, what: 'form' | 'text' = 'form', reason?: string): boolean {
     const { text } = this.form;
     const next = FORMS.findIndex(
@@ -173,18 +190,18 @@ export class ListDates {
     return true;
   }
 
-  /** The form in use has worked. */
+  /** Notes that the current date format works with this server. */
   formWorks(): void {
     this.#tell();
   }
 
-  /** Windows longer than this are refused. */
+  /** Notes that the server refuses windows of dates longer than `ms`. */
   longestFound(ms: number): void {
     this.#longestMs = ms;
     this.#tell();
   }
 
-  /** Dates are of no use: the list is read as one without. @param reason The error that says so, on one line. */
+  /** Notes that the list cannot be polled by dates. @param reason The error that led to this, on one line. */
   without(why: NoDates, reason?: string): void {
     if (this.#noDates === why) return;
     this.#noDates = why;
@@ -193,7 +210,7 @@ export class ListDates {
     this.#tell();
   }
 
-  /** Starts over with the first form, to find out whether dates are of use by now. */
+  /** Starts over with the first date format, to test whether the list can be polled by dates again. */
   tryAgain(): void {
     this.#form = 0;
     this.#longestMs = Infinity;
@@ -222,6 +239,7 @@ const TEXT_TEXTS = {
   day: 'dates without a time',
 } as const;
 
+/** Formats a time in epoch ms as a date parameter. */
 function written(ms: number, text: DateForm['text']): string {
   const whole = dateText(ms);
   switch (text) {
@@ -234,4 +252,39 @@ function written(ms: number, text: DateForm['text']): string {
     case 'day':
       return whole.slice(0, 10);
   }
+}
+
+/** Describes the findings about the date parameters of a list; undefined if they work as documented. */
+export function datesText(found: DatesFound): string | undefined {
+  const { form, offsetMs, longestMs, noDates, isUsualForm, reason } = found;
+  if (noDates !== null) {
+    const why = reason === undefined ? '' : ` (${reason})`;
+    return `${NO_DATES[noDates]}${why}: the list is not polled, but read whole again and again`;
+  }
+  const parts: string[] = [];
+  if (offsetMs !== 0) {
+    parts.push(
+      `modifiedFromDate is read ${hours(offsetMs)} off the time zone of updated_at: windows are that much wider`,
+    );
+  }
+  if (!isUsualForm) parts.push(`the list refuses or misreads the usual dates, and takes ${form}`);
+  if (longestMs !== null) {
+    const days = Math.floor(longestMs / 86_400_000);
+    parts.push(`windows of more than ${days} ${days === 1 ? 'day' : 'days'} are read in parts`);
+  }
+  return parts.length > 0 ? parts.join('; ') : undefined;
+}
+
+const NO_DATES: Readonly<Record<NoDates, string>> = {
+  refused: 'the list refuses modification dates in every form',
+  unanswered:
+    'requests with modification dates fail or have no answer, although those without are answered',
+  ignored: 'the list ignores modification dates',
+  empty: 'the list shows nothing when it is asked with modification dates',
+};
+
+function hours(ms: number): string {
+  const minutes = Math.abs(ms) / 60_000;
+  const rest = minutes % 60;
+  return `${ms < 0 ? '-' : '+'}${Math.floor(minutes / 60)}:${String(rest).padStart(2, '0')} h`;
 }

@@ -1,53 +1,42 @@
+// Iterates over the keys that the newest sweep has not seen.
+
 import { concatMap, defer, EMPTY, from, of, reduce, repeat, switchMap, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
-import { isIn } from './deletion-limit.ts';
-import type { MissingKeys, SeenMarks } from './deletion-limit.ts';
-import { seenSince } from './sweep-progress.ts';
+import { isHeldBack } from './deletion-limit.ts';
+import type { MissingKeyCounts, SeenMarks } from './deletion-limit.ts';
+import { deletedUnlessSeenSince } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
 
-/** Keys that are known, and have not been seen since a certain sweep. */
-export interface Unseen {
+/** A slice of the published keys that no read has seen since a given sweep (full scan). */
+export interface UnseenSlice {
   readonly keys: readonly string[];
-  /** Where to go on looking; undefined at the end. */
+  /** The `after` argument for the next slice; undefined after the last one. */
   readonly next: string | undefined;
 }
 
-/** The published records, as far as sweeps need them. */
+/** The keys of all published records, with the marks that sweeps need. */
 export interface KnownRecords extends SeenMarks {
-  /** How many there are. */
+  /** Number of published records. */
   count(): number;
-  /** A stretch of the keys behind `after`: so many that the caller is not held up for long. */
-  unseen(since: number, after: string | undefined): Unseen;
+  /**
+   * Returns the next slice of the keys after `after` that no read has seen since sweep number `since`; small enough not to block the event
+   * loop for long.
+   */
+  unseen(since: number, after: string | undefined): UnseenSlice;
 }
 
-/** Keys that are gone, and the number of a sweep that none of them was seen since. */
-export interface ProvenGone {
-  readonly keys: readonly string[];
-  readonly since: number;
-}
-
-export interface MissingKeysOptions {
+interface MissingKeysOptions {
   readonly progress: () => SweepProgress;
   readonly records: KnownRecords;
-  /** Whether a key can be deleted at all. */
-  readonly canBeTold: (key: string) => boolean;
+  /** Whether a missing key may ever be published as deleted. */
+  readonly isDeletable: (key: string) => boolean;
   readonly proofMs: number;
   readonly scheduler: SchedulerLike;
 }
 
-/** The keys that the newest sweep has not seen, worked through a stretch at a time. */
-export interface NewestMissing {
-  readonly count: () => Observable<MissingKeys>;
-  /** Number of keys that may be deleted once their absence is proven. */
-  readonly countFree: () => Observable<number>;
-  /** Gives each key that may be deleted to `work`, behind `after`; a stretch is looked up when the one before is dealt with. */
-  readonly each: <T>(work: (key: string) => Observable<T>, after?: string) => Observable<T>;
-  /** Gives keys whose absence is proven to `work`, as {@link each} does. */
-  readonly proven: <T>(work: (gone: ProvenGone) => Observable<T>) => Observable<T>;
-}
-
-export function missingKeys(options: MissingKeysOptions): NewestMissing {
-  const { progress, records, canBeTold, proofMs, scheduler } = options;
+/** Iterates, slice by slice, over the keys that the newest sweep has not seen. */
+export function missingKeys(options: MissingKeysOptions) {
+  const { progress, records, isDeletable, proofMs, scheduler } = options;
 
   const stretches = <T>(
     work: (keys: readonly string[]) => Observable<T>,
@@ -59,22 +48,23 @@ export function missingKeys(options: MissingKeysOptions): NewestMissing {
         switchMap(() => {
           const { keys, next } = records.unseen(progress().number, after);
           after = next;
-          return work(keys.filter(canBeTold));
+          return work(keys.filter(isDeletable));
         }),
-        // Not by recursion: when all of a long list is gone, thousands of stretches are.
+        // Not by recursion: if a long list is missing entirely, there are thousands of slices.
         repeat({ delay: () => (after === undefined ? EMPTY : of(undefined)) }),
       );
     });
   const isFree = (key: string) => {
     const held = progress().heldBack.filter((each) => !each.isConfirmed);
-    return !isIn(key, held, records);
+    return !isHeldBack(key, held, records);
   };
 
   return {
-    count: () =>
+    /** Counts the missing keys: all, the newly missing ones, and those of each range whose deletions are held back. */
+    count: (): Observable<MissingKeyCounts> =>
       defer(() => {
         const { judged, heldBack } = progress();
-        const none: MissingKeys = { all: 0, fresh: 0, heldBack: heldBack.map(() => 0) };
+        const none: MissingKeyCounts = { all: 0, fresh: 0, heldBack: heldBack.map(() => 0) };
         return stretches((keys) => of(keys)).pipe(
           reduce(
             (sum, keys) => ({
@@ -82,26 +72,38 @@ export function missingKeys(options: MissingKeysOptions): NewestMissing {
               fresh: sum.fresh + keys.filter((key) => !records.isUnseen(key, judged)).length,
               heldBack: heldBack.map(
                 (each, nth) =>
-                  sum.heldBack[nth]! + keys.filter((key) => isIn(key, [each], records)).length,
+                  sum.heldBack[nth]! +
+                  keys.filter((key) => isHeldBack(key, [each], records)).length,
               ),
             }),
             none,
           ),
         );
       }),
-    countFree: () =>
+    /** Counts the missing keys whose deletions are not held back, so that they are published once the absence is proven. */
+    countFree: (): Observable<number> =>
       stretches((keys) => of(keys.filter(isFree).length)).pipe(
         reduce((sum, more) => sum + more, 0),
       ),
-    each: (work, after) =>
+    /**
+     * Runs `work` for each missing key after the key `after` whose deletion is not held back, one at a time; a slice is read once the
+     * previous one is processed.
+     */
+    each: <T>(work: (key: string) => Observable<T>, after?: string): Observable<T> =>
       stretches((keys) => from(keys.filter(isFree)).pipe(concatMap(work)), after),
-    proven: (work) =>
+    /**
+     * Runs `work`, slice by slice, with the missing keys whose absence is proven and whose deletions are not held back, and the number of
+     * the sweep since which none of them was seen.
+     */
+    proven: <T>(
+      work: (gone: { readonly keys: readonly string[]; readonly since: number }) => Observable<T>,
+    ): Observable<T> =>
       defer(() => {
-        const since = seenSince(progress(), proofMs);
+        const since = deletedUnlessSeenSince(progress(), proofMs);
         if (since === undefined) return EMPTY;
         return stretches((keys) => {
-          const gone = keys.filter((key) => isFree(key) && records.isUnseen(key, since));
-          return gone.length > 0 ? work({ keys: gone, since }) : EMPTY;
+          const absent = keys.filter((key) => isFree(key) && records.isUnseen(key, since));
+          return absent.length > 0 ? work({ keys: absent, since }) : EMPTY;
         });
       }),
   };

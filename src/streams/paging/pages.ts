@@ -1,103 +1,98 @@
+// Scans a list page by page: checks that pages join, counts distinct keys, and repeats a scan that is not consistent.
+
 import { defer, EMPTY, expand, finalize, map, of, switchMap } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { BEGINNING, join, planned } from './anchors.ts';
-import type { Position } from './anchors.ts';
-import { leftOut as newLeftOut } from './left-out.ts';
-import { contentDigests } from './content-digests.ts';
-import type { ContentDigests } from './content-digests.ts';
-import type { LeftOut } from './left-out.ts';
+import { recordsOf } from '../decode/response.ts';
+import type { Answer } from '../decode/response.ts';
+import { PagePlan } from '../http/page-plan.ts';
+import type { PagePlace, PlanFinding } from '../http/page-plan.ts';
 import { KeyIndex } from '../records/key-index.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecords } from '../records/page-records.ts';
-import { recordsOf } from '../decode/answer.ts';
-import type { Answer } from '../decode/answer.ts';
-import { readAhead } from '../flow/read-ahead.ts';
-import type { ReadAhead } from '../flow/read-ahead.ts';
-import { PagePlan } from '../http/page-plan.ts';
-import type { PagePlace, PlanFinding } from '../http/page-plan.ts';
+import { BEGINNING, contentDigests, joinPage, replanned } from './anchors.ts';
+import type { ContentDigests, Position } from './anchors.ts';
 import { idleness, isIdle } from './idleness.ts';
-import { standstill } from './standstill.ts';
+import { readAhead } from './read-ahead.ts';
+import type { ReadAhead } from './read-ahead.ts';
+import { ignoredFields as newLeftOut, standstill } from './standstill.ts';
+import type { LeftOut } from './standstill.ts';
 
 /** A page of a scan. */
 export interface ScanPage {
   readonly answer: Answer;
+  /** List offset of the page's first record. */
   readonly offset: number;
-  /** Where the scan goes on once this page is dealt with; undefined when it was the last. */
+  /** Position at which the scan resumes once this page has been processed; undefined after the last page. */
   readonly next: Position | undefined;
 }
 
-/** What is wrong with a list while it is paged. None of it loses a record by itself. */
+/** A problem detected while a list is paged. Only `unsettled`, `gap` and `cut` mean that records may be missing. */
 export type ScanTrouble =
-  /** No anchor in the page: records were removed before it. The scan steps back. */
+  /**
+   * The page has no anchor (unchanged record that was read before), so records were removed before it. The scan steps back to an earlier
+   * offset.
+   */
   | 'stepped-back'
-  /** Too many steps back in a row: the scan begins again. */
+  /** There were too many consecutive steps back to earlier offsets. The scan begins again. */
   | 'adrift'
-  /** Unchanged records have changed places: the list has no total order. */
+  /** Unchanged records are in a different order than before: the list has no total order. */
   | 'reordered'
-  /** Fewer records than a `total_records` that held still, at the front of a repetition too. */
+  /** A repetition of the scan read fewer records than `total_records`, which did not change. */
   | 'short'
-  /** Still reordered or short after the last repetition: records may have been missed. */
+  /** The last repetition of the scan was still reordered or short: records may have been missed. */
   | 'unsettled'
-  /** A next page is claimed although nothing new comes any more: the reading ends there. */
+  /** The server claims a next page although pages bring no new records. The scan ends there. */
   | 'endless'
-  /** A page has a record that no answer holds: each page with it fails. It is left out, and tried again by the next reading. */
+  /** A page has a gap: a record that no response contains, because every page with it fails. It is left out until the next scan. */
   | 'gap'
-  /** The API refuses offsets from some place on, or seems to show no record behind one: those are only found by polls. */
+  /** The list is capped: the API serves no records from some offset on although the list has more. Those are only read by polls. */
   | 'cut'
   | PlanFinding;
 
-/** What {@link pages} needs. */
+/** Options of {@link pages}. */
 export interface PagesOptions {
-  /** Asks for one page; must answer asynchronously (expand over 1,700 synchronous ones overflows the stack). */
-  readonly request: (query: {
-    readonly offset: number;
-    readonly pageSize: number;
-  }) => Observable<Answer>;
-  /** What its records' keys are made of, as whoever decodes them knows it. */
+  /** Requests one page. Must emit asynchronously: 1,700 synchronous pages in a row overflow the stack. */
+  readonly request: (query: PagePlace) => Observable<Answer>;
+  /** Returns the key of a record. Must be the same function with which the decoder makes keys. */
   readonly keyOf: KeyOf;
-  /** Records a page. Default 1,000, the most that the API gives; at least 2, since pages overlap. */
+  /** Number of records to request per page. Default 1,000, the most that the API returns; at least 2, since pages overlap. */
   readonly pageSize?: number;
-  /** How many records before its end the next page begins: 1 to half a page. Default 10. */
+  /** Number of records by which each page begins before the end of the previous one: 1 to half a page. Default 10. */
   readonly overlap?: number;
-  /** Where to begin; null as undefined: nothing was read yet. Default the beginning. A scan that is resumed is not held against the total. */
+  /** Position to resume from. Default (undefined or null): the beginning of the list. A resumed scan is not compared with the total. */
   readonly from?: Position | null | undefined;
-  /** Where pages are asked for, by what the server is known to do with offsets; kept by the caller for all scans of the list. Default a new one. */
+  /** Chooses offsets and sizes of requests by how the server treats them; shared by all scans of a list. Default a new one. */
   readonly plan?: PagePlan | undefined;
-  /** The fields that anchors leave out; kept by whoever scans the list again. Default those that this scan finds. */
+  /** Fields that are left out when anchor records are compared; shared by all scans of a list. Default: those that this scan detects. */
   readonly leftOut?: LeftOut;
-  /** Digests of what anchors were made of; kept likewise. Default those of this scan. */
+  /** Cache of content digests of anchor records; shared by all scans of a list. Default a new one. */
   readonly contents?: ContentDigests;
-  /** Waited for before each page is taken: back-pressure. Default no wait. */
+  /** Subscribed before each page; the page is requested once it emits. Provides backpressure. Default: emits at once. */
   readonly permit?: () => Observable<unknown>;
   /**
-   * Pages that are asked for before it is known that they are the next, so that slow answers cost no time.
-   * Default none: a page is asked for when the one before has come.
+   * Read-ahead of pages, so that slow responses do not slow down the scan. Default none: a page is requested after the previous one
+   * arrived.
    */
   readonly ahead?: ReadAhead<Answer>;
-  /** Told of what may cost records or time, with the offset of the page. */
+  /** Called for each problem, with the list offset of its page. */
   readonly onTrouble?: (trouble: ScanTrouble, offset: number) => void;
 }
 
 /**
- * Reads a list whole, page by page, as a chain that expands while `has_next_page`; completes when
- * the last page has been emitted. Nothing that stands still in the list is missed, whatever is
- * added, changed and removed meanwhile, if the list has a total order: each page begins some records
- * early, and counts only when it shows one of those that were read before, unchanged. So records come
- * more than once.
+ * Scans a list page by page until its end; completes after the last page. If the list has a total order, no record that does not move
+ * within it is missed, whatever is added, changed and removed during the scan: each page begins some records early, and counts only if it
+ * contains a record that was read before, unchanged (an anchor). So records are emitted more than once.
  *
- * A server may begin pages elsewhere than asked, or give fewer records than asked: pages are then asked for where it does
- * begin them, and still overlap (see {@link PagePlan}). What it says about itself is not relied on: neither where a page
- * begins nor whether another one follows.
+ * A server may begin pages at other offsets than requested, or return fewer records. Pages are then requested at the offsets where the
+ * server does begin them, and still overlap (see {@link PagePlan}). The offset in a response and `has_next_page` are not relied on.
  *
- * A list in which a field differs in every answer shows no record unchanged. When pages have not joined
- * three times, and none has led further, anchors leave out the fields that differ in records with one
- * `updated_at`: see {@link LeftOut}.
+ * If a field differs in every response, no record is ever unchanged. After three pages that did not join, without progress in between,
+ * anchors leave out the fields that differ between records with equal `updated_at` (see {@link LeftOut}).
  *
- * A second check does without that order: when `total_records` held still, as many records have to
- * come. If fewer did, or if the list betrayed itself by an order that changes from request to
- * request and its total moved, it is read again with a larger overlap, until as many have come, twice at most. A
- * list that puts what has changed first needs only its first page for that: records moved there
- * behind the reader's back, which is no trouble.
+ * A second check does not depend on the order of the list: if `total_records` did not change, the scan must have read as many distinct
+ * records. If it read fewer, or if the total changed and unchanged records were reordered, the list is scanned again from the beginning
+ * with a larger overlap, at most twice, until all have been read. In a list that puts changed records first, the first page of the repeated
+ * round is often enough: the missing records have moved there during the scan.
  *
  * @example
  * ```ts
@@ -130,9 +125,9 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
   const pageSize = Math.max(2, options.pageSize ?? 1_000);
 
   return defer(() => {
-    let overlap = Math.max(1, options.overlap ?? 10); // half a page at most: join sees to it
+    let overlap = Math.max(1, options.overlap ?? 10); // `joinPage` limits it to half a page
     let round = 0;
-    const tally = from.offset === 0 ? newTally() : undefined;
+    const tally = from.offset === 0 ? distinctKeyCounter() : undefined;
     let reordered = false;
     let short = false;
     let emptyAt: number | undefined;
@@ -149,7 +144,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       const { length } = records;
       const isNews = tally?.add(records, pagination.total_records);
       const missing = tally?.missing();
-      const joint = join(at, records, { overlap, keyOf, contents, leftOut: leftOut.fields() });
+      const joint = joinPage(at, records, { overlap, keyOf, contents, leftOut: leftOut.fields() });
       const page = (next: Position | undefined): ScanPage => ({ answer, offset: at.offset, next });
       const tell = (trouble: ScanTrouble) => onTrouble?.(trouble, at.offset);
 
@@ -159,7 +154,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       }
       const { total_records: total, has_next_page: claimsNext } = pagination;
       const end = at.offset + length;
-      // Servers that wrap around claim a next page behind the end too.
+      // Servers that wrap around claim a next page even after the end.
       const hasMore = claimsNext && end < (total ?? Infinity);
       if (answer.hasGap) tell('gap');
       else plan.saw({ place, length, hasNext: hasMore, reported });
@@ -172,10 +167,10 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       plan.findings().forEach(tell);
       if (plan.isFixed && !isFixed) {
         isFixed = true;
-        if (at.offset > 0) return page(BEGINNING); // offsets so far were none of its pages
+        if (at.offset > 0) return page(BEGINNING); // the pages so far did not begin at the requested offsets
       }
-      // The page is asked for once more, where a whole page begins: this one may be any page.
-      if (!wasWhole && plan.isWhole && isElsewhere) return page(planned(asked));
+      // Requests the page again, at the start of a whole page: the received one may be any page.
+      if (!wasWhole && plan.isWhole && isElsewhere) return page(replanned(asked));
 
       if (joint.swapped && !reordered) tell('reordered');
       reordered ||= joint.swapped || at.isBlind === true;
@@ -185,11 +180,11 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
         leftOut.add(still.failed(records, leftOut.fields()));
         return page(still.mustReadBlind() ? { ...asked, isBlind: true } : joint.next);
       }
-      // A list may claim a next page that is empty: it ends where nothing was, once it is seen again
-      // that nothing moved in front of that place.
+      // The server may claim a next page that is empty. The list then ends there, once a page that joins ends at the same offset again:
+      // no record has moved in front of that offset.
       const isAtEmpty = end === emptyAt;
       const isOver = idle.isOver({
-        isNews: tally?.isCounting() ? isNews : undefined,
+        hasNewKey: tally?.isCounting() ? isNews : undefined,
         isIdle: isIdle(at, records),
         isShort: length < place.pageSize,
         hasNext: claimsNext,
@@ -198,7 +193,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
         pageSize,
       });
       if (isOver) tell('endless');
-      // A server may take a page for full that it has cut short: its total knows better, as long as pages bring something new.
+      // A server may return a short page and claim that it is the last. Its total shows otherwise, as long as pages bring new records.
       const isCutShort =
         length < place.pageSize &&
         end < (total ?? 0) &&
@@ -217,9 +212,9 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
         return page(next);
       }
 
-      const settled = missing === undefined ? !reordered : missing === 0;
-      if (settled) return page(undefined);
-      if (round === REPEATS) {
+      const isConsistent = missing === undefined ? !reordered : missing === 0;
+      if (isConsistent) return page(undefined);
+      if (round === MAX_REPEATED_ROUNDS) {
         tell('unsettled');
         return page(undefined);
       }
@@ -230,18 +225,18 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       still = standstill();
       return page(BEGINNING);
     };
-    /** Where the scan goes on behind a page that joined. */
+    /** Returns the position after a page that joined, aligned to a whole page if the list is read in whole pages. */
     const following = (next: Position, end: number): Position => {
       if (!plan.isWhole) return next;
       const { isBlind, ...place } = plan.next(end, end - next.offset, pageSize);
       const step = Math.max(1, place.offset - next.offset + next.step);
-      return { ...planned(next), ...place, step, ...(isBlind && { isBlind }) };
+      return { ...replanned(next), ...place, step, ...(isBlind && { isBlind }) };
     };
     const placeOf = ({ offset, pageSize: size }: Position): PagePlace =>
       size !== undefined && offset % size === 0
         ? { offset, pageSize: size }
         : plan.at(offset, pageSize);
-    const askedAhead = readAhead(request, lookAhead, ahead);
+    const askedAhead = readAhead(request, ahead);
     const read = (at: Position): Observable<ScanPage> =>
       permit().pipe(
         switchMap(() => {
@@ -265,25 +260,22 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
   });
 }
 
-const lookAhead = ({ pagination, elapsedMs = 0 }: Answer) => ({
-  // Without a total, pages beyond the end may be asked for, which costs their requests.
-  total: pagination.total_records ?? (pagination.has_next_page ? Infinity : 0),
-  elapsedMs,
-});
-
-/** Times a scan that did not add up is repeated, each with five times the overlap. */
-const REPEATS = 2;
-/** Keys that a scan counts, at most: of a longer list only its order is watched. */
+/**
+ * Maximum number of repetitions of a scan that was not consistent; each has five times the overlap of the one before. Too large: a faulty
+ * list is scanned in vain.
+ */
+const MAX_REPEATED_ROUNDS = 2;
+/** Largest total for which a scan counts distinct keys, which bounds memory: a longer list is only checked for its order. */
 const MAX_COUNTED = 250_000;
 
-/** Counts distinct records, to hold them against a total that did not change. */
-function newTally() {
+/** Creates the counter of a scan's distinct keys, whose number is compared with an unchanged total. */
+function distinctKeyCounter() {
   const seen = new KeyIndex();
-  /** The keys of the first page, until there is a second one: on one page every record is one of the total, whatever its key. */
+  /** Keys of the first page until a second page arrives: within one page every record counts towards the total, even if keys repeat. */
   let first: KeyIndex | undefined;
   let total: number | undefined;
   let counting = true;
-  let repeats = 0; // records that have the key of another one of their page
+  let repeats = 0; // number of records whose key repeats that of another record of their page
 
   const count = (keys: KeyIndex): boolean => {
     const before = seen.size;
@@ -292,7 +284,7 @@ function newTally() {
     return seen.size > before;
   };
   return {
-    /** Whether a page has a record that had not been seen; false once nothing is counted any more. */
+    /** Adds a page; returns whether it has a key not seen before. Always false once counting has stopped. */
     add: (records: PageRecords, pageTotal: number | undefined): boolean => {
       const isFirst = total === undefined;
       total ??= pageTotal;
@@ -312,9 +304,9 @@ function newTally() {
       first = undefined;
       return count(keys);
     },
-    /** Whether keys are counted: the total has held still, and is not too large. */
+    /** Whether keys are being counted: the total has not changed, and is not too large. */
     isCounting: (): boolean => counting && total !== undefined,
-    /** Records that must be there and were not seen; undefined when that can't be told. */
+    /** Returns the number of records that the total implies and that were not read; undefined if keys are not counted. */
     missing: (): number | undefined =>
       counting && total !== undefined
         ? Math.max(0, total - (first ? first.length : seen.size + repeats))

@@ -1,95 +1,107 @@
+// Polls a list by modification dates: two chains of scans, each of one window after the other.
+
 import { asyncScheduler, defer, map, merge, NEVER, repeat, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { ScanPage } from './pages.ts';
-import { recordsOf } from '../decode/answer.ts';
+import { recordsOf } from '../decode/response.ts';
 import { serverClock } from '../http/server-clock.ts';
 import type { ServerClock } from '../http/server-clock.ts';
 
-/** The modification dates a scan asks for. */
+/** Date parameters of a scan's requests: the range of modification dates that the scan covers. */
 export interface Window {
   readonly modifiedFromDate: string;
-  /** Left out where the server refuses it. */
+  /** End of the range of dates; undefined for a server that refuses this parameter. */
   readonly modifiedToDate?: string;
 }
 
-/** A window as it is sent. */
+/** A window with its date parameters as they are sent to the server. */
 export interface SentWindow {
   readonly dates: Window;
-  /** Latest modification time that the window is sure to include, ms. */
+  /** Latest modification time that the window is certain to include, in epoch ms. */
   readonly until: number;
 }
 
-/** A page of a poll. */
+/** A page of a poll, with the time from which polling resumes after a restart. */
 export interface PollPage {
   readonly page: ScanPage;
   /**
-   * With the last page of a poll for what is new: where to begin after a restart (before any lookback),
-   * in ms.
+   * Start of the first window after a restart, before any lookback, in epoch ms on the server's clock. Set on the last page of a poll
+   * of the chain for new records, otherwise undefined.
    */
   readonly since: number | undefined;
-  /** Read to look back far: what is new is not waited for, and `since` never there. */
+  /** Whether the page comes from the lookback chain; its `since` is always undefined. */
   readonly looksBack: boolean;
 }
 
-/** What {@link poll} needs. */
+/** Options of {@link poll}. */
 export interface PollOptions {
-  /** Reads a window whole. */
+  /** Scans all pages of a window. */
   readonly scan: (window: Window) => Observable<ScanPage>;
-  /** The same to look back far, beside the other. Default `scan`. */
+  /** Scans a window of the lookback chain, concurrently with `scan`. Default `scan`. */
   readonly scanBack?: (window: Window) => Observable<ScanPage>;
-  /** Writes a window's bounds as the list reads them: from an instant to at least the latest time known, ms. Default ISO 8601, to two days ahead. */
+  /**
+   * Formats a window's bounds the way the list parses them. The window begins at `from` and includes at least `latest`, both in epoch ms.
+   * Default: ISO 8601, with an end two days after `latest`.
+   */
   readonly windowOf?: (from: number, latest: number) => SentWindow;
-  /** Told of every page that is read. Default one of its own; reads beside the polls share it. */
+  /** Estimate of the server's clock, updated with every page. Pass one to share it with the other reads of the list. Default a new one. */
   readonly clock?: ServerClock;
-  /** Where the first window begins, ms on the server's clock, before any lookback. */
+  /** Start of the first window before any lookback, in epoch ms on the server's clock. */
   readonly since: number;
   /**
-   * A record may become visible this long after its `updated_at`, in ms; it is found within as
-   * long again. Default 60,000.
+   * Longest delay between a record's `updated_at` and its visibility in the API, in ms. A record that late is read within this time after
+   * it became visible. Default 60,000.
    */
   readonly lookbackMs?: number;
-  /** Least time from the start of a poll to the next, ms. Default 0: as often as `spacingMs` lets. */
+  /** Minimum time from the start of one poll to the start of the next, in ms. Default 0: as often as `spacingMs` allows. */
   readonly intervalMs?: number;
-  /** The same of the first poll to the second one, so that lists need not ask all at once. Default `intervalMs`. */
+  /** Minimum time from the start of the first poll to the second, in ms; staggers the polls of several lists. Default `intervalMs`. */
   readonly firstIntervalMs?: number;
-  /** What a request costs in time, ms, so that polls keep within their part of the quota. Default 0. */
+  /** Returns the time per request that keeps polls within their share of the quota, in ms. Default 0. */
   readonly spacingMs?: () => number;
-  /** Each of its values ends the pause before the next poll for what is new. Default none. */
+  /** Each emission ends the pause before the next poll for new records. Default: never emits. */
   readonly pollNow$?: Observable<unknown> | undefined;
   /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
 }
 
-/** What polls for what is new look back: enough for a clock cut to the second and an ordinary late commit. */
-const SHALLOW_MS = 10_000;
-/** Most of the polls' part of the quota that looking back far has. */
-const MAX_BACK = 1 / 3;
-/** How far ahead a window ends, in ms: whatever zone or part of a day the server reads into its end, it is not in the past. */
-export const AHEAD_MS = 2 * 86_400_000;
 /**
- * How long a window is read again because a record in it can't be had, ms. Too small: an update is missed if the server is
- * mended later, until the next sweep. Too large: polls read windows that grow as long.
+ * How far polls for new records begin before the start of the previous scan, in ms: covers stamps truncated to the second and ordinary late
+ * commits. Too large: each poll reads more records again.
  */
-const HOLD_MS = 10 * 60_000;
-/** Beyond it ISO 8601 needs a sign, which an API may not read. */
+const SHORT_LOOKBACK_MS = 10_000;
+/**
+ * Largest fraction of the polls' quota that may go to the lookback chain (polls that begin further back, for records that became visible
+ * late).
+ */
+const MAX_BACK = 1 / 3;
+/**
+ * How far in the future the window of modification dates that a poll requests ends, in ms. Large enough that the end is not in the past, in
+ * whatever time zone the server parses it and even if the server ignores its time of day.
+ */
+export const WINDOW_END_LEAD_MS = 2 * 86_400_000;
+/**
+ * How long windows with a gap (a record that no response contains) are read again from the same start, in ms. Too small: if the server
+ * recovers later, the record's update is missed until the next sweep. Too large: windows keep growing for that long.
+ */
+const GAP_RETRY_MS = 10 * 60_000;
+/** Latest date that is sent, in epoch ms: later years need a sign in ISO 8601, which an API may not parse. */
 const LAST_DAY = Date.UTC(9999, 11, 31);
 
 /**
- * Scans one window of modification dates after the other, for ever, in two chains side by side. In each a
- * window begins where the scan before it began, by the server's time, less a lookback; what is read
- * twice costs nothing further on. One looks for what is new, ten seconds back; the other begins every
- * `lookbackMs` and looks back as long, so that a commit up to `lookbackMs` late is always found. Where one
- * chain comes as far as that by itself there is no other.
+ * Polls a list for ever: scans windows of modification dates, in two concurrent chains. Each window begins where the previous scan of its
+ * chain began, on the server's clock, minus a lookback; later stages drop records that are read twice. One chain reads new records and
+ * looks back ten seconds. The other starts a scan every `lookbackMs` and looks back by `lookbackMs`, so that a commit up to `lookbackMs`
+ * late is always read. If the first chain already looks back that far, the second is omitted.
  *
- * A poll follows the one before in its chain as soon as `spacingMs` for each of its requests and
- * `intervalMs` are over: quick while windows are small, slower when they take many pages. What looking
- * back takes of the quota is paid for by all polls in between, a little by each, and none waits for it.
+ * A poll starts once `intervalMs`, and `spacingMs` for each request of the previous poll of its chain, have passed since that poll started.
+ * The quota that the lookback chain uses is spread over the polls of the other chain as slightly longer pauses.
  *
- * If a window has a record that can't be had, as each page with it fails, the next window begins at the same place, for ten
- * minutes at most: a change of that record would be missed otherwise.
+ * If a window has a gap (a record that no response contains, because every page with it fails), the next window has the same start, for at
+ * most ten minutes: a change of that record would be missed otherwise.
  *
- * After a restart both have to go on where they were, from the one `since` that is told: it is not
- * later than `lookbackMs` after the last scan that looked back, and has come to its end, began.
+ * After a restart both chains resume from the one emitted `since`. It is at most `lookbackMs` later than the start of the last completed
+ * lookback scan.
  */
 export function poll(options: PollOptions): Observable<PollPage> {
   const { scan, scanBack = scan, clock = serverClock(), lookbackMs = 60_000 } = options;
@@ -97,24 +109,24 @@ export function poll(options: PollOptions): Observable<PollPage> {
   const { pollNow$ = NEVER, scheduler = asyncScheduler, windowOf = aheadWindow } = options;
 
   return defer(() => {
-    const shallow = Math.min(SHALLOW_MS, 2 * lookbackMs);
+    const shallow = Math.min(SHORT_LOOKBACK_MS, 2 * lookbackMs);
     const isOne = Math.max(shallow, intervalMs) >= lookbackMs;
     const known = { clock, since: options.since, windowOf, scheduler };
-    const newest = chain({
+    const newest = scanChain({
       ...known,
       scan,
       behindMs: 0,
       reach: isOne ? 'far' : 'near',
       lookbackMs: isOne ? Math.max(shallow, lookbackMs) : shallow,
     });
-    const back = chain({
+    const back = scanChain({
       ...known,
       scan: scanBack,
       behindMs: lookbackMs,
       reach: 'far',
       lookbackMs,
     });
-    /** Of the polls' part of the quota: what looking back takes of it. */
+    /** Fraction of the polls' share of the quota that the lookback chain uses. */
     const forBack = (): number => {
       if (isOne || back.requests() === 0) return 0;
       return Math.min(MAX_BACK, (back.requests() * spacingMs()) / lookbackMs);
@@ -137,15 +149,15 @@ export function poll(options: PollOptions): Observable<PollPage> {
   });
 }
 
-/** One scan after the other: each from where the one before it began, less a lookback. */
-function chain(options: {
+/** Creates a chain of scans of a list by modification date: the window of each begins where the previous scan began, minus a lookback. */
+function scanChain(options: {
   readonly scan: (window: Window) => Observable<ScanPage>;
   readonly clock: ServerClock;
   readonly since: number;
-  /** The one before the first may have begun so much earlier than `since`, ms. */
+  /** How much earlier than `since` the chain's last scan before a restart may have begun, in ms. */
   readonly behindMs: number;
   readonly lookbackMs: number;
-  /** See {@link ServerClock.mark}. */
+  /** Whether windows look back far: the `reach` argument of {@link ServerClock.mark}. */
   readonly reach: 'near' | 'far';
   readonly windowOf: (from: number, latest: number) => SentWindow;
   readonly scheduler: SchedulerLike;
@@ -156,35 +168,35 @@ function chain(options: {
   let requests = 0;
   let before = 0;
   let scans = 0;
-  let heldAt: number | undefined; // when the first of the newest windows in a row with a gap was read
+  let heldAt: number | undefined; // time of the first of the consecutive windows with a gap that end with the newest
 
   const one = defer(() => {
     let hasGap = false;
     startedAt = scheduler.now();
     [before, requests] = [requests, 0];
-    const newest = clock.newest(); // as of now: what is seen during the scan may be newer than it
+    const newest = clock.newest(); // before the scan, which may itself see newer stamps
     let mark: number | undefined;
-    // Before the first `Date` the local clock has to do; `reached` is what even a wrong one gives.
+    // Before the first `Date` header this depends on the local clock; `reached` is what the window includes even if that clock is wrong.
     const latest = Math.max(clock.latest(scheduler.now()), since, options.since);
     const { dates, until: reached } = windowOf(since - options.lookbackMs, latest);
     return scan(dates).pipe(
       map((page) => {
         if (requests === 0) {
           clock.tell(page.answer.serverTime, scheduler.now());
-          // Where the next window begins: at the earlier of `Date` and the newest `updated_at` seen before this scan. Undefined while no
-          // `updated_at` has been seen: the window stays where it is.
+          // Start of the next window: the earlier of `Date` and the newest `updated_at` seen before this scan. Undefined while no
+          // `updated_at` has been seen: the start of the window then stays the same.
           mark = clock.mark(newest, reach);
         }
         requests += 1;
         const stamps = recordsOf(page.answer).updatedAt();
         clock.see(stamps);
-        // The scan before has read all that was stamped until then.
+        // The previous scan has read everything stamped up to `newest`.
         if (scans > 0 && newest !== undefined) clock.rose(stamps, newest);
         const isLast = page.next === undefined;
         hasGap ||= page.answer.hasGap === true;
         if (isLast) {
           heldAt = hasGap ? (heldAt ?? scheduler.now()) : undefined;
-          const isHeld = heldAt !== undefined && scheduler.now() - heldAt < HOLD_MS;
+          const isHeld = heldAt !== undefined && scheduler.now() - heldAt < GAP_RETRY_MS;
           if (!isHeld) since = Math.min(mark ?? since, reached) - clock.takeReach();
           before = requests;
           scans += 1;
@@ -194,29 +206,34 @@ function chain(options: {
     );
   });
   return {
-    /** For ever, each at least so many ms after the start of the one before, the `nth`, or when it is told to. */
+    /**
+     * Repeats the scan for ever. The next scan starts `leastMs(nth)` ms after the start of the nth, or as soon as `now$` emits.
+     */
     scans: (leastMs: (nth: number) => number, now$: Observable<unknown>) => {
       const pause = (nth: number) =>
         timer(Math.max(0, startedAt + leastMs(nth) - scheduler.now()), scheduler);
       return one.pipe(repeat({ delay: (nth) => merge(pause(nth), now$) }));
     },
-    /** Where the last one that has come to its end began, on the server's clock. */
+    /** Returns the start of the last completed scan, in epoch ms on the server's clock. */
     since: () => since,
-    /** Of the last one; of the one that goes on if it has taken more. */
+    /** Returns the number of requests of the last completed scan, or of the running one if that is larger. */
     requests: () => Math.max(before, requests),
   };
 }
 
-/** The window from one instant to well after another; both in ms. */
+/** Returns the window of modification dates from `from` to two days after `latest`, both in epoch ms. */
 export function window(from: number, latest: number): Required<Window> {
-  return { modifiedFromDate: dateText(from), modifiedToDate: dateText(latest + AHEAD_MS) };
+  return {
+    modifiedFromDate: dateText(from),
+    modifiedToDate: dateText(latest + WINDOW_END_LEAD_MS),
+  };
 }
 
-/** An instant in ISO 8601, kept within the years that have four digits. */
+/** Formats an instant in ISO 8601, clamped to the years 1970 to 9999. */
 export function dateText(ms: number): string {
   return new Date(Math.min(Math.max(ms, 0), LAST_DAY)).toISOString();
 }
 
 function aheadWindow(from: number, latest: number): SentWindow {
-  return { dates: window(from, latest), until: latest + AHEAD_MS / 2 };
+  return { dates: window(from, latest), until: latest + WINDOW_END_LEAD_MS / 2 };
 }

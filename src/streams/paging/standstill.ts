@@ -1,35 +1,67 @@
+// Detects fields that differ in every response and so keep pages from joining, and holds the fields that the anchors of a list leave out.
+
 import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
-import type { JsonObject } from '../../schemas/json/json.ts';
-import type { Anchor } from './anchors.ts';
-import { commonFields, differingFields } from './differing-fields.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
+import { pointerStep } from '../../schemas/json/json.ts';
 import type { PageRecords } from '../records/page-records.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
+import type { Anchor } from './anchors.ts';
 
-/** Looks into a scan that comes no further: which fields keep its pages from joining? */
-export interface Standstill {
-  /** A page has joined, which ends so far in the list; with the anchors that it lends. */
-  readonly joined: (end: number, records: PageRecords, anchors: readonly Anchor[]) => void;
-  /** A page has not joined. Gives the fields that differ in every answer, once that can be told. */
-  readonly failed: (records: PageRecords, leftOut: readonly string[]) => readonly string[];
-  /** Whether the scan should read its next page without an overlap, because too many pages have failed to join since it last made progress. */
-  readonly mustReadBlind: () => boolean;
+/**
+ * Fields that are left out when the anchor records of a list are compared: the configured ones, and those detected to differ in every
+ * response.
+ */
+export interface LeftOut {
+  /** Returns the left-out fields, as sorted JSON Pointers. */
+  readonly fields: () => readonly string[];
+  /** Adds detected fields to those left out; new ones are reported to the `onFound` callback. */
+  readonly add: (fields: readonly string[]) => void;
 }
 
-/** Number of pages that failed to join, without progress between them, after which differing fields are looked for. Too small: a changed record passes for such a field. */
+/** Maximum number of detected fields that differ in every response: a list may name its fields differently in every response. */
+const MAX_FOUND = 50;
+
+/**
+ * Creates the set of left-out fields that all scans of one list share, so that each field is detected once.
+ *
+ * @param set Configured fields, as JSON Pointers; they are not reported.
+ * @param onFound Called with newly detected fields.
+ */
+export function ignoredFields(
+  set: readonly string[] = [],
+  onFound?: (fields: readonly string[]) => void,
+): LeftOut {
+  let fields = [...set].sort();
+  return {
+    fields: () => fields,
+    add: (found) => {
+      const room = set.length + MAX_FOUND - fields.length;
+      const news = found.filter((field) => !fields.includes(field)).slice(0, room);
+      if (news.length === 0) return;
+      fields = [...fields, ...news].sort();
+      onFound?.(news);
+    },
+  };
+}
+
+/**
+ * Number of pages that failed to join, without progress between them, after which differing fields are computed. Too small: a field that
+ * changed in one record is taken for one that differs in every response.
+ */
 const ENOUGH = 3;
 /**
- * Number of pages that failed to join, without progress between them, after which the scan reads a page without an overlap. Too small: a list
- * that changes quickly is read without overlaps, and has to be read again. Too large: a list whose overlap is too small for any anchor to be
- * recognized costs more requests. Once it was reached, {@link ENOUGH} failures suffice for the rest of the scan.
+ * Number of pages that failed to join, without progress between them, after which the scan reads a page without an overlap. Too small: a
+ * list that changes quickly is read without overlaps, and has to be read again. Too large: a list whose overlap is too small for any anchor
+ * to be recognized costs more requests. Once it was reached, {@link ENOUGH} failures suffice for the rest of the scan.
  */
 const MAX_FAILURES = 30;
 
 /**
- * Holds the records that a page had for anchors against what a page that did not join says of them. Only
- * those count whose `updated_at` is the same: others have changed. So that field is never among those
- * that differ, and a list in which everything is being changed has none.
+ * Creates the analysis of a scan that makes no progress, which detects the fields that keep its pages from joining. It compares the records
+ * used as anchors with the same records on pages that did not join. Only records with an equal `updated_at` count, as the others have
+ * changed; so `updated_at` is never among the differing fields, and a list in which all records are being changed has none.
  */
-export function standstill(): Standstill {
+export function standstill() {
   let furthest = -1;
   let failures = 0;
   let maxFailures = MAX_FAILURES;
@@ -37,7 +69,8 @@ export function standstill(): Standstill {
   let differing: ReadonlySet<string>[] = [];
 
   return {
-    joined: (end, records, anchors) => {
+    /** Notes that a page joined the scan. @param end List offset after the page. @param anchors Anchors taken from the page. */
+    joined: (end: number, records: PageRecords, anchors: readonly Anchor[]): void => {
       if (end > furthest) {
         furthest = end;
         failures = 0;
@@ -48,7 +81,10 @@ export function standstill(): Standstill {
       const keys = new Set(anchors.map(([key]) => key));
       for (const [key, record] of byKey(records, keys)) kept.set(key, record);
     },
-    failed: (records, leftOut) => {
+    /**
+     * Notes that a page did not join the scan. Returns the fields that differ in every response, after every third failure; otherwise none.
+     */
+    failed: (records: PageRecords, leftOut: readonly string[]): readonly string[] => {
       failures += 1;
       if (failures >= MAX_FAILURES) maxFailures = ENOUGH;
       const { without } = volatileFields(leftOut);
@@ -61,6 +97,10 @@ export function standstill(): Standstill {
       differing = [];
       return found;
     },
+    /**
+     * Whether the scan should read its next page without an overlap, because too many pages have failed to join since it last made
+     * progress.
+     */
     mustReadBlind: () => failures >= maxFailures,
   };
 }
@@ -78,4 +118,56 @@ function* byKey(
 
 function stamp({ updated_at = null }: JsonObject): string {
   return canonicalJson(updated_at);
+}
+
+/** Nesting depth from which on the values in two versions of a record are compared as a whole. */
+const MAX_DEPTH = 8;
+
+/**
+ * Returns the fields in which two versions of a record differ, as JSON Pointers without array indexes: a pointer through an array applies
+ * to every element. Includes the parents of each field: `/images` if `/images/url` differs.
+ */
+function differingFields(one: JsonObject, other: JsonObject): ReadonlySet<string> {
+  const found = new Set<string>();
+  const compare = (
+    pointer: string,
+    a: JsonValue | undefined,
+    b: JsonValue | undefined,
+    depth: number,
+  ): void => {
+    if (a !== undefined && b !== undefined && canonicalJson(a) === canonicalJson(b)) return;
+    if (pointer !== '') found.add(pointer);
+    if (depth === MAX_DEPTH) return;
+    if (Array.isArray(a) && Array.isArray(b) && a.length === b.length) {
+      a.forEach((element, place) => compare(pointer, element, b[place], depth + 1));
+    } else if (isJsonObject(a) && isJsonObject(b)) {
+      for (const name of new Set([...Object.keys(a), ...Object.keys(b)])) {
+        compare(pointer + pointerStep(name), own(a, name), own(b, name), depth + 1);
+      }
+    }
+  };
+  compare('', one, other, 0);
+  return found;
+}
+
+/** A field must differ in at least one of this many comparisons to count as volatile; in fewer, it is specific to a record. */
+const ONE_IN = 4;
+
+/**
+ * Returns the fields that differ in at least one of {@link ONE_IN} comparisons, and of nested ones the innermost. A name that occurs in a
+ * single record, such as a key of a map, is thereby not reported: it may be personal data.
+ */
+function commonFields(differing: readonly ReadonlySet<string>[]): readonly string[] {
+  const counts = new Map<string, number>();
+  for (const each of differing) {
+    for (const pointer of each) counts.set(pointer, (counts.get(pointer) ?? 0) + 1);
+  }
+  const common = [...counts.keys()].filter(
+    (each) => counts.get(each)! * ONE_IN >= differing.length,
+  );
+  return common.filter((each) => !common.some((other) => other.startsWith(`${each}/`))).sort();
+}
+
+function own(object: JsonObject, name: string): JsonValue | undefined {
+  return Object.hasOwn(object, name) ? object[name] : undefined;
 }

@@ -1,30 +1,29 @@
+// The stored progress of a list's sweeps, the transitions between its states, and what a sweep proves about missing keys.
+
+import { recordsOf } from '../decode/response.ts';
 import type { Position } from './anchors.ts';
-import { provenSince, provingWith } from './absence-proof.ts';
-import type { ProvingReading } from './absence-proof.ts';
-import type { HeldBack } from './deletion-limit.ts';
-import { keyOrderAfter } from './key-order.ts';
-import type { KeyOrder } from './key-order.ts';
+import type { HeldBack, LimitVerdict } from './deletion-limit.ts';
 import type { ScanPage } from './pages.ts';
-import { recordsOf } from '../decode/answer.ts';
-import { countsAfter, NOTHING_COUNTED, sizeOf } from './reading-counts.ts';
-import type { ReadingCounts } from './reading-counts.ts';
-import { mayBeCut } from './total-cap.ts';
+import { countsAfter, NO_COUNTS, sampleSize } from './scan-counts.ts';
+import type { ScanCounts } from './scan-counts.ts';
+import { keyOrderAfter, mayBeCut, provenSince, addProvingScan } from './reading-proofs.ts';
+import type { KeyOrder, ProvingScan } from './reading-proofs.ts';
 
 /**
- * Degree of proof that a sweep has reached, from weakest to strongest:
+ * How strongly a sweep proves that keys it did not read are absent from the list, from weakest to strongest:
  *
  * - `nothing`: the list was not read to its end, or was empty;
- * - `doubtful`: read to its end, but in several goes or with pages that never joined;
+ * - `doubtful`: read to its end, but the sweep was interrupted, or some pages did not join;
  * - `complete`: the whole list was read;
- * - `anchored`: each record that stood still was read, as pages joined each other and the list kept its order; a record that moved is
- *   found by polls, or cannot move;
+ * - `anchored`: every record that did not move within the list was read, because all pages joined and the list kept its order; a record
+ *   that moved is read by polls, or the list is sorted by key and records cannot move;
  * - `exact`: the number of distinct keys equals a `total_records` that did not change during the sweep.
  */
 export type Proof = 'nothing' | 'doubtful' | 'complete' | 'anchored' | 'exact';
 
 /**
- * Progress of the sweeps of a list. A sweep is one complete reading; sweeps follow each other and are numbered from 1. Plain JSON, stored
- * beside the marks that say which sweep saw a key last. Fields that an older version has not written get the values of {@link NO_SWEEP}.
+ * Progress of the sweeps of a list. A sweep is one full scan; sweeps follow each other and are numbered from 1. Plain JSON, stored
+ * with the marks that hold, for each key, the number of the sweep that saw it last.
  */
 export interface SweepProgress {
   /** Number of the newest sweep; 0 before the first. */
@@ -32,40 +31,44 @@ export interface SweepProgress {
   /** When the first page of the newest sweep was requested, in epoch ms on the local clock. */
   readonly beganAt: number;
   readonly phase: 'reading' | 'removing' | 'done';
-  /** Where the reading goes on. */
+  /** Position in the list at which the running sweep resumes; null at its beginning, and when no sweep is running. */
   readonly position: Position | null;
-  /** `total_records` while all pages of the sweep agree on it; `moved` once a page has another total, or none. */
+  /** `total_records` while all pages of the sweep agree on it; `moved` once a page has a different total, or none. */
   readonly total: number | 'not known yet' | 'moved';
-  /** Distinct keys read in the newest sweep. */
+  /** Number of distinct keys read in the newest sweep. */
   readonly distinct: number;
-  /** Counts of other records in the newest sweep; null if an older version has read a part of it. */
-  readonly counts: ReadingCounts | null;
+  /** Other counts of the newest sweep, such as rejected and undecided records; null before the first sweep. */
+  readonly counts: ScanCounts | null;
+  /** How the records of the newest sweep are sorted by key. */
   readonly keyOrder: KeyOrder;
   /** Proof of the newest sweep that was read to its end. */
   readonly proof: Proof;
-  /** Readings that the proof of an absence may begin with, the oldest first. */
-  readonly proving: readonly ProvingReading[];
-  /** The newest sweep, if it can be part of a proof of absence; null if not, or if it is not read to its end. */
-  readonly newest: ProvingReading | null;
+  /** Earlier sweeps that can serve as the first of the two that prove a key absent, oldest first. */
+  readonly proving: readonly ProvingScan[];
+  /** The newest sweep, if it can be part of a proof that keys are absent; null if not, or while it is still running. */
+  readonly newest: ProvingScan | null;
   /** Whether `newest` counts only once polls have read all changes made during the sweep. */
   readonly awaitsPolls: boolean;
-  /** Whether unchanged records have ever changed their order. Anchors then prove nothing. */
+  /** Whether unchanged records were ever seen in a different order than before. Anchors then prove nothing. */
   readonly isUnordered: boolean;
   /** Highest `total_records` in the newest sweep. */
   readonly top: number;
   /** Highest `total_records` in any sweep. */
   readonly peak: number;
-  /** Total at which the list seems to be capped, and when a complete reading first had it (epoch ms on the local clock); null if the list seems whole. */
+  /**
+   * Total at which the API seems to cap the list, and when a full scan first showed it (epoch ms on the local clock); null if the list
+   * seems to be served completely.
+   */
   readonly cut: { readonly total: number; readonly since: number } | null;
   /** Number of the newest sweep whose missing keys were checked against the deletion limit. */
   readonly judged: number;
-  /** Missing keys that must not be deleted, because too many vanished at once. */
+  /** Ranges of missing keys whose deletions are held back, because too many keys went missing at once. */
   readonly heldBack: readonly HeldBack[];
-  /** Last key of the missing ones that were requested by number, in key order; null before the first. */
+  /** Last missing key whose record was requested, in key order, after which single requests resume; null before the first request. */
   readonly askedUpTo: string | null;
-  /** When all missing keys had been requested once, in epoch ms on the local clock; null before. */
+  /** When the records of all missing keys had been requested once, in epoch ms on the local clock; null before that. */
   readonly askedAt: number | null;
-  /** Whether the newest sweep was interrupted: a part was read by another process, or by this one before a failure. */
+  /** Whether the newest sweep was interrupted: part of it was read by another process, or by this one before a failure. */
   readonly interrupted: boolean;
   /** When this progress was stored, in epoch ms on the local clock. */
   readonly keptAt: number;
@@ -97,28 +100,30 @@ export const NO_SWEEP: SweepProgress = {
   keptAt: 0,
 };
 
-/** Options of {@link takenOver}. */
-export interface TakeOver {
-  readonly canBeAsked: boolean;
-  /** Epoch ms on the clock of the process that takes over. */
+export interface ResumeSweepOptions {
+  /** Whether single records can be requested by their key. */
+  readonly canRequestRecords: boolean;
+  /** Current time, in epoch ms on the local clock of the process that resumes the sweep. */
   readonly now: number;
-  /** Whether other processes may have read the list since the progress was stored. Which keys they saw is unknown. */
+  /** Whether other processes may have read the list since the progress was stored; which keys they saw is unknown. */
   readonly byOthers: boolean;
 }
 
 /**
- * Progress for a process that takes over a list. A record that was absent may have come back in the meantime. So a sweep that is resumed
- * proves nothing, and removals start over with the next sweep, unless records can be requested by number.
+ * Returns the progress with which a process resumes the sweeps of a list after a restart or a claim. A record that was absent may have come
+ * back in the meantime: a resumed sweep is marked as interrupted, which weakens its proof, and deletions start over with the next sweep,
+ * unless single records can be requested.
  *
- * The time between the two processes does not count towards a proof, so a clock that was changed in the meantime does no harm.
+ * Stored times are moved forward by the time since the progress was stored: it does not count towards a proof, so a local clock that was
+ * changed in the meantime does no harm.
  */
-export function takenOver(
+export function resumedSweep(
   sweep: SweepProgress,
-  { canBeAsked, now, byOthers }: TakeOver,
+  { canRequestRecords, now, byOthers }: ResumeSweepOptions,
 ): SweepProgress {
   const { phase, proving, newest, cut, askedAt, keptAt } = sweep;
   const away = now - keptAt;
-  const later = (each: ProvingReading) => ({
+  const later = (each: ProvingScan) => ({
     ...each,
     beganAt: each.beganAt + away,
     at: each.at + away,
@@ -133,48 +138,51 @@ export function takenOver(
     keptAt: now,
   };
   if (phase === 'reading') return { ...over, interrupted: true };
-  return phase === 'done' || canBeAsked ? over : { ...over, phase: 'done' };
+  return phase === 'done' || canRequestRecords ? over : { ...over, phase: 'done' };
 }
 
-/** Progress at the start of the next sweep. */
+/** Returns the progress at the start of the sweep that follows `last`. */
 export function nextSweep(last: SweepProgress, beganAt: number): SweepProgress {
   const { number, proof, proving, isUnordered, peak, cut, judged, heldBack } = last;
   return {
     ...NO_SWEEP,
-    ...{ number: number + 1, beganAt, phase: 'reading', counts: NOTHING_COUNTED },
+    ...{ number: number + 1, beganAt, phase: 'reading', counts: NO_COUNTS },
     ...{ proof, proving, isUnordered, peak, cut, judged, heldBack },
   };
 }
 
-/** Findings about a page that are not part of its answer. */
+/** Facts about a page of a sweep that are not part of its response. */
 export interface SweptPage {
-  /** Number of keys that this sweep had not read before. */
+  /** Number of keys on the page that this sweep had not read before. */
   readonly fresh: number;
-  /** Number of those keys that belong to records left out by a setting. */
+  /** Number of keys, new to this sweep, whose records the setting `START_FROM` excludes. */
   readonly leftOut: number;
-  /** Indexes of records on the page without a readable key. */
+  /** Indexes of rejected records on the page. */
   readonly rejectedAt: readonly number[];
-  /** False if pages did not join and re-reading them was given up. */
-  readonly settled: boolean;
-  /** False once unchanged records have changed their order. */
+  /**
+   * Whether the sweep adds up so far. False once pages did not join after the last repetition, the list is capped, or a record is
+   * unreadable.
+   */
+  readonly isConsistent: boolean;
+  /** Whether the list has kept its order: false once unchanged records were seen in a different order than before. */
   readonly ordered: boolean;
   /** Whether polls also read this list's changes. */
   readonly isPolled: boolean;
-  /** Requested records per page. */
+  /** Number of records requested per page. */
   readonly pageSize: number;
-  /** Epoch ms on the local clock. */
+  /** Current time, in epoch ms on the local clock. */
   readonly now: number;
   /** How long a record has to stay absent before its deletion is proven, in ms. */
   readonly proofMs: number;
 }
 
-/** Progress after one more page. */
+/** Returns the progress of a sweep after one more page. */
 export function sweepAfter(
   sweep: SweepProgress,
   { answer, offset, next }: ScanPage,
   page: SweptPage,
 ): SweepProgress {
-  const { fresh, leftOut, rejectedAt, settled, ordered, pageSize, now } = page;
+  const { fresh, leftOut, rejectedAt, isConsistent, ordered, pageSize, now } = page;
   const { total_records } = answer.pagination;
   const still = sweep.total === 'not known yet' || sweep.total === total_records;
   const records = recordsOf(answer);
@@ -188,83 +196,85 @@ export function sweepAfter(
     distinct: sweep.distinct + fresh,
     counts:
       sweep.counts &&
-      countsAfter(sweep.counts, { offset, length, at, rejectedAt, leftOut, settled }),
+      countsAfter(sweep.counts, { offset, length, at, rejectedAt, leftOut, isConsistent }),
     keyOrder: keyOrderAfter(sweep.keyOrder, records),
     top: Math.max(sweep.top, total_records ?? 0),
     peak: Math.max(sweep.peak, total_records ?? 0),
     isUnordered,
-    // Anchors rely on the order of the list: the proofs by anchors so far are void.
+    // Anchors rely on the order of the list, so earlier sweeps that were proven by anchors no longer count.
     ...(isUnordered && !sweep.isUnordered && { proving: [] }),
   };
   if (next) return { ...read, position: next };
-  return readToEnd(
-    { ...read, phase: 'removing', position: null },
-    {
-      ...page,
-      isAtEnd: offset + length === total_records,
-      isEmpty: length === 0,
-      fitsOnePage: offset === 0 && length < pageSize,
-    },
-  );
+  return sweepEnded({ ...read, phase: 'removing', position: null }, page, {
+    isAtEnd: offset + length === total_records,
+    isEmpty: length === 0,
+    fitsOnePage: offset === 0 && length < pageSize,
+  });
 }
 
-/** The last page of a reading. */
-interface LastPage extends SweptPage {
-  /** Whether the page ends at `total_records`. */
-  readonly isAtEnd: boolean;
-  readonly isEmpty: boolean;
-  /** Whether it is also the first page, and shorter than requested. */
-  readonly fitsOnePage: boolean;
-}
-
-/** Progress after the last page of a sweep, with its proof. */
-function readToEnd(sweep: SweepProgress, page: LastPage): SweepProgress {
+/**
+ * Returns the progress after the last page of a sweep, including how strongly the sweep proves that keys are absent.
+ *
+ * @param last Facts about the last page: `isAtEnd`: it ends at `total_records`; `isEmpty`: it has no record; `fitsOnePage`: it is also the
+ *   first page, and has fewer records than were requested.
+ */
+function sweepEnded(
+  sweep: SweepProgress,
+  { isConsistent, isPolled, now, proofMs }: SweptPage,
+  last: { readonly isAtEnd: boolean; readonly isEmpty: boolean; readonly fitsOnePage: boolean },
+): SweepProgress {
   const { number, beganAt, distinct, top, peak, heldBack } = sweep;
-  const { settled, isPolled, now, proofMs } = page;
-  // An empty list proves nothing: a faulty answer is more likely than a list that lost all its records. The list may also
-  // turn empty during a sweep; the last page is then the empty one.
-  if (distinct === 0 || page.isEmpty) return { ...sweep, proof: 'nothing', proving: [] };
-  if (!settled || sweep.interrupted) return { ...sweep, proof: 'doubtful' };
+  // An empty list proves nothing: a faulty response is more likely than the deletion of all records. The list may also become empty
+  // during a sweep; then the last page is the empty one.
+  if (distinct === 0 || last.isEmpty) return { ...sweep, proof: 'nothing', proving: [] };
+  if (!isConsistent || sweep.interrupted) return { ...sweep, proof: 'doubtful' };
   const lacksMass = heldBack.some(({ isConfirmed }) => !isConfirmed);
-  const isCut = mayBeCut({ top, peak, lacksMass, fitsOnePage: page.fitsOnePage });
+  const isCut = mayBeCut({ top, peak, lacksMass, fitsOnePage: last.fitsOnePage });
   const since = sweep.cut?.total === top ? sweep.cut.since : now;
-  const proof =
-    sweep.total === distinct ? 'exact' : isAnchored(sweep, page) ? 'anchored' : 'complete';
+  const isExact = sweep.total === distinct;
+  const proof = isExact
+    ? 'exact'
+    : isAnchored(sweep, last.isAtEnd, isPolled)
+      ? 'anchored'
+      : 'complete';
   const read: SweepProgress = { ...sweep, proof, cut: isCut ? { total: top, since } : null };
   if (proof === 'complete' || isCut) return read;
-  const newest: ProvingReading = { number, beganAt, at: now };
+  const newest: ProvingScan = { number, beganAt, at: now };
   return proof === 'anchored' && isPolled
     ? { ...read, newest, awaitsPolls: true }
     : proven(read, newest, proofMs);
 }
 
 /**
- * Whether a sweep with a moving total is anchored: it has all records that stood still, and no record that moved is missed, because polls
- * find it or because the list is ordered by a key and records never move. A record without a readable key may be any missing one.
+ * Whether a sweep whose total changed is anchored: it has all records that did not move within the list, and none that moved is missed,
+ * because polls read it or because the list is sorted by key, so that records never move. Rejected records rule it out, as each may be the
+ * record of a missing key.
  */
 function isAnchored(
   { isUnordered, keyOrder, counts }: SweepProgress,
-  { isAtEnd, isPolled }: Pick<LastPage, 'isAtEnd' | 'isPolled'>,
+  isAtEnd: boolean,
+  isPolled: boolean,
 ): boolean {
   if (isUnordered || !isAtEnd || counts?.rejected !== 0) return false;
   return isPolled || keyOrder === 'asc' || keyOrder === 'desc';
 }
 
-function proven(sweep: SweepProgress, newest: ProvingReading, proofMs: number): SweepProgress {
-  const proving = provingWith(sweep.proving, newest, proofMs);
+/** Returns the progress once the sweep `newest` counts as part of a proof that keys are absent from the list. */
+function proven(sweep: SweepProgress, newest: ProvingScan, proofMs: number): SweepProgress {
+  const proving = addProvingScan(sweep.proving, newest, proofMs);
   return { ...sweep, newest, awaitsPolls: false, proving };
 }
 
-/** Progress once polls that began after an anchored sweep have read all changes made during it. */
-export function polledAfter(sweep: SweepProgress, now: number, proofMs: number): SweepProgress {
+/** Returns the progress once polls that started after an anchored sweep have read all changes made during that sweep. */
+export function pollsCompleted(sweep: SweepProgress, now: number, proofMs: number): SweepProgress {
   const { newest } = sweep;
   return newest ? proven(sweep, { ...newest, at: now }, proofMs) : sweep;
 }
 
-/** Progress once the missing keys of the sweep were checked against the deletion limit. */
-export function judgedSweep(
+/** Returns the progress once the missing keys of the newest sweep were checked against the deletion limit. */
+export function limitJudged(
   sweep: SweepProgress,
-  { heldBack, hasRecovered }: { heldBack: readonly HeldBack[]; hasRecovered: boolean },
+  { heldBack, hasRecovered }: LimitVerdict,
 ): SweepProgress {
   return {
     ...sweep,
@@ -274,46 +284,46 @@ export function judgedSweep(
   };
 }
 
-/** Progress after the last page of an initial snapshot. */
+/** Returns the sweeps' progress after the last page of an initial snapshot. */
 export function snapshotDone(sweep: SweepProgress, now: number): SweepProgress {
-  // The first sweep is due one interval later. The snapshot itself is not part of any proof.
+  // `beganAt`: the first sweep is due one interval from now. The initial snapshot itself is not part of any proof.
   return { ...sweep, phase: 'done', beganAt: now, proving: [] };
 }
 
 const AGREEING: ReadonlySet<Proof> = new Set<Proof>(['complete', 'anchored', 'exact']);
 
 /**
- * Whether keys that the newest sweep has not seen may be deleted records. If records can be requested by number, any sweep with a
- * proof other than `nothing` is reason enough to request them.
+ * Whether keys that the newest sweep has not seen may belong to deleted records. If single records can be requested, any sweep with a proof
+ * other than `nothing` is enough to request the records of the missing keys.
  */
 export function showsAbsence({ phase, proof }: SweepProgress, canBeAsked: boolean): boolean {
   return phase === 'removing' && (canBeAsked ? proof !== 'nothing' : AGREEING.has(proof));
 }
 
 /**
- * Whether the newest sweep has read the records of all `images` stored images, so that the search for missing keys can be skipped. A
- * record that was deleted after it was read may hide a missing one until the next sweep.
+ * Whether the newest sweep has read as many keys as there are stored images (`images`), so that the search for missing keys can be skipped.
+ * A record that was deleted after it was read may hide a missing one until the next sweep.
  */
 export function hasReadAll({ distinct, counts }: SweepProgress, images: number): boolean {
   if (!counts || distinct !== images) return false;
-  const { leftOut, unpublished, undecided } = counts; // these may have none
-  return leftOut + sizeOf(unpublished) + sizeOf(undecided) === 0;
+  const { leftOut, unpublished, undecided } = counts; // such keys may have no image
+  return leftOut + sampleSize(unpublished) + sampleSize(undecided) === 0;
 }
 
 /**
- * For lists whose records cannot be requested by number: a key not seen since the sweep with this number is deleted. Undefined
- * while nothing is proven.
+ * For lists whose records cannot be requested singly: the number of a sweep such that every key not seen since that sweep is proven to be
+ * deleted. Undefined while nothing is proven.
  *
- * A key has to be absent from one proving reading, from another that began `proofMs` later, and from each reading in between. A server
+ * A key has to be absent from one proving sweep, from another that began at least `proofMs` later, and from each sweep in between. A server
  * whose index is wrong for less than that time affects at most one of the two.
  */
-export function seenSince(sweep: SweepProgress, proofMs: number): number | undefined {
+export function deletedUnlessSeenSince(sweep: SweepProgress, proofMs: number): number | undefined {
   const { phase, proving, newest, awaitsPolls } = sweep;
   if (phase !== 'removing' || newest === null || awaitsPolls) return undefined;
   return provenSince(proving, newest, proofMs);
 }
 
-/** Time until the missing keys, requested once, are requested for the second time, in ms. */
-export function proofLeft({ askedAt }: SweepProgress, now: number, proofMs: number): number {
+/** Returns the time until the records of missing keys, already requested once, may be requested for the second time, in ms. */
+export function proofRemainingMs({ askedAt }: SweepProgress, now: number, proofMs: number): number {
   return askedAt === null ? 0 : Math.min(proofMs, Math.max(0, askedAt + proofMs - now));
 }

@@ -1,3 +1,5 @@
+// Sweeps a list repeatedly: scans it completely, and emits the missing keys whose deletion is proven.
+
 import {
   asyncScheduler,
   concat,
@@ -16,120 +18,125 @@ import {
   timer,
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
+import { recordsOf } from '../decode/response.ts';
+import type { Answer } from '../decode/response.ts';
+import type { PageSlots } from '../flow/page-slots.ts';
+import { isStale, MAX_LAG_MS } from '../http/response-age.ts';
+import type { Span } from '../http/logical-clock.ts';
 import { judgeMissing } from './deletion-limit.ts';
 import type { LimitVerdict } from './deletion-limit.ts';
 import { missingKeys } from './missing-keys.ts';
 import type { KnownRecords } from './missing-keys.ts';
 import type { ScanPage, ScanTrouble } from './pages.ts';
-import type { Span } from '../http/logical-clock.ts';
-import { recordsOf } from '../decode/answer.ts';
-import { isStale, MAX_LAG_MS } from '../http/answer-age.ts';
-import type { Answer } from '../decode/answer.ts';
-import type { Permits } from '../flow/permits.ts';
-import { hasReadAll, proofLeft, showsAbsence } from './sweep-progress.ts';
+import { hasReadAll, proofRemainingMs, showsAbsence } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
 
-export type { KnownRecords, Unseen } from './missing-keys.ts';
-
-/** One thing that a sweep has found out, to be kept before the next. */
+/** One step of a sweep (full scan that finds deletions); it is stored before the next step is emitted. */
 export type SweepStep =
-  /** A page; the first one of a sweep begins it. */
+  /** A page was read; the first page of a sweep begins the sweep. */
   | {
       readonly kind: 'page';
       readonly page: ScanPage;
-      /** Whether the reading has added up so far; false, too, once it has met a record that can't be read. */
-      readonly settled: boolean;
-      /** False once unchanged records have changed places. */
+      /** Whether the sweep is consistent so far; also false once it has met an unreadable record, or a response older than the sweep. */
+      readonly isConsistent: boolean;
+      /** Whether the list has kept its order: false once unchanged records were seen in a different order than before. */
       readonly ordered: boolean;
-      /** When this reading of the list began, ms on the local clock. */
+      /** When this sweep began, in epoch ms on the local clock. */
       readonly beganAt: number;
     }
-  /** Keys that count as seen: their records were created so shortly before the reading that a lagging replica may not have shown them. */
+  /** Unseen keys that count as seen, because their records are so new that a lagging replica may not have shown them. */
   | { readonly kind: 'spared'; readonly keys: readonly string[] }
-  /** The deletion limit's judgement of all missing keys. */
+  /** The missing keys were checked against the deletion limit. */
   | { readonly kind: 'judged'; readonly verdict: LimitVerdict }
-  /** Polls that began after the reading have looked at all that has changed. */
+  /** Polls that began after the scan of this sweep have read all changes made during it. */
   | { readonly kind: 'polled' }
-  /** Keys that no sweep has seen since the one numbered `since`; read like a page at `span`. */
+  /** Keys proven absent: not seen since sweep number `since`. `span` is the read that counts as showing their absence. */
   | {
       readonly kind: 'absent';
       readonly keys: readonly string[];
       readonly since: number;
       readonly span: Span;
     }
-  /** What the API says when it is asked for one of them; undefined when it can't be told. */
+  /** The record of a missing key was requested; `answer` is undefined if the result is unknown. */
   | {
       readonly kind: 'asked';
       readonly key: string;
       readonly since: number;
       readonly answer: Answer | undefined;
-      /** Whether it was gone before: the first time proves nothing yet. */
+      /** Whether this is the second request for the key, after the first one found no record; the first alone proves nothing. */
       readonly again: boolean;
     }
-  /** All of them have been asked for once. */
+  /** The records of all missing keys have been requested once. */
   | { readonly kind: 'asked-once' }
-  /** All is dealt with; so many deletions are held back as too many. */
+  /** The sweep is complete; `held` is the number of deletions held back by the deletion limit. */
   | { readonly kind: 'end'; readonly held: number };
 
-/** Keys that are held back, as more of them vanished at once than may be. */
-export interface Held {
+/** Deletions held back because more keys went missing at once than the deletion limit allows. */
+export interface HeldDeletions {
+  /** Number of missing keys whose deletions are held back. */
   readonly gone: number;
+  /** Number of published records of the list. */
   readonly known: number;
 }
 
-/** Single records, asked for by their keys. */
-export interface SingleReads {
-  /** Asks for the record of a key: emits once; undefined when it can't be told. */
-  readonly ask: (key: string) => Observable<Answer | undefined>;
-  /** Whether a key can be asked for: one that can't is never gone. */
-  readonly canBeAsked: (key: string) => boolean;
+/** Requests for single records by key. */
+interface SingleReads {
+  /** Requests the record of a key; emits once, undefined if the result is unknown. */
+  readonly request: (key: string) => Observable<Answer | undefined>;
+  /** Whether the record of a key can be requested; a key whose record cannot is never published as deleted. */
+  readonly canRequest: (key: string) => boolean;
 }
 
-/** How often a list is swept. */
+/** How often a list is swept (scanned completely to find deletions). */
 export interface SweepPace {
-  /** Least time from the beginning of a sweep to that of the next, ms; read again before each wait. */
+  /** Minimum time from the start of one sweep to the start of the next, in ms; read again before each wait. */
   readonly intervalMs: number;
-  /** What a request costs in time, ms. Default 0: the quota's lane sees to it. */
+  /** Time per request that keeps sweeps within their share of the quota, in ms. Default 0: the quota's lane limits them. */
   readonly spacingMs?: () => number;
-  /** Its next value ends the wait for the next one. Default nothing does. */
-  readonly hurry$?: Observable<unknown>;
+  /** Each emission ends the wait for the next sweep. Default: never emits. */
+  readonly startNow$?: Observable<unknown>;
 }
 
-/** When what is absent is gone. */
+/** When a missing key is considered deleted. */
 export interface DeletionRules {
-  /** How long it has to stay absent before, ms. */
+  /** How long a key has to stay missing before its deletion is proven, in ms. */
   readonly proofMs: number;
   /**
-   * Above this share of a list's records, and above 20, keys that vanish between two complete readings are held back; so are more
-   * than a third of them, and more than 2. 0 to 100, which is no limit.
+   * Deletion limit, in percent (0 to 100; 100 turns it off). Deletions are held back if, between two full scans, more keys go missing than
+   * this share of the list's records and more than 20, or more than a third of the records and more than 2.
    */
   readonly limitPercent: number;
-  /** Called after each sweep that holds deletions back. */
-  readonly onHeld?: (held: Held) => void;
-  /** Called with the total after each sweep of a list that may have been cut off at it for `proofMs`, if keys are missing. */
+  /** Called during each sweep that holds back deletions. */
+  readonly onHeld?: (held: HeldDeletions) => void;
+  /**
+   * Called with the list's total by each sweep that has missing keys, if the API has seemed to cap the list at that total for at least
+   * `proofMs`.
+   */
   readonly onCut?: (total: number) => void;
 }
 
-/** What {@link sweeps} needs. */
 export interface SweepsOptions {
-  /** As it was kept with the newest step that was settled. */
+  /** Returns the progress as stored with the newest processed step. */
   readonly progress: () => SweepProgress;
-  /** Reads the list from where a position says, null for its beginning; each page takes one of `permits`. */
+  /** Scans the list from a position, or from its beginning for null; each page takes one of `pageSlots`. */
   readonly scan: (
     from: SweepProgress['position'],
     onTrouble: (trouble: ScanTrouble) => void,
   ) => Observable<ScanPage>;
-  /** Of one place: a step is kept before the next is taken. */
-  readonly permits: Permits;
+  /** Page slots, with a capacity of one: a step is stored before the next one is emitted. */
+  readonly pageSlots: PageSlots;
   readonly records: KnownRecords;
-  /** Keys of records that were published as new since a local time, in ms: a lagging replica may not show them yet. Default none. */
+  /** Returns the keys of records published as new since a local time in epoch ms: a lagging replica may not show them yet. Default none. */
   readonly createdSince?: ((time: number) => readonly string[]) | undefined;
-  /** Asks for what is missing. Default: there is no such query, and sweeps decide. */
+  /** Requests for the records of missing keys. Default: the API has none, and deletions are proven by sweeps alone. */
   readonly single?: SingleReads;
-  /** Emits once polls that began after the subscription have looked at all that has changed. Default: the list has no polls. */
-  readonly polled$?: Observable<unknown>;
-  /** When nothing is read: a moment in the order of reads. */
-  readonly moment: () => Span;
+  /** Emits once polls that began after the subscription have read all changes up to then. Default: the list has no polls. */
+  readonly pollsCompleted$?: Observable<unknown>;
+  /**
+   * Returns a span of the logical clock without duration, which stands for a read where a process that has not read a page itself proves
+   * deletions.
+   */
+  readonly emptySpan: () => Span;
   readonly pace: SweepPace;
   readonly deletions: DeletionRules;
   /** Clock and timers. Default {@link asyncScheduler}. */
@@ -137,50 +144,61 @@ export interface SweepsOptions {
 }
 
 /** The first request for the record of a missing key. */
-interface FirstAsked {
-  /** Time of the answer, in ms on the scheduler's clock. */
+interface FirstRequest {
+  /** Time of the response, in epoch ms on the scheduler's clock. */
   readonly at: number;
   /** Number of the sweep that missed the key; a key that is seen in this or a later sweep is not missing. */
   readonly since: number;
 }
 
-/** How often the wait for the next sweep is doubled while missing keys wait for a proof, and none is proven. */
+/**
+ * Number of consecutive sweeps that could not prove missing keys absent after which the wait for the next sweep stops growing. While
+ * missing keys wait for a proof, the wait is at most `proofMs`, doubled with each such sweep after the first.
+ */
 const MAX_DOUBLED = 4;
 
 /**
- * Reads a list whole, again and again, and tells what is gone from it. Where records can be asked for, what is missing is asked for, and
- * is gone if it was twice, the time of a proof apart, and was not seen in between; of all else `seenSince` says when that can be told. Never
- * completes. After a failure it goes on where `progress` says.
+ * Sweeps a list repeatedly and detects deleted records. Where single records can be requested, the record of each missing key is requested;
+ * the key is deleted if two such requests, at least `proofMs` apart, find no record and no read has shown it in between. Otherwise
+ * `deletedUnlessSeenSince` decides. Never completes. After a failure, a new subscription resumes from `progress`.
  *
- * What is told here is on its way to be a deletion, not one yet: an answer for a single record is judged in
- * `pipeline/reads`, a key that was seen meanwhile is let go (`pipeline/compare.ts`), and so is one that an overlapping read
- * saw alive (`diff`).
+ * The emitted steps are candidates for deletion: `pipeline/reads` evaluates the response to a single request, `pipeline/compare-batches.ts`
+ * drops a key that was seen in the meantime, and `diff` drops one that an overlapping read has shown.
  *
- * First all that this reading is the first to miss is held against the limit (`deletion-limit.ts`): a list that has lost much at once is more
- * likely broken than right.
+ * Before any of that, the keys that this sweep is the first to miss are checked against the deletion limit (`deletion-limit.ts`): when many
+ * records go missing at once, the API is more likely faulty than right.
  */
 export function sweeps(options: SweepsOptions): Observable<SweepStep> {
-  const { progress, scan, permits, records, single, polled$, scheduler = asyncScheduler } = options;
+  const {
+    progress,
+    scan,
+    pageSlots,
+    records,
+    single,
+    pollsCompleted$,
+    scheduler = asyncScheduler,
+  } = options;
   const { pace, createdSince = () => [] } = options;
-  const { spacingMs = () => 0, hurry$ = NEVER } = pace;
+  const { spacingMs = () => 0, startNow$ = NEVER } = pace;
   const { proofMs, limitPercent, onHeld, onCut } = options.deletions;
   let requests = 0;
   let lastRead: Span | undefined;
   let held = 0;
-  /** Keys that wait for the proof of their absence, and sweeps in a row that have proven none. */
+  /** Number of missing keys that are not yet proven absent. */
   let waiting = 0;
+  /** Number of consecutive sweeps that could not prove that keys are absent, up to {@link MAX_DOUBLED}. */
   let inVain = 0;
   /** First requests for records, by missing key. */
-  const asked = new Map<string, FirstAsked>();
+  const firstRequests = new Map<string, FirstRequest>();
 
   const missing = missingKeys({
     ...{ progress, records, proofMs, scheduler },
-    canBeTold: (key) => single === undefined || single.canBeAsked(key),
+    isDeletable: (key) => single === undefined || single.canRequest(key),
   });
-  /** Waits until every step that was emitted is dealt with: then its only place is free. */
-  const stepsDone$ = defer(() => permits.acquire.pipe(tap(() => permits.release())));
-  /** A step of its own place. */
-  const step = (step$: Observable<SweepStep>) => permits.acquire.pipe(switchMap(() => step$));
+  /** Emits once every emitted step has been processed: the only page slot is then free. */
+  const stepsDone$ = defer(() => pageSlots.acquire.pipe(tap(() => pageSlots.release())));
+  /** Takes the page slot, then emits the step. */
+  const step = (step$: Observable<SweepStep>) => pageSlots.acquire.pipe(switchMap(() => step$));
 
   const read = (position: SweepProgress['position']): Observable<SweepStep> =>
     defer(() => {
@@ -196,14 +214,14 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
         map((page): SweepStep => {
           requests += 1;
           lastRead = page.answer.span;
-          // An unreadable record may be any of those that are missing.
+          // An unreadable record may be that of any missing key.
           if (!recordsOf(page.answer).isReadable) settled = false;
           const { age } = page.answer;
-          // A reading begins when its first page was made; what is older than that shows what was there before.
+          // A sweep begins when the server produced its first page; a response older than that shows the list as it was before.
           if (isFirst && age && !isStale(age)) beganAt = Math.min(beganAt, age.asOf);
           isFirst = false;
           if (age && age.asOf < beganAt) settled = false;
-          return { kind: 'page', page, settled, ordered, beganAt };
+          return { kind: 'page', page, isConsistent: settled, ordered, beganAt };
         }),
       );
     });
@@ -226,7 +244,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
       return step(of({ kind: 'judged', verdict }));
     }),
   );
-  /** Goes on if there is something to prove the absence of. */
+  /** Runs `work` if there are missing keys whose deletions are not held back. */
   const ifMissing = (work: Observable<SweepStep>): Observable<SweepStep> =>
     stepsDone$.pipe(
       switchMap(() => missing.countFree()),
@@ -235,8 +253,8 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
     );
   const absent = defer((): Observable<SweepStep> => {
     const polls = defer(() =>
-      progress().awaitsPolls && polled$
-        ? polled$.pipe(
+      progress().awaitsPolls && pollsCompleted$
+        ? pollsCompleted$.pipe(
             take(1),
             switchMap(() => step(of({ kind: 'polled' }))),
           )
@@ -247,7 +265,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
       switchMap(() =>
         missing.proven((gone) => {
           isProven = true;
-          const span = lastRead ?? options.moment();
+          const span = lastRead ?? options.emptySpan();
           return step(of({ kind: 'absent', ...gone, span }));
         }),
       ),
@@ -262,26 +280,26 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
     );
     return concat(polls, proven, left);
   });
-  /** The first request for a key's record; undefined without one, or if the key has been seen since. */
-  const firstAsked = (key: string): FirstAsked | undefined => {
-    const first = asked.get(key);
+  /** Returns the first request for the record of a missing key; undefined if there was none, or if the key has been seen since. */
+  const firstAsked = (key: string): FirstRequest | undefined => {
+    const first = firstRequests.get(key);
     return first && records.isUnseen(key, first.since) ? first : undefined;
   };
   /**
-   * Requests the record of each missing key once, and again when the key has stayed missing for `proofMs`. If the next sweep is due before that, and this
-   * one has read the list in less time than is left, this one ends, and the next one makes the second request.
+   * Requests the record of each missing key once, and again when the key has stayed missing for `proofMs`. If the next sweep is due before
+   * that, and this one has read the list in less time than is left, this one ends, and the next one makes the second request.
    */
-  const asking = ({ ask }: SingleReads): Observable<SweepStep> => {
+  const asking = ({ request }: SingleReads): Observable<SweepStep> => {
     const askFor = (key: string, since: number, again: boolean) =>
-      step(ask(key).pipe(map((answer) => ({ kind: 'asked', key, since, answer, again }))));
+      step(request(key).pipe(map((answer) => ({ kind: 'asked', key, since, answer, again }))));
     const once = defer(() => {
       const { number, askedUpTo, askedAt } = progress();
       if (askedAt !== null) return EMPTY;
-      for (const key of asked.keys()) if (!firstAsked(key)) asked.delete(key);
+      for (const key of firstRequests.keys()) if (!firstAsked(key)) firstRequests.delete(key);
       const each$ = missing.each((key) => {
         if (firstAsked(key)) return EMPTY;
         return askFor(key, number, false).pipe(
-          tap(() => asked.set(key, { at: scheduler.now(), since: number })),
+          tap(() => firstRequests.set(key, { at: scheduler.now(), since: number })),
         );
       }, askedUpTo ?? undefined);
       return concat(each$, step(of({ kind: 'asked-once' })));
@@ -290,7 +308,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
       defer(() => {
         const tookMs = scheduler.now() - progress().beganAt;
         const wait = Math.min(
-          proofLeft(progress(), scheduler.now(), proofMs),
+          proofRemainingMs(progress(), scheduler.now(), proofMs),
           Math.max(pauseLeft(), tookMs),
         );
         return timer(wait, scheduler).pipe(
@@ -301,7 +319,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
               // The first request for a key that is not in the map was made by an earlier process.
               const first = firstAsked(key) ?? { at: askedAt ?? now, since: number };
               if (first.at + proofMs > now) return EMPTY;
-              asked.delete(key);
+              firstRequests.delete(key);
               return askFor(key, first.since, true);
             });
           }),
@@ -329,7 +347,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
   );
   const end = step(defer(() => of({ kind: 'end', held } as const)));
 
-  /** How long to wait for the next sweep, ms: what waits for its proof may shorten it. */
+  /** Returns the time to wait for the next sweep, in ms; shorter if missing keys wait for the proof that they are absent. */
   const pauseLeft = (): number => {
     const { beganAt } = progress();
     const now = scheduler.now();
@@ -343,7 +361,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
       const { phase, position } = progress();
       if (phase === 'removing') return concat(remove, end);
       if (phase === 'reading') return concat(read(position), remove, end);
-      return race(timer(pauseLeft(), scheduler), hurry$).pipe(
+      return race(timer(pauseLeft(), scheduler), startNow$).pipe(
         take(1),
         switchMap(() => {
           requests = 0;

@@ -1,95 +1,114 @@
-import { TimeLine } from './time-line.ts';
-import type { Timed } from './time-line.ts';
+// Logs the request starts of one lane of a quota, and computes how many of them count against the quota at a given time.
 
-/** One that was answered at `at`. */
-interface Answered extends Timed {
+/** Start of a request that was answered: `at` is the arrival time of its response, `took` the time from start to response; both in ms. */
+interface AnsweredStart extends Timed {
   readonly took: number;
 }
 
-/** Answers that have to be there before they say how long one takes. */
-const ENOUGH = 10;
-/** So many are kept, however small the quota: of few all may have been held up. */
-const MANY = 100;
-/** By how many times that which answers take longer on the average the quickest of many may be slower than one can be. */
-const MARGIN = 2;
+/**
+ * Minimum number of measured latencies for an estimate of the server's shortest response time. With fewer, every request counts from its
+ * end. Too small: the estimate is unreliable.
+ */
+const MIN_SAMPLES = 10;
+/**
+ * Number of measured latencies that are retained even when they are older than one window of the quota: with only a few, all may have been
+ * delayed.
+ */
+const MAX_SAMPLES = 100;
+/**
+ * Safety factor on the estimated minimum latency: the fastest of the measured responses may still be slower than the true minimum. Too
+ * small: the server may count more requests than allowed. Too large: quota is left unused.
+ */
+const LATENCY_MARGIN = 2;
 
 /**
- * The starts of one lane of a quota, for as long as they may count.
+ * Log of the request starts of one lane of a quota. A start is removed once it can't count against the quota any more.
  *
- * A start counts for `windowMs` from the latest time at which it can have arrived at the server.
+ * A start counts for `windowMs` from the latest time at which its request can have arrived at the server.
  *
- * That is before its end: an answer takes time to be made and to come back. At least how long? The
- * quickest of the answers of a window says it, or, where there are fewer, of the last {@link MANY}: `least`. Less
- * {@link MARGIN} times that by which they take longer on the average, as the quickest of some that vary
- * much need not be as quick as one can be: more times where there are fewer, 20 where there are 10. So what was answered
- * counts from `end - early`, with `early = least - MARGIN * (mean - least)` or 0, as soon as something is answered that began after its end; all else from its end.
+ * That time is before the end of the request, because the server takes time to respond, and the response takes time to travel back. A lower
+ * bound of the difference, `early`, is estimated from `least`, the shortest latency among the responses of the last window, or among the
+ * last {@link MAX_SAMPLES} if there were fewer: `early = max(0, least - margin * (mean - least))`. The margin is needed because latencies
+ * that vary a lot may all be above the minimum. It is {@link LATENCY_MARGIN} for {@link MAX_SAMPLES} or more responses, and larger for
+ * fewer: 20 for 10. The start of an answered request counts from `end - early`, as soon as a request that was sent after that end has been
+ * answered as well. All other starts count from the end of their request.
  *
- * Why this is safe. Let a request be under way `there` to the server, and `back` from its arrival to the
- * end. Another one that starts `windowMs` after it began to count arrives `windowMs + there' + back -
- * early` after it, where `there'` is the other's: too early only if `early > there' + back`.
+ * Why this is safe. Let `there` be the time that a request takes to the server, and `back` the time from its arrival to its end. Another
+ * request that starts `windowMs` after the first one begins to count arrives `windowMs + there' + back - early` after the first one, where
+ * `there'` is its own time to the server. That is too early only if `early > there' + back`.
  *
- * - *However long answers take to be made and to come back*, and however that changes: `early` is
- *   not more than this answer itself took, `there + back`. So arrivals are as far apart as starts,
- *   give or take the difference of two ways there, which windows need headroom for.
- * - *A way there that takes long at times* (a stall of the network, a connection being made, a process
- *   that stood still): `there` is in the end, and `there' + back` is what an undisturbed answer takes.
- *   One in the window is enough. A burst may be disturbed as a whole; so an answer is needed that
- *   began after the end, and went the way there as it was then.
- * - *A way there that was long for all of these answers, and then is short*: until an answer shows it starts
- *   are made too early by the difference. One is enough: `early` is worked out whenever it is needed, so
- *   all starts count later at once. The same of a server that becomes quicker while the way stalls.
+ * - *Responses take long, and that time changes*: `early` is at most the latency of this response, `there + back`. So arrivals are as far
+ *   apart as starts, apart from the difference between two times to the server, for which windows need headroom.
+ * - *Requests sometimes take long to the server* (the network stalls, a connection is being made, the process was paused): `there` is part
+ *   of the end, and `there' + back` is the latency of an undisturbed response. One such response within the window is enough. A whole burst
+ *   may be disturbed, so a response is required whose request was sent after the end, under the conditions of that time.
+ * - *The time to the server was long for all of these responses, and then becomes short*: until a response shows this, starts are made too
+ *   early by the difference. One response is enough: `early` is computed whenever it is needed, so all starts count for longer at once. The
+ *   same holds for a server that becomes faster while the network stalls.
  *
- * So nothing is forgotten before a window has passed since its end.
+ * For this reason every start is retained until one window has passed since its end.
  */
 export class StartLog {
   readonly #windowMs: number;
   readonly #lateMs: number;
-  readonly #underWay = new Set<Timed>(); // a Set keeps the order of insertion: the oldest is its first
+  /** Starts of requests in flight, in order of insertion: the oldest is first. */
+  readonly #underWay = new Set<Timed>();
+  /** Starts of answered requests, ordered by the arrival times of the responses. */
   readonly #answered = new TimeLine<Timed>();
-  /** Answers that say how long one takes. */
-  readonly #measured = new TimeLine<Answered>();
-  /** Of the measured those that no later one was as quick as: the first was the quickest of all. */
-  readonly #quickest = new TimeLine<Answered>();
+  /** Answered requests whose latencies are used for the estimate of the shortest latency. */
+  readonly #measured = new TimeLine<AnsweredStart>();
+  /** Monotonic queue over `#measured`: answered requests that were faster than all later ones. The first is the fastest of all. */
+  readonly #quickest = new TimeLine<AnsweredStart>();
+  /** Starts that count from a fixed time: those of requests that failed or were given up, and those passed to {@link StartLog.add}. */
   readonly #others = new TimeLine<Timed>();
+  /** Sum of the latencies in `#measured`, in ms. */
   #tookTogether = 0;
-  /** When the newest of the answered began: those that had ended by then may count from earlier. */
+  /**
+   * Latest time, in ms, at which an answered request was sent. Only requests that had ended by then may count from earlier than their end.
+   */
   #confirmedUntil = -Infinity;
 
-  /** @param lateMs By how much what failed or was given up may arrive later than its end. */
+  /**
+   * @param windowMs Length of the quota's window, in ms.
+   * @param lateMs How long after its end a request that failed or was given up may still arrive at the server, in ms.
+   */
   constructor(windowMs: number, lateMs = 0) {
     this.#windowMs = windowMs;
     this.#lateMs = lateMs;
   }
 
-  /** A start that counts from `at` on, and is over. */
+  /** Adds a request start that counts from the time `at` (ms) on, whenever the request ends. */
   add(at: number): void {
     this.#others.add({ at });
   }
 
   /**
-   * A start that is under way from `at` on; to be told its end, and whether that was an answer: what
-   * failed or was given up says nothing of how long an answer takes.
+   * Adds the start of a request that is in flight from the time `at` (ms) on. The caller calls the returned function when the request ends,
+   * and passes whether it was answered: the duration of a request that failed or was given up is not a latency.
    */
   begin(at: number): (end: number, isAnswered: boolean) => void {
     const start = { at };
     this.#underWay.add(start);
     return (end, isAnswered) => {
       this.#underWay.delete(start);
-      // What took no time was never asked; and by a clock that was set back nothing can be measured.
+      // Not measured: a duration of 0, as the request was never sent, and any duration after the clock was set back.
       const isMeasured = end > at && end >= (this.#answered.last?.at ?? end);
       if (isAnswered && isMeasured) this.#answer(end, end - at);
-      else this.#others.add({ at: end + this.#lateMs }); // it may still be on its way
+      else this.#others.add({ at: end + this.#lateMs }); // the request may still be on its way to the server
     };
   }
 
-  /** How many count. */
+  /** Number of request starts that count against the quota at `now` (ms). */
   used(now: number): number {
     if (this.#isEmpty) return 0;
     this.#forget(now);
     return this.#underWay.size + this.#others.size + this.#answered.size - this.#over(now);
   }
 
-  /** When one of them does no longer, as far as that is known: Infinity if none counts. */
+  /**
+   * Earliest time, in ms, at which a request start may stop counting against the quota, as far as is known at `now`; Infinity if none
+   * counts.
+   */
   freesAt(now: number): number {
     if (this.#isEmpty) return Infinity;
     this.#forget(now);
@@ -98,34 +117,38 @@ export class StartLog {
     const { at: ended = Infinity } = this.#others.first ?? {};
     const { at: answeredAt = Infinity } = this.#answered.at(this.#over(now)) ?? {};
     const span = answeredAt <= this.#confirmedUntil ? this.#windowMs - before : this.#windowMs;
-    // One that is under way ends now at the earliest.
+    // A request in flight ends now at the earliest.
     const endsAt = began === Infinity ? Infinity : Math.max(Math.min(began, now), now - before);
     return Math.min(endsAt + this.#windowMs, ended + this.#windowMs, answeredAt + span);
   }
 
-  /** As most lanes are, most of the time. */
+  /** Whether the log has no starts, as is the case for most lanes most of the time. */
   get #isEmpty(): boolean {
     return this.#underWay.size + this.#others.size + this.#answered.size === 0;
   }
 
-  /** How many of the answered count no longer. */
+  /** Number of starts in `#answered` that have stopped counting against the quota at `now`. */
   #over(now: number): number {
     const early = this.#answered.aged(this.#windowMs - this.#early(), now);
     return Math.min(early, this.#answered.aged(0, this.#confirmedUntil));
   }
 
+  /** Lower bound of the time from a request's arrival at the server to its response, in ms; 0 with too few measurements. */
   #early(): number {
     const count = this.#measured.size;
-    if (count < ENOUGH) return 0;
+    if (count < MIN_SAMPLES) return 0;
     const least = this.#quickest.first!.took;
-    const margin = MARGIN * Math.max(1, MANY / count);
+    const margin = LATENCY_MARGIN * Math.max(1, MAX_SAMPLES / count);
     return Math.max(0, Math.floor(least - margin * (this.#tookTogether / count - least)));
   }
 
   #forget(now: number): void {
     for (let k = this.#others.aged(this.#windowMs, now); k > 0; k--) this.#others.dropFirst();
     for (let k = this.#answered.aged(this.#windowMs, now); k > 0; k--) this.#answered.dropFirst();
-    const spare = Math.min(this.#measured.aged(this.#windowMs, now), this.#measured.size - MANY);
+    const spare = Math.min(
+      this.#measured.aged(this.#windowMs, now),
+      this.#measured.size - MAX_SAMPLES,
+    );
     for (let k = spare; k > 0; k--) {
       const old = this.#measured.dropFirst()!;
       if (this.#quickest.first === old) this.#quickest.dropFirst();
@@ -141,5 +164,79 @@ export class StartLog {
     this.#answered.add(one);
     this.#tookTogether += took;
     this.#confirmedUntil = Math.max(this.#confirmedUntil, at - took);
+  }
+}
+
+/** An item of a {@link TimeLine}, with its time `at` in ms. */
+interface Timed {
+  readonly at: number;
+}
+
+/**
+ * Minimum number of items dropped from a {@link TimeLine} before its array is compacted. Too small: the remaining items are copied often.
+ */
+const LEAST_DROPPED = 1_000;
+
+/**
+ * Queue of items ordered by time. Adding an item with the latest time and dropping an item take constant time on average.
+ *
+ * It is a class and not a closure to save memory: a fleet has tens of thousands of these queues, most of them empty.
+ */
+class TimeLine<T extends Timed> {
+  #items: T[] = [];
+  #begin = 0;
+
+  get size(): number {
+    return this.#items.length - this.#begin;
+  }
+
+  get first(): T | undefined {
+    return this.#items[this.#begin];
+  }
+
+  get last(): T | undefined {
+    return this.size > 0 ? this.#items[this.#items.length - 1] : undefined;
+  }
+
+  /** The item at an index; 0 is the earliest item. */
+  at(index: number): T | undefined {
+    return this.#items[this.#begin + index];
+  }
+
+  /** Inserts an item after all items with the same or an earlier time. */
+  add(item: T): void {
+    if ((this.last?.at ?? -Infinity) <= item.at) this.#items.push(item);
+    else this.#items.splice(this.#end(0, item.at), 0, item); // the clock was set back
+  }
+
+  dropFirst(): T | undefined {
+    const item = this.first;
+    if (item === undefined) return undefined;
+    this.#begin += 1;
+    if (this.#begin >= LEAST_DROPPED && 2 * this.#begin >= this.#items.length) {
+      this.#items = this.#items.slice(this.#begin);
+      this.#begin = 0;
+    }
+    return item;
+  }
+
+  dropLast(): T | undefined {
+    return this.size > 0 ? this.#items.pop() : undefined;
+  }
+
+  /** Number of items that are at least `spanMs` old at `now`. */
+  aged(spanMs: number, now: number): number {
+    return this.#end(spanMs, now) - this.#begin;
+  }
+
+  /** Index in `#items` of the first item that is less than `spanMs` old at `now`. */
+  #end(spanMs: number, now: number): number {
+    let [low, high] = [this.#begin, this.#items.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#items[middle]!.at + spanMs <= now) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 }

@@ -1,69 +1,85 @@
-import { asyncScheduler, concatMap, finalize, map, Observable, of, switchMap, tap } from 'rxjs';
+import {
+  asyncScheduler,
+  concat,
+  concatMap,
+  defer,
+  finalize,
+  map,
+  Observable,
+  of,
+  Subject,
+  switchMap,
+  take,
+  takeUntil,
+  tap,
+} from 'rxjs';
 import type { SchedulerLike, Subscription } from 'rxjs';
 import { StartLog } from './start-log.ts';
 
-/** The limit a {@link tokenBucket} keeps. Read once, when the bucket is made. */
+/** Options of {@link tokenBucket}, read once when the bucket is created. */
 export interface TokenBucketOptions {
-  /** Most starts in one window: an integer, at least 1. */
+  /** Maximum number of requests (or other values) that may start within one window: an integer, at least 1. */
   readonly capacity: number;
-  /** Length of the window, in milliseconds; more than 0. */
+  /** Length of the quota's window, in ms; more than 0. */
   readonly windowMs: number;
-  /** Clock (ms) and timers. Default {@link asyncScheduler}: whole ms, and NTP can step it. */
+  /** Clock (ms) and timers. Default {@link asyncScheduler}, whose clock has whole ms and can be stepped by NTP. */
   readonly scheduler?: SchedulerLike;
   /**
-   * Times (ms, on the scheduler's clock) of starts before this bucket was made: an earlier
-   * process's, say. Default none. A time in the future counts as now.
+   * Times at which requests started before this bucket was created, such as those of an earlier process, in ms on the scheduler's clock; a
+   * future time counts as now. Default none.
    */
   readonly starts?: readonly number[];
   /**
-   * Told of every start before its value goes on, so that a later bucket can be given it. What it
-   * returns is told the end, where {@link during} knows it: that time counts then. And whether that was an answer: what
-   * failed or was given up may still be on its way.
+   * Called with the time of each granted start, in ms, before its value is emitted, so that start times can be stored for a later bucket
+   * (`starts`). For work run with {@link during} the returned function is called when the work ends, with the time of the end and whether
+   * the work was answered: a request that failed or was given up may still arrive at the server.
    */
   readonly onStart?: (at: number) => void | ((end: number, isAnswered: boolean) => void);
-  /** What failed or was given up may arrive so much later than its end: ms, as far as {@link during} knows of it. Default 0. */
+  /** How long after its end a request of {@link during} that failed or was given up may still arrive at the server, in ms. Default 0. */
   readonly lateMs?: number;
-  /** What else a start has to wait for. Default nothing. */
+  /** Condition that a start must meet in addition to the quota. Default none. */
   readonly gate?: Gate;
 }
 
-/** Lets starts through in its own time: those that were declared before, say. */
+/** Condition that a request start must meet in addition to the quota, for example that it was declared to other processes before. */
 export interface Gate {
   /**
-   * When a start of a lane of this rank may be made, as far as the gate goes: ms; `now` or before is at once, Infinity
-   * until {@link opened$} says otherwise.
+   * Returns the earliest time, in ms, at which the gate allows a lane with this rank to start a request. A time up to `now` means at once;
+   * Infinity means not before {@link opened$} emits.
    */
   opensAt(now: number, rank: number): number;
-  /** A start waits, and knows of no time at which it may be made. */
+  /** Called when requests wait for a start, and {@link opensAt} returns Infinity for the lanes of all of them. */
   want(): void;
-  /** Emits when {@link opensAt} may give an earlier time. */
+  /** Emits when the gate may open earlier, so that {@link opensAt} must be called again. */
   readonly opened$: Observable<unknown>;
 }
 
-/** A place in the line of a {@link TokenBucket}. */
+/** Options of a lane (stream of requests) of a {@link TokenBucket}. */
 export interface LaneOptions {
-  /** Lanes are served by rank, the lowest first. Default 0, the rank of the bucket itself. */
+  /**
+   * Rank of the lane: of the lanes with waiting requests, the one with the lowest rank is served first. Default 0, the rank of the bucket
+   * itself.
+   */
   readonly rank?: number;
   /**
-   * Most starts of this lane in one window, so that the others find tokens left: an integer from
-   * 1 to the capacity, or what says so (below 1 is 1), which is asked whenever the lane waits.
-   * Default the capacity.
+   * Maximum number of requests of this lane that may start within one window, so that tokens are left for other lanes: an integer from 1 to
+   * the capacity, or a function that returns it, which is called whenever the lane waits (a result below 1 counts as 1). Default the
+   * capacity.
    */
   readonly share?: number | (() => number);
 }
 
-/** Holds a stream to the quota. One value serves pipes of any type. */
+/** Operator that delays the values of a stream as the quota requires. It can be used in pipes of any type. */
 export interface Limit {
   <T>(source: Observable<T>): Observable<T>;
-  /** What {@link during} does, where the limit can. */
+  /** Implementation of {@link during} for this limit. Default: a start counts from its own time, however long the work takes. */
   readonly during?: <T>(work: Observable<T>) => Observable<T>;
 }
 
 /**
- * Subscribes to `work` when `limit` allows a start, and counts that start while it is under way: what
- * is on its way to a server arrives at some time until it is answered, and the server counts
- * arrivals. From then on it counts from its end, or, where `work` completes, from as much before it
- * as answers take at the least.
+ * Subscribes to `work` when `limit` allows a start. The start counts against the quota as long as the work is in flight, because the server
+ * counts arrivals, and a request arrives at an unknown time before its response. After the end of the work the start counts for one more
+ * window: from that end, or, if `work` completed, from up to the minimum latency before it (see `StartLog`).
  */
 export function during<T>(limit: Limit, work: Observable<T>): Observable<T> {
   return (
@@ -75,41 +91,47 @@ export function during<T>(limit: Limit, work: Observable<T>): Observable<T> {
   );
 }
 
-/** A lane of a {@link TokenBucket}. */
+/** A lane of a {@link TokenBucket}: the limit of one stream of requests, with its own rank and share of the tokens. */
 export interface LaneLimit extends Limit {
-  /** Starts of this lane that count just now. */
+  /** Number of request starts of this lane that count against the quota at present. */
   used(): number;
 }
 
-/** A {@link Limit}, and others that draw on the same tokens with less claim to them. */
+/** A {@link Limit} of rank 0, and lanes of other ranks that use the same tokens. */
 export interface TokenBucket extends Limit {
-  /** @throws RangeError when called, if `rank` or `share` is out of range. */
+  /**
+   * Creates a lane: a limit with its own rank and share that uses the tokens of this bucket.
+   *
+   * @throws RangeError if `rank` or `share` is out of range.
+   */
   lane(options: LaneOptions): LaneLimit;
-  /** Counts starts of somebody else: times in ms, which may be to come. */
+  /** Counts request starts of other processes against the quota; `starts` are their times in ms, which may be in the future. */
   count(starts: readonly number[]): void;
-  /** Starts that count just now: 0 to the capacity. */
+  /** Number of request starts that count against the quota at present, from 0 to the capacity. */
   used(): number;
 }
 
 /**
- * Delays values so that at most `capacity` of them start within ANY `windowMs`.
+ * Creates a limit that delays values so that at most `capacity` of them start within ANY period of `windowMs`.
  *
- * A token comes back `windowMs` after it was taken, not at a steady trickle: a bucket that also
- * refills while it drains lets nearly `2 * capacity` through. With `s(k)` the k-th start, the
- * promise is `s(k + capacity) - s(k) >= windowMs`; a window is half-open, `[t, t + windowMs)`.
- * The same holds for the starts of each lane and its `share`, but for those before the bucket was
- * made: nobody says which lane they were of.
+ * A token becomes available again `windowMs` after it was taken. A bucket that refills at a constant rate would allow almost `2 * capacity`
+ * starts within a window. In a formula, with `s(k)` the time of the k-th start: `s(k + capacity) - s(k) >= windowMs`. A window is
+ * half-open: it contains its begin and not its end.
  *
- * Make one bucket per quota and share it. Every pipe through it, and every resubscription
- * (`retry`!), draws on the same tokens: the lowest rank first, then first come first served.
- * Values keep their order within a pipe; an error of the source overtakes the values still waiting.
+ * The bucket has lanes (streams of requests). Of the starts of one lane, at most its `share` are within any window. Starts that the bucket
+ * did not grant itself (those before it was created, and those of other processes) count against the capacity only, because their lane is
+ * unknown.
  *
- * The promise holds to the tick of the scheduler's clock. A server counts arrivals: with {@link during}
- * a token comes back `windowMs` after the latest time at which the request can have arrived, so that the
- * promise holds for arrivals too, as long as nothing arrives later than `lateMs` after it was given up; as an operator
- * the bucket knows of starts alone. Leave headroom for either: requests are not all as long on their way.
+ * Create one bucket per quota and share it. All pipes through it, and all resubscriptions (`retry`!), use the same tokens. The lane with
+ * the lowest rank is served first, and within a lane first come, first served. Values keep their order within a pipe; an error of the
+ * source is emitted before the values that still wait.
  *
- * @throws RangeError when called, if `capacity` or `windowMs` is out of range.
+ * The guarantee is as exact as the scheduler's clock. A server counts arrivals and not starts. With {@link during} a token becomes
+ * available `windowMs` after the latest time at which the request can have arrived, so the guarantee holds for arrivals too, provided that
+ * no request arrives later than `lateMs` after it was given up. Used as an operator, the bucket knows only when requests start. Leave
+ * headroom in both cases: requests differ in how long they take to the server.
+ *
+ * @throws RangeError if `capacity` or `windowMs` is out of range.
  * @see https://github.com/tower-rs/tower/issues/842 - why a fixed window is not enough
  */
 export function tokenBucket(options: TokenBucketOptions): TokenBucket {
@@ -121,26 +143,26 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
   }
 
   const lanes: Lane[] = []; // by rank
-  /** Starts of nobody who is known. */
+  /** Request starts whose lane is unknown: those before the bucket was created, and those of other processes. */
   const unknown = new StartLog(windowMs, lateMs);
-  const logs = [unknown]; // and one of each lane
+  const logs = [unknown]; // the logs of the lanes are added
   const made = scheduler.now();
   for (const at of starts) unknown.add(Math.min(at, made));
   let wakeUp: Subscription | undefined;
   let draining = false;
 
   const used = (now: number) => logs.reduce((sum, log) => sum + log.used(now), 0);
-  /** When there is a token for anybody: `now` or before it is at once. */
+  /** Earliest time at which a token may be available to any lane, in ms; `now` if one is available. */
   const opensAt = (now: number): number =>
     used(now) < capacity ? now : Math.min(...logs.map((log) => log.freesAt(now)));
-  /** When a lane may start, where there is a token for anybody from `opens` on. */
+  /** Earliest time, in ms, at which a lane may start a request, by its share and the gate, if the bucket has a token from `opens` on. */
   const startsAt = ({ log, share, rank }: Lane, now: number, opens: number): number => {
     const at = log.used(now) < share() ? opens : Math.max(opens, log.freesAt(now));
     return gate ? Math.max(at, gate.opensAt(now, rank)) : at;
   };
   const drain = (): void => {
     wakeUp = undefined;
-    draining = true; // a start may ask for the next token: it joins the line, this loop serves it
+    draining = true; // a start may request the next token synchronously; this loop serves that request as well
     for (;;) {
       const now = scheduler.now();
       const waiting = lanes.filter((lane) => lane.line.length > 0);
@@ -150,7 +172,7 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
       const next = waiting[times.findIndex((at) => at <= now)];
       if (!next) {
         const soonest = Math.min(...times);
-        // Worked out again on waking: a timer can fire early (Node's do, by up to 1 ms).
+        // The time is computed again when the timer fires, as Node's timers may fire up to 1 ms early.
         if (soonest < Infinity) wakeUp = scheduler.schedule(drain, soonest - now);
         else gate?.want();
         break;
@@ -166,7 +188,7 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
   };
 
   const limit = (lane: Lane): LaneLimit => {
-    /** Emits what `take` makes of a start. */
+    /** Waits until the lane is granted a start, calls `take`, emits its result, and completes. */
     const token = <T>(take: (at: number, onEnd: OnEnd) => T) =>
       new Observable<T>((subscriber) => {
         const start = (at: number, onEnd: OnEnd) => {
@@ -174,11 +196,11 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
           subscriber.complete();
         };
         lane.line.push(start);
-        const alone = lane.line.length === 1; // else the timer is set for this lane already
+        const alone = lane.line.length === 1; // otherwise the timer is set for this lane already
         if (alone || !wakeUp) drainAgain();
         return () => {
-          const place = lane.line.indexOf(start);
-          if (place >= 0) lane.line.splice(place, 1);
+          const index = lane.line.indexOf(start);
+          if (index >= 0) lane.line.splice(index, 1);
           if (lanes.some(({ line }) => line.length > 0)) return;
           wakeUp?.unsubscribe();
           wakeUp = undefined;
@@ -188,12 +210,12 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
     const each = <T>(source: Observable<T>) =>
       source.pipe(concatMap((value) => started.pipe(map(() => value))));
     const begun = token((at, onEnd) => {
-      const told = lane.log.begin(at);
+      const endStart = lane.log.begin(at);
       return (isAnswered: boolean) => {
         const end = scheduler.now();
-        told(end, isAnswered);
+        endStart(end, isAnswered);
         onEnd?.(end, isAnswered);
-        // It may have shown that others count no longer.
+        // The end may show that other starts have stopped counting.
         if (lanes.some(({ line }) => line.length > 0)) drainAgain();
       };
     });
@@ -232,14 +254,46 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
 interface Lane {
   readonly rank: number;
   readonly share: () => number;
+  /**
+   * Queue of the requests that wait for a start, the oldest first. Each function is called once its start is granted, with the time of the
+   * start (ms) and the callback for its end.
+   */
   readonly line: ((at: number, onEnd: OnEnd) => void)[];
   readonly log: StartLog;
 }
 
+/** Result of `onStart`: the callback for the end of the started work, if there is one. */
 type OnEnd = ReturnType<NonNullable<TokenBucketOptions['onStart']>>;
 
 function requireInteger(name: string, value: number, most: number): void {
   if (Number.isInteger(value) && value >= 1 && value <= most) return;
   const range = most === Infinity ? '>= 1' : `from 1 to ${most}`;
   throw new RangeError(`${name} must be an integer ${range}, got ${value}`);
+}
+
+/**
+ * Returns a limit that applies the limit `usual` until `haste$` emits, and the limit `hurried` from then on. A request that waits for a
+ * start in `usual` at that moment waits in `hurried` instead; work that has started already continues to count in `usual`.
+ *
+ * @param haste$ Emits when work becomes urgent; on subscription if it is urgent already.
+ */
+export function urgentLimit(usual: Limit, hurried: Limit, haste$: Observable<unknown>): Limit {
+  const held = <T>(work: Observable<T>): Observable<T> =>
+    defer(() => {
+      const begun$ = new Subject<void>();
+      const begun = defer(() => {
+        begun$.next();
+        return work;
+      });
+      const faster$ = haste$.pipe(
+        take(1),
+        map(() => hurried),
+      );
+      return concat(of(usual), faster$).pipe(
+        takeUntil(begun$),
+        switchMap((limit) => during(limit, begun)),
+      );
+    });
+  const each = <T>(source: Observable<T>) => source.pipe(concatMap((value) => held(of(value))));
+  return Object.assign(each, { during: held });
 }

@@ -1,52 +1,54 @@
-/** Slots at first; twice as many each time that half of them are taken. */
+/** Initial number of slots of the hash table; doubled whenever half of them are taken. Must be a power of two. */
 const FIRST_SLOTS = 64;
 
-/** Two numbers of 32 bits. */
+/** A 64-bit hash as two 32-bit integers. */
 interface Hash {
   readonly high: number;
   readonly low: number;
 }
 
 /**
- * Keys by 64 bits of a hash, and not by their texts: those of a run are told apart in the bytes that they were kept in.
+ * Index of record keys, in the order of adding. It stores 64-bit hashes instead of strings, so that the keys of a run (a stored unit of
+ * adjacent records) are added from their bytes without making strings.
  *
- * Two keys of one hash, which are not to be met by chance, count as one: `size` is too small then, never too large.
+ * Two keys with equal hashes, which is practically impossible by chance, count as one: `size` is then too small, never too large.
  */
 export class KeyIndex {
-  /** Keys that were added. */
+  /** Number of keys added, repetitions included. */
   length = 0;
-  /** Different ones among them. */
+  /** Number of distinct keys added. */
   size = 0;
-  /** By place, which is the order of adding. */
+  /** High 32 bits of the keys' hashes, in the order in which keys were added. */
   #highs: number[] = [];
+  /** Low 32 bits of the keys' hashes, in the order in which keys were added. */
   #lows: number[] = [];
-  /** One more than the first place of a key; 0 where none is. */
+  /** Hash table with linear probing: a slot holds 1 plus the index at which a key was first added, or 0 if it is free. */
   #slots = new Int32Array(FIRST_SLOTS);
 
-  /** A key as text. */
+  /** Adds a key. */
   add(key: string): void {
     this.#add(hashOf(key));
   }
 
-  /** A key that stands somewhere in UTF-8. */
+  /** Adds a key given as UTF-8: the bytes from `from` up to, not including, `to`. */
   addBytes(bytes: Uint8Array, from: number, to: number): void {
     this.#add(hashOfBytes(bytes, from, to));
   }
 
-  /** All keys of another index. */
+  /** Adds all keys of another index. */
   addAll(other: KeyIndex): void {
     for (let place = 0; place < other.length; place += 1) {
       this.#add({ high: other.#highs[place]!, low: other.#lows[place]! });
     }
   }
 
-  /** None was added. */
+  /** Removes all keys. */
   clear(): void {
     [this.length, this.size, this.#highs, this.#lows] = [0, 0, [], []];
     this.#slots = new Int32Array(FIRST_SLOTS);
   }
 
-  /** Where a key, or one of its hash, was added first; undefined where none was. */
+  /** Returns how many keys had been added before `key`, or another key with its hash, was first added; undefined if it was never added. */
   placeOf(key: string): number | undefined {
     const place = this.#slots[this.#slotOf(hashOf(key))]! - 1;
     return place < 0 ? undefined : place;
@@ -63,7 +65,7 @@ export class KeyIndex {
     if (this.size * 2 > this.#slots.length) this.#grow();
   }
 
-  /** The slot of a hash, or the free one where it would be. */
+  /** Returns the slot of the hash table that holds a hash, or the free slot in which to enter it. */
   #slotOf({ high, low }: Hash): number {
     const last = this.#slots.length - 1;
     for (let slot = spread(high, low) & last; ; slot = (slot + 1) & last) {
@@ -82,7 +84,7 @@ export class KeyIndex {
   }
 }
 
-/** FNV-1a, twice, with other numbers the second time. */
+/** Seed and factor of the high 32 bits of a hash, which are FNV-1a. The low 32 bits use the same algorithm with other constants. */
 const [HIGH_SEED, HIGH_FACTOR] = [0x811c9dc5 | 0, 0x01000193];
 const [LOW_SEED, LOW_FACTOR] = [0x2f0b4c47, 0x5bd1e995];
 const LAST_ASCII = 0x7f;
@@ -110,7 +112,7 @@ function hashOfBytes(bytes: Uint8Array, from: number, to: number): Hash {
   return { high, low };
 }
 
-/** Of a hash the lower bits alone say too little to choose a slot by. */
+/** Mixes the halves of a hash into a number whose lower bits select a slot: those of the hash itself are not distributed evenly enough. */
 function spread(high: number, low: number): number {
   const mixed = Math.imul(high ^ (low >>> 16), 0x2c1b3c6d);
   return mixed ^ (mixed >>> 15);

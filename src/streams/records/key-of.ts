@@ -1,14 +1,19 @@
+// Makes the keys of records.
+
 import { isJsonObject, JsonNumber } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import { joinKey } from '../../schemas/events/record-key.ts';
 
-/** Longer ones the image store can't hold. */
+/** Upper bound of a key's length, in bytes of UTF-8: the image store cannot hold longer keys. */
 const MAX_KEY_BYTES = 1_000;
 
-/** Reads a record's key: its text, or undefined when there is none. */
+/** Returns the key of a record as text; undefined if it has none. */
 export type KeyOf = (record: JsonValue) => string | undefined;
 
-/** The key made of one or more fields: integers and non-empty texts, as text; several are joined by `|`. At most 1,000 bytes of UTF-8. */
+/**
+ * Creates the function that makes a key of one or more fields: integers and non-empty strings, as text; several are joined by `|`. A record
+ * has no key if a field is missing or of another type, or if the key is longer than 1,000 bytes of UTF-8.
+ */
 export function keyOfFields(fields: readonly string[]): KeyOf {
   return (record) => {
     if (!isJsonObject(record)) return undefined;
@@ -24,9 +29,9 @@ export function keyOfFields(fields: readonly string[]): KeyOf {
 }
 
 function keyPart(value: JsonValue | undefined): string | undefined {
-  // Half a surrogate pair has no UTF-8: two such keys would be one in Kafka.
+  // A lone surrogate has no UTF-8 encoding: two such keys would be the same in Kafka.
   if (typeof value === 'string') return value !== '' && value.isWellFormed() ? value : undefined;
-  // A number that is not held exactly is a JsonNumber, so that its text is what was sent.
+  // A number that a double cannot represent exactly is a JsonNumber, whose text is what was received.
   if (typeof value !== 'number' && !(value instanceof JsonNumber)) return undefined;
   const text = String(value);
   return /^-?\d+$/.test(text) ? text : undefined;

@@ -1,78 +1,82 @@
+// One element of a page, and the types of what is known about it: bytes, digest, image, run.
+
 import { createHash, hash } from 'node:crypto';
+import { instantOf } from '../../schemas/avro/instant.ts';
+import { jsonText } from '../../schemas/json/json-bytes.ts';
 import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
-import { jsonText } from '../../schemas/json/json-text.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { Body } from '../http/body.ts';
-import type { ImageCodec } from './image-codec.ts';
-import { instantOf } from '../../schemas/avro/instant.ts';
 
-/** What is kept of the bytes that a record was sent in. */
+/** Digest and length of the bytes in which a record was received; stored to recognize the record when it is received unchanged. */
 export interface PayloadDigest {
-  /** Their SHA-256, cut to 16 bytes, as `latin1`. */
+  /** SHA-256 of the record's bytes, truncated to 16 bytes, as a `latin1` string. */
   readonly digest: string;
-  /** How many they are. */
+  /** Number of bytes of the record. */
   readonly length: number;
   /** The record's `updated_at` in ms since the epoch; null when it has none. */
   readonly updatedAt: number | null;
 }
 
-/** Records that stand next to each other in bytes that were kept, each as its image says. */
+/** A run: adjacent records whose bytes are known as a unit, and whose published images were all made from these bytes. */
 export interface KnownRun {
+  /** Identifier of the run of adjacent records in the image store. */
   readonly id: string;
-  /** Of its bytes: 16 bytes, as `latin1`. */
+  /** Digest of the bytes of the run of adjacent records: 16 bytes, as a `latin1` string. */
   readonly digest: string;
-  /** How many they are. */
+  /** Number of bytes of the run of adjacent records. */
   readonly length: number;
-  /** How many records it has. */
+  /** Number of adjacent records in the run. */
   readonly size: number;
-  /** Made anew each time that somebody asks. */
+  /** The records of the run; created on each access. */
   readonly members: readonly KnownMember[];
-  /** The nth of them, from 0. */
+  /** Returns the nth record of the run, from 0. */
   readonly member: (nth: number) => KnownMember;
-  /** Where the key of each stands, in UTF-8. */
+  /** Calls `tell` with the key of each record of the run, as UTF-8: the bytes from `from` up to, not including, `to`. */
   readonly eachKey: (tell: (bytes: Uint8Array, from: number, to: number) => void) => void;
-  /** The `updated_at` of each, in ms since the epoch; null where it has none. */
+  /** Calls `tell` with the `updated_at` of each record of the run, in epoch ms; null for a record without one. */
   readonly eachUpdatedAt: (tell: (updatedAt: number | null) => void) => void;
 }
 
-/** A record of a run. */
+/** A record of a run (adjacent records known as a unit by their bytes). */
 export interface KnownMember {
   readonly key: string;
-  /** Its first byte and the one behind its last, from the run's first. */
+  /** Index of the record's first byte, counted from the start of the run. */
   readonly at: number;
+  /** Index of the byte after the record's last one, counted from the start of the run. */
   readonly end: number;
-  /** In ms since the epoch; null when it has none. */
+  /** `updated_at` in epoch ms; null if the record has none. */
   readonly updatedAt: number | null;
 }
 
-/** What is known of a record's image before it is held against the published one. */
+/** What is known about the image (stored encoding) of a record that was read, before it is compared with the published image. */
 export type RecordImage =
-  /** The record came in the bytes that the published image was made of, as it was then. */
+  /** The record is unchanged: its bytes equal those from which its published image was made. */
   | { readonly kind: 'published' }
-  /** The image is made already; a schema that has grown since makes other bytes. */
+  /** The image of the record was encoded with `codec`; a later codec, whose schema has more fields, may produce other bytes. */
   | { readonly kind: 'encoded'; readonly bytes: Buffer; readonly codec: ImageCodec };
 
-/** Of a record that came in the bytes of its published image. */
+/** {@link RecordImage} of an unchanged record: its bytes equal those from which its published image was made. */
 export const PUBLISHED: RecordImage = { kind: 'published' };
 
-/** What is known of a record beside its bytes. */
+/** Facts about a record that are known without parsing it. */
 export interface RecordFacts {
   readonly key?: string | undefined;
   readonly image?: RecordImage | undefined;
   readonly digest?: PayloadDigest | undefined;
-  /** Ms since the epoch, null for none; left out, the record is looked at. */
+  /** The record's `updated_at` in epoch ms, null if it has none. If undefined, the record is parsed to determine it. */
   readonly updatedAt?: number | null | undefined;
+  /** The record's `created_at` in epoch ms, null if it has none. If undefined, the record is parsed to determine it. */
   readonly createdAt?: number | null | undefined;
 }
 
-/** Where a record stands in the body of an answer: from its first byte to behind its last one. */
+/** The bytes of a record in the body of a response: from `at` up to, not including, `end`. */
 export interface RecordBytes {
   readonly page: Body;
   readonly at: number;
   readonly end: number;
 }
 
-/** What a record has of its own; what is looked at is kept. */
+/** Facts about one record of a page; those computed later are cached in it. */
 interface OwnFacts extends RecordFacts {
   json?: JsonValue | undefined;
   digest?: PayloadDigest | undefined;
@@ -82,18 +86,18 @@ interface OwnFacts extends RecordFacts {
   readonly unreadableAt?: number | undefined;
 }
 
-/** Where a run stands. */
-export interface RunBytes {
+/** Position of a recognized run of adjacent records in the body of a response: its first byte has the index `from`. */
+interface RunBytes {
   readonly run: KnownRun;
   readonly page: Body;
   readonly from: number;
 }
 
 /**
- * One element of a page, from the body of an answer to the transaction.
+ * One element of a page, in use from the decoding of the response to the Kafka transaction.
  *
- * It is kept as the bytes that it was sent in, and parsed when somebody asks for its JSON: parsed records that live as
- * long as their page cost the garbage collector about as much as parsing them.
+ * It refers to the bytes in which it was received, and is parsed on access to `json`: parsed records that live as long as their page cost
+ * the garbage collector about as much as parsing them.
  */
 export class PageRecord {
   readonly #run: RunBytes | undefined;
@@ -106,54 +110,55 @@ export class PageRecord {
     this.#member = member;
   }
 
-  /** A record that is parsed when somebody asks for it. */
+  /** Creates a record from its bytes in the body of a response, which are parsed on access. */
   static inBytes(bytes: RecordBytes, facts: RecordFacts): PageRecord {
     const { key, image, digest, updatedAt, createdAt } = facts;
     return new PageRecord({ key, image, digest, updatedAt, createdAt, bytes, json: undefined });
   }
 
-  /** A member of a run that stands in a page. */
+  /** Creates a record that belongs to a run (adjacent records recognized as a unit) of a page. */
   static ofRun(place: RunBytes, member: KnownMember): PageRecord {
     return new PageRecord(undefined, place, member);
   }
 
-  /** A record as JSON. */
+  /** Creates a record from parsed JSON. */
   static ofJson(json: JsonValue, facts: RecordFacts = {}): PageRecord {
     return new PageRecord({ ...facts, json });
   }
 
-  /** An element that is no JSON: nothing is known of it but its text and its place in the list. */
+  /** Creates the record of an element that is not JSON, from its text and its list offset. */
   static unreadable(text: string, offset: number): PageRecord {
     return new PageRecord({ json: text, unreadableAt: offset });
   }
 
-  /** What its topic knows it by; undefined for one that can't be published. */
+  /** The record's key; undefined if it has none and so cannot be published. */
   get key(): string | undefined {
     return this.#member ? this.#member.key : this.#own?.key;
   }
 
+  /** What is known about the record's image (its stored encoding); undefined if nothing is known. */
   get image(): RecordImage | undefined {
     return this.#member ? PUBLISHED : this.#own?.image;
   }
 
-  /** The run that it was known again with. */
+  /** The run (unit of adjacent records) as part of which the record was recognized; undefined for a single record. */
   get run(): KnownRun | undefined {
     return this.#run?.run;
   }
 
-  /** Of an element that is no JSON: its place in the list; else undefined. */
+  /** List offset of an element that is not JSON; undefined if the element is JSON. */
   get unreadableAt(): number | undefined {
     return this.#own?.unreadableAt;
   }
 
-  /** Where it stands, of one that was sent in an answer. */
+  /** The record's bytes in the body of its response; undefined for a record made from parsed JSON. */
   get bytes(): RecordBytes | undefined {
     if (!this.#run || !this.#member) return this.#own?.bytes;
     const { page, from } = this.#run;
     return { page, at: from + this.#member.at, end: from + this.#member.end };
   }
 
-  /** What was sent; of an element that is no JSON its text. */
+  /** The record as parsed JSON; for an element that is not JSON, its text. */
   get json(): JsonValue {
     const own = this.#facts();
     if (own.json === undefined) {
@@ -163,7 +168,9 @@ export class PageRecord {
     return own.json;
   }
 
-  /** Of its bytes, where somebody looked; those of a run's members are looked at when somebody asks. */
+  /**
+   * Digest of the record's bytes, if it is known. For a record of a run (recognized together with adjacent ones) it is computed on access.
+   */
   get digest(): PayloadDigest | undefined {
     if (!this.#member) return this.#own?.digest;
     const own = this.#facts();
@@ -171,7 +178,7 @@ export class PageRecord {
     return own.digest;
   }
 
-  /** The same, as `latin1`. If nobody has looked it is worked out, each time that it is asked for. */
+  /** Returns the digest of the record's bytes as a `latin1` string; computes it on each call if {@link PageRecord.digest} is not known. */
   sentAs(): string | undefined {
     const { digest, bytes } = this;
     return (
@@ -179,7 +186,7 @@ export class PageRecord {
     );
   }
 
-  /** Its `updated_at` in ms since the epoch; null when it has none. */
+  /** The record's `updated_at` in epoch ms; null if it has none. */
   get updatedAt(): number | null {
     if (this.#member) return this.#member.updatedAt;
     const own = this.#facts();
@@ -187,14 +194,14 @@ export class PageRecord {
     return own.updatedAt;
   }
 
-  /** Its `created_at`, likewise. */
+  /** The record's `created_at` in epoch ms; null if it has none. */
   get createdAt(): number | null {
     const own = this.#facts();
     if (own.createdAt === undefined) own.createdAt = instantIn(this.json, 'created_at');
     return own.createdAt;
   }
 
-  /** The same record by itself, with its image or without one. */
+  /** Returns a copy of the record that belongs to no run, with the given image or without one. */
   withImage(image: RecordImage | undefined): this {
     const { bytes, key, digest } = this;
     const { json, createdAt } = this.#facts();
@@ -202,7 +209,7 @@ export class PageRecord {
     return new PageRecord({ key, image, digest, updatedAt, createdAt, bytes, json }) as this;
   }
 
-  /** The same record with its bytes, and the digest of them. */
+  /** Returns a copy of the record that belongs to no run, with these bytes and their digest. */
   withDigest(bytes: RecordBytes): PageRecord {
     const { updatedAt } = this;
     const digest = digestOf(bytes, updatedAt);
@@ -210,7 +217,10 @@ export class PageRecord {
     return new PageRecord({ key, image, digest, updatedAt, createdAt, bytes, json });
   }
 
-  /** The same record without what is hidden of it. Of an element that is no JSON nobody can say where that is. */
+  /**
+   * Returns the record with its personal fields hidden. For an element that is not JSON, the whole text is replaced by its digest and
+   * length.
+   */
   hidden(hide: (json: JsonValue) => JsonValue): PageRecord {
     if (this.unreadableAt === undefined)
       return PageRecord.ofJson(hide(this.json), { key: this.key });
@@ -225,13 +235,13 @@ export class PageRecord {
   }
 }
 
-/** A record that can be published. */
+/** A record with a key, which can be published. */
 export interface KeyedRecord extends PageRecord {
   readonly key: string;
   readonly json: JsonObject;
 }
 
-/** SHA-256, cut to 16 bytes, as `latin1`. */
+/** Returns the SHA-256 of some bytes, truncated to 16 bytes, as a `latin1` string. */
 export function payloadDigest(bytes: Buffer): string {
   return hash('sha256', bytes, 'binary').slice(0, 16);
 }
@@ -242,4 +252,12 @@ function digestOf({ page, at, end }: RecordBytes, updatedAt: number | null): Pay
 
 function instantIn(json: JsonValue, field: string): number | null {
   return isJsonObject(json) ? instantOf(json, field) : null;
+}
+
+/** Encodes records into images, the bytes by which records are compared, and decodes them. */
+export interface ImageCodec {
+  /** Encodes a record; records that are equal except for the order of their fields give equal bytes. */
+  encode(record: JsonObject): Buffer;
+  /** Decodes the record from its image. */
+  decode(bytes: Buffer): JsonObject;
 }

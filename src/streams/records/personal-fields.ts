@@ -1,59 +1,65 @@
+// Hides the personal fields of a list's records.
+
 import { createHmac, createSecretKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { canonicalJson, isJsonObject, setOwn } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 
-/** What becomes of a personal field; the first is the strictest. */
-export const WAYS = ['drop', 'mask', 'hmac'] as const;
-/** Left out, replaced by {@link MASK}, or by a keyed hash that keeps equal values equal. */
-export type Way = (typeof WAYS)[number];
+/** Methods of hiding a personal field, strictest first. */
+export const HIDING_METHODS = ['drop', 'mask', 'hmac'] as const;
+/**
+ * How a personal field is hidden. `drop`: the field is left out. `mask`: replaced by {@link MASK}. `hmac`: replaced by a keyed hash, which
+ * is equal for equal values.
+ */
+export type HidingMethod = (typeof HIDING_METHODS)[number];
 
-/** A field to be hidden. */
+/** A personal field of a list's records, and how to hide it. */
 export interface PersonalField {
-  /** Names on the way to it; at least one. An array on the way means each of its elements. */
+  /** Path to the field: names of nested fields, the outermost first; at least one. It applies to every element of an array on the path. */
   readonly path: readonly string[];
-  readonly way: Way;
+  readonly method: HidingMethod;
 }
 
-/** What a masked value becomes, whatever it was. */
+/** Text that replaces a masked value, whatever its type. */
 export const MASK = '***';
-/** What stands before the 64 hexadecimal digits of an HMAC. */
-export const HMAC_PREFIX = 'hmac-sha256:';
+/** Prefix of the text that replaces a value hidden by HMAC, before the 64 hexadecimal digits of the hash. */
+const HMAC_PREFIX = 'hmac-sha256:';
 
-/** Hides the personal fields of a list's records. What has none of them is given back as it is. */
+/** Hides the personal fields of a list's records. Returns the same object if it has none of them. */
 export interface PersonalFields {
-  /** Of an element of `data`, as the API sent it. */
+  /** Hides the personal fields of an element of a response's `data`, as the API sent it. */
   readonly hide: (element: JsonValue) => JsonValue;
   /**
-   * Of a record that was stored, maybe before these fields were to be hidden: what looks hidden
-   * already is left as it is.
+   * Hides the personal fields of a stored record, some of which may have been hidden before it was stored: values that look hidden already
+   * are not changed.
    */
   readonly hideStored: (record: JsonObject) => JsonObject;
 }
 
 /**
- * Personal fields of one list. Null stays null, and what is absent stays absent. An array at the end
- * of a path is dropped as a whole, else each of its elements is replaced; an object there is
- * replaced as a whole, so that not even its names are left. A value on the way that has no fields,
- * such as a text where an object was expected, is treated as if it were the field, in the strictest of
- * the ways that lead through it; where it can't be left out it becomes null.
+ * Creates the functions that hide the personal fields of one list. Null stays null, and an absent field stays absent. An array at the end
+ * of a path is dropped as a whole with `drop`, otherwise each of its elements is replaced; an object there is replaced as a whole, so that
+ * its field names are hidden, too. A value on a path that has no fields, such as a string where an object was expected, is hidden as if it
+ * were the field, by the strictest method of the paths through it; an array element that would be dropped becomes null.
  *
- * The HMAC is HMAC-SHA-256, over the canonical JSON text of the value (`"jane@example.com"`, with the
- * quotes) in UTF-8. The field's name is no part of it: equal values are equal across fields and lists.
+ * The HMAC is HMAC-SHA-256, over the canonical JSON text of the value (`"jane@example.com"`, with the quotes) in UTF-8. The field's name is
+ * not part of it: equal values have equal hashes across fields and lists.
  *
- * @param fields one or more.
- * @param hmacKey needed where a way is `hmac`.
- * @throws TypeError without a field, for a path without a name, and for an HMAC without a key.
+ * @param fields One or more.
+ * @param hmacKey Returns the key; required if a method is `hmac`.
+ * @throws TypeError without fields, for an empty path, and for `hmac` without a key.
  */
 export function personalFields(
   fields: readonly PersonalField[],
   hmacKey?: () => string,
 ): PersonalFields {
-  if (fields.length === 0) throw new TypeError('no field is to be hidden');
-  if (fields.some(({ path }) => path.length === 0)) throw new TypeError('a path names no field');
+  if (fields.length === 0) throw new TypeError('personalFields needs at least one field');
+  if (fields.some(({ path }) => path.length === 0))
+    throw new TypeError('the path of a personal field is empty');
   const root = treeOf(fields);
-  const needsKey = fields.some(({ way }) => way === 'hmac');
-  if (needsKey && !hmacKey) throw new TypeError('an HMAC needs a key');
+  const needsKey = fields.some(({ method }) => method === 'hmac');
+  if (needsKey && !hmacKey)
+    throw new TypeError('a personal field with the method hmac needs hmacKey');
   const key = needsKey ? createSecretKey(Buffer.from(hmacKey!())) : undefined;
   return {
     hide: (element) => hide(element, root, { key, isStored: false }) ?? null,
@@ -61,46 +67,52 @@ export function personalFields(
   };
 }
 
-/** Names that lead to fields. */
+/** Node of the tree of the personal fields' paths: a personal field, or a name on the path to one. */
 interface Node {
-  /** What becomes of what is here; undefined on the way. */
-  way: Way | undefined;
-  /** Of all that is to be hidden here and further in. */
-  strictest: Way;
+  /** How to hide the value at this node; undefined if it is only on the path to personal fields. */
+  way: HidingMethod | undefined;
+  /** Strictest hiding method of the personal fields at this node of the tree and below it. */
+  strictest: HidingMethod;
+  /** Child nodes by field name. */
   readonly names: Map<string, Node>;
 }
 
 const newNode = (): Node => ({ way: undefined, strictest: 'hmac', names: new Map() });
 
-const stricter = (one: Way, other: Way): Way =>
-  WAYS.indexOf(one) < WAYS.indexOf(other) ? one : other;
+const stricter = (one: HidingMethod, other: HidingMethod): HidingMethod =>
+  HIDING_METHODS.indexOf(one) < HIDING_METHODS.indexOf(other) ? one : other;
 
 function treeOf(fields: readonly PersonalField[]): Node {
   const root = newNode();
-  for (const { path, way } of fields) {
+  for (const { path, method } of fields) {
     let node = root;
-    node.strictest = stricter(node.strictest, way);
+    node.strictest = stricter(node.strictest, method);
     for (const name of path) {
       const next = node.names.get(name) ?? newNode();
       node.names.set(name, next);
-      next.strictest = stricter(next.strictest, way);
+      next.strictest = stricter(next.strictest, method);
       node = next;
     }
-    node.way = stricter(node.way ?? way, way);
+    node.way = stricter(node.way ?? method, method);
   }
   return root;
 }
 
-interface Means {
+interface HidingContext {
   readonly key: KeyObject | undefined;
   readonly isStored: boolean;
 }
 
-/** Arrays in arrays that are looked through: one that is deeper is hidden as a whole. */
+/** Nesting depth of arrays within arrays up to which elements are hidden one by one; a deeper array is hidden as a whole. */
 const MAX_NESTED = 100;
 
-/** The value as it may be shown: itself if nothing in it is hidden, undefined if it's left out. */
-function hide(value: JsonValue, node: Node, means: Means, nested = 0): JsonValue | undefined {
+/** Returns a value with its personal fields hidden: the same value if it has none, undefined if it is dropped. */
+function hide(
+  value: JsonValue,
+  node: Node,
+  means: HidingContext,
+  nested = 0,
+): JsonValue | undefined {
   if (node.way === 'drop') return undefined;
   if (value === null) return null;
   if (Array.isArray(value) && nested < MAX_NESTED) {
@@ -108,10 +120,10 @@ function hide(value: JsonValue, node: Node, means: Means, nested = 0): JsonValue
     return elements.every((each, place) => each === value[place]) ? value : elements;
   }
   if (node.way === undefined && isJsonObject(value)) return hideWithin(value, node, means);
-  return replaced(value, node.way ?? node.strictest, means);
+  return replacementOf(value, node.way ?? node.strictest, means);
 }
 
-function hideWithin(object: JsonObject, node: Node, means: Means): JsonObject {
+function hideWithin(object: JsonObject, node: Node, means: HidingContext): JsonObject {
   const replacements = new Map<string, JsonValue | undefined>();
   for (const [name, next] of node.names) {
     const value = Object.hasOwn(object, name) ? object[name] : undefined;
@@ -129,7 +141,11 @@ function hideWithin(object: JsonObject, node: Node, means: Means): JsonObject {
 
 const HMAC = new RegExp(`^${HMAC_PREFIX}[0-9a-f]{64}$`);
 
-function replaced(value: JsonValue, way: Way, { key, isStored }: Means): JsonValue | undefined {
+function replacementOf(
+  value: JsonValue,
+  way: HidingMethod,
+  { key, isStored }: HidingContext,
+): JsonValue | undefined {
   if (way === 'drop') return undefined;
   if (way === 'mask') return MASK;
   const looksHidden = value === MASK || (typeof value === 'string' && HMAC.test(value));

@@ -1,21 +1,22 @@
-import { pointerNames } from '../../schemas/json/pointer.ts';
-import { canonicalJson, isJsonObject, setOwn } from '../../schemas/json/json.ts';
+// Removes volatile fields from records before they are compared.
+
+import { pointerNames, canonicalJson, isJsonObject, setOwn } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 
-/** Fields that differ from answer to answer although nothing has happened to their record. */
+/** The volatile fields of a list: they differ from response to response although nothing has happened to the record. */
 export interface VolatileFields {
-  /** As JSON Pointers; empty where there are none. */
+  /** The volatile fields as JSON Pointers; empty if there are none. */
   readonly pointers: readonly string[];
-  /** A value without them; itself if it has none of them. */
+  /** Returns a value without its volatile fields; the same value if it has none. */
   readonly without: (value: JsonValue) => JsonValue;
-  /** Whether two records are the same but for them. */
+  /** Whether two records are equal except for their volatile fields. */
   readonly isSame: (one: JsonObject, other: JsonObject) => boolean;
 }
 
 /**
- * Volatile fields of one list, as JSON Pointers without places: an array on the way means each of its
- * elements. At the end of a pointer whatever is there is left out, and null and absent are the same there.
- * A value on the way that has no fields is left as it is: its changes are changes.
+ * Creates the volatile fields of one list from JSON Pointers without array indexes: a pointer through an array applies to every element.
+ * The value at the end of a pointer is ignored, whatever it is, so null and absent are equal there. A value on the path that has no fields
+ * is compared as usual.
  */
 export function volatileFields(pointers: readonly string[]): VolatileFields {
   const root: Node = new Map();
@@ -28,8 +29,8 @@ export function volatileFields(pointers: readonly string[]): VolatileFields {
     }
     node.set(END, node);
   }
-  // Where there are none, no record is gone through: each one of a page may be asked for.
-  const without = (value: JsonValue) => (root.size === 0 ? value : left(value, root));
+  // Without volatile fields no record is parsed or traversed; this function may be called for every record of a page.
+  const without = (value: JsonValue) => (root.size === 0 ? value : withoutVolatile(value, root));
   return {
     pointers,
     without,
@@ -37,31 +38,32 @@ export function volatileFields(pointers: readonly string[]): VolatileFields {
   };
 }
 
-/** Names that lead to volatile fields, and {@link END} where one is. */
+/** Node of the tree of the volatile fields' paths: child nodes by field name, with an entry {@link END} if a volatile field ends here. */
 type Node = Map<string | typeof END, Node>;
 const END = Symbol('a volatile field');
 
-/** Arrays in arrays that are looked through; what is deeper is left as it is. */
+/** Nesting depth of arrays within arrays up to which volatile fields are removed; deeper arrays are compared as they are. */
 const MAX_NESTED = 100;
 
-function left(value: JsonValue, node: Node, nested = 0): JsonValue {
+function withoutVolatile(value: JsonValue, node: Node, nested = 0): JsonValue {
   if (Array.isArray(value)) {
     if (nested === MAX_NESTED) return value;
-    const elements = value.map((each) => left(each, node, nested + 1));
+    const elements = value.map((each) => withoutVolatile(each, node, nested + 1));
     return elements.every((each, place) => each === value[place]) ? value : elements;
   }
-  return isJsonObject(value) ? leftOf(value, node) : value;
+  return isJsonObject(value) ? objectWithoutVolatile(value, node) : value;
 }
 
-function leftOf(object: JsonObject, node: Node): JsonObject {
-  const kept: JsonObject = {};
+function objectWithoutVolatile(object: JsonObject, node: Node): JsonObject {
+  const remaining: JsonObject = {};
   let isWhole = true;
   for (const name of Object.keys(object)) {
     const value = object[name]!;
     const next = node.get(name);
-    const rest = next === undefined ? value : next.has(END) ? undefined : left(value, next);
+    const rest =
+      next === undefined ? value : next.has(END) ? undefined : withoutVolatile(value, next);
     isWhole &&= rest === value;
-    if (rest !== undefined) setOwn(kept, name, rest);
+    if (rest !== undefined) setOwn(remaining, name, rest);
   }
-  return isWhole ? object : kept;
+  return isWhole ? object : remaining;
 }

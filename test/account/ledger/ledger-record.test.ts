@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import {
-  ALL,
-  arrivals,
-  countedIn,
+  SHARED_QUOTA,
+  latestArrivals,
+  quotaDeclarationsIn,
   ledgerText,
-  LOGIN,
+  LOGIN_QUOTA,
   parseLedger,
 } from '../../../src/account/ledger/ledger-record.ts';
-import type { LedgerRecord } from '../../../src/account/ledger/ledger-record.ts';
+import type { LedgerDeclaration } from '../../../src/account/ledger/ledger-record.ts';
 
 const declared = (more: number) => ({
   used: [
@@ -17,11 +17,11 @@ const declared = (more: number) => ({
   underWay: 1,
   more,
 });
-const record: LedgerRecord = {
+const record: LedgerDeclaration = {
   instance: 'a',
   writers: ['z', 'a'],
   blockMs: 11_000,
-  quotas: { [LOGIN]: declared(1), orders: declared(20), products: declared(7) },
+  quotas: { [LOGIN_QUOTA]: declared(1), orders: declared(20), products: declared(7) },
 };
 
 describe('an entry of the ledger', () => {
@@ -46,22 +46,26 @@ describe('an entry of the ledger', () => {
   });
 
   it('counts what may still come by the latest time at which it can arrive', () => {
-    expect(arrivals(declared(20), 11_000, 100_000)).toEqual([
+    expect(latestArrivals(declared(20), 11_000, 100_000)).toEqual([
       { at: 99_600, count: 3 },
       { at: 98_600, count: 2 },
       { at: 112_000, count: 21 }, // on its way for a second behind the block
     ]);
-    expect(arrivals({ used: [], underWay: 0, more: 0 }, 11_000, 100_000)).toEqual([]);
+    expect(latestArrivals({ used: [], underWay: 0, more: 0 }, 11_000, 100_000)).toEqual([]);
   });
 
   it('counts for a list what was asked of it, and for all of them what was asked of any', () => {
-    const mores = (name: string, of = record) => countedIn(name, of).map(({ more }) => more);
+    const mores = (name: string, of = record) =>
+      quotaDeclarationsIn(name, of).map(({ more }) => more);
     expect(mores('orders')).toEqual([20]);
-    expect(mores(ALL)).toEqual([20, 7]);
-    expect(mores(LOGIN)).toEqual([1]);
+    expect(mores(SHARED_QUOTA)).toEqual([20, 7]);
+    expect(mores(LOGIN_QUOTA)).toEqual([1]);
     expect(mores('customers')).toEqual([]);
-    const shared = { ...record, quotas: { [LOGIN]: declared(1), [ALL]: declared(50) } };
+    const shared = {
+      ...record,
+      quotas: { [LOGIN_QUOTA]: declared(1), [SHARED_QUOTA]: declared(50) },
+    };
     expect(mores('orders', shared)).toEqual([50]);
-    expect(mores(LOGIN, shared)).toEqual([1]);
+    expect(mores(LOGIN_QUOTA, shared)).toEqual([1]);
   });
 });

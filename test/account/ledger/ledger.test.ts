@@ -1,9 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
-import { AHEAD_MS, BLOCK_MS, openLedger } from '../../../src/account/ledger/ledger.ts';
+import {
+  LEASE_RENEWAL_MARGIN_MS,
+  LEASE_MS,
+  openLedger,
+} from '../../../src/account/ledger/ledger.ts';
 import type { Ledger } from '../../../src/account/ledger/ledger.ts';
 import { parseLedger } from '../../../src/account/ledger/ledger-record.ts';
-import type { LedgerRecord } from '../../../src/account/ledger/ledger-record.ts';
+import type { LedgerDeclaration } from '../../../src/account/ledger/ledger-record.ts';
 import type { AccountLog } from '../../../src/sinks/ledger/kafka-ledger.ts';
 import { during, tokenBucket } from '../../../src/streams/quota/token-bucket.ts';
 import type { TokenBucket } from '../../../src/streams/quota/token-bucket.ts';
@@ -17,7 +21,7 @@ const START = 1_750_000_000_000;
 /** An account of one list and its logins, in virtual time. */
 class Account {
   readonly time = new SimTime(START);
-  readonly declared: { readonly at: number; readonly record: LedgerRecord }[] = [];
+  readonly declared: { readonly at: number; readonly record: LedgerDeclaration }[] = [];
   readonly ledger: Ledger;
   readonly list: TokenBucket;
   readonly login: TokenBucket;
@@ -37,7 +41,7 @@ class Account {
       wallNow: () => scheduler.now() + this.wallAheadMs,
     });
     const bucket = (name: string, capacity: number, isRare: boolean) => {
-      const { gate, onStart } = this.ledger.part(name, capacity, isRare);
+      const { gate, onStart } = this.ledger.quota(name, capacity, isRare);
       return tokenBucket({ capacity, windowMs: 60_200, scheduler, gate, onStart });
     };
     this.list = bucket('orders', 100, false);
@@ -46,19 +50,19 @@ class Account {
 
   async begin(): Promise<void> {
     const log: AccountLog = {
-      takeOver: () => {
+      claim: () => {
         const at = this.time.now();
-        return Promise.resolve({ entries: [], claimedAt: at, guests: [], at });
+        return Promise.resolve({ entries: [], claimedAt: at, guestEntries: [], at });
       },
       append: async (text) => {
         await this.time.sleep(this.commitMs);
         if (this.error !== undefined) throw this.error as Error;
-        this.declared.push({ at: this.time.now(), record: parseLedger(text) as LedgerRecord });
+        this.declared.push({ at: this.time.now(), record: parseLedger(text) as LedgerDeclaration });
       },
-      guests: () => Promise.resolve({ guests: [], at: this.time.now() }),
+      guests: () => Promise.resolve({ guestEntries: [], at: this.time.now() }),
       close: () => Promise.resolve(),
     };
-    this.ledger.begin(await this.ledger.claim(log));
+    this.ledger.activate(await this.ledger.claim(log));
   }
 
   /** Asks so often at once, by so long a request each. */
@@ -83,7 +87,7 @@ describe('requests of an account', () => {
     await account.time.pass(2);
     expect(account.started).toEqual([COMMIT_MS]);
     expect(account.declared.map(({ record }) => record.quotas.orders?.more)).toEqual([
-      Math.floor((1.01 * 100 * BLOCK_MS) / MINUTE_MS) + 2,
+      Math.floor((1.01 * 100 * LEASE_MS) / MINUTE_MS) + 2,
     ]);
   });
 
@@ -94,7 +98,7 @@ describe('requests of an account', () => {
     await account.time.pass(5 * MINUTE_MS);
     const { declared, started } = account;
     const apart = declared.slice(1).map(({ at }, k) => at - declared[k]!.at);
-    expect(Math.min(...apart)).toBeGreaterThanOrEqual(BLOCK_MS - AHEAD_MS);
+    expect(Math.min(...apart)).toBeGreaterThanOrEqual(LEASE_MS - LEASE_RENEWAL_MARGIN_MS);
     expect(started.length).toBeGreaterThan(4.9 * 97);
     declared.forEach(({ at, record }, k) => {
       const from = at - COMMIT_MS - START;
@@ -132,7 +136,7 @@ describe('requests of an account', () => {
       .subscribe()
       .unsubscribe();
     account.ask(1);
-    await account.time.pass(BLOCK_MS);
+    await account.time.pass(LEASE_MS);
     expect(account.declared.map(({ record }) => record.quotas.login?.more)).toEqual([1, 1]);
   });
 
@@ -141,7 +145,7 @@ describe('requests of an account', () => {
     await account.begin();
     account.ask(1, account.list, 30_000);
     account.ask(1, account.list, 2_345);
-    await account.time.pass(BLOCK_MS);
+    await account.time.pass(LEASE_MS);
     const [, second] = account.declared;
     const { used, underWay } = second!.record.quotas.orders!;
     expect(underWay).toBe(1);
@@ -156,7 +160,7 @@ describe('requests of an account', () => {
     const givenUp = during(account.list, work).subscribe();
     await account.time.pass(2_345);
     givenUp.unsubscribe();
-    await account.time.pass(BLOCK_MS);
+    await account.time.pass(LEASE_MS);
     const [, second] = account.declared;
     const { used, underWay } = second!.record.quotas.orders!;
     expect(underWay).toBe(0);
@@ -169,19 +173,19 @@ describe('requests of an account', () => {
     await asleep.begin();
     asleep.ask(1);
     await asleep.time.pass(1_000);
-    expect(asleep.ledger.isRunning()).toBe(true);
-    asleep.wallAheadMs += BLOCK_MS;
-    expect(asleep.ledger.isRunning()).toBe(false);
+    expect(asleep.ledger.isLeaseValid()).toBe(true);
+    asleep.wallAheadMs += LEASE_MS;
+    expect(asleep.ledger.isLeaseValid()).toBe(false);
 
     const setBack = new Account();
     await setBack.begin();
     setBack.ask(1);
     await setBack.time.pass(1_000);
     setBack.wallAheadMs -= 3_600_000;
-    await setBack.time.pass(BLOCK_MS - 1_000 - AHEAD_MS);
+    await setBack.time.pass(LEASE_MS - 1_000 - LEASE_RENEWAL_MARGIN_MS);
     setBack.error = new CellarstreamError('KAFKA_UNREACHABLE', 'no answer');
-    await setBack.time.pass(AHEAD_MS);
-    expect(setBack.ledger.isRunning()).toBe(false);
+    await setBack.time.pass(LEASE_RENEWAL_MARGIN_MS);
+    expect(setBack.ledger.isLeaseValid()).toBe(false);
   });
 
   it('wait while Kafka is away, and go on when it is back', async () => {
@@ -192,7 +196,7 @@ describe('requests of an account', () => {
     account.error = new CellarstreamError('KAFKA_UNREACHABLE', 'no answer');
     await account.time.pass(60_000);
     const { length } = account.started;
-    expect(account.started.at(-1)).toBeLessThan(5_000 + BLOCK_MS);
+    expect(account.started.at(-1)).toBeLessThan(5_000 + LEASE_MS);
     account.error = undefined;
     await account.time.pass(10_000);
     expect(account.started.length).toBeGreaterThan(length);
@@ -208,7 +212,7 @@ describe('requests of an account', () => {
     account.error = new CellarstreamError('FENCED', 'another one has it');
     await account.time.pass(30_000);
     expect(failed).toBe(account.error);
-    expect(account.started.at(-1)).toBeLessThan(5_000 + BLOCK_MS);
+    expect(account.started.at(-1)).toBeLessThan(5_000 + LEASE_MS);
   });
 
   it('do not begin any more when it has ended in the middle of a declaration', async () => {
@@ -216,10 +220,10 @@ describe('requests of an account', () => {
     await account.begin();
     account.ask(4);
     await account.time.pass(COMMIT_MS / 2);
-    const settled = account.ledger.settle();
+    const settled = account.ledger.declareFinal();
     await account.time.pass(1_000);
     await settled;
-    expect(account.ledger.isRunning()).toBe(false);
+    expect(account.ledger.isLeaseValid()).toBe(false);
     expect(account.started).toEqual([]);
   });
 
@@ -228,7 +232,7 @@ describe('requests of an account', () => {
     await account.begin();
     account.ask(4);
     await account.time.pass(5_000);
-    const settled = account.ledger.settle();
+    const settled = account.ledger.declareFinal();
     account.ask(1);
     await account.time.pass(1_000);
     await settled;

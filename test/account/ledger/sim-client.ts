@@ -89,7 +89,7 @@ export class SimClient {
     this.#quota = quotas({
       config,
       scheduler,
-      startsOf: startsIn(folder),
+      storedStartsOf: startsIn(folder),
       ledger: this.#ledger,
       instance: name,
       writer: writerIn(folder),
@@ -122,7 +122,7 @@ export class SimClient {
   /** SIGTERM; resolves when it has ended. */
   async stop(): Promise<void> {
     this.#subscription.unsubscribe();
-    await this.#ledger.settle();
+    await this.#ledger.declareFinal();
     this.state = 'over';
   }
 
@@ -130,7 +130,7 @@ export class SimClient {
     const { config, pauseMs } = this.#options;
     const inherited = await this.#ledger.claim(log);
     this.#quota.inherit(inherited);
-    this.#ledger.begin(inherited);
+    this.#ledger.activate(inherited);
     this.#world.onBegun?.({
       ...{ client: this, ledger: this.#ledger, quota: this.#quota, scheduler: this.#scheduler },
       awake: () => this.#awake(),
@@ -147,8 +147,8 @@ export class SimClient {
     };
     for (const resource of config.resources) {
       const lanes = this.#quota.lanes(resource, true);
-      ask(resource, lanes.poll, 1, Math.max(pauseMs, lanes.spacingMs('first-read')));
-      ask(resource, lanes.firstRead, 2, pauseMs);
+      ask(resource, lanes.poll, 1, Math.max(pauseMs, lanes.pollSpacingMs('first-read')));
+      ask(resource, lanes.initialSnapshot, 2, pauseMs);
       ask(resource, lanes.sweep, 1, pauseMs);
     }
     ask('login', this.#quota.login, 1, 20_000 + pauseMs);
@@ -160,7 +160,7 @@ export class SimClient {
     // A connection is made, at times for long.
     await time.sleep(chance.is(0.02) ? chance.below(8_000) : chance.below(20));
     await this.#awake();
-    if (this.state === 'over' || !this.#ledger.isRunning()) return;
+    if (this.state === 'over' || !this.#ledger.isLeaseValid()) return;
     const way = chance.is(0.05) ? chance.below(MAX_WAY_MS) : 5 + chance.below(60);
     const isLost = this.isDropped;
     const arrived = time.sleep(way).then(() => {

@@ -84,7 +84,7 @@ export class SimLedger {
       publish(beside);
     };
     const log: AccountLog = {
-      takeOver: (text, beside) =>
+      claim: (text, beside) =>
         inTurn(async () => {
           expectOpen();
           await step('take over');
@@ -111,7 +111,12 @@ export class SimLedger {
           const entries = known.slice(0, end - 1).filter(isOwn);
           const guests = newestOfGuests(known);
           const aged = agedAt(claim);
-          return { entries: entries.map(aged), claimedAt, guests: guests.map(aged), at: now() };
+          return {
+            entries: entries.map(aged),
+            claimedAt,
+            guestEntries: guests.map(aged),
+            at: now(),
+          };
         }),
       append: (text, beside) =>
         inTurn(async () => {
@@ -131,7 +136,7 @@ export class SimLedger {
           await step();
           const guests = newestOfGuests(known.slice(readTo));
           readTo = known.length;
-          return { guests: guests.map(agedAt(known[newest - 1]!)), at: now() };
+          return { guestEntries: guests.map(agedAt(known[newest - 1]!)), at: now() };
         }),
       close: async () => {
         isClosed = true;
@@ -163,7 +168,7 @@ export class SimLedger {
         const services = before.filter(isOwn);
         const guests = newestOfGuests(before.filter((one) => one.guest !== guest));
         const aged = agedAt(own);
-        return { entries: services.map(aged), claimedAt: at, guests: guests.map(aged), at };
+        return { entries: services.map(aged), claimedAt: at, guestEntries: guests.map(aged), at };
       },
       close: () => undefined,
     };

@@ -2,7 +2,7 @@ import { defer } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../../src/config/config.ts';
 import { guestDeclarations } from '../../../src/account/permits/guest-declarations.ts';
-import type { Share } from '../../../src/account/permits/guest-permits.ts';
+import type { QuotaDemand } from '../../../src/account/permits/guest-permits.ts';
 import { openLedger } from '../../../src/account/ledger/ledger.ts';
 import { quotas } from '../../../src/account/quotas.ts';
 import { during } from '../../../src/streams/quota/token-bucket.ts';
@@ -28,18 +28,18 @@ function world() {
   };
   const guest = (instance: string) => {
     const log = topic.guest(instance, ways, () => time.now());
-    const { declare, settle } = guestDeclarations({
+    const { declare, declareFinal } = guestDeclarations({
       log,
       instance,
       scheduler: time.scheduler,
       wallNow: () => time.now(),
     });
-    const orders = (wanted: number, used: Share['used'] = []) => ({
-      orders: { capacity: 100, used, wanted },
+    const orders = (wanted: number, used: QuotaDemand['used'] = []) => ({
+      orders: { capacity: 100, used, requested: wanted },
     });
     return {
-      declare: (wanted: number, used?: Share['used']) => at(declare(orders(wanted, used))),
-      settle: (used?: Share['used']) => at(settle(orders(0, used))),
+      declare: (wanted: number, used?: QuotaDemand['used']) => at(declare(orders(wanted, used))),
+      settle: (used?: QuotaDemand['used']) => at(declareFinal(orders(0, used))),
     };
   };
   const service = (instance: string) => {
@@ -50,7 +50,7 @@ function world() {
     const claim = () => at(ledger.claim(topic.of(ways, () => time.now())));
     const begin = (inherited: Awaited<ReturnType<typeof claim>>) => {
       quota.inherit(inherited);
-      ledger.begin(inherited);
+      ledger.activate(inherited);
     };
     /** The times at which requests begin. */
     const ask = (count: number) => {
@@ -62,7 +62,7 @@ function world() {
         ).subscribe();
       return times;
     };
-    const used = () => quota.use()[0]!.used;
+    const used = () => quota.usage()[0]!.used;
     return { ledger, claim, begin, ask, used };
   };
   return { time, guest, service };

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Config } from '../../../src/config/config.ts';
 import { openLedger } from '../../../src/account/ledger/ledger.ts';
 import { parseLedger } from '../../../src/account/ledger/ledger-record.ts';
-import type { LedgerRecord } from '../../../src/account/ledger/ledger-record.ts';
+import type { LedgerDeclaration } from '../../../src/account/ledger/ledger-record.ts';
 import { permitGrants } from '../../../src/account/permits/permit-grants.ts';
 import { quotas } from '../../../src/account/quotas.ts';
 import { parseSignal } from '../../../src/sinks/signals/signals.ts';
@@ -25,14 +25,14 @@ const config = {
 async function service({ lasting = true } = {}) {
   const time = new SimTime(START);
   const { scheduler } = time;
-  const written: LedgerRecord[] = [];
+  const written: LedgerDeclaration[] = [];
   const log = new SimLedger(time).of({ step: () => time.sleep(5), isCutOff: () => false }, () =>
     time.now(),
   );
   const ledger = openLedger({ instance: 'p0', scheduler, wallNow: () => time.now() });
   const folder = { starts: new Map<string, number[]>(), writer: undefined };
   const startsOf = startsIn(folder);
-  const quota = quotas({ config, scheduler, ledger, startsOf, instance: 'p0' });
+  const quota = quotas({ config, scheduler, ledger, storedStartsOf: startsOf, instance: 'p0' });
   const append = (text: string) => {
     const record = parseLedger(text);
     if (record && 'quotas' in record) written.push(record);
@@ -40,7 +40,7 @@ async function service({ lasting = true } = {}) {
   };
   const begun = ledger.claim({ ...log, append }).then((inherited) => {
     quota.inherit(inherited);
-    ledger.begin(inherited);
+    ledger.activate(inherited);
   });
   await time.until(done(begun), START + 1_000);
   const requests$ = new Subject<PermitsRequest>();
@@ -57,7 +57,7 @@ async function service({ lasting = true } = {}) {
           },
         },
         ...{ account: 'main', instance: 'p0', quota, scheduler, hooks: {} },
-        ledger: lasting ? ledger : { ...ledger, lasting: () => NEVER },
+        ledger: lasting ? ledger : { ...ledger, leaseOfAtLeast: () => NEVER },
         wallNow: () => time.now(),
       }),
     )
@@ -91,7 +91,7 @@ describe('never more than the quota, whoever asks: permits of a service', () => 
     const { blockMs } = written.at(-1)!;
     expect(ack.for_ms).toBeGreaterThanOrEqual(5_000);
     expect(ack.for_ms).toBeLessThanOrEqual(blockMs);
-    expect(ack.for_ms).toBeLessThanOrEqual(ledger.leftMs() + (time.now() - at));
+    expect(ack.for_ms).toBeLessThanOrEqual(ledger.leaseRemainingMs() + (time.now() - at));
   });
 
   it('count as requests under way until they may have arrived, and as made for a minute more', async () => {
@@ -99,7 +99,7 @@ describe('never more than the quota, whoever asks: permits of a service', () => 
     ask({ orders: 5 });
     await time.pass(2_100);
     const until = acks[0]!.at + acks[0]!.ack.for_ms + 1_000;
-    const used = () => quota.use()[0]!.used;
+    const used = () => quota.usage()[0]!.used;
     await time.pass(until - time.now() + 60_000);
     expect(used()).toBe(5);
     await time.pass(1_300); // nobody was answered: the bucket counts them as late as it can
@@ -112,7 +112,7 @@ describe('never more than the quota, whoever asks: permits of a service', () => 
     await time.pass(2_100);
     const { ack, at } = acks[0]!;
     granting.unsubscribe();
-    await time.until(done(ledger.settle()), Infinity);
+    await time.until(done(ledger.declareFinal()), Infinity);
     const { used } = written.at(-1)!.quotas.orders!;
     const late = used.filter(([ageMs]) => time.now() - ageMs >= at + ack.for_ms);
     expect(late.reduce((sum, [, count]) => sum + count, 0)).toBeGreaterThanOrEqual(3);
@@ -136,7 +136,7 @@ describe('never more than the quota, whoever asks: permits of a service', () => 
     expect(ack.granted.orders).toBeGreaterThan(0);
     expect(ack.granted.orders).toBeLessThanOrEqual(15);
     expect(ack.granted.login).toBeLessThanOrEqual(5);
-    expect(ack.message).toBe('no more are free');
+    expect(ack.message).toBe('no more permits are free');
   });
 
   it('come before its polls, so that full use keeps nobody waiting', async () => {
@@ -154,7 +154,7 @@ describe('never more than the quota, whoever asks: permits of a service', () => 
     ask({ orders: 1 }, 31_000);
     await time.pass(3_000);
     expect(acks).toEqual([]);
-    expect(quota.use()[0]!.used).toBe(0);
+    expect(quota.usage()[0]!.used).toBe(0);
     ask({ vineyards: 1, all: 1 });
     await time.pass(3_000);
     expect(acks[0]!.ack).toMatchObject({ granted: {}, message: 'no such quota: vineyards, all' });

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
-import type { Batch, Shares } from '../../../src/account/permits/guest-permits.ts';
+import type { PermitBatch, QuotaDemands } from '../../../src/account/permits/guest-permits.ts';
 import { permitSource } from '../../../src/account/permits/permit-source.ts';
 import { SimTime } from '../../sim/sim-time.ts';
 
 const START = 1_750_000_000_000;
-const SHARES: Shares = {
-  login: { capacity: 10, used: [], wanted: 0 },
-  orders: { capacity: 100, used: [], wanted: 10 },
+const SHARES: QuotaDemands = {
+  login: { capacity: 10, used: [], requested: 0 },
+  orders: { capacity: 100, used: [], requested: 10 },
 };
 const unreachable = new CellarstreamError('KAFKA_UNREACHABLE', 'no answer from Kafka');
 const noTopic = new CellarstreamError('POSITION', 'there is no such topic');
@@ -20,17 +20,17 @@ function source(wrongAt: (ms: number) => Error | undefined, random = () => 0.5) 
   const told: unknown[] = [];
   const begun: number[] = [];
   const get = permitSource({
-    ask: async () => {
+    requestPermits: async () => {
       const at = time.now();
       begun.push(at - START);
       await time.sleep(200);
       const wrong = wrongAt(at - START);
       if (wrong) throw wrong;
-      return { counts: { orders: 3 }, end: at + 9_000, wallEnd: at + 9_000 };
+      return { counts: { orders: 3 }, expiresAt: at + 9_000, wallExpiresAt: at + 9_000 };
     },
     declarations: {
       declare: () => Promise.reject(noTopic),
-      settle: () => Promise.resolve(),
+      declareFinal: () => Promise.resolve(),
     },
     ...{
       account: 'main',
@@ -40,9 +40,9 @@ function source(wrongAt: (ms: number) => Error | undefined, random = () => 0.5) 
       wallNow: () => time.now() + 5,
     },
     random,
-    onUncounted: (error) => told.push(error),
+    onUndeclared: (error) => told.push(error),
   });
-  const got = async (): Promise<Batch> => {
+  const got = async (): Promise<PermitBatch> => {
     const work = get(() => SHARES);
     let isOver = false;
     work.catch(() => undefined).finally(() => (isOver = true));
@@ -67,8 +67,8 @@ describe('where permits come from', () => {
     expect(now()).toBeLessThan(7_000);
     expect(first).toEqual({
       counts: { orders: 10 },
-      end: time.now() + 10_000,
-      wallEnd: time.now() + 10_000 + 5,
+      expiresAt: time.now() + 10_000,
+      wallExpiresAt: time.now() + 10_000 + 5,
     });
     await time.pass(5_000);
     expect((await got()).counts).toEqual({ orders: 3 });

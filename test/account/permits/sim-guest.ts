@@ -49,20 +49,20 @@ export class SimGuest {
     const asking = { topic: signals.of(ways), account: 'main', instance: name, scheduler, wallNow };
     const get = permitSource({
       ...{
-        ask: permitRequests(asking),
+        requestPermits: permitRequests(asking),
         declarations,
         account: 'main',
         patienceMs,
         kafkaPatienceMs: 5_000,
       },
       ...{ scheduler, wallNow, random: chance.next },
-      onUncounted: (error) => (this.error = error),
+      onUndeclared: (error) => (this.error = error),
     });
-    const permits = guestPermits({ batches, get, scheduler, wallNow });
+    const permits = guestPermits({ batchSizes: batches, acquireBatch: get, scheduler, wallNow });
     this.#permits = permits;
-    this.#settle = () => declarations.settle(permits.shares());
+    this.#settle = () => declarations.declareFinal(permits.demands());
     this.#subscription.add(
-      permits.got$.subscribe({ error: (error: unknown) => (this.error = error) }),
+      permits.batches$.subscribe({ error: (error: unknown) => (this.error = error) }),
     );
     const quota = quotas({ config, scheduler, ledger: permits });
     const ask = (endpoint: string, limit: Limit, pauseMs: number) => {
@@ -99,7 +99,7 @@ export class SimGuest {
     const { time, chance, arrivals } = this.#world;
     await time.sleep(chance.is(0.05) ? chance.below(15_000) : chance.below(20));
     await this.#awake();
-    if (this.#isOver || !this.#permits.isRunning()) return;
+    if (this.#isOver || !this.#permits.isBatchValid()) return;
     const way = chance.is(0.05) ? chance.below(MAX_WAY_MS) : 5 + chance.below(60);
     await time.sleep(way);
     arrivals.push({ at: time.now(), endpoint, client: this.name });

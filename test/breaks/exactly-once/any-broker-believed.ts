@@ -1,6 +1,6 @@
-import type * as real from '../../../src/pipeline/checkpoint/ownership.ts';
+import type * as real from '../../../src/pipeline/checkpoint/task-claim.ts';
 
-export * from '../../../src/pipeline/checkpoint/ownership.ts';
+export * from '../../../src/pipeline/checkpoint/task-claim.ts';
 
 /** Any broker is believed about where a topic ends: one that leads no longer tells of less. */
-export const asLeftBy: typeof real.asLeftBy = (_sink, place) => place;
+export const asLeftBy: typeof real.withSinkBounds = (_sink, place) => place;

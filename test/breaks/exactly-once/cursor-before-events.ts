@@ -5,9 +5,9 @@ export * from '../../../src/pipeline/checkpoint/checkpoint.ts';
 
 /** The cursor is committed in a transaction of its own, before the events. */
 export const openCheckpoint: typeof real.openCheckpoint = (options) => {
-  const { log, place } = options;
+  const { log, names } = options;
   return real.openCheckpoint({
     ...options,
-    log: withCommit(log, apart(place.cursorTopic, 'before')),
+    log: withCommit(log, apart(names.cursorTopic, 'before')),
   });
 };

@@ -5,9 +5,9 @@ export * from '../../../src/pipeline/checkpoint/checkpoint.ts';
 
 /** The events are committed before the cursor, which follows in a transaction of its own. */
 export const openCheckpoint: typeof real.openCheckpoint = (options) => {
-  const { log, place } = options;
+  const { log, names } = options;
   return real.openCheckpoint({
     ...options,
-    log: withCommit(log, apart(place.cursorTopic, 'behind')),
+    log: withCommit(log, apart(names.cursorTopic, 'behind')),
   });
 };

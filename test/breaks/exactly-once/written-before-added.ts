@@ -1,5 +1,5 @@
 import * as real from '../../../src/sinks/producer/coordinator.ts';
-import type { Answered } from '../../../src/sinks/producer/coordinator.ts';
+import type { CoordinatorResult } from '../../../src/sinks/producer/coordinator.ts';
 
 export * from '../../../src/sinks/producer/coordinator.ts';
 
@@ -7,11 +7,11 @@ export * from '../../../src/sinks/producer/coordinator.ts';
 export const transactionCoordinator: typeof real.transactionCoordinator = (brokers, id) => {
   const coordinator = real.transactionCoordinator(brokers, id);
   return {
-    ask: async <T>(...[call, options]: Parameters<typeof coordinator.ask<T>>) => {
-      const asked = coordinator.ask(call, options);
+    send: async <T>(...[call, options]: Parameters<typeof coordinator.send<T>>) => {
+      const asked = coordinator.send(call, options);
       if (call.name !== 'AddPartitionsToTxn') return asked;
       asked.catch(() => undefined);
-      return { stayedOut: false } as Answered<T>;
+      return { lateCopyPossible: false } as CoordinatorResult<T>;
     },
   };
 };

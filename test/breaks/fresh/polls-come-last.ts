@@ -5,5 +5,5 @@ export * from '../../../src/account/lanes.ts';
 /** Polls have the last claim on the quota, behind the initial snapshot. */
 export const lanesOf: typeof real.lanesOf = (options) => ({
   ...real.lanesOf(options),
-  poll: options.all.lane({ rank: 9 }),
+  poll: options.bucket.lane({ rank: 9 }),
 });

@@ -1,9 +1,9 @@
-import * as real from '../../../src/schemas/avro/residue.ts';
+import * as real from '../../../src/schemas/avro/encoding-residue.ts';
 
-export * from '../../../src/schemas/avro/residue.ts';
+export * from '../../../src/schemas/avro/encoding-residue.ts';
 
 /** A field that the API sent as null is as one that it left out. */
-export class Residue extends real.Residue {
+export class Residue extends real.EncodingResidue {
   override noteNull(): void {
     // nobody is told
   }

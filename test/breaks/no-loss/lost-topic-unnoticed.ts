@@ -1,6 +1,6 @@
-import type * as real from '../../../src/pipeline/checkpoint/lost-events.ts';
+import type * as real from '../../../src/pipeline/checkpoint/detect-lost-events.ts';
 
-export * from '../../../src/pipeline/checkpoint/lost-events.ts';
+export * from '../../../src/pipeline/checkpoint/detect-lost-events.ts';
 
 /** A topic that ends sooner than it did, or begins later, has lost nothing. */
-export const lostEvents: typeof real.lostEvents = () => undefined;
+export const lostEvents: typeof real.detectLostEvents = () => undefined;

@@ -1,6 +1,6 @@
-import * as real from '../../../src/sinks/fetch/read-batches.ts';
+import * as real from '../../../src/kafka/fetch/read-batches.ts';
 
-export * from '../../../src/sinks/fetch/read-batches.ts';
+export * from '../../../src/kafka/fetch/read-batches.ts';
 
 /**
  * The ledger is read to its last stable offset: what was declared in a transaction that is open, or was aborted, goes unseen.

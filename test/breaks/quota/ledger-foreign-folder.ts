@@ -13,7 +13,7 @@ export const quotas: typeof real.quotas = (options) => {
   return {
     ...all,
     inherit: (inherited) => {
-      declarer = inherited.record?.instance;
+      declarer = inherited.declaration?.instance;
       return all.inherit(inherited);
     },
   };

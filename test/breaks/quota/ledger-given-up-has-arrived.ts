@@ -5,5 +5,5 @@ export * from '../../../src/account/ledger/used-requests.ts';
 /** A request that was given up is taken to have arrived by then, though it may still be on its way. */
 export const usedRequests: typeof real.usedRequests = () => {
   const used = real.usedRequests();
-  return { ...used, end: (at) => used.end(at, true) };
+  return { ...used, requestEnded: (at) => used.requestEnded(at, true) };
 };

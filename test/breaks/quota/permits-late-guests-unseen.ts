@@ -6,6 +6,6 @@ export * from '../../../src/account/ledger/ledger.ts';
 /** A service that begins to ask again does not look which guests have come meanwhile. */
 export const openLedger: typeof real.openLedger = (options) => {
   const ledger = real.openLedger(options);
-  const guests = () => Promise.resolve({ guests: [], at: options.scheduler.now() });
+  const guests = () => Promise.resolve({ guestEntries: [], at: options.scheduler.now() });
   return { ...ledger, claim: (log) => ledger.claim(withOthers(log, { guests })) };
 };

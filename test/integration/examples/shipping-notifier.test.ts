@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import type { Sandbox } from '../../../src/sandbox/index.ts';
-import { withAdmin } from '../../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../../support/with-admin.ts';
 import { clientsForTest } from '../support/written-topic.ts';
 import {
   cliForTest,

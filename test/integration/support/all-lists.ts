@@ -2,7 +2,7 @@ import { Kafka, logLevel } from 'kafkajs';
 import { expect, inject, vi } from 'vitest';
 import { RESOURCES } from '../../../src/sandbox/index.ts';
 import type { Resource, Sandbox } from '../../../src/sandbox/index.ts';
-import { readTail } from '../../../src/sinks/fetch/kafka-tail.ts';
+import { readTail } from '../../../src/kafka/fetch/kafka-tail.ts';
 import type { Cli, LogLine } from './cli.ts';
 import { checkRecords } from './checker.ts';
 import { PATIENCE_MS } from './running-test.ts';

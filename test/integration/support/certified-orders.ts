@@ -5,8 +5,7 @@ import { KeyTally } from '../../../src/schemas/events/key-tally.ts';
 import { orderSchema } from '../../../src/resources/orders/order.ts';
 import { valueSubject } from '../../../src/schemas/events/topics.ts';
 import { frame } from '../../../src/schemas/registry/wire.ts';
-import { topicBounds } from '../../../src/sinks/client/topic-bounds.ts';
-import { withAdmin } from '../../../src/sinks/client/with-admin.ts';
+import { topicBounds } from '../../../src/kafka/client/topic-facts.ts';
 import { certificateOf } from '../../support/certificate.ts';
 import { writtenTopic } from './written-topic.ts';
 import type { Clients } from './written-topic.ts';
@@ -86,7 +85,7 @@ export async function certifiedOrders(
     delete: (order) =>
       topic.send(partitionOf(order), [event(order, 'd'), { key: String(order), value: null }]),
     certify: async (more) => {
-      const bounds = await withAdmin(clients.kafka, (admin) => topicBounds(admin, name));
+      const bounds = await topicBounds({ kafka: clients.kafka }, name);
       const partitions = [...bounds].map(([partition, { high }]) => {
         const tally = new KeyTally();
         for (const [key, of] of live)

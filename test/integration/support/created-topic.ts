@@ -1,5 +1,5 @@
 import type { ITopicConfig, Kafka } from 'kafkajs';
-import { withAdmin } from '../../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../../support/with-admin.ts';
 
 /** A topic that is there once this is over: its leaders answer. Nothing where it was there before. */
 export async function createTopic(kafka: Kafka, topic: ITopicConfig): Promise<void> {

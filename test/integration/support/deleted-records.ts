@@ -1,6 +1,6 @@
 import type { Kafka } from 'kafkajs';
 import { vi } from 'vitest';
-import { withAdmin } from '../../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../../support/with-admin.ts';
 import { PATIENCE_MS } from './running-test.ts';
 
 /** Deletes the records of a partition before an offset, as retention does, or somebody by hand. */

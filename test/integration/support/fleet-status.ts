@@ -1,4 +1,4 @@
-import type { FleetStatus } from '../../../src/ops/status/fleet-status-json.ts';
+import type { FleetStatus } from '../../../src/ops/status/status-json.ts';
 import type { Instance } from './fleet.ts';
 
 /** What the page of an instance shows. */

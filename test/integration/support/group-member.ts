@@ -4,9 +4,9 @@ import { inject, onTestFinished } from 'vitest';
 import type { Handled, Handler } from '../../../src/consumers/handling.ts';
 import { subscribeGroup } from '../../../src/consumers/subscribe-group.ts';
 import type { SubscribeGroupOptions } from '../../../src/consumers/subscribe-group.ts';
-import type { OrderStatusChange } from '../../../src/schemas/events/order-status-change.ts';
+import type { OrderStatusChange } from '../../../src/schemas/events/own-records.ts';
 import { topicsUnder } from '../../../src/consumers/topic.ts';
-import { withAdmin } from '../../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../../support/with-admin.ts';
 import type { Clients } from './written-topic.ts';
 
 /** A member of a group of `<prefix>.order-status-changes`, with a client of its own. */

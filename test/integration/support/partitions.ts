@@ -1,6 +1,6 @@
 import type { Admin, Kafka } from 'kafkajs';
 import { vi } from 'vitest';
-import { withAdmin } from '../../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../../support/with-admin.ts';
 
 /** A partition as the cluster knows it: ids of nodes. */
 export interface PartitionState {

@@ -131,7 +131,7 @@ export function producerContract(name: string, brokersOf: () => readonly string[
       const own = await open();
       for (let count = 6; count <= 6 * SOME; count += 6) {
         await own.commit(page('1'), 'committed');
-        await own.visible();
+        await own.awaitVisible();
         expect(await tailOf(kafka, topic)).toHaveLength(count);
       }
       await own.close();

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { Kafka, logLevel } from 'kafkajs';
 import type { KafkaMessage } from 'kafkajs';
 import { expect } from 'vitest';
-import type { Connections } from '../../../src/sinks/client/connections.ts';
+import type { Connections } from '../../../src/kafka/client/connections.ts';
 import { openKafkaProducer } from '../../../src/sinks/producer/kafka-producer.ts';
-import { readTail } from '../../../src/sinks/fetch/kafka-tail.ts';
+import { readTail } from '../../../src/kafka/fetch/kafka-tail.ts';
 import { topicEnds } from './topic-ends.ts';
-import { partitionOf } from '../../../src/sinks/producer/partition-of.ts';
-import type { TailMessage } from '../../../src/sinks/transactional-log.ts';
+import { partitionOf } from '../../../src/sinks/producer/record-batch.ts';
+import type { TailMessage } from '../../../src/kafka/log.ts';
 import type { Message, ProducerIdentity, TransactionalSink } from '../../../src/sinks/sink.ts';
 import { createTopic } from './created-topic.ts';
 
@@ -49,7 +49,7 @@ export async function writtenOn(
         connections,
         transactionalId: topic,
         partitions: new Map([[topic, PARTITIONS]]),
-        own,
+        previousIdentity: own,
       }),
     page: (value) => keys.map((_, partition) => message(partition, value)),
     committed: async (count) => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startSandbox } from '../../../src/sandbox/index.ts';
 import type { Sandbox } from '../../../src/sandbox/index.ts';
-import { findJava } from '../../../src/devstack/java-tools.ts';
+import { findJava } from '../../../src/devstack/jar-cache.ts';
 import { startOnJava } from '../../../src/devstack/java-services.ts';
 import type { JavaServices } from '../../../src/devstack/services.ts';
 import { authority, selfSigned } from '../../support/certificates.ts';

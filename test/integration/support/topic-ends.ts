@@ -1,6 +1,6 @@
 import type { Kafka } from 'kafkajs';
-import { withAdmin } from '../../../src/sinks/client/with-admin.ts';
-import type { Offsets } from '../../../src/sinks/transactional-log.ts';
+import { withAdmin } from '../../support/with-admin.ts';
+import type { Offsets } from '../../../src/kafka/log.ts';
 
 /** The offsets at which the partitions of a topic end just now. */
 export function topicEnds(kafka: Kafka, topic: string): Promise<Offsets> {

@@ -2,13 +2,13 @@ import { connect } from 'node:net';
 import { Kafka, logLevel } from 'kafkajs';
 import type { Producer } from 'kafkajs';
 import { inject, vi } from 'vitest';
-import { orderStatusChangeCodec } from '../../../src/schemas/events/order-status-change.ts';
+import { orderStatusChangeCodec } from '../../../src/schemas/events/own-records.ts';
 import type { RecordSchema } from '../../../src/schemas/avro/avro-schema.ts';
 import { createRegistry } from '../../../src/schemas/registry/registry.ts';
 import type { Registry } from '../../../src/schemas/registry/registry.ts';
 import { valueSubject } from '../../../src/schemas/events/topics.ts';
 import { frame } from '../../../src/schemas/registry/wire.ts';
-import { withAdmin } from '../../../src/sinks/client/with-admin.ts';
+import { withAdmin } from '../../support/with-admin.ts';
 import { createTopic } from './created-topic.ts';
 import { atEnd } from './running-test.ts';
 

@@ -4,9 +4,12 @@ import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { from } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openHttpServer } from '../../../src/ops/http/http-server.ts';
-import type { Answers, HttpServer, HttpServerOptions } from '../../../src/ops/http/http-server.ts';
-import { pageOf } from '../../../src/ops/http/page-file.ts';
+import { openHttpServer, pageOf } from '../../../src/ops/http/http-server.ts';
+import type {
+  StatusEndpoints,
+  HttpServer,
+  HttpServerOptions,
+} from '../../../src/ops/http/http-server.ts';
 import { failureOf } from '../../support/failure.ts';
 
 const PAGE = pageOf(
@@ -25,9 +28,9 @@ beforeEach(async () => {
   options = {
     host: '127.0.0.1',
     port: 0,
-    holdMs: 300,
+    closeDelayMs: 300,
     page: PAGE,
-    answers: {
+    endpoints: {
       alive: () => true,
       readiness: () => ({ ready: true, reasons: [], causes: [] }),
       status: () => JSON.stringify({ count: ++count }),
@@ -49,8 +52,8 @@ const reopen = async (change: Partial<HttpServerOptions>) => {
   await server.close();
   server = await openHttpServer({ ...options, ...change });
 };
-const reanswer = (change: Partial<Answers>) =>
-  reopen({ answers: { ...options.answers, ...change } });
+const reanswer = (change: Partial<StatusEndpoints>) =>
+  reopen({ endpoints: { ...options.endpoints, ...change } });
 /** A connection of its own, on which `text` is sent. */
 const dial = async (text: string): Promise<Socket> => {
   const { hostname, port } = new URL(server.url);
@@ -136,10 +139,7 @@ describe('the paths', () => {
     const failure = new Error('with a secret');
     await reanswer({ metrics: () => Promise.reject(failure) });
     const answer = await get('/metrics');
-    expect([answer.status, await answer.text()]).toEqual([
-      500,
-      'this went wrong; the log says how\n',
-    ]);
+    expect([answer.status, await answer.text()]).toEqual([500, 'internal error: see the log\n']);
     expect(errors).toEqual([failure]);
   });
 });
@@ -303,7 +303,7 @@ describe('its limits', () => {
   it('holds little for who does not read, and lets go of them', async () => {
     let told = 0;
     const status = () => JSON.stringify({ big: 'x'.repeat(4_000_000), told: ++told });
-    await reopen({ idleMs: 500, answers: { ...options.answers, status } });
+    await reopen({ idleMs: 500, endpoints: { ...options.endpoints, status } });
     const socket = await dial('GET /status/events HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n');
     socket.pause();
     const closed = new Promise((resolve) => socket.once('close', resolve));
@@ -318,7 +318,7 @@ it('says in one line why it can not listen', async () => {
   const failure = await failureOf(from(openHttpServer({ ...options, port: taken })));
   expect(failure).toMatchObject({ code: 'SETTINGS', context: { settings: 'HTTP_PORT' } });
   expect(failure.message).toBe(
-    `HTTP_PORT ${taken} is taken on 127.0.0.1: end what listens there, or set another`,
+    `HTTP_PORT ${taken} is in use on 127.0.0.1: stop the process that listens there, or set another port`,
   );
   expect(await failureOf(from(openHttpServer({ ...options, host: '192.0.2.1' })))).toMatchObject({
     code: 'SETTINGS',

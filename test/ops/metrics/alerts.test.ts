@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { FLEET_LABELS, FLEET_METRICS } from '../../../src/ops/metrics/fleet-metric-table.ts';
-import type { FleetMetric } from '../../../src/ops/metrics/fleet-metric-table.ts';
-import { bounded, LABELS, OTHER } from '../../../src/ops/metrics/metric-labels.ts';
+import { FLEET_LABELS, FLEET_METRICS } from '../../../src/ops/metrics/fleet-metrics.ts';
+import type { FleetMetric } from '../../../src/ops/metrics/fleet-metrics.ts';
+import { boundedLabel, LABELS, OTHER } from '../../../src/ops/metrics/metric-labels.ts';
 import type { Label, LabelName } from '../../../src/ops/metrics/metric-labels.ts';
 import { METRICS, PROCESS_METRICS } from '../../../src/ops/metrics/metric-table.ts';
 import type { Metric } from '../../../src/ops/metrics/metric-table.ts';
@@ -106,7 +106,7 @@ function complaintsOf({ metric, matchers }: Selector): string[] {
 function mayBe(label: string, value: string): boolean {
   if (label === 'state') return FLEET_LABELS.state.values.some((state) => state === value);
   const { values }: Label = LABELS[label as LabelName] ?? {};
-  return !values || bounded(label as LabelName, value) !== OTHER;
+  return !values || boundedLabel(label as LabelName, value) !== OTHER;
 }
 
 describe('complaints', () => {

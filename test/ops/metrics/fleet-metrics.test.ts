@@ -1,15 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { FleetAccount, FleetView } from '../../../src/observe/fleet-view.ts';
-import { fleetMetrics } from '../../../src/ops/metrics/fleet-metrics.ts';
-import { FLEET_METRICS } from '../../../src/ops/metrics/fleet-metric-table.ts';
+import { fleetMetrics, FLEET_METRICS } from '../../../src/ops/metrics/fleet-metrics.ts';
 import { METRICS, PROCESS_METRICS } from '../../../src/ops/metrics/metric-table.ts';
 import { metrics } from '../../../src/ops/metrics/metrics.ts';
-import type { Metrics } from '../../../src/ops/metrics/metrics.ts';
 import { parseMetrics } from './parse-metrics.ts';
 
 /** An instance whose accounts come and go by hand. */
 function instance() {
-  const running = new Map<string, Metrics>();
+  const running = new Map<string, ReturnType<typeof metrics>>();
   let isReady = false;
   const { text, ...rest } = fleetMetrics({
     instance: 'cellar-0',

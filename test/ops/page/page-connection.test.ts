@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-/** As in src/ops/page/connection.ts, which is type-checked with the types of a browser. */
+/** As in src/ops/page/live-page.ts, which is type-checked with the types of a browser. */
 interface Connection {
   readonly isLive: boolean;
   readonly since?: number;
-  readonly answers?: boolean;
+  readonly isReachable?: boolean;
 }
 interface Connecting {
   readonly connect: (options: {
@@ -14,7 +14,7 @@ interface Connecting {
     onConnection: (connection: Connection) => void;
   }) => void;
 }
-const MODULE = new URL('../../../src/ops/page/connection.ts', import.meta.url).pathname;
+const MODULE = new URL('../../../src/ops/page/live-page.ts', import.meta.url).pathname;
 const { connect } = (await import(MODULE)) as Connecting;
 
 const START = 1_700_000_000_000;
@@ -81,8 +81,8 @@ describe('the connection of the page', () => {
       url: 'status/events',
       statusUrl: 'status',
       onStatus: (status) => told.push(status as number),
-      onConnection: ({ isLive, since, answers }) =>
-        told.push(isLive ? 'live' : `${answers ? 'not told' : 'lost'} since ${since! - START}`),
+      onConnection: ({ isLive, since, isReachable }) =>
+        told.push(isLive ? 'live' : `${isReachable ? 'not told' : 'lost'} since ${since! - START}`),
     });
   });
   afterEach(() => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { changeName, changesOf, isSameShape, shownCycle } from '../../../src/ops/page/cycles.ts';
-import type { LifeCycle } from '../../../src/ops/status/status.ts';
+import type { LifeCycle } from '../../../src/ops/status/status-json.ts';
 
 /** A life cycle in which these changes were seen, so often each; states in the order of coming. */
 function cycle(field: string, ...seen: [string | null, string | null, number][]): LifeCycle {

@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import type { AccountFigures } from '../../../src/observe/fleet-view.ts';
-import type { FleetAccountStatus, FleetStatus } from '../../../src/ops/status/fleet-status.ts';
+import type { FleetAccountStatus, FleetStatus } from '../../../src/ops/status/status-json.ts';
 
-/** As in src/ops/page/fleet-judgement.ts, which is type-checked with the types of a browser. */
+/** As in src/ops/page/fleet-verdict.ts, which is type-checked with the types of a browser. */
 interface Verdict {
   readonly tone: string;
   readonly headline: string;
   readonly subline: string;
-  readonly wrong: readonly { level: string; where: string; text: string; when: string }[];
+  readonly problems: readonly { level: string; where: string; text: string; when: string }[];
 }
 interface Judging {
   readonly fleetVerdictOf: (status: FleetStatus | undefined, connection: object) => Verdict;
 }
-const MODULE = new URL('../../../src/ops/page/fleet-judgement.ts', import.meta.url).pathname;
+const MODULE = new URL('../../../src/ops/page/fleet-verdict.ts', import.meta.url).pathname;
 const { fleetVerdictOf } = (await import(MODULE)) as Judging;
 
 const AT = 1_700_000_000_000;
@@ -54,7 +54,7 @@ describe('the verdict on a fleet', () => {
       headline: 'All 3 accounts run',
       subline:
         '1 instance in the group. Half of all changes are published within 0.9 s in the slowest of 1 account.',
-      wrong: [],
+      problems: [],
     });
     expect(judge([{}]).headline).toBe('The only account runs');
   });
@@ -92,7 +92,7 @@ describe('the verdict on a fleet', () => {
     });
     const slow = judge([{ ...moving, since: AT - 25_000 }, {}]);
     expect(slow).toMatchObject({ tone: 'warn', headline: '1 of 2 accounts is starting or moving' });
-    expect(slow.wrong[0]).toMatchObject({ level: 'warning', where: 'a0:' });
+    expect(slow.problems[0]).toMatchObject({ level: 'warning', where: 'a0:' });
   });
 
   it('names what is wrong in the same way in one line, the severest first', () => {
@@ -103,24 +103,26 @@ describe('the verdict on a fleet', () => {
       { state: 'wrong-file', owner: null, problem: 'API_KEY is missing' } as const,
       {},
     ];
-    expect(judge(accounts).wrong.map(({ where, text }) => `${where} ${text}`)).toEqual([
+    expect(judge(accounts).problems.map(({ where, text }) => `${where} ${text}`)).toEqual([
       'a1, a2, a3, a4, a5 and 3 more: waiting for Kafka',
       'a9: its file is wrong: API_KEY is missing',
       'a0: it is moving to another instance',
     ]);
-    expect(judge([{ figures: kafka(7) }]).wrong[0]!.text).toBe('orders: waiting for Kafka since 7');
+    expect(judge([{ figures: kafka(7) }]).problems[0]!.text).toBe(
+      'orders: waiting for Kafka since 7',
+    );
   });
 
   it('says that the instance is in no group, before all else', () => {
     const verdict = judge([{}], { generation: null });
     expect(verdict).toMatchObject({ tone: 'bad', headline: 'cellar-0 is not in the group' });
-    expect(verdict.wrong[0]).toMatchObject({ level: 'bad', where: 'cellar-0' });
+    expect(verdict.problems[0]).toMatchObject({ level: 'bad', where: 'cellar-0' });
   });
 
   it('is of what was known last when nothing is heard', () => {
-    const lost = { isLive: false, since: AT, answers: false };
+    const lost = { isLive: false, since: AT, isReachable: false };
     const verdict = fleetVerdictOf(fleet([{ state: 'failed', problem: 'no key' }]), lost);
     expect(verdict.headline).toMatch(/^No word from the service since /);
-    expect(verdict.wrong).toHaveLength(1);
+    expect(verdict.problems).toHaveLength(1);
   });
 });

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { ConnectionState } from '../../../src/ops/page/connection-state.ts';
-import { verdictOf } from '../../../src/ops/page/judgement.ts';
+import type { ConnectionState } from '../../../src/ops/page/status-verdict.ts';
+import { verdictOf } from '../../../src/ops/page/status-verdict.ts';
 import { timeOfDay } from '../../../src/ops/page/words.ts';
 import { statusModel } from '../../../src/ops/status/status.ts';
-import type { Status, Warning } from '../../../src/ops/status/status.ts';
+import type { Status, Warning } from '../../../src/ops/status/status-json.ts';
 
 const AT = Date.parse('2026-01-01T12:00:00Z');
 const LIVE = { isLive: true } as const;
@@ -33,7 +33,7 @@ describe('what the page says first', () => {
       headline: 'Ready: the topics say what the API says',
     });
     const harmless = verdictOf(warned('list-moved', 'tried-again', 'images-discarded'), LIVE);
-    expect(harmless).toMatchObject({ tone: 'good', wrong: { length: 3 } });
+    expect(harmless).toMatchObject({ tone: 'good', problems: { length: 3 } });
     const inDoubt = verdictOf(warned('deletions-held', 'list-unsettled', 'deletions-held'), LIVE);
     expect(inDoubt).toMatchObject({
       tone: 'warn',
@@ -50,7 +50,7 @@ describe('what the page says first', () => {
   });
 
   it('is since when nothing was heard, on one clock', () => {
-    const lost: ConnectionState = { isLive: false, since: AT + 3_600_000, answers: false };
+    const lost: ConnectionState = { isLive: false, since: AT + 3_600_000, isReachable: false };
     expect(verdictOf(status(), lost)).toMatchObject({
       tone: 'lost',
       headline: `No word from the service since ${timeOfDay(AT)}`,
@@ -64,7 +64,7 @@ describe('what the page says first', () => {
   });
 
   it('is that the service answers, where it only has no place for one more page', () => {
-    const untold: ConnectionState = { isLive: false, since: AT, answers: true };
+    const untold: ConnectionState = { isLive: false, since: AT, isReachable: true };
     const { headline, subline } = verdictOf(status(), untold);
     expect(headline).toBe(`Not live: as of ${timeOfDay(AT)}`);
     expect(subline).toMatch(/^The service answers, .*too many pages may be open/);

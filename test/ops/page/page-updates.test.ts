@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { newVersion } from '../../../src/ops/page/new-version.ts';
-import { updateAll } from '../../../src/ops/page/update-all.ts';
+import { addressesOf, newVersion, updateAll } from '../../../src/ops/page/page-updates.ts';
 
 describe('updateAll', () => {
   it('brings all views up to date, although one of them fails', () => {
@@ -30,5 +29,21 @@ describe('newVersion', () => {
     expect(changes).toBe(0);
     ['1.1.0', '1.1.0', '1.0.0', '1.2.0'].forEach(told);
     expect(changes).toBe(1);
+  });
+});
+
+it('a page asks beside itself, whatever its address looks like', () => {
+  for (const pathname of ['/', '/cellar/', '/accounts/east']) {
+    expect(addressesOf(undefined, pathname)).toEqual({ url: 'status/events', statusUrl: 'status' });
+  }
+});
+
+it('that of an account asks one level up for this account alone', () => {
+  expect(addressesOf('account', '/cellar/accounts/east-2.a')).toEqual({
+    url: '../status/events?account=east-2.a',
+    statusUrl: '../status?account=east-2.a',
+  });
+  expect(addressesOf('account', '/accounts/a&b=c%')).toMatchObject({
+    statusUrl: '../status?account=a%26b%3Dc%25',
   });
 });

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Hooks, Published } from '../../../src/observe/hooks.ts';
-import { accountFigures } from '../../../src/ops/status/account-figures.ts';
-import { statusModel } from '../../../src/ops/status/status.ts';
+import { accountFigures, statusModel } from '../../../src/ops/status/status.ts';
 
 const AT = 1_700_000_000_000;
 const READY = { ready: true, reasons: [], causes: [] };
@@ -10,15 +9,15 @@ const READY = { ready: true, reasons: [], causes: [] };
 const NOTHING = { lagMs: null, lookedAt: null, firstRead: null, eventsPerSecond: 0 };
 
 it('are of whichever list is worst', () => {
-  const figures = accountFigures({
-    at: AT,
-    readiness: READY,
-    quotas: [
+  const figures = accountFigures(
+    AT,
+    READY,
+    [
       { name: 'login', used: 9, limit: 10 },
       { name: 'inventory', used: 30, limit: 100 },
       { name: 'orders', used: 40, limit: 100 },
     ],
-    lists: [
+    [
       { ...NOTHING, lookedAt: AT - 1, lagMs: 800 },
       {
         lookedAt: AT - 9_000,
@@ -27,7 +26,7 @@ it('are of whichever list is worst', () => {
         eventsPerSecond: 2,
       },
     ],
-  });
+  );
   expect(figures).toEqual({
     ...READY,
     at: AT,
@@ -40,18 +39,14 @@ it('are of whichever list is worst', () => {
 });
 
 it('say that a list was not looked at yet, whatever the others were', () => {
-  const options = { at: AT, readiness: READY, quotas: [] };
-  const figures = accountFigures({
-    ...options,
-    lists: [{ ...NOTHING, lookedAt: AT }, NOTHING],
-  });
+  const figures = accountFigures(AT, READY, [], [{ ...NOTHING, lookedAt: AT }, NOTHING]);
   expect(figures).toMatchObject({ lookedAt: null, lagMs: null, quota: null, firstRead: null });
 });
 
 it('are small, however much there is to say', () => {
   const reasons = Array.from({ length: 100 }, () => 'x'.repeat(2_000));
   const readiness = { ready: false, reasons, causes: ['kafka'] as const };
-  const figures = accountFigures({ at: AT, readiness, quotas: [], lists: [NOTHING] });
+  const figures = accountFigures(AT, readiness, [], [NOTHING]);
   expect(JSON.stringify(figures).length).toBeLessThan(4_000);
 });
 

@@ -11,7 +11,7 @@ function instance(accounts: Readonly<Record<string, readonly Cause[]>>) {
     const reasons = causes.map((cause) => `orders: ${cause}`);
     return [account, { check: () => ({ ready: causes.length === 0, reasons, causes }) }] as const;
   });
-  const { check, onFleet } = fleetReadiness({ accounts: () => new Map(all), now: () => START });
+  const { check, onFleet } = fleetReadiness({ accounts: new Map(all), now: () => START });
   const view = { instance: 'cellar-0', instances: ['cellar-0'] };
   return {
     check,
@@ -60,7 +60,7 @@ describe('an instance', () => {
     give('east', 'cellar-0');
     expect(check()).toEqual({
       ready: false,
-      reasons: ['east: to come to this instance'],
+      reasons: ['east: assigned to this instance, not running yet'],
       causes: ['starting'],
     });
     give('east', 'cellar-2');

@@ -24,7 +24,7 @@ function instance(...here: string[]) {
     instance: 'cellar-0',
     now: () => AT,
     readiness: () => ({ ready: true, reasons: [], causes: [] }),
-    accounts: () => running,
+    accounts: running,
   });
   return {
     status,

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { lifeCycle } from '../../../src/ops/status/status-life-cycle.ts';
-import type { LifeCycleModel } from '../../../src/ops/status/status-life-cycle.ts';
 import type { StatusChange } from '../../../src/resources/orders/order-status.ts';
 import { scaled } from '../../support/scale.ts';
 
@@ -15,7 +14,7 @@ function changed(
 }
 
 /** Counts and medians by the names of the states. */
-function named(model: LifeCycleModel) {
+function named(model: ReturnType<typeof lifeCycle>) {
   const { states, changes, others } = model.status();
   const nameOf = (place: number) => states[place]!.name || `(${states[place]!.kind})`;
   return {
@@ -145,7 +144,7 @@ describe('lifeCycle', () => {
   });
 
   it('forgets the subjects that entered their state first, and no others', () => {
-    const model = lifeCycle({ maxEntries: 4 });
+    const model = lifeCycle(4);
     model.add('old', changed(null, 'open', 0), 0);
     model.add('new', changed(null, 'open', 1_000), 0);
     model.add('old', changed('open', 'held', 2_000), 0); // entered anew

@@ -51,7 +51,7 @@ describe('warnings', () => {
     onSwept(swept);
     pass(1e9);
     expect(kinds()).toEqual([['deletions-held', 'orders']]);
-    expect(texts()[0]).toMatch(/^30 of 100 records are gone at once, so no deletion is published/);
+    expect(texts()[0]).toMatch(/^30 of 100 records are missing from the newest full scan: /);
     onSwept(swept);
     expect(kinds()).toEqual([]);
   });
@@ -145,13 +145,13 @@ describe('warnings', () => {
     onRetry({ what: 'login', error, count: 1, delayMs: 1 });
     onRetry({ what: 'kafka', error, count: 1, delayMs: 1 });
     onRetry({ what: 'kafka', error, count: 2, delayMs: 1 });
-    onLogin({ lifeMs: 1, aheadMs: 0 });
-    onReady({ resource: 'orders' });
+    onLogin();
+    onReady();
     onSignalsFailed({ error, delayMs: 1 });
     onSignalsFailed({ error, delayMs: 1 });
     expect(kinds()).toEqual([]);
     for (let count = 3; count < 9; count++) onRetry({ what: 'kafka', error, count, delayMs: 1 });
-    onReady({ resource: 'orders' });
+    onReady();
     expect(kinds()).toEqual([['tried-again', null]]);
     expect(texts()[0]).toMatch(/^Kafka was tried again 8 times and answers now; /);
   });
@@ -171,9 +171,9 @@ describe('warnings', () => {
     for (let n = 0; n < 3; n++) onSignalsFailed({ error: new Error('no topic'), delayMs: 5_000 });
     expect(texts()).toEqual([
       "resync requests can't be read or answered: no topic",
-      'once the refetch of a single record failed: 404',
+      'requests for single records were refused (once): 404',
       '2 records went to dead letters: no-key',
-      'each reading of the list is short, or out of order: records may be missing (2 times)',
+      'every scan of the list was short or out of order: records may be missing (2 times)',
       'the stored images were damaged or in doubt, and are rebuilt from Kafka: a checksum is wrong',
     ]);
     pass(10 * A_MINUTE);
@@ -198,7 +198,7 @@ describe('warnings', () => {
     pass(24 * 60 * A_MINUTE);
     expect(kinds()).toEqual([['volatile-fields', 'products']]);
     expect(texts()[0]).toMatch(
-      /^differs in every answer: \/seen, \/images\/url\. .* VOLATILE_FIELDS=products:\/seen,products:\/images\/url$/,
+      /^fields that differ in every response, .*: \/seen, \/images\/url\. .* VOLATILE_FIELDS=products:\/seen,products:\/images\/url$/,
     );
     onVolatile({
       resource: 'orders',

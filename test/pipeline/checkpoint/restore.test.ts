@@ -1,6 +1,6 @@
 import { asapScheduler } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import type { Bounds } from '../../../src/sinks/sink.ts';
+import type { Bounds } from '../../../src/kafka/log.ts';
 import type { LostEvents } from '../../../src/observe/lost-events.ts';
 import { openCheckpoint } from '../../../src/pipeline/checkpoint/checkpoint.ts';
 import type { Checkpoint } from '../../../src/pipeline/checkpoint/checkpoint.ts';
@@ -31,7 +31,7 @@ function cluster(partitions = 1) {
     return openCheckpoint({
       log: { ...broker, bounds: told },
       store: storeOf(folder, step).task(TASK),
-      place: {
+      names: {
         task: TASK,
         topic: TOPIC,
         cursorTopic: 'wine.cursors',
@@ -42,8 +42,8 @@ function cluster(partitions = 1) {
         onRead();
         return Promise.resolve({ sequence: Number(event.toString()), image });
       },
-      ownership: {},
-      canBeAsked: true,
+      claimState: {},
+      canRequestRecords: true,
       scheduler: asapScheduler,
       hooks: { onRestored: () => undefined, onLost: (told) => lost.push(told.lost) },
     }).then((log) => {
@@ -89,7 +89,7 @@ describe('a task whose process died in its first write to the folder', () => {
   });
 });
 
-describe('a task whose folder an older version has left', () => {
+describe('a task whose folder has another version', () => {
   it('reads it anew: nothing that is stored there is believed', async () => {
     const { open } = cluster();
     const folder = new SimFolder();
@@ -366,26 +366,6 @@ describe('the count of live keys in a cursor', () => {
     expect(lost).toEqual([]);
     await open('three', folder);
     expect(lost).toHaveLength(1);
-  });
-
-  it('is made anew from the topic, where a version has written that passes it on', async () => {
-    const { kafka, open, lost } = cluster();
-    const folder = new SimFolder();
-    const first = await open('one', folder);
-    await publish(first, 'a');
-    const { live } = first.cursor;
-    const epoch = kafka.open('cellarstream.wine.estate.orders');
-    const cursor = { ...first.cursor, instance: 'older', generation: 2, sequence: 2, live };
-    const messages = [
-      { topic: TOPIC, key: 'b', value: Buffer.from('2') },
-      { topic: 'wine.cursors', key: TASK, value: Buffer.from(JSON.stringify(cursor)) },
-    ];
-    kafka.begin('cellarstream.wine.estate.orders', epoch);
-    kafka.append('cellarstream.wine.estate.orders', epoch, messages, 1);
-    kafka.commit('cellarstream.wine.estate.orders', epoch);
-    let read = 0;
-    const log = await open('two', folder, 'done', () => void read++);
-    expect([read, recordsOf(log), lost]).toEqual([2, [2], []]);
   });
 
   it('is believed where the folder is warm: nothing is read for it', async () => {

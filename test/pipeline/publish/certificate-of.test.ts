@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { certificateOf } from '../../../src/pipeline/publish/certificate-of.ts';
-import type { Reading } from '../../../src/pipeline/publish/certificate-of.ts';
+import type { CompletedScan } from '../../../src/pipeline/publish/certificate-of.ts';
 import { parseCertificate } from '../../../src/schemas/events/certificate.ts';
 import { KeyTally } from '../../../src/schemas/events/key-tally.ts';
-import { NOTHING_COUNTED } from '../../../src/streams/paging/reading-counts.ts';
-import type { ReadingCounts } from '../../../src/streams/paging/reading-counts.ts';
+import { NO_COUNTS } from '../../../src/streams/paging/scan-counts.ts';
+import type { ScanCounts } from '../../../src/streams/paging/scan-counts.ts';
 import { NO_SWEEP } from '../../../src/streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
 
@@ -17,17 +17,17 @@ const named = (...keys: string[]) => ({ keys, more: 0 });
 
 function certified(
   sweep: Partial<SweepProgress> = {},
-  counts: Partial<ReadingCounts> | null = {},
-  more: Partial<Reading> = {},
+  counts: Partial<ScanCounts> = {},
+  more: Partial<CompletedScan> = {},
 ) {
   return certificateOf({
     ...{ account: 'estate', resource: 'orders', number: 3, sequence: 9 },
     sweep: {
       ...{ ...NO_SWEEP, number: 2, total: 3, distinct: 3, proof: 'exact' },
-      counts: counts && { ...NOTHING_COUNTED, beganAt: 100, endedAt: 200, ...counts },
+      counts: { ...NO_COUNTS, beganAt: 100, endedAt: 200, ...counts },
       ...sweep,
     },
-    held: 0,
+    heldBack: 0,
     unseen: { count: 0, keys: [] },
     live: { keys: [tally('a', 'b'), tally('c')], ends: { 0: '5', 1: '3' } },
     now: 900,
@@ -55,14 +55,13 @@ describe('a certificate', () => {
     expect(certified({}, { rejected: 1 }).proof).toBe('complete');
   });
 
-  it.each<[string, Partial<SweepProgress>, Partial<ReadingCounts> | null, Partial<Reading>]>([
+  it.each<[string, Partial<SweepProgress>, Partial<ScanCounts>, Partial<CompletedScan>]>([
     ['the total moved', { total: 'moved', proof: 'complete' }, {}, {}],
     ['it read less', { distinct: 2, proof: 'complete' }, {}, {}],
     ['a key is in doubt', {}, { undecided: named('a') }, {}],
     ['a key is missing', {}, {}, { unseen: { count: 1, keys: ['c'] } }],
-    ['deletions are held back', {}, {}, { held: 1, unseen: { count: 1, keys: ['c'] } }],
+    ['deletions are held back', {}, {}, { heldBack: 1, unseen: { count: 1, keys: ['c'] } }],
     ['a record is too large', {}, { unpublished: named('a') }, {}],
-    ['nobody counted', {}, null, {}],
   ])('is complete where %s', (_, sweep, counts, more) => {
     expect(certified(sweep, counts, more).proof).toBe('complete');
   });
@@ -75,7 +74,7 @@ describe('a certificate', () => {
     expect(certified({}, {}, { live }).proof).toBe('exact'); // d was added since
   });
 
-  it.each<[string, Partial<SweepProgress>, Partial<ReadingCounts>]>([
+  it.each<[string, Partial<SweepProgress>, Partial<ScanCounts>]>([
     ['it was interrupted', { interrupted: true }, {}],
     ['it is in doubt', { proof: 'doubtful' }, {}],
     ['a page did not add up', {}, { settled: false }],
@@ -96,7 +95,7 @@ describe('a certificate', () => {
     const all = certified({}, { undecided: named('a', 'b') }, { unseen: { count: 130, keys } });
     expect(all).toMatchObject({ held: 0, undecided: 132 });
     expect(all.undecided_keys).toEqual(['a', 'b', ...keys.slice(0, 98)]);
-    const held = certified({}, {}, { held: 130, unseen: { count: 130, keys } });
+    const held = certified({}, {}, { heldBack: 130, unseen: { count: 130, keys } });
     expect(held).toMatchObject({ held: 130, undecided: 0, undecided_keys: [] });
   });
 });

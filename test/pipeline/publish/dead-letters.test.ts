@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { deadLetterMessages } from '../../../src/pipeline/publish/dead-letters.ts';
-import { deadLetterCodec } from '../../../src/schemas/events/dead-letter.ts';
+import { deadLetterCodec } from '../../../src/schemas/events/own-records.ts';
 import { unframe } from '../../../src/schemas/registry/wire.ts';
 import type { RejectedJson } from '../../../src/streams/records/records.ts';
 
@@ -60,7 +60,7 @@ describe('deadLetterMessages', () => {
       [null, 'not-an-object', expect.stringContaining('not an object')],
       [null, 'no-key', expect.stringContaining('no usable key')],
       ['100234', 'conflicting-duplicate', expect.stringContaining('same page')],
-      ['100234', 'too-large', expect.stringContaining('larger than a message')],
+      ['100234', 'too-large', expect.stringContaining('exceeds the maximum message size')],
     ]);
   });
 

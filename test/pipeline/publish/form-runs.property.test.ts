@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formedRuns } from '../../../src/pipeline/publish/form-runs.ts';
+import { formRuns } from '../../../src/pipeline/publish/form-runs.ts';
 import type { Run } from '../../../src/state/store.ts';
-import { matchingDigests, parsing } from '../../../src/streams/decode/decoder.ts';
-import { decodedPage } from '../../../src/streams/decode/list-request.ts';
+import { digestDecoder, parsingDecoder } from '../../../src/streams/decode/decoder.ts';
+import { decodedPage } from '../../../src/streams/decode/decoded-page.ts';
 import { Body } from '../../../src/streams/http/body.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import type { PageRecord } from '../../../src/streams/records/page-record.ts';
@@ -20,10 +20,10 @@ interface Item {
 /** The records of a page, decoded with these runs; how many were looked at one by one is told. */
 function decoded(items: readonly Item[], runs: readonly Run[], before = '') {
   let alone = 0;
-  const parse = parsing(keyOf);
-  const decode = matchingDigests(
+  const parse = parsingDecoder(keyOf);
+  const decode = digestDecoder(
     {
-      ...{ keyFields, keyOf, known: () => undefined },
+      ...{ keyFields, keyOf, payloadDigestOf: () => undefined },
       knownRun: storedRuns(runs),
     },
     (page, at) => {
@@ -33,13 +33,13 @@ function decoded(items: readonly Item[], runs: readonly Run[], before = '') {
   );
   const pagination = { total_records: items.length, has_next_page: false };
   const text = `{${before}${JSON.stringify({ data: items, pagination }).slice(1)}`;
-  const steps = decodedPage({ body: new Body(Buffer.from(text)) }, decode);
+  const steps = decodedPage(new Body(Buffer.from(text)), decode);
   let step = steps.next();
   while (!step.done) step = steps.next();
   return { records: step.value!.records.all(), alone };
 }
 
-const formed = (records: readonly PageRecord[]) => formedRuns(records, () => true);
+const formed = (records: readonly PageRecord[]) => formRuns(records, () => true);
 const jsonOf = (records: readonly PageRecord[]) => records.map(({ json }) => json);
 const items = (count: number, from = 0): Item[] =>
   Array.from({ length: count }, (_, nth) => ({ id: from + nth, text: `"é ${nth % 7}` }));
@@ -68,7 +68,7 @@ describe('runs of a page', () => {
   it('are of records that stand side by side: nothing that is left out is within one', () => {
     const page = items(40);
     const { records } = decoded(page, []);
-    const runs = formedRuns(records, ({ key }) => key !== '17');
+    const runs = formRuns(records, ({ key }) => key !== '17');
     const within = runs.flatMap(({ members }) => members.map(({ key }) => Number(key)));
     expect(within).not.toContain(17);
     for (const { members, length } of runs) {

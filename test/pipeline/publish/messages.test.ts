@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createEnvelopeCodec } from '../../../src/schemas/events/envelope.ts';
-import { orderStatusChangeCodec } from '../../../src/schemas/events/order-status-change.ts';
+import { orderStatusChangeCodec } from '../../../src/schemas/events/own-records.ts';
 import { orderSchema } from '../../../src/resources/orders/order.ts';
 import { unframe } from '../../../src/schemas/registry/wire.ts';
 import { changeMessages, statusMessage } from '../../../src/pipeline/publish/messages.ts';

@@ -3,7 +3,7 @@ import type { Resynced } from '../../../src/observe/hooks.ts';
 import type { ListHooks } from '../../../src/observe/list-hooks.ts';
 import { resyncEvents } from '../../../src/pipeline/publish/resync-events.ts';
 import type { ResyncStep } from '../../../src/pipeline/reads/read-batch.ts';
-import type { Resync } from '../../../src/account/resync-requests.ts';
+import type { ResyncJob } from '../../../src/account/signal-jobs.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';
 import { keyedRecord } from '../../support/records.ts';
@@ -55,18 +55,18 @@ beforeEach(() => {
 const events = () =>
   resyncEvents({
     resyncs: {
-      acknowledge: ({ id }, { status }, count) => ({
+      resyncAck: ({ id }, { status }, count) => ({
         topic: 'wine.signals',
         key: id,
         value: Buffer.from(`${status} ${count}`),
       }),
-      acknowledged: ({ id }) => acknowledged.push(id),
+      ackCommitted: ({ id }) => acknowledged.push(id),
     },
     codec: () => codec,
     images: { get: (key) => published.get(key) },
     hooks,
   });
-const step = (id: string, more: Partial<Resync> = {}, isLast = false): ResyncStep => ({
+const step = (id: string, more: Partial<ResyncJob> = {}, isLast = false): ResyncStep => ({
   resync: { id, resource: 'orders', orderNumber: null, since: null, ...more },
   ...(isLast && { outcome: { status: 'done', message: null } }),
 });
@@ -77,7 +77,7 @@ describe('resyncEvents', () => {
   it('makes an r of each record, from the image that is published, with nothing changed', () => {
     publish(order(1), order(2, 'packed'));
     // The reading is older than what is published: that stays the last word.
-    const again = events().again(step('a'), page([order(1), order(2, 'paid')]));
+    const again = events().republish(step('a'), page([order(1), order(2, 'paid')]));
     expect(again).toMatchObject([
       { key: '1', op: 'r', before: order(1), after: order(1), changed: [] },
       { key: '2', op: 'r', before: order(2, 'packed'), after: order(2, 'packed'), changed: [] },
@@ -90,14 +90,14 @@ describe('resyncEvents', () => {
     publish(order(1));
     const [changed, created] = [order(1, 'packed'), order(2)];
     const changes = [change(order(1), changed), change(null, created)];
-    const again = events().again(step('a'), page([changed, created, order(3)], changes));
+    const again = events().republish(step('a'), page([changed, created, order(3)], changes));
     expect(again).toMatchObject([{ key: '1', op: 'r', before: changed, after: changed }]);
   });
 
   it('gives volatile fields as they came, beside the image that is published', () => {
     publish(order(1));
     const seen = { ...order(1), viewed: 7 };
-    const again = events().again(step('a'), page([order(1)], [], [seen]));
+    const again = events().republish(step('a'), page([order(1)], [], [seen]));
     expect(again).toMatchObject([{ op: 'r', before: order(1), after: seen, changed: [] }]);
   });
 
@@ -105,7 +105,7 @@ describe('resyncEvents', () => {
     publish(order(1), order(2), order(3));
     const all = events();
     const keys = (id: string, ...records: ReturnType<typeof order>[]) =>
-      all.again(step(id), page(records)).map(({ key }) => key);
+      all.republish(step(id), page(records)).map(({ key }) => key);
     expect(keys('a', order(1), order(2))).toEqual(['1', '2']);
     expect(keys('a', order(2), order(3))).toEqual(['3']);
     expect(keys('b', order(2))).toEqual(['2']);
@@ -116,18 +116,18 @@ describe('resyncEvents', () => {
     const timeless = { ...order(3), updated_at: '' };
     publish(early, late, timeless);
     const since = Date.parse('2026-02-01T00:00:00Z');
-    const again = events().again(step('a', { since }), page([early, late, timeless]));
+    const again = events().republish(step('a', { since }), page([early, late, timeless]));
     expect(again.map(({ key }) => key)).toEqual(['2', '3']);
   });
 
   it('acknowledges with the last step, with all that was published for it', () => {
     const all = events();
     expect(all.acknowledge(step('a'), 5)).toEqual([]);
-    all.committed(step('a'));
+    all.stepCommitted(step('a'));
     const last = step('a', {}, true);
     expect(all.acknowledge(last, 2).map(({ value }) => String(value))).toEqual(['done 7']);
     expect([acknowledged, told]).toEqual([[], []]);
-    all.committed(last);
+    all.stepCommitted(last);
     expect(acknowledged).toEqual(['a']);
     expect(told).toEqual([{ id: 'a', status: 'done', events: 7, message: null }]);
     const next = all.acknowledge(step('b', {}, true), 1);

@@ -3,7 +3,7 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
 import { quotas } from '../../../src/account/quotas.ts';
 import type { Lanes } from '../../../src/account/quotas.ts';
-import type { Resync } from '../../../src/account/resync-requests.ts';
+import type { ResyncJob } from '../../../src/account/signal-jobs.ts';
 import type { Config } from '../../../src/config/config.ts';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import type { Hooks } from '../../../src/observe/hooks.ts';
@@ -12,7 +12,7 @@ import type { Cursor } from '../../../src/pipeline/checkpoint/cursor.ts';
 import { listReads } from '../../../src/pipeline/reads/list-reads.ts';
 import type { ListReadsOptions } from '../../../src/pipeline/reads/list-reads.ts';
 import type {
-  Brought,
+  ReadResult,
   ReadBatch,
   ResyncStep,
   SweepBatch,
@@ -21,14 +21,15 @@ import type { Task } from '../../../src/pipeline/task.ts';
 import { RULES } from '../../../src/resources/resources.ts';
 import type { Resource } from '../../../src/resources/resources.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
-import type { Answer } from '../../../src/streams/decode/answer.ts';
-import type { ListQuery } from '../../../src/streams/http/list-query.ts';
+import type { Answer } from '../../../src/streams/decode/response.ts';
+import type { ListQuery } from '../../../src/streams/http/page-request.ts';
 import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import type { LogicalClock } from '../../../src/streams/http/logical-clock.ts';
 import { NO_SWEEP } from '../../../src/streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
-import type { ProvingReading } from '../../../src/streams/paging/absence-proof.ts';
-import type { KnownRecords, SweepStep } from '../../../src/streams/paging/sweeps.ts';
+import type { ProvingScan } from '../../../src/streams/paging/reading-proofs.ts';
+import type { KnownRecords } from '../../../src/streams/paging/missing-keys.ts';
+import type { SweepStep } from '../../../src/streams/paging/sweeps.ts';
 import { during } from '../../../src/streams/quota/token-bucket.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
@@ -56,27 +57,29 @@ const lane = (name: string): Limit => {
   return Object.assign(((source) => source) as Limit, { during: through });
 };
 
-const lanesWith = (spacingMs: Lanes['spacingMs']): Lanes => ({
+const lanesWith = (spacingMs: Lanes['pollSpacingMs']): Lanes => ({
   poll: lane('poll'),
-  lookBack: lane('look-back'),
-  firstRead: lane('initial snapshot'),
+  lookback: lane('look-back'),
+  initialSnapshot: lane('initial snapshot'),
   sweep: lane('sweep'),
-  whole: lane('poll'),
-  ask: lane('ask'),
-  spacingMs,
-  paceMs: 600,
+  fullScan: lane('poll'),
+  singleRecords: lane('ask'),
+  pollSpacingMs: spacingMs,
+  requestIntervalMs: 600,
 });
 
 /** Any batch, for who only looks whether something is in it. */
-interface Seen extends Brought {
+interface Seen extends ReadResult {
   readonly lane: ReadBatch['lane'];
   readonly step?: SweepStep | ResyncStep;
-  readonly gone?: SweepBatch['gone'];
-  readonly spared?: SweepBatch['spared'];
+  readonly absent?: SweepBatch['absent'];
+  readonly presumedSeen?: SweepBatch['presumedSeen'];
   readonly catchesUp?: boolean;
 }
 
-interface More extends Partial<Pick<ListReadsOptions, 'keyFields' | 'resyncs$' | 'certify$'>> {
+interface More extends Partial<
+  Pick<ListReadsOptions, 'keyFields' | 'resyncs$' | 'certifications$'>
+> {
   readonly lanes?: (scheduler: SchedulerLike) => Lanes;
   readonly resource?: Resource;
   readonly hooks?: Hooks;
@@ -164,7 +167,7 @@ function reading(
         scheduler,
       },
       lanes: lanes(scheduler),
-      lists: { clock, volatile: volatileFields([]), snapshot: list, later: list },
+      lists: { clock, volatile: volatileFields([]), snapshot: list, afterSnapshot: list },
       progress: () => progress,
       checkpoint: {
         ...known,
@@ -506,16 +509,16 @@ describe('the sweeps of a resource', () => {
     phase: 'removing',
     proof: 'exact',
   } as const;
-  const provingAt = (number: number, at: number): ProvingReading => ({
+  const provingAt = (number: number, at: number): ProvingScan => ({
     ...{ number, beganAt: at, at },
   });
   const unseen = (...keys: string[]) => known(1_000, ...keys);
-  const inShort = ({ lane, step, keyed, gone, spared }: Seen) => ({
+  const inShort = ({ lane, step, keyed, absent, presumedSeen }: Seen) => ({
     lane,
     ...(step && { step: kindOf(step) }),
     ...(keyed.length > 0 && { records: keyed.map(({ key }) => key) }),
-    ...(gone && { gone }),
-    ...(spared && { spared }),
+    ...(absent && { absent }),
+    ...(presumedSeen && { presumedSeen }),
   });
 
   it('begin an interval after the initial snapshot, once it is dealt with', () => {
@@ -554,7 +557,8 @@ describe('the sweeps of a resource', () => {
       ({ batches$, clock, asked, at }) => {
         const reading$ = batches$.subscribe((page) => {
           if (page.lane === 'sweep') found.push(inShort(page));
-          if (page.spared) missing = missing.filter((key) => !page.spared!.includes(key));
+          if (page.presumedSeen)
+            missing = missing.filter((key) => !page.presumedSeen!.includes(key));
           if (kindOf(page.step) === 'asked-once') sweep = { ...sweep, askedAt: 2 * LATENCY_MS };
           if (page.lane !== 'sweep' || kindOf(page.step) !== 'end') page.settle(); // it ends there
           if (kindOf(page.step) === 'end') clock.settle(page.span.begin);
@@ -578,9 +582,9 @@ describe('the sweeps of a resource', () => {
     expect(found).toEqual([
       { lane: 'sweep', step: 'judged' },
       { lane: 'sweep', step: 'asked' },
-      { lane: 'sweep', step: 'asked', records: ['8'], spared: ['8'] },
+      { lane: 'sweep', step: 'asked', records: ['8'], presumedSeen: ['8'] },
       { lane: 'sweep', step: 'asked-once' },
-      { lane: 'sweep', step: 'asked', gone: { keys: ['7'], since: 7 } },
+      { lane: 'sweep', step: 'asked', absent: { keys: ['7'], since: 7 } },
       { lane: 'sweep', step: 'end' },
     ]);
   });
@@ -599,8 +603,8 @@ describe('the sweeps of a resource', () => {
         });
         at(500, () => {
           expect(found.map(({ step }) => kindOf(step))).toEqual(['judged', 'asked']);
-          expect(found[1]!.gone).toBeUndefined();
-          expect(found[1]!.spared).toEqual(spared);
+          expect(found[1]!.absent).toBeUndefined();
+          expect(found[1]!.presumedSeen).toEqual(spared);
           reading$.unsubscribe();
         });
       },
@@ -646,11 +650,11 @@ describe('the sweeps of a resource', () => {
       { lane: 'first-read', records: ['1', '2'] },
       { lane: 'sweep', step: 'page', records: ['1', '2'] },
       { lane: 'sweep', step: 'judged' },
-      { lane: 'sweep', step: 'absent', gone: gone(1) },
+      { lane: 'sweep', step: 'absent', absent: gone(1) },
       { lane: 'sweep', step: 'end' },
       { lane: 'sweep', step: 'page', records: ['1', '2'] },
       { lane: 'sweep', step: 'judged' },
-      { lane: 'sweep', step: 'absent', gone: gone(2) },
+      { lane: 'sweep', step: 'absent', absent: gone(2) },
       { lane: 'sweep', step: 'end' },
     ]);
   });
@@ -706,8 +710,8 @@ describe('a reading that somebody waits for', () => {
             }
             if (step.kind === 'end') {
               sweep = { ...sweep, phase: 'done' };
-              const { asked = [] } = batch as SweepBatch;
-              ends.push({ at: now(), answers: asked.map(({ id }) => id) });
+              const { certifyJobs = [] } = batch as SweepBatch;
+              ends.push({ at: now(), answers: certifyJobs.map(({ id }) => id) });
             }
           }
           batch.settle();
@@ -719,7 +723,7 @@ describe('a reading that somebody waits for', () => {
         total: ORDERS,
         hasNextPage,
         sweep: () => sweep,
-        certify$: timer(askedAtMs).pipe(map(() => ({ id: 'fresh', resource: 'orders' }))),
+        certifications$: timer(askedAtMs).pipe(map(() => ({ id: 'fresh', resource: 'orders' }))),
         lanes: (scheduler) => {
           now = () => scheduler.now();
           const config = {
@@ -755,7 +759,7 @@ describe('a reading that somebody waits for', () => {
 });
 
 describe('what is to be published again', () => {
-  const resync = (id: string, more: Partial<Resync> = {}): Resync => ({
+  const resync = (id: string, more: Partial<ResyncJob> = {}): ResyncJob => ({
     id,
     resource: 'orders',
     orderNumber: null,

@@ -10,8 +10,8 @@ import { listReads } from '../../../src/pipeline/reads/list-reads.ts';
 import type { Task } from '../../../src/pipeline/task.ts';
 import { RULES } from '../../../src/resources/resources.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';
-import type { Answer } from '../../../src/streams/decode/answer.ts';
-import type { ListQuery } from '../../../src/streams/http/list-query.ts';
+import type { Answer } from '../../../src/streams/decode/response.ts';
+import type { ListQuery } from '../../../src/streams/http/page-request.ts';
 import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import type { DatesFound } from '../../../src/streams/paging/list-dates.ts';
 import { NO_SWEEP, sweepAfter } from '../../../src/streams/paging/sweep-progress.ts';
@@ -155,7 +155,7 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
         scheduler,
       },
       lanes: lanesOf({
-        all: tokenBucket({ capacity: 100, windowMs: MINUTE, scheduler }),
+        bucket: tokenBucket({ capacity: 100, windowMs: MINUTE, scheduler }),
         quota: { perMinute: 100, firstReadPercent: 15 },
         lists: 1,
         intervalMs: undefined,
@@ -163,7 +163,7 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
         scheduler,
       }),
       keyFields: ['order_number'],
-      lists: { clock, volatile: volatileFields([]), snapshot: list, later: list },
+      lists: { clock, volatile: volatileFields([]), snapshot: list, afterSnapshot: list },
       progress: () => state,
       checkpoint: {
         count: () => rows.size,
@@ -186,7 +186,7 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
       if (batch.lane === 'sweep' && batch.step.kind === 'page') {
         const { page } = batch.step;
         const counts = {
-          ...{ settled: true, ordered: true, isPolled: true, pageSize: 10 },
+          ...{ isConsistent: true, ordered: true, isPolled: true, pageSize: 10 },
           ...{ rejectedAt: [], fresh: 0, leftOut: 0, proofMs: MINUTE },
         };
         sweep = sweepAfter(sweep, page, { ...counts, now: scheduler.now() });
@@ -207,7 +207,7 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
     for (const { at, stampedAt } of more.swept ?? [])
       scheduler.schedule(() => {
         const changes = [{ op: 'u', updatedAt: START + stampedAt } as Change];
-        reads.published({ lane: 'sweep', changes });
+        reads.onPublished({ lane: 'sweep', changes });
       }, at);
     scheduler.schedule(() => reading$.unsubscribe(), forMs);
   });

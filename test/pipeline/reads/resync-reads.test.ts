@@ -4,15 +4,15 @@ import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import { resyncReads } from '../../../src/pipeline/reads/resync-reads.ts';
 import type { ResyncBatch } from '../../../src/pipeline/reads/read-batch.ts';
-import type { Resync } from '../../../src/account/resync-requests.ts';
+import type { ResyncJob } from '../../../src/account/signal-jobs.ts';
 import type { SingleRecords } from '../../../src/pipeline/reads/single-records.ts';
 import { BEGINNING } from '../../../src/streams/paging/anchors.ts';
 import type { ScanPage } from '../../../src/streams/paging/pages.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
-import type { Answer } from '../../../src/streams/decode/answer.ts';
+import type { Answer } from '../../../src/streams/decode/response.ts';
 import { splitRecords } from '../../../src/streams/records/records.ts';
 import { records } from '../../support/records.ts';
-import { permits } from '../../../src/streams/flow/permits.ts';
+import { pageSlots } from '../../../src/streams/flow/page-slots.ts';
 
 const span = { begin: 1, end: 2 };
 const answer = (...data: JsonObject[]): Answer => ({
@@ -26,7 +26,7 @@ const page = (next: boolean): ScanPage => ({
   offset: 0,
   next: next ? BEGINNING : undefined,
 });
-const resync = (id: string, more: Partial<Resync> = {}): Resync => ({
+const resync = (id: string, more: Partial<ResyncJob> = {}): ResyncJob => ({
   id,
   resource: 'orders',
   orderNumber: null,
@@ -39,8 +39,8 @@ function reading(
   scan: (since: number | null) => Observable<ScanPage>,
   single?: Partial<SingleRecords>,
 ) {
-  const requests$ = new Subject<Resync>();
-  const place = permits(1);
+  const requests$ = new Subject<ResyncJob>();
+  const place = pageSlots(1);
   const begun: string[] = [];
   const readings: ResyncBatch[] = [];
   const errors: unknown[] = [];
@@ -48,16 +48,16 @@ function reading(
     requests$,
     scan,
     single: single as SingleRecords | undefined,
-    permits: place,
+    pageSlots: place,
     limit: (source) => source,
-    moment: () => span,
-    arrived: ({ data }) => ({
+    emptySpan: () => span,
+    split: ({ data }) => ({
       ...splitRecords(data),
       runs: [],
       span,
       settle: () => place.release(),
     }),
-    settling: () => () => place.release(),
+    settler: () => () => place.release(),
     onBegin: ({ id }) => begun.push(id),
   }).subscribe({
     next: (each) => readings.push(each),
@@ -94,7 +94,7 @@ describe('resyncReads', () => {
       2: answer(),
     };
     const { requests$, readings, outcomes } = reading(() => throwError(() => new Error()), {
-      ask: (key) => of(answers[key]),
+      request: (key) => of(answers[key]),
     });
     for (const orderNumber of ['1', '2', '3']) {
       requests$.next(resync(orderNumber, { orderNumber }));
@@ -109,7 +109,7 @@ describe('resyncReads', () => {
   });
 
   it('waits until what came before is dealt with', () => {
-    const { requests$, readings } = reading(() => of(page(false)), { ask: () => of(answer()) });
+    const { requests$, readings } = reading(() => of(page(false)), { request: () => of(answer()) });
     requests$.next(resync('a', { orderNumber: '1' }));
     requests$.next(resync('b', { orderNumber: '2' }));
     expect(readings).toHaveLength(1);
@@ -133,7 +133,7 @@ describe('resyncReads', () => {
       {
         status: 'failed',
         message:
-          'the API serves no record behind the first 100 of the list: those in front of it are published again',
+          'the API serves only the first 100 records of the list: those were published again, later ones were not',
       },
     ]);
   });

@@ -3,8 +3,8 @@ import type { Observable } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import { singleRecords } from '../../../src/pipeline/reads/single-records.ts';
-import type { Answer } from '../../../src/streams/decode/answer.ts';
-import type { ListQuery } from '../../../src/streams/http/list-query.ts';
+import type { Answer } from '../../../src/streams/decode/response.ts';
+import type { ListQuery } from '../../../src/streams/http/page-request.ts';
 import { PageRecord } from '../../../src/streams/records/page-record.ts';
 import { records } from '../../support/records.ts';
 import { PageRecords } from '../../../src/streams/records/page-records.ts';
@@ -31,8 +31,8 @@ function asked(says: (number: string) => Observable<Answer>, seen: readonly stri
     settle,
     onRefused,
   });
-  single.saw(new PageRecords(seen.map((key) => PageRecord.ofJson(key, { key }))));
-  const result = lastValueFrom(single.ask('7', (source) => source));
+  single.observe(new PageRecords(seen.map((key) => PageRecord.ofJson(key, { key }))));
+  const result = lastValueFrom(single.request('7', (source) => source));
   return { result, numbers, settle, onRefused, single };
 }
 
@@ -97,6 +97,6 @@ describe('singleRecords', () => {
 
   it('are asked for by whole numbers alone', () => {
     const { single } = asked(() => of(answer()));
-    expect(['7', '0', '-7', 'A-7', '', '7.5'].filter(single.canBeAsked)).toEqual(['7', '0']);
+    expect(['7', '0', '-7', 'A-7', '', '7.5'].filter(single.canRequest)).toEqual(['7', '0']);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { sweepBatch } from '../../../src/pipeline/reads/sweep-reads.ts';
-import type { Answer } from '../../../src/streams/decode/answer.ts';
+import type { Answer } from '../../../src/streams/decode/response.ts';
 import { newestReads } from '../../../src/streams/diff/newest.ts';
 import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import type { Span } from '../../../src/streams/http/logical-clock.ts';
@@ -14,16 +14,16 @@ describe('sweepBatch', () => {
     () =>
       clock.settle(begin);
   const batchOf = sweepBatch({
-    moment: () => clock.answered(clock.begin()),
+    emptySpan: () => clock.answered(clock.begin()),
     lane: {
-      seen: ({ span }) => ({
+      splitAndTellClock: ({ span }) => ({
         ...{ keyed: [], runs: [], rejected: [], rejectedAt: [], span },
         settle: settling(span),
       }),
-      settling,
+      settler: settling,
     },
     hold: ({ begin }) => clock.hold(begin),
-    asked: () => [],
+    certifyJobs: () => [],
   });
   const page = (span: Span): SweepStep => {
     const answer: Answer = {
@@ -31,7 +31,7 @@ describe('sweepBatch', () => {
       ...{ span, serverTime: undefined },
     };
     const scanned = { answer, offset: 0, next: undefined };
-    return { kind: 'page', page: scanned, settled: true, ordered: true, beganAt: 0 };
+    return { kind: 'page', page: scanned, isConsistent: true, ordered: true, beganAt: 0 };
   };
 
   it('lets nobody forget what was read beside its last page, before the sweep has ended', () => {

@@ -1,7 +1,7 @@
 import avro from 'avsc';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { AvroOutput } from '../../../src/schemas/avro/avro-output.ts';
+import { asBuffer, AvroOutput } from '../../../src/schemas/avro/avro-output.ts';
 
 /** What avsc writes for a value of a type. */
 const asAvsc = (type: avro.Schema, value: unknown): Buffer =>
@@ -138,4 +138,11 @@ describe('AvroOutput', () => {
     expect([out.take(), first]).toEqual([asAvsc('string', 'two'), asAvsc('string', 'one')]);
     expect(out.take()).toHaveLength(0);
   });
+});
+
+it('asBuffer views the same bytes', () => {
+  const bytes = new Uint8Array([0, 1, 2, 3]).subarray(1, 3);
+
+  expect(asBuffer(bytes)).toEqual(Buffer.of(1, 2));
+  expect(asBuffer(bytes).buffer).toBe(bytes.buffer);
 });

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { canonicalJson, isJsonObject, JsonNumber } from '../../../src/schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import { orderSchema } from '../../../src/resources/orders/order.ts';
-import { parsedElement } from '../../../src/schemas/json/page-elements.ts';
+import { parsedElement } from '../../../src/schemas/json/json-bytes.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { instantOf } from '../../../src/schemas/avro/instant.ts';
 import type { RecordCodec, Transcoded } from '../../../src/schemas/avro/record-codec.ts';

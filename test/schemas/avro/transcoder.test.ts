@@ -7,7 +7,7 @@ import type { RecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { WINDOW_BYTES } from '../../../src/schemas/avro/transcoder/layout.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import { stringifyJson } from '../../../src/schemas/json/json.ts';
-import { parsedElement } from '../../../src/schemas/json/page-elements.ts';
+import { parsedElement } from '../../../src/schemas/json/json-bytes.ts';
 import { everyKind, imageSchema, nullable } from './every-type.ts';
 import { oddRecords } from './odd-records.ts';
 import { scaled } from '../../support/scale.ts';

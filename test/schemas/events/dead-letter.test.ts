@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { deadLetterCodec as codec } from '../../../src/schemas/events/dead-letter.ts';
-import type { DeadLetter } from '../../../src/schemas/events/dead-letter.ts';
+import { deadLetterCodec as codec } from '../../../src/schemas/events/own-records.ts';
+import type { DeadLetter } from '../../../src/schemas/events/own-records.ts';
 
 const letter: DeadLetter = {
   resource: 'orders',

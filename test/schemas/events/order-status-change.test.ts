@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { orderStatusChangeCodec as codec } from '../../../src/schemas/events/order-status-change.ts';
-import type { OrderStatusChange } from '../../../src/schemas/events/order-status-change.ts';
+import { orderStatusChangeCodec as codec } from '../../../src/schemas/events/own-records.ts';
+import type { OrderStatusChange } from '../../../src/schemas/events/own-records.ts';
 
 const change: OrderStatusChange = {
   event_id: '5f0c',

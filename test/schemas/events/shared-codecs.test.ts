@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { orderSchema } from '../../../src/resources/orders/order.ts';
-import { envelopeSchema } from '../../../src/schemas/events/envelope.ts';
-import { sharedCodecs } from '../../../src/schemas/events/shared-codecs.ts';
+import { envelopeSchema, sharedCodecs } from '../../../src/schemas/events/envelope.ts';
 
 describe('sharedCodecs', () => {
   const schema = (resource: string) => structuredClone(envelopeSchema(orderSchema, resource));

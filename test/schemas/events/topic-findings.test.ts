@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { topicTable } from '../../../src/schemas/events/topics.ts';
 import { findingText, topicFindings } from '../../../src/schemas/events/topic-findings.ts';
-import type { FoundTopic } from '../../../src/schemas/events/topic-findings.ts';
+import type { ExistingTopic } from '../../../src/schemas/events/topic-findings.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -9,7 +9,7 @@ const DAY_MS = 86_400_000;
 function found(
   name: string,
   settings: Readonly<Record<string, string>> = {},
-  more: Partial<FoundTopic> & { readonly brokers?: number } = {},
+  more: Partial<ExistingTopic> & { readonly brokers?: number } = {},
 ) {
   const { brokers = 3, ...state } = more;
   const specs = topicTable({
@@ -63,7 +63,7 @@ describe('topicFindings', () => {
 
   it.each(['cursors', 'signals'])('refuses a second partition of %s', (name) => {
     expect(told(name, {}, { partitions: 2 })).toEqual([
-      `refused: wine.${name} has 2 partitions, it must be 1 (its messages need one order)`,
+      `refused: wine.${name} has 2 partitions, it must be 1 (its messages need a total order)`,
     ]);
   });
 
@@ -71,7 +71,7 @@ describe('topicFindings', () => {
     expect(told('orders', {}, { partitions: 12 })).toEqual([]);
     expect(told('dead-letters', {}, { partitions: 12 })).toEqual([]);
     expect(told('order-status-changes', {}, { partitions: 12 })).toEqual([
-      'unwise: wine.order-status-changes has 12 partitions, 6 is wanted: as wine.orders has: consumers that join them by key need equal numbers',
+      'unwise: wine.order-status-changes has 12 partitions, 6 is wanted: as wine.orders has: consumers that join them by key need equal numbers of partitions',
     ]);
   });
 

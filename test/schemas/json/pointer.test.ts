@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
-import { pointerStep, withPart } from '../../../src/schemas/json/pointer.ts';
+import { pointerStep, withValueAt } from '../../../src/schemas/json/json.ts';
 
 describe('pointerStep', () => {
   // The examples of RFC 6901, section 5.
@@ -16,7 +16,7 @@ describe('pointerStep', () => {
     ['/~/', '/~1~0~1'],
   ])('writes %j as %j, where withPart finds it', (name, step) => {
     expect(pointerStep(name)).toBe(step);
-    expect(withPart({}, step, 1)).toEqual({ [name]: 1 });
+    expect(withValueAt({}, step, 1)).toEqual({ [name]: 1 });
   });
 });
 
@@ -30,6 +30,6 @@ describe('withPart', () => {
     ['/a/y', { a: { y: 7 }, b: [{ c: 1 }] }],
     ['/toString/y', { a: 1, b: [{ c: 1 }], toString: { y: 7 } }],
   ])('replaces what is at %j', (pointer, expected) => {
-    expect(withPart({ a: 1, b: [{ c: 1 }] }, pointer, 7)).toEqual(expected);
+    expect(withValueAt({ a: 1, b: [{ c: 1 }] }, pointer, 7)).toEqual(expected);
   });
 });

@@ -295,7 +295,9 @@ describe('errors', () => {
       const { url } = await fake(() => ({ status: 404, body: '<html>' }));
       const registry = createRegistry({ url: new URL(url).origin + path });
       const error = await failure(registry.latest('a'));
-      expect(error.message).toContain(`answered 404: no word that a registry would use: ${advice}`);
+      expect(error.message).toContain(
+        `answered 404: the response is not from a schema registry: ${advice}`,
+      );
       await registry.close();
     },
   );

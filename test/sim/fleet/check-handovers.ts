@@ -1,5 +1,5 @@
-import { unpackSharedOut } from '../../../src/fleet/member-data.ts';
-import type { SharedOut } from '../../../src/fleet/member-data.ts';
+import { unpackFleetAssignment } from '../../../src/fleet/member-metadata.ts';
+import type { FleetAssignment } from '../../../src/fleet/member-metadata.ts';
 import type { FleetTold } from './fleet-told.ts';
 import type { Said } from './sim-fleet-topic.ts';
 import type { SimGeneration } from './sim-group.ts';
@@ -21,7 +21,7 @@ export function checkHandovers(
   generations: readonly SimGeneration[],
 ): string[] {
   const given = new Map(
-    generations.map(({ number, given: bytes }) => [number, unpackSharedOut(bytes)]),
+    generations.map(({ number, given: bytes }) => [number, unpackFleetAssignment(bytes)]),
   );
   const newest = new Map<string, number>();
   /** By instance and account, when it has asked in its newest generation. */
@@ -72,7 +72,7 @@ export function checkHandovers(
 interface Claimed {
   readonly me: string;
   readonly number: number;
-  readonly shared: SharedOut;
+  readonly shared: FleetAssignment;
   readonly heard: readonly Said[];
   readonly askedAt: number | undefined;
   readonly at: number;
@@ -106,7 +106,7 @@ export function checkTaken(
   said: readonly Said[],
 ): string[] {
   const given = new Map(
-    generations.map(({ number, given: bytes }) => [number, unpackSharedOut(bytes).accounts]),
+    generations.map(({ number, given: bytes }) => [number, unpackFleetAssignment(bytes).accounts]),
   );
   const owners = new Map<string, string | undefined>();
   return said.flatMap(({ type, account, instance, at }) => {

@@ -1,4 +1,4 @@
-import { unpackSharedOut, unpackTold } from '../../../src/fleet/member-data.ts';
+import { unpackFleetAssignment, unpackMemberMetadata } from '../../../src/fleet/member-metadata.ts';
 import type { FleetInstance } from './fleet-instance.ts';
 import type { SimAccount } from './sim-account.ts';
 import type { SimGeneration } from './sim-group.ts';
@@ -25,7 +25,7 @@ export function restless({
   generation,
   now,
 }: Quiet): string | undefined {
-  const given = unpackSharedOut(generation.given).accounts;
+  const given = unpackFleetAssignment(generation.given).accounts;
   for (const each of instances) {
     if (each.generation !== generation.number)
       return `${each.name} says that it is in ${each.generation}, not in ${generation.number}`;
@@ -74,8 +74,8 @@ export function checkLoads({ accounts, instances }: Quiet): string[] {
 export function checkEven({ accounts, instances, generation }: Quiet): string[] {
   const weights = new Map<string, number>();
   const newest = new Map<string, number>();
-  for (const { held } of generation.told.map(unpackTold)) {
-    for (const [account, { generation: since, weight }] of held) {
+  for (const { owned } of generation.metadata.map(unpackMemberMetadata)) {
+    for (const [account, { generation: since, weight }] of owned) {
       if ((newest.get(account) ?? -1) >= since) continue;
       newest.set(account, since);
       weights.set(account, weight);

@@ -2,7 +2,7 @@ import { BehaviorSubject, ReplaySubject } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import type { AccountConfig, AccountFile } from '../../../src/config/accounts.ts';
 import { describeError } from '../../../src/core/errors.ts';
-import { takePart } from '../../../src/fleet/take-part.ts';
+import { runFleetMember } from '../../../src/fleet/fleet-member.ts';
 import type { WarmFolders } from '../../../src/fleet/warm-folders.ts';
 import type { Chance } from '../../support/chance.ts';
 import { SimFolder } from '../sim-store.ts';
@@ -97,7 +97,7 @@ export class FleetInstance {
       awake: () => this.#awake(),
       isDropped: () => this.isDropped,
     });
-    takePart({
+    runFleetMember({
       group: groupOf(group, toGroup, scheduler, (id) => (this.memberId = id)),
       files$: this.#files$,
       stop$: this.#stop$,
@@ -109,7 +109,7 @@ export class FleetInstance {
           log: this.log,
           watch: () => ({ hooks: {}, end: () => undefined }),
         },
-        parts: {
+        context: {
           instance: name,
           scheduler,
           work: {
@@ -242,7 +242,7 @@ export class FleetInstance {
     const { warm } = this.machine;
     return {
       use: () => undefined,
-      leave: () => undefined,
+      release: () => undefined,
       warm: () => [...warm],
       clear: () => undefined,
     };

@@ -33,7 +33,7 @@ export function requests(options: TrafficOptions): Traffic {
     // A connection is made, at times for long.
     await time.sleep(chance.is(0.02) ? chance.below(8_000) : chance.below(20));
     await server.awake();
-    if (isOver || !ledger.isRunning()) return false;
+    if (isOver || !ledger.isLeaseValid()) return false;
     account.sent.push({ at: time.now(), endpoint, instance });
     const isLost = server.isDropped();
     await time.sleep(chance.is(0.05) ? chance.below(MAX_WAY_MS) : 5 + chance.below(60));
@@ -52,8 +52,8 @@ export function requests(options: TrafficOptions): Traffic {
   const reading = (lanes: Lanes): Observable<boolean> =>
     account.isBusy
       ? merge(
-          asking('orders', lanes.poll, lanes.spacingMs('first-read')),
-          asking('orders', lanes.firstRead, 0),
+          asking('orders', lanes.poll, lanes.pollSpacingMs('first-read')),
+          asking('orders', lanes.initialSnapshot, 0),
           asking('orders', lanes.sweep, 0),
         )
       : asking('orders', lanes.poll, config.poll.intervalMs ?? 0);

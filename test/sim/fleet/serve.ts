@@ -3,7 +3,7 @@ import type { SchedulerLike } from 'rxjs';
 import { openLedger } from '../../../src/account/ledger/ledger.ts';
 import { quotas } from '../../../src/account/quotas.ts';
 import { CellarstreamError } from '../../../src/core/errors.ts';
-import type { Serving } from '../../../src/fleet/account-work.ts';
+import type { ServeOptions } from '../../../src/fleet/account-work.ts';
 import type { AccountLog } from '../../../src/sinks/ledger/kafka-ledger.ts';
 import type { Message } from '../../../src/sinks/sink.ts';
 import { backoff } from '../../../src/streams/flow/backoff.ts';
@@ -43,18 +43,28 @@ const SETTLE_WITHIN_MS = 3_000;
  * Serves an account as `serveAccount` does, with the real ledger and quotas: claims it, logs in, asks its list until `stop$`,
  * and settles the ledger.
  */
-export async function serve(server: Server, account: SimAccount, serving: Serving): Promise<void> {
+export async function serve(
+  server: Server,
+  account: SimAccount,
+  serving: ServeOptions,
+): Promise<void> {
   const { instance, time, scheduler, chance, folder } = server;
-  const { config, stop$, beside } = serving;
+  const { config, stop$, sideMessages } = serving;
   const random = chance.next;
   const told: SimServing = {
     ...{ instance, startedAt: time.now(), claimedAt: undefined, log: undefined, endedAt: Infinity },
   };
   account.servings.push(told);
-  const ledger = openLedger({ instance, scheduler, wallNow: server.wallNow, beside, random });
+  const ledger = openLedger({
+    instance,
+    scheduler,
+    wallNow: server.wallNow,
+    sideMessages,
+    random,
+  });
   const quota = quotas({
     ...{ config, scheduler, ledger, instance },
-    startsOf: startsIn(folder),
+    storedStartsOf: startsIn(folder),
     writer: writerIn(folder),
   });
   let isOver = false;
@@ -64,9 +74,13 @@ export async function serve(server: Server, account: SimAccount, serving: Servin
     const inherited = await ledger.claim(recorded(log, server, account));
     told.log = log;
     told.claimedAt = time.now();
-    if (isOver) throw new CellarstreamError('COMMIT_FAILED', 'the service has ended meanwhile');
+    if (isOver)
+      throw new CellarstreamError(
+        'COMMIT_FAILED',
+        'the service was stopped while it claimed the account',
+      );
     quota.inherit(inherited);
-    ledger.begin(inherited);
+    ledger.activate(inherited);
   }).pipe(backoff({ maxMs: MAX_PAUSE_MS, scheduler, random }));
 
   const options = { server, account, serving, ledger, quota };
@@ -85,7 +99,7 @@ export async function serve(server: Server, account: SimAccount, serving: Servin
   } finally {
     isOver = true;
     await traffic.close().catch(() => undefined);
-    await soon(ledger.settle, scheduler);
+    await soon(ledger.declareFinal, scheduler);
     await soon(ledger.close, scheduler);
     quota.close();
     told.endedAt = time.now();

@@ -3,7 +3,7 @@ import { checkChains, checkTruth } from '../check-chains.ts';
 import { checkStatuses } from '../check-statuses.ts';
 import { chainsOf, imagesOf, isTruth } from '../published.ts';
 import { DATES_AS_WRITTEN, SimApi } from '../sim-api.ts';
-import type { TransactionalLog } from '../../../src/sinks/transactional-log.ts';
+import type { TransactionalLog } from '../../../src/sinks/sink.ts';
 import { brokerOf, SimBroker } from '../sim-broker.ts';
 import { SimRegistry } from '../sim-registry.ts';
 import type { SimTime } from '../sim-time.ts';

@@ -1,7 +1,7 @@
 import { Observable } from 'rxjs';
 import type { FleetLog } from '../../../src/fleet/fleet-log.ts';
 import type { FleetRecord } from '../../../src/fleet/fleet-record.ts';
-import { HeardWords } from '../../../src/fleet/fleet-words.ts';
+import { FleetTopicTable } from '../../../src/fleet/fleet-topic-state.ts';
 import type { Message } from '../../../src/sinks/sink.ts';
 import type { Chance } from '../../support/chance.ts';
 import type { SimTime } from '../sim-time.ts';
@@ -85,13 +85,13 @@ export interface SimFleetLog extends FleetLog {
 
 /** The topic as one instance sees it: with what it has heard as the real code makes it of messages. */
 export function fleetLogOf({ topic, line, time, scheduler, chance }: FleetLine): SimFleetLog {
-  const heard = new HeardWords();
+  const heard = new FleetTopicTable();
   const read: Said[] = [];
   const waiting = new Set<() => void>();
   let next = 0;
 
   const hear = (entries: readonly Entry[]): void => {
-    heard.hear(entries.map(({ key, value }) => ({ key: Buffer.from(key), value })));
+    heard.apply(entries.map(({ key, value }) => ({ key: Buffer.from(key), value })));
     read.push(...entries.map(({ said }) => said));
   };
   const following$ = new Observable<void>((subscriber) => {
@@ -145,11 +145,11 @@ export function fleetLogOf({ topic, line, time, scheduler, chance }: FleetLine):
   let sending: Promise<unknown> = Promise.resolve();
 
   return {
-    words: heard.words,
+    accounts: heard.accounts,
     reports: heard.reports,
     read,
     following$,
-    caughtUp: async () => {
+    catchUp: async () => {
       await reach(line, 'end of the fleet');
       const end = topic.entries.length;
       if (next >= end) return;

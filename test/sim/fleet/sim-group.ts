@@ -1,10 +1,11 @@
-import type { Coordinator, Group } from '../../../src/sinks/membership/group.ts';
 import type {
+  GroupCoordinator,
+  MembershipGroup,
   Joined,
   JoinGroup,
   Place,
   Synced,
-} from '../../../src/sinks/membership/group-calls.ts';
+} from '../../../src/kafka/membership/group.ts';
 import type { SimTime } from '../sim-time.ts';
 import { reach, unreachable } from './sim-line.ts';
 import type { SimLine } from './sim-line.ts';
@@ -15,7 +16,7 @@ type PlaceOf = Omit<Place, 'group'>;
 
 interface SimMember {
   readonly id: string;
-  told: Buffer;
+  metadata: Buffer;
   sessionMs: number;
   rebalanceMs: number;
   session: Timer | undefined;
@@ -44,7 +45,7 @@ export interface SimGeneration {
   readonly number: number;
   readonly at: number;
   /** What each member has told, and what the leader has given. */
-  readonly told: readonly Buffer[];
+  readonly metadata: readonly Buffer[];
   readonly given: Buffer;
 }
 
@@ -122,7 +123,7 @@ export class SimGroup {
   }
 
   join(joining: Joining, answer: (joined: Joined) => void): void {
-    const { memberId, told, sessionTimeoutMs, rebalanceTimeoutMs } = joining;
+    const { memberId, metadata, sessionTimeoutMs, rebalanceTimeoutMs } = joining;
     if (memberId === '') {
       const id = `m${++this.#ids}`;
       const forget = () => {
@@ -137,13 +138,18 @@ export class SimGroup {
       return answer(refusedJoin(UNKNOWN_MEMBER, memberId));
     this.#pending.get(memberId)?.unsubscribe();
     this.#pending.delete(memberId);
-    const isSame = known?.told.equals(told) ?? false;
+    const isSame = known?.metadata.equals(metadata) ?? false;
     const member: SimMember = known ?? {
-      ...{ id: memberId, told, sessionMs: sessionTimeoutMs, rebalanceMs: rebalanceTimeoutMs },
+      ...{
+        id: memberId,
+        metadata,
+        sessionMs: sessionTimeoutMs,
+        rebalanceMs: rebalanceTimeoutMs,
+      },
       ...{ session: undefined, joining: undefined, syncing: undefined, given: NOTHING },
     };
     this.#members.set(memberId, member);
-    member.told = told;
+    member.metadata = metadata;
     // Who has not heard the answer asks again; in a stable group that is news of the leader alone.
     if (isSame && this.#state === 'completing') return answer(this.#answerTo(member));
     if (isSame && this.#state === 'stable' && memberId !== this.#leader)
@@ -160,12 +166,12 @@ export class SimGroup {
     answer: (synced: Synced) => void,
   ): void {
     const member = this.#members.get(memberId);
-    const refused = (errorCode: number) => answer({ errorCode, given: NOTHING });
+    const refused = (errorCode: number) => answer({ errorCode, assignment: NOTHING });
     if (!member) return refused(UNKNOWN_MEMBER);
     if (generation !== this.#generation) return refused(ILLEGAL_GENERATION);
     if (this.#state === 'preparing') return refused(REBALANCING);
     this.#sign(member);
-    if (this.#state === 'stable') return answer({ errorCode: NONE, given: member.given });
+    if (this.#state === 'stable') return answer({ errorCode: NONE, assignment: member.given });
     member.syncing = answer;
     if (memberId !== this.#leader) return;
     this.#state = 'stable';
@@ -174,11 +180,11 @@ export class SimGroup {
     this.#save();
     this.stable.push({
       ...{ number: this.#generation, at: this.#time.now() },
-      told: [...this.#members.values()].map((each) => each.told),
+      metadata: [...this.#members.values()].map((each) => each.metadata),
       given: member.given,
     });
     for (const each of this.#members.values()) {
-      each.syncing?.({ errorCode: NONE, given: each.given });
+      each.syncing?.({ errorCode: NONE, assignment: each.given });
       each.syncing = undefined;
     }
   }
@@ -212,7 +218,7 @@ export class SimGroup {
   #remove(member: SimMember): void {
     member.session?.unsubscribe();
     member.joining?.(refusedJoin(UNKNOWN_MEMBER, member.id));
-    member.syncing?.({ errorCode: UNKNOWN_MEMBER, given: NOTHING });
+    member.syncing?.({ errorCode: UNKNOWN_MEMBER, assignment: NOTHING });
     this.#members.delete(member.id);
     if (this.#state === 'preparing') this.#tryToComplete();
     else this.#prepare();
@@ -225,7 +231,7 @@ export class SimGroup {
     if (this.#diesAt === 'preparing') return this.leave();
     for (const member of this.#members.values()) {
       if (!member.syncing) continue;
-      member.syncing({ errorCode: REBALANCING, given: NOTHING });
+      member.syncing({ errorCode: REBALANCING, assignment: NOTHING });
       member.syncing = undefined;
       this.#sign(member);
     }
@@ -278,7 +284,10 @@ export class SimGroup {
   }
 
   #answerTo({ id }: SimMember): Joined {
-    const members = [...this.#members.values()].map((each) => ({ id: each.id, told: each.told }));
+    const members = [...this.#members.values()].map((each) => ({
+      id: each.id,
+      metadata: each.metadata,
+    }));
     return {
       ...{ errorCode: NONE, generation: this.#generation, leader: this.#leader, memberId: id },
       members: id === this.#leader ? members : [],
@@ -299,8 +308,8 @@ export function groupOf(
   line: SimLine,
   scheduler: SimTime['scheduler'],
   onMember: (memberId: string) => void,
-): Group {
-  const connect = (): Coordinator => {
+): MembershipGroup {
+  const connect = (): GroupCoordinator => {
     let isClosed = false;
     const waiting = new Set<(error: Error) => void>();
     /** What is asked, and its answer, if it comes in time; the way of both. */
@@ -354,9 +363,9 @@ export function groupOf(
           'sync',
           withinMs,
           (answer) => group.sync(place, given, answer),
-          () => ({ errorCode: NOT_COORDINATOR, given: NOTHING }),
+          () => ({ errorCode: NOT_COORDINATOR, assignment: NOTHING }),
         ),
-      beat: (place, withinMs) =>
+      heartbeat: (place, withinMs) =>
         ask<number>(
           'beat',
           withinMs,
@@ -370,7 +379,7 @@ export function groupOf(
           (answer) => answer(group.goodbye(memberId)),
           () => NOT_COORDINATOR,
         ),
-      lookAnew: () => undefined,
+      rediscover: () => undefined,
       close: () => {
         isClosed = true;
         group.waiting.delete(breaks);

@@ -6,7 +6,7 @@ import { listHooks } from '../../../src/observe/list-hooks.ts';
 import { warmUp } from '../../../src/pipeline/checkpoint/warm-up.ts';
 import { listTask } from '../../../src/pipeline/list-task.ts';
 import { taskId } from '../../../src/pipeline/task.ts';
-import { transactionalIds } from '../../../src/pipeline/transactional-id.ts';
+import { transactionalId } from '../../../src/pipeline/transactional-id.ts';
 import { RULES } from '../../../src/resources/resources.ts';
 import type { Destination } from '../../../src/sinks/topics/destination.ts';
 import { answering } from '../../support/answering.ts';
@@ -32,7 +32,7 @@ const DESTINATION: Destination = {
   certificates: 'sim.certificates',
   partitions: new Map(),
   maxMessageBytes: new Map(),
-  look: () => Promise.resolve([]),
+  inspect: () => Promise.resolve([]),
 };
 const PREFIX = 'sim';
 /** A request to an API that can't be reached is given up, ms. */
@@ -46,7 +46,7 @@ export function tasks(data: SimData, options: TrafficOptions): Traffic {
   const connections = data.api.dispatcher({
     name: instance,
     awake: server.awake,
-    mayBeSent: ledger.isRunning,
+    mayBeSent: ledger.isLeaseValid,
     isReading: () => true,
   });
   const dropped = answering(async () => {
@@ -55,7 +55,7 @@ export function tasks(data: SimData, options: TrafficOptions): Traffic {
     throw Object.assign(new Error('reset'), { code: 'ECONNRESET' });
   });
   const dispatch: Dispatcher['dispatch'] = (asked, handler) => {
-    if (!ledger.isRunning()) return connections.dispatch(asked, handler); // which refuses it
+    if (!ledger.isLeaseValid()) return connections.dispatch(asked, handler); // which refuses it
     const endpoint = String(asked.path).endsWith('/login') ? 'login' : 'orders';
     account.sent.push({ at: time.now(), endpoint, instance });
     return (server.isDropped() ? dropped : connections).dispatch(asked, handler);
@@ -99,9 +99,9 @@ export async function warmTasks(data: SimData, server: Server, signal: AbortSign
   const task = taskId(server.account, 'orders');
   await warmUp({
     log: data.logOf(line),
-    place: {
+    names: {
       ...{ task, topic: TOPICS.records, cursorTopic: TOPICS.cursors, isShared: true },
-      ...transactionalIds(PREFIX, server.account, 'orders'),
+      transactionalId: transactionalId(PREFIX, server.account, 'orders'),
     },
     rules: RULES.orders,
     registry: registryOf(data.registry, line.step),

@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs';
 import type { Ledger } from '../../../src/account/ledger/ledger.ts';
 import type { Quotas } from '../../../src/account/quotas.ts';
-import type { Serving } from '../../../src/fleet/account-work.ts';
+import type { ServeOptions } from '../../../src/fleet/account-work.ts';
 import type { SimAccount } from './sim-account.ts';
 import type { Server } from './serve.ts';
 
@@ -18,7 +18,7 @@ export interface Traffic {
 export interface TrafficOptions {
   readonly server: Server;
   readonly account: SimAccount;
-  readonly serving: Serving;
+  readonly serving: ServeOptions;
   readonly ledger: Ledger;
   readonly quota: Quotas;
 }

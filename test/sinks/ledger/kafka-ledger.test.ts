@@ -1,8 +1,8 @@
 import { VirtualTimeScheduler } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import type { LogMessage } from '../../../src/sinks/fetch/record-batches.ts';
+import type { LogMessage } from '../../../src/kafka/fetch/record-batches.ts';
 import { accountLog } from '../../../src/sinks/ledger/kafka-ledger.ts';
-import { newestByKey } from '../../../src/sinks/newest-by-key.ts';
+import { compactedView } from '../../../src/kafka/fetch/compacted-view.ts';
 import type { FencedSink, Message } from '../../../src/sinks/sink.ts';
 
 const TOPIC = 'wine.ledger';
@@ -34,12 +34,12 @@ function ledgerTopic() {
         for (const { key, value } of written) write(key!, String(value));
         return Promise.resolve(new Map([[TOPIC, new Map([[0, BigInt(messages.length)]])]]));
       },
-      visible: () => Promise.resolve(),
+      awaitVisible: () => Promise.resolve(),
       bounds,
       close: () => Promise.resolve(),
     });
   };
-  const known = newestByKey<LogMessage>({
+  const known = compactedView<LogMessage>({
     read: ({ low, high }, onMessages) => {
       reads += 1;
       onMessages(messages.slice(Number(low), Number(high)));
@@ -48,11 +48,17 @@ function ledgerTopic() {
   });
   const logOf = (account: string) =>
     accountLog({
-      ...{ log: { open, bounds }, topic: TOPIC, known, account, transactionalId: account },
+      ...{
+        log: { open, bounds },
+        topic: TOPIC,
+        ledgerTopic: known,
+        account,
+        transactionalId: account,
+      },
       scheduler: new VirtualTimeScheduler(),
-      remake: () => Promise.reject(new Error('it is there')),
-      isMine: () => true,
-      isOfKey: (text) => text.startsWith('with its key'),
+      recreateTopic: () => Promise.reject(new Error('it is there')),
+      isOwnEntry: () => true,
+      isOfApiKey: (text) => text.startsWith('with its key'),
     });
   return {
     ...{ write, logOf, opened },
@@ -67,8 +73,8 @@ describe('the ledgers of many accounts', () => {
     const topic = ledgerTopic();
     topic.write('east', 'of the one before');
     topic.write('west', 'of the one before in the west');
-    const east = await topic.logOf('east').takeOver('claim');
-    const west = await topic.logOf('west').takeOver('claim');
+    const east = await topic.logOf('east').claim('claim');
+    const west = await topic.logOf('west').claim('claim');
     expect(east.entries.map(({ text }) => text)).toEqual(['of the one before']);
     expect(west.entries.map(({ text }) => text)).toEqual(['of the one before in the west']);
     expect(topic.reads()).toBe(2);
@@ -79,15 +85,15 @@ describe('the ledgers of many accounts', () => {
     topic.write('old', 'with its key, once');
     topic.write('old', 'with its key');
     topic.write('west', 'with a key of its own');
-    const { entries, guests } = await topic.logOf('renamed').takeOver('claim');
+    const { entries, guestEntries } = await topic.logOf('renamed').claim('claim');
     expect(entries).toEqual([]);
-    expect(guests.map(({ text }) => text)).toEqual(['with its key']);
+    expect(guestEntries.map(({ text }) => text)).toEqual(['with its key']);
   });
 
   it('are left to whoever has claimed them since, though it is read behind that claim', async () => {
     const topic = ledgerTopic();
     topic.atBounds(() => topic.write('east/', 'claim of another one'));
-    await expect(topic.logOf('east').takeOver('claim')).rejects.toMatchObject({ code: 'FENCED' });
+    await expect(topic.logOf('east').claim('claim')).rejects.toMatchObject({ code: 'FENCED' });
     expect(topic.opened).toEqual(['east']);
   });
 
@@ -95,12 +101,12 @@ describe('the ledgers of many accounts', () => {
     const topic = ledgerTopic();
     const log = topic.logOf('east');
     topic.write('east/before', 'of a guest of before');
-    expect((await log.takeOver('claim')).guests).toHaveLength(1);
+    expect((await log.claim('claim')).guestEntries).toHaveLength(1);
     topic.write('east/guest', 'of a guest');
     await log.append('declaration');
     // Behind the declaration: who is read too early is counted too early, and not a second time.
     topic.atBounds(() => topic.write('east/late', 'of a late guest'));
-    const texts = async () => (await log.guests()).guests.map(({ text }) => text);
+    const texts = async () => (await log.guests()).guestEntries.map(({ text }) => text);
     expect(await texts()).toEqual(['of a guest', 'of a late guest']);
     topic.atBounds(() => undefined);
     await log.append('another declaration');
@@ -113,7 +119,7 @@ describe('a ledger that is closed while it is taken over', () => {
     const topic = ledgerTopic();
     const log = topic.logOf('east');
     const ended: string[] = [];
-    const taking = log.takeOver('claim').catch((error: unknown) => error);
+    const taking = log.claim('claim').catch((error: unknown) => error);
     const closing = log.close().then(() => ended.push('closed'));
     void taking.then(() => ended.push('taken over'));
     await closing;

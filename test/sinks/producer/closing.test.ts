@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { brokersOf } from '../../../src/sinks/client/brokers.ts';
-import { NoAnswer, NotSent } from '../../../src/sinks/client/unanswered.ts';
-import { metadata } from '../../../src/sinks/producer/calls.ts';
+import { brokersOf } from '../../../src/kafka/client/brokers.ts';
+import { CallUnanswered, CallNotSent } from '../../../src/kafka/client/protocol.ts';
+import { metadata } from '../../../src/kafka/client/topic-calls.ts';
 import type { ScriptedCluster } from '../../support/scripted-cluster.ts';
 import type { Api } from '../../support/scripted-cluster/protocol.ts';
 import {
@@ -124,11 +124,11 @@ describe('brokersOf', () => {
     const brokers = brokersOf(kafkaOf(cluster));
     const [address] = cluster.addresses;
     cluster.fault({ api: 'Metadata', deed: 'lose answer' });
-    const late = brokers.ask(address!, metadata([TOPIC]), 100);
-    await expect(late).rejects.toBeInstanceOf(NoAnswer);
+    const late = brokers.send(address!, metadata([TOPIC]), 100);
+    await expect(late).rejects.toBeInstanceOf(CallUnanswered);
     await settled(() => cluster.open === 0);
     expect(cluster.open).toBe(0);
-    await brokers.ask(address!, metadata([TOPIC]));
+    await brokers.send(address!, metadata([TOPIC]));
     expect(cluster.of('Metadata').map(({ connection }) => connection)).toEqual([0, 1]);
     brokers.close();
   });
@@ -138,11 +138,11 @@ describe('brokersOf', () => {
     const brokers = brokersOf(kafkaOf(cluster));
     cluster.fault({ api: 'ApiVersions', deed: 'hang up before' });
     const [address] = cluster.addresses;
-    await expect(brokers.ask(address!, metadata([TOPIC]))).rejects.toBeInstanceOf(NotSent);
+    await expect(brokers.send(address!, metadata([TOPIC]))).rejects.toBeInstanceOf(CallNotSent);
     cluster.fault({ api: 'Metadata', deed: 'hang up before' });
-    await expect(brokers.ask(address!, metadata([TOPIC]))).rejects.toBeInstanceOf(NoAnswer);
+    await expect(brokers.send(address!, metadata([TOPIC]))).rejects.toBeInstanceOf(CallUnanswered);
     brokers.close();
-    await expect(brokers.ask(address!, metadata([TOPIC]))).rejects.toBeInstanceOf(NotSent);
+    await expect(brokers.send(address!, metadata([TOPIC]))).rejects.toBeInstanceOf(CallNotSent);
   });
 
   it('asks all whom it knows, and first whoever has answered', async () => {
@@ -151,7 +151,7 @@ describe('brokersOf', () => {
     const isFirst = ({ broker }: { broker: number }) => broker === 0;
     cluster.fault({ api: 'Metadata', times: 9, when: isFirst, deed: 'hang up before' });
     for (let n = 0; n < 3; n++) {
-      const { topics } = await brokers.askAny(metadata([TOPIC]));
+      const { topics } = await brokers.sendToAny(metadata([TOPIC]));
       expect(topics[0]!.partitions.length).toBe(6);
     }
     expect(cluster.of('Metadata').map(({ broker }) => broker)).toEqual([0, 1, 1, 1]);

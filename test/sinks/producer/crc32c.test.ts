@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { crc32c } from '../../../src/sinks/producer/crc32c.ts';
+import { crc32c } from '../../../src/sinks/producer/record-batch.ts';
 import { mulberry32 } from '../../support/chance.ts';
 import { slowCrc32c } from '../../support/slow-crc32c.ts';
 

@@ -1,7 +1,7 @@
 import type { KafkaConfig } from 'kafkajs';
 import { afterEach, expect, onTestFinished, vi } from 'vitest';
 import { openKafkaProducer } from '../../../src/sinks/producer/kafka-producer.ts';
-import { partitionOf } from '../../../src/sinks/producer/partition-of.ts';
+import { partitionOf } from '../../../src/sinks/producer/record-batch.ts';
 import type { Message } from '../../../src/sinks/sink.ts';
 import { kafkaOf, ScriptedCluster } from '../../support/scripted-cluster.ts';
 import type { ScriptedClusterOptions } from '../../support/scripted-cluster.ts';
@@ -45,7 +45,7 @@ export async function openOn(
   const sink = await openKafkaProducer({
     ...{ kafka, partitions },
     transactionalId: 'task',
-    ...(answerWithinMs !== undefined && { answerWithinMs }),
+    ...(answerWithinMs !== undefined && { responseTimeoutMs: answerWithinMs }),
   });
   onTestFinished(() => sink.close());
   return sink;

@@ -2,8 +2,8 @@ import kafkajs from 'kafkajs';
 import protocolErrors from 'kafkajs/src/protocol/error.js';
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError, describeError, isRetryable } from '../../../src/core/errors.ts';
-import { kafkaError } from '../../../src/sinks/client/kafka-error.ts';
-import { meaningOf, protocolError } from '../../../src/sinks/client/protocol-errors.ts';
+import { kafkaError } from '../../../src/kafka/client/kafka-error.ts';
+import { errorAction, protocolError } from '../../../src/kafka/client/protocol-errors.ts';
 
 /** What kafkajs calls by names from before Kafka 2.6 (KIP-599, KIP-605). */
 const RENAMED: Readonly<Record<string, string>> = {
@@ -50,12 +50,14 @@ describe('the table of errors', () => {
       refused: [29, 31, 53],
     };
     for (const [meaning, codes] of Object.entries(meanings)) {
-      expect(codes.map((code) => [code, meaningOf(code)])).toEqual(codes.map((c) => [c, meaning]));
+      expect(codes.map((code) => [code, errorAction(code)])).toEqual(
+        codes.map((c) => [c, meaning]),
+      );
     }
   });
 
   it.each([-1, 1, 99, 32_000])('goes on after no code that is not in it: %i', (code) => {
-    expect(meaningOf(code)).toBe('abort');
+    expect(errorAction(code)).toBe('abort');
     expect(protocolError(code, 'x').message).toBe(`x: error code ${code}`);
   });
 });
@@ -69,7 +71,7 @@ describe('protocolError', () => {
   });
 
   it.each(
-    KNOWN.filter((code) => meaningOf(code) === 'refused').map((code) => [nameOf(code), code]),
+    KNOWN.filter((code) => errorAction(code) === 'refused').map((code) => [nameOf(code), code]),
   )('ends with one line that says what to do, and no other try: %s', (name, code) => {
     const error = kafkaError(protocolError(Number(code), 'orders'), 'COMMIT_FAILED');
     expect(error).toBeInstanceOf(CellarstreamError);
@@ -81,18 +83,17 @@ describe('protocolError', () => {
     expect(describeError(error)).toContain(`orders: ${name}`);
   });
 
-  it.each(KNOWN.filter((code) => meaningOf(code) === 'epoch').map((code) => [nameOf(code), code]))(
-    'ends as that of a producer that is not the newest: %s',
-    (_, code) => {
-      const error = kafkaError(protocolError(Number(code), 'InitProducerId'), 'COMMIT_FAILED');
-      expect(error).toMatchObject({ code: 'COMMIT_FAILED', context: { epoch: true } });
-    },
-  );
+  it.each(
+    KNOWN.filter((code) => errorAction(code) === 'epoch').map((code) => [nameOf(code), code]),
+  )('ends as that of a producer that is not the newest: %s', (_, code) => {
+    const error = kafkaError(protocolError(Number(code), 'InitProducerId'), 'COMMIT_FAILED');
+    expect(error).toMatchObject({ code: 'COMMIT_FAILED', context: { epoch: true } });
+  });
 
   it.each(
     KNOWN.filter(
       (code) =>
-        ['again', 'leader', 'coordinator', 'abort'].includes(meaningOf(code)) &&
+        ['again', 'leader', 'coordinator', 'abort'].includes(errorAction(code)) &&
         ![10, 18].includes(code),
     ).map((code) => [nameOf(code), code]),
   )('can pass: %s', (_, code) => {

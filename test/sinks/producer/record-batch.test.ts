@@ -1,9 +1,25 @@
+import { randomBytes } from 'node:crypto';
 import Decoder from 'kafkajs/src/protocol/decoder.js';
 import decodeBatch from 'kafkajs/src/protocol/recordBatch/v0/decoder.js';
 import { describe, expect, it } from 'vitest';
-import { maxBytesOf, packed, recordBatch } from '../../../src/sinks/producer/record-batch.ts';
-import type { HeaderValue, ProducerRecord } from '../../../src/sinks/producer/record-batch.ts';
-import { messagesOf, recordBatches } from '../../../src/sinks/fetch/record-batches.ts';
+import kafkajs from 'kafkajs';
+import type { PartitionMetadata } from 'kafkajs';
+import {
+  maxBytesOf,
+  packRecords,
+  recordBatch,
+  batchesOf,
+  MAX_BATCH_BYTES,
+  maxEventBytes,
+  partitionOf,
+} from '../../../src/sinks/producer/record-batch.ts';
+import type {
+  HeaderValue,
+  ProducerRecord,
+  PartitionedRecord,
+  PackedRecords,
+} from '../../../src/sinks/producer/record-batch.ts';
+import { messagesOf, recordBatches } from '../../../src/kafka/fetch/record-batches.ts';
 import { mulberry32 } from '../../support/chance.ts';
 import { slowCrc32c } from '../../support/slow-crc32c.ts';
 import { scaled } from '../../support/scale.ts';
@@ -31,7 +47,7 @@ const plain = ({ key, value, headers = {} }: ProducerRecord) => [
 ];
 
 const packedAlone = (records: readonly ProducerRecord[]) =>
-  packed(
+  packRecords(
     records,
     records.reduce((sum, record) => sum + maxBytesOf(record), 0),
   );
@@ -196,6 +212,137 @@ describe('maxBytesOf', () => {
         const content = fields.reduce((sum, each) => sum + Buffer.byteLength(each ?? ''), 0);
         expect(maxBytesOf(record)).toBeGreaterThan(content);
       }
+    }
+  });
+});
+
+const record = (topic: string, partition: number, key: string, bytes = 1): PartitionedRecord => ({
+  topic,
+  partition,
+  key,
+  value: randomBytes(bytes),
+});
+const keysOf = async (batches: readonly PackedRecords[]) =>
+  Promise.all(
+    batches.map(async (batch) => {
+      const [read] = recordBatches(recordBatch(batch, STAMP));
+      return (await messagesOf(read!)).map(({ key }) => String(key));
+    }),
+  );
+
+describe('batchesOf', () => {
+  it("keeps to a topic's own max.message.bytes, as the broker counts them", async () => {
+    const most = 100_000;
+    const records = Array.from({ length: 20 }, (_, n) => record('small', 0, String(n), 30_000));
+    const largest = record('small', 0, 'largest', maxEventBytes(most));
+    const [{ batches } = { batches: [] }] = await batchesOf(
+      [...records, largest],
+      new Map([['small', most]]),
+    );
+    expect((await keysOf(batches)).flat()).toEqual([...records.map(({ key }) => key), 'largest']);
+    for (const batch of batches) expect(recordBatch(batch, STAMP).length).toBeLessThanOrEqual(most);
+  });
+
+  it('keeps the order of each partition, and those of topics apart', async () => {
+    const all = await batchesOf([
+      record('a', 1, '1'),
+      record('b', 1, '2'),
+      record('a', 1, '3'),
+      record('a', 0, '4'),
+      record('b', 1, '5'),
+    ]);
+    const keys = all.map(async ({ topic, partition, batches }) => [
+      `${topic} ${partition}`,
+      ...(await keysOf(batches)),
+    ]);
+    expect(await Promise.all(keys)).toEqual([
+      ['a 1', ['1', '3']],
+      ['b 1', ['2', '5']],
+      ['a 0', ['4']],
+    ]);
+  });
+
+  it('fills a batch as far as it may be, and goes on in the next one', async () => {
+    const third = Math.floor(MAX_BATCH_BYTES / 3) - 100;
+    const records = Array.from({ length: 7 }, (_, n) => record('a', 0, String(n), third));
+    const [partition] = await batchesOf(records);
+    expect(await keysOf(partition!.batches)).toEqual([['0', '1', '2'], ['3', '4', '5'], ['6']]);
+    expect(partition!.batches.map(({ count }) => count)).toEqual([3, 3, 1]);
+    for (const { bytes } of partition!.batches) {
+      expect(bytes.length).toBeLessThan(2 ** 20); // what brokers take
+    }
+  });
+
+  it('counts the bytes of one partition in no other', async () => {
+    const large = MAX_BATCH_BYTES - 1_000;
+    const all = await batchesOf([0, 1, 2].map((partition) => record('a', partition, 'k', large)));
+    expect(all.map(({ batches }) => batches.length)).toEqual([1, 1, 1]);
+  });
+
+  it('counts the bytes of keys and headers', async () => {
+    const half = 'x'.repeat(MAX_BATCH_BYTES / 2);
+    const one = { ...record('a', 0, 'k'), headers: { h: half } };
+    const [partition] = await batchesOf([one, record('a', 0, half), one]);
+    expect(partition!.batches.map(({ count }) => count)).toEqual([1, 1, 1]);
+  });
+
+  it('sends what is too large for a batch in one of its own: the broker has the word', async () => {
+    const [partition] = await batchesOf([
+      record('a', 0, '1'),
+      record('a', 0, '2', MAX_BATCH_BYTES + 1),
+      record('a', 0, '3'),
+    ]);
+    expect(await keysOf(partition!.batches)).toEqual([['1'], ['2'], ['3']]);
+  });
+
+  it('makes nothing of nothing', async () => {
+    expect(await batchesOf([])).toEqual([]);
+  });
+});
+
+/** By key, the partition of six that Java's client takes: murmur2 as in its own UtilsTest. */
+const JAVA: readonly (readonly [key: string, partition: number])[] = [
+  ['21', 0],
+  ['foobar', 0],
+  ['a-little-bit-long-string', 2],
+  ['a-little-bit-longer-string', 5],
+  ['lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8', 5],
+  ['abc', 3],
+];
+
+/** Letters of one to four bytes, and what is no character at all. */
+const LETTERS = ['a', '0', '/', 'é', 'ß', '葡', '🍷', '\u0000', '\ud800'];
+
+const partitioner = kafkajs.Partitioners.DefaultPartitioner();
+const kafkajsOf = (key: string | Buffer, count: number): number => {
+  const partitionMetadata = Array.from({ length: count }, (_, partitionId) => ({
+    partitionId,
+  })) as PartitionMetadata[];
+  return partitioner({ topic: 't', message: { key, value: null }, partitionMetadata });
+};
+
+describe('partitionOf', () => {
+  it.each(JAVA)("puts %s where Java's client does", (key, partition) => {
+    expect(partitionOf(key, 6)).toBe(partition);
+    expect(partitionOf(Buffer.from(key), 6)).toBe(partition);
+  });
+
+  it("puts keys of every length and alphabet where kafkajs' partitioner does", () => {
+    const random = mulberry32(1);
+    const below = (bound: number) => Math.floor(random() * bound);
+    for (let n = 0; n < 3_000; n++) {
+      const letters = Array.from({ length: below(40) }, () => LETTERS[below(LETTERS.length)]!);
+      const key = letters.join('');
+      const count = 1 + below(50);
+      expect(partitionOf(key, count), JSON.stringify(key)).toBe(kafkajsOf(key, count));
+    }
+  });
+
+  it("puts keys that are no text where kafkajs' partitioner does", () => {
+    const random = mulberry32(2);
+    for (let length = 0; length < 300; length++) {
+      const key = Buffer.from(Array.from({ length }, () => random() * 256));
+      expect(partitionOf(key, 7)).toBe(kafkajsOf(key, 7));
     }
   });
 });

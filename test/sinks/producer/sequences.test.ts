@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { sequences } from '../../../src/sinks/producer/sequences.ts';
+import { Sequences } from '../../../src/sinks/producer/delivery.ts';
 
 it('counts each partition by itself, from 0', () => {
-  const counts = sequences();
+  const counts = new Sequences();
   const calls = [
     ['a', 0, 3],
     ['a', 1, 5],
@@ -17,7 +17,7 @@ it('counts each partition by itself, from 0', () => {
 });
 
 it('begins again at 0 behind the greatest number of 31 bits, as brokers do', () => {
-  const counts = sequences();
+  const counts = new Sequences();
   counts.next('t', 0, 2 ** 31 - 2);
   expect(counts.next('t', 0, 1)).toBe(2 ** 31 - 2);
   expect(counts.next('t', 0, 1)).toBe(2 ** 31 - 1);
@@ -25,7 +25,7 @@ it('begins again at 0 behind the greatest number of 31 bits, as brokers do', () 
 });
 
 it('counts on where the end lies within a batch', () => {
-  const counts = sequences();
+  const counts = new Sequences();
   counts.next('t', 0, 2 ** 31 - 2);
   expect(counts.next('t', 0, 5)).toBe(2 ** 31 - 2);
   expect(counts.next('t', 0, 1)).toBe(3);

@@ -1,7 +1,7 @@
 import { from, Observable, Subject } from 'rxjs';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { SignalBatch, SignalTopic } from '../../../src/sinks/signals/kafka-signals.ts';
-import { sharedSignals } from '../../../src/sinks/signals/shared-signals.ts';
+import { sharedSignals } from '../../../src/sinks/signals/kafka-signals.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 

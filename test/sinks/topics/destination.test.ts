@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 import { loadConfig } from '../../../src/config/load-config.ts';
-import { openLinks } from '../../../src/sinks/client/open-kafka.ts';
+import { openKafkaClients } from '../../../src/sinks/open-kafka.ts';
 import { openDestination } from '../../../src/sinks/topics/destination.ts';
 import { CellarstreamError, describeError } from '../../../src/core/errors.ts';
 import type { Registry } from '../../../src/schemas/registry/registry.ts';
@@ -25,7 +25,7 @@ async function opened(registryUrl: string, registry?: Registry) {
     SCHEMA_REGISTRY_URL: registryUrl,
   };
   const config = loadConfig({ env, cwd: '/', needs: ['kafka', 'registry'] });
-  const links = openLinks(config, { log: QUIET });
+  const links = openKafkaClients(config, { log: QUIET });
   const given = { ...links, ...(registry && { registry }) };
   const error = await openDestination(config, given).catch((error: unknown) => error);
   await links.registry.close();

@@ -3,16 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { describeError } from '../../../src/core/errors.ts';
 import { findingText } from '../../../src/schemas/events/topic-findings.ts';
 import { topicTable } from '../../../src/schemas/events/topics.ts';
-import type { Call } from '../../../src/sinks/client/call.ts';
-import type { Connections } from '../../../src/sinks/client/connections.ts';
-import { protocolError } from '../../../src/sinks/client/protocol-errors.ts';
-import { protocolReader } from '../../../src/sinks/client/protocol-reader.ts';
-import { ensureTopics, inspectTopics, openTopics } from '../../../src/sinks/topics/kafka-topics.ts';
-import type {
-  DescribedTopics,
-  TopicAnswer,
-  TopicSettings,
-} from '../../../src/sinks/topics/topic-calls.ts';
+import type { Call } from '../../../src/kafka/client/protocol.ts';
+import type { Connections } from '../../../src/kafka/client/connections.ts';
+import { protocolError } from '../../../src/kafka/client/protocol-errors.ts';
+import { protocolReader } from '../../../src/kafka/client/protocol.ts';
+import { inspectTopics, openTopics } from '../../../src/sinks/topics/kafka-topics.ts';
+import type { Metadata, TopicSettings } from '../../../src/kafka/client/topic-calls.ts';
+import type { TopicResult } from '../../../src/sinks/topics/create-topics.ts';
 
 const topics = (replication: number) =>
   topicTable({ prefix: 'wine', resources: ['products'], partitions: 3, replication });
@@ -26,7 +23,7 @@ interface Made {
 
 interface ClusterOptions {
   /** Answer to the creation of a topic. Default it is made. */
-  readonly onCreate?: (topic: Made) => Omit<TopicAnswer, 'topic'> | undefined;
+  readonly onCreate?: (topic: Made) => Omit<TopicResult, 'topic'> | undefined;
   /** Topics that are there. */
   readonly there?: readonly Made[];
   /** Codes with which the first looks at topics that are there are answered. */
@@ -50,20 +47,20 @@ function cluster(options: ClusterOptions = {}) {
     ...{ id, host: 'localhost', port: id + 1 },
   }));
 
-  const metadata = ({ body }: Call<unknown>): DescribedTopics => {
+  const metadata = ({ body }: Call<unknown>): Metadata => {
     const request = protocolReader(body);
     const names = request.array(() => request.string()!);
     const described = names.map((topic) => {
       const found = made.get(topic);
       const errorCode = found ? (looks.shift() ?? 0) : UNKNOWN_TOPIC;
       const partitions = Array.from({ length: found?.partitions ?? 0 }, (_, partition) => ({
-        ...{ partition, leader: 0, replicas: Math.max(1, found!.replication) },
+        ...{ partition, leader: 0, leaderEpoch: 0, replicas: Math.max(1, found!.replication) },
       }));
       return { topic, errorCode, partitions, operations: undefined };
     });
-    return { brokers: addresses, controllerId: 0, topics: described, operations: undefined };
+    return { clusterId: 'c', controllerId: 0, brokers: addresses, topics: described };
   };
-  const creation = ({ body }: Call<unknown>): readonly TopicAnswer[] => {
+  const creation = ({ body }: Call<unknown>): readonly TopicResult[] => {
     const request = protocolReader(body);
     const asked = request.array((): Made => {
       const head = { topic: request.string()!, partitions: request.int32() };
@@ -102,7 +99,7 @@ function cluster(options: ClusterOptions = {}) {
   };
   const connections: Partial<Connections> = {
     seeds: () => Promise.resolve([addresses[0]!]),
-    ask: async <T>(_: unknown, call: Call<T>) =>
+    send: async <T>(_: unknown, call: Call<T>) =>
       Promise.resolve(answers[call.name]!(call as Call<unknown>) as T),
   };
   const asked = { kafka: {} as Kafka, connections: connections as Connections, topics };
@@ -122,7 +119,7 @@ it('says of a wrong cleanup.policy the command that mends it', async () => {
       configEntries: [{ name: 'cleanup.policy', value: 'compact,delete' }],
     }));
   const { asked } = cluster();
-  await expect(ensureTopics({ ...asked, topics: wrong })).rejects.toMatchObject({
+  await expect(openTopics({ ...asked, topics: wrong })).rejects.toMatchObject({
     code: 'TOPIC_SETTINGS',
     message: expect.stringContaining(
       'or set another TOPIC_PREFIX: kafka-configs.sh --bootstrap-server "$KAFKA_BROKERS" --alter --entity-type topics --entity-name wine.products --add-config cleanup.policy=compact && kafka-configs.sh',
@@ -134,13 +131,13 @@ describe('topics that were made just now', () => {
   it('are waited for until the brokers know of them', async () => {
     const { asked, looks } = cluster({ looks: [UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE] });
     const made = topics(1).map(({ topic, numPartitions }) => [topic, numPartitions] as const);
-    expect(await ensureTopics(asked)).toEqual(new Map(made));
+    expect((await openTopics(asked)).partitions).toEqual(new Map(made));
     expect(looks).toEqual([]);
   });
 
   it('are not waited for when this user may not see them', async () => {
     const { asked, looks } = cluster({ looks: [NOT_ALLOWED, UNKNOWN_TOPIC] });
-    await expect(ensureTopics(asked)).rejects.toMatchObject({ code: 'KAFKA_REFUSED' });
+    await expect(openTopics(asked)).rejects.toMatchObject({ code: 'KAFKA_REFUSED' });
     expect(looks.length).toBeLessThan(2);
   });
 });
@@ -163,11 +160,11 @@ describe('a cluster that refuses a setting', () => {
     ['POLICY_VIOLATION', POLICY_VIOLATION],
   ])('gets the topic without what it names, and a warning says so: %s', async (name, code) => {
     const { asked, made } = refusing(code, () => 'cannot set "segment.ms"', 'segment.ms');
-    const { doubts } = await openTopics(asked);
-    expect(doubts.map(findingText)).toContain(
+    const { warnings } = await openTopics(asked);
+    expect(warnings.map(findingText)).toContain(
       `wine.cursors has segment.ms=the brokers' default, 600000 is wanted: the brokers refuse it: ${name}: cannot set "segment.ms"`,
     );
-    expect(doubts.map(({ topic, setting }) => `${topic} ${setting}`).sort()).toEqual([
+    expect(warnings.map(({ topic, setting }) => `${topic} ${setting}`).sort()).toEqual([
       'wine.cursors segment.ms',
       'wine.ledger segment.ms',
     ]);
@@ -209,9 +206,9 @@ describe('a cluster that refuses a setting', () => {
 
   it('is asked the same without anything being made', async () => {
     const { asked, made } = refusing(INVALID_CONFIG, () => 'cannot set "segment.ms"', 'segment.ms');
-    const { absent, doubts } = await inspectTopics(asked);
+    const { absent, warnings } = await inspectTopics(asked);
     expect(absent).toHaveLength(topics(1).length);
-    expect(doubts.map(({ setting }) => setting)).toEqual(['segment.ms', 'segment.ms']);
+    expect(warnings.map(({ setting }) => setting)).toEqual(['segment.ms', 'segment.ms']);
     expect(made.size).toBe(0);
   });
 });
@@ -253,10 +250,10 @@ describe('a cluster that refuses a number', () => {
       onCreate: ({ replication }) =>
         replication === -1 ? undefined : { errorCode: INVALID_REPLICATION, message: 'must be 4' },
     });
-    const { doubts } = await openTopics(asked);
+    const { warnings } = await openTopics(asked);
     expect(made.get('wine.cursors')).toMatchObject({ replication: -1 });
     expect(made.get('wine.cursors')!.settings.has('min.insync.replicas')).toBe(false);
-    expect(doubts.map(findingText).join()).toContain('INVALID_REPLICATION_FACTOR: must be 4');
+    expect(warnings.map(findingText).join()).toContain('INVALID_REPLICATION_FACTOR: must be 4');
   });
 });
 
@@ -274,7 +271,7 @@ describe('topics of an administrator', () => {
     const error = await failed(openTopics(asked));
     expect(error).toMatchObject({ code: 'KAFKA_REFUSED' });
     expect(describeError(error)).toBe(
-      'this user may not make topics (TOPIC_AUTHORIZATION_FAILED), and these are not there, or not shown to it: wine.products. Allow it Create and Describe on them, or have them made beforehand: wine.products (3 partitions, cleanup.policy=compact; if possible min.compaction.lag.ms=2592000000, compression.type=producer)',
+      'this user may not create topics (TOPIC_AUTHORIZATION_FAILED), and these do not exist or are not visible to it: wine.products. Allow it Create and Describe on them, or have them made beforehand: wine.products (3 partitions, cleanup.policy=compact; if possible min.compaction.lag.ms=2592000000, compression.type=producer)',
     );
   });
 
@@ -283,11 +280,11 @@ describe('topics of an administrator', () => {
     ['this cluster does not tell', 'unknown request' as const],
   ])('are taken with settings that %s, and a warning', async (_, settings) => {
     const { asked, tries } = cluster({ there, settings });
-    const { doubts, partitions } = await openTopics(asked);
+    const { warnings, partitions } = await openTopics(asked);
     expect(partitions.size).toBe(there.length);
     expect(tries).toEqual([]);
-    expect(doubts.map(findingText)).toContain(
-      'the settings of wine.products are not shown to this user, cleanup.policy=compact is needed: else events are lost; allow DescribeConfigs on it, and they are looked at',
+    expect(warnings.map(findingText)).toContain(
+      'the settings of wine.products are not shown to this user, cleanup.policy=compact is needed: otherwise events are lost; allow DescribeConfigs on the topic, so that its settings can be checked',
     );
   });
 
@@ -297,10 +294,10 @@ describe('topics of an administrator', () => {
       ...(each.topic === 'wine.products' && { partitions: 7 }),
       settings: new Map([...each.settings, ['compression.type', 'zstd'] as const]),
     }));
-    const { doubts, partitions } = await openTopics(cluster({ there: other }).asked);
+    const { warnings, partitions } = await openTopics(cluster({ there: other }).asked);
     expect(partitions.get('wine.products')).toBe(7);
-    expect(doubts.map(findingText)).toContain(
-      'wine.products has compression.type=zstd, producer is wanted: the brokers pack each batch again, and some clients need a package to read it',
+    expect(warnings.map(findingText)).toContain(
+      'wine.products has compression.type=zstd, producer is wanted: the brokers recompress each batch, and some clients need a package to read it',
     );
   });
 });

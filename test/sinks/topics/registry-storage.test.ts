@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest';
 import { findingText } from '../../../src/schemas/events/topic-findings.ts';
-import { registryStorageFindings } from '../../../src/sinks/topics/registry-storage.ts';
-import { ScriptedCluster } from '../../support/scripted-cluster.ts';
-import { kafkaOf } from '../../support/scripted-cluster.ts';
+import { registryStorageFindings } from '../../../src/sinks/topics/kafka-topics.ts';
+import { ScriptedCluster, kafkaOf } from '../../support/scripted-cluster.ts';
 
 async function findings(settings: Readonly<Record<string, string>>): Promise<readonly string[]> {
   const cluster = await ScriptedCluster.start({ topics: { _schemas: 1, 'kafkasql-journal': 1 } });

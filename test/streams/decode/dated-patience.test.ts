@@ -1,7 +1,7 @@
 import { VirtualTimeScheduler } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
-import { DatedPatience, whyGivenUp } from '../../../src/streams/decode/dated-patience.ts';
+import { DatedPatience, giveUpReason } from '../../../src/streams/decode/dated-patience.ts';
 
 const SECOND = 1_000;
 
@@ -15,10 +15,10 @@ function givenUp(failure: () => Error, everyMs = 2 * SECOND) {
   for (let failures = 1; failures <= 100; failures += 1) {
     scheduler.frame = (failures - 1) * everyMs;
     const error = failure();
-    const isOver = patience.fails(error);
-    expect(patience.fails(error), 'the same error, reported by another stage').toBe(isOver);
+    const isOver = patience.recordFailure(error);
+    expect(patience.recordFailure(error), 'the same error, reported by another stage').toBe(isOver);
     if (!isOver) expect(patience.errorOf(error)).toBe(error);
-    else return { failures, afterMs: scheduler.frame, why: whyGivenUp(patience.errorOf(error)) };
+    else return { failures, afterMs: scheduler.frame, why: giveUpReason(patience.errorOf(error)) };
   }
   return undefined;
 }
@@ -53,10 +53,10 @@ describe('a query with modification dates', () => {
     const scheduler = new VirtualTimeScheduler();
     const patience = new DatedPatience(scheduler, 'http://api/v1/orders');
     for (let failures = 0; failures < 2; failures += 1) {
-      expect(patience.fails(status(400)())).toBe(false);
+      expect(patience.recordFailure(status(400)())).toBe(false);
       scheduler.frame += 10 * SECOND;
     }
-    patience.works();
-    expect(patience.fails(status(400)())).toBe(false);
+    patience.recordSuccess();
+    expect(patience.recordFailure(status(400)())).toBe(false);
   });
 });

@@ -2,14 +2,17 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { JsonNumber } from '../../../src/schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
-import type { Elements } from '../../../src/schemas/json/page-elements.ts';
-import type { ImageCodec } from '../../../src/streams/records/image-codec.ts';
-import { encoding, matchingDigests, parsing } from '../../../src/streams/decode/decoder.ts';
+import type { Elements } from '../../../src/schemas/json/json-bytes.ts';
+import type { ImageCodec, PayloadDigest } from '../../../src/streams/records/page-record.ts';
+import {
+  encodingDecoder,
+  digestDecoder,
+  parsingDecoder,
+} from '../../../src/streams/decode/decoder.ts';
 import type { RecordDecoder } from '../../../src/streams/decode/decoder.ts';
 import { Body } from '../../../src/streams/http/body.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { PageRecord } from '../../../src/streams/records/page-record.ts';
-import type { PayloadDigest } from '../../../src/streams/records/page-record.ts';
 import type { PagePart } from '../../../src/streams/records/page-records.ts';
 import { encodeParsed } from '../../support/encode-parsed.ts';
 
@@ -22,7 +25,7 @@ const encode = encodeParsed((record) =>
   'more' in record ? undefined : { image: codec.encode(record), codec },
 );
 const keyOf = keyOfFields(['id']);
-const byEncoding = encoding({ keyFields: ['id'], keyOf, encode }, parsing(keyOf));
+const byEncoding = encodingDecoder({ keyFields: ['id'], keyOf, encode }, parsingDecoder(keyOf));
 
 /** What is decoded one by one. */
 function one({ values: [value, ...others], end }: Elements<PagePart>) {
@@ -75,14 +78,14 @@ describe('encoding', () => {
 /** A decoder, and what is kept by key: by itself it keeps nothing. */
 function recognising(...keyFields: string[]) {
   const keyOf = keyOfFields(keyFields);
-  return recognisingBy(parsing(keyOf), keyFields);
+  return recognisingBy(parsingDecoder(keyOf), keyFields);
 }
 
 function recognisingBy(next: RecordDecoder, keyFields: readonly string[]) {
   const kept = new Map<string, PayloadDigest>();
   const keyOf = keyOfFields(keyFields);
   const known = (key: string) => kept.get(key);
-  const decode = matchingDigests({ keyFields, keyOf, known }, next);
+  const decode = digestDecoder({ keyFields, keyOf, payloadDigestOf: known }, next);
   const read = (text: string, at = 0) => one(decode(bodyOf(text), at));
   /** Reads a record, and keeps its digest as if its image had been stored. */
   const keep = (text: string): PayloadDigest => {

@@ -1,8 +1,8 @@
 import { firstValueFrom, of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { parsing } from '../../../src/streams/decode/decoder.ts';
+import { parsingDecoder } from '../../../src/streams/decode/decoder.ts';
 import type { Decoder } from '../../../src/streams/decode/decoder.ts';
-import { FailingPlaces } from '../../../src/streams/decode/failing-places.ts';
+import { FailingOffsets } from '../../../src/streams/decode/around-failing.ts';
 import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import { PagePlan } from '../../../src/streams/http/page-plan.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
@@ -54,7 +54,7 @@ function serverOf(
     },
     scheduler,
     random: () => 1,
-    decode: parsing(keyOf),
+    decode: parsingDecoder(keyOf),
     ...options,
   });
   return { list, met, waits };
@@ -98,7 +98,7 @@ describe('a page that fails because of one record', () => {
     const bodies = new Set<Parameters<Decoder>[0]>();
     const decode: Decoder = (body, at) => {
       bodies.add(body);
-      return parsing(keyOf)(body, at);
+      return parsingDecoder(keyOf)(body, at);
     };
     const { list } = serverOf(records(1_000), poisoned(95), { decode });
     await firstValueFrom(list({ offset: 0, pageSize: 1_000 }, limit));
@@ -107,11 +107,11 @@ describe('a page that fails because of one record', () => {
 
   it('costs three requests when it is read again, and one once the record can be had', async () => {
     let isPoisoned = true;
-    const places = new FailingPlaces();
+    const places = new FailingOffsets();
     const { list, met } = serverOf(
       records(1_000),
       (offset, pageSize) => (isPoisoned ? poisoned(95)(offset, pageSize) : undefined),
-      { places },
+      { failingOffsets: places },
     );
     const page = () => firstValueFrom(list({ offset: 0, pageSize: 1_000 }, limit));
     await page();

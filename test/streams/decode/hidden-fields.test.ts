@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { firstValueFrom } from 'rxjs';
 import { expect, it } from 'vitest';
-import { parsing } from '../../../src/streams/decode/decoder.ts';
+import { parsingDecoder } from '../../../src/streams/decode/decoder.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { MASK, personalFields } from '../../../src/streams/records/personal-fields.ts';
 import { jsonsOf } from '../../support/records.ts';
@@ -16,11 +16,11 @@ const asked = (texts: readonly string[], options: Partial<ListOptions>) => {
 
 it('hides in every element of data, before anybody but the look sees it', async () => {
   const looked: unknown[] = [];
-  const { hide } = personalFields([{ path: ['email'], way: 'mask' }]);
+  const { hide } = personalFields([{ path: ['email'], method: 'mask' }]);
   const { data, pagination } = await asked(['{"id":1,"email":"j@x"}', '"j@x"'], {
-    decode: parsing(keyOfFields(['id'])),
+    decode: parsingDecoder(keyOfFields(['id'])),
     hide,
-    look: ({ data }, query) => looked.push(jsonsOf(data), query),
+    inspect: ({ data }, query) => looked.push(jsonsOf(data), query),
   });
   expect(jsonsOf(data)).toEqual([{ id: 1, email: MASK }, MASK]);
   expect(data.map(({ key }) => key)).toEqual(['1', undefined]);
@@ -30,7 +30,7 @@ it('hides in every element of data, before anybody but the look sees it', async 
 
 it('leaves of an element that is no JSON its length and its SHA-256', async () => {
   const text = '{"email":"jane@exämple.com",}';
-  const { hide } = personalFields([{ path: ['notes'], way: 'drop' }]);
+  const { hide } = personalFields([{ path: ['notes'], method: 'drop' }]);
   const { data } = await asked(['{"id":1}', text, '{"id":2}'], { hide });
   const sha256 = createHash('sha256').update(text).digest('hex');
   expect(jsonsOf(data)[1]).toEqual(JSON.stringify({ sha256, length: 30 }));

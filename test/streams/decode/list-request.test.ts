@@ -11,7 +11,7 @@ import { describeError } from '../../../src/core/errors.ts';
 import type { Retry } from '../../../src/streams/flow/backoff.ts';
 import { login } from '../../../src/streams/http/login.ts';
 import type { Token } from '../../../src/streams/http/login.ts';
-import { matchingDigests, parsing } from '../../../src/streams/decode/decoder.ts';
+import { digestDecoder, parsingDecoder } from '../../../src/streams/decode/decoder.ts';
 import type { Decoder } from '../../../src/streams/decode/decoder.ts';
 import type { PageRecord, PayloadDigest } from '../../../src/streams/records/page-record.ts';
 import { jsonsOf } from '../../support/records.ts';
@@ -19,7 +19,7 @@ import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { listRequest } from '../../../src/streams/decode/list-request.ts';
 import type { AnswerSeen } from '../../../src/streams/http/http.ts';
-import type { Answer } from '../../../src/streams/decode/answer.ts';
+import type { Answer } from '../../../src/streams/decode/response.ts';
 import type { ListRequestOptions } from '../../../src/streams/decode/list-request.ts';
 import { tokenSource } from '../../../src/streams/http/token.ts';
 import type { TokenSource } from '../../../src/streams/http/token.ts';
@@ -320,11 +320,11 @@ describe('what can pass', () => {
   });
 
   it.each([
-    ['no JSON', '<html>', 'sent an answer that is not JSON'],
+    ['no JSON', '<html>', 'sent a response that is not JSON'],
     [
       'no page',
       '{"error":"Unauthenticated."}',
-      'sent no page: it has no list of records in "data"',
+      'sent a response without a list of records in "data"',
     ],
   ])('says what was answered, and where: %s', async (_, body, words) => {
     const { list } = await start();
@@ -361,7 +361,10 @@ describe('with a decoder that knows digests', () => {
     const keyFields = ['order_number'];
     const keyOf = keyOfFields(keyFields);
     const known = (key: string) => kept.get(key);
-    const decode = matchingDigests({ keyFields, keyOf, known }, parsing(keyOf));
+    const decode = digestDecoder(
+      { keyFields, keyOf, payloadDigestOf: known },
+      parsingDecoder(keyOf),
+    );
     const keep = ({ key, digest }: PageRecord) => key !== undefined && kept.set(key, digest!);
     return { decode, keep };
   }
@@ -420,7 +423,7 @@ describe('with a decoder that knows digests', () => {
     const decode: Decoder = (bytes, at) => {
       elements += 1;
       if (elements === 1) onFirst?.();
-      return parsing()(bytes, at);
+      return parsingDecoder()(bytes, at);
     };
     const { list } = await start({}, { decode, logicalClock: reads });
     const faulty = { endpoint: 'orders', kind: 'status', status: 200, body, times: 1 } as const;
@@ -459,7 +462,7 @@ describe('with a decoder that knows digests', () => {
       if (each !== body) data.forEach(keep);
       else expect(numbers(data)).toEqual([100_030]);
     }
-    const message = `${sandbox.url}/v1/orders sent an answer that is not JSON`;
+    const message = `${sandbox.url}/v1/orders sent a response that is not JSON`;
     expect(retried).toMatchObject([{ code: 'API_ANSWER', message, context: { offset: 29 } }]);
   });
 

@@ -1,5 +1,5 @@
 import { delay, of } from 'rxjs';
-import type { Answer, ListRequest } from '../../../src/streams/decode/answer.ts';
+import type { Answer, ListRequest } from '../../../src/streams/decode/response.ts';
 import { decodedList } from '../../../src/streams/decode/list-request.ts';
 import type { DecodedListOptions } from '../../../src/streams/decode/list-request.ts';
 import { logicalClock as newClock } from '../../../src/streams/http/logical-clock.ts';
@@ -26,7 +26,7 @@ export function pageText(
 
 /** How a list is asked for, and how its pages are decoded: of one whose decoder, or what it knows, is one's own. */
 export type ListOptions = PageRequestOptions &
-  Pick<DecodedListOptions, 'decode' | 'texts' | 'places' | 'plan' | 'look' | 'hide'>;
+  Pick<DecodedListOptions, 'decode' | 'texts' | 'failingOffsets' | 'plan' | 'inspect' | 'hide'>;
 
 /** A list request as the service makes it. */
 export function listOf(options: ListOptions): ListRequest {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { describeError } from '../../../src/core/errors.ts';
 import type { Retry } from '../../../src/streams/flow/backoff.ts';
 import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
-import { unreadableTexts } from '../../../src/streams/decode/unreadable-texts.ts';
+import { unreadableTexts } from '../../../src/streams/decode/decoded-page.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
 import { END, pageText, requestOf, shownIn } from './text-list.ts';
 

@@ -1,7 +1,7 @@
 import { delay, of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
-import { leftOut } from '../../../src/streams/paging/left-out.ts';
+import { ignoredFields } from '../../../src/streams/paging/standstill.ts';
 import { pages } from '../../../src/streams/paging/pages.ts';
 import type { PagesOptions, ScanPage, ScanTrouble } from '../../../src/streams/paging/pages.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
@@ -40,7 +40,7 @@ function scanOf(list: List, options: Partial<PagesOptions> = {}): Outcome {
       },
       keyOf: keyOfId,
       pageSize: 20,
-      leftOut: leftOut([], (fields) => outcome.told.push(fields)),
+      leftOut: ignoredFields([], (fields) => outcome.told.push(fields)),
       onTrouble: (trouble) => outcome.troubles.push(trouble),
       ...options,
     }).subscribe({
@@ -98,14 +98,14 @@ describe('a list in which a field differs in every answer', () => {
 
   it('is read without a step back when the field is set', () => {
     const list = (nth: number) => range(95, (id) => ({ ...stamped(id), url: nth }));
-    const found = scanOf(list, { leftOut: leftOut(['/url']) });
+    const found = scanOf(list, { leftOut: ignoredFields(['/url']) });
     expect([found.isDone, found.troubles]).toEqual([true, []]);
   });
 
   it('is found out once: later scans know, and so does a scan that goes on elsewhere', () => {
     const list = (nth: number) => range(95, (id) => ({ ...stamped(id), url: nth }));
     const told: (readonly string[])[] = [];
-    const known = leftOut([], (fields) => told.push(fields));
+    const known = ignoredFields([], (fields) => told.push(fields));
     const first = scanOf(list, { leftOut: known });
     expect(scanOf(list, { leftOut: known }).troubles).toEqual([]);
     expect(told).toEqual([['/url']]);
@@ -146,8 +146,8 @@ describe('a list in which a field differs in every answer', () => {
       const moved = { id: 19, updated_at: '2026-03-05T13:00:00Z', url: nth };
       return [...removed.slice(0, 15), moved, ...removed.slice(15)];
     };
-    const found = scanOf(list, { leftOut: leftOut(['/url']) });
-    const late = scanOf((nth) => list(nth + 7), { leftOut: leftOut(['/url']) });
+    const found = scanOf(list, { leftOut: ignoredFields(['/url']) });
+    const late = scanOf((nth) => list(nth + 7), { leftOut: ignoredFields(['/url']) });
     expect([found.isDone, late.isDone]).toEqual([true, true]);
     expect(late.troubles).toContain('stepped-back');
     expect(idsOf(late).size).toBe(95);
@@ -159,7 +159,7 @@ describe('a list in which a field differs in every answer', () => {
       const records = range(95, (id) => ({ id, url: nth }));
       return nth === 1 ? records : [...records.slice(35, 45), records[15]!, ...records.slice(45)];
     };
-    const found = scanOf(list, { leftOut: leftOut(['/url']) });
+    const found = scanOf(list, { leftOut: ignoredFields(['/url']) });
     expect(found.troubles).toContain('stepped-back');
     expect(found.isDone).toBe(true);
     expect(idsOf(found).has('36')).toBe(true);
@@ -167,7 +167,7 @@ describe('a list in which a field differs in every answer', () => {
 });
 
 it('leaves out no more than fifty fields, whatever names a list gives them', () => {
-  const known = leftOut(['/set']);
+  const known = ignoredFields(['/set']);
   for (let n = 0; n < 100; n++) known.add([`/f${n}`]);
   expect(known.fields()).toHaveLength(51);
 });

@@ -5,8 +5,8 @@ import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import { Confirmations } from '../../../src/streams/diff/confirmations.ts';
 import type { ConfirmationsOptions, Sighting } from '../../../src/streams/diff/confirmations.ts';
 import { diff } from '../../../src/streams/diff/diff.ts';
-import { MAX_LAG_MS } from '../../../src/streams/http/answer-age.ts';
-import type { ImageCodec } from '../../../src/streams/records/image-codec.ts';
+import { MAX_LAG_MS } from '../../../src/streams/http/response-age.ts';
+import type { ImageCodec } from '../../../src/streams/records/page-record.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { personalFields } from '../../../src/streams/records/personal-fields.ts';
 import type { PersonalFields } from '../../../src/streams/records/personal-fields.ts';
@@ -187,7 +187,7 @@ describe('after a restart, which forgets what was replaced and deleted', () => {
   });
 
   it('the same state with other fields hidden than before the restart does not wait', async () => {
-    const masked = personalFields([{ path: ['class'], way: 'mask' }]);
+    const masked = personalFields([{ path: ['class'], method: 'mask' }]);
     const stored = { id: 1, class: 'in full' };
     const readAgain = (json: JsonObject, personal?: PersonalFields) =>
       firstValueFrom(

@@ -7,14 +7,13 @@ import type { AddressInfo, Socket } from 'node:net';
 import { firstValueFrom, lastValueFrom } from 'rxjs';
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { describeError } from '../../../src/core/errors.ts';
+import { describeError, isTimeout } from '../../../src/core/errors.ts';
 import { httpConnections } from '../../../src/core/http-connections.ts';
-import { isTimeout } from '../../../src/core/network-error.ts';
 import { VERSION } from '../../../src/core/version.ts';
 import { Body, BodyPool } from '../../../src/streams/http/body.ts';
-import { exchange, statusError, where } from '../../../src/streams/http/http.ts';
-import type { HttpAnswer, HttpRequest } from '../../../src/streams/http/http.ts';
-import { sharedReads } from '../../../src/streams/http/shared-reads.ts';
+import { exchange, statusError, loggableAddress } from '../../../src/streams/http/http.ts';
+import type { HttpResponse, HttpRequest } from '../../../src/streams/http/http.ts';
+import { sharedReads } from '../../../src/streams/http/response-reader.ts';
 import { failureOf } from '../../support/failure.ts';
 import { serve } from '../../support/http-server.ts';
 import type { HttpServer } from '../../support/http-server.ts';
@@ -175,8 +174,8 @@ describe('exchange', () => {
   ])('gives up %s', async (_, trickle) => {
     const connections = httpConnections({
       connectTimeoutMs: 1_000,
-      answerTimeoutMs: 1_000,
-      answerLimitMs: 100,
+      responseTimeoutMs: 1_000,
+      responseLimitMs: 100,
       onread: sharedReads(),
     });
     onTestFinished(() => connections.destroy());
@@ -349,8 +348,8 @@ describe('exchange', () => {
     const errors = [
       await failureOf(exchange(sent)),
       await failureOf(exchange({ ...sent, headers: { authorization: 'Bearer t0ken\n' } })),
-      statusError(sent.url, { status: 500, text: 's3cret' } as HttpAnswer),
-      statusError(sent.url, { status: 429, text: 's3cret' } as HttpAnswer),
+      statusError(sent.url, { status: 500, text: 's3cret' } as HttpResponse),
+      statusError(sent.url, { status: 429, text: 's3cret' } as HttpResponse),
     ];
     for (const error of errors) {
       expect(describeError(error)).not.toMatch(secrets);
@@ -466,6 +465,6 @@ describe('statusError', () => {
   });
 
   it('names an address without its query and credentials', () => {
-    expect(where(url)).toBe('https://api.example/v1/orders');
+    expect(loggableAddress(url)).toBe('https://api.example/v1/orders');
   });
 });

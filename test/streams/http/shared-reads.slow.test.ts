@@ -7,7 +7,7 @@ import { Agent } from 'undici';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { BodyPool } from '../../../src/streams/http/body.ts';
 import { exchange } from '../../../src/streams/http/http.ts';
-import { sharedReads } from '../../../src/streams/http/shared-reads.ts';
+import { sharedReads } from '../../../src/streams/http/response-reader.ts';
 import { selfSigned } from '../../support/certificates.ts';
 import type { Certificate } from '../../support/certificates.ts';
 import { serve } from '../../support/http-server.ts';

@@ -360,15 +360,15 @@ describe('a refusal of a token', () => {
     const token = { text: 't', askedAt: 0, serverTime: undefined, lifeMs: 60 * MINUTE };
     const evidence = new TokenEvidence(token);
     const refusal = { sentAt: 200, answeredAt: 900 };
-    evidence.works({ token, list: 'orders', sentAt: 0 }, 300);
-    evidence.works({ token, list: 'orders', sentAt: 901 }, 950);
+    evidence.recordSuccess({ token, list: 'orders', sentAt: 0 }, 300);
+    evidence.recordSuccess({ token, list: 'orders', sentAt: 901 }, 950);
     expect(evidence.wasAcceptedDuring(refusal)).toBe(false); // the token may have been young
 
     const other = new TokenEvidence(token);
-    other.works({ token, list: 'orders', sentAt: 0 }, 100);
-    other.works({ token, list: 'orders', sentAt: 899 }, 950);
+    other.recordSuccess({ token, list: 'orders', sentAt: 0 }, 100);
+    other.recordSuccess({ token, list: 'orders', sentAt: 899 }, 950);
     expect(other.wasAcceptedDuring(refusal)).toBe(false); // it may have died since
-    other.works({ token, list: 'orders', sentAt: 901 }, 960);
+    other.recordSuccess({ token, list: 'orders', sentAt: 901 }, 960);
     expect(other.wasAcceptedDuring(refusal)).toBe(true);
   });
 });

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Token } from '../../../src/streams/http/login.ts';
-import { LoginPace } from '../../../src/streams/http/login-pace.ts';
-import { TokenLife } from '../../../src/streams/http/token-life.ts';
+import { LoginPace, TokenLife } from '../../../src/streams/http/token-life.ts';
 import type { RequestTimes } from '../../../src/streams/http/token-life.ts';
 
 const SECOND = 1_000;

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
-import { BEGINNING, join as joinRecords } from '../../../src/streams/paging/anchors.ts';
-import type { JoinOptions, Joint, Position } from '../../../src/streams/paging/anchors.ts';
+import { BEGINNING, joinPage as joinRecords } from '../../../src/streams/paging/anchors.ts';
+import type { JoinOptions, JoinResult, Position } from '../../../src/streams/paging/anchors.ts';
 import { Body } from '../../../src/streams/http/body.ts';
 import { PageRecord } from '../../../src/streams/records/page-record.ts';
 import { PageRecords } from '../../../src/streams/records/page-records.ts';
@@ -11,7 +11,7 @@ import { keyOfId, throughJson } from './moving-list.ts';
 
 const options = { overlap: 2, keyOf: keyOfId };
 
-const join = (at: Position, data: readonly PageRecord[], by: JoinOptions): Joint =>
+const join = (at: Position, data: readonly PageRecord[], by: JoinOptions): JoinResult =>
   joinRecords(at, new PageRecords(data), by);
 
 /** Records by their ids; `4'` is another version of 4. */
@@ -24,7 +24,7 @@ const page = (text: string): JsonObject[] =>
 const after = (...texts: string[]): Position =>
   texts.reduce((at, text) => join(at, parsed(page(text)), options).next, BEGINNING);
 
-const joint = (at: Position, text: string): Joint => join(at, parsed(page(text)), options);
+const joint = (at: Position, text: string): JoinResult => join(at, parsed(page(text)), options);
 
 /** Records of pages as they are once parsed. */
 const parsed = (data: readonly JsonValue[]) => records(data, keyOfId);

@@ -1,4 +1,4 @@
-import type { Answer } from '../../../src/streams/decode/answer.ts';
+import type { Answer } from '../../../src/streams/decode/response.ts';
 import { answer, randomOf } from './moving-list.ts';
 
 /** In which order a list is served; `value` is a field that changes, `ties` an order with ties that differ in each answer. */

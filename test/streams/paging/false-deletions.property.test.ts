@@ -11,7 +11,7 @@ import {
   VirtualTimeScheduler,
 } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
-import { permits } from '../../../src/streams/flow/permits.ts';
+import { pageSlots } from '../../../src/streams/flow/page-slots.ts';
 import { pages } from '../../../src/streams/paging/pages.ts';
 import { sweeps } from '../../../src/streams/paging/sweeps.ts';
 import { scaled } from '../../support/scale.ts';
@@ -53,7 +53,7 @@ function swept(attack: Attack, { isPolled, pageSize, untilMs }: Swept): Outcome 
   ledger.pageSize = pageSize;
   const polled$ = new Subject<void>();
   const outcome = { false: [] as string[], delays: [] as number[], untold: 0, cuts: 0 };
-  const place = permits(1);
+  const place = pageSlots(1);
   if (isPolled) {
     timer(POLL_MS, POLL_MS, scheduler).subscribe(() => {
       const now = scheduler.now();
@@ -78,10 +78,10 @@ function swept(attack: Attack, { isPolled, pageSize, untilMs }: Swept): Outcome 
         from,
         onTrouble,
       }),
-    permits: place,
+    pageSlots: place,
     records: ledger,
-    ...(isPolled && { polled$ }),
-    moment: () => ({ begin: 1, end: 2 }),
+    ...(isPolled && { pollsCompleted$: polled$ }),
+    emptySpan: () => ({ begin: 1, end: 2 }),
     pace: { intervalMs: 200 },
     deletions: { proofMs: PROOF_MS, limitPercent: 100, onCut: () => (outcome.cuts += 1) },
     scheduler,

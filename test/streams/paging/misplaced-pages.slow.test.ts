@@ -2,7 +2,7 @@ import { defer, delay, map, of, tap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
-import type { Answer } from '../../../src/streams/decode/answer.ts';
+import type { Answer } from '../../../src/streams/decode/response.ts';
 import { PagePlan } from '../../../src/streams/http/page-plan.ts';
 import type { PagePlace } from '../../../src/streams/http/page-plan.ts';
 import type { Position } from '../../../src/streams/paging/anchors.ts';

@@ -15,7 +15,7 @@ import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import type { Position } from '../../../src/streams/paging/anchors.ts';
 import { pages } from '../../../src/streams/paging/pages.ts';
 import type { PagesOptions, ScanPage, ScanTrouble } from '../../../src/streams/paging/pages.ts';
-import type { Answer } from '../../../src/streams/decode/answer.ts';
+import type { Answer } from '../../../src/streams/decode/response.ts';
 import { mulberry32 } from '../../support/chance.ts';
 import { jsonsOf, records } from '../../support/records.ts';
 

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { BEGINNING } from '../../../src/streams/paging/anchors.ts';
 import type { Position } from '../../../src/streams/paging/anchors.ts';
 import type { ScanPage } from '../../../src/streams/paging/pages.ts';
-import type { Answer } from '../../../src/streams/decode/answer.ts';
+import type { Answer } from '../../../src/streams/decode/response.ts';
 import {
   lost,
   MovingList,

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
 import { pages } from '../../../src/streams/paging/pages.ts';
 import type { PagesOptions, ScanPage, ScanTrouble } from '../../../src/streams/paging/pages.ts';
-import { permits } from '../../../src/streams/flow/permits.ts';
+import { pageSlots } from '../../../src/streams/flow/page-slots.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 import { answer, keyOfId, throughJson } from './moving-list.ts';
 
@@ -117,7 +117,7 @@ describe('pages', () => {
   it('waits for room before each request', () => {
     virtualTime().run(({ cold, expectObservable, expectSubscriptions }) => {
       const list = ids(1, 8);
-      const places = permits(1);
+      const places = pageSlots(1);
       const requests = [0, 3, 6].map((at) => cold('-(a|)', { a: pageOf(list, at, 4) }));
       const scan = pages({
         request: ({ offset }) => requests[offset / 3]!,

@@ -2,7 +2,7 @@ import { delay, EMPTY, finalize, map, NEVER, of, switchMap, throwError, timer } 
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { pages } from '../../../src/streams/paging/pages.ts';
-import type { Answer } from '../../../src/streams/decode/answer.ts';
+import type { Answer } from '../../../src/streams/decode/response.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 import { answer, keyOfId } from './moving-list.ts';
 

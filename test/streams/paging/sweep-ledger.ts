@@ -1,14 +1,15 @@
 import { jsonsOf } from '../../support/records.ts';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
 import {
-  judgedSweep,
+  limitJudged,
   NO_SWEEP,
   nextSweep,
-  polledAfter,
+  pollsCompleted,
   sweepAfter,
 } from '../../../src/streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
-import type { KnownRecords, SweepStep, Unseen } from '../../../src/streams/paging/sweeps.ts';
+import type { KnownRecords, UnseenSlice } from '../../../src/streams/paging/missing-keys.ts';
+import type { SweepStep } from '../../../src/streams/paging/sweeps.ts';
 import { keyOfId } from './moving-list.ts';
 
 /** Numbers of sweeps, as the store has them for each key. */
@@ -48,7 +49,7 @@ export class SweepLedger implements KnownRecords {
   #deal(step: SweepStep, now: number, proofMs: number): string[] {
     switch (step.kind) {
       case 'page': {
-        const { page, settled, ordered, beganAt } = step;
+        const { page, isConsistent, ordered, beganAt } = step;
         const sweep =
           this.progress.phase === 'reading' ? this.progress : nextSweep(this.progress, beganAt);
         const keys = keysIn(jsonsOf(page.answer.data));
@@ -56,7 +57,14 @@ export class SweepLedger implements KnownRecords {
         this.#progressTo(
           sweepAfter(sweep, page, {
             ...{ fresh, leftOut: 0, rejectedAt: [] },
-            ...{ settled, ordered, isPolled: this.isPolled, pageSize: this.pageSize, now, proofMs },
+            ...{
+              isConsistent,
+              ordered,
+              isPolled: this.isPolled,
+              pageSize: this.pageSize,
+              now,
+              proofMs,
+            },
           }),
         );
         for (const key of keys) this.#mark(key, true);
@@ -71,10 +79,10 @@ export class SweepLedger implements KnownRecords {
         this.#progressTo({ ...this.progress, askedAt: now });
         return [];
       case 'judged':
-        this.#progressTo(judgedSweep(this.progress, step.verdict));
+        this.#progressTo(limitJudged(this.progress, step.verdict));
         return [];
       case 'polled':
-        this.#progressTo(polledAfter(this.progress, now, proofMs));
+        this.#progressTo(pollsCompleted(this.progress, now, proofMs));
         return [];
       case 'absent':
         return this.#forget(step.keys, step.since);
@@ -102,7 +110,7 @@ export class SweepLedger implements KnownRecords {
     return this.#marks.size;
   }
 
-  unseen(since: number, after = ''): Unseen {
+  unseen(since: number, after = ''): UnseenSlice {
     const rest = this.keys()
       .sort()
       .filter((key) => key > after);

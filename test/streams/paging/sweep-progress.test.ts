@@ -4,13 +4,13 @@ import {
   hasReadAll,
   NO_SWEEP,
   nextSweep,
-  proofLeft,
-  seenSince,
+  proofRemainingMs,
+  deletedUnlessSeenSince,
   showsAbsence,
   sweepAfter,
-  takenOver,
+  resumedSweep,
 } from '../../../src/streams/paging/sweep-progress.ts';
-import { NOTHING_COUNTED } from '../../../src/streams/paging/reading-counts.ts';
+import { NO_COUNTS } from '../../../src/streams/paging/scan-counts.ts';
 import type {
   Proof as AnyProof,
   SweepProgress,
@@ -50,7 +50,14 @@ function readAt(now: number, sweep: SweepProgress, ...pages: Told[]): SweepProgr
     };
     return sweepAfter(before, page, {
       ...{ fresh, leftOut: 0, rejectedAt: [] },
-      ...{ settled, ordered: true, isPolled: false, pageSize: 10, now, proofMs: PROOF_MS },
+      ...{
+        isConsistent: settled,
+        ordered: true,
+        isPolled: false,
+        pageSize: 10,
+        now,
+        proofMs: PROOF_MS,
+      },
     });
   }, sweep);
 }
@@ -72,7 +79,7 @@ function sweepOf(proof: Proof, last: SweepProgress, beganAt = 1_000): SweepProgr
 function sweepsAt(...sweeps: readonly [beganAt: number, proof: Proof][]) {
   let sweep = NO_SWEEP;
   const since = sweeps.map(([beganAt, proof]) =>
-    seenSince((sweep = sweepOf(proof, sweep, beganAt)), PROOF_MS),
+    deletedUnlessSeenSince((sweep = sweepOf(proof, sweep, beganAt)), PROOF_MS),
   );
   return { since, sweep };
 }
@@ -81,7 +88,7 @@ describe('a sweep', () => {
   const first = nextSweep(NO_SWEEP, 1_000);
 
   it('begins with the next number, at the beginning, and keeps what was proved before', () => {
-    const begun = { phase: 'reading', counts: NOTHING_COUNTED } as const;
+    const begun = { phase: 'reading', counts: NO_COUNTS } as const;
     expect(first).toEqual({ ...NO_SWEEP, number: 1, beganAt: 1_000, ...begun });
     const exact = read(first, { total: 2, fresh: 2, last: true });
     expect(nextSweep(exact, 2_000)).toEqual({
@@ -208,12 +215,12 @@ describe('a sweep', () => {
 describe('takenOver', () => {
   const sweep = nextSweep({ ...NO_SWEEP, number: 6, proof: 'exact' }, 1_000);
   const removing = { ...read(sweep, { total: 9, fresh: 9, last: true }), keptAt: KEPT_AT };
-  const here = { canBeAsked: false, now: KEPT_AT, byOthers: false };
+  const here = { canRequestRecords: false, now: KEPT_AT, byOthers: false };
 
   it('lets a sweep go on where it was, to prove less', () => {
     const half = { ...read(sweep, { total: 9, fresh: 5 }), keptAt: KEPT_AT };
     for (const canBeAsked of [true, false]) {
-      const over = takenOver(half, { ...here, canBeAsked });
+      const over = resumedSweep(half, { ...here, canRequestRecords: canBeAsked });
       const done = read(over, { total: 9, fresh: 4, last: true });
       expect(done).toMatchObject({ proof: 'doubtful', distinct: 9, number: 7 });
       expect(nextSweep(done, 2_000).interrupted).toBe(false);
@@ -221,14 +228,14 @@ describe('takenOver', () => {
   });
 
   it('gives up what was to be removed, unless it is asked for', () => {
-    expect(takenOver(removing, { ...here, canBeAsked: true })).toEqual(removing);
-    expect(takenOver(removing, here)).toEqual({ ...removing, phase: 'done' });
+    expect(resumedSweep(removing, { ...here, canRequestRecords: true })).toEqual(removing);
+    expect(resumedSweep(removing, here)).toEqual({ ...removing, phase: 'done' });
   });
 
   it('changes nothing between sweeps', () => {
     const done = { ...removing, phase: 'done' } as const;
     const none = { ...NO_SWEEP, keptAt: KEPT_AT };
-    expect([takenOver(done, here), takenOver(none, here)]).toEqual([done, none]);
+    expect([resumedSweep(done, here), resumedSweep(none, here)]).toEqual([done, none]);
   });
 
   it.each([
@@ -239,36 +246,39 @@ describe('takenOver', () => {
     const { sweep: first } = sweepsAt([0, 'exact']);
     const kept: SweepProgress = { ...first, phase: 'done', askedAt: 500, keptAt: 20_500 };
     const now = 20_500 + away;
-    const over = takenOver(kept, { ...here, now });
+    const over = resumedSweep(kept, { ...here, now });
     expect(over).toMatchObject({
       proving: [{ number: 1, at: now - 20_000 }],
       askedAt: now - 20_000,
       keptAt: now,
     });
-    expect(proofLeft(over, now, PROOF_MS)).toBe(40_000);
-    expect(seenSince(sweepOf('exact', over, now + 39_999), PROOF_MS)).toBeUndefined();
-    expect(seenSince(sweepOf('exact', over, now + 40_000), PROOF_MS)).toBe(1);
+    expect(proofRemainingMs(over, now, PROOF_MS)).toBe(40_000);
+    expect(deletedUnlessSeenSince(sweepOf('exact', over, now + 39_999), PROOF_MS)).toBeUndefined();
+    expect(deletedUnlessSeenSince(sweepOf('exact', over, now + 40_000), PROOF_MS)).toBe(1);
     // What is taken over again at once is as it was.
-    expect(takenOver(over, { ...here, now })).toEqual(over);
+    expect(resumedSweep(over, { ...here, now })).toEqual(over);
   });
 
   it('begins all proofs anew where others may have seen what is missing', () => {
     const kept: SweepProgress = { ...removing, askedUpTo: 'k', askedAt: 500 };
-    const over = takenOver(kept, { ...here, byOthers: true });
+    const over = resumedSweep(kept, { ...here, byOthers: true });
     expect(over).toMatchObject({ proving: [], askedUpTo: null, askedAt: null });
-    expect(seenSince(sweepOf('exact', over, 99_000), PROOF_MS)).toBeUndefined();
+    expect(deletedUnlessSeenSince(sweepOf('exact', over, 99_000), PROOF_MS)).toBeUndefined();
   });
 });
 
 describe('showsAbsence', () => {
-  it.each<[Proof, canBeAsked: boolean, cannot: boolean]>([
+  it.each<[Proof, canRequestRecords: boolean, cannot: boolean]>([
     ['nothing', false, false],
     ['doubtful', true, false],
     ['complete', true, true],
     ['exact', true, true],
-  ])('of a sweep that proved %s', (proof, canBeAsked, cannot) => {
+  ])('of a sweep that proved %s', (proof, canRequestRecords, cannot) => {
     const sweep: SweepProgress = { ...NO_SWEEP, number: 7, phase: 'removing', proof };
-    expect([showsAbsence(sweep, true), showsAbsence(sweep, false)]).toEqual([canBeAsked, cannot]);
+    expect([showsAbsence(sweep, true), showsAbsence(sweep, false)]).toEqual([
+      canRequestRecords,
+      cannot,
+    ]);
     for (const phase of ['reading', 'done'] as const) {
       expect(showsAbsence({ ...sweep, phase }, true)).toBe(false);
     }
@@ -286,12 +296,12 @@ describe('hasReadAll', () => {
     ['a key that is undecided', { undecided: one }, 3, false],
     ['records without a key', { rejected: 2 }, 3, true],
   ])('holds what was read against the number of images: %s', (_, more, images, is) => {
-    const counts = { ...NOTHING_COUNTED, ...more };
+    const counts = { ...NO_COUNTS, ...more };
     expect(hasReadAll({ ...NO_SWEEP, distinct: 3, counts }, images)).toBe(is);
   });
 
-  it('is not known of a sweep that an older version has read a part of', () => {
-    expect(hasReadAll({ ...NO_SWEEP, distinct: 3, counts: null }, 3)).toBe(false);
+  it('is not known before the first sweep', () => {
+    expect(hasReadAll(NO_SWEEP, 0)).toBe(false);
   });
 });
 
@@ -356,21 +366,23 @@ describe('seenSince', () => {
   });
 
   it('says nothing before the first sweep', () => {
-    expect(seenSince({ ...NO_SWEEP, phase: 'removing', proof: 'exact' }, 0)).toBeUndefined();
+    expect(
+      deletedUnlessSeenSince({ ...NO_SWEEP, phase: 'removing', proof: 'exact' }, 0),
+    ).toBeUndefined();
   });
 
   it('needs two sweeps also where no time is asked for', () => {
     const first = sweepOf('exact', NO_SWEEP, 1_000);
-    expect(seenSince(first, 0)).toBeUndefined();
-    expect(seenSince({ ...first, beganAt: 5_000 }, 0)).toBeUndefined(); // however late it is kept
-    expect(seenSince(sweepOf('exact', first, 1_500), 0)).toBe(1);
+    expect(deletedUnlessSeenSince(first, 0)).toBeUndefined();
+    expect(deletedUnlessSeenSince({ ...first, beganAt: 5_000 }, 0)).toBeUndefined(); // however late it is kept
+    expect(deletedUnlessSeenSince(sweepOf('exact', first, 1_500), 0)).toBe(1);
   });
 });
 
 describe('proofLeft', () => {
   it('is what is left of the time since all was asked for once, and never more than all of it', () => {
     const left = (askedAt: number | null, now: number) =>
-      proofLeft({ ...NO_SWEEP, askedAt }, now, PROOF_MS);
+      proofRemainingMs({ ...NO_SWEEP, askedAt }, now, PROOF_MS);
     expect([left(null, 5), left(100, 100), left(100, 50_100), left(100, 60_100)]).toEqual([
       0, 60_000, 10_000, 0,
     ]);

@@ -11,9 +11,12 @@ import {
 } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
-import type { Answer } from '../../../src/streams/decode/answer.ts';
-import { permits } from '../../../src/streams/flow/permits.ts';
-import { seenSince, showsAbsence } from '../../../src/streams/paging/sweep-progress.ts';
+import type { Answer } from '../../../src/streams/decode/response.ts';
+import { pageSlots } from '../../../src/streams/flow/page-slots.ts';
+import {
+  deletedUnlessSeenSince,
+  showsAbsence,
+} from '../../../src/streams/paging/sweep-progress.ts';
 import { sweeps } from '../../../src/streams/paging/sweeps.ts';
 import type { SweepStep } from '../../../src/streams/paging/sweeps.ts';
 import { answer, MovingList, pagesOf, randomOf, SORTS } from './moving-list.ts';
@@ -71,7 +74,7 @@ async function swept(list: ListOptions, pageSize: number, canAsk: boolean): Prom
   const keep = (step: SweepStep) => {
     const { progress } = ledger;
     const asked = showsAbsence(progress, true) ? progress.number : undefined;
-    const since = canAsk ? asked : seenSince(progress, 0);
+    const since = canAsk ? asked : deletedUnlessSeenSince(progress, 0);
     const gone = ledger.keep(step, 0);
     const there = truth();
     expect(
@@ -92,7 +95,7 @@ async function swept(list: ListOptions, pageSize: number, canAsk: boolean): Prom
   const isDone = (sweep: number) =>
     ledger.progress.number >= sweep && ledger.progress.phase === 'done';
   const live = async (steps: number, sweep: number) => {
-    const place = permits(1);
+    const place = pageSlots(1);
     let left = steps;
     const sweep$ = sweeps({
       progress: () => ledger.progress,
@@ -104,10 +107,10 @@ async function swept(list: ListOptions, pageSize: number, canAsk: boolean): Prom
           from,
           onTrouble,
         }),
-      permits: place,
+      pageSlots: place,
       records: ledger,
-      ...(canAsk && { single: { ask, canBeAsked: () => true } }),
-      moment: () => ({ begin: 1, end: 2 }),
+      ...(canAsk && { single: { request: ask, canRequest: () => true } }),
+      emptySpan: () => ({ begin: 1, end: 2 }),
       pace: { intervalMs: 0 },
       deletions: { proofMs: 0, limitPercent: 100 },
       scheduler: asapScheduler,

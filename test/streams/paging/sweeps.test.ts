@@ -1,14 +1,14 @@
 import { concatMap, delay, EMPTY, map, of, take, takeWhile, tap, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
-import { MAX_LAG_MS } from '../../../src/streams/http/answer-age.ts';
+import { MAX_LAG_MS } from '../../../src/streams/http/response-age.ts';
 import type { ScanPage } from '../../../src/streams/paging/pages.ts';
-import { permits } from '../../../src/streams/flow/permits.ts';
-import { NOTHING_COUNTED } from '../../../src/streams/paging/reading-counts.ts';
-import { NO_SWEEP, takenOver } from '../../../src/streams/paging/sweep-progress.ts';
+import { pageSlots } from '../../../src/streams/flow/page-slots.ts';
+import { NO_COUNTS } from '../../../src/streams/paging/scan-counts.ts';
+import { NO_SWEEP, resumedSweep } from '../../../src/streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
 import { sweeps } from '../../../src/streams/paging/sweeps.ts';
-import type { Held, SweepStep } from '../../../src/streams/paging/sweeps.ts';
+import type { HeldDeletions, SweepStep } from '../../../src/streams/paging/sweeps.ts';
 import { PageRecord } from '../../../src/streams/records/page-record.ts';
 import { scanPage } from '../../support/scan-page.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
@@ -50,14 +50,14 @@ describe('a sweep', () => {
   it('waits while nothing is kept', () => {
     const scheduler = virtualTime();
     scheduler.run(({ cold, expectObservable }) => {
-      const place = permits(1);
+      const place = pageSlots(1);
       const page$ = cold<ScanPage>('--(a|)', { a: scanPage(true) });
       const sweep$ = sweeps({
         progress: () => NO_SWEEP,
         scan: () => place.acquire.pipe(concatMap(() => page$)),
-        permits: place,
+        pageSlots: place,
         records: new SweepLedger(),
-        moment: () => ({ begin: 1, end: 2 }),
+        emptySpan: () => ({ begin: 1, end: 2 }),
         pace: { intervalMs: 0 },
         deletions: { proofMs: 0, limitPercent: 5 },
         scheduler,
@@ -76,7 +76,7 @@ describe('a sweep', () => {
     const scheduler = virtualTime();
     const found: string[] = [];
     scheduler.run(() => {
-      const place = permits(1);
+      const place = pageSlots(1);
       let scans = 0;
       sweeps({
         progress: () => NO_SWEEP,
@@ -87,9 +87,9 @@ describe('a sweep', () => {
             tap(({ next }) => isFirst && !next && onTrouble('unsettled')),
           );
         },
-        permits: place,
+        pageSlots: place,
         records: new SweepLedger(),
-        moment: () => ({ begin: 1, end: 2 }),
+        emptySpan: () => ({ begin: 1, end: 2 }),
         pace: { intervalMs: 1 },
         deletions: { proofMs: 0, limitPercent: 5 },
         scheduler,
@@ -108,7 +108,7 @@ describe('a sweep', () => {
   it('is not settled from a record on that is no JSON: it may be any of those that are missing', () => {
     const scheduler = virtualTime();
     scheduler.run(({ cold, expectObservable }) => {
-      const place = permits(1);
+      const place = pageSlots(1);
       const odd = scanPage(false, undefined, [{ id: 1 }]);
       const unreadable = PageRecord.unreadable('{"id":2,}', 1);
       const page$ = cold<ScanPage>('abc', {
@@ -119,9 +119,9 @@ describe('a sweep', () => {
       const sweep$ = sweeps({
         progress: () => NO_SWEEP,
         scan: () => page$,
-        permits: place,
+        pageSlots: place,
         records: new SweepLedger(),
-        moment: () => ({ begin: 1, end: 2 }),
+        emptySpan: () => ({ begin: 1, end: 2 }),
         pace: { intervalMs: 0 },
         deletions: { proofMs: 0, limitPercent: 5 },
         scheduler,
@@ -141,9 +141,9 @@ describe('a sweep', () => {
         sweeps({
           progress: () => NO_SWEEP,
           scan: () => source,
-          permits: permits(1),
+          pageSlots: pageSlots(1),
           records: new SweepLedger(),
-          moment: () => ({ begin: 1, end: 2 }),
+          emptySpan: () => ({ begin: 1, end: 2 }),
           pace: { intervalMs: 0 },
           deletions: { proofMs: 0, limitPercent: 5 },
           scheduler,
@@ -171,15 +171,16 @@ describe('after a restart', () => {
     expect(steps(events)).toEqual(['judged, 0 held back', 'absent since 3: 1,2,3', 'end']);
     expect(requests(events)).toEqual([]);
     expect(gone).toEqual(keys(1, 3));
-    expect(spans).toEqual([{ begin: 98, end: 99 }]); // of the moment: no page was read
+    expect(spans).toEqual([{ begin: 98, end: 99 }]); // of the emptySpan: no page was read
   });
 
   it('what had been told and kept is not told again', () => {
     const ledger = removing(keys(1, 6), 2);
-    const canBeAsked = () => true;
+    const canRequestRecords = () => true;
     const stopped = (after: number) =>
       requests(
-        swept({ list: () => [], ledger, canBeAsked, until: (_, kept) => kept === after }).events,
+        swept({ list: () => [], ledger, canRequestRecords, until: (_, kept) => kept === after })
+          .events,
       );
     expect(stopped(4)).toEqual(['key 1', 'key 2', 'key 3']); // after the verdict of the limit
     expect(stopped(6)).toEqual(['key 4', 'key 5', 'key 6', 'key 1']); // and that all were asked for once
@@ -188,7 +189,7 @@ describe('after a restart', () => {
 });
 
 describe('where records can be asked for', () => {
-  const canBeAsked = () => true;
+  const canRequestRecords = () => true;
 
   it('one complete sweep is enough to ask for each that it has not seen, one after the other, twice', () => {
     const ledger = new SweepLedger(keys(1, 9));
@@ -196,7 +197,7 @@ describe('where records can be asked for', () => {
     const { events, gone } = swept({
       list: () => ids(1, 9).filter((id) => !missing.includes(id)),
       ledger,
-      canBeAsked,
+      canRequestRecords,
     });
     const from = events.indexOf('ask for key 3');
     expect(events.slice(from)).toEqual([
@@ -219,7 +220,7 @@ describe('where records can be asked for', () => {
     const { events, gone } = swept({
       list,
       ledger,
-      canBeAsked: (key) => key !== 'x',
+      canRequestRecords: (key) => key !== 'x',
       until: sweepsEnded(3),
     });
     expect(requests(events).filter((name) => name.startsWith('key'))).toEqual([
@@ -235,7 +236,7 @@ describe('where records can be asked for', () => {
     const { events, gone, goneAt } = swept({
       list: (at) => (at < 30_000 ? [1, 2, 4, 5] : [1, 2, 4]),
       ledger: new SweepLedger(keys(1, 5)),
-      canBeAsked,
+      canRequestRecords,
       intervalMs: 5_000,
       proofMs: 60_000,
       until: sweepsEnded(25),
@@ -252,7 +253,7 @@ describe('where records can be asked for', () => {
     const { gone, goneAt, ledger } = swept({
       list: () => [1, 2],
       ledger: new SweepLedger(keys(1, 3)),
-      canBeAsked,
+      canRequestRecords,
       keepMs: (at) => (at < 10_000 ? 90_000 : COMMIT_MS), // the page is kept late
       intervalMs: 5_000,
       proofMs: 60_000,
@@ -268,7 +269,7 @@ describe('where records can be asked for', () => {
     const { gone, goneAt } = swept({
       list: (at) => (at > 30_000 && at < 50_000 ? [1, 2, 3] : [1, 2]),
       ledger: new SweepLedger(keys(1, 3)),
-      canBeAsked,
+      canRequestRecords,
       intervalMs: 5_000,
       proofMs: 60_000,
       until: sweepsEnded(30),
@@ -278,7 +279,7 @@ describe('where records can be asked for', () => {
   });
 
   it('nothing is asked after a sweep that proves nothing', () => {
-    const { events } = swept({ list: () => [], ledger: afterTwo(keys(1, 3)), canBeAsked });
+    const { events } = swept({ list: () => [], ledger: afterTwo(keys(1, 3)), canRequestRecords });
     expect(steps(events)).toEqual(['page 0', 'end']);
   });
 });
@@ -288,7 +289,7 @@ it('a record that was published as new just before the reading is not missing: a
   const { events, gone } = swept({
     list: () => [1, 2],
     ledger: new SweepLedger(keys(1, 4)),
-    canBeAsked: () => true,
+    canRequestRecords: () => true,
     createdSince: (time) => {
       times.push(time);
       return ['2', '4'];
@@ -341,7 +342,7 @@ describe('where they can not', () => {
 });
 
 describe.each([
-  ['can be asked for', { canBeAsked: () => true }],
+  ['can be asked for', { canRequestRecords: () => true }],
   ['can not', {}],
 ])('the time of a proof, where records %s', (_, asking) => {
   const all = ids(1, 18);
@@ -403,7 +404,7 @@ describe('when much is gone at once', () => {
     swept({
       list,
       ledger: new SweepLedger(keys(1, known)),
-      canBeAsked: () => true,
+      canRequestRecords: () => true,
       limitPercent,
       ...more,
     });
@@ -476,7 +477,11 @@ describe('when much is gone at once', () => {
       expect(sweep(() => ids(1, 100), ledger, 2).held).toEqual([]);
       expect(sweep(() => ids(1, 60), ledger, 2).held).not.toEqual([]);
       const now = 5_000;
-      ledger.progress = takenOver(ledger.progress, { canBeAsked: false, now, byOthers: true });
+      ledger.progress = resumedSweep(ledger.progress, {
+        canRequestRecords: false,
+        now,
+        byOthers: true,
+      });
       const again = sweep(() => ids(1, 60), ledger, 10);
       expect([again.held.at(-1), again.gone]).toEqual([{ gone: 40, known: 100 }, []]);
       const allowed = sweep(() => ids(1, 60), ledger, 10, 100);
@@ -485,14 +490,19 @@ describe('when much is gone at once', () => {
   });
 
   it('what can never go does not count', () => {
-    const canBeAsked = (key: string) => Number(key) <= 110;
-    const { gone, held } = run(150, 5, { canBeAsked });
+    const canRequestRecords = (key: string) => Number(key) <= 110;
+    const { gone, held } = run(150, 5, { canRequestRecords });
     expect({ gone: gone.length, held }).toEqual({ gone: 10, held: [] });
   });
 
   it('none of it is asked for, however many stretches it is counted in', () => {
     const ledger = new SweepLedger(keys(1, 150), 7);
-    const { events, held } = swept({ list, ledger, canBeAsked: () => true, limitPercent: 5 });
+    const { events, held } = swept({
+      list,
+      ledger,
+      canRequestRecords: () => true,
+      limitPercent: 5,
+    });
     expect(requests(events).some((name) => name.startsWith('key'))).toBe(false);
     expect(steps(events).at(-1)).toBe('end');
     expect(held).toEqual([{ gone: 50, known: 150 }]);
@@ -579,7 +589,7 @@ describe('memory', () => {
   const options = {
     progress: () => phase,
     scan: () => EMPTY,
-    moment: () => ({ begin: 1, end: 2 }),
+    emptySpan: () => ({ begin: 1, end: 2 }),
     pace: { intervalMs: 0 },
     deletions: { proofMs: 0, limitPercent: 100 },
   };
@@ -598,16 +608,16 @@ describe('memory', () => {
     let told = 0;
     const scheduler = virtualTime();
     scheduler.run(() => {
-      const place = permits(1);
+      const place = pageSlots(1);
       const ask = () =>
         timer(1, scheduler).pipe(map(() => answer([], { total_records: 0, has_next_page: false })));
       sweeps({
         ...options,
         progress: () => ledger.progress,
-        permits: place,
+        pageSlots: place,
         records,
         scheduler,
-        ...(asking && { single: { ask, canBeAsked: () => true } }),
+        ...(asking && { single: { request: ask, canRequest: () => true } }),
       })
         .pipe(
           tap((step) => {
@@ -642,8 +652,8 @@ describe('memory', () => {
     scheduler.run(() => {
       sweeps({
         ...options,
-        progress: () => ({ ...phase, distinct: 60, counts: NOTHING_COUNTED }),
-        permits: permits(1),
+        progress: () => ({ ...phase, distinct: 60, counts: NO_COUNTS }),
+        pageSlots: pageSlots(1),
         records: {
           count: () => 60,
           unseen: () => expect.unreachable(),
@@ -659,15 +669,15 @@ describe('memory', () => {
 
   it('and stack stay bounded when millions are gone', () => {
     const stretch = Array<string>(500).fill('gone');
-    const held: Held[] = [];
+    const held: HeldDeletions[] = [];
     const scheduler = virtualTime();
     scheduler.run(() => {
-      const place = permits(1);
+      const place = pageSlots(1);
       let stretches = 0;
       const unseen = () => ({ keys: stretch, next: ++stretches < 10_000 ? 'more' : undefined });
       sweeps({
         ...options,
-        permits: place,
+        pageSlots: place,
         records: { count: () => 5_000_000, unseen, ...marks },
         deletions: { proofMs: 0, limitPercent: 5, onHeld: (found) => held.push(found) },
         scheduler,

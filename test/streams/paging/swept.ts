@@ -1,14 +1,14 @@
 import { concatMap, defer, delay, map, of, takeWhile, tap, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { pages } from '../../../src/streams/paging/pages.ts';
-import type { Answer } from '../../../src/streams/decode/answer.ts';
-import type { ProvingReading } from '../../../src/streams/paging/absence-proof.ts';
-import { permits } from '../../../src/streams/flow/permits.ts';
-import { NO_SWEEP, takenOver } from '../../../src/streams/paging/sweep-progress.ts';
+import type { Answer } from '../../../src/streams/decode/response.ts';
+import type { ProvingScan } from '../../../src/streams/paging/reading-proofs.ts';
+import { pageSlots } from '../../../src/streams/flow/page-slots.ts';
+import { NO_SWEEP, resumedSweep } from '../../../src/streams/paging/sweep-progress.ts';
 import { sweeps } from '../../../src/streams/paging/sweeps.ts';
 import type {
   DeletionRules,
-  Held,
+  HeldDeletions,
   SweepPace,
   SweepStep,
 } from '../../../src/streams/paging/sweeps.ts';
@@ -31,7 +31,7 @@ export interface Run extends Partial<SweepPace>, Partial<DeletionRules> {
   readonly cap?: number | ((at: number) => number);
   readonly ledger?: SweepLedger;
   /** Which records can be asked for by their keys. Default none. */
-  readonly canBeAsked?: (key: string) => boolean;
+  readonly canRequestRecords?: (key: string) => boolean;
   /** Records that were published as new shortly before the reading. Default none. */
   readonly createdSince?: (time: number) => readonly string[];
   /** How long a step takes until it is kept, by when it came, ms. */
@@ -43,7 +43,7 @@ export interface Run extends Partial<SweepPace>, Partial<DeletionRules> {
 }
 
 /** Sweeps a list in virtual time: each request takes 5 ms, and each step 3 ms until it is kept. */
-export function swept({ ledger = new SweepLedger(), canBeAsked, until, ...rest }: Run) {
+export function swept({ ledger = new SweepLedger(), canRequestRecords, until, ...rest }: Run) {
   const { list, cap = Infinity, keepMs = () => COMMIT_MS, polled, spacingMs = () => 0 } = rest;
   const { intervalMs = 0, proofMs = 0, limitPercent = 100, createdSince } = rest;
   const scheduler = virtualTime();
@@ -52,14 +52,14 @@ export function swept({ ledger = new SweepLedger(), canBeAsked, until, ...rest }
   const spans: unknown[] = [];
   const gone: string[] = [];
   const goneAt: number[] = [];
-  const held: Held[] = [];
+  const held: HeldDeletions[] = [];
   const cuts: number[] = [];
   let kept = 0;
   const isEnough = until ?? (({ kind }) => kind === 'end');
   // Its clock begins again, the ledger's times go on from there.
   const { interrupted } = ledger.progress;
-  const here = { canBeAsked: true, now: scheduler.now(), byOthers: false };
-  ledger.progress = { ...takenOver(ledger.progress, here), interrupted };
+  const here = { canRequestRecords: true, now: scheduler.now(), byOthers: false };
+  ledger.progress = { ...resumedSweep(ledger.progress, here), interrupted };
 
   const query = <T>(name: string, work: (listed: readonly number[]) => T): Observable<T> =>
     defer(() => {
@@ -82,7 +82,7 @@ export function swept({ ledger = new SweepLedger(), canBeAsked, until, ...rest }
 
   scheduler.run(() => {
     if (polled) scheduler.schedule(() => ledger.see(polled.keys), polled.at);
-    const place = permits(1);
+    const place = pageSlots(1);
     sweeps({
       progress: () => ledger.progress,
       scan: (from, onTrouble) =>
@@ -94,11 +94,11 @@ export function swept({ ledger = new SweepLedger(), canBeAsked, until, ...rest }
           from,
           onTrouble,
         }),
-      permits: place,
+      pageSlots: place,
       records: ledger,
       createdSince,
-      ...(canBeAsked && { single: { ask, canBeAsked } }),
-      moment: () => ({ begin: 98, end: 99 }),
+      ...(canRequestRecords && { single: { request: ask, canRequest: canRequestRecords } }),
+      emptySpan: () => ({ begin: 98, end: 99 }),
       pace: { intervalMs, spacingMs },
       deletions: {
         ...{ proofMs, limitPercent },
@@ -129,7 +129,7 @@ export function swept({ ledger = new SweepLedger(), canBeAsked, until, ...rest }
 export function inWords(step: SweepStep): string {
   switch (step.kind) {
     case 'page':
-      return `page ${step.page.offset}${step.settled ? '' : ', unsettled'}`;
+      return `page ${step.page.offset}${step.isConsistent ? '' : ', unsettled'}`;
     case 'absent':
       return `absent since ${step.since}: ${step.keys.join()}`;
     case 'asked':
@@ -160,7 +160,7 @@ export function afterTwo(all: readonly string[], stretch?: number): SweepLedger 
   return ledger;
 }
 /** A reading that proves something, at the beginning of time. */
-export const provingAt = (number: number): ProvingReading => ({
+export const provingAt = (number: number): ProvingScan => ({
   ...{ number, beganAt: 0, at: 0 },
 });
 /** The same after two more sweeps, 3 and 4, that have not seen the keys. */

@@ -1,8 +1,7 @@
 import { defer, mergeMap, NEVER, of, range, Subject, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { hastened } from '../../../src/streams/quota/hastened.ts';
-import { during, tokenBucket } from '../../../src/streams/quota/token-bucket.ts';
+import { urgentLimit, during, tokenBucket } from '../../../src/streams/quota/token-bucket.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 
@@ -20,11 +19,11 @@ function asked(
   let answers = 0;
   scheduler.run(() => {
     const all = tokenBucket({ capacity: 6, windowMs: WINDOW_MS, scheduler });
-    const limit: Limit = hastened({
-      usual: all.lane({ share: 2 }),
-      hurried: all.lane({ share: 4 }),
-      haste$: haste$((ms) => timer(ms, scheduler)),
-    });
+    const limit: Limit = urgentLimit(
+      all.lane({ share: 2 }),
+      all.lane({ share: 4 }),
+      haste$((ms) => timer(ms, scheduler)),
+    );
     const request = defer(() => {
       begun.push(scheduler.now());
       return timer(TOOK_MS, scheduler);
@@ -61,8 +60,7 @@ describe('hastened', () => {
     scheduler.run(() => {
       const all = tokenBucket({ capacity: 1, windowMs: WINDOW_MS, scheduler });
       const haste$ = new Subject<void>();
-      const lanes = { usual: all.lane({}), hurried: all.lane({}) };
-      const limit = hastened({ ...lanes, haste$ });
+      const limit = urgentLimit(all.lane({}), all.lane({}), haste$);
       of('first')
         .pipe(limit)
         .subscribe((name) => begun.push(name));

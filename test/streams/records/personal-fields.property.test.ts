@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { from, lastValueFrom, toArray } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { deadLetterCodec } from '../../../src/schemas/events/dead-letter.ts';
+import { deadLetterCodec } from '../../../src/schemas/events/own-records.ts';
 import { createEnvelopeCodec } from '../../../src/schemas/events/envelope.ts';
 import { growSchema } from '../../../src/schemas/avro/infer.ts';
 import { isJsonObject, stringifyJson } from '../../../src/schemas/json/json.ts';
@@ -11,11 +11,10 @@ import { deadLetterMessages } from '../../../src/pipeline/publish/dead-letters.t
 import { changeMessages } from '../../../src/pipeline/publish/messages.ts';
 import { diff } from '../../../src/streams/diff/diff.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';
-import { rejectDigest } from '../../../src/streams/records/known-rejects.ts';
-import { hidingChange } from '../../../src/streams/diff/hiding-change.ts';
-import { personalFields, WAYS } from '../../../src/streams/records/personal-fields.ts';
+import { rejectDigest, keyRecords } from '../../../src/streams/records/records.ts';
+import { withHiddenFields } from '../../../src/streams/diff/change.ts';
+import { personalFields, HIDING_METHODS } from '../../../src/streams/records/personal-fields.ts';
 import type { PersonalField } from '../../../src/streams/records/personal-fields.ts';
-import { keyRecords } from '../../../src/streams/records/records.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { scaled } from '../../support/scale.ts';
 
@@ -36,7 +35,7 @@ const RECORD = fc.dictionary(fc.constantFrom(...NAMES), TREE, { minKeys: 1, maxK
 const FIELDS = fc.uniqueArray(
   fc.record({
     path: fc.constantFrom(...PATHS.map((path) => path.split('.'))),
-    way: fc.constantFrom(...WAYS),
+    method: fc.constantFrom(...HIDING_METHODS),
   }),
   { minLength: 1, maxLength: 4, selector: ({ path }) => path.join() },
 );
@@ -102,7 +101,7 @@ async function outcome(
     };
   });
   const changes = [...differences.flatMap((each) => each.changes), ...again].map((change) =>
-    hidingChange(change, codec.values, personal),
+    withHiddenFields(change, codec.values, personal),
   );
   const seen: (string | Buffer)[] = rejected.map((each) => rejectDigest(each));
   for (const change of changes) {

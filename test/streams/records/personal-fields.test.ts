@@ -3,19 +3,22 @@ import { describe, expect, it } from 'vitest';
 import { JsonNumber, parseJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import { MASK, personalFields } from '../../../src/streams/records/personal-fields.ts';
-import type { PersonalField, Way } from '../../../src/streams/records/personal-fields.ts';
+import type { PersonalField, HidingMethod } from '../../../src/streams/records/personal-fields.ts';
 
 const KEY = 'a key that nobody guesses';
 const hmac = (json: string) =>
   `hmac-sha256:${createHmac('sha256', KEY).update(json).digest('hex')}`;
 
-const field = (path: string, way: Way): PersonalField => ({ path: path.split('.'), way });
-const personal = (...fields: [path: string, way: Way][]) =>
+const field = (path: string, way: HidingMethod): PersonalField => ({
+  path: path.split('.'),
+  method: way,
+});
+const personal = (...fields: [path: string, way: HidingMethod][]) =>
   personalFields(
     fields.map(([path, way]) => field(path, way)),
     () => KEY,
   );
-const hidden = (value: JsonValue, ...fields: [path: string, way: Way][]) =>
+const hidden = (value: JsonValue, ...fields: [path: string, way: HidingMethod][]) =>
   personal(...fields).hide(value);
 
 describe('a personal field', () => {
@@ -54,7 +57,7 @@ describe('a personal field', () => {
       ['a', 'mask'],
       ['b.c', 'hmac'],
       ['d.e', 'drop'],
-    ] as [string, Way][];
+    ] as [string, HidingMethod][];
     expect(hidden({ a: null, b: null, d: null }, ...fields)).toEqual({ a: null, b: null, d: null });
     expect(hidden({ b: {}, d: { e: null } }, ...fields)).toEqual({ b: {}, d: {} });
   });
@@ -84,7 +87,7 @@ describe('a personal field', () => {
     const fields = [
       ['who.mail', 'hmac'],
       ['who.name', 'mask'],
-    ] as [string, Way][];
+    ] as [string, HidingMethod][];
     expect(hidden({ who: 'Jane, j@x' }, ...fields)).toEqual({ who: MASK });
     expect(hidden({ who: 12 }, ['who.mail', 'hmac'])).toEqual({ who: hmac('12') });
     expect(hidden({ id: 1, who: 'Jane' }, ...fields, ['who.age', 'drop'])).toEqual({ id: 1 });
@@ -115,7 +118,7 @@ describe('a personal field', () => {
       ['__proto__.x', 'mask'],
       ['constructor', 'mask'],
       ['toString', 'mask'],
-    ] as [string, Way][];
+    ] as [string, HidingMethod][];
     expect(JSON.stringify(hidden(record, ...fields))).toBe(
       '{"__proto__":{"x":"***"},"constructor":"***"}',
     );
@@ -156,7 +159,7 @@ describe('what was stored', () => {
     ['mail', 'hmac'],
     ['name', 'mask'],
     ['phones', 'hmac'],
-  ] as [string, Way][];
+  ] as [string, HidingMethod][];
   const { hide, hideStored } = personal(...fields);
   const record = { mail: 'j@x', name: 'Jane', phones: ['1', '2'] };
 
@@ -196,6 +199,8 @@ it('an HMAC without a key is a mistake of the program', () => {
 });
 
 it('so is no field, and a path that names none', () => {
-  expect(() => personalFields([])).toThrow(/no field is to be hidden/);
-  expect(() => personalFields([{ path: [], way: 'drop' }])).toThrow(/a path names no field/);
+  expect(() => personalFields([])).toThrow(/needs at least one field/);
+  expect(() => personalFields([{ path: [], method: 'drop' }])).toThrow(
+    /path of a personal field is empty/,
+  );
 });

@@ -2,10 +2,17 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { JsonNumber, parseJson } from '../../../src/schemas/json/json.ts';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
-import { keyRecords, splitRecords } from '../../../src/streams/records/records.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { PageRecord } from '../../../src/streams/records/page-record.ts';
+import {
+  chooseKeyFields,
+  keyRecords,
+  newRejects,
+  rejectDigest,
+  splitRecords,
+} from '../../../src/streams/records/records.ts';
 import type { SplitRecords } from '../../../src/streams/records/records.ts';
+import { volatileFields } from '../../../src/streams/records/volatile-fields.ts';
 
 const keyOf = keyOfFields(['order_number']);
 const keyIn = (text: string) => keyOf(parseJson(`{"order_number":${text}}`));
@@ -175,5 +182,102 @@ describe('keyRecords', () => {
 
   it('has nothing to split in an empty page', () => {
     expect(keyRecords([], keyOf)).toEqual({ keyed: [], rejected: [], rejectedAt: [] });
+  });
+});
+
+const reject = (raw: number) => ({ reason: 'no-key', raw, key: null }) as const;
+
+it('knownRejects: the same reject is news once on a page, a changed one again', () => {
+  const isNews = newRejects(() => false);
+  const news = (...raws: number[]) => raws.map((raw) => isNews(reject(raw)));
+  expect(news(1, 1, 2, 1, 3)).toEqual([true, false, true, false, true]);
+  expect(isNews({ reason: 'not-an-object', raw: 1, key: null })).toBe(true);
+});
+
+it('knownRejects: what an earlier page has told, or an earlier process, is no news', () => {
+  const known = new Set([1, 2].map((raw) => rejectDigest(reject(raw))));
+  const isNews = newRejects((digest) => known.has(digest));
+  expect([1, 2, 3].map((raw) => isNews(reject(raw)))).toEqual([false, false, true]);
+  expect([...known].map((digest) => Buffer.byteLength(digest, 'latin1'))).toEqual([16, 16]);
+});
+
+it('knownRejects: a record that differs in a volatile field alone is no news', () => {
+  const volatile = volatileFields(['/seen']);
+  const record = (seen: number, name = 'x') =>
+    ({ reason: 'no-key', raw: { seen, name }, key: null }) as const;
+  const known = rejectDigest(record(1), volatile);
+  const isNews = newRejects((digest) => digest === known, volatile);
+  expect([record(2), record(3), record(3, 'y')].map(isNews)).toEqual([false, false, true]);
+});
+
+const CANDIDATES = [['id'], ['sku', 'location'], ['sku']];
+
+describe('chooseKeyFields', () => {
+  it('takes the first candidate that every record has, with a value of its own', () => {
+    const choice = (data: object[]) => chooseKeyFields(data as [], CANDIDATES);
+    expect(
+      choice([
+        { id: 1, sku: 'a' },
+        { id: 2, sku: 'b' },
+      ]),
+    ).toEqual({ fields: ['id'] });
+    expect(choice([{ id: 1, sku: 'a' }, { sku: 'b' }])).toEqual({ fields: ['sku'] });
+    expect(choice([{ id: 1 }, { sku: 'b' }])).toMatchObject({ fields: undefined });
+    expect(
+      choice([
+        { id: 1, sku: 'a' },
+        { id: 1, sku: 'b' },
+      ]),
+    ).toEqual({ fields: ['sku'] });
+    const places = [
+      { sku: 'a', location: 'x' },
+      { sku: 'a', location: 'y' },
+    ];
+    expect(choice(places)).toEqual({ fields: ['sku', 'location'] });
+  });
+
+  it('lets a tenth of the records go without, and a fifth where no candidate fits otherwise', () => {
+    const page = (without: number) =>
+      Array.from({ length: 10 }, (_, id) => (id < without ? { name: 'x' } : { id }));
+    expect(chooseKeyFields(page(2), CANDIDATES)).toEqual({ fields: ['id'] });
+    expect(chooseKeyFields(page(3), CANDIDATES)).toMatchObject({ fields: undefined });
+    const withSku = (without: number) =>
+      page(without).map((record, n) => ({ ...record, sku: `s${n}` }));
+    expect(chooseKeyFields(withSku(1), CANDIDATES)).toEqual({ fields: ['id'] });
+    expect(chooseKeyFields(withSku(2), CANDIDATES)).toEqual({ fields: ['sku'] });
+    const conflict = [...page(0), { id: 1, name: 'another' }];
+    expect(chooseKeyFields(conflict, CANDIDATES)).toMatchObject({ fields: undefined });
+  });
+
+  it('takes no record that comes twice, unchanged, for two with one key', () => {
+    const again = [{ id: 1, sku: 'a' }, { id: 2 }, { sku: 'a', id: 1 }];
+    expect(chooseKeyFields(again, CANDIDATES)).toEqual({ fields: ['id'] });
+    expect(chooseKeyFields([...again, { id: 2, sku: null }], CANDIDATES)).toEqual({
+      fields: undefined,
+      seen: ['id', 'sku'],
+    });
+  });
+
+  it('does not take a field for a key whose values are no keys', () => {
+    for (const odd of [null, '', 1.5, true, {}, []]) {
+      expect(chooseKeyFields([{ id: odd, sku: 'a' }], CANDIDATES)).toEqual({ fields: ['sku'] });
+    }
+  });
+
+  it('names the fields it has seen when none fits', () => {
+    const data = [
+      { name: 'x', id: 1 },
+      { size: 2, id: 1 },
+    ];
+    expect(chooseKeyFields(data, CANDIDATES)).toEqual({
+      fields: undefined,
+      seen: ['id', 'name', 'size'],
+    });
+  });
+
+  it('says nothing of a page without records, and passes over what is no object', () => {
+    expect(chooseKeyFields([], CANDIDATES)).toBeUndefined();
+    expect(chooseKeyFields([null, 7], CANDIDATES)).toBeUndefined();
+    expect(chooseKeyFields([null, { id: 1 }], CANDIDATES)).toEqual({ fields: ['id'] });
   });
 });

@@ -68,7 +68,7 @@ const KEYS: Readonly<Record<Api, readonly [key: number, newest: number, older?: 
   Produce: [0, 7],
   Fetch: [1, 10],
   ListOffsets: [2, 4, 3],
-  Metadata: [3, 7, 6],
+  Metadata: [3, 8, 6],
   FindCoordinator: [10, 2],
   SaslHandshake: [17, 1],
   ApiVersions: [18, 2],
@@ -295,9 +295,11 @@ const WRITERS: { readonly [A in Api]: (answer: Answers[A], version: number) => E
             .writeInt16(errorCode)
             .writeString(topic)
             .writeInt8(0)
-            .writeEncoder(list(partitions, (each) => metadataOf(each, version))),
+            .writeEncoder(list(partitions, (each) => metadataOf(each, version)))
+            .writeEncoder(operationsOf(version)),
         ),
-      ),
+      )
+      .writeEncoder(operationsOf(version)),
   ListOffsets: ({ topics }, version) =>
     enc()
       .writeInt32(NOT_THROTTLED)
@@ -396,6 +398,11 @@ const WRITERS: { readonly [A in Api]: (answer: Answers[A], version: number) => E
       .writeInt32(NOT_THROTTLED),
   EndTxn: ({ errorCode }) => enc().writeInt32(NOT_THROTTLED).writeInt16(errorCode),
 };
+
+/** Nobody has asked for the operations that it may do. */
+function operationsOf(version: number): Encoder {
+  return version >= 8 ? enc().writeInt32(-(2 ** 31)) : enc();
+}
 
 function metadataOf({ partition, leader, leaderEpoch }: Led, version: number): Encoder {
   const LEADER_NOT_AVAILABLE = 5;

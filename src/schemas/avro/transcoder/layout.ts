@@ -1,58 +1,81 @@
-/** What stands where in the memory of the transcoder, in bytes; for both sides of it. */
+// Memory layout of the transcoder in bytes, shared by JavaScript and WebAssembly. Addresses are absolute; the constants of records, types
+// and notes are offsets within their structure. Integers have 32 bits unless stated otherwise.
 
-/** What WebAssembly's memory grows by. */
+/** Size of a WebAssembly memory page in bytes, the unit by which memory grows. */
 export const WASM_PAGE = 65_536;
 
-/** What it has come to, in two integers (of 32 bits, as all are that have no other size). */
+/** Address of the result of the last call of WebAssembly's `transcode`: two integers. */
 export const RESULT = 0;
-/** Bytes from OUT on. */
+/** Offset within the result: number of output bytes written at OUT. */
 export const RESULT_OUT = 0;
-/** Bytes from NOTES on. */
+/** Offset within the result: number of bytes of notes written at NOTES. */
 export const RESULT_NOTES = 4;
 
-/** The steps to what is being read, an integer each: the id of a field's type, or an item's place in its array as `~nth`. */
+/**
+ * Address of the path to the value being read. Each step of the path is one integer: the type id of a field, or, for an item of an array,
+ * the negative number `~index`.
+ */
 export const STEPS = 1_024;
+/** Maximum number of steps of a path; values nested deeper are left to JavaScript. */
 export const MAX_DEPTH = 256;
 
-/** A schema, as `program.ts` writes it. */
+/** Address of the compiled schema, as `record-transcoder.ts` writes it. */
 export const PROGRAM = 4_096;
-/** What is not in OUT as it should be. */
+/** Address of the notes that WebAssembly writes for JavaScript: about values that it left out, nulls, and members without a field. */
 export const NOTES = 2 * WASM_PAGE;
-/** An image, as far as it is plain. */
+/** Address of the output: the record's fields in Avro, with holes for values that are not plain. */
 export const OUT = 3 * WASM_PAGE;
-/** A stretch of a page, with zeros behind it. A zero is in no JSON, so reading stops there. */
+/** Address of the window: part of a page, followed by zeros. No JSON contains a zero byte, so reading stops there. */
 export const WINDOW = 5 * WASM_PAGE;
 export const WINDOW_BYTES = 2 * WASM_PAGE;
-/** Zeros behind the window: more than is looked at in one go. */
+/** Number of zero bytes after the window: at least as many as one SIMD or multi-byte load may read beyond the end. */
 export const PADDING = 64;
 export const MEMORY_BYTES = 8 * WASM_PAGE;
 
-/** A type: what is read of it, and what it is called in notes. */
+/** Offset within a type's entry in the compiled schema: kind of the type, one of {@link ODD} to {@link ARRAY}. */
 export const TYPE_KIND = 0;
+/** Offset within a type's entry in the compiled schema: id of the type, which appears in {@link NOTES} and {@link STEPS}. */
 export const TYPE_ID = 4;
-/** Of a record: where it stands. Of an array: where the type of its items does. Of a decimal: its scale. */
+/**
+ * Offset within a type's entry in the compiled schema. The value depends on the kind: address of the fields of a record; address of the
+ * item type of an array; scale of a decimal.
+ */
 export const TYPE_MORE = 8;
-/** Of a decimal: the least number that it doesn't hold, times ten to its scale; a double. */
+/**
+ * Offset within a decimal type's entry in the compiled schema: exclusive limit of the unscaled absolute value, 10 to the precision, as a
+ * double.
+ */
 export const TYPE_LIMIT = 16;
-/** Of a field: where its name stands, in quotes and with its colon, and the bytes that it takes. */
+/**
+ * Offsets within the entry of a field's type in the compiled schema: address and size in bytes of its JSON name with quotes and the colon.
+ */
 export const FIELD_NAME = 24;
 export const FIELD_NAME_BYTES = 28;
 export const TYPE_BYTES = 32;
 
-/** A record: how many fields it has, where lists of integers are that it needs, and its fields. */
+/**
+ * Offset within a record's entry in the compiled schema: number of its fields. Then follow the addresses of the integer arrays that reading
+ * needs, and the types of the fields.
+ */
 export const RECORD_COUNT = 0;
-/** By field: the one that came behind it last time. One entry more, at the end, is the field that came first. */
+/**
+ * Address of an array by field index: the field that followed this one in the last record that was read. One more entry, at the end: the
+ * field that came first.
+ */
 export const RECORD_FOLLOWERS = 4;
-/** By field: where its value begins in the record that was read last; 0 where it has none. */
+/** Address of an array by field index: address in the window of the field's value in the last record that was read; 0 if it was absent. */
 export const RECORD_VALUES = 8;
-/** In the order in which they were written, some of them twice: which field it is, and where it begins. */
+/**
+ * Addresses of two arrays in the order in which the fields of a record were written: field index, and output address at which the field
+ * begins. A field may occur twice.
+ */
 export const RECORD_WRITTEN = 12;
 export const RECORD_BEGINS = 16;
-/** By field: its last place in that order. */
+/** Address of an array by field index: address of the field's last entry in RECORD_BEGINS. */
 export const RECORD_NEWEST = 20;
 export const RECORD_FIELDS = 24;
 
-/** Kinds of types. Values of an odd one are always left to others. */
+/** Kinds of types, as in {@link TYPE_KIND}. Values of ODD types are always left out, for JavaScript to encode. */
 export const ODD = 0;
 export const STRING = 1;
 export const INT = 2;
@@ -70,22 +93,25 @@ export const ARRAY = 11;
 export const NULL_BRANCH = 0;
 export const VALUE_BRANCH = 2;
 
-/** A note: what is noted, and of what. */
+/** Offset within a note about a value: its kind, {@link NOTE_NULL}, {@link NOTE_HOLE} or {@link NOTE_UNKNOWN}. */
 export const NOTE_KIND = 0;
-/** Where in OUT, from its beginning. */
+/** Offset within a note: output offset of the noted value, from OUT. */
 export const NOTE_OUT = 4;
-/** Where what it is of begins in the window, and the place behind it. */
+/** Offsets within a note: window addresses of the noted value's first byte and of the byte after its last. */
 export const NOTE_FROM = 8;
 export const NOTE_TO = 12;
-/** Of a hole: the id of its type. Of an unknown member: where the object begins that it is in. */
+/**
+ * Offset within a note. For a value that was left out: id of its type. For a member without a field: window address of the object that
+ * contains it.
+ */
 export const NOTE_OF = 16;
-/** How many steps lead there, and these. */
+/** Offsets within a note: number of steps of the path to the noted value, and the steps. */
 export const NOTE_DEPTH = 20;
 export const NOTE_STEPS = 24;
 
-/** A field is null. */
+/** Kind of a note: the value of a field is null. */
 export const NOTE_NULL = 0;
-/** A value is left to others: one byte stands for it in OUT, and for the branch of a field. */
+/** Kind of a note: a value is left out, for JavaScript to encode. One byte stands for it in OUT, including the union branch of a field. */
 export const NOTE_HOLE = 1;
-/** A member has no field. It begins with its name, and the steps are those to the object that it is in. */
+/** Kind of a note: an object has a member without a field. The noted bytes begin with its name, and the path is that of the object. */
 export const NOTE_UNKNOWN = 2;

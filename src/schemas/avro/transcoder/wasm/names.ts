@@ -1,16 +1,17 @@
+// Matches the names of JSON members with the fields of an Avro record.
+
 import { FIELD_NAME, FIELD_NAME_BYTES, RECORD_COUNT, RECORD_FIELDS } from '../layout.ts';
 import { RECORD_FOLLOWERS, TYPE_BYTES } from '../layout.ts';
-import { COLON } from './characters.ts';
-import { Here } from './state.ts';
+import { COLON, Here } from './window.ts';
 
-/** The field of that number. */
+/** Returns the address of the type of a record's nth field. */
 export function fieldOf(record: i32, nth: i32): i32 {
   return record + RECORD_FIELDS + nth * TYPE_BYTES;
 }
 
 /**
- * Which field the name is of that stands here; its colon is read with it. -1 where it is of none, with nothing read. It is
- * mostly the field that came behind the previous one last time.
+ * Returns the index of the field whose name stands at the read position, and moves past the name and its colon. -1, with nothing read, if
+ * no field has this name. Tries first the field that followed the previous one in the last record.
  */
 export function fieldHere(record: i32, previous: i32): i32 {
   const count = load<i32>(record, RECORD_COUNT);
@@ -28,7 +29,7 @@ export function fieldHere(record: i32, previous: i32): i32 {
   return -1;
 }
 
-/** Over the name of a field and its colon, if they stand here. */
+/** Moves past the name of `field` and its colon, if they stand at the read position; returns whether they did. */
 function takesName(field: i32): bool {
   const name = load<i32>(field, FIELD_NAME);
   const size = load<i32>(field, FIELD_NAME_BYTES);
@@ -44,7 +45,7 @@ function takesName(field: i32): bool {
   return false;
 }
 
-/** Whether the same bytes stand at both places; eight of them in one go. */
+/** Whether two memory ranges of `size` bytes are equal; compares eight bytes at a time. */
 function isSame(one: i32, other: i32, size: i32): bool {
   let k = 0;
   for (; k + 8 <= size; k += 8) if (load<u64>(one + k) != load<u64>(other + k)) return false;

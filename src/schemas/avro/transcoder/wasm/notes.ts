@@ -1,3 +1,5 @@
+// Writes notes for JavaScript about values that WebAssembly has left out of the output, and about nulls.
+
 import {
   MAX_DEPTH,
   NOTE_DEPTH,
@@ -14,19 +16,23 @@ import {
   STEPS,
   TYPE_ID,
 } from '../layout.ts';
-import { BACKSLASH, COLON, QUOTE } from './characters.ts';
-import { endOfString, endOfValue } from './ends.ts';
-import { Here } from './state.ts';
+import { BACKSLASH, COLON, QUOTE, endOfString, endOfValue, Here } from './window.ts';
 
-/** Behind it there may be no room for another one. */
+/** Highest address at which a note of maximum size still fits. */
 const LAST_NOTE: i32 = OUT - NOTE_STEPS - 4 * MAX_DEPTH;
 
-/** Notes that a field is null, whose value ends at a place. False where there is no room for a note: so is each of these. */
+/**
+ * Notes that a field is null; `end` is the address after the value. Returns false if there is no space for a note, as do the other
+ * functions of this file.
+ */
 export function noteNull(end: i32): bool {
   return put(NOTE_NULL, Here.at, end, 0);
 }
 
-/** Leaves the value out that begins here: a byte stands for it. False where it has no end. */
+/**
+ * Skips the value at the read position, which JavaScript is to encode: writes one byte in its place, and a note about it. Returns false if
+ * the value does not end in the window.
+ */
 export function leaveHole(type: i32): bool {
   const end = endOfValue(Here.at);
   if (end == 0 || !put(NOTE_HOLE, Here.at, end, load<i32>(type, TYPE_ID))) return false;
@@ -36,8 +42,8 @@ export function leaveHole(type: i32): bool {
 }
 
 /**
- * Notes a member that has no field, of the object that begins at a place. False for one whose name has an escape: it may be
- * that of a field.
+ * Notes a member without a field in the object that begins at the address `object`. Returns false for a name with an escape sequence, as it
+ * may be the name of a field.
  */
 export function noteUnknown(object: i32): bool {
   const start = Here.at;
@@ -51,13 +57,13 @@ export function noteUnknown(object: i32): bool {
   const behind = endOfValue(Here.at);
   if (behind == 0) return false;
   Here.at = behind;
-  Here.depth -= 1; // it has no step
+  Here.depth -= 1; // an unknown member has no step of its own
   const isNoted = put(NOTE_UNKNOWN, start, behind, object);
   Here.depth += 1;
   return isNoted;
 }
 
-/** Moves the notes of a stretch of the output by so many bytes, from a note on. */
+/** Adds `bytes` to the output offsets of those notes, from address `first` on, that refer to the output range from `from` to `to`. */
 export function moveNotes(first: i32, from: i32, to: i32, bytes: i32): void {
   for (let note = first; note < Here.note; note += sizeOf(load<i32>(note, NOTE_DEPTH))) {
     const place = OUT + load<i32>(note, NOTE_OUT);
@@ -79,7 +85,7 @@ function put(kind: i32, from: i32, to: i32, id: i32): bool {
   return true;
 }
 
-/** Bytes of a note with so many steps. */
+/** Size in bytes of a note whose path has `depth` steps. */
 function sizeOf(depth: i32): i32 {
   return NOTE_STEPS + (depth << 2);
 }

@@ -1,8 +1,8 @@
-// AssemblyScript, which is TypeScript for WebAssembly: `scripts/build-transcoder.mjs` compiles it, and `transcoder-memory.ts` calls it.
+// AssemblyScript, a variant of TypeScript that `scripts/build-transcoder.mjs` compiles to WebAssembly; `record-transcoder.ts` calls it.
 //
-// Reads a record of a page and writes its image in Avro, as far as it is plain. What is not is left out, with a note of where it
-// is: escapes, numbers of more than 15 digits, times in other forms, texts that are no UTF-8, objects with a name twice. So
-// what such JSON means, and how an image tells of it, is not decided here.
+// Reads a record of a page and writes its image in Avro, as far as its values are plain. Other values are left out and noted with their
+// path: strings with escapes, numbers of more than 15 digits, times in unusual formats, invalid UTF-8, objects with duplicate names. So the
+// meaning of such JSON, and its representation in an image, is defined in JavaScript alone.
 
 import {
   ARRAY,
@@ -36,15 +36,12 @@ import {
   VALUE_BRANCH,
   WASM_PAGE,
 } from '../layout.ts';
-import { CLOSE_ARRAY, CLOSE_OBJECT, COMMA, OPEN_ARRAY, OPEN_OBJECT } from './characters.ts';
+import { CLOSE_ARRAY, CLOSE_OBJECT, COMMA, Here, OPEN_ARRAY, OPEN_OBJECT } from './window.ts';
 import { fieldHere, fieldOf } from './names.ts';
 import { leaveHole, moveNotes, noteNull, noteUnknown } from './notes.ts';
-import { readNumber, writeLong } from './numbers.ts';
-import { Here } from './state.ts';
-import { readText } from './texts.ts';
-import { readDate, readTimestamp } from './times.ts';
+import { readDate, readNumber, readText, readTimestamp, writeLong } from './values.ts';
 
-/** Words, as their bytes stand in memory. */
+/** JSON literals as 32-bit little-endian integers: `null`, `true`, `fals`; and the letter `e`. */
 const NULL: u32 = 0x6c6c756e;
 const TRUE: u32 = 0x65757274;
 const FALS: u32 = 0x736c6166;
@@ -53,9 +50,9 @@ const E: u8 = 0x65;
 if (memory.grow(MEMORY_BYTES / WASM_PAGE - memory.size()) < 0) unreachable();
 
 /**
- * Reads the object that begins at a place of the window.
+ * Transcodes the object that begins at the address `start` of the window; `record` is the address of its type.
  *
- * @returns the place behind it; 0 where it can't be read so, or doesn't end in the window.
+ * @returns the address after the object; 0 if it can't be transcoded, or doesn't end in the window.
  */
 export function transcode(start: i32, record: i32): i32 {
   Here.at = start;
@@ -69,8 +66,8 @@ export function transcode(start: i32, record: i32): i32 {
 }
 
 /**
- * Members come in any order, which is mostly that of the record before. Fields are written in the schema's: where that is
- * another one, they are put in order at the end.
+ * Reads a JSON object and writes it as an Avro record. Its members may come in any order, usually that of the previous record. Fields must
+ * be written in the order of the schema: where the page has another order, they are rearranged at the end.
  */
 function readRecord(record: i32): bool {
   const start = Here.at;
@@ -81,8 +78,8 @@ function readRecord(record: i32): bool {
   const step = STEPS + (Here.depth << 2);
   Here.depth += 1;
   memory.fill(values, 0, count << 2);
-  let written = 0; // entries: a field that comes late has two, the first of them null
-  let next = 0; // all fields below it are written
+  let written = 0; // entries so far: a field that comes after a later one has two entries, the first of them null
+  let next = 0; // all fields with a lower index are written
   let previous = count;
   if (!Here.takes(CLOSE_OBJECT)) {
     do {
@@ -92,7 +89,7 @@ function readRecord(record: i32): bool {
         if (!noteUnknown(start)) return false;
         continue;
       }
-      if (load<i32>(values + (nth << 2)) != 0) return false; // the last of them counts
+      if (load<i32>(values + (nth << 2)) != 0) return false; // duplicate name: the last one would count
       Here.skipSpace();
       store<i32>(values + (nth << 2), Here.at);
       if (!Here.hasRoom(count)) return false;
@@ -112,7 +109,7 @@ function readRecord(record: i32): bool {
   return written == count || putInOrder(record, written, notes);
 }
 
-/** Remembers where a field begins, which is the nth that is written. */
+/** Records that the nth entry of a record's output is this field, and where the entry begins. */
 function begin(record: i32, nth: i32, field: i32): void {
   store<i32>(load<i32>(record, RECORD_WRITTEN) + (nth << 2), field);
   store<i32>(load<i32>(record, RECORD_BEGINS) + (nth << 2), Here.out);
@@ -123,7 +120,7 @@ function leaveOut(record: i32, nth: i32, field: i32): void {
   Here.write(<u8>NULL_BRANCH);
 }
 
-/** Puts so many fields that were written in the order of the schema. Of one that was written twice the second counts. */
+/** Rearranges the `written` entries of a record's output in the order of the schema. For a field with two entries the second one counts. */
 function putInOrder(record: i32, written: i32, notes: i32): bool {
   const count = load<i32>(record, RECORD_COUNT);
   const fields = load<i32>(record, RECORD_WRITTEN);
@@ -144,7 +141,7 @@ function putInOrder(record: i32, written: i32, notes: i32): bool {
     moveNotes(notes, from, to, Here.out - from);
     Here.out += to - from;
   }
-  // Behind the old order stands the new one: it moves to its place.
+  // The rearranged copy follows the original: it moves to the original's address.
   moveNotes(notes, end, Here.out, start - end);
   memory.copy(start, end, Here.out - end);
   Here.out += start - end;
@@ -155,7 +152,7 @@ function readArray(items: i32): bool {
   if (Here.depth == MAX_DEPTH || !Here.takes(OPEN_ARRAY)) return false;
   const start = Here.out;
   const notes = Here.note;
-  Here.write(0); // the end, or the count once that is known
+  Here.write(0); // the end marker of an empty array; replaced by the number of items
   if (Here.takes(CLOSE_ARRAY)) return true;
   const step = STEPS + (Here.depth << 2);
   Here.depth += 1;
@@ -174,7 +171,7 @@ function readArray(items: i32): bool {
   return true;
 }
 
-/** Puts the number of items where a byte was left for it; if it takes more, they move. */
+/** Writes the number of items of an array into the byte reserved at the address `place`; if the number takes more bytes, the items move. */
 function putCount(place: i32, count: i32, notes: i32): void {
   const end = Here.out;
   writeLong(count);
@@ -186,7 +183,7 @@ function putCount(place: i32, count: i32, notes: i32): void {
   Here.out = end + size - 1;
 }
 
-/** What a field says, behind its branch. */
+/** Reads the value of a field and writes it in Avro: its union branch, then the value. */
 function readField(field: i32): bool {
   if (load<u32>(Here.at) == NULL) {
     if (!noteNull(Here.at + 4)) return false;
@@ -205,7 +202,7 @@ function readItem(items: i32): bool {
   return readValue(items) || leaveHole(items);
 }
 
-/** False where it is not plain: what was read, written and noted of it does not count then. */
+/** Reads a JSON value and writes it in Avro. Returns false, with the read and write positions restored, if the value is not plain. */
 function readValue(type: i32): bool {
   const at = Here.at;
   const out = Here.out;

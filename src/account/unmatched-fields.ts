@@ -1,0 +1,55 @@
+import type { PiiConfig } from '../config/config.ts';
+import type { JsonValue } from '../schemas/json/json.ts';
+import { namedFields } from './personal-fields-of.ts';
+import type { Resource } from '../resources/resources.ts';
+import type { DecodedListOptions } from '../streams/decode/list-request.ts';
+import { volatileFields } from '../streams/records/volatile-fields.ts';
+
+export interface UnmatchedFieldsOptions {
+  readonly pii: PiiConfig;
+  /** JSON Pointers to volatile fields: a change of these alone publishes no event. Default none. */
+  readonly volatile?: readonly string[];
+  readonly resource: Resource;
+  /**
+   * Called once for each field in the settings that no record has: with its name without that of the list, such as `tender_info.last_four`,
+   * or with the pointer of a volatile field.
+   */
+  readonly onUnmatchedField: (field: string) => void;
+}
+
+/**
+ * Number of records that must lack a field before it is reported. Too small: rare fields are reported. Too large: a typo is reported late.
+ */
+const RECORDS_TO_CHECK = 100;
+
+/**
+ * Returns a function that inspects a list's responses, before fields are hidden, and reports fields in the settings that none of the first
+ * {@link RECORDS_TO_CHECK} records has, or no record of a shorter list. Such a name is probably misspelled, and has no effect.
+ */
+export function unmatchedFields(
+  options: UnmatchedFieldsOptions,
+): NonNullable<DecodedListOptions['inspect']> {
+  const { pii, volatile = [], resource, onUnmatchedField } = options;
+  const pointed = volatile.map((name) => ({ name, without: volatileFields([name]).without }));
+  const fieldsIn = (data: readonly JsonValue[]) => [
+    ...namedFields(pii, resource, data),
+    ...pointed.map(({ name, without }) => {
+      return { name, isSeen: data.some((each) => without(each) !== each) };
+    }),
+  ];
+  const unseen = new Set(fieldsIn([]).map(({ name }) => name));
+  let looked = 0;
+  return (answer, query) => {
+    if (unseen.size === 0) return;
+    const { data, pagination } = answer;
+    if (data.length === 0) return;
+    looked += data.length;
+    for (const { name, isSeen } of fieldsIn(data.map(({ json }) => json))) {
+      if (isSeen) unseen.delete(name);
+    }
+    const isWhole = query.modifiedFromDate === undefined && query.orderNumber === undefined;
+    if (looked < RECORDS_TO_CHECK && !(isWhole && !pagination.has_next_page)) return;
+    for (const name of unseen) onUnmatchedField(name);
+    unseen.clear();
+  };
+}

@@ -1,0 +1,210 @@
+// Errors for connections that failed or brought no response. Their messages say what an operator has to change, according to the TLS error
+// code and to how the server closed the connection.
+
+import { errors } from 'undici';
+import { CellarstreamError, codeOf } from './errors.ts';
+import type { ErrorCode } from './errors.ts';
+import { ProxyError } from './proxied-connections.ts';
+
+/** An HTTP server, with its name and settings for error messages. */
+export interface HttpServer extends Omit<TlsPeer, 'plainTextAdvice'> {
+  /** Protocol of the server's address: `http:` or `https:`. */
+  readonly protocol: string;
+}
+
+/**
+ * Returns the error for an HTTP request that got no response: that of {@link tlsError} for TLS failures, else one with the server's code
+ * `unreachable`, and with a hint if the port may expect TLS or plain text instead. Errors for the status of a response of the API are made
+ * by `statusError` (`streams/http/http.ts`).
+ */
+export function httpError(cause: unknown, server: HttpServer): CellarstreamError {
+  const { who, address, protocol, unreachable } = server;
+  if (cause instanceof ProxyError) {
+    return new CellarstreamError(unreachable, `no answer from ${who}: ${cause.message}`, { cause });
+  }
+  const plainTextAdvice = `begin ${address} with http://, or give it the port that does`;
+  const refused = tlsError(cause, { ...server, plainTextAdvice });
+  if (refused) return refused;
+  const hint = isPlainAtTls(cause, protocol)
+    ? ` (${ifTls(address)})`
+    : isCutOffBeforeTls(cause)
+      ? ` (if this goes on, its port may speak no TLS: ${plainTextAdvice})`
+      : '';
+  return new CellarstreamError(unreachable, `no answer from ${who}${hint}`, { cause });
+}
+
+/** Advice for error messages if a request was sent in plain text and the server may expect TLS. */
+export function ifTls(address: string): string {
+  return `if it speaks TLS, begin ${address} with https://`;
+}
+
+/**
+ * Whether plain HTTP may have been sent to a TLS port: such a port closes the connection, possibly after a TLS alert, which is not HTTP.
+ */
+function isPlainAtTls(cause: unknown, protocol: string): boolean {
+  const isCutOff = cause instanceof errors.SocketError || cause instanceof errors.HTTPParserError;
+  return protocol === 'http:' && isCutOff;
+}
+
+/** Whether the connection was closed during the TLS handshake, as by a port that does not speak TLS. */
+function isCutOffBeforeTls(cause: unknown): boolean {
+  return (
+    cause instanceof Error && cause.message.includes('before secure TLS connection was established')
+  );
+}
+
+/** A server, with its name and settings for error messages. */
+interface TlsPeer {
+  /** Name of the server, such as `Kafka`, or its address without credentials. */
+  readonly who: string;
+  /** Name of the setting with the server's address. */
+  readonly address: string;
+  /** Name of the setting with the file of certificate authorities. */
+  readonly ca: string;
+  /** Names of the settings with the client's certificate and key; undefined if client certificates are not supported. */
+  readonly clientCertificate?: { readonly cert: string; readonly key: string };
+  /** Advice for error messages in case the server does not speak TLS. */
+  readonly plainTextAdvice: string;
+  /** Code of connection errors that the operator of the server can fix while this process runs. */
+  readonly unreachable: ErrorCode;
+}
+
+/** Error codes of OpenSSL and Node for a certificate that no trusted authority has signed. */
+const UNKNOWN_AUTHORITY = new Set([
+  'CERT_SIGNATURE_FAILURE',
+  'CERT_UNTRUSTED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'INVALID_CA',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
+
+/** Error codes of OpenSSL and Node for a certificate that is invalid for another reason; the operator of the server must replace it. */
+const INVALID_CERTIFICATE = new Set([
+  'CERT_CHAIN_TOO_LONG',
+  'CERT_REJECTED',
+  'CERT_REVOKED',
+  'CRL_HAS_EXPIRED',
+  'CRL_NOT_YET_VALID',
+  'CRL_SIGNATURE_FAILURE',
+  'ERROR_IN_CERT_NOT_AFTER_FIELD',
+  'ERROR_IN_CERT_NOT_BEFORE_FIELD',
+  'HOSTNAME_MISMATCH',
+  'INVALID_PURPOSE',
+  'PATH_LENGTH_EXCEEDED',
+  'UNABLE_TO_DECODE_ISSUER_PUBLIC_KEY',
+  'UNABLE_TO_DECRYPT_CERT_SIGNATURE',
+  'UNABLE_TO_GET_CRL',
+  'UNSPECIFIED',
+]);
+
+/**
+ * Returns the error for a failed TLS connection; undefined for any other failure.
+ *
+ * The code is `TLS_REFUSED`, which is final, if a setting or a file must change (both are read at the start only): an unknown authority, a
+ * certificate for another host, no TLS at that port, a client certificate required. It is the server's `unreachable`, which is retried, if
+ * the server must be fixed: a certificate that has expired, is not valid yet or is otherwise invalid, or another handshake failure.
+ */
+export function tlsError(error: unknown, server: TlsPeer): CellarstreamError | undefined {
+  const code = codeOf(error);
+  if (code === undefined) return undefined;
+  const { who, address, ca, plainTextAdvice, unreachable } = server;
+  const context = { tls: code };
+  const refuse = (message: string) => new CellarstreamError('TLS_REFUSED', message, { context });
+  const wait = (message: string) => new CellarstreamError(unreachable, message, { context });
+
+  if (UNKNOWN_AUTHORITY.has(code)) {
+    return refuse(
+      `the certificate of ${who} is not signed by a trusted authority: ${ca} must name the file with its authority's certificate`,
+    );
+  }
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+    return refuse(
+      `the certificate of ${who} is for another host: ${address} must name a host that is in it${names(error)}`,
+    );
+  }
+  if (code === 'CERT_HAS_EXPIRED') {
+    return wait(`the certificate of ${who} has expired: it must be renewed there`);
+  }
+  if (code === 'CERT_NOT_YET_VALID') {
+    return wait(
+      `the certificate of ${who} is not valid yet: the clock of this machine or of the certificate's maker is wrong`,
+    );
+  }
+  if (INVALID_CERTIFICATE.has(code)) {
+    return wait(`the certificate of ${who} is not accepted: ${opensslReason(error)}`);
+  }
+  const aboutClient = clientMessage(code, server);
+  if (aboutClient !== undefined) return refuse(aboutClient);
+  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER' || textOf(error).includes('wrong version number')) {
+    return refuse(`${who} speaks no TLS at that port: ${plainTextAdvice}`);
+  }
+  if (code.startsWith('ERR_SSL') || code === 'EPROTO') {
+    return wait(`TLS with ${who} can't be set up: ${opensslReason(error)}`);
+  }
+  return undefined;
+}
+
+/**
+ * Reasons for error messages, by the TLS alert with which a server refuses the client's certificate (RFC 8446, section 6.2). OpenSSL's
+ * error codes end in the name of the alert.
+ */
+const CLIENT_ALERTS: Readonly<Record<string, string>> = {
+  UNSUPPORTED_CERTIFICATE: 'its type is not supported',
+  CERTIFICATE_REVOKED: 'it is revoked',
+  CERTIFICATE_EXPIRED: 'it has expired',
+  CERTIFICATE_UNKNOWN: 'it is not trusted',
+  UNKNOWN_CA: 'its authority is not trusted',
+  ACCESS_DENIED: 'it gives no access',
+};
+
+/**
+ * Message for a TLS alert about the client's certificate; undefined for other codes. `bad_certificate` counts as a missing certificate as
+ * well, because Java servers send it if the client presents none.
+ */
+function clientMessage(
+  code: string,
+  { who, clientCertificate: settings }: TlsPeer,
+): string | undefined {
+  const alert = /^ERR_SSL_[\w/]+_ALERT_(\w+)$/.exec(code)?.[1] ?? '';
+  const isWanted = alert === 'CERTIFICATE_REQUIRED' || alert === 'BAD_CERTIFICATE';
+  if (!settings) {
+    return isWanted
+      ? `${who} wants a client certificate, which no setting can give: let it accept a user name and a password`
+      : undefined;
+  }
+  const { cert, key } = settings;
+  if (isWanted) {
+    const orOther = alert === 'BAD_CERTIFICATE' ? ', or give them a pair that it trusts' : '';
+    return `${who} wants a client certificate: set ${cert} and ${key}${orOther}`;
+  }
+  const why = CLIENT_ALERTS[alert];
+  return (
+    why &&
+    `${who} refuses the client certificate in ${cert} (${why}): give ${cert} and ${key} another pair`
+  );
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : '';
+}
+
+/**
+ * Host names of a certificate, taken from Node's message `Host: b.example. is not in the cert's altnames: DNS:a.example`; empty if it has
+ * none.
+ */
+function names(error: unknown): string {
+  const altNames = /altnames: (.*)$/.exec(textOf(error))?.[1];
+  return altNames ? ` (${altNames.replace(/[:\s]+$/, '')})` : '';
+}
+
+/**
+ * OpenSSL's reason for an error, without error number and source position (`error:0A000410:SSL routines:...:handshake failure:...`), and
+ * without the prefix that kafkajs adds.
+ */
+function opensslReason(error: unknown): string {
+  const text = textOf(error).replace(/^Connection error: /, '');
+  return /:SSL routines:[^:]*:([^:]+)/.exec(text)?.[1] ?? text;
+}

@@ -1,0 +1,78 @@
+// Interceptors for undici's dispatchers: one limits the time until a response is complete, another sends requests only under a valid lease.
+
+import type { Dispatcher } from 'undici';
+import { CellarstreamError } from './errors.ts';
+
+/**
+ * Returns a handler that forwards all callbacks, for interceptors that replace some of them. undici's `DecoratorHandler` (7.30) can't be
+ * used: it allows one `onResponseStart` for each request, so it fails on interim responses such as 103 Early Hints.
+ */
+export function forwardingHandler(handler: Dispatcher.DispatchHandler) {
+  return {
+    onRequestStart: (...args) => handler.onRequestStart?.(...args),
+    onRequestUpgrade: (...args) => handler.onRequestUpgrade?.(...args),
+    onResponseStart: (...args) => handler.onResponseStart?.(...args),
+    onResponseData: (...args) => handler.onResponseData?.(...args),
+    onResponseEnd: (...args) => handler.onResponseEnd?.(...args),
+    onResponseError: (...args) => handler.onResponseError?.(...args),
+  } satisfies Dispatcher.DispatchHandler;
+}
+
+/** Error for a response that was not complete in time. `isTimeout` recognises it by its name. */
+class ResponseTimeout extends Error {
+  override readonly name = 'TimeoutError';
+
+  constructor(limitMs: number) {
+    super(`the answer was not complete after ${limitMs / 1_000} s`);
+  }
+}
+
+/**
+ * Wraps a dispatcher so that the time from writing a request to the last byte of its response is limited. undici limits only the time until
+ * the headers and between two chunks of the body, so a response that arrives very slowly, or endless interim responses (1xx), would never
+ * time out.
+ */
+export function limitResponseTime(dispatcher: Dispatcher, limitMs: number): Dispatcher {
+  return dispatcher.compose((dispatch) => (options, handler) => {
+    const passing = forwardingHandler(handler);
+    let timer: NodeJS.Timeout | undefined;
+    return dispatch(options, {
+      ...passing,
+      onRequestStart: (controller, context) => {
+        clearTimeout(timer); // a request may be written again, on another connection
+        timer = setTimeout(() => controller.abort(new ResponseTimeout(limitMs)), limitMs);
+        passing.onRequestStart(controller, context);
+      },
+      onResponseEnd: (controller, trailers) => {
+        clearTimeout(timer);
+        passing.onResponseEnd(controller, trailers);
+      },
+      onResponseError: (controller, error) => {
+        clearTimeout(timer);
+        passing.onResponseError(controller, error);
+      },
+    });
+  });
+}
+
+/**
+ * Wraps a dispatcher so that a request is written to its socket only if `mayBeSent` returns true at that moment. A check when the request
+ * begins would not be enough: connecting may take long, and the process may be paused in between. Otherwise the request fails with
+ * `LEASE_OVER` and is not sent.
+ */
+export function leased(dispatcher: Dispatcher, mayBeSent: () => boolean): Dispatcher {
+  return dispatcher.compose((dispatch) => (options, handler) => {
+    const passing = forwardingHandler(handler);
+    return dispatch(options, {
+      ...passing,
+      // undici calls it right before it writes the request.
+      onRequestStart: (controller, context) => {
+        if (!mayBeSent()) {
+          const message = 'the lease expired before this request was sent, so it was not sent';
+          throw new CellarstreamError('LEASE_OVER', message);
+        }
+        passing.onRequestStart(controller, context);
+      },
+    });
+  });
+}

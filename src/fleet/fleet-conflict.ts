@@ -1,0 +1,62 @@
+import type { Kafka } from 'kafkajs';
+import { CellarstreamError, isRetryable } from '../core/errors.ts';
+import { topicNames } from '../schemas/events/topics.ts';
+import { existing } from '../kafka/client/topic-facts.ts';
+import { readFleetGroupState } from './fleet-group.ts';
+import { readFleetTopic } from './read-fleet-topic.ts';
+
+/** A fleet and one of its accounts, by names, whose topics would have a given prefix. */
+export interface FleetAccountName {
+  /** Topic prefix of the fleet. */
+  readonly fleet: string;
+  readonly account: string;
+}
+
+/** Splits a topic prefix into every possible pair of fleet prefix and account name; both may contain dots. */
+export function fleetAccountsUnder(prefix: string): readonly FleetAccountName[] {
+  const parts = prefix.split('.');
+  return parts.slice(1).map((_, place) => ({
+    fleet: parts.slice(0, place + 1).join('.'),
+    account: parts.slice(place + 1).join('.'),
+  }));
+}
+
+/**
+ * Throws if an account to be served outside of a fleet has the same topics as an account of a running fleet. The transactional ids of the
+ * two differ, so they would not fence each other, and each change would be published twice. Without permission to read the fleet's Kafka
+ * group the check is skipped.
+ *
+ * @throws CellarstreamError `SETTINGS`, or `KAFKA_UNREACHABLE`, which is retryable.
+ */
+export async function refuseFleetConflict(prefix: string, kafka: Kafka): Promise<void> {
+  const accounts = fleetAccountsUnder(prefix);
+  if (accounts.length === 0) return;
+  try {
+    const topicOf = ({ fleet }: FleetAccountName) => topicNames(fleet).fleet;
+    const there = await existing({ kafka }, accounts.map(topicOf));
+    for (const each of accounts) {
+      if (there.has(topicOf(each))) await refuseIfServed(each, prefix, kafka);
+    }
+  } catch (error) {
+    const isRefusal = error instanceof CellarstreamError && error.code === 'SETTINGS';
+    if (isRefusal || isRetryable(error)) throw error;
+  }
+}
+
+async function refuseIfServed(
+  { fleet, account }: FleetAccountName,
+  prefix: string,
+  kafka: Kafka,
+): Promise<void> {
+  const { assignment } = await readFleetGroupState(kafka, fleet);
+  const instance = assignment?.accounts.get(account);
+  if (instance === undefined) return;
+  const { reports } = await readFleetTopic(kafka, topicNames(fleet).fleet);
+  const { prefix: own = prefix } = reports.get(instance)?.accounts[account] ?? {};
+  if (own !== prefix) return;
+  const { name } = assignment!.members.find((member) => member.instance === instance)!;
+  throw new CellarstreamError(
+    'SETTINGS',
+    `TOPIC_PREFIX ${prefix} is also the prefix of the account ${account} of the fleet ${fleet}, which ${name} serves: take its file out of ACCOUNTS_DIR there, or set another TOPIC_PREFIX`,
+  );
+}

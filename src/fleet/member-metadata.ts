@@ -1,0 +1,159 @@
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { z } from 'zod';
+import { KEY_DIGEST_BYTES } from '../config/key-digest.ts';
+
+/** Metadata that a member sends when it joins the fleet's Kafka group. */
+export interface MemberMetadata {
+  /** Unique id of the process. */
+  readonly instance: string;
+  /** Human-readable name of the instance. */
+  readonly name: string;
+  /** Accounts whose configuration files the member has. */
+  readonly configured: readonly string[];
+  /** Accounts that the member serves or was last assigned. */
+  readonly owned: ReadonlyMap<string, OwnedAccount>;
+  /** Accounts whose images, the stored copies of published records, are still in the member's state folder. */
+  readonly warm: readonly string[];
+  /**
+   * Digest of each account's API key, by account: of the accounts whose files the member has, or of those that it still serves while
+   * leaving.
+   */
+  readonly apiKeyDigests: ReadonlyMap<string, string>;
+}
+
+export interface OwnedAccount {
+  /** Newest generation in which the account was assigned to the member. */
+  readonly generation: number;
+  /** Current load of the account. */
+  readonly weight: number;
+}
+
+/** Assignment that every member receives: the members, and which of them serves each account. */
+export interface FleetAssignment {
+  readonly members: readonly { readonly instance: string; readonly name: string }[];
+  /** Id of the instance that each account is assigned to, by account. */
+  readonly accounts: ReadonlyMap<string, string>;
+  /** Accounts that no instance may serve, each mapped to the account that has the same API key. */
+  readonly apiKeyConflicts?: ReadonlyMap<string, string>;
+}
+
+// Kafka stores the data of all members in one record of at most one megabyte, so each name is written once and the JSON is deflated.
+
+const INDEX = z.int().min(0);
+const MEMBER_METADATA = z.object({
+  instance: z.string(),
+  name: z.string(),
+  known: z.array(z.string()),
+  held: z.array(z.tuple([INDEX, z.int(), z.number().positive()])),
+  warm: z.array(INDEX),
+  // Digests concatenated in the order of `known`.
+  keys: z.base64(),
+  // Account and digest of accounts whose files the member does not have any more.
+  left: z.array(z.tuple([z.string(), z.string()])),
+});
+const FLEET_ASSIGNMENT = z.object({
+  members: z.array(z.tuple([z.string(), z.string()])),
+  accounts: z.array(z.tuple([z.string(), INDEX])),
+  twins: z.array(z.tuple([z.string(), z.string()])).optional(),
+});
+
+export function packMemberMetadata({
+  instance,
+  name,
+  configured,
+  owned,
+  warm,
+  apiKeyDigests,
+}: MemberMetadata): Buffer {
+  const places = new Map(configured.map((account, place) => [account, place]));
+  const placeOf = (account: string) => places.get(account) ?? [];
+  return deflated({
+    instance,
+    name,
+    known: configured,
+    // An account without a file is being stopped, so it is left out.
+    held: [...owned].flatMap(([account, { generation, weight }]) =>
+      [placeOf(account)].flat().map((place) => [place, generation, weight]),
+    ),
+    warm: warm.flatMap(placeOf),
+    keys: packedKeys(configured, apiKeyDigests),
+    left: [...apiKeyDigests].filter(([account]) => !places.has(account)),
+  });
+}
+
+/**
+ * Decodes a member's metadata.
+ *
+ * @throws if the bytes were not written by {@link packMemberMetadata}, or by another version of it.
+ */
+export function unpackMemberMetadata(bytes: Buffer): MemberMetadata {
+  const { known, held, warm, keys, left, ...who } = MEMBER_METADATA.parse(inflated(bytes));
+  const accountAt = (place: number) => known.slice(place, place + 1);
+  return {
+    ...who,
+    configured: known,
+    owned: new Map(
+      held.flatMap(([place, generation, weight]) =>
+        accountAt(place).map((account) => [account, { generation, weight }] as const),
+      ),
+    ),
+    warm: warm.flatMap(accountAt),
+    apiKeyDigests: new Map([...unpackedKeys(known, keys), ...left]),
+  };
+}
+
+export function packFleetAssignment({
+  members,
+  accounts,
+  apiKeyConflicts,
+}: FleetAssignment): Buffer {
+  const places = new Map(members.map(({ instance }, place) => [instance, place]));
+  return deflated({
+    members: members.map(({ instance, name }) => [instance, name]),
+    accounts: [...accounts].map(([account, instance]) => [account, places.get(instance)!]),
+    ...(apiKeyConflicts && apiKeyConflicts.size > 0 && { twins: [...apiKeyConflicts] }),
+  });
+}
+
+/**
+ * Decodes the assignment that every member of a fleet receives.
+ *
+ * @throws if the bytes were not written by {@link packFleetAssignment}.
+ */
+export function unpackFleetAssignment(bytes: Buffer): FleetAssignment {
+  const { members, accounts, twins } = FLEET_ASSIGNMENT.parse(inflated(bytes));
+  return {
+    members: members.map(([instance, name]) => ({ instance, name })),
+    accounts: new Map(
+      accounts.flatMap(([account, place]) =>
+        members.slice(place, place + 1).map(([instance]) => [account, instance] as const),
+      ),
+    ),
+    ...(twins && { apiKeyConflicts: new Map(twins) }),
+  };
+}
+
+/** Stands for the digest of an API key where an account has none. */
+const NO_KEY = '0'.repeat(2 * KEY_DIGEST_BYTES);
+
+/** Packs the API keys' digests of the accounts in `known`, as base64 of their bytes: digests do not compress. */
+function packedKeys(known: readonly string[], keys: ReadonlyMap<string, string>): string {
+  const all = known.map((account) => keys.get(account) ?? NO_KEY);
+  return Buffer.from(all.join(''), 'hex').toString('base64');
+}
+
+function unpackedKeys(known: readonly string[], packedText: string): ReadonlyMap<string, string> {
+  const bytes = Buffer.from(packedText, 'base64');
+  const keyAt = (place: number) =>
+    bytes.toString('hex', place * KEY_DIGEST_BYTES, (place + 1) * KEY_DIGEST_BYTES);
+  const all = known.map((account, place) => [account, keyAt(place)] as const);
+  return new Map(all.filter(([, key]) => key.length === NO_KEY.length && key !== NO_KEY));
+}
+
+function deflated(data: unknown): Buffer {
+  return deflateRawSync(JSON.stringify(data));
+}
+
+function inflated(bytes: Buffer): unknown {
+  return JSON.parse(inflateRawSync(bytes).toString());
+}

@@ -1,0 +1,50 @@
+import { timer } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
+import type { Opening } from '../pipeline/list-task.ts';
+
+/**
+ * Number of lists that an instance opens (claims and restores) at the same time, not counting the first list of each account, which
+ * never waits. More: restores compete for disk and network. Fewer: accounts start slowly.
+ */
+const MAX_CONCURRENT_OPENINGS = 6;
+/** After this time (ms) a list that is still opening, such as one with many images to restore, gives its slot to the next one. */
+const OPENING_TIMEOUT_MS = 5_000;
+
+/**
+ * Creates the queue in which an instance opens its lists: the first list of every account at once, then the second list of each account,
+ * and so on. So no account stays silent while other accounts' lists are restored.
+ */
+export function openingQueue(scheduler: SchedulerLike): Opening {
+  let inFlight = 0;
+  /** Lists that wait to be opened, sorted by their index within their account (`nth`), then by arrival. */
+  const waiting: { readonly nth: number; readonly enter: () => void }[] = [];
+  const next = (): void => {
+    if (inFlight < MAX_CONCURRENT_OPENINGS) waiting.shift()?.enter();
+  };
+  return async (open, nth) => {
+    await new Promise<void>((resolve) => {
+      const enter = () => {
+        inFlight += 1;
+        resolve();
+      };
+      if (nth === 0) return enter();
+      const behind = waiting.findIndex((other) => other.nth > nth);
+      waiting.splice(behind < 0 ? waiting.length : behind, 0, { nth, enter });
+      next();
+    });
+    let isHeld = true;
+    const leave = (): void => {
+      if (!isHeld) return;
+      isHeld = false;
+      inFlight -= 1;
+      next();
+    };
+    const late = timer(OPENING_TIMEOUT_MS, scheduler).subscribe(leave);
+    try {
+      return await open();
+    } finally {
+      late.unsubscribe();
+      leave();
+    }
+  };
+}

@@ -1,0 +1,130 @@
+// Logins with bearer tokens (SASL OAUTHBEARER) for kafkajs.
+
+import kafkajs from 'kafkajs';
+import type { AuthenticationProviderArgs, Authenticator, Mechanism } from 'kafkajs';
+import type { AccessTokens } from '../../core/access-tokens.ts';
+import { steadyScheduler } from '../../core/clock.ts';
+import { CellarstreamError, isRetryable } from '../../core/errors.ts';
+
+interface BearerLoginOptions {
+  readonly tokens: Pick<AccessTokens, 'get' | 'forget'>;
+  /** SASL extensions that are sent with each token. */
+  readonly extensions: Readonly<Record<string, string>>;
+  /** Advice in the error when brokers refuse a token: the settings and rights to check. */
+  readonly advice: string;
+  /** Returns the time of a monotonic clock, in ms. Default: the clock of {@link steadyScheduler}. */
+  readonly now?: () => number;
+}
+
+/**
+ * How long brokers may refuse tokens before the refusal is final, in ms. A broker refuses a valid token while it has not fetched the
+ * signing key yet. Too large: a wrong audience is reported late.
+ */
+const REFUSAL_TOLERANCE_MS = 15_000;
+/**
+ * How long brokers may refuse tokens before the refusal is final, in ms, once a token of this login has been accepted. Longer than
+ * {@link REFUSAL_TOLERANCE_MS}, because the identity provider, or the brokers' connection to it, is then more likely at fault than the
+ * settings.
+ */
+const PROVEN_REFUSAL_TOLERANCE_MS = 600_000;
+
+/** Character that ends each part of a login message (RFC 7628, section 3.1). */
+const SEPARATOR = '\u0001';
+
+/**
+ * Creates the mechanism with which kafkajs logs in by SASL OAUTHBEARER (RFC 7628). kafkajs 2.2 has a mechanism for it, but does not read
+ * the broker's response, in which a token is refused: the connection is then closed at the next request, without a reason. This one can be
+ * removed when kafkajs reads the response.
+ *
+ * Errors are of kafkajs' classes, by which it decides whether to retry; their cause is a CellarstreamError.
+ */
+export function bearerLogin(options: BearerLoginOptions): Mechanism {
+  const { tokens, extensions, advice, now = () => steadyScheduler.now() } = options;
+  let hasAccepted = false;
+  let refusedSince: number | undefined;
+
+  const refused = (broker: string, words: string): Error => {
+    refusedSince ??= now();
+    const isFinal =
+      now() - refusedSince >= (hasAccepted ? PROVEN_REFUSAL_TOLERANCE_MS : REFUSAL_TOLERANCE_MS);
+    const message = `Kafka at ${broker} refuses the login (${words}): ${advice}`;
+    return loginError(
+      new CellarstreamError(isFinal ? 'KAFKA_REFUSED' : 'KAFKA_UNREACHABLE', message),
+      broker,
+    );
+  };
+
+  const authenticate = async ({ host, port, saslAuthenticate }: AuthenticationProviderArgs) => {
+    const broker = `${host}:${port}`;
+    const { value } = await tokens.get().catch((error: unknown) => {
+      throw loginError(error, broker);
+    });
+    const exchange = async (message: string): Promise<string> => {
+      const answer = await saslAuthenticate({ request: requestOf(message), response: RESPONSE });
+      return answer ?? '';
+    };
+    let refusal: string;
+    try {
+      refusal = await exchange(initialMessage(value, extensions));
+      // A refusal has to be confirmed before the broker ends the exchange (RFC 7628, section 3.2.3).
+      if (refusal !== '') await exchange(SEPARATOR);
+    } catch (error) {
+      if (!(error instanceof kafkajs.KafkaJSProtocolError)) throw error;
+      if (error.type !== 'SASL_AUTHENTICATION_FAILED') throw error;
+      refusal = error.message;
+    }
+    if (refusal !== '') {
+      tokens.forget(value);
+      throw refused(broker, statusOf(refusal));
+    }
+    hasAccepted = true;
+    refusedSince = undefined;
+  };
+  return {
+    mechanism: 'oauthbearer',
+    authenticationProvider: (args): Authenticator => ({ authenticate: () => authenticate(args) }),
+  };
+}
+
+/** kafkajs' error of a failed login, with the `message` parameter that its types lack. */
+const SaslError = kafkajs.KafkaJSSASLAuthenticationError as new (message: string) => Error;
+
+/** Wraps an error for kafkajs: it retries a connection error with another broker, and treats a login error as final. */
+function loginError(cause: unknown, broker: string): Error {
+  const message = cause instanceof Error ? cause.message : String(cause);
+  const error = isRetryable(cause)
+    ? new kafkajs.KafkaJSConnectionError(message, { broker })
+    : new SaslError(message);
+  return Object.assign(error, { cause });
+}
+
+function initialMessage(token: string, extensions: Readonly<Record<string, string>>): string {
+  const pairs = Object.entries(extensions).map(([name, value]) => `${name}=${value}`);
+  const parts = ['n,,', `auth=Bearer ${token}`, ...pairs];
+  return parts.map((part) => part + SEPARATOR).join('') + SEPARATOR;
+}
+
+/** Size of the length field, in bytes, with which kafkajs frames a login mechanism's messages in both directions. */
+const LENGTH_BYTES = 4;
+
+function requestOf(message: string): { encode: () => Buffer } {
+  const bytes = Buffer.from(message);
+  const length = Buffer.alloc(LENGTH_BYTES);
+  length.writeInt32BE(bytes.length);
+  const framed = Buffer.concat([length, bytes]);
+  return { encode: () => framed };
+}
+
+const RESPONSE = {
+  decode: (framed: Buffer) => framed.subarray(LENGTH_BYTES),
+  parse: (bytes: Buffer) => bytes.toString(),
+};
+
+/**
+ * Returns the status in a broker's refusal of a token, such as `{"status":"invalid_token"}`. If there is none, returns the first 200
+ * characters of the refusal, on one line.
+ */
+function statusOf(refusal: string): string {
+  const status = /"status"\s*:\s*"([\w -]+)"/.exec(refusal)?.[1];
+  return status ?? refusal.replace(/\s+/g, ' ').slice(0, 200);
+}

@@ -1,0 +1,260 @@
+// Converts errors of kafkajs and of brokers to CellarstreamErrors, with advice: which setting to check, and whether a retry may succeed.
+
+import kafkajs from 'kafkajs';
+import { CellarstreamError, isRetryable } from '../../core/errors.ts';
+import type { ErrorCode } from '../../core/errors.ts';
+import { tlsError } from '../../core/connection-error.ts';
+import { MalformedBytes } from '../fetch/codecs.ts';
+
+/** Kafka's error types for a producer that was replaced by a newer one, or whose transaction timed out. */
+const EPOCH_ERRORS = new Set([
+  'INVALID_PRODUCER_EPOCH',
+  'PRODUCER_FENCED',
+  'INVALID_PRODUCER_ID_MAPPING',
+]);
+
+/** Message of kafkajs' plain `Error` when a broker accepted the connection, but did not answer ApiVersions in time. */
+const NOT_CONNECTED = 'Broker not connected';
+
+/** Kafka's error types that no retry can resolve, each with advice for the error message. */
+const FINAL_ERRORS: Readonly<Record<string, string>> = {
+  SASL_AUTHENTICATION_FAILED: 'check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD',
+  UNSUPPORTED_SASL_MECHANISM: 'check KAFKA_SASL_MECHANISM',
+  TOPIC_AUTHORIZATION_FAILED: 'its ACLs must let this user make, read and write the topics',
+  CLUSTER_AUTHORIZATION_FAILED: 'its ACLs must let this user describe the cluster',
+  GROUP_AUTHORIZATION_FAILED: 'its ACLs must let this user read its own group',
+  TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+    'its ACLs must let this user write with the transactional id cellarstream.*',
+  INVALID_REPLICATION_FACTOR: 'set TOPIC_REPLICATION to no more than the number of brokers',
+  INVALID_TOPIC_EXCEPTION:
+    'a topic may not have that name, or is internal: set another TOPIC_PREFIX',
+  INVALID_REQUIRED_ACKS: 'a topic refuses messages with acks=all: check its settings',
+  INVALID_TIMESTAMP:
+    "messages are too old or too new for a topic: check this machine's clock, and the topic's message.timestamp.* settings",
+  UNSUPPORTED_VERSION: 'KAFKA_BROKERS must be Kafka 2.7 or newer',
+  INVALID_REQUEST: 'KAFKA_BROKERS must be Kafka 2.7 or newer, or fully compatible with it',
+  UNSUPPORTED_FOR_MESSAGE_FORMAT:
+    'a topic keeps a format from before Kafka 0.11: unset its message.format.version',
+  POLICY_VIOLATION: "the cluster's policy forbids it: ask who runs the cluster",
+  INVALID_TRANSACTION_TIMEOUT: "set the brokers' transaction.max.timeout.ms to 60000 or more",
+  UNSUPPORTED_COMPRESSION_TYPE:
+    'a topic does not accept gzip: set its compression.type to producer',
+  INVALID_RECORD:
+    'a topic refused a message: a compacted topic takes none without a key, and brokers may check values',
+};
+
+const TOO_LARGE = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE']);
+
+const SERVER = {
+  address: 'KAFKA_BROKERS (and what the brokers advertise)',
+  ca: 'KAFKA_SSL_CA_FILE',
+  clientCertificate: { cert: 'KAFKA_SSL_CERT_FILE', key: 'KAFKA_SSL_KEY_FILE' },
+  plainTextAdvice: 'set KAFKA_SSL to false, or give KAFKA_BROKERS the port that does',
+} as const;
+
+/**
+ * Patterns of error messages of failed connections, each with a hint at the setting that is likely wrong. Brokers close connections whose
+ * protocol they do not expect, but also while they shut down, so these errors are retried.
+ */
+const CONNECTION_HINTS: readonly (readonly [RegExp, string])[] = [
+  [
+    /^Closed connection$|ECONNRESET|EPIPE/,
+    'if this goes on, its port may want TLS (KAFKA_SSL), a client certificate (KAFKA_SSL_CERT_FILE) or a login (KAFKA_SASL_MECHANISM)',
+  ],
+  [
+    /before secure TLS connection was established/,
+    'if this goes on, its port may speak no TLS: set KAFKA_SSL to false, or give KAFKA_BROKERS the port that does',
+  ],
+  [
+    /not valid given the current SASL state/,
+    'its port takes no login: unset KAFKA_SASL_MECHANISM, or give KAFKA_BROKERS the port that does',
+  ],
+  [
+    /Connection closed by the server/, // during a login
+    'if this goes on, check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD',
+  ],
+  [
+    /Failed to find group coordinator/, // kafkajs does not say when the broker refused the request
+    'if this goes on, its ACLs must let this user write with the transactional id cellarstream.*, or read its own group',
+  ],
+  [
+    /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|Connection timeout/,
+    'if this goes on, check KAFKA_BROKERS',
+  ],
+];
+
+/** Kafka's error types that a retry may resolve, each with advice in case it does not. */
+const TRANSIENT_ERRORS: Readonly<Record<string, string>> = {
+  COORDINATOR_NOT_AVAILABLE:
+    "if this goes on, brokers are missing, or the brokers' transaction.state.log.replication.factor, transaction.state.log.min.isr or offsets.topic.replication.factor is more than their number",
+  GROUP_COORDINATOR_NOT_AVAILABLE:
+    "if this goes on, brokers are missing, or the brokers' offsets.topic.replication.factor is more than their number",
+  NOT_ENOUGH_REPLICAS:
+    "the topic's min.insync.replicas is more than the copies that are in sync: bring the missing brokers back, or lower it",
+  NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+    "the topic's min.insync.replicas is more than the copies that are in sync: bring the missing brokers back, or lower it",
+  LEADER_NOT_AVAILABLE: 'if this goes on, all brokers that have a copy of the partition are away',
+  UNKNOWN_TOPIC_OR_PARTITION: 'if this goes on, the topic was deleted',
+  KAFKA_STORAGE_ERROR: "a broker can't write to its disk",
+  THROTTLING_QUOTA_EXCEEDED: "a quota of the brokers' is used up",
+};
+
+/**
+ * End of the message for a commit that failed with an epoch error. It names both possible causes, as brokers use the same error type for
+ * them.
+ */
+const OUTDATED = ' (another producer has opened its transactional id since, or its time ran out)';
+
+/** Matches the messages of logins that were interrupted, not refused. kafkajs uses the same error class for both. */
+const INTERRUPTED = /Closed connection|closed by the server|Connection (error|timeout)|timed out/;
+
+/**
+ * Converts an error of kafkajs to a CellarstreamError. The code is `KAFKA_REFUSED` (final) if credentials, rights or settings are wrong,
+ * `TLS_REFUSED` as decided by {@link tlsError}, `TOPIC_SETTINGS` if a batch is too large for its topic, and otherwise `code`, which is
+ * retried. Other errors are returned unchanged.
+ */
+export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'): unknown {
+  if (error instanceof CellarstreamError || !isKafkajsError(error)) return error;
+  const all = withCauses(error);
+  const ours = loginErrorIn(all);
+  if (ours && (code === 'KAFKA_UNREACHABLE' || !isRetryable(ours))) return ours;
+  const advice = ours ? undefined : all.map(adviceOf).find(Boolean);
+  if (advice !== undefined) {
+    const isOfTopic = all.some((at) => typeOf(at) === 'TOPIC_AUTHORIZATION_FAILED');
+    return new CellarstreamError('KAFKA_REFUSED', `Kafka refuses: ${advice}`, {
+      cause: error,
+      ...(isOfTopic && { context: { concerns: 'topic' } }),
+    });
+  }
+  const tooLarge = all.find((at) => TOO_LARGE.has(typeOf(at)));
+  if (tooLarge) {
+    return new CellarstreamError(
+      'TOPIC_SETTINGS',
+      `a batch of messages is larger than its topic takes (${tooLarge.message}): raise its max.message.bytes, and segment.bytes if that is smaller`,
+      { cause: error },
+    );
+  }
+  const insecure = all
+    .map((at) => tlsError(at, { ...SERVER, who: brokerNameOf(at), unreachable: code }))
+    .find(Boolean);
+  if (insecure) return insecure;
+  const epoch = isEpochError(error);
+  const advised = all.map((at) => TRANSIENT_ERRORS[typeOf(at)]).find(Boolean);
+  const what =
+    code === 'COMMIT_FAILED'
+      ? `a Kafka transaction failed${epoch ? OUTDATED : advised ? ` (${advised})` : ''}`
+      : (connectionFailureText(all) ?? brokerErrorText(all) ?? 'no answer from Kafka');
+  return new CellarstreamError(code, what, { cause: error, context: { epoch } });
+}
+
+/** Returns the first CellarstreamError among the errors, if any: it says that a token could not be fetched, or that a broker refused it. */
+function loginErrorIn(errors: readonly Error[]): CellarstreamError | undefined {
+  return errors.find((each) => each instanceof CellarstreamError);
+}
+
+/** Returns the name of the broker that an error is about, for messages; `Kafka` if kafkajs' error does not name one. */
+function brokerNameOf(error: Error): string {
+  return 'broker' in error && typeof error.broker === 'string'
+    ? `Kafka at ${error.broker}`
+    : 'Kafka';
+}
+
+/** Returns the message for a connection that failed; undefined if the text of kafkajs' error does not say how it failed. */
+function connectionFailureText(errors: readonly Error[]): string | undefined {
+  const known = CONNECTION_HINTS.find(([pattern]) =>
+    errors.some(({ message }) => pattern.test(message)),
+  );
+  return known && `no answer from Kafka (${known[1]})`;
+}
+
+/** Returns the message for the error code in a broker's response; undefined if none of the errors contains such a code. */
+function brokerErrorText(errors: readonly Error[]): string | undefined {
+  const type = errors.map(typeOf).find(Boolean);
+  if (type === undefined) return undefined;
+  const advice = TRANSIENT_ERRORS[type];
+  return `Kafka answers ${type}${advice ? ` (${advice})` : ''}`;
+}
+
+/** Converts the error that ended a member of a consumer group: `KAFKA_UNREACHABLE` if a new member may succeed, else `KAFKA_REFUSED`. */
+export function memberError(error: unknown, groupId: string): unknown {
+  const malformed = withCauses(error).find((each) => each instanceof MalformedBytes);
+  if (malformed) {
+    return new CellarstreamError(
+      'KAFKA_REFUSED',
+      `the group ${groupId} can't read the next batch of its topic: ${malformed.message}`,
+      { cause: error },
+    );
+  }
+  const known = kafkaError(error);
+  const passing = known instanceof CellarstreamError && known.code === 'KAFKA_UNREACHABLE';
+  if (!passing || loginErrorIn(withCauses(error)) || isRetryableForMember(error)) return known;
+  return new CellarstreamError(
+    'KAFKA_REFUSED',
+    `Kafka refuses members of the group ${groupId}: see the cause`,
+    {
+      cause: error,
+    },
+  );
+}
+
+/** Whether an error of kafkajs means that it found no coordinator of a group. The error does not contain the brokers' response. */
+export function isCoordinatorMissing(error: unknown): boolean {
+  return withCauses(error).some((each) => each instanceof kafkajs.KafkaJSGroupCoordinatorNotFound);
+}
+
+/**
+ * Whether an error means that the broker refused the producer's epoch as outdated: the producer was fenced, or its transaction timed out.
+ */
+export function isEpochError(error: unknown): boolean {
+  return withCauses(error).some(
+    (at) =>
+      EPOCH_ERRORS.has(typeOf(at)) ||
+      (at instanceof CellarstreamError && at.context.epoch === true),
+  );
+}
+
+/** Whether an error means that the brokers do not support a request, or not the version in which it was sent. */
+export function isUnsupported(error: unknown): boolean {
+  return withCauses(error).some((at) => typeOf(at) === 'UNSUPPORTED_VERSION');
+}
+
+function isKafkajsError(error: unknown): error is Error {
+  const { KafkaJSError, KafkaJSAggregateError } = kafkajs;
+  if (error instanceof KafkaJSError || error instanceof KafkaJSAggregateError) return true;
+  return error instanceof Error && error.message === NOT_CONNECTED;
+}
+
+function adviceOf(error: Error): string | undefined {
+  if (error instanceof kafkajs.KafkaJSSASLAuthenticationError) {
+    if (INTERRUPTED.test(error.message)) return undefined;
+    const wrong = error.message.includes('mechanism is not supported')
+      ? 'UNSUPPORTED_SASL_MECHANISM'
+      : 'SASL_AUTHENTICATION_FAILED';
+    return FINAL_ERRORS[wrong];
+  }
+  return FINAL_ERRORS[typeOf(error)];
+}
+
+function typeOf(error: Error): string {
+  return 'type' in error && typeof error.type === 'string' ? error.type : '';
+}
+
+/** Returns the error, its causes, and the errors of an aggregate error, in one flat list. */
+function withCauses(error: unknown): Error[] {
+  if (!(error instanceof Error)) return [];
+  const gathered = error instanceof kafkajs.KafkaJSAggregateError ? error.errors : [];
+  return [error, ...gathered.flatMap(withCauses), ...withCauses(error.cause)];
+}
+
+/**
+ * Whether a new member of a consumer group may succeed after this error. This is the rule by which kafkajs restarts a consumer, extended to
+ * a missing coordinator, which kafkajs treats as final.
+ */
+function isRetryableForMember(error: unknown): boolean {
+  if (error instanceof kafkajs.KafkaJSNumberOfRetriesExceeded) return true;
+  if (isCoordinatorMissing(error)) return true;
+  let origin = error;
+  while (origin instanceof Error && origin.cause instanceof Error) origin = origin.cause;
+  if (origin instanceof kafkajs.KafkaJSError) return origin.retriable;
+  return origin === error; // a plain `Error`: the broker did not respond
+}

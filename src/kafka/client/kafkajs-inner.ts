@@ -1,0 +1,146 @@
+// Internal parts of kafkajs that create connections from a `Kafka`'s settings, with TLS and login. They are not in its public API, so its
+// version is pinned to 2.2.x.
+
+import type { Kafka } from 'kafkajs';
+
+/** The members of kafkajs' internal cluster that are used here. */
+export interface Cluster {
+  connect(): Promise<void>;
+  disconnect(): Promise<void>;
+  /** Fetches the metadata of the topic. */
+  addTargetTopic(topic: string): Promise<void>;
+  refreshMetadataIfNecessary(): Promise<void>;
+  findTopicPartitionMetadata(
+    topic: string,
+  ): readonly { readonly partitionId: number; readonly leader: number }[];
+  /** Returns the broker with this id, and connects to it. */
+  findBroker(which: { nodeId: string }): Promise<Pick<Broker, 'connectionPool'>>;
+  readonly connectionPoolBuilder: {
+    /** Creates the connections to a broker; without an address, to the next broker in the settings. */
+    build: (address?: { readonly host: string; readonly port: number }) => Promise<ConnectionPool>;
+  };
+  readonly brokerPool: {
+    createBroker(options: {
+      readonly connectionPool: ConnectionPool;
+      readonly logger: unknown;
+      readonly nodeId?: number;
+    }): Broker;
+  };
+  readonly rootLogger: unknown;
+}
+
+/** Connections to a broker, and the request versions that it supports. */
+export interface Broker {
+  readonly connectionPool: ConnectionPool;
+  /** Request versions that the broker supports, by API key of the request; set once the broker is connected. */
+  readonly versions?: Readonly<
+    Record<number, { readonly minVersion: number; readonly maxVersion: number } | undefined>
+  > | null;
+  /** Resolves when the broker has reported its supported versions and accepted the login. */
+  connect(): Promise<void>;
+}
+
+export interface ConnectionPool {
+  readonly host: string;
+  readonly port: number;
+  /** Connections to the broker; kafkajs uses the first one for all requests but fetches. */
+  readonly pool: readonly [Connection, ...Connection[]];
+  send<T>(exchange: Exchange<T>): Promise<T>;
+}
+
+export interface Connection {
+  send<T>(exchange: Exchange<T>): Promise<T>;
+  isConnected(): boolean;
+  disconnect(): Promise<unknown>;
+  /** Rejects all requests in flight on the connection with this error. */
+  rejectRequests(error: Error): void;
+  readonly socket?: { destroy(): unknown };
+  readonly requestQueue: {
+    readonly pending: readonly unknown[];
+    scheduleCheckPendingRequests: () => void;
+    /** Whether kafkajs checks ten times a second, while connected, for requests that have timed out. */
+    enforceRequestTimeout: boolean;
+  };
+  /** How long before its expiry a login counts as expired, in ms; the next request then logs in again first. */
+  reauthenticationThreshold: number;
+  /** `process.hrtime()` at the login; null without a login. */
+  readonly authenticatedAt: readonly [seconds: number, nanos: number] | null;
+  /** Lifetime of the login, in ms; 0 if it does not expire. */
+  readonly sessionLifetime: { toString(): string };
+}
+
+/** A request and the decoder of its response, in kafkajs' form. */
+export interface Exchange<T> {
+  readonly request: {
+    readonly apiName: string;
+    readonly apiKey?: number;
+    readonly apiVersion?: number;
+    /** Encodes the request after its header, in the shape of kafkajs' encoder. */
+    readonly encode?: () => Promise<{ readonly buf: Buffer; readonly buffer: Buffer }>;
+  };
+  readonly response: {
+    readonly decode: (bytes: Buffer) => T;
+    readonly parse: (decoded: T) => T;
+  };
+  /** Whether kafkajs logs an error in the response. Default true. */
+  readonly logResponseError?: boolean;
+}
+
+interface ClusterOptions {
+  /** Age at which metadata are refreshed, in ms. */
+  readonly metadataMaxAge: number;
+  readonly allowAutoTopicCreation: false;
+}
+
+/** Description of the symbol under which a `Kafka` stores the function that creates its clusters. */
+const CREATE_CLUSTER = 'private:Kafka:createCluster';
+
+/** Creates a cluster of kafkajs, without connecting. @throws TypeError with another version of kafkajs. */
+export function clusterOf(kafka: Kafka, options: ClusterOptions): Cluster {
+  const cluster = Reflect.apply(clusterMaker(kafka).create, kafka, [options]) as Cluster;
+  const { connectionPoolBuilder } = cluster;
+  const build = connectionPoolBuilder.build.bind(connectionPoolBuilder);
+  connectionPoolBuilder.build = async (address) => {
+    const connectionPool = await build(address);
+    connectionPool.pool.forEach(endIdleChecks);
+    return connectionPool;
+  };
+  return cluster;
+}
+
+/**
+ * Returns a `Kafka` with the same settings, whose idle consumers and admins do not check for unsent requests; see {@link endIdleChecks}.
+ */
+export function withoutIdleChecks(kafka: Kafka): Kafka {
+  const { key } = clusterMaker(kafka);
+  const create = (options: ClusterOptions) => clusterOf(kafka, options);
+  return Object.create(kafka, { [key]: { value: create } }) as Kafka;
+}
+
+/**
+ * Returns the internal function with which a `Kafka` creates its clusters, and the symbol under which it is stored.
+ *
+ * @throws TypeError with another version of kafkajs.
+ */
+function clusterMaker(kafka: Kafka) {
+  const key = Object.getOwnPropertySymbols(kafka).find(
+    (each) => each.description === CREATE_CLUSTER,
+  );
+  const create: unknown = key && Reflect.get(kafka, key);
+  if (key && typeof create === 'function') return { key, create };
+  throw new TypeError(
+    'this Kafka object is not of kafkajs 2.2, whose internals are required: install kafkajs 2.2',
+  );
+}
+
+/**
+ * Makes kafkajs check a connection for unsent requests only while there are any. Otherwise, once the connection has received a response,
+ * kafkajs checks a thousand times a second without end. (It uses a negative timeout, about which Node 24 warns on stderr, where our log
+ * is.)
+ */
+function endIdleChecks({ requestQueue }: Connection): void {
+  const check = requestQueue.scheduleCheckPendingRequests.bind(requestQueue);
+  requestQueue.scheduleCheckPendingRequests = () => {
+    if (requestQueue.pending.length > 0) check();
+  };
+}

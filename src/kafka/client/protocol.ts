@@ -1,0 +1,164 @@
+// Encodes requests and decodes responses of Kafka's protocol: https://kafka.apache.org/protocol
+
+/** A request of Kafka's protocol, and the function that decodes its response: https://kafka.apache.org/protocol#protocol_messages */
+export interface Call<T> {
+  readonly name: string;
+  readonly key: number;
+  readonly version: number;
+  /** Whether this version of the request has tagged fields (KIP-482). The request leaves them empty. */
+  readonly isFlexible?: true;
+  readonly body: Buffer;
+  readonly read: (answer: ProtocolReader) => T;
+  /** Position of the throttle time in the response: `behind` all other fields. Default: before all other fields. */
+  readonly throttlePosition?: 'behind';
+}
+
+/** A decoded response, and how long the broker throttles this client, in ms. */
+export interface Answer<T> {
+  readonly value: T;
+  readonly throttleMs: number;
+}
+
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+export function nameOf({ host, port }: Address): string {
+  return `${host}:${port}`;
+}
+
+/** Decodes the response to a call. `bytes`: the response from the end of its correlation id on. */
+export function readAnswer<T>(call: Call<T>, bytes: Buffer): Answer<T> {
+  const answer = protocolReader(bytes);
+  if (call.isFlexible) answer.int8(); // no tags
+  if (call.throttlePosition === 'behind')
+    return { value: call.read(answer), throttleMs: answer.int32() };
+  const throttleMs = answer.int32();
+  return { value: call.read(answer), throttleMs };
+}
+
+/** Returns the bytes of a request that follow the client id in its header. */
+export function bodyOf({ isFlexible, body }: Call<unknown>): Buffer {
+  return isFlexible ? Buffer.concat([NO_TAGS, body]) : body;
+}
+
+/** Reads the fields of a response one after the other: https://kafka.apache.org/protocol#protocol_types */
+interface ProtocolReader {
+  int8(): number;
+  int16(): number;
+  int32(): number;
+  int64(): bigint;
+  string(): string | null;
+  /** Reads an unsigned integer of variable length. Versions with tagged fields use it for a length or a count, increased by one. */
+  uvarint(): number;
+  compactString(): string | null;
+  /** Reads a 32-bit length and returns a view of that many bytes; empty if the length is -1. */
+  bytes(): Buffer;
+  array<T>(one: () => T): T[];
+}
+
+export function protocolReader(bytes: Buffer): ProtocolReader {
+  let at = 0;
+  const view = (length: number) => {
+    const end = at + Math.max(0, length);
+    if (end > bytes.length)
+      throw new RangeError('a response from Kafka ends before its last field');
+    const part = bytes.subarray(at, end);
+    at = end;
+    return part;
+  };
+  const reader: ProtocolReader = {
+    int8: () => bytes.readInt8((at += 1) - 1),
+    int16: () => bytes.readInt16BE((at += 2) - 2),
+    int32: () => bytes.readInt32BE((at += 4) - 4),
+    int64: () => bytes.readBigInt64BE((at += 8) - 8),
+    string: () => {
+      const length = reader.int16();
+      return length < 0 ? null : view(length).toString();
+    },
+    uvarint: () => {
+      let value = 0;
+      for (let shift = 0; ; shift += 7) {
+        const byte = bytes.readUInt8((at += 1) - 1);
+        value |= (byte & 0x7f) << shift;
+        if (byte < 0x80) return value;
+      }
+    },
+    compactString: () => {
+      const length = reader.uvarint() - 1;
+      return length < 0 ? null : view(length).toString();
+    },
+    bytes: () => view(reader.int32()),
+    array: (one) => {
+      const items = [];
+      for (let left = reader.int32(); left > 0; left--) items.push(one());
+      return items;
+    },
+  };
+  return reader;
+}
+
+/** Encoding of an empty set of tagged fields, with which a structure ends in request versions that have such fields (KIP-482). */
+export const NO_TAGS = Buffer.of(0);
+
+export function int8(value: number): Buffer {
+  return Buffer.of(value);
+}
+
+export function int16(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(2);
+  bytes.writeInt16BE(value);
+  return bytes;
+}
+
+export function int32(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(4);
+  bytes.writeInt32BE(value);
+  return bytes;
+}
+
+export function int64(value: bigint): Buffer {
+  const bytes = Buffer.allocUnsafe(8);
+  bytes.writeBigInt64BE(value);
+  return bytes;
+}
+
+export function string(text: string | null): Buffer {
+  if (text === null) return int16(-1);
+  return Buffer.concat([int16(Buffer.byteLength(text)), Buffer.from(text)]);
+}
+
+/** Encodes a string, preceded by its length in bytes plus one as an unsigned varint; null as a length of 0. */
+export function compactString(text: string | null): Buffer {
+  if (text === null) return Buffer.of(0);
+  const length: number[] = [];
+  for (let rest = Buffer.byteLength(text) + 1; rest > 0; rest >>>= 7) {
+    length.push(rest > 0x7f ? (rest & 0x7f) | 0x80 : rest);
+  }
+  return Buffer.concat([Buffer.from(length), Buffer.from(text)]);
+}
+
+/** Encodes bytes, preceded by their number as a 32-bit integer. */
+export function bytes(value: Buffer): Buffer {
+  return Buffer.concat([int32(value.length), value]);
+}
+
+export function array<T>(items: readonly T[], one: (item: T) => Buffer): Buffer {
+  return Buffer.concat([int32(items.length), ...items.map(one)]);
+}
+
+/** Error of a call that was not sent, so that no broker has carried it out. */
+export class CallNotSent extends Error {
+  override readonly name = 'NotSent';
+}
+
+/** Error of a call that was sent and got no response: the broker may or may not have carried it out. */
+export class CallUnanswered extends Error {
+  override readonly name = 'NoAnswer';
+}
+
+/** Returns kafkajs' error that is the cause of a {@link CallNotSent} or {@link CallUnanswered}; any other error unchanged. */
+export function kafkajsCauseOf(error: unknown): unknown {
+  return error instanceof CallUnanswered || error instanceof CallNotSent ? error.cause : error;
+}

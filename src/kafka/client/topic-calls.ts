@@ -1,0 +1,202 @@
+// Requests about topics: partition leaders, first and last offsets, settings. kafkajs has them too, but fails for all topics if this user
+// may not see one of them. All brokers since Kafka 2.7 support the request versions used here.
+
+import type { Isolation } from '../log.ts';
+import { array, int32, int64, int8, string } from './protocol.ts';
+import type { Address, Call } from './protocol.ts';
+
+/** A topic, and data about some of its partitions. */
+export interface OfTopic<T> {
+  readonly topic: string;
+  readonly partitions: readonly T[];
+}
+
+export interface Metadata {
+  /** Id of the cluster; empty if the broker reports none. */
+  readonly clusterId: string;
+  readonly controllerId: number;
+  readonly brokers: readonly (Address & { readonly id: number })[];
+  readonly topics: readonly DescribedTopic[];
+}
+
+interface DescribedTopic extends OfTopic<PartitionLeader> {
+  readonly errorCode: number;
+  /** Bit set of the operations that this user may perform on the topic (KIP-430); undefined if the broker does not report it. */
+  readonly operations: number | undefined;
+}
+
+/** A partition, its leader and its number of replicas. */
+interface PartitionLeader {
+  readonly partition: number;
+  /** Id of the broker that leads the partition; -1 without a leader. */
+  readonly leader: number;
+  /** Number that rises with each change of the partition's leader. Of two brokers, the one that reports the lower number is outdated. */
+  readonly leaderEpoch: number;
+  readonly replicas: number;
+}
+
+/** Returns the addresses of the brokers by broker id. */
+export function addressesIn({ brokers }: Metadata): ReadonlyMap<number, Address> {
+  return new Map(brokers.map(({ id, host, port }) => [id, { host, port }]));
+}
+
+/** Value of the permitted operations in a Metadata response, if the request did not ask for them. */
+const OPERATIONS_NOT_RETURNED = -(2 ** 31);
+
+/**
+ * Creates a Metadata request for these topics.
+ *
+ * @param withOperations Whether to request the operations that this user may perform. Default false.
+ */
+export function metadata(topics: readonly string[], withOperations = false): Call<Metadata> {
+  const NO_CREATION = 0;
+  const NOT_OF_CLUSTER = 0;
+  return {
+    name: 'Metadata',
+    key: 3,
+    version: 8,
+    body: Buffer.concat([
+      array(topics, string),
+      int8(NO_CREATION),
+      int8(NOT_OF_CLUSTER),
+      int8(Number(withOperations)),
+    ]),
+    read: (answer) => {
+      const ids = () => answer.array(() => answer.int32());
+      const brokers = answer.array(() => {
+        const broker = { id: answer.int32(), host: answer.string()!, port: answer.int32() };
+        answer.string(); // rack
+        return broker;
+      });
+      const clusterId = answer.string() ?? '';
+      const controllerId = answer.int32();
+      const described = answer.array(() => {
+        const head = { errorCode: answer.int16(), topic: answer.string()! };
+        answer.int8(); // whether it is internal
+        const partitions = answer.array(() => {
+          answer.int16(); // error code: such a partition has no leader
+          const led = {
+            partition: answer.int32(),
+            leader: answer.int32(),
+            leaderEpoch: answer.int32(),
+            replicas: ids().length,
+          };
+          ids(); // in-sync replicas
+          ids(); // offline replicas
+          return led;
+        });
+        const bits = answer.int32();
+        return {
+          ...head,
+          partitions,
+          operations: bits === OPERATIONS_NOT_RETURNED ? undefined : bits,
+        };
+      });
+      return { clusterId, controllerId, brokers, topics: described };
+    },
+  };
+}
+
+/** A partition leader's response to ListOffsets for one partition. */
+interface ListedOffset {
+  readonly partition: number;
+  readonly errorCode: number;
+  readonly offset: bigint;
+}
+
+/** Kafka's numbers for the isolation levels `read_uncommitted` and `read_committed`. */
+export const ISOLATION = { uncommitted: 0, committed: 1 } as const;
+
+/** Value of `time` in {@link listOffsets} that requests the first offset of a partition. {@link LATEST} requests its end. */
+export const EARLIEST = -2n;
+export const LATEST = -1n;
+
+/**
+ * Creates a ListOffsets request for one offset of each partition: the first offset (`EARLIEST`), the end of what can be read with this
+ * isolation (`LATEST`), or the offset of the first message with a timestamp of at least `time`, in ms since 1970 (-1 if there is none). The
+ * request contains the leader epoch, so that a former leader that does not know of its successor refuses it (KIP-320).
+ */
+export function listOffsets(
+  time: bigint,
+  of: {
+    readonly topic: string;
+    readonly led: readonly PartitionLeader[];
+    readonly isolation: Isolation;
+  },
+): Call<readonly ListedOffset[]> {
+  const { topic, led, isolation } = of;
+  const NO_REPLICA = -1;
+  return {
+    name: 'ListOffsets',
+    key: 2,
+    version: 4,
+    body: Buffer.concat([
+      int32(NO_REPLICA),
+      int8(ISOLATION[isolation]),
+      array([topic], (name) =>
+        Buffer.concat([
+          string(name),
+          array(led, ({ partition, leaderEpoch }) =>
+            Buffer.concat([int32(partition), int32(leaderEpoch), int64(time)]),
+          ),
+        ]),
+      ),
+    ]),
+    read: (answer) =>
+      answer
+        .array(() => {
+          answer.string(); // topic
+          return answer.array(() => {
+            const head = { partition: answer.int32(), errorCode: answer.int16() };
+            answer.int64(); // timestamp
+            const offset = answer.int64();
+            answer.int32(); // leader epoch
+            return { ...head, offset };
+          });
+        })
+        .flat(),
+  };
+}
+
+/** Settings of a topic by name, or the error code because of which they can't be read. */
+export interface TopicSettings {
+  readonly topic: string;
+  readonly errorCode: number;
+  readonly settings: ReadonlyMap<string, string>;
+}
+
+export function describeSettings(
+  topics: readonly string[],
+  names: readonly string[],
+): Call<readonly TopicSettings[]> {
+  const TOPIC = 2;
+  const NO_SYNONYMS = 0;
+  return {
+    name: 'DescribeConfigs',
+    key: 32,
+    version: 1,
+    body: Buffer.concat([
+      array(topics, (topic) => Buffer.concat([int8(TOPIC), string(topic), array(names, string)])),
+      int8(NO_SYNONYMS),
+    ]),
+    read: (answer) =>
+      answer.array(() => {
+        const errorCode = answer.int16();
+        answer.string(); // error message
+        answer.int8(); // resource type
+        const topic = answer.string()!;
+        const entries = answer.array(() => {
+          const entry = [answer.string()!, answer.string()] as const;
+          answer.int8(); // whether it is read-only
+          answer.int8(); // source
+          answer.int8(); // whether it is sensitive
+          answer.array(() => [answer.string(), answer.string(), answer.int8()]); // synonyms
+          return entry;
+        });
+        const known = entries.flatMap(([name, value]) =>
+          value === null ? [] : [[name, value] as const],
+        );
+        return { topic, errorCode, settings: new Map(known) };
+      }),
+  };
+}

@@ -1,0 +1,314 @@
+// A member of a consumer group, on kafkajs. An offset is committed only once every message before it has been handled.
+
+import type {
+  Consumer,
+  ConsumerConfig,
+  EachBatchPayload,
+  Kafka,
+  KafkaMessage,
+  TopicPartitionOffset,
+} from 'kafkajs';
+import { exhaustMap, firstValueFrom, interval, ReplaySubject, Subject, merge, timer } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
+import kafkajs from 'kafkajs';
+import { findCoordinator, withBrokers } from '../client/brokers.ts';
+import { isCoordinatorMissing, memberError } from '../client/kafka-error.ts';
+import { withoutIdleChecks } from '../client/kafkajs-inner.ts';
+import { groupOffsets } from '../membership/group.ts';
+import { askAbout, topicBounds } from '../client/topic-facts.ts';
+import { CODECS, decompress } from '../fetch/codecs.ts';
+
+/** Messages of one partition for the handler. kafkajs fetches no more until their handling has ended. */
+export interface ConsumerBatch {
+  readonly partition: number;
+  /** Messages in the order of their offsets. */
+  readonly messages: readonly KafkaMessage[];
+  /** Emits when the partition may soon be assigned to another member. The handler then begins no new work and finishes what is running. */
+  readonly halt$: Observable<void>;
+  /** Marks the first `count` messages of the batch as handled. Their offset is committed within a second, and when the batch ends. */
+  readonly markHandled: (count: number) => void;
+}
+
+/** Identity and settings of a consumer group. */
+interface ConsumerGroup {
+  readonly id: string;
+  /** Where the group begins to read while it has no committed offsets. */
+  readonly from: 'beginning' | 'latest';
+  /** The coordinator removes a member that sends no heartbeat for this long, in ms. */
+  readonly sessionTimeoutMs: number;
+}
+
+interface ConsumerMemberOptions {
+  readonly kafka: Kafka;
+  readonly topic: string;
+  /** Number of partitions of the topic. */
+  readonly partitions: number;
+  readonly group: ConsumerGroup;
+  readonly scheduler: SchedulerLike;
+  /** The first value makes the member leave the group, once its running batches have been handled. */
+  readonly leave$: Observable<unknown>;
+  /** Handles a batch; called concurrently for several partitions. Must not reject: it handles its own errors. */
+  readonly onBatch: (batch: ConsumerBatch) => Promise<void>;
+  /** Called with this member's partitions after each rebalance. */
+  readonly onAssigned?: ((partitions: readonly number[]) => void) | undefined;
+}
+
+/**
+ * Longest interval between two commits of offsets while a batch is handled, in ms. Larger: after a crash more messages are delivered again.
+ */
+const COMMIT_MS = 1_000;
+/** Longest interval between two heartbeats, in ms. Larger: members learn of rebalances later. */
+const MAX_HEARTBEAT_MS = 3_000;
+/** How long a rebalance waits for members to finish their batches, in ms; the session timeout if that is longer. */
+const REBALANCE_TIMEOUT_MS = 60_000;
+/** How long a broker waits for messages before it answers a fetch, in ms. Leaving the group waits for that response. */
+const FETCH_WAIT_MS = 500;
+
+/**
+ * Takes part in a consumer group until `leave$` emits, and reads with `read_committed`. Resolves when the member has left the group.
+ *
+ * An offset is committed only once every message before it has been handled. When the group rebalances, running batches are halted and
+ * their offsets committed before the partitions are revoked. Heartbeats continue while a batch is handled. kafkajs fetches no further
+ * until all running batches have been handled.
+ *
+ * @throws CellarstreamError `KAFKA_UNREACHABLE` if a new member may succeed; otherwise `KAFKA_REFUSED`.
+ */
+export async function runConsumerMember(options: ConsumerMemberOptions): Promise<void> {
+  const { kafka, topic, leave$, onAssigned } = options;
+  const { id, from, sessionTimeoutMs } = options.group;
+  const member: ConsumerConfig = {
+    groupId: id,
+    sessionTimeout: sessionTimeoutMs,
+    rebalanceTimeout: Math.max(REBALANCE_TIMEOUT_MS, sessionTimeoutMs),
+    heartbeatInterval: Math.min(MAX_HEARTBEAT_MS, sessionTimeoutMs / 6),
+    maxWaitTimeInMs: FETCH_WAIT_MS,
+    allowAutoTopicCreation: false,
+    // Otherwise kafkajs restarts the consumer on a timer that disconnect() does not always cancel.
+    retry: { retries: 5, restartOnFailure: () => Promise.resolve(false) },
+  };
+  registerKafkajsCodecs();
+  const joined$ = new Subject<void>();
+  let consumer: Consumer | undefined;
+  try {
+    if (from === 'latest') {
+      const { scheduler } = options;
+      const lacking = () => endsIfWithoutOffsets(kafka, topic, id);
+      if (!(await startAtEnd({ kafka, topic, member, lacking, leave$, scheduler }))) return;
+    }
+    consumer = withoutIdleChecks(kafka).consumer(member);
+    const crash = crashOf(consumer);
+    consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
+      joined$.next();
+      onAssigned?.(payload.memberAssignment[topic] ?? []);
+    });
+    await consumer.connect();
+    // `fromBeginning` applies only where the group has no committed offset, or one whose message was deleted.
+    await consumer.subscribe({ topic, fromBeginning: true });
+    await consumer.run({
+      autoCommit: false,
+      eachBatchAutoResolve: false,
+      partitionsConsumedConcurrently: options.partitions,
+      eachBatch: (payload) => handleBatch(payload, options, joined$),
+    });
+    await Promise.race([crash, firstValueFrom(leave$, { defaultValue: undefined })]);
+  } catch (error) {
+    throw memberError(await withCoordinatorReason(error, kafka, id), id);
+  } finally {
+    await consumer?.disconnect(); // waits for running batches, then leaves the group
+  }
+}
+
+/** How long brokers are asked why the group has no coordinator, in ms. */
+const BROKER_TIMEOUT_MS = 2_000;
+
+/** Replaces kafkajs' error about a missing coordinator, which lacks the brokers' response, with one that contains it. */
+async function withCoordinatorReason(
+  error: unknown,
+  kafka: Kafka,
+  group: string,
+): Promise<unknown> {
+  if (!isCoordinatorMissing(error)) return error;
+  const search = withBrokers({ kafka }, BROKER_TIMEOUT_MS, (brokers) =>
+    findCoordinator(brokers, 'group', group),
+  );
+  return search.then(
+    () => error, // a coordinator is available by now
+    (reason: unknown) => reason,
+  );
+}
+
+/** Passes a batch to `onBatch`; sends heartbeats and commits offsets while it is handled, and commits once more when it ends. */
+async function handleBatch(
+  payload: EachBatchPayload,
+  options: ConsumerMemberOptions,
+  joined$: Observable<void>,
+): Promise<void> {
+  const { batch } = payload;
+  const { topic, partition, messages } = batch;
+  const halt$ = new ReplaySubject<void>(1);
+  let handled = 0;
+  let committed = 0;
+  let failure: { readonly error: unknown } | undefined;
+
+  const commit = async (): Promise<void> => {
+    if (handled === committed) return;
+    const count = handled;
+    // The last message may be followed by transaction markers, which no handler receives.
+    const next = messages[count]?.offset ?? (BigInt(batch.lastOffset()) + 1n).toString();
+    payload.resolveOffset((BigInt(next) - 1n).toString());
+    await payload.commitOffsetsIfNecessary({
+      topics: [{ topic, partitions: [{ partition, offset: next }] }],
+    });
+    committed = Math.max(committed, count);
+  };
+  const upkeep = async (): Promise<void> => {
+    try {
+      await payload.heartbeat();
+      await commit();
+    } catch (error) {
+      // The group is rebalancing, or the coordinator is unreachable. Heartbeats continue, because the
+      // running work may take longer than the session timeout.
+      failure ??= { error };
+      halt$.next();
+    }
+  };
+  const everyMs = Math.min(COMMIT_MS, options.group.sessionTimeoutMs / 6);
+  const upkeepTimer = interval(everyMs, options.scheduler).pipe(exhaustMap(upkeep)).subscribe();
+  // When partition leaders move, kafkajs rejoins the group while batches of other brokers are still being handled.
+  upkeepTimer.add(joined$.subscribe(halt$));
+  try {
+    await options.onBatch({
+      partition,
+      messages,
+      halt$,
+      markHandled: (count) => (handled = count),
+    });
+  } finally {
+    upkeepTimer.unsubscribe();
+  }
+  try {
+    await commit();
+  } catch (error) {
+    failure ??= { error };
+  }
+  // The error makes kafkajs rejoin the group or fetch again, so that uncommitted messages are delivered again. A member that is
+  // leaving does neither: another member receives them.
+  if (failure && payload.isRunning()) throw failure.error;
+}
+
+/** Options of {@link startAtEnd}. */
+export interface ConsumerGroupStart {
+  readonly kafka: Kafka;
+  readonly topic: string;
+  readonly member: ConsumerConfig;
+  /** Returns the current end offset of every partition if the group has no committed offsets; otherwise an empty list. */
+  readonly lacking: () => Promise<readonly TopicPartitionOffset[]>;
+  /** The first value ends the attempts to set the group's first offsets. Must replay that value to late subscribers. */
+  readonly leave$: Observable<unknown>;
+  readonly scheduler: SchedulerLike;
+}
+
+/**
+ * Pause between two attempts to set the group's first offsets, in ms, while another member is the group's leader and has not committed them
+ * yet.
+ */
+const PAUSE_MS = 250;
+
+/**
+ * Makes a consumer group without offsets begin at the current end of a topic, by committing the end offsets at once. Otherwise, if a
+ * member ended before its first commit, the next member would skip the messages written in between. Existing offsets are not changed.
+ * Resolves with whether to continue: false once `leave$` has emitted.
+ *
+ * When several members start together only the leader commits. A generation has one leader, and Kafka rejects commits of an older
+ * generation, so no offsets are overwritten.
+ */
+export async function startAtEnd(start: ConsumerGroupStart): Promise<boolean> {
+  const { kafka, topic, member, lacking, leave$, scheduler } = start;
+  let hasLeft = false;
+  const left = firstValueFrom(leave$, { defaultValue: undefined }).then(() => {
+    hasLeft = true;
+  });
+  left.catch(() => undefined); // not awaited if the group has offsets: its rejection must not go unhandled
+
+  while ((await lacking()).length > 0 && !hasLeft) {
+    const consumer = kafka.consumer(member);
+    try {
+      const crash = crashOf(consumer);
+      const joined = new Promise<boolean>((resolve) => {
+        consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => resolve(payload.isLeader));
+      });
+      await consumer.connect();
+      await consumer.subscribe({ topic, fromBeginning: false });
+      const eachBatch = () => Promise.resolve(); // left to the consumer that is started afterwards
+      await consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch });
+      const isLeader = await Promise.race([crash, joined, left]);
+      const offsets = isLeader ? await lacking() : [];
+      if (offsets.length > 0) await consumer.commitOffsets([...offsets]);
+    } finally {
+      await consumer.disconnect();
+    }
+    await firstValueFrom(merge(timer(PAUSE_MS, scheduler), left));
+  }
+  return !hasLeft;
+}
+
+/** Returns a promise that rejects with the error when kafkajs' consumer crashes. */
+function crashOf(consumer: Consumer): Promise<never> {
+  const crash = new Promise<never>((_, failed) => {
+    consumer.on(consumer.events.CRASH, ({ payload }) => failed(payload.error));
+  });
+  crash.catch(() => undefined); // not awaited if something else fails first: its rejection must not go unhandled
+  return crash;
+}
+
+/** Returns the end offset of each partition if the group has no committed offset in the topic; otherwise an empty list. */
+async function endsIfWithoutOffsets(
+  kafka: Kafka,
+  topic: string,
+  groupId: string,
+): Promise<readonly TopicPartitionOffset[]> {
+  const bounds = await topicBounds({ kafka }, topic);
+  const hasOffset = await askAbout({ kafka }, async (brokers) => {
+    const offsets = await groupOffsets(brokers, groupId, topic, [...bounds.keys()]);
+    return offsets.some((offset) => offset >= 0n);
+  });
+  if (hasOffset) return [];
+  return [...bounds].map(([partition, { high }]) => ({ topic, partition, offset: String(high) }));
+}
+
+/** A compression codec of Kafka in the form that kafkajs' registry expects. */
+interface Codec {
+  compress(encoder: unknown): Promise<Buffer>;
+  decompress(bytes: Buffer): Promise<Buffer>;
+}
+
+/**
+ * Registers decompression for all of Kafka's codecs with kafkajs. Its registry is shared by the whole process, and every codec but gzip
+ * throws KafkaJSNotImplemented by default. Only such entries are replaced: a codec that the program has set stays, and one that it sets
+ * later replaces ours. Ours can't compress.
+ */
+export function registerKafkajsCodecs(): void {
+  const registry: Record<number, (() => unknown) | undefined> = kafkajs.CompressionCodecs;
+  for (const { type, name } of CODECS) {
+    if (isMissing(registry[type])) registry[type] = () => decompressingCodec(type, name);
+  }
+}
+
+function isMissing(codec: (() => unknown) | undefined): boolean {
+  try {
+    return codec?.() === undefined;
+  } catch (error) {
+    if (error instanceof kafkajs.KafkaJSNotImplemented) return true;
+    return false; // a codec set by the program, which reports its own error when used
+  }
+}
+
+function decompressingCodec(type: number, name: string): Codec {
+  return {
+    compress: () =>
+      Promise.reject(
+        new Error(`cellarstream only reads ${name}: set a codec in kafkajs' CompressionCodecs`),
+      ),
+    decompress: (bytes) => decompress(type, bytes),
+  };
+}

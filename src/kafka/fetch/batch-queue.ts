@@ -1,0 +1,122 @@
+// Queues of fetched batches: in the order of their arrival, or merged by timestamp.
+
+import type { Offsets } from '../log.ts';
+import { unreadEnds } from './kafka-reader.ts';
+import type { PartitionBatch } from './kafka-reader.ts';
+
+/** A queue of batches that have been fetched and not yet taken. */
+export interface BatchQueue {
+  put(batch: PartitionBatch): void;
+  /**
+   * Removes and returns the next batch; undefined while none is ready. A queue that merges by timestamp returns only the first part of a
+   * batch, if messages of another partition come before the rest.
+   */
+  take(): PartitionBatch | undefined;
+  /** Number of queued batches of a partition that have messages. */
+  waiting(partition: number): number;
+  readonly isEmpty: boolean;
+}
+
+/** Creates a queue that returns batches in the order of their arrival. */
+export function arrivalOrder(): BatchQueue {
+  const batches: PartitionBatch[] = [];
+  const count = new Map<number, number>();
+  const add = ({ partition, messages }: PartitionBatch, more: number) => {
+    if (messages.length > 0) count.set(partition, (count.get(partition) ?? 0) + more);
+  };
+  return {
+    put: (batch) => {
+      batches.push(batch);
+      add(batch, 1);
+    },
+    take: () => {
+      const batch = batches.shift();
+      if (batch) add(batch, -1);
+      return batch;
+    },
+    waiting: (partition) => count.get(partition) ?? 0,
+    get isEmpty() {
+      return batches.length === 0;
+    },
+  };
+}
+
+/**
+ * Creates a queue that merges partitions by the timestamps of their messages. It waits for messages of every partition that has not reached
+ * its offset in `ends`, so that a message is returned only if no other partition begins with an older one; with equal timestamps the lower
+ * partition comes first. After its end a partition is not waited for: it may receive no more messages.
+ */
+export function timeOrder(from: Offsets, ends: Offsets): BatchQueue {
+  const queues = new Map<number, Queued[]>();
+  const behind = unreadEnds(from, ends);
+
+  const queue = (partition: number) => {
+    let queued = queues.get(partition);
+    if (!queued) queues.set(partition, (queued = []));
+    return queued;
+  };
+  const take = (): PartitionBatch | undefined => {
+    for (const partition of behind.keys()) if (queue(partition).length === 0) return undefined;
+    let first: { partition: number; time: number } | undefined;
+    let second = first;
+    for (const [partition, [head]] of queues) {
+      if (!head) continue;
+      const one = { partition, time: timeOf(head, head.at) };
+      if (!first || isBefore(one, first)) [first, second] = [one, first];
+      else if (!second || isBefore(one, second)) second = one;
+    }
+    if (!first) return undefined;
+    const { partition } = first;
+    const queued = queue(partition);
+    const head = queued[0]!;
+    const { messages } = head.batch;
+    const begin = head.at;
+    let end = begin;
+    while (
+      end < messages.length &&
+      (!second || isBefore({ partition, time: timeOf(head, end) }, second))
+    ) {
+      end += 1;
+    }
+    if (end === messages.length) {
+      queued.shift();
+      return { ...head.batch, messages: messages.slice(begin) };
+    }
+    head.at = end;
+    const next = BigInt(messages[end]!.offset);
+    return { partition, messages: messages.slice(begin, end), next };
+  };
+  return {
+    put: (batch) => {
+      const { partition, next } = batch;
+      queue(partition).push({ batch, at: 0 });
+      const end = behind.get(partition);
+      if (end !== undefined && next >= end) behind.delete(partition);
+    },
+    take,
+    waiting: (partition) =>
+      (queues.get(partition) ?? []).filter(({ batch }) => batch.messages.length > 0).length,
+    get isEmpty() {
+      return [...queues.values()].every((queued) => queued.length === 0);
+    },
+  };
+}
+
+/** A queued batch, whose messages before the index `at` have been taken. */
+interface Queued {
+  readonly batch: PartitionBatch;
+  at: number;
+}
+
+/** Returns the timestamp of a batch's message at index `at`, in ms; -Infinity if there is none, so that an empty batch is taken first. */
+function timeOf({ batch }: Queued, at: number): number {
+  const message = batch.messages[at];
+  return message ? Number(message.timestamp) : -Infinity;
+}
+
+function isBefore(
+  a: { readonly partition: number; readonly time: number },
+  b: { readonly partition: number; readonly time: number },
+): boolean {
+  return a.time < b.time || (a.time === b.time && a.partition < b.partition);
+}

@@ -1,0 +1,192 @@
+// Fetch requests for a topic over kafkajs' connections.
+
+import type { Kafka } from 'kafkajs';
+import type { Isolation, Offsets } from '../log.ts';
+import { endConnection } from '../client/connection.ts';
+import { clusterOf } from '../client/kafkajs-inner.ts';
+import type { ConnectionPool } from '../client/kafkajs-inner.ts';
+import { ERROR, protocolError } from '../client/protocol-errors.ts';
+import { array, int32, int64, int8, protocolReader, string } from '../client/protocol.ts';
+import { ISOLATION } from '../client/topic-calls.ts';
+import type { AbortedTransaction } from './record-batches.ts';
+
+/** Fetches records of a topic from the brokers that lead its partitions. */
+export interface Fetcher {
+  /** Returns the broker id of each partition's leader, from metadata that are at most five minutes old. */
+  leaders(): Promise<ReadonlyMap<number, number>>;
+  /**
+   * Fetches the readable records of these partitions from these offsets on, as many as fit into a response. The first partition with
+   * records gets at least one batch, however large. A broker without new records delays its response, see {@link FetcherOptions.waitMs}.
+   *
+   * @throws kafkajs' errors. Errors of single partitions are not thrown: they are in the partitions' responses.
+   */
+  fetch(leader: number, offsets: Offsets): Promise<readonly PartitionResponse[]>;
+  /** Closes the connections. Fetches in flight and later calls are rejected. */
+  close(): Promise<void>;
+}
+
+export interface FetcherOptions {
+  /** Which messages are read: only committed ones (the default), or also those of open and aborted transactions. */
+  readonly isolation?: Isolation | undefined;
+  /** How long a broker waits for new records before it responds, in ms; it gets no other fetch meanwhile. Default 250. */
+  readonly waitMs?: number | undefined;
+}
+
+/** Most bytes of one partition in a fetch response, unless the partition's first batch is larger. */
+const PARTITION_BYTES = 2 ** 20;
+/** Most bytes in a fetch response. Too small: more requests; too large: more memory for each broker. */
+const MAX_RESPONSE_BYTES = 4 * 2 ** 20;
+const FETCH_WAIT_MS = 250;
+/** Age at which the topic's metadata are refreshed, in ms. Too large: partitions that are added are noticed late. */
+const METADATA_MAX_AGE_MS = 300_000;
+
+/**
+ * Connects to Kafka in order to fetch a topic without a consumer group. kafkajs' public API can't do that, and joining a group takes
+ * seconds, so this uses the internal connections of kafkajs that its consumers use too. Requests and responses are encoded here, as
+ * kafkajs does not return the last offset of batches that compaction has emptied.
+ *
+ * @throws kafkajs' errors.
+ */
+export async function openFetcher(
+  kafka: Kafka,
+  topic: string,
+  { isolation = 'committed', waitMs = FETCH_WAIT_MS }: FetcherOptions = {},
+): Promise<Fetcher> {
+  const cluster = clusterOf(kafka, {
+    metadataMaxAge: METADATA_MAX_AGE_MS,
+    allowAutoTopicCreation: false,
+  });
+  try {
+    await cluster.connect();
+    await cluster.addTargetTopic(topic);
+  } catch (error) {
+    await cluster.disconnect().catch(() => undefined); // the earlier error says more
+    throw error;
+  }
+  const calls = new Set<Promise<unknown>>();
+  const asked = new Set<ConnectionPool>();
+  let isClosed = false;
+  const closed = () => new Error(`Closed connection: it read ${topic}`);
+  const expectOpen = () => {
+    if (isClosed) throw closed();
+  };
+  const call = async <T>(work: () => Promise<T>): Promise<T> => {
+    expectOpen();
+    const answer = work();
+    calls.add(answer);
+    return answer.finally(() => calls.delete(answer));
+  };
+  const leaders = async () => {
+    await cluster.refreshMetadataIfNecessary();
+    const partitions = cluster.findTopicPartitionMetadata(topic);
+    return new Map(partitions.map(({ partitionId, leader }) => [partitionId, leader]));
+  };
+  const fetch = async (leader: number, offsets: Offsets) => {
+    const broker = await cluster.findBroker({ nodeId: String(leader) });
+    expectOpen();
+    asked.add(broker.connectionPool);
+    const buffer = fetchBody(topic, offsets, isolation, waitMs);
+    const encode = () => Promise.resolve({ buf: buffer, buffer });
+    const answer = await broker.connectionPool.send<FetchResponse>({
+      request: { ...FETCH, encode },
+      response: { decode: readFetchResponse, parse: (decoded) => decoded },
+    });
+    if (answer.errorCode !== 0) throw protocolError(answer.errorCode, `Fetch of ${topic}`);
+    return answer.partitions;
+  };
+  return {
+    leaders: () => call(leaders),
+    fetch: (leader, offsets) => call(() => fetch(leader, offsets)),
+    close: async () => {
+      isClosed = true;
+      // disconnect() would wait for the brokers' responses, and brokers wait for new records.
+      for (const each of [...asked].flatMap(({ pool }) => pool)) {
+        if (each.isConnected()) endConnection(each, closed());
+      }
+      await cluster.disconnect();
+      await Promise.allSettled(calls);
+      await cluster.disconnect(); // kafkajs reconnects for calls made meanwhile
+    },
+  };
+}
+
+/**
+ * The newest version of Fetch whose response can't redirect the reader to another replica:
+ * https://kafka.apache.org/protocol#The_Messages_Fetch
+ */
+const FETCH = { apiName: 'Fetch', apiKey: 1, apiVersion: 10 } as const;
+
+function fetchBody(topic: string, offsets: Offsets, isolation: Isolation, waitMs: number): Buffer {
+  const NO_REPLICA = int32(-1);
+  const NO_SESSION = Buffer.concat([int32(0), int32(-1)]);
+  const ANY_EPOCH = int32(-1);
+  const NO_LOG_START = int64(-1n);
+  return Buffer.concat([
+    NO_REPLICA,
+    int32(waitMs),
+    int32(1), // minimum number of bytes
+    int32(MAX_RESPONSE_BYTES),
+    int8(ISOLATION[isolation]),
+    NO_SESSION,
+    array([topic], (name) =>
+      Buffer.concat([
+        string(name),
+        array([...offsets], ([partition, offset]) =>
+          Buffer.concat([
+            int32(partition),
+            ANY_EPOCH,
+            int64(offset),
+            NO_LOG_START,
+            int32(PARTITION_BYTES),
+          ]),
+        ),
+      ]),
+    ),
+    array([], int32), // partitions to remove from a fetch session: there is no session
+  ]);
+}
+
+export function isOutOfRange({ errorCode }: PartitionResponse): boolean {
+  return errorCode === ERROR.OFFSET_OUT_OF_RANGE;
+}
+
+/** Result of a fetch for one partition. */
+export interface PartitionResponse {
+  readonly partition: number;
+  /** Kafka's error code; 0 without an error. */
+  readonly errorCode: number;
+  /** Offset before which all in-sync replicas have the records. */
+  readonly highWatermark: bigint;
+  /** Offset before which a `read_committed` reader can read. */
+  readonly lastStableOffset: bigint;
+  readonly aborted: readonly AbortedTransaction[];
+  /** Encoded record batches; the last one may be incomplete. */
+  readonly records: Buffer;
+}
+
+interface FetchResponse {
+  /** How long the broker asks the client to send nothing, in ms. kafkajs' connection reads this field and waits. */
+  readonly clientSideThrottleTime: number;
+  readonly errorCode: number;
+  readonly partitions: readonly PartitionResponse[];
+}
+
+/** Decodes the response to a fetch of one topic. */
+export function readFetchResponse(bytes: Buffer): FetchResponse {
+  const answer = protocolReader(bytes);
+  const aborted = () => ({ producerId: answer.int64(), firstOffset: answer.int64() });
+  const partition = (): PartitionResponse => {
+    const head = { partition: answer.int32(), errorCode: answer.int16() };
+    const ends = { highWatermark: answer.int64(), lastStableOffset: answer.int64() };
+    answer.int64(); // log start offset
+    return { ...head, ...ends, aborted: answer.array(aborted), records: answer.bytes() };
+  };
+  const clientSideThrottleTime = answer.int32();
+  const errorCode = answer.int16();
+  answer.int32(); // fetch session id: sessions are not used
+  const topics = answer.array(() => {
+    answer.string(); // topic
+    return answer.array(partition);
+  });
+  return { clientSideThrottleTime, errorCode, partitions: topics.flat() };
+}

@@ -1,0 +1,216 @@
+// Decodes record batches, in the format of Kafka's log, and the messages in them.
+
+import type { IHeaders, RecordBatchEntry } from 'kafkajs';
+import { CellarstreamError } from '../../core/errors.ts';
+import { decompress, MalformedBytes } from './codecs.ts';
+
+/** A record batch of a partition's log: its decoded header, and its encoded records. */
+interface RecordBatch {
+  readonly baseOffset: number;
+  /** Offset of the last record that was written in the batch, also if compaction has removed it. */
+  readonly lastOffset: number;
+  /** Leader epoch in which the batch was appended. */
+  readonly leaderEpoch: number;
+  readonly attributes: number;
+  /** Timestamp to which the timestamps of the records are relative, in ms since 1970. */
+  readonly baseTimestamp: number;
+  readonly maxTimestamp: number;
+  readonly producerId: bigint;
+  /** Number of records in the batch, without those that compaction has removed. */
+  readonly count: number;
+  /** The encoded records, compressed with the codec in `attributes`. */
+  readonly records: Buffer;
+}
+
+/** A message, with the leader epoch and the timestamp type of its batch. */
+export interface LogMessage extends RecordBatchEntry {
+  /** Leader epoch in which the message was appended. */
+  readonly leaderEpoch: number;
+  /** Whether the timestamp was set by the broker that appended the message, and not by the producer. */
+  readonly isAppendTime: boolean;
+}
+
+/** An aborted transaction: the records of this producer from `firstOffset` up to its abort marker. */
+export interface AbortedTransaction {
+  readonly producerId: bigint;
+  readonly firstOffset: bigint;
+}
+
+// Byte offsets of the fields in a batch: https://kafka.apache.org/documentation/#recordbatch
+const LENGTH_AT = 8;
+const LEADER_EPOCH_AT = 12;
+const MAGIC_AT = 16;
+const ATTRIBUTES_AT = 21;
+const LAST_OFFSET_DELTA_AT = 23;
+const BASE_TIMESTAMP_AT = 27;
+const MAX_TIMESTAMP_AT = 35;
+const PRODUCER_ID_AT = 43;
+const COUNT_AT = 57;
+const RECORDS_AT = 61;
+/** Bytes at the beginning of a batch that its length field does not count: the base offset and the length field itself. */
+const BEFORE_LENGTH = 12;
+const MAGIC = 2;
+
+const CODEC_MASK = 0x07;
+const LOG_APPEND_TIME = 0x08;
+const TRANSACTIONAL = 0x10;
+const CONTROL = 0x20;
+/** Type of a transaction marker that aborts its transaction: the second 16 bits of the marker's key. */
+const ABORT = 0;
+
+/**
+ * Decodes the headers of the batches in a fetch response, in order. Brokers may truncate the last batch; an incomplete one is left out.
+ *
+ * @throws CellarstreamError `KAFKA_REFUSED` if a batch was written in a format from before Kafka 0.11.
+ */
+export function recordBatches(bytes: Buffer): RecordBatch[] {
+  const batches: RecordBatch[] = [];
+  let at = 0;
+  while (bytes.length - at > MAGIC_AT) {
+    if (bytes.readInt8(at + MAGIC_AT) !== MAGIC) {
+      throw new CellarstreamError(
+        'KAFKA_REFUSED',
+        'a topic holds messages in a format from before Kafka 0.11: copy it to a new topic',
+      );
+    }
+    const end = at + BEFORE_LENGTH + bytes.readInt32BE(at + LENGTH_AT);
+    if (end > bytes.length || end < at + RECORDS_AT) break;
+    const baseOffset = Number(bytes.readBigInt64BE(at));
+    batches.push({
+      baseOffset,
+      lastOffset: baseOffset + bytes.readInt32BE(at + LAST_OFFSET_DELTA_AT),
+      leaderEpoch: bytes.readInt32BE(at + LEADER_EPOCH_AT),
+      attributes: bytes.readInt16BE(at + ATTRIBUTES_AT),
+      baseTimestamp: Number(bytes.readBigInt64BE(at + BASE_TIMESTAMP_AT)),
+      maxTimestamp: Number(bytes.readBigInt64BE(at + MAX_TIMESTAMP_AT)),
+      producerId: bytes.readBigInt64BE(at + PRODUCER_ID_AT),
+      count: bytes.readInt32BE(at + COUNT_AT),
+      records: bytes.subarray(at + RECORDS_AT, end),
+    });
+    at = end;
+  }
+  return batches;
+}
+
+/** Returns the batches of a `read_committed` response that contain committed messages: without markers and aborted transactions. */
+export function committedBatches(
+  batches: readonly RecordBatch[],
+  aborted: readonly AbortedTransaction[],
+): RecordBatch[] {
+  const toCome = aborted.toSorted((a, b) => Number(a.firstOffset - b.firstOffset));
+  const under = new Set<bigint>(); // producers with an aborted transaction at this point of the log
+  return batches.filter((batch) => {
+    while (toCome[0] && toCome[0].firstOffset <= batch.lastOffset) {
+      under.add(toCome.shift()!.producerId);
+    }
+    const { attributes, producerId } = batch;
+    if (!isDataBatch(batch)) {
+      if (isAbort(batch)) under.delete(producerId);
+      return false;
+    }
+    return !(attributes & TRANSACTIONAL && under.has(producerId));
+  });
+}
+
+/** Whether a batch contains messages, and not a transaction marker. */
+export function isDataBatch({ attributes }: RecordBatch): boolean {
+  return (attributes & CONTROL) === 0;
+}
+
+/**
+ * Whether a batch is the marker of an aborted transaction. False also if compaction has emptied the marker: then no record of the
+ * transaction is left.
+ */
+function isAbort(marker: RecordBatch): boolean {
+  return readRecords(marker, marker.records)[0]?.key?.readInt16BE(2) === ABORT;
+}
+
+/**
+ * Decodes the messages of a batch, in order.
+ *
+ * @throws MalformedBytes if the bytes do not match the header.
+ */
+export async function messagesOf(batch: RecordBatch): Promise<LogMessage[]> {
+  if (batch.count === 0) return [];
+  const type = batch.attributes & CODEC_MASK;
+  if (type === 0) return readRecords(batch, Buffer.from(batch.records)); // copied: views would keep the whole response in memory
+  return readRecords(batch, await decompress(type, batch.records));
+}
+
+/** Decodes uncompressed records. Keys and values are views of `bytes`, not copies. */
+function readRecords(batch: RecordBatch, bytes: Buffer): LogMessage[] {
+  const { baseOffset, baseTimestamp, maxTimestamp, leaderEpoch, attributes, count } = batch;
+  const isAppendTime = (attributes & LOG_APPEND_TIME) !== 0;
+  const fields = fieldReader(bytes);
+  const messages: LogMessage[] = [];
+  for (let n = 0; n < count; n++) {
+    const length = fields.varint();
+    const end = fields.at + length;
+    fields.at += 1; // the record's own attributes: none are in use
+    const timestamp = baseTimestamp + fields.varint();
+    const offset = baseOffset + fields.varint();
+    messages.push({
+      attributes: 0,
+      timestamp: String(isAppendTime ? maxTimestamp : timestamp),
+      leaderEpoch,
+      isAppendTime,
+      offset: String(offset),
+      key: fields.bytes(),
+      value: fields.bytes(),
+      headers: headersOf(fields),
+    });
+    fields.at = end;
+  }
+  return messages;
+}
+
+function headersOf(fields: FieldReader): IHeaders {
+  const headers = Object.create(null) as IHeaders; // without a prototype: header names must not collide with inherited ones
+  for (let left = fields.varint(); left > 0; left--) {
+    const name = String(fields.bytes());
+    const value = fields.bytes() ?? undefined;
+    const known = headers[name];
+    if (known === undefined) headers[name] = value;
+    else headers[name] = [known, value].flat().filter((each) => each !== undefined);
+  }
+  return headers;
+}
+
+interface FieldReader {
+  at: number;
+  varint(): number;
+  /** Reads a length and that many bytes; null if the length is -1. */
+  bytes(): Buffer | null;
+}
+
+function fieldReader(buffer: Buffer): FieldReader {
+  const expectIn = (end: number) => {
+    if (end > buffer.length) throw new MalformedBytes('a record ends before its fields do');
+  };
+  const fields: FieldReader = {
+    at: 0,
+    // Exact up to 2^53, which no timestamp or length reaches.
+    varint: () => {
+      let value = 0;
+      let scale = 1;
+      let byte: number;
+      do {
+        expectIn(fields.at + 1);
+        byte = buffer[fields.at++]!;
+        value += (byte & 0x7f) * scale;
+        scale *= 0x80;
+      } while (byte & 0x80);
+      return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+    },
+    bytes: () => {
+      const length = fields.varint();
+      if (length < 0) return null;
+      const end = fields.at + length;
+      expectIn(end);
+      const bytes = buffer.subarray(fields.at, end);
+      fields.at = end;
+      return bytes;
+    },
+  };
+  return fields;
+}

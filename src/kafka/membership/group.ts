@@ -1,0 +1,280 @@
+// Requests about a Kafka group: joining it as a member, describing it, reading its committed offsets. All brokers since Kafka 2.7 support
+// the request versions used here.
+
+import type { Kafka } from 'kafkajs';
+import { brokersOf, findCoordinator } from '../client/brokers.ts';
+import type { Address, Call } from '../client/protocol.ts';
+import type { Brokers } from '../client/brokers.ts';
+import { protocolError } from '../client/protocol-errors.ts';
+import { array, bytes, int32, string } from '../client/protocol.ts';
+
+/** A Kafka group, and the function that opens connections to its coordinator. */
+export interface MembershipGroup {
+  readonly name: string;
+  /**
+   * Opens connections to the coordinator that nothing else uses: brokers answer a connection's requests in order, and a JoinGroup waits for
+   * the rebalance.
+   */
+  readonly connect: () => GroupCoordinator;
+}
+
+/** Calls to the coordinator of a Kafka group, which is looked up at the first call. */
+export interface GroupCoordinator {
+  readonly join: (joining: Omit<JoinGroup, 'group'>, withinMs: number) => Promise<Joined>;
+  readonly sync: (
+    place: Omit<Place, 'group'>,
+    given: ReadonlyMap<string, Buffer>,
+    withinMs: number,
+  ) => Promise<Synced>;
+  readonly heartbeat: (place: Omit<Place, 'group'>, withinMs: number) => Promise<number>;
+  readonly leave: (memberId: string) => Promise<unknown>;
+  /** Forgets the coordinator's address, so that the next call looks it up again. */
+  readonly rediscover: () => void;
+  /** Closes the connections at once; calls in flight fail. */
+  readonly close: () => void;
+}
+
+export function membershipGroup(kafka: Kafka, name: string): MembershipGroup {
+  const connect = (): GroupCoordinator => {
+    const brokers = brokersOf(kafka);
+    let coordinator: Address | undefined;
+    const ask = async <T>(call: Call<T>, withinMs?: number): Promise<T> => {
+      coordinator ??= await findCoordinator(brokers, 'group', name);
+      return brokers.send(coordinator, call, withinMs);
+    };
+    const ofGroup = <T>(more: T) => ({ group: name, ...more });
+    return {
+      join: (joining, withinMs) => ask(joinGroup(ofGroup(joining)), withinMs),
+      sync: (place, given, withinMs) => ask(syncGroup(ofGroup(place), given), withinMs),
+      heartbeat: (place, withinMs) => ask(heartbeat(ofGroup(place)), withinMs),
+      leave: (memberId) => ask(leaveGroup(ofGroup({ memberId }))),
+      rediscover: () => (coordinator = undefined),
+      close: () => brokers.close(),
+    };
+  };
+  return { name, connect };
+}
+
+/** A member of a Kafka group, and the metadata that it sent when it joined. */
+export interface Member {
+  readonly id: string;
+  readonly metadata: Buffer;
+}
+
+export interface JoinGroup {
+  readonly group: string;
+  /** Id that the coordinator assigned to the member; empty for a member that joins for the first time. */
+  readonly memberId: string;
+  /** The coordinator removes a member that sends no heartbeat for this long, in ms. */
+  readonly sessionTimeoutMs: number;
+  /** How long the coordinator waits in a rebalance for all members to rejoin, in ms. */
+  readonly rebalanceTimeoutMs: number;
+  /** Kind of group, such as `consumer`. The coordinator refuses a member whose kind differs from that of its group. */
+  readonly protocolType: string;
+  readonly protocol: string;
+  readonly metadata: Buffer;
+}
+
+export interface Joined {
+  readonly errorCode: number;
+  readonly generation: number;
+  readonly leader: string;
+  readonly memberId: string;
+  /** All members of the generation if this member is the leader; empty for other members. */
+  readonly members: readonly Member[];
+}
+
+/** Creates a JoinGroup request. The coordinator responds once all members have joined, or the rebalance timeout has passed. */
+function joinGroup(options: JoinGroup): Call<Joined> {
+  const { group, memberId, sessionTimeoutMs, rebalanceTimeoutMs, protocolType } = options;
+  const { protocol, metadata } = options;
+  return {
+    name: 'JoinGroup',
+    key: 11,
+    version: 5,
+    body: Buffer.concat([
+      string(group),
+      int32(sessionTimeoutMs),
+      int32(rebalanceTimeoutMs),
+      string(memberId),
+      string(null), // group.instance.id: a static member would keep its assignment after it has left
+      string(protocolType),
+      array([protocol], (name) => Buffer.concat([string(name), bytes(metadata)])),
+    ]),
+    read: (answer) => {
+      const head = { errorCode: answer.int16(), generation: answer.int32() };
+      answer.string(); // protocol: only one is offered
+      return {
+        ...head,
+        leader: answer.string()!,
+        memberId: answer.string()!,
+        members: answer.array(() => {
+          const id = answer.string()!;
+          answer.string(); // group.instance.id
+          return { id, metadata: answer.bytes() };
+        }),
+      };
+    },
+  };
+}
+
+/** Identifies a member in one generation of its group. */
+export interface Place {
+  readonly group: string;
+  readonly generation: number;
+  readonly memberId: string;
+}
+
+export interface Synced {
+  readonly errorCode: number;
+  readonly assignment: Buffer;
+}
+
+/**
+ * Creates a SyncGroup request, by which the leader sends the group's assignment: `given`, by member id. Other members send an empty one.
+ * The coordinator responds once the leader has sent it.
+ */
+function syncGroup(place: Place, given: ReadonlyMap<string, Buffer>): Call<Synced> {
+  return {
+    name: 'SyncGroup',
+    key: 14,
+    version: 3,
+    body: Buffer.concat([
+      memberIdentityBytes(place),
+      string(null),
+      array([...given], ([id, part]) => Buffer.concat([string(id), bytes(part)])),
+    ]),
+    read: (answer) => ({ errorCode: answer.int16(), assignment: answer.bytes() }),
+  };
+}
+
+function heartbeat(place: Place): Call<number> {
+  return {
+    name: 'Heartbeat',
+    key: 12,
+    version: 3,
+    body: Buffer.concat([memberIdentityBytes(place), string(null)]),
+    read: (answer) => answer.int16(),
+  };
+}
+
+function leaveGroup({ group, memberId }: Omit<Place, 'generation'>): Call<number> {
+  return {
+    name: 'LeaveGroup',
+    key: 13,
+    version: 3,
+    body: Buffer.concat([
+      string(group),
+      array([memberId], (id) => Buffer.concat([string(id), string(null)])),
+    ]),
+    read: (answer) => answer.int16(),
+  };
+}
+
+function memberIdentityBytes({ group, generation, memberId }: Place): Buffer {
+  return Buffer.concat([string(group), int32(generation), string(memberId)]);
+}
+
+/** State and members of a group, as its coordinator reports them. */
+interface DescribedGroup {
+  /** Kafka's name of the group's state: `PreparingRebalance` or `CompletingRebalance` while members join. */
+  readonly state: string;
+  /** For each member of the group, the metadata of its newest JoinGroup (`told`) and its assignment (`given`). */
+  readonly members: readonly { readonly told: Buffer; readonly given: Buffer }[];
+  /** Bit set of the operations that this user may perform on the group (KIP-430). */
+  readonly operations: number;
+}
+
+/**
+ * Requests the state and the members of a group from its coordinator.
+ *
+ * @throws kafkajs' KafkaJSProtocolError with the broker's error code, and the errors of {@link Brokers}.
+ */
+export async function groupAsItIs(brokers: Brokers, group: string): Promise<DescribedGroup> {
+  const coordinator = await findCoordinator(brokers, 'group', group);
+  const { errorCode, ...described } = await brokers.send(coordinator, describeGroup(group));
+  if (errorCode !== 0) throw protocolError(errorCode, `the group ${group}`);
+  return described;
+}
+
+function describeGroup(group: string): Call<DescribedGroup & { readonly errorCode: number }> {
+  const WITH_OPERATIONS = Buffer.of(1);
+  return {
+    name: 'DescribeGroups',
+    key: 15,
+    version: 3,
+    body: Buffer.concat([array([group], string), WITH_OPERATIONS]),
+    read: (answer) => {
+      const [found] = answer.array(() => {
+        const errorCode = answer.int16();
+        answer.string(); // group id
+        const state = answer.string()!;
+        for (let texts = 2; texts > 0; texts--) answer.string(); // protocol type and protocol
+        const members = answer.array(() => {
+          for (let texts = 3; texts > 0; texts--) answer.string(); // member id, client id, client host
+          return { told: answer.bytes(), given: answer.bytes() };
+        });
+        return { errorCode, state, members, operations: answer.int32() };
+      });
+      return found!;
+    },
+  };
+}
+
+/**
+ * Returns the offsets that a group has committed for these partitions of a topic; -1 for a partition without one.
+ *
+ * @throws as {@link groupAsItIs}.
+ */
+export async function groupOffsets(
+  brokers: Brokers,
+  group: string,
+  topic: string,
+  partitions: readonly number[],
+): Promise<readonly bigint[]> {
+  const coordinator = await findCoordinator(brokers, 'group', group);
+  const fetched = await brokers.send(coordinator, offsetFetch(group, topic, partitions));
+  if (fetched.errorCode !== 0) {
+    throw protocolError(fetched.errorCode, `the offsets of the group ${group}`);
+  }
+  return fetched.offsets;
+}
+
+interface FetchedOffsets {
+  /** Error code for the whole group, otherwise that of the first partition with an error; 0 if there is no error. */
+  readonly errorCode: number;
+  /** Committed offsets of the partitions; -1 for a partition without one. */
+  readonly offsets: readonly bigint[];
+}
+
+function offsetFetch(
+  group: string,
+  topic: string,
+  partitions: readonly number[],
+): Call<FetchedOffsets> {
+  return {
+    name: 'OffsetFetch',
+    key: 9,
+    version: 5,
+    body: Buffer.concat([
+      string(group),
+      array([topic], (name) => Buffer.concat([string(name), array(partitions, int32)])),
+    ]),
+    read: (answer) => {
+      const topics = answer.array(() => {
+        answer.string(); // topic
+        return answer.array(() => {
+          answer.int32(); // partition
+          const offset = answer.int64();
+          answer.int32(); // leader epoch
+          answer.string(); // metadata of the commit
+          return { offset, errorCode: answer.int16() };
+        });
+      });
+      const found = topics.flat();
+      const ofGroup = answer.int16();
+      const errorCode = ofGroup || (found.find((each) => each.errorCode !== 0)?.errorCode ?? 0);
+      return { errorCode, offsets: found.map(({ offset }) => offset) };
+    },
+  };
+}

@@ -1,0 +1,188 @@
+// The verdict at the top of a fleet's page (what is wrong with the fleet, if anything), and the health of each of its accounts.
+
+import type { FleetAccountStatus, FleetStatus } from '../status/status-json.ts';
+import { disconnectedVerdict, titleOf } from './status-verdict.ts';
+import type { ConnectionState, Verdict, Wrong } from './status-verdict.ts';
+import { duration, plural, since } from './words.ts';
+
+/** Maximum number of accounts that are named in a line about a problem that they share. */
+const MAX_NAMED = 5;
+const LEVELS: Readonly<Record<Exclude<Health, 'good'>, Wrong['level']>> = {
+  bad: 'bad',
+  slow: 'warning',
+  busy: 'busy',
+};
+
+/**
+ * Computes the verdict on a fleet (the summary at the top of its page) from its newest status. While the page's connection to the service
+ * is down, the verdict says so, and lists the last known problems.
+ */
+export function fleetVerdictOf(
+  status: FleetStatus | undefined,
+  connection: ConnectionState,
+): Verdict {
+  const wrong = status ? problemsOf(status) : [];
+  if (!connection.isLive)
+    return { ...disconnectedVerdict(status?.at, connection), problems: wrong };
+  if (!status) return { tone: 'busy', headline: 'Listening', subline: '', problems: wrong };
+  const { accounts, at, generation, instance } = status;
+  const total = plural(accounts.length, 'account');
+  const bad = accounts.filter((each) => healthOf(each, at) === 'bad');
+  const sick = bad.filter(({ state }) => state === 'running').length;
+  // Accounts that run although their file is invalid on this instance: their owner may have another, valid version of it.
+  const misfiled = bad.filter((each) => each.state === 'wrong-file' && each.owner !== null).length;
+  const down = bad.length - sick - misfiled;
+  const slow = accounts.filter((each) => healthOf(each, at) === 'slow').length;
+  const busy = accounts.filter((each) => healthOf(each, at) === 'busy').length;
+  const subline = sublineOf(status);
+  if (bad.length > 0) {
+    const kinds = [
+      { count: down, one: 'does not run', many: 'do not run' },
+      { count: sick, one: 'is not ready', many: 'are not ready' },
+      { count: misfiled, one: 'has a wrong file here', many: 'have wrong files here' },
+    ];
+    const headline = kinds
+      .filter(({ count }) => count > 0)
+      .map(({ count, one, many }, nth) => {
+        const ofAll = nth === 0 ? ` of ${total}` : '';
+        return `${count}${ofAll} ${count === 1 ? one : many}`;
+      })
+      .join(', ');
+    return { tone: 'bad', headline, subline, problems: wrong };
+  }
+  if (generation === null) {
+    const isNew = accounts.length === 0;
+    return {
+      tone: isNew ? 'busy' : 'bad',
+      headline: isNew ? 'Starting: not in the group yet' : `${instance} is not in the group`,
+      subline: isNew ? '' : `The figures below are what it knew last. ${subline}`,
+      problems: wrong,
+    };
+  }
+  if (accounts.length === 0) {
+    return {
+      tone: 'warn',
+      headline: 'No account: ACCOUNTS_DIR has no files',
+      subline,
+      problems: wrong,
+    };
+  }
+  const coming = slow + busy;
+  if (coming > 0) {
+    const headline = `${coming} of ${total} ${coming === 1 ? 'is' : 'are'} starting or moving`;
+    return { tone: slow > 0 ? 'warn' : 'busy', headline, subline, problems: wrong };
+  }
+  const headline = accounts.length === 1 ? 'The only account runs' : `All ${total} run`;
+  return { tone: 'good', headline, subline, problems: wrong };
+}
+
+function sublineOf({ accounts, instances }: FleetStatus): string {
+  const lags = accounts.flatMap(({ figures }) => figures?.lagMs ?? []);
+  const freshness =
+    lags.length > 0
+      ? ` Half of all changes are published within ${duration(Math.max(...lags))} in the slowest of ${plural(lags.length, 'account')}.`
+      : '';
+  return `${plural(instances.length, 'instance')} in the group.${freshness}`;
+}
+
+/**
+ * Lists the problems of a fleet's accounts, in one line for accounts that share a problem: the severest first, then those of the most
+ * accounts. If this instance is not in the fleet's group, that is the first problem.
+ */
+function problemsOf(status: FleetStatus): Wrong[] {
+  const { accounts, at, generation, instance } = status;
+  const alike = new Map<string, [FleetAccountStatus, ...FleetAccountStatus[]]>();
+  for (const each of accounts) {
+    const health = healthOf(each, at);
+    if (health === 'good') continue;
+    const name = JSON.stringify([health, problemOf(each)]);
+    const before = alike.get(name);
+    if (before) before.push(each);
+    else alike.set(name, [each]);
+  }
+  const lines = [...alike.values()]
+    .sort((a, b) => rank(healthOf(a[0], at)) - rank(healthOf(b[0], at)) || b.length - a.length)
+    .map((group): Wrong => {
+      const [first] = group;
+      const health = healthOf(first, at);
+      const from = Math.min(...group.map((each) => each.since));
+      return {
+        level: LEVELS[health as keyof typeof LEVELS],
+        where: namesOf(group),
+        text: group.length === 1 ? fullProblemOf(first) : problemOf(first),
+        when: first.state === 'running' ? '' : ` since ${since(from, at)}`,
+      };
+    });
+  if (generation !== null) return lines;
+  const out: Wrong = {
+    level: accounts.length === 0 ? 'busy' : 'bad',
+    where: instance,
+    text: "is not in the fleet's group: what it says of the others may be old",
+    when: '',
+  };
+  return [out, ...lines];
+}
+
+function namesOf(accounts: readonly FleetAccountStatus[]): string {
+  const named = accounts.slice(0, MAX_NAMED).map(({ account }) => account);
+  const more = accounts.length - named.length;
+  return named.join(', ') + (more > 0 ? ` and ${more} more` : '') + ':';
+}
+
+/** Health of an account of a fleet, from worst to best. */
+type Health = 'bad' | 'slow' | 'busy' | 'good';
+
+/** How long an account may be starting or moving to another instance before its health is `slow`, in ms. */
+const SLOW_MS = 20_000;
+
+/**
+ * Returns the health of an account of a fleet.
+ *
+ * @param at When the status was computed, in ms since the epoch.
+ */
+export function healthOf({ state, since, figures }: FleetAccountStatus, at: number): Health {
+  if (state === 'starting' || state === 'moving') return at - since > SLOW_MS ? 'slow' : 'busy';
+  if (state !== 'running') return 'bad';
+  if (figures === null || figures.ready) return 'good';
+  return figures.causes.every((cause) => cause === 'starting') ? 'busy' : 'bad';
+}
+
+/** Describes in words what is wrong with an account; empty if nothing is. */
+function problemOf({ state, problem, figures }: FleetAccountStatus): string {
+  const why = problem === null ? '' : `: ${problem}`;
+  switch (state) {
+    case 'running':
+      return figures === null || figures.ready ? '' : titleOf(figures.causes);
+    case 'starting':
+      return `it is starting${why}`;
+    case 'moving':
+      return `it is moving to another instance${why}`;
+    case 'without-owner':
+      return `no instance runs it${why}`;
+    case 'failed':
+      return `it can't go on${why}`;
+    case 'wrong-file':
+      return `its file is wrong${why}`;
+    case 'quarantined':
+      return `quarantined, because it took its instance down again and again${why}`;
+  }
+}
+
+/** Describes what is wrong with an account, as {@link problemOf} does, but for a running account with all reasons why it is not ready. */
+function fullProblemOf(account: FleetAccountStatus): string {
+  const { state, figures } = account;
+  if (state !== 'running' || figures === null || figures.ready) return problemOf(account);
+  return figures.reasons.length > 0 ? figures.reasons.join('; ') : problemOf(account);
+}
+
+const RANKS: readonly Health[] = ['bad', 'slow', 'busy', 'good'];
+
+/** Details to show beside an account's state: its problem or, if it runs, why it is not ready. Empty if there are none. */
+export function stateDetail(account: FleetAccountStatus): string {
+  return account.state === 'running' ? fullProblemOf(account) : (account.problem ?? '');
+}
+
+/** Returns the place of a health value in the sort order of accounts: 0 for the worst. */
+export function rank(health: Health): number {
+  return RANKS.indexOf(health);
+}

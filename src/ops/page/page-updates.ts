@@ -1,0 +1,58 @@
+// The parts of a live page that need no browser: the URLs to request, updating views, and detecting a new version of the service.
+
+/** URLs that a status page requests, relative to its own URL, so that they work behind a proxy that adds a path prefix. */
+export interface Addresses {
+  /** URL of the stream of status events. */
+  readonly url: string;
+  /** URL of the current status, as JSON. */
+  readonly statusUrl: string;
+}
+
+/**
+ * Returns the URLs that a status page requests.
+ *
+ * @param page `account` for the page of one account of a fleet, at `.../accounts/NAME`; else the page at the root path.
+ */
+export function addressesOf(page: string | undefined, pathname: string): Addresses {
+  if (page !== 'account') return { url: 'status/events', statusUrl: 'status' };
+  const query = `?account=${encodeURIComponent(pathname.split('/').at(-1)!)}`;
+  return { url: `../status/events${query}`, statusUrl: `../status${query}` };
+}
+
+/**
+ * Updates all views of a page. If updating one of them fails, the others are still updated.
+ *
+ * @param onError Called with each error.
+ * @returns Whether all views were updated without an error.
+ */
+export function updateAll<T>(
+  views: readonly ((status: T) => void)[],
+  status: T,
+  onError: (error: unknown) => void,
+): boolean {
+  let succeeded = true;
+  for (const update of views) {
+    try {
+      update(status);
+    } catch (error) {
+      succeeded = false;
+      onError(error);
+    }
+  }
+  return succeeded;
+}
+
+/**
+ * Returns a function to be called with each version that the service reports. It calls `onChange` once, when a version differs from the
+ * first: a page may stay open while the service is upgraded.
+ */
+export function newVersion(onChange: () => void): (version: string) => void {
+  let first: string | undefined;
+  let isTold = false;
+  return (version) => {
+    first ??= version;
+    if (version === first || isTold) return;
+    isTold = true;
+    onChange();
+  };
+}

@@ -1,0 +1,121 @@
+// The lists of recent status changes, and of recent dead letters (records that could not be published).
+
+import type { RecentDeadLetter, RecentStatusChange, Status } from '../status/status-json.ts';
+import { byId, html, keyedList, setText, show } from './dom.ts';
+import { count, fieldName, plural, since, timeOfDay } from './words.ts';
+
+/**
+ * Creates the list of the latest status changes of records, the newest first, and returns the function that updates it. Statuses are
+ * untrusted text from the API.
+ */
+export function changesView(): (status: Status) => void {
+  const none = byId('changes-none');
+  const note = byId('changes-note');
+  const list = keyedList<RecentStatusChange>({
+    parent: byId('changes'),
+    // Equal status changes of the same time get different keys by how often an equal one occurred before in the list.
+    key: (change, place) => JSON.stringify([change, isRepeated(change, place)]),
+    make: (change) => {
+      const { at, order, subject, subjectId, field, from, to } = change;
+      const what = fieldName(subject, field);
+      const status = (text: string | null) =>
+        text === null
+          ? html('span', { class: 'absent' }, 'none')
+          : html('bdi', { title: text }, text);
+      const element = html(
+        'li',
+        {},
+        html('time', { datetime: new Date(at).toISOString() }, timeOfDay(at)),
+        html('span', { class: 'order', title: subjectId ?? order }, order),
+        html('span', { class: 'field' }, what),
+        html(
+          'span',
+          { class: 'change' },
+          status(from),
+          html('span', { class: 'to', role: 'img', 'aria-label': 'to' }, '→'),
+          status(to),
+        ),
+      );
+      return { element };
+    },
+  });
+  const seen = new Map<string, number>();
+  const isRepeated = (change: RecentStatusChange, place: number): number => {
+    if (place === 0) seen.clear();
+    const text = JSON.stringify(change);
+    const times = (seen.get(text) ?? 0) + 1;
+    seen.set(text, times);
+    return times;
+  };
+  return ({ statusChanges }) => {
+    list(statusChanges);
+    show(none, statusChanges.length === 0);
+    setText(note, statusChanges.length > 0 ? `the newest ${statusChanges.length}` : '');
+  };
+}
+
+interface Reason {
+  readonly resource: string;
+  readonly reason: string;
+  readonly letters: number;
+}
+
+/**
+ * Creates the list of dead letters (records that could not be published): their number by reason, and the latest ones. Returns the function
+ * that updates it.
+ */
+export function deadLettersView(): (status: Status) => void {
+  const none = byId('letters-none');
+  const note = byId('letters-note');
+  const reasons = keyedList<Reason>({
+    parent: byId('reasons'),
+    key: ({ resource, reason }) => `${resource} ${reason}`,
+    make: ({ resource, reason }) => {
+      const letters = html('strong');
+      const element = html('li', {}, letters, ` ${resource}: ${reasonLabel(reason)}`);
+      return { element, update: (now) => setText(letters, count(now.letters)) };
+    },
+  });
+  const latest = keyedList<RecentDeadLetter & { readonly now: number }>({
+    parent: byId('letters'),
+    key: ({ at, resource, reason, offset }, place) =>
+      [at, resource, reason, offset, place].join(' '),
+    make: ({ at, resource, reason, offset, now }) => ({
+      element: html(
+        'li',
+        {},
+        html('time', { datetime: new Date(at).toISOString() }, since(at, now)),
+        ` ${resource}, page at ${count(offset)}: `,
+        html('code', {}, reason),
+      ),
+    }),
+  });
+  return ({ resources, deadLetters, at }) => {
+    const all = resources.flatMap((each) =>
+      Object.entries(each.deadLetters).map(([reason, letters]): Reason => ({
+        resource: each.resource,
+        reason,
+        letters,
+      })),
+    );
+    const total = all.reduce((sum, { letters }) => sum + letters, 0);
+    reasons(all.sort((a, b) => b.letters - a.letters));
+    latest(deadLetters.map((letter) => ({ ...letter, now: at })));
+    show(byId('reasons'), total > 0);
+    show(byId('letters'), total > 0);
+    show(none, total === 0);
+    setText(note, total > 0 ? plural(total, 'record') : '');
+  };
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  'no-key': 'no key',
+  'not-an-object': 'no JSON object',
+  'conflicting-duplicate': 'twice on one page, with two contents',
+  'too-large': 'larger than a message may be',
+  unreadable: 'no JSON',
+};
+
+function reasonLabel(reason: string): string {
+  return WORDS[reason] ?? reason;
+}

@@ -1,0 +1,163 @@
+// The verdict at the top of a page: whether the service is ready, what is wrong, or since when the connection to it is down.
+
+import type { Status, Warning } from '../status/status-json.ts';
+import { duration, since, timeOfDay } from './words.ts';
+
+/** State of the page's connection to the service. The connection is live while status events arrive. */
+export type ConnectionState =
+  | { readonly isLive: true }
+  | {
+      readonly isLive: false;
+      /**
+       * When the last status event arrived (before the first one: when the page was opened), in ms since the epoch on the browser's clock.
+       */
+      readonly since: number;
+      /** Whether the service responds to requests, so that only its status events fail to arrive. */
+      readonly isReachable: boolean;
+      /**
+       * Error text with which the service responds if it can't return the requested status, as for an account that runs on another
+       * instance.
+       */
+      readonly refusal?: string | undefined;
+    };
+
+export type Tone = 'good' | 'warn' | 'busy' | 'bad' | 'lost';
+
+/** Summary at the top of a status page: whether the service is ready, and what is wrong. */
+export interface Verdict {
+  readonly tone: Tone;
+  readonly headline: string;
+  readonly subline: string;
+  /** Problems of the service in words, the severest first. */
+  readonly problems: readonly Wrong[];
+}
+
+export interface Wrong {
+  readonly level: 'bad' | 'busy' | 'warning';
+  readonly where: string;
+  readonly text: string;
+  readonly when: string;
+}
+
+/**
+ * Computes the verdict (the summary at the top of the page) from the newest status of the service. While the page's connection to the
+ * service is down, the verdict says so, and lists the last known problems.
+ */
+export function verdictOf(status: Status | undefined, connection: ConnectionState): Verdict {
+  const wrong = status ? problemsOf(status) : [];
+  if (!connection.isLive)
+    return { ...disconnectedVerdict(status?.at, connection), problems: wrong };
+  if (!status) return { tone: 'busy', headline: 'Listening', subline: '', problems: wrong };
+  if (!status.ready) {
+    const isStarting = isOnlyStarting(status);
+    return {
+      tone: isStarting ? 'busy' : 'bad',
+      headline: isStarting ? 'Starting: not caught up yet' : `Not ready: ${titleOf(status.causes)}`,
+      subline: 'The topics may lack changes that the API shows.',
+      problems: wrong,
+    };
+  }
+  const ages = status.resources.flatMap(({ lookedAt }) =>
+    lookedAt === null ? [] : status.at - lookedAt,
+  );
+  const oldest =
+    ages.length > 0
+      ? `; every list was checked in the last ${duration(Math.max(1_000, ...ages))}`
+      : '';
+  const doubts = [...new Set(status.warnings.flatMap(({ kind }) => DOUBTS[kind] ?? []))];
+  return {
+    ...(doubts.length > 0
+      ? { tone: 'warn', headline: `Ready, but ${doubts.join(', ')}` }
+      : { tone: 'good', headline: 'Ready: the topics say what the API says' }),
+    subline: `${freshnessOf(status)}${oldest}.${initialSnapshots(status)}`,
+    problems: wrong,
+  };
+}
+
+function freshnessOf({ resources }: Status): string {
+  const medians = resources.flatMap(({ resource, freshness }) =>
+    freshness.p50Ms === null ? [] : [{ resource, ms: freshness.p50Ms }],
+  );
+  if (medians.length === 0) return 'Nothing has changed in the last five minutes';
+  const orders = medians.find(({ resource }) => resource === 'orders') ?? medians[0]!;
+  return `Half of all changes of ${orders.resource} are published within ${duration(orders.ms)}`;
+}
+
+function initialSnapshots({ resources }: Status): string {
+  const running = resources.filter(({ firstRead }) => firstRead?.done === false);
+  if (running.length === 0) return '';
+  return ` Initial snapshots still run: ${running.map(({ resource }) => resource).join(', ')}.`;
+}
+
+/** Headline texts, by kind, of the warnings that mean that the published data may differ from the API's although the service is ready. */
+const DOUBTS: Readonly<Partial<Record<Warning['kind'], string>>> = {
+  'deletions-held': 'deletions are held back',
+  'deletions-unknown': 'deletions may be missing',
+  'list-unsettled': 'records may be missing',
+  'list-cut': 'a list seems to be cut off',
+  'dead-letters': 'some records could not be published',
+};
+
+const CAUSES: Readonly<Record<string, string>> = {
+  login: 'no login',
+  kafka: 'waiting for Kafka',
+  registry: 'waiting for the schema registry',
+  api: 'waiting for the API',
+  state: 'waiting for the state folder',
+  failed: "a resource can't go on",
+  starting: 'not caught up yet',
+  stale: 'data has gone stale',
+};
+
+/** Describes in a few words why the service is not ready, from the codes of the causes. */
+export function titleOf(causes: readonly string[]): string {
+  return causes.map((cause) => CAUSES[cause] ?? cause).join(', ');
+}
+
+function isOnlyStarting({ causes }: Status): boolean {
+  return causes.every((cause) => cause === 'starting');
+}
+
+function problemsOf(status: Status): Wrong[] {
+  const level = isOnlyStarting(status) ? 'busy' : 'bad';
+  const reasons = status.reasons.map((text): Wrong => ({ level, where: '', text, when: '' }));
+  const warnings = status.warnings.map(({ resource, text, at }): Wrong => ({
+    level: 'warning',
+    where: resource ?? '',
+    text,
+    when: ` ${since(at, status.at)}`,
+  }));
+  return [...reasons, ...warnings];
+}
+
+/**
+ * Returns the verdict (the summary at the top of the page) while the page's connection to the service is down.
+ *
+ * @param at Time of the last received status, by the service's clock, in ms since the epoch; undefined if none was received.
+ */
+export function disconnectedVerdict(
+  at: number | undefined,
+  connection: Extract<ConnectionState, { isLive: false }>,
+): Pick<Verdict, 'tone' | 'headline' | 'subline'> {
+  // Times on the page are by the service's clock; the browser's is used only while no status was received.
+  const since = timeOfDay(at ?? connection.since);
+  const old = at === undefined ? '' : 'The figures below are as of then. ';
+  if (connection.refusal !== undefined) {
+    return {
+      tone: 'lost',
+      headline: 'This account does not run here',
+      subline: `${connection.refusal}. ${at === undefined ? '' : `The figures below are as of ${since}. `}This page tries again by itself.`,
+    };
+  }
+  return connection.isReachable
+    ? {
+        tone: 'lost',
+        headline: `Not live: as of ${since}`,
+        subline: `The service answers, but its updates do not reach this page: too many pages may be open, or a proxy may hold them back. ${old}This page tries again by itself.`,
+      }
+    : {
+        tone: 'lost',
+        headline: `No word from the service since ${since}`,
+        subline: `${at === undefined ? '' : 'The connection is lost. '}${old}This page tries again by itself.`,
+      };
+}

@@ -1,0 +1,92 @@
+import { byId, html, keyedList, setAttributes, setText, show } from './dom.ts';
+import type { Tone, Verdict, Wrong } from './status-verdict.ts';
+import { plural } from './words.ts';
+
+/** Colours of the page's icon by tone of the verdict, chosen to be visible on light and dark browser tabs. */
+const ICONS: Readonly<Record<Tone, string>> = {
+  good: '#2f9e68',
+  warn: '#c08a1e',
+  busy: '#5a86c9',
+  bad: '#d8453b',
+  lost: '#8d8589',
+};
+const MARKS: Readonly<Record<Tone, string>> = {
+  good: '✓',
+  warn: '~',
+  busy: '…',
+  bad: '!',
+  lost: '?',
+};
+
+/** Maximum number of problems that the page shows at once. Further ones are in an element that the user can open. */
+const MAX_LINES = 4;
+
+/**
+ * Creates the view of the verdict (the summary at the top of the page), and returns the function that updates it and the title and icon of
+ * the tab. `of`: name of the account or fleet, for the title.
+ */
+export function verdictView(): (verdict: Verdict, of: string) => void {
+  const section = byId('verdict');
+  const headline = byId('headline');
+  const subline = byId('subline');
+  const mark = byId('mark');
+  const icon = byId('icon');
+  const announcement = byId('said');
+  let announced = '';
+  const more = byId('more');
+  const moreTitle = byId('more-title');
+  const first = problemList(byId('wrong'));
+  const rest = problemList(byId('more-wrong'));
+
+  return (verdict, of) => {
+    const { tone } = verdict;
+    setAttributes(section, { 'data-tone': tone });
+    setText(headline, verdict.headline);
+    setText(subline, verdict.subline);
+    setText(mark, MARKS[tone]);
+    first(verdict.problems.slice(0, MAX_LINES));
+    rest(verdict.problems.slice(MAX_LINES));
+    const hidden = verdict.problems.length - MAX_LINES;
+    show(more, hidden > 0);
+    setText(moreTitle, plural(hidden, 'more line'));
+    setAttributes(icon, { href: iconOf(ICONS[tone]) });
+    setText(document.querySelector('title')!, `${MARKS[tone]} ${of} · Cellarstream`);
+
+    // Screen readers announce a change of the headline or of the kinds of problems, not each new figure.
+    const kinds = [
+      verdict.headline,
+      ...verdict.problems.map(({ level, where }) => `${level} ${where}`),
+    ].join();
+    if (kinds === announced) return;
+    announced = kinds;
+    setText(
+      announcement,
+      [verdict.headline, ...verdict.problems.map((one) => `${one.where} ${one.text}`)].join('. '),
+    );
+  };
+}
+
+function problemList(parent: HTMLElement): (items: readonly Wrong[]) => void {
+  return keyedList<Wrong>({
+    parent,
+    key: ({ level, where }, place) => `${level} ${where} ${place}`,
+    make: ({ level, where }) => {
+      const text = html('span', { class: 'what' });
+      const when = html('span', { class: 'when' });
+      const children = where === '' ? [text, when] : [html('strong', {}, where), ' ', text, when];
+      const element = html('li', { 'data-level': level }, ...children);
+      return {
+        element,
+        update: (wrong) => {
+          setText(text, wrong.text);
+          setText(when, wrong.when);
+        },
+      };
+    },
+  });
+}
+
+function iconOf(colour: string): string {
+  const circle = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="6" fill="${colour}"/></svg>`;
+  return `data:image/svg+xml,${encodeURIComponent(circle)}`;
+}

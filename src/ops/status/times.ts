@@ -1,4 +1,0 @@
-/** `once`, `2 times`. */
-export function times(count: number): string {
-  return count === 1 ? 'once' : `${count} times`;
-}

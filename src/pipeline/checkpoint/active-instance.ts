@@ -1,0 +1,85 @@
+import { lastValueFrom, timer } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
+import { parseLedger } from '../../account/ledger/ledger-record.ts';
+import type { TransactionalLog } from '../../sinks/sink.ts';
+import { parseCursor } from './cursor.ts';
+import { newestCursors } from './task-claim.ts';
+
+/** An instance that serves an account. */
+export interface ActiveInstance {
+  readonly instance: string;
+  /** When the instance claimed the account, in epoch ms by its own clock; undefined before its first cursor. */
+  readonly since: number | undefined;
+}
+
+export interface ActiveInstanceOptions {
+  readonly log: TransactionalLog;
+  readonly ledgerTopic: string;
+  readonly cursorTopic: string;
+  readonly account: string;
+  readonly scheduler: SchedulerLike;
+}
+
+/**
+ * How long the ledger is observed, in ms: a little longer than a lease. Too small: an instance is missed that declares only once a lease.
+ */
+const OBSERVATION_MS = 12_000;
+const CHECK_EVERY_MS = 500;
+
+/**
+ * Detects the instance that serves an account, by observing the account's ledger for {@link OBSERVATION_MS}: an instance that sends
+ * requests declares them every ten seconds. Undefined if no instance declares any; one that polls more rarely, or is suspended, is not
+ * detected.
+ */
+export async function findActiveInstance(
+  options: ActiveInstanceOptions,
+): Promise<ActiveInstance | undefined> {
+  const { log, ledgerTopic, scheduler } = options;
+  const endOf = async () => (await log.bounds(ledgerTopic)).get(0)?.high ?? 0n;
+  let seen = await endOf();
+  const until = scheduler.now() + OBSERVATION_MS;
+  for (;;) {
+    const end = await endOf();
+    const instance = await declaringInstance(options, seen, end);
+    if (instance !== undefined) return { instance, since: await claimedSince(options, instance) };
+    seen = end;
+    if (scheduler.now() >= until) return undefined;
+    await lastValueFrom(timer(CHECK_EVERY_MS, scheduler));
+  }
+}
+
+/** Returns the instance whose newest declaration between two offsets of the ledger has a lease; undefined if there is none. */
+async function declaringInstance(
+  { log, ledgerTopic, account }: ActiveInstanceOptions,
+  from: bigint,
+  to: bigint,
+): Promise<string | undefined> {
+  let instance: string | undefined;
+  await log.readTail({
+    topic: ledgerTopic,
+    from: new Map([[0, from < to ? from : to]]),
+    to: new Map([[0, to]]),
+    onMessages: (messages) => {
+      for (const { key, value } of messages) {
+        if (key?.toString() !== account) continue; // an entry of another account or of a guest, or a claim
+        const entry = parseLedger(String(value));
+        if (entry && 'quotas' in entry) instance = entry.blockMs > 0 ? entry.instance : undefined;
+      }
+      return Promise.resolve();
+    },
+  });
+  return instance;
+}
+
+async function claimedSince(
+  { log, cursorTopic, account }: ActiveInstanceOptions,
+  instance: string,
+): Promise<number | undefined> {
+  const { newest } = await newestCursors(log, cursorTopic);
+  for (const [task, { value }] of newest) {
+    if (!task.startsWith(`${account}/`)) continue;
+    const cursor = parseCursor(value.toString(), task);
+    if (cursor.instance === instance) return cursor.heldSince;
+  }
+  return undefined;
+}

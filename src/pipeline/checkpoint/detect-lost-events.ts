@@ -1,0 +1,56 @@
+import type { TaskMemory } from '../../state/store.ts';
+import type { Cursor } from './cursor.ts';
+import type { Bounds } from '../../kafka/log.ts';
+import type { Gap, LostEvents } from '../../observe/lost-events.ts';
+
+/**
+ * Compares a topic's offsets with those recorded in the cursor and the store. Returns the lost events; undefined if none are missing. A
+ * cursor's `ends` do not include its own commit: without a store, a loss of that commit alone is detected only if the topic is empty.
+ */
+export function detectLostEvents(
+  topic: string,
+  bounds: ReadonlyMap<number, Bounds>,
+  known: { readonly cursor: Cursor; readonly memory: TaskMemory | undefined },
+): LostEvents | undefined {
+  const { cursor, memory } = known;
+  const gaps: Gap[] = [];
+  const partitions = [
+    ...new Set([cursor.ends ?? {}, memory?.ends ?? {}].flatMap(Object.keys).map(Number)),
+  ];
+  for (const partition of partitions) {
+    const [one, other] = [cursor.ends, memory?.ends].map((ends) => BigInt(ends?.[partition] ?? 0));
+    const before = one! > other! ? one! : other!;
+    const now = bounds.get(partition)?.high ?? 0n;
+    if (now < before) gaps.push({ partition, kind: 'ends', before, now });
+  }
+  for (const [partition, { low: now }] of bounds) {
+    const before = BigInt(cursor.starts?.[partition] ?? 0);
+    if (now > before) gaps.push({ partition, kind: 'begins', before, now });
+  }
+  const isEmpty = [...bounds.values()].every(({ high }) => high === 0n);
+  const isAnew = memory?.lost === true || (isEmpty && cursor.sequence > (cursor.lostSequence ?? 0));
+  if (gaps.length === 0 && !isAnew) return undefined;
+  const offsets = gaps.reduce((sum, { before, now }) => sum + Math.abs(Number(before - now)), 0);
+  return { topic, gaps, offsets };
+}
+
+/**
+ * Whether a commit got offsets that the topic had assigned before, which means that the topic was deleted and recreated. In each partition
+ * the messages of a commit have consecutive offsets, followed by a transaction marker.
+ *
+ * @param written End offset of each partition after the commit, behind its marker.
+ * @param before End offset of each partition before the commit.
+ * @param count Number of messages in the commit.
+ */
+export function isTopicRecreated(
+  written: ReadonlyMap<number, bigint>,
+  before: TaskMemory['ends'],
+  count: number,
+): boolean {
+  for (const [partition, end] of written) {
+    if (end < BigInt(before[partition] ?? 0) + 2n) return true; // too few offsets for a message and its marker
+  }
+  let passed = 0n;
+  for (const [partition, end] of written) passed += end - BigInt(before[partition] ?? 0) - 1n;
+  return passed < BigInt(count);
+}

@@ -1,0 +1,76 @@
+// Count and digest of the live keys in a topic, by which certificates and the detection of lost events compare it.
+
+import { firstValueFrom, timer } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
+import type { KeyGap } from '../../observe/lost-events.ts';
+import { KeyTally } from '../../schemas/events/key-tally.ts';
+import { partitionOf } from '../../sinks/producer/record-batch.ts';
+import type { ImageUpdate, TaskStore } from '../../state/store.ts';
+import type { Cursor, LiveKeysText } from './cursor.ts';
+
+/** Count and digest of the live keys (newest event not a deletion) in each partition of a task's topic, by partition number. Immutable. */
+export type LiveKeyTallies = readonly KeyTally[];
+
+/** Returns the tallies of live keys in a cursor; undefined if they are not valid for it, or are for a different number of partitions. */
+export function liveKeysIn(cursor: Cursor, partitions: number): LiveKeyTallies | undefined {
+  const { live, sequence, losses = 0 } = cursor;
+  if (live?.sequence !== sequence || live.losses !== losses) return undefined;
+  if (live.partitions.length !== partitions) return undefined;
+  return live.partitions.map((text) => KeyTally.of(text));
+}
+
+export function liveKeysText(
+  live: LiveKeyTallies,
+  { sequence, losses = 0 }: Pick<Cursor, 'sequence' | 'losses'>,
+): LiveKeysText {
+  return { sequence, losses, partitions: live.map((tally) => tally.toJSON()) };
+}
+
+/** Counts the live keys in a store that has the image of every live key of the topic. Yields to the event loop in between. */
+export async function liveKeysOf(
+  store: Pick<TaskStore, 'storedKeys'>,
+  partitions: number,
+  scheduler: SchedulerLike,
+): Promise<LiveKeyTallies> {
+  const live = Array.from({ length: partitions }, () => new KeyTally());
+  for (let after: string | undefined; ;) {
+    const { keys, next } = store.storedKeys(after);
+    for (const [key, sequence] of keys) live[partitionOf(key, partitions)]!.add(key, sequence);
+    if (next === undefined) return live;
+    after = next;
+    await firstValueFrom(timer(0, scheduler));
+  }
+}
+
+/**
+ * Returns the tallies of live keys after more events. `sequenceOf` returns the sequence of a key's newest event before them; undefined for
+ * a key that is not live.
+ */
+export function liveKeysAfter(
+  live: LiveKeyTallies,
+  updates: readonly ImageUpdate[],
+  sequenceOf: (key: string) => number | undefined,
+): LiveKeyTallies {
+  if (updates.length === 0) return live;
+  const next = live.map((tally) => tally.copy());
+  /** Newest sequence of each key in `updates` so far, as a key may occur more than once; undefined after a deletion. */
+  const newest = new Map<string, number | undefined>();
+  for (const { key, sequence, image } of updates) {
+    const tally = next[partitionOf(key, next.length)]!;
+    const before = newest.has(key) ? newest.get(key) : sequenceOf(key);
+    if (before !== undefined) tally.remove(key, before);
+    if (image) tally.add(key, sequence);
+    newest.set(key, image ? sequence : undefined);
+  }
+  return next;
+}
+
+/** Returns the partitions whose live keys differ between the cursor (`before`) and the topic as it was read back (`now`). */
+export function keyGaps(before: LiveKeyTallies, now: LiveKeyTallies): KeyGap[] {
+  return before.flatMap((tally, partition) => {
+    const restored = now[partition]!;
+    return restored.records === tally.records && restored.digest === tally.digest
+      ? []
+      : [{ partition, before: tally.records, now: restored.records }];
+  });
+}

@@ -1,0 +1,174 @@
+// Claims a task, and reads its newest cursor.
+
+import { lastValueFrom, timer } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
+import { CellarstreamError } from '../../core/errors.ts';
+import type { TaskMemory } from '../../state/store.ts';
+import type { TransactionalLog, FencedSink } from '../../sinks/sink.ts';
+import { parseCursor } from './cursor.ts';
+import { isEpochError } from '../../kafka/client/kafka-error.ts';
+import { CLAIM_GRACE_MS, fencedError } from '../../sinks/producer/fencing.ts';
+import type { TaskNames } from '../task-names.ts';
+
+/** The names of a task in Kafka, and the log that it is read from and written to. */
+export interface TaskLog {
+  readonly log: TransactionalLog;
+  readonly names: TaskNames;
+}
+
+export interface TaskClaimOptions extends TaskLog {
+  /** Id of this process. */
+  readonly instance: string;
+  /** State shared by all openings of the task in this process: pass the same object each time. */
+  readonly claimState: ClaimState;
+}
+
+/** State that a process retains from one opening of a task to the next. Initially empty. */
+export interface ClaimState {
+  /**
+   * Id of the task's previous owner; null if there was none. Set by the first opening that reads the cursor, whether or not its claim
+   * succeeds.
+   */
+  predecessor?: string | null;
+  /** End offset of the cursors' topic before this process first opened the task. Cursors below it were written by predecessors. */
+  cursorBegin?: bigint;
+  /** The newest transactional sink that this process has opened for the task. */
+  sink?: FencedSink;
+  /** Error that ended the newest opening, or made it fail. Set by the code that opens the task. */
+  lastError?: unknown;
+  /** Whether the task has ended: an opening that is still running then fails instead of claiming the task. */
+  hasEnded?: boolean;
+}
+
+/**
+ * Opens the task's sink. The first sink of this process fences the previous owner, later ones replace this process's own. If the epoch of
+ * the own sink is outdated, either another process has claimed the task or a transaction timed out: brokers report both alike, so the
+ * cursor is read to tell them apart.
+ *
+ * @throws CellarstreamError `FENCED` if another process has claimed the task.
+ */
+export async function openFencedSink(
+  options: TaskClaimOptions & { readonly scheduler: SchedulerLike },
+  known: KnownCursor | undefined,
+): Promise<FencedSink> {
+  const { log, claimState, scheduler } = options;
+  const { transactionalId } = options.names;
+  expectNotEnded(claimState);
+  try {
+    claimState.sink = await log.open(transactionalId, claimState.sink?.producer);
+  } catch (error) {
+    if (!claimState.sink || !isEpochError(error)) throw error;
+    claimState.lastError = error;
+    await lastValueFrom(timer(CLAIM_GRACE_MS, scheduler));
+    await expectOwnCursor(options, known);
+    claimState.sink = await log.open(transactionalId);
+  }
+  return claimState.sink;
+}
+
+/**
+ * Returns `taskLog`, but with partition bounds that the opened sink reads, as these include everything that opening it has committed or
+ * aborted.
+ */
+export function withSinkBounds<Placed extends TaskLog>(sink: FencedSink, taskLog: Placed): Placed {
+  const bounds: TransactionalLog['bounds'] = (...asked) => sink.bounds(...asked);
+  return { ...taskLog, log: { ...taskLog.log, bounds } };
+}
+
+/** Commits the claim of a task. @throws CellarstreamError `FENCED` if another process has claimed the task meanwhile; `COMMIT_FAILED`. */
+export async function commitClaim(
+  ownership: ClaimState,
+  commit: () => Promise<void>,
+): Promise<void> {
+  expectNotEnded(ownership);
+  try {
+    await commit();
+  } catch (error) {
+    throw isEpochError(error) ? fencedError(error) : error;
+  }
+}
+
+/**
+ * Checks that the task has not ended.
+ *
+ * @throws CellarstreamError `COMMIT_FAILED` if the task has ended.
+ */
+export function expectNotEnded({ hasEnded = false }: ClaimState): void {
+  if (hasEnded)
+    throw new CellarstreamError(
+      'COMMIT_FAILED',
+      'the task was stopped before it could claim its list',
+    );
+}
+
+/**
+ * Reads the cursor and checks that no other process has claimed the task since this one first opened it. Matters after the own producer was
+ * fenced, or if a claim's outcome is unknown. Does nothing in a process's first opening.
+ *
+ * @throws CellarstreamError `FENCED` if the cursor is neither this process's own nor its predecessor's.
+ */
+export async function expectOwnCursor(
+  options: TaskClaimOptions,
+  known: KnownCursor | undefined,
+): Promise<KnownCursor | undefined> {
+  const { predecessor, cursorBegin = 0n, lastError } = options.claimState;
+  if (predecessor === undefined) return undefined;
+  const found = await readCursor(options, known);
+  if (found.cursor === null || found.offset === undefined || found.offset < cursorBegin)
+    return found;
+  const { instance } = parseCursor(found.cursor, options.names.task);
+  if (instance !== predecessor && instance !== options.instance) throw fencedError(lastError);
+  return found;
+}
+
+/**
+ * Returns the error for a cursors' topic that has a cursor of another account. Keys do not contain the account, so two accounts in one
+ * topic would overwrite each other's records.
+ */
+function sharedCursorTopicError(other: string, cursorTopic: string): CellarstreamError {
+  return new CellarstreamError(
+    'SETTINGS',
+    `${cursorTopic} has a cursor of ${other}: another ACCOUNT_NAME publishes under this TOPIC_PREFIX. Give each account a TOPIC_PREFIX of its own`,
+  );
+}
+
+function resourceOf(task: string): string {
+  return task.slice(task.lastIndexOf('/') + 1);
+}
+
+/** The newest known cursor of a task, and the offset up to which the cursors' topic was read for it. */
+export interface KnownCursor extends Pick<TaskMemory, 'cursor' | 'cursorEnd'> {
+  /** Offset of the cursor; undefined if it was not read from the topic but remembered. */
+  readonly offset?: bigint;
+}
+
+/** Reads the newest committed cursor of a task. Returns `known` if the topic has no newer one. */
+export async function readCursor(
+  { log, names: { cursorTopic, task, isShared } }: TaskLog,
+  known: KnownCursor | undefined,
+): Promise<KnownCursor> {
+  const { newest, next } = await newestCursors(log, cursorTopic);
+  const other = [...newest.keys()].find(
+    (key) => key !== task && key.endsWith(`/${resourceOf(task)}`),
+  );
+  if (!isShared && other !== undefined) throw sharedCursorTopicError(other, cursorTopic);
+  const seen = BigInt(known?.cursorEnd ?? 0);
+  const found = newest.get(task);
+  const cursorEnd = String(next);
+  // Also if the cursors' topic was recreated: the cursor known from before is valid until a newer one is committed.
+  if (!found || (BigInt(found.offset) < seen && seen <= next)) {
+    return { cursor: known?.cursor ?? null, cursorEnd };
+  }
+  return { cursor: found.value.toString(), cursorEnd, offset: BigInt(found.offset) };
+}
+
+/** Reads the newest cursor of each task, by task id. */
+export function newestCursors(
+  log: TransactionalLog,
+  cursorTopic: string,
+): ReturnType<TransactionalLog['compacted']> {
+  return log.compacted(
+    cursorTopic,
+    async () => (await log.bounds(cursorTopic)).get(0) ?? { low: 0n, high: 0n },
+  );
+}

@@ -1,0 +1,120 @@
+import type { SchedulerLike } from 'rxjs';
+import type { InheritedLedger, Ledger } from '../account/ledger/ledger.ts';
+import { isOfApiKey, parseLedger } from '../account/ledger/ledger-record.ts';
+import { WINDOW_MS } from '../account/quota.ts';
+import type { Quotas } from '../account/quotas.ts';
+import type { ConfigWith } from '../config/config.ts';
+import { keyDigest } from '../config/key-digest.ts';
+import { CellarstreamError } from '../core/errors.ts';
+import type { Hooks } from '../observe/hooks.ts';
+import type { KafkaClients } from '../sinks/open-kafka.ts';
+import { kafkaTransactionalLog } from '../sinks/open-kafka.ts';
+import { accountLog } from '../sinks/ledger/kafka-ledger.ts';
+import { openDestination, topicsOf } from '../sinks/topics/destination.ts';
+import type { Destination } from '../sinks/topics/destination.ts';
+import { openTopics } from '../sinks/topics/kafka-topics.ts';
+import type { TransactionalLog } from '../sinks/sink.ts';
+import { parseCursor } from './checkpoint/cursor.ts';
+import { RESOURCES } from '../resources/resources.ts';
+import { newestCursors } from './checkpoint/task-claim.ts';
+import { taskId } from './task.ts';
+
+/** The topics of an account that this process has claimed, and the log that writes to them. */
+export interface ClaimedAccount {
+  readonly destination: Destination;
+  readonly log: TransactionalLog;
+}
+
+export interface ClaimAccountOptions {
+  readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;
+  readonly clients: KafkaClients;
+  /** Id of this process. */
+  readonly instance: string;
+  readonly ledger: Ledger;
+  readonly quotas: Quotas;
+  readonly scheduler: SchedulerLike;
+  readonly hooks: Pick<Hooks, 'onTakenOver'>;
+  /** Whether the service has been stopped while the claim was running. */
+  readonly hasEnded: () => boolean;
+}
+
+/**
+ * Upper bound of the time from a response to the commit of the cursor that covers it, in ms, unless Kafka is slow. Too small: a late cursor
+ * of this machine's previous process looks like that of an unknown writer, and requests wait a minute. Too large: an unknown writer is
+ * missed.
+ */
+const CURSOR_DELAY_MS = 10_000;
+
+/**
+ * Claims an account: creates its topics, claims its ledger, and counts the requests that predecessors may have sent. Requests may be sent
+ * once it resolves.
+ *
+ * @throws CellarstreamError `COMMIT_FAILED` if the service was stopped while the claim was running; errors of Kafka.
+ */
+export async function claimAccount(options: ClaimAccountOptions): Promise<ClaimedAccount> {
+  const { config, clients, instance, ledger, quotas, scheduler, hooks } = options;
+  const { account, topics, resources } = config;
+  const key = keyDigest(config.api);
+  const destination = await openDestination(config, clients);
+  const log = kafkaTransactionalLog(clients, destination);
+  if (options.hasEnded()) throw serviceEndedError(); // a claim would fence the next owner of the account
+  const inherited = await ledger.claim(
+    accountLog({
+      ...{ log, account, scheduler },
+      topic: destination.ledger,
+      ledgerTopic: clients.compactedTopics(destination.ledger, 'uncommitted'),
+      transactionalId: `cellarstream.${topics.sharedPrefix}.ledger/${account}`,
+      recreateTopic: () => openTopics(topicsOf(config, clients)),
+      isOwnEntry: (text) => parseLedger(text)?.instance === instance,
+      isOfApiKey: (text) => isOfApiKey(text, key),
+    }),
+  );
+  const areStrangers = await hasUndeclaredWriters({
+    ...{ config, log, quotas, inherited },
+    cursors: destination.cursors,
+    now: scheduler.now(),
+  });
+  if (options.hasEnded()) throw serviceEndedError();
+  const isBeside = quotas.inherit(inherited);
+  if (areStrangers) quotas.waitFullWindow();
+  if (isBeside || areStrangers) {
+    for (const resource of resources) hooks.onTakenOver?.({ resource });
+  }
+  ledger.activate(inherited);
+  return { destination, log };
+}
+
+function serviceEndedError(): CellarstreamError {
+  return new CellarstreamError(
+    'COMMIT_FAILED',
+    'the service was stopped while it claimed the account',
+  );
+}
+
+interface UndeclaredWritersOptions {
+  readonly config: ClaimAccountOptions['config'];
+  readonly log: TransactionalLog;
+  readonly cursors: string;
+  readonly quotas: Pick<Quotas, 'lastRequestAt'>;
+  readonly inherited: InheritedLedger;
+  readonly now: number;
+}
+
+/**
+ * Whether an instance whose requests are neither in the ledger nor in the state folder has written a cursor in the last minute. Happens,
+ * for example, after the ledger's topic was deleted.
+ */
+async function hasUndeclaredWriters(options: UndeclaredWritersOptions): Promise<boolean> {
+  const { config, log, cursors, quotas, inherited, now } = options;
+  const { declaration } = inherited;
+  const knownUntil = declaration ? 0 : quotas.lastRequestAt() + CURSOR_DELAY_MS;
+  const since = Math.max(knownUntil, now - WINDOW_MS);
+  if (since >= now) return false;
+  const { newest } = await newestCursors(log, cursors);
+  return RESOURCES.some((resource) => {
+    const task = taskId(config.account, resource);
+    const cursor = newest.get(task);
+    if (!cursor || Number(cursor.timestamp) < since) return false;
+    return !declaration?.writers.includes(parseCursor(cursor.value.toString(), task).instance);
+  });
+}

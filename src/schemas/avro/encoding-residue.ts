@@ -1,0 +1,175 @@
+// The parts of a record that its typed Avro fields can't represent: nulls, exact values and unknown members, by their path.
+
+import { canonicalJson, pointerStep } from '../json/json.ts';
+import type { JsonValue } from '../json/json.ts';
+import { isTypable } from './shape.ts';
+import { AvroOutput } from './avro-output.ts';
+
+/**
+ * Collects the values of one record that its typed Avro fields can't represent, by JSON Pointer, and tracks the path of the value that is
+ * being encoded.
+ */
+export class EncodingResidue {
+  /** Paths in the record at which the API sent null. */
+  readonly nulls: Place[] = [];
+  /** Values that their Avro fields can't represent exactly, as JSON text by JSON Pointer; undefined if there are none. */
+  unmapped: Map<string, string> | undefined;
+  /** Whether the record has a JSON member for which the schema has no field, although one could be inferred from its value. */
+  hasUnknown = false;
+  /**
+   * Last step of the path of the value that is being encoded: a JSON Pointer step with its slash, or an array index. Empty for the record
+   * itself.
+   */
+  step: string | number = '';
+  /** Path of the object or array that contains the value being encoded; undefined for the record itself. */
+  #whole: Place | undefined;
+  /** Path of the record itself. */
+  readonly record: Place;
+
+  constructor(record: Place) {
+    this.record = record;
+  }
+
+  /** Enters the object or array that is being encoded: from then on, `step` is that of one of its members or items. */
+  enter(): void {
+    this.#whole = this.#place();
+  }
+
+  /** Leaves the object or array that was entered last. */
+  leave(): void {
+    const { step, parent } = this.#whole!;
+    this.step = step;
+    this.#whole = parent;
+  }
+
+  /** Sets the path of the value that is encoded next. */
+  goTo(parent: Place, step: string | number): void {
+    this.#whole = parent;
+    this.step = step;
+  }
+
+  /** Path of the value that is being encoded. */
+  #place(): Place {
+    return this.#whole?.child(this.step) ?? this.record;
+  }
+
+  noteNull(): void {
+    this.nulls.push(this.#place());
+  }
+
+  /** Adds a value to `unmapped` at the current path, because its Avro field can't represent it exactly. */
+  noteValue(value: JsonValue): void {
+    this.unmapped ??= new Map();
+    this.unmapped.set(this.#place().pointer, canonicalJson(value));
+  }
+
+  /** Adds a member for which the schema has no field. It belongs to the object that was {@link enter entered} last. */
+  noteUnknown(key: string, item: JsonValue): void {
+    this.hasUnknown ||= isTypable(item);
+    this.step = pointerStep(key);
+    if (item === null) this.noteNull();
+    else this.noteValue(item);
+  }
+}
+
+/** A path within the records of a list. There is one `Place` for each path, created on first use. */
+export class Place {
+  /** Path of the containing object or array, and the last step of this path: a JSON Pointer step with its slash, or an array index. */
+  readonly parent: Place | undefined;
+  readonly step: string | number;
+  /** The path as a JSON Pointer. */
+  readonly pointer: string;
+  readonly #parts = new Map<string | number, Place>();
+  readonly #onMade: () => void;
+  #bytes: Buffer | undefined;
+  /** Index of this path among all paths that were null in any record, sorted by JSON Pointer; -1 if it was never null. */
+  rank = -1;
+
+  constructor(parent: Place | undefined, step: string | number, onMade: () => void) {
+    this.parent = parent;
+    this.step = step;
+    this.pointer = (parent?.pointer ?? '') + (typeof step === 'number' ? `/${step}` : step);
+    this.#onMade = onMade;
+    onMade();
+  }
+
+  child(step: string | number): Place {
+    let part = this.#parts.get(step);
+    if (!part) {
+      part = new Place(this, step, this.#onMade);
+      this.#parts.set(step, part);
+    }
+    return part;
+  }
+
+  /** The path as a JSON Pointer, encoded as an Avro string. */
+  get bytes(): Buffer {
+    if (!this.#bytes) {
+      const out = new AvroOutput();
+      out.string(this.pointer);
+      this.#bytes = out.take();
+    }
+    return this.#bytes;
+  }
+}
+
+/**
+ * Maximum number of paths that are cached for a schema, of some 300 bytes each; beyond it the cache is cleared. Each array element that is
+ * null or has parts takes one path, so too few would discard useful ones.
+ */
+const MAX_PLACES = 5_000;
+
+/**
+ * Cache of the paths in records of one schema: of objects and arrays, and of noted values. Records of a list tend to have nulls at the same
+ * paths, so the paths are cached with their sort order and their encoding.
+ */
+export class PathTree {
+  #count = 0;
+  #root = this.#newRoot();
+  /** Paths that were null in any record, sorted by JSON Pointer. */
+  #ranked: Place[] = [];
+
+  /** Path of the record itself, the root of all paths. Get it once for each record: this clears a cache that has grown too large. */
+  get root(): Place {
+    if (this.#count > MAX_PLACES) {
+      this.#count = 0;
+      this.#root = this.#newRoot();
+      this.#ranked = [];
+    }
+    return this.#root;
+  }
+
+  /** Writes the image's array `nulls`: the paths at which the record is null, sorted by JSON Pointer. */
+  writeNulls(nulls: Place[], out: AvroOutput): void {
+    if (nulls.some(({ rank }) => rank < 0)) this.#rank(nulls);
+    sortByRank(nulls);
+    out.block(nulls, ({ bytes }) => out.raw(bytes));
+  }
+
+  #rank(more: readonly Place[]): void {
+    for (const place of more) if (place.rank < 0) this.#ranked.push(place);
+    this.#ranked.sort((a, b) => (a.pointer < b.pointer ? -1 : 1));
+    this.#ranked.forEach((place, rank) => (place.rank = rank));
+  }
+
+  #newRoot(): Place {
+    return new Place(undefined, '', () => (this.#count += 1));
+  }
+}
+
+/** Maximum number of paths that are sorted by insertion, which takes quadratic time. */
+const MAX_INSERTION_SORT = 64;
+
+/** Sorts paths by rank in place. Insertion sort suits the usual short lists: `sort` would allocate arrays for each record. */
+function sortByRank(places: Place[]): void {
+  if (places.length > MAX_INSERTION_SORT) {
+    places.sort((a, b) => a.rank - b.rank);
+    return;
+  }
+  for (let end = 1; end < places.length; end++) {
+    const place = places[end]!;
+    let at = end;
+    for (; at > 0 && places[at - 1]!.rank > place.rank; at--) places[at] = places[at - 1]!;
+    places[at] = place;
+  }
+}

@@ -1,0 +1,118 @@
+// The JSON in the window (part of a page in WebAssembly's memory): character codes, the read and write positions, and skipping over values.
+
+import { OUT, WINDOW } from '../layout.ts';
+
+export const TAB: u8 = 0x09;
+export const LF: u8 = 0x0a;
+export const CR: u8 = 0x0d;
+export const SPACE: u8 = 0x20;
+export const QUOTE: u8 = 0x22;
+export const PLUS: u8 = 0x2b;
+export const COMMA: u8 = 0x2c;
+export const MINUS: u8 = 0x2d;
+export const POINT: u8 = 0x2e;
+export const ZERO: u8 = 0x30;
+export const COLON: u8 = 0x3a;
+export const UPPER_T: u8 = 0x54;
+export const UPPER_Z: u8 = 0x5a;
+export const OPEN_ARRAY: u8 = 0x5b;
+export const BACKSLASH: u8 = 0x5c;
+export const CLOSE_ARRAY: u8 = 0x5d;
+export const OPEN_OBJECT: u8 = 0x7b;
+export const CLOSE_OBJECT: u8 = 0x7d;
+
+export function isSpace(byte: u8): bool {
+  return byte == SPACE || byte == LF || byte == CR || byte == TAB;
+}
+
+/** Whether a byte ends a number or a literal (`true`, `false`, `null`). */
+export function endsWord(byte: u8): bool {
+  return byte == COMMA || byte == CLOSE_OBJECT || byte == CLOSE_ARRAY || isSpace(byte);
+}
+
+/**
+ * Output space in bytes that is always kept free: more than any value other than a string takes, including what is written after it without
+ * another check.
+ */
+const ROOM: i32 = 64;
+
+/** Read and write positions in memory of the current call of `transcode`. */
+export class Here {
+  /** Address of the next byte to read. */
+  static at: i32 = 0;
+  /** Address of the next byte to write. */
+  static out: i32 = 0;
+  /** Address at which the next note is written. */
+  static note: i32 = 0;
+  /** Number of steps of the path to the value that is being read. */
+  static depth: i32 = 0;
+
+  /** Whether the output has space for `bytes` more bytes and a small value after them. */
+  static hasRoom(bytes: i32): bool {
+    return Here.out + bytes + ROOM <= WINDOW;
+  }
+
+  /** Number of output bytes written. */
+  static get size(): i32 {
+    return Here.out - OUT;
+  }
+
+  static write(byte: u8): void {
+    store<u8>(Here.out, byte);
+    Here.out += 1;
+  }
+
+  static skipSpace(): void {
+    while (load<u8>(Here.at) <= SPACE && isSpace(load<u8>(Here.at))) Here.at += 1;
+  }
+
+  /** Skips whitespace, then `byte` if it comes next; returns whether `byte` was skipped. */
+  static takes(byte: u8): bool {
+    if (load<u8>(Here.at) != byte) {
+      Here.skipSpace();
+      if (load<u8>(Here.at) != byte) return false;
+    }
+    Here.at += 1;
+    return true;
+  }
+}
+
+// Skipping over values without validating them, with the same results as in `json-bytes.ts`. These functions return 0 for a value that
+// doesn't end in the window.
+
+/** Returns the address after the JSON value that begins at `start`; 0 if the value doesn't end in the window. */
+export function endOfValue(start: i32): i32 {
+  let open = 0;
+  let at = start;
+  do {
+    const byte = load<u8>(at);
+    if (byte == QUOTE) {
+      at = endOfString(at);
+      if (at == 0) return 0;
+    } else if (byte == OPEN_OBJECT || byte == OPEN_ARRAY) {
+      open += 1;
+      at += 1;
+    } else if (byte == CLOSE_OBJECT || byte == CLOSE_ARRAY) {
+      open -= 1;
+      if (open < 0) return at; // closes the enclosing container
+      at += 1;
+    } else if (byte == 0) {
+      return 0;
+    } else if (open > 0) {
+      at += 1;
+    } else {
+      while (load<u8>(at) != 0 && !endsWord(load<u8>(at))) at += 1;
+    }
+  } while (open > 0);
+  return load<u8>(at) == 0 ? 0 : at;
+}
+
+/** Returns the address after the JSON string whose opening quote is at `quote`; 0 if the string doesn't end in the window. */
+export function endOfString(quote: i32): i32 {
+  let at = quote + 1;
+  for (let byte = load<u8>(at); byte != QUOTE; byte = load<u8>(++at)) {
+    if (byte == BACKSLASH) byte = load<u8>(++at);
+    if (byte == 0) return 0;
+  }
+  return at + 1;
+}

@@ -1,0 +1,197 @@
+// Creates the clients of a configuration: Kafka, the schema registry, and the transactional log that tasks use.
+
+import net from 'node:net';
+import tls from 'node:tls';
+import { Kafka, logLevel } from 'kafkajs';
+import type { logCreator, ISocketFactory } from 'kafkajs';
+import type { Dispatcher } from 'undici';
+import type { ConfigWith, RegistryConfig } from '../config/config.ts';
+import { describeError } from '../core/errors.ts';
+import { sharedCodecs } from '../schemas/events/envelope.ts';
+import type { Registry } from '../schemas/registry/registry.ts';
+import { connectionsOf } from '../kafka/client/connections.ts';
+import type { Connections } from '../kafka/client/connections.ts';
+import { kafkaSasl, kafkaTls, tokenConnections } from '../kafka/client/kafka-login.ts';
+import { withoutIdleChecks } from '../kafka/client/kafkajs-inner.ts';
+import { clusterFacts } from '../kafka/client/topic-facts.ts';
+import type { ClusterFacts } from '../kafka/client/topic-facts.ts';
+import { compactedTopics, readTail } from '../kafka/fetch/kafka-tail.ts';
+import type { CompactedTopics } from '../kafka/fetch/kafka-tail.ts';
+import { ADDRESS_ATTEMPT_MS } from '../core/http-connections.ts';
+import type { AccessTokens } from '../core/access-tokens.ts';
+import { clientTokens } from '../core/client-tokens.ts';
+import type { ClientCredentials } from '../core/client-tokens.ts';
+import { createRegistry } from '../schemas/registry/registry.ts';
+import type { Asked } from '../kafka/client/brokers.ts';
+import { openKafkaProducer } from './producer/kafka-producer.ts';
+import type { KafkaProducerOptions } from './producer/kafka-producer.ts';
+import type { TransactionalLog } from './sink.ts';
+
+export interface KafkaClients {
+  readonly kafka: Kafka;
+  /** Connections that all producers of this process share. */
+  readonly connections: Connections;
+  /** Views of compacted topics that all tasks of this process share. */
+  readonly compactedTopics: CompactedTopics;
+  /** Functions that request facts about the cluster and its topics. All tasks share these requests. */
+  readonly cluster: ClusterFacts;
+  readonly registry: Registry;
+  /** Returns the compiled codec of a schema; tasks with equal schemas share one. */
+  readonly compile: ReturnType<typeof sharedCodecs>;
+}
+
+/** Number of retries in kafkajs before it throws an error: some four seconds. */
+const KAFKA_RETRIES = 7;
+/** Number of retries in kafkajs for commands that only find out whether Kafka is reachable: about one second. */
+export const STARTUP_RETRIES = 5;
+
+/**
+ * Most connections of the producers to each broker, however many lists there are. A broker answers the calls of a connection in order, and
+ * a Produce only once all replicas have it. Too small: lists wait for each other's commits.
+ */
+const CONNECTIONS_PER_BROKER = 6;
+
+/**
+ * Longest time to set up a connection to a broker, in ms. With kafkajs' default, 1,000, the second address of a host would never be tried.
+ */
+const CONNECT_TIMEOUT_MS = 5_000;
+
+/** How long before its expiry kafkajs renews a login, in ms. */
+const LOG_IN_BEFORE_MS = 1_000;
+
+interface KafkaOptions {
+  readonly log?: logCreator | undefined;
+  /** Number of retries in kafkajs before it throws an error. Default 7, some four seconds. */
+  readonly kafkaRetries?: number;
+}
+
+/** Creates kafkajs' client from a configuration, without connecting. */
+export function openKafka(config: ConfigWith<'kafka'>, options: KafkaOptions = {}): Kafka {
+  const { log, kafkaRetries = KAFKA_RETRIES } = options;
+  const { brokers } = config.kafka;
+  const sasl = kafkaSasl(config.kafka, (error, leftMs) => {
+    const left = `the last one serves for ${Math.ceil(leftMs / 1_000)} s more`;
+    kafka.logger().warn(`no new token: ${describeError(error)}: ${left}`);
+  });
+  const kafka = new Kafka({
+    clientId: 'cellarstream',
+    brokers: [...brokers],
+    ssl: kafkaTls(config.kafka),
+    ...(sasl && { sasl }),
+    connectionTimeout: CONNECT_TIMEOUT_MS,
+    socketFactory: brokerSocket,
+    // With kafkajs' default of 10 s and logins that last 3 s, it would log in again before every request, which brokers refuse.
+    reauthenticationThreshold: LOG_IN_BEFORE_MS,
+    // A transaction may begin while the previous one is being ended, so the first retry comes soon. The
+    // number is limited: afterwards the task restarts from what was committed.
+    retry: { initialRetryTime: 30, multiplier: 2, maxRetryTime: 5_000, retries: kafkaRetries },
+    logLevel: logLevel.INFO,
+    ...(log && { logCreator: log }),
+  });
+  return withoutIdleChecks(kafka);
+}
+
+/** Creates the clients of Kafka and of the schema registry, without connecting. */
+export function openKafkaClients(
+  config: ConfigWith<'kafka' | 'registry'>,
+  options: KafkaOptions = {},
+): KafkaClients {
+  const registry = openRegistry(config.registry);
+  const kafka = openKafka(config, options);
+  const connections = connectionsOf(kafka, { perBroker: CONNECTIONS_PER_BROKER });
+  return {
+    kafka,
+    connections,
+    compactedTopics: compactedTopics(kafka),
+    cluster: clusterFacts({ kafka, connections }),
+    registry,
+    compile: sharedCodecs(),
+  };
+}
+
+/** Idle time of a connection after which TCP checks that the broker is still there, in ms: kafkajs' default. */
+const KEEP_ALIVE_MS = 60_000;
+
+/** Connects to a broker as kafkajs does by default, but gives each address of its host enough time. */
+export const brokerSocket: ISocketFactory = ({ host, port, ssl, onConnect }) => {
+  const tcp = {
+    host,
+    port,
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS,
+  };
+  const serverName = net.isIP(host) === 0 ? { servername: host } : {}; // SNI allows no IP addresses
+  const socket = ssl
+    ? tls.connect({ ...tcp, ...serverName, ...ssl }, onConnect)
+    : net.connect(tcp, onConnect);
+  return socket.setKeepAlive(true, KEEP_ALIVE_MS);
+};
+
+/** Creates the client of the schema registry, with its login, without connecting. */
+export function openRegistry(config: RegistryConfig): Registry {
+  const { url, auth, headers, ca, client, proxies } = config;
+  const revealed = Object.entries(headers).map(([name, value]) => [name, value.reveal()] as const);
+  const options = {
+    url,
+    headers: Object.fromEntries(revealed),
+    ca,
+    cert: client?.cert,
+    key: client?.key.reveal(),
+    proxies,
+  };
+  switch (auth?.kind) {
+    case undefined:
+      return createRegistry(options);
+    case 'basic': {
+      const { username, password } = auth;
+      return createRegistry({ ...options, username, password: password.reveal() });
+    }
+    case 'bearer':
+      return createRegistry({ ...options, token: auth.token.reveal() });
+    case 'oauth': {
+      const connections = tokenConnections(ca, proxies);
+      const token = tokensOf(auth.credentials, connections);
+      const registry = createRegistry({ ...options, token });
+      const close = async () => {
+        await registry.close();
+        await connections.destroy();
+      };
+      return { ...registry, close };
+    }
+  }
+}
+
+function tokensOf(credentials: ClientCredentials, dispatcher: Dispatcher): AccessTokens {
+  const errors = {
+    settings: 'SCHEMA_REGISTRY_OAUTH',
+    ca: 'SCHEMA_REGISTRY_CA_FILE',
+    unreachable: 'REGISTRY_UNREACHABLE',
+    refused: 'REGISTRY_REFUSED',
+  } as const;
+  return clientTokens({ credentials, errors, dispatcher });
+}
+
+/**
+ * Creates the {@link TransactionalLog} of tasks. `topics` describes the topics that are written to, and is read at each commit.
+ *
+ * @param links Connections, views and facts that are shared with other users of the cluster. Default: its own.
+ */
+export function kafkaTransactionalLog(
+  links: Asked & Partial<Pick<KafkaClients, 'compactedTopics' | 'cluster'>>,
+  topics: Pick<KafkaProducerOptions, 'partitions' | 'maxMessageBytes'>,
+): TransactionalLog {
+  const { kafka, connections } = links;
+  const { compactedTopics: newest = compactedTopics(kafka), cluster = clusterFacts(links) } = links;
+  const bounds: TransactionalLog['bounds'] = (topic, isolation = 'committed') =>
+    cluster.bounds(topic, isolation);
+  return {
+    open: (transactionalId, own) =>
+      openKafkaProducer({ kafka, connections, transactionalId, ...topics, previousIdentity: own }),
+    clusterId: cluster.id,
+    ends: async (topic) =>
+      new Map([...(await bounds(topic))].map(([partition, { high }]) => [partition, high])),
+    bounds,
+    readTail: (tail) => readTail({ kafka, ...tail }),
+    compacted: (topic, boundsOf) => newest(topic, 'committed').asOf(boundsOf),
+  };
+}

@@ -1,0 +1,254 @@
+// Decodes the body of a response into a page: element by element, yielding between steps, and around elements that are not JSON.
+
+import { hash } from 'node:crypto';
+import { defer, of, switchMap, timer } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
+import { CLOSE_ARRAY, endOfValue, isDelimiter, skipSpace } from '../../schemas/json/json-bytes.ts';
+import { jsonText, textOfAnyBytes } from '../../schemas/json/json-bytes.ts';
+import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
+import { pageElements } from '../../schemas/json/json-bytes.ts';
+import type { Elements } from '../../schemas/json/json-bytes.ts';
+import { Body } from '../http/body.ts';
+import type { ListQuery } from '../http/page-request.ts';
+import { PageRecord } from '../records/page-record.ts';
+import { PageRecords } from '../records/page-records.ts';
+import type { PagePart } from '../records/page-records.ts';
+import { isEmptyPage, decodedPageOf, isErrorBody } from './response.ts';
+import type { DecodedPage } from './response.ts';
+import type { Decoder } from './decoder.ts';
+
+/**
+ * Decodes a body into a page, element by element, yielding now and then (see {@link stepwise}). Returns undefined if the body is JSON but
+ * not a page.
+ *
+ * @param offset List offset of the request.
+ * @throws SyntaxError or RangeError if the body is not JSON.
+ */
+export function* decodedPage(
+  body: Body,
+  decode: Decoder,
+  offset = 0,
+): Generator<void, DecodedPage | undefined> {
+  const parts = yield* pageElements(body.bytes, (at) => decode(body, at));
+  if (parts) {
+    const envelope = parseJson(parts.rest);
+    if (parts.elements.length === 0 && isJsonObject(envelope) && isErrorBody(envelope)) {
+      return undefined;
+    }
+    return decodedPageOf(envelope, parts.elements, offset, body);
+  }
+  // The body has an unusual layout: parses it as a whole, serializes each element, and decodes that text.
+  const whole = parseJson(jsonText(body.bytes));
+  const data = isJsonObject(whole) ? whole.data : undefined;
+  if (!Array.isArray(data))
+    return isEmptyPage(whole) ? decodedPageOf(whole, [], offset) : undefined;
+  return decodedPageOf(
+    whole,
+    data.flatMap((each) => decode(new Body(Buffer.from(stringifyJson(each))), 0).values),
+    offset,
+  );
+}
+
+/** Result of {@link pageAround}: what is readable of a page whose text is not valid JSON. */
+export interface AroundPage {
+  /** The page, with unreadable records for the elements that are not JSON; undefined if the end of one of them is unknown. */
+  readonly page: DecodedPage | undefined;
+  /** The texts of the elements that are not JSON. */
+  readonly texts: readonly Buffer[];
+  /** Index on the page of the first element whose end is a guess; the records before it were decoded correctly. */
+  readonly place: number;
+  /** Bytes from the start of the first element whose end is a guess to the end of the page. */
+  readonly rest: Buffer;
+}
+
+/**
+ * Decodes a page around elements that are not JSON. JSON is parsed from front to back, so everything before the first such element, and the
+ * element's start, are certain. Its end is a guess by brackets and quotes, and these may be what is wrong, so the guessed text may contain
+ * records. So the guess is accepted only if everything else is JSON, and the page has as many elements as were requested or as are left in
+ * the list.
+ *
+ * @param texts Known texts of elements that are not JSON; where one of them matches, the end is certain.
+ * @returns Undefined if every element is JSON, so that the error is elsewhere in the page.
+ */
+export function* pageAround(
+  page: Body,
+  { offset = 0, pageSize = Infinity }: ListQuery,
+  decode: Decoder,
+  texts: UnreadableTexts,
+): Generator<void, AroundPage | undefined> {
+  const body = page.bytes;
+  const found: Buffer[] = [];
+  let blamed: { readonly place: number; readonly at: number } | undefined;
+  let isKnown = true; // an element with a known text is blamed only if there is no other
+  let next = 0;
+  const blame = (suspect: NonNullable<typeof blamed>, known: boolean) => {
+    if (isKnown) blamed = suspect;
+    isKnown &&= known;
+  };
+  const parts = yield* pageElements(body, (at) => {
+    const place = next;
+    const known = elementsAt(page, at, decode);
+    if (known) {
+      next += new PageRecords(known.values).length;
+      const isCutOff = skipSpace(body, known.end) === body.length;
+      if (isCutOff) blame({ place: next, at: body.length }, false);
+      return known;
+    }
+    next += 1;
+    const end = texts.endOf(body, at);
+    const text = body.subarray(at, end);
+    blame({ place, at }, texts.has(text));
+    found.push(text);
+    return { values: [PageRecord.unreadable(textOfAnyBytes(text), offset + place)], end };
+  });
+  if (!blamed) return undefined;
+  const rest = body.subarray(blamed.at);
+  const around = { texts: found, place: blamed.place, rest };
+  const whole = parts && pageWith(parts.rest, parts.elements, offset);
+  if (whole && isCompletePage(whole, offset, pageSize)) return { ...around, page: whole };
+  const alone =
+    pageSize === 1 && blamed.place === 0 ? singleRecordIn(body, blamed.at, offset) : undefined;
+  return alone ? { ...around, ...alone } : { ...around, page: undefined };
+}
+
+/** Decodes the elements at byte `at`, up to one that is followed by a delimiter or the end; undefined if the first is not JSON. */
+function elementsAt(page: Body, at: number, decode: Decoder): Elements<PagePart> | undefined {
+  const body = page.bytes;
+  try {
+    const elements = decode(page, at);
+    const next = skipSpace(body, elements.end);
+    if (next === body.length || isDelimiter(body[next])) return elements;
+    // The last element is not followed by a delimiter, so its text continues: only those before it are returned.
+    const before = new PageRecords(elements.values).all().slice(0, -1);
+    const end = before.at(-1)?.bytes?.end;
+    return end === undefined ? undefined : { values: before, end };
+  } catch (error) {
+    if (isNoJson(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Decodes a page of one element that is not JSON: its text is everything up to a closing bracket of the array. Undefined if none fits. */
+function singleRecordIn(
+  body: Buffer,
+  at: number,
+  offset: number,
+): Pick<AroundPage, 'page' | 'texts'> | undefined {
+  let end = body.length;
+  for (let tries = 0; tries < MAX_BRACKETS; tries++) {
+    end = body.lastIndexOf(CLOSE_ARRAY, end - 1);
+    if (end <= at) return undefined;
+    const text = Buffer.from(body.toString('latin1', at, end).trimEnd(), 'latin1');
+    const record = PageRecord.unreadable(textOfAnyBytes(text), offset);
+    const rest = body.toString('utf8', 0, at) + body.toString('utf8', end);
+    const page = pageWith(rest, [record], offset);
+    if (page) return { page, texts: [text] };
+  }
+  return undefined;
+}
+
+/**
+ * Maximum number of closing brackets that are tried, backwards from the end of the body, as the end of the array of records. Few other
+ * arrays follow it.
+ */
+const MAX_BRACKETS = 20;
+
+/** Whether a page has as many records as were requested, or as are left in the list. */
+function isCompletePage(
+  { records, pagination }: DecodedPage,
+  offset: number,
+  pageSize: number,
+): boolean {
+  const { length } = records;
+  return (
+    length === pageSize ||
+    (length < pageSize && length === (pagination.total_records ?? NaN) - offset)
+  );
+}
+
+function pageWith(
+  rest: string,
+  data: readonly PagePart[],
+  offset: number,
+): DecodedPage | undefined {
+  try {
+    return decodedPageOf(parseJson(rest), data, offset);
+  } catch (error) {
+    if (isNoJson(error)) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Whether an error of the JSON parser means that the text is not JSON, or (RangeError) is nested too deeply. Other errors are not caused by
+ * the response.
+ */
+export function isNoJson(error: unknown): error is Error {
+  return error instanceof SyntaxError || error instanceof RangeError;
+}
+
+/**
+ * Maximum number of remembered element texts that are not JSON, about 100 bytes each. Beyond it all of them are forgotten, which costs a
+ * few requests for each text again.
+ */
+const MAX_KEPT = 10_000;
+
+/**
+ * Set of texts of page elements that are accepted as not being JSON. It is shared by all requests of one list, so that only the first
+ * request that meets a text is repeated because of it.
+ */
+export type UnreadableTexts = ReturnType<typeof unreadableTexts>;
+
+/** Creates an empty set of texts known not to be JSON. */
+export function unreadableTexts() {
+  const byLength = new Map<number, Set<string>>();
+  let storedCount = 0;
+  const has = (text: Buffer): boolean => byLength.get(text.length)?.has(digestOf(text)) ?? false;
+  return {
+    /** Whether a text is in the set. */
+    has,
+    /** Adds a text; only its length and a digest are stored. */
+    add: (text: Buffer): void => {
+      if (has(text)) return;
+      if (storedCount === MAX_KEPT) {
+        byLength.clear();
+        storedCount = 0;
+      }
+      storedCount += 1;
+      const digests = byLength.get(text.length) ?? new Set();
+      byLength.set(text.length, digests.add(digestOf(text)));
+    },
+    /**
+     * Returns the index of the end of the page element that begins at `at`: by a known text if one matches, otherwise by brackets and
+     * quotes.
+     */
+    endOf: (page: Buffer, at: number): number => {
+      for (const length of byLength.keys()) {
+        const end = at + length;
+        if (!isDelimiter(page[skipSpace(page, end)])) continue;
+        if (has(page.subarray(at, end))) return end;
+      }
+      return endOfValue(page, at);
+    },
+  };
+}
+
+const digestOf = (text: Buffer) => hash('sha256', text, 'base64');
+
+/**
+ * Runs a generator with a turn of the event loop at each `yield`, so that long work does not block other work. Emits its return value and
+ * completes; errors with what it throws. Each step nests one level deeper, so it suits generators of some hundreds of steps.
+ */
+export function stepwise<T>(
+  work: () => Generator<void, T>,
+  scheduler: SchedulerLike,
+): Observable<T> {
+  return defer(() => {
+    const steps = work();
+    const goOn = (): Observable<T> => {
+      const { done, value } = steps.next();
+      return done ? of(value) : timer(0, scheduler).pipe(switchMap(goOn));
+    };
+    return goOn();
+  });
+}

@@ -1,0 +1,43 @@
+import { Observable } from 'rxjs';
+
+/** A fixed number of page slots. A slot is the capacity for one page from its request to its commit. */
+export interface PageSlots {
+  /** Takes a page slot on subscription: emits and completes once one is free. Unsubscribing before that takes none. */
+  readonly acquire: Observable<void>;
+  /** Frees a page slot, once its page was committed or dropped, or its request failed. */
+  release(): void;
+}
+
+/**
+ * Creates `count` page slots, which limit the number of pages that scans have requested and not committed yet. While a slow or unreachable
+ * broker delays commits, requests stop and memory stays bounded.
+ */
+export function pageSlots(count: number): PageSlots {
+  let free = count;
+  const waiting: (() => void)[] = [];
+  const next = (): void => {
+    if (free === 0) return;
+    const enter = waiting.shift();
+    if (!enter) return;
+    free -= 1;
+    enter();
+  };
+  return {
+    acquire: new Observable((subscriber) => {
+      const enter = () => {
+        subscriber.next();
+        subscriber.complete();
+      };
+      waiting.push(enter);
+      next();
+      return () => {
+        const index = waiting.indexOf(enter);
+        if (index >= 0) waiting.splice(index, 1);
+      };
+    }),
+    release: () => {
+      free = Math.min(count, free + 1);
+      next();
+    },
+  };
+}

@@ -1,0 +1,154 @@
+/** Upper bound of the age of a response's content. */
+export interface AnswerAge {
+  /**
+   * Earliest local time, in ms, at which the server can have read the content of the response: when the request was sent, less `staleMs`.
+   */
+  readonly asOf: number;
+  /** How long before the request the response was generated, in ms, according to its headers; 0 if it comes from no cache. */
+  readonly staleMs: number;
+}
+
+/**
+ * Longest assumed lag of a read replica, in ms. The responses of a replica do not show its lag. Too small: a lagging replica causes false
+ * events. Too large: a record that really went back to an earlier state is published that much later.
+ */
+export const MAX_LAG_MS = 10_000;
+
+/** Whether a response counts as cached: it is more than {@link MAX_LAG_MS} old, longer than a replica may lag. False for an unknown age. */
+export function isStale(age: AnswerAge | undefined): boolean {
+  return age !== undefined && age.staleMs > MAX_LAG_MS;
+}
+
+/** Age of a page that was joined from several responses: that of the oldest one. Undefined when no response's age is known. */
+export function oldestOf(ages: readonly (AnswerAge | undefined)[]): AnswerAge | undefined {
+  const known = ages.filter((age) => age !== undefined);
+  if (known.length === 0) return undefined;
+  return {
+    asOf: Math.min(...known.map(({ asOf }) => asOf)),
+    staleMs: Math.max(...known.map(({ staleMs }) => staleMs)),
+  };
+}
+
+/** Times and headers of a response, from which its age is computed. */
+export interface DatedAnswer {
+  /** When the request was sent, in ms on the local clock. */
+  readonly askedAt: number;
+  /** Time from the request to the last byte of the response, in ms. */
+  readonly elapsedMs: number;
+  /** The `Date` header, ms since the epoch; undefined when there is none. */
+  readonly date: number | undefined;
+  /** The `Age` header in ms; undefined when it is missing or not plausible. */
+  readonly ageMs: number | undefined;
+  /**
+   * The request's address, by which repeated requests are recognised; undefined for requests that are mostly made once, such as windows of
+   * dates. Default undefined.
+   */
+  readonly address?: string | undefined;
+}
+
+/** Estimates the ages of one API's responses. */
+export interface AnswerAges {
+  /** Age of a response, computed from its headers and from those of earlier responses. Call it once for each response. */
+  readonly of: (answer: DatedAnswer) => AnswerAge & {
+    /** How far the response's `Date` is behind the `Date` of other responses, in ms; 0 if it is not behind. */
+    readonly dateLagMs: number;
+  };
+}
+
+/** Resolution of the `Date` header, in ms: it has whole seconds. */
+const DATE_STEP_MS = 1_000;
+/**
+ * Maximum number of remembered clocks of backends (servers that share the API's address) whose `Date` is behind that of others. Too small:
+ * responses of one more slow backend count as cached.
+ */
+const MAX_CLOCKS = 4;
+/**
+ * Two responses count as coming from the same server clock if the differences between their `Date` and the local clock are within this many
+ * ms of each other. Latency and the resolution of `Date` make them vary. Too small: one slow clock counts as several. Too large: several
+ * count as one.
+ */
+const SAME_CLOCK_MS = 3_000;
+/**
+ * How long, in ms, the `Date` of responses must be behind by a constant amount before they count as responses of a backend with a slow
+ * clock and not of a cache. Too small: a cached page counts as fresh. Too large: responses of a slow backend count as cached for longer.
+ */
+const STEADY_MS = 30_000;
+/**
+ * Number of responses whose `Date` must be behind by a constant amount before they count as responses of a backend with a slow clock and
+ * not of a cache. Too small: a cached page counts as fresh. Too large: responses of a slow backend count as cached for longer.
+ */
+const STEADY_ANSWERS = 5;
+/**
+ * Maximum number of request addresses whose responses are remembered, about 200 bytes each. Too small: cached responses of a list with more
+ * pages are not recognised.
+ */
+const MAX_ADDRESSES = 1_000;
+
+/**
+ * Creates an estimator of the ages of one API's responses. It uses the headers `Age` and `Date`. A cache passes on the `Date` of the
+ * origin, so
+ *
+ * - a response with the same `Date` as the response to an identical request more than a second earlier is that response from a cache;
+ * - the `Date` of a response that was cached for another client is behind the `Date` of other responses. A backend whose clock is slow, or
+ *   was set back, looks the same at first. But its `Date` stays behind by a constant amount, while that of a cached response falls further
+ *   behind. After {@link STEADY_MS} such a clock is recognised, and its responses stop counting as stale.
+ */
+export function answerAges(): AnswerAges {
+  /** Lower bound of how far the server's fastest clock is ahead of the local clock, in ms; negative if it is behind. */
+  let ahead = -Infinity;
+  /**
+   * Slower clocks of the server's backends, the least recently seen first. `ahead`: upper bound of how far the clock is ahead of the local
+   * one, in ms (negative: behind); `since`: local time in ms when it was first seen; `answers`: number of its responses.
+   */
+  const clocks: { readonly ahead: number; readonly since: number; answers: number }[] = [];
+
+  /**
+   * Counts a response whose `Date` is behind, and returns whether it comes from a backend clock that is known to be behind by a constant
+   * amount. `maxAhead`: upper bound of how far that clock is ahead of the local one, in ms (negative: behind); `now`: local time in ms.
+   */
+  const isOfSteadyClock = (maxAhead: number, now: number): boolean => {
+    const place = clocks.findIndex((clock) => Math.abs(clock.ahead - maxAhead) <= SAME_CLOCK_MS);
+    const [known] = place < 0 ? [] : clocks.splice(place, 1);
+    const clock = known ?? { ahead: maxAhead, since: now, answers: 0 };
+    clock.answers += 1;
+    clocks.push(clock);
+    if (clocks.length > MAX_CLOCKS) clocks.shift();
+    return clock.answers >= STEADY_ANSWERS && now - clock.since >= STEADY_MS;
+  };
+  /**
+   * By request address: the first of the responses that had the newest `Date` of that address. The least recently requested address comes
+   * first.
+   */
+  const firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
+
+  /**
+   * How far the `Date` of a response is behind the `Date` of other responses, in ms. For a response that a cache repeats: its lag when it
+   * was first received, plus the time since then.
+   */
+  const lagOf = (answer: DatedAnswer): number => {
+    const { address, askedAt, date } = answer;
+    const lagMs = dateLag(answer);
+    if (address === undefined || date === undefined) return lagMs;
+    const known = firsts.get(address);
+    const first = known?.date === date ? known : { ...answer, lagMs };
+    firsts.delete(address);
+    firsts.set(address, first);
+    if (firsts.size > MAX_ADDRESSES) firsts.delete(firsts.keys().next().value!);
+    const since = askedAt - first.askedAt;
+    return since > first.elapsedMs + DATE_STEP_MS ? first.lagMs + since : lagMs;
+  };
+  const dateLag = ({ askedAt, elapsedMs, date }: DatedAnswer): number => {
+    if (date === undefined) return 0;
+    const maxAhead = date + DATE_STEP_MS - askedAt;
+    ahead = Math.max(ahead, date - elapsedMs - askedAt);
+    const lag = ahead - maxAhead;
+    return lag <= MAX_LAG_MS || isOfSteadyClock(maxAhead, askedAt) ? 0 : lag;
+  };
+  return {
+    of: (answer) => {
+      const dateLagMs = lagOf(answer);
+      const staleMs = Math.max(answer.ageMs ?? 0, dateLagMs);
+      return { asOf: answer.askedAt - staleMs, staleMs, dateLagMs };
+    },
+  };
+}

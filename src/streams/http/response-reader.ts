@@ -1,0 +1,203 @@
+// Reads HTTP responses into reused memory: one buffer that all sockets read into, and a pooled buffer for each response body.
+
+import type { OnReadOpts, Socket } from 'node:net';
+import { errors, util } from 'undici';
+import type { Dispatcher } from 'undici';
+import { Body } from './body.ts';
+import type { BodyPool } from './body.ts';
+
+/** A complete HTTP response, with the body as it was sent, possibly compressed. */
+interface RawResponse {
+  readonly status: number;
+  /** Values of the response's headers, by their names in lower case. */
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: Body;
+}
+
+interface ReadOptions {
+  /** Maximum size of a response body as it is sent (before decompression), in bytes. */
+  readonly maxBytes: number;
+  /** Buffer pool for the response body. Default: a new buffer. */
+  readonly bodies?: BodyPool | undefined;
+  /** Creates the error for a response body of more than `maxBytes`. */
+  readonly tooLargeError: () => Error;
+  /** Creates the error for a response that failed after its headers had arrived. */
+  readonly truncatedError: (cause: Error) => Error;
+}
+
+/** A response that is being received. */
+export interface PendingResponse {
+  /**
+   * The complete response. Rejects with undici's error before the headers have arrived, and with the result of `truncatedError` after that.
+   */
+  readonly response: Promise<RawResponse>;
+  /** Aborts the request, which closes its connection. */
+  readonly abort: () => void;
+}
+
+/**
+ * Sends a request and reads the complete response. Each chunk of the body is copied as soon as undici passes it on, because the next read
+ * of a socket overwrites it ({@link sharedReads}).
+ */
+export function readHttpResponse(
+  dispatcher: Dispatcher,
+  asked: Dispatcher.DispatchOptions,
+  options: ReadOptions,
+): PendingResponse {
+  let reader: Reader | undefined;
+  const answer = new Promise<RawResponse>((resolve, reject) => {
+    reader = new Reader(options, resolve, reject);
+    dispatcher.dispatch(asked, reader);
+  });
+  return { response: answer, abort: () => reader?.abort(new errors.RequestAbortedError()) };
+}
+
+/**
+ * Maximum number of bytes that are allocated in advance for a response body, because of its `Content-Length` header. Too large: a wrong
+ * header costs memory. Too small: more copying.
+ */
+const MAX_PREALLOCATED_BYTES = 4 * 2 ** 20;
+const NO_BYTES = Buffer.alloc(0);
+
+/**
+ * Collects one response. It has the handler methods of undici 6, which undici 7 accepts as well: Node's bundled undici, which is the global
+ * dispatcher if `fetch` was called before undici was loaded, supports no others.
+ */
+class Reader implements Dispatcher.DispatchHandler {
+  readonly #options: ReadOptions;
+  readonly #resolve: (answer: RawResponse) => void;
+  readonly #reject: (error: Error) => void;
+  #close: ((error: Error) => void) | undefined;
+  #aborted: Error | undefined;
+  #head: Omit<RawResponse, 'body'> | undefined;
+  #memory: Buffer = NO_BYTES;
+  #length = 0;
+
+  constructor(
+    options: ReadOptions,
+    resolve: (answer: RawResponse) => void,
+    reject: (error: Error) => void,
+  ) {
+    this.#options = options;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  abort(error: Error): void {
+    this.#aborted = error;
+    this.#close?.(error);
+  }
+
+  /** Called when the request is about to be sent, and again if it is sent again after its connection was closed. */
+  onConnect(close: (error?: Error) => void): void {
+    this.#close = close;
+    if (this.#aborted) close(this.#aborted);
+  }
+
+  onHeaders(status: number, rawHeaders: Buffer[]): boolean {
+    if (status < 200) return true; // an interim response: the final one follows
+    const headers = util.parseHeaders(rawHeaders);
+    this.#head = { status, headers };
+    const length = Number(headers['content-length'] ?? 0);
+    if (length > 0)
+      this.#makeRoom(Math.min(length, MAX_PREALLOCATED_BYTES, this.#options.maxBytes));
+    return true;
+  }
+
+  onData(piece: Buffer): boolean {
+    if (this.#aborted) return true;
+    const { maxBytes, tooLargeError } = this.#options;
+    const length = this.#length + piece.length;
+    if (length > maxBytes) {
+      this.abort(tooLargeError());
+      return true;
+    }
+    if (length > this.#memory.length) {
+      this.#makeRoom(Math.min(Math.max(length, 2 * this.#memory.length), maxBytes));
+    }
+    this.#memory.set(piece, this.#length);
+    this.#length = length;
+    return true;
+  }
+
+  onComplete(): void {
+    const memory = this.#memory;
+    this.#memory = NO_BYTES; // the body owns the buffer
+    const body = new Body(memory.subarray(0, this.#length), () => this.#giveBack(memory));
+    this.#resolve({ ...this.#head!, body });
+  }
+
+  onError(cause: Error): void {
+    this.#giveBack(this.#memory);
+    this.#memory = NO_BYTES;
+    this.#reject(this.#head ? this.#options.truncatedError(cause) : cause);
+  }
+
+  #makeRoom(length: number): void {
+    const old = this.#memory;
+    this.#memory = this.#options.bodies?.take(length) ?? Buffer.allocUnsafe(length);
+    this.#memory.set(old.subarray(0, this.#length));
+    this.#giveBack(old);
+  }
+
+  #giveBack(memory: Buffer): void {
+    this.#options.bodies?.giveBack(memory);
+  }
+}
+
+/** Size of the shared read buffer in bytes: as much as Node allocates for each read by default. */
+const READ_BYTES = 65_536;
+
+/**
+ * Returns the `onread` option for sockets that all read into one buffer. It suits HTTP/1.1 connections without pipelining. Consumers of a
+ * body must process or copy each chunk at once, and can't pause the socket: reading continues regardless of backpressure.
+ *
+ * With a new buffer for each read a page of 3 MB leaves 3 MB of garbage. V8 counts it as old memory, and marks all objects every few pages,
+ * which costs a sixth of the CPU for unchanged pages, and half of it if the heap is limited.
+ */
+export function sharedReads(): OnReadOpts {
+  /**
+   * The response that is being read from each socket. `asked`: the socket's `bytesWritten` when the response began, which identifies its
+   * request; `isShared`: whether its chunks may be passed on without a copy.
+   */
+  const answers = new WeakMap<Socket, { readonly asked: number; readonly isShared: boolean }>();
+  const isShared = (socket: Socket, read: Buffer): boolean => {
+    const { bytesWritten: asked } = socket;
+    let answer = answers.get(socket);
+    if (answer?.asked !== asked) {
+      answer = { asked, isShared: beginsWithHead(read) };
+      answers.set(socket, answer);
+    }
+    return answer.isShared;
+  };
+  return {
+    buffer: Buffer.allocUnsafeSlow(READ_BYTES),
+    // Node calls it with the socket as `this`, which is not documented.
+    callback(this: Socket, length: number, memory: Buffer) {
+      const read = memory.subarray(0, length);
+      const goesOn = this.push(isShared(this, read) ? read : Buffer.from(read));
+      // Runs after the tick in which the socket emits `readable`, and before any other socket reads into the buffer.
+      process.nextTick(copyUnread, this);
+      return goesOn;
+    },
+  };
+}
+
+/**
+ * Whether the first read of a response has all of its headers, and the response is not an interim one. Until the headers are complete,
+ * undici refers to their parts in the read buffer, so a response whose headers arrive in several reads is copied as a whole.
+ */
+function beginsWithHead(read: Buffer): boolean {
+  const status = read.toString('latin1', 0, STATUS_CHARS);
+  return FINAL_STATUS.test(status) && read.includes(END_OF_HEAD);
+}
+
+const FINAL_STATUS = /^HTTP\/1\.\d [2-5]\d\d/;
+const STATUS_CHARS = 'HTTP/1.1 200'.length;
+const END_OF_HEAD = '\r\n\r\n';
+
+/** Replaces unread data of a socket by a copy, because the next read overwrites the shared buffer. */
+function copyUnread(socket: Socket): void {
+  if (socket.readableLength === 0) return;
+  socket.unshift(Buffer.from(socket.read() as Buffer));
+}

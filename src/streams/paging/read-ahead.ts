@@ -1,0 +1,114 @@
+import { asyncScheduler, finalize, ReplaySubject, tap } from 'rxjs';
+import type { Observable, SchedulerLike, Subscription } from 'rxjs';
+import type { Answer } from '../decode/response.ts';
+import type { PagePlace } from '../http/page-plan.ts';
+
+/** Options of read-ahead: how many pages are requested before it is known that they come next. */
+export interface ReadAhead<T> {
+  /** Upper bound of pages requested ahead and not yet taken. Too small: slow responses leave quota unused. 0 turns read-ahead off. */
+  readonly most: number;
+  /** Time between requests that the quota allows, in ms; pages cannot arrive faster. Default 0. */
+  readonly paceMs?: number;
+  /** Called with each response that is discarded because its page did not come next. */
+  readonly onDrop?: (answer: T, offset: number) => void;
+  /** Clock that measures how fast pages are processed. Default {@link asyncScheduler}. */
+  readonly scheduler?: SchedulerLike;
+}
+
+/** A page that was requested ahead. */
+interface Asked {
+  readonly place: PagePlace;
+  readonly answer$: ReplaySubject<Answer>;
+  readonly asking: Subscription;
+  answer?: Answer;
+}
+
+/** Weight of the newest value in the exponential moving averages of response times and processing times. */
+const WEIGHT = 0.25;
+/** Added to the computed number of pages to request ahead, so that one request waits for the quota while the others are in flight. */
+const SPARE = 0.5;
+
+/**
+ * Requests pages before their turn, so that slow responses do not slow down a scan. In addition to the page that comes next, it requests as
+ * many as the quota allows during one response time, or as many as are processed in that time if that is fewer; more would only use memory.
+ *
+ * The offsets of the next pages are a guess, from the previous page and the total. A wrong guess costs its requests and nothing else: each
+ * page has to join what was read before (see `joinPage`), and the records of a page that joins are right in whatever order pages were
+ * requested.
+ */
+export function readAhead(
+  request: (place: PagePlace) => Observable<Answer>,
+  { most, paceMs = 0, onDrop, scheduler = asyncScheduler }: ReadAhead<Answer>,
+) {
+  let asked: Asked[] = [];
+  let total = 0; // records in the list, by the newest response
+  let answerMs: number | undefined;
+  let dealtMs: number | undefined; // from the arrival of a page to the request for the next: its processing time
+  let cameAt: number | undefined;
+
+  const ask = (place: PagePlace): Asked => {
+    const answer$ = new ReplaySubject<Answer>(1);
+    const one: Asked = {
+      place,
+      answer$,
+      asking: answer$.subscribe({
+        next: (answer) => {
+          const { total_records, has_next_page } = answer.pagination;
+          one.answer = answer;
+          // Without a total, pages beyond the end may be requested, which wastes those requests.
+          total = total_records ?? (has_next_page ? Infinity : 0);
+          answerMs = average(answerMs, answer.elapsedMs ?? 0);
+        },
+        error: () => undefined, // the ReplaySubject delivers it when the page is taken
+      }),
+    };
+    one.asking.add(request(place).subscribe(answer$));
+    return one;
+  };
+  const drop = (): void => {
+    const dropped = asked;
+    asked = [];
+    for (const { asking, answer, place } of dropped) {
+      asking.unsubscribe();
+      if (answer) onDrop?.(answer, place.offset);
+    }
+  };
+  return {
+    /**
+     * Returns the page at `place` (list offset and size), from the request made ahead or from a new one, and requests the pages that may
+     * follow it.
+     *
+     * @param after Returns the place of the page that follows another if the list does not change; undefined if that is unknown.
+     */
+    take: (
+      place: PagePlace,
+      after: (place: PagePlace) => PagePlace | undefined,
+    ): Observable<Answer> => {
+      if (cameAt !== undefined) dealtMs = average(dealtMs, scheduler.now() - cameAt);
+      if (!isSame(asked[0]?.place, place)) drop();
+      const current = asked.shift() ?? ask(place);
+      const needed = Math.ceil((answerMs ?? 0) / Math.max(1, paceMs, dealtMs ?? 0) + SPARE);
+      let last = asked.at(-1)?.place ?? place;
+      while (asked.length < Math.min(most, needed)) {
+        const next = after(last);
+        if (!next || next.offset <= last.offset || next.offset >= total) break;
+        last = next;
+        asked.push(ask(last));
+      }
+      return current.answer$.pipe(
+        tap(() => (cameAt = scheduler.now())),
+        finalize(() => current.asking.unsubscribe()),
+      );
+    },
+    /** Cancels all requests whose pages were not taken, and passes responses that have already arrived to `onDrop`. */
+    drop,
+  };
+}
+
+function isSame(one: PagePlace | undefined, other: PagePlace): boolean {
+  return one?.offset === other.offset && one.pageSize === other.pageSize;
+}
+
+function average(before: number | undefined, now: number): number {
+  return before === undefined ? now : before + WEIGHT * (now - before);
+}

@@ -1,0 +1,163 @@
+// What full scans of a list prove: how its keys are sorted, whether the API may cap the list at its total, and which missing keys are
+// deleted.
+
+import { PageRecord } from '../records/page-record.ts';
+import type { PageRecords } from '../records/page-records.ts';
+
+/** A full scan that read every record the API served, so that a key missing from it was not served. */
+export interface ProvingScan {
+  /** Number of the scan: sweeps of a list are numbered from 1. */
+  readonly number: number;
+  /** When the first page of the scan was requested, in epoch ms on the local clock. */
+  readonly beganAt: number;
+  /** When the scan became usable as a proof, in epoch ms on the local clock. */
+  readonly at: number;
+}
+
+/**
+ * Maximum number of full scans remembered in a period of `proofMs`, which bounds the stored progress: a scan that follows another one
+ * sooner than a tenth of that period is not remembered.
+ */
+const MAX_PROVING_SCANS = 10;
+
+/** Returns the scans to remember after `next`, oldest first. Of those at least `proofMs` older than `next`, only the newest is kept. */
+export function addProvingScan(
+  before: readonly ProvingScan[],
+  next: ProvingScan,
+  proofMs: number,
+): readonly ProvingScan[] {
+  const newest = before.at(-1);
+  const isDue = !newest || next.at - newest.at >= proofMs / MAX_PROVING_SCANS;
+  const begin = before.findLastIndex((each) => isApart(each, next, proofMs));
+  return [...before.slice(Math.max(0, begin)), ...(isDue ? [next] : [])];
+}
+
+/**
+ * Returns the number of the full scan with which the proof of deletions begins: a key that was not seen since that scan and is missing from
+ * the newest one is deleted. Undefined if no scan in `before` is old enough.
+ */
+export function provenSince(
+  before: readonly ProvingScan[],
+  newest: ProvingScan,
+  proofMs: number,
+): number | undefined {
+  return before.findLast((each) => each.number < newest.number && isApart(each, newest, proofMs))
+    ?.number;
+}
+
+/** Whether the second scan began at least `proofMs` after the first one became usable as a proof. */
+function isApart(first: ProvingScan, { beganAt }: ProvingScan, proofMs: number): boolean {
+  return first.at + proofMs <= beganAt;
+}
+
+/** `total_records` of a list as scans have seen it, with facts about the newest scan. */
+interface ShownTotal {
+  /** Highest total on the pages of the newest scan. */
+  readonly top: number;
+  /** Highest total of all scans so far, including the newest. */
+  readonly peak: number;
+  /** Whether deletions of the list are held back because many keys went missing at once. */
+  readonly lacksMass: boolean;
+  /** Whether the scan had a single page, with fewer records than were requested. */
+  readonly fitsOnePage: boolean;
+}
+
+/**
+ * Smallest `total_records` that is considered a possible cap (the API serves no records beyond it although the list has more). Too small:
+ * deletions in short lists wait without need.
+ */
+const MIN_CAP = 20;
+
+/**
+ * Whether the API may cap a list at its total. Search engines return 10,000 records and `total_records: 10000`, however many more there
+ * are. A single response does not show this, but
+ *
+ * - a cap seldom changes, so a list whose total is below the highest one seen is not capped, unless many keys went missing at once: then
+ *   the cap may have changed;
+ * - a cap is a round number in decimal or binary, or one less: 500, 1,024, 9,999;
+ * - a cap is not smaller than a page, so a list that does not fill its only page is not capped.
+ *
+ * A complete list may look capped until its total changes. Until then its deletions wait, because a record beyond a cap cannot be
+ * distinguished from a deleted one: its offset is only known as of when it was last read.
+ */
+export function mayBeCut({ top, peak, lacksMass, fitsOnePage }: ShownTotal): boolean {
+  return (top >= peak || lacksMass) && isPlausibleCap(top) && !fitsOnePage;
+}
+
+/** Whether APIs are known to stop counting at this total: a multiple of 1,000, a power of two from 1,024 on, or one less than either. */
+export function isUsualCap(total: number): boolean {
+  return total >= 999 && [total, total + 1].some((each) => each % 1_000 === 0 || isPower(each));
+}
+
+function isPlausibleCap(total: number): boolean {
+  if (total < MIN_CAP) return false;
+  return total % 10 === 0 || (total + 1) % 1_000 === 0 || isPower(total) || isPower(total + 1);
+}
+
+function isPower(total: number): boolean {
+  return Number.isInteger(Math.log2(total));
+}
+
+/**
+ * How the records of a scan are sorted by key: ascending, descending, `none` once two adjacent records contradict, null while no two
+ * adjacent keys have differed.
+ */
+export type KeyOrder = 'asc' | 'desc' | 'none' | null;
+
+/** Returns how the records of a scan are sorted by key after one more page. Pages overlap, so only keys within a page are compared. */
+export function keyOrderAfter(order: KeyOrder, records: PageRecords): KeyOrder {
+  if (order === 'none') return order;
+  let shown: KeyOrder = order;
+  let before: KeyBytes | undefined;
+  const compareNext = (bytes: Uint8Array, from: number, to: number) => {
+    const key = { bytes, from, to };
+    if (before) shown = orderWith(shown, compareKeys(before, key));
+    before = key;
+  };
+  for (const part of records.parts) {
+    if (!(part instanceof PageRecord)) part.run.eachKey(compareNext);
+    else if (part.key !== undefined) {
+      const bytes = Buffer.from(part.key);
+      compareNext(bytes, 0, bytes.length);
+    }
+  }
+  return shown;
+}
+
+/** A key in UTF-8: the bytes from `from` up to, not including, `to`. Keys of runs are compared in place, without making strings. */
+interface KeyBytes {
+  readonly bytes: Uint8Array;
+  readonly from: number;
+  readonly to: number;
+}
+
+function orderWith(order: KeyOrder, sign: number): KeyOrder {
+  if (sign === 0 || order === 'none') return order;
+  const next = sign < 0 ? 'asc' : 'desc';
+  return order === null || order === next ? next : 'none';
+}
+
+/** Compares two keys: whole numbers by value, all others by their bytes, which is the order of their code points. */
+function compareKeys(one: KeyBytes, other: KeyBytes): number {
+  const longer = lengthOf(one) - lengthOf(other);
+  if (longer !== 0 && isWholeNumber(one) && isWholeNumber(other)) return longer;
+  const common = Math.min(lengthOf(one), lengthOf(other));
+  for (let at = 0; at < common; at += 1) {
+    const sign = one.bytes[one.from + at]! - other.bytes[other.from + at]!;
+    if (sign !== 0) return sign;
+  }
+  return longer;
+}
+
+const lengthOf = ({ from, to }: KeyBytes) => to - from;
+
+const [ZERO, NINE] = [0x30, 0x39];
+
+/** Whether a key consists of decimal digits without a leading zero. */
+function isWholeNumber({ bytes, from, to }: KeyBytes): boolean {
+  if (to === from || (bytes[from] === ZERO && to > from + 1)) return false;
+  for (let at = from; at < to; at += 1) {
+    if (bytes[at]! < ZERO || bytes[at]! > NINE) return false;
+  }
+  return true;
+}

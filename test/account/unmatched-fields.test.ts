@@ -1,0 +1,70 @@
+import { expect, it } from 'vitest';
+import type { PiiConfig } from '../../src/config/config.ts';
+import type { JsonValue } from '../../src/schemas/json/json.ts';
+import type { ListQuery } from '../../src/streams/http/page-request.ts';
+import { records } from '../support/records.ts';
+import { unmatchedFields } from '../../src/account/unmatched-fields.ts';
+
+const pii: PiiConfig = {
+  drop: [{ resource: 'orders', path: ['tender_info', 'last_four'] }],
+  mask: [{ resource: 'orders', path: ['emial'] }],
+  hmac: [{ resource: 'customers', path: ['email'] }],
+  hmacKey: undefined,
+};
+
+/** What was told after each of these pages. */
+function told(
+  pages: readonly (readonly [data: readonly JsonValue[], query?: ListQuery, hasNext?: boolean])[],
+  resource: 'orders' | 'customers' | 'products' = 'orders',
+  volatile: readonly string[] = [],
+): readonly (readonly string[])[] {
+  const names: string[] = [];
+  const look = unmatchedFields({
+    pii,
+    volatile,
+    resource,
+    onUnmatchedField: (name) => names.push(name),
+  });
+  const after: (readonly string[])[] = [];
+  for (const [data, query = {}, has_next_page = true] of pages) {
+    const pagination = { total_records: 0, has_next_page };
+    const answer = { data: records(data), pagination };
+    look({ ...answer, span: { begin: 1, end: 2 }, serverTime: undefined }, query);
+    after.push([...names]);
+  }
+  return after;
+}
+
+const card = { id: 1, tender_info: [{ last_four: '1' }] };
+const plain = (count: number) => Array.from({ length: count }, (_, id) => ({ id }));
+const POLL = { modifiedFromDate: '2026-03-05T12:00:00Z' };
+
+it('tells once what none of the first 100 records has', () => {
+  const pages = [[plain(99)], [[card]], [plain(100)]] as const;
+  expect(told(pages)).toEqual([[], ['emial'], ['emial']]);
+});
+
+it('tells it of a whole list that has fewer', () => {
+  expect(told([[[]], [[], {}, false], [[card], {}, false]])).toEqual([[], [], ['emial']]);
+});
+
+it('does not tell it of the few records that a poll brings, or one that was asked for', () => {
+  const asked = { orderNumber: '1' };
+  const few = [
+    [plain(1), POLL, false],
+    [plain(1), asked, false],
+    [plain(98), POLL],
+  ] as const;
+  expect(told(few)).toEqual([[], [], ['tender_info.last_four', 'emial']]);
+});
+
+it('tells nothing of a list of which nothing is to be hidden, or all is there', () => {
+  expect(told([[plain(100)]], 'products')).toEqual([[]]);
+  expect(told([[[...plain(99), { email: null }]]], 'customers')).toEqual([[]]);
+});
+
+it('tells of volatile fields, too', () => {
+  const records = [...plain(99), { images: [{ url: 1 }] }];
+  const pointers = ['/images/url', '/image'];
+  expect(told([[records]], 'products', pointers)).toEqual([['/image']]);
+});
