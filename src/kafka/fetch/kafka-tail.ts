@@ -7,7 +7,7 @@ import { CellarstreamError } from '../../core/errors.ts';
 import type { TailRange, TailMessage, Isolation } from '../log.ts';
 import type { PartitionBatch, ReaderOptions } from './kafka-reader.ts';
 import { readBatches } from './read-batches.ts';
-import { offsetsSince, topicBounds } from '../client/topic-facts.ts';
+import { offsetsSince } from '../client/topic-facts.ts';
 import { compactedView } from './compacted-view.ts';
 import type { CompactedView } from './compacted-view.ts';
 import type { LogMessage } from './record-batches.ts';
@@ -21,11 +21,9 @@ interface ReadToEndOptions extends Pick<ReaderOptions, 'kafka' | 'topic' | 'rang
   readonly onBatch: (batch: PartitionBatch) => ObservableInput<unknown>;
 }
 
-/** Whether a topic has a message with this timestamp or a later one, in ms since 1970. */
+/** Whether a topic has a committed message with this timestamp or a later one, in ms since 1970. */
 export async function hasMessageSince(kafka: Kafka, topic: string, at: number): Promise<boolean> {
-  const bounds = await topicBounds({ kafka }, topic);
-  const since = await offsetsSince({ kafka }, topic, at);
-  return [...since].some(([partition, offset]) => offset < (bounds.get(partition)?.high ?? 0n));
+  return (await offsetsSince({ kafka }, topic, at)).size > 0;
 }
 
 /** Reads the committed messages of a range of a topic's offsets. @throws as {@link readToEnd}. */
