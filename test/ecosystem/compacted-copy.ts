@@ -1,8 +1,7 @@
 import { CompressionTypes } from 'kafkajs';
 import { expect, vi } from 'vitest';
-import { readTail } from '../../src/kafka/fetch/kafka-tail.ts';
 import type { TailMessage } from '../../src/kafka/log.ts';
-import { kafka } from '../integration/support/all-lists.ts';
+import { kafka, messagesOf } from '../integration/support/all-lists.ts';
 import { createTopic } from '../integration/support/created-topic.ts';
 import { topicEnds } from '../integration/support/topic-ends.ts';
 
@@ -45,14 +44,4 @@ export async function compactedCopy(from: string, to: string): Promise<void> {
   } finally {
     await producer.disconnect();
   }
-}
-
-/** All committed messages of a topic. */
-export async function messagesOf(topic: string): Promise<readonly TailMessage[]> {
-  const messages: TailMessage[] = [];
-  await readTail({
-    ...{ kafka: kafka(), topic, from: new Map(), to: await topicEnds(kafka(), topic) },
-    onMessages: (read) => Promise.resolve(void messages.push(...read)),
-  });
-  return messages;
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, inject, it, vi } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/index.ts';
-import { kafka, settingsFor, tells } from '../integration/support/all-lists.ts';
+import { kafka, messagesOf, settingsFor, tells } from '../integration/support/all-lists.ts';
 import { truthOf } from '../integration/support/checker.ts';
 import { createTopic } from '../integration/support/created-topic.ts';
 import { follow } from '../integration/support/follow.ts';
@@ -16,7 +16,7 @@ import {
 } from '../integration/support/service.ts';
 import { readTopic } from '../integration/support/topic-reader.ts';
 import { cachedJars } from './cache.ts';
-import { compactedCopy, messagesOf } from './compacted-copy.ts';
+import { compactedCopy } from './compacted-copy.ts';
 import { start } from './program.ts';
 
 const PREFIX = 'streams';

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { expect, inject, it } from 'vitest';
 import { RESOURCES } from '../../src/sandbox/index.ts';
 import type { Resource, Sandbox } from '../../src/sandbox/index.ts';
-import { allReady, settingsFor, tells } from '../integration/support/all-lists.ts';
+import { allReady, messagesOf, settingsFor, tells } from '../integration/support/all-lists.ts';
 import { truthOf } from '../integration/support/checker.ts';
 import { runExample } from '../integration/examples/run-example.ts';
 import { follow } from '../integration/support/follow.ts';
@@ -14,7 +14,7 @@ import { TIMEOUT } from '../integration/support/running-test.ts';
 import { cliForTest, folderForTest, sandboxForTest } from '../integration/support/service.ts';
 import { cachedJars } from './cache.ts';
 import { isSameValue } from './column.ts';
-import { compactedCopy, messagesOf } from './compacted-copy.ts';
+import { compactedCopy } from './compacted-copy.ts';
 
 const PREFIX = 'tables';
 const COMPACTED = 'compacted';

@@ -3,6 +3,7 @@ import { expect, inject, vi } from 'vitest';
 import { RESOURCES } from '../../../src/sandbox/index.ts';
 import type { Resource, Sandbox } from '../../../src/sandbox/index.ts';
 import { readTail } from '../../../src/kafka/fetch/kafka-tail.ts';
+import type { TailMessage } from '../../../src/kafka/log.ts';
 import type { Cli, LogLine } from './cli.ts';
 import { checkRecords } from './checker.ts';
 import { PATIENCE_MS } from './running-test.ts';
@@ -64,17 +65,18 @@ export async function tells(
 export async function cursors(prefix: string): Promise<Record<string, Record<string, unknown>>> {
   const found: Record<string, Record<string, unknown>> = {};
   const topic = `${prefix}.cursors`;
-  await readTail({
-    kafka: kafka(),
-    topic,
-    from: new Map(),
-    to: await topicEnds(kafka(), topic),
-    onMessages: (messages) => {
-      for (const { key, value } of messages) {
-        found[key!.toString()] = JSON.parse(value!.toString()) as Record<string, unknown>;
-      }
-      return Promise.resolve();
-    },
-  });
+  for (const { key, value } of await messagesOf(topic)) {
+    found[key!.toString()] = JSON.parse(value!.toString()) as Record<string, unknown>;
+  }
   return found;
+}
+
+/** All committed messages of a topic. */
+export async function messagesOf(topic: string): Promise<readonly TailMessage[]> {
+  const messages: TailMessage[] = [];
+  await readTail({
+    ...{ kafka: kafka(), topic, from: new Map(), to: await topicEnds(kafka(), topic) },
+    onMessages: (read) => Promise.resolve(void messages.push(...read)),
+  });
+  return messages;
 }
