@@ -62,8 +62,8 @@ export async function run(options: RunOptions): Promise<void> {
   const { config, stop$, hooks = {}, scheduler = steadyScheduler, kafkaLog } = options;
   const unlock = lockFolder(config.stateDir);
   try {
-    const links = openKafkaClients(config, { log: kafkaLog });
-    const signals = kafkaSignals(links, topicNames(config.topics.sharedPrefix).signals);
+    const clients = openKafkaClients(config, { log: kafkaLog });
+    const signals = kafkaSignals(clients, topicNames(config.topics.sharedPrefix).signals);
     const instance = randomUUID();
     // A client for this check only: it gives up sooner than others, so that an unreachable Kafka is reported soon.
     const looking = openKafka(config, { log: kafkaLog, kafkaRetries: STARTUP_RETRIES });
@@ -81,7 +81,7 @@ export async function run(options: RunOptions): Promise<void> {
       await serveAccount({
         config,
         instance,
-        clients: links,
+        clients,
         bodies,
         signals,
         stop$,
@@ -89,8 +89,8 @@ export async function run(options: RunOptions): Promise<void> {
         scheduler,
       });
     } finally {
-      await Promise.allSettled([links.registry.close(), signals.close()]);
-      links.connections.close();
+      await Promise.allSettled([clients.registry.close(), signals.close()]);
+      clients.connections.close();
     }
   } finally {
     unlock();

@@ -72,7 +72,7 @@ export function openAccount({ config, api, quotas }: AccountOptions): Account {
       const { clock, plan, pages } = api.list(rules);
       const personal = personalFieldsOf(pii, resource);
       const volatile = volatileFields(volatilePointers(config, resource));
-      const look =
+      const inspect =
         onUnmatchedField &&
         unmatchedFields({ pii, volatile: volatile.pointers, resource, onUnmatchedField });
       return {
@@ -82,7 +82,7 @@ export function openAccount({ config, api, quotas }: AccountOptions): Account {
           pages({
             decode: decode && !personal ? decode : parsingDecoder(keyOf),
             hide: personal?.hide,
-            ...(look && { inspect: look }),
+            ...(inspect && { inspect }),
           }),
         personal,
         volatile,

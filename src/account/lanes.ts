@@ -71,7 +71,7 @@ export function lanesOf(options: LanesOptions): Lanes {
   const spare = Math.max(1, Math.floor(perMinute - polls));
 
   const poll = bucket.lane({ rank: 0 });
-  const lookBack = bucket.lane({ rank: 1, share: () => Math.floor((perMinute - notPolls()) / 3) });
+  const lookback = bucket.lane({ rank: 1, share: () => Math.floor((perMinute - notPolls()) / 3) });
   /**
    * Number of requests kept free for the next polls, once it has been measured how much of the quota polls use: one for each list, and one
    * spare.
@@ -80,7 +80,7 @@ export function lanesOf(options: LanesOptions): Lanes {
   let polledSince: number | undefined;
   const leftByPolls = (): number => {
     const least = Math.max(forFirstRead, Math.floor(perMinute - most));
-    const used = poll.used() + lookBack.used();
+    const used = poll.used() + lookback.used();
     const now = scheduler.now();
     polledSince = used === 0 ? undefined : (polledSince ?? now);
     const isKnown = polledSince !== undefined && now - polledSince >= windowMs;
@@ -88,20 +88,23 @@ export function lanesOf(options: LanesOptions): Lanes {
   };
   const initialSnapshot = bucket.lane({ rank: 2, share: leftByPolls });
   const sweep = bucket.lane({ rank: 3, share: spare });
-  const ask = bucket.lane({ rank: 3, share: Math.max(spare, part(SINGLE_RECORDS_SHARE)) });
-  const notPolls = () => initialSnapshot.used() + sweep.used() + ask.used();
+  const singleRecords = bucket.lane({
+    rank: 3,
+    share: Math.max(spare, part(SINGLE_RECORDS_SHARE)),
+  });
+  const notPolls = () => initialSnapshot.used() + sweep.used() + singleRecords.used();
 
   let firstReadAt = -Infinity;
   /** Whether another list that shares this quota was running its initial snapshot within the last window. */
   const isBesideFirstRead = () => lists > 1 && scheduler.now() - firstReadAt < windowMs;
   return {
     poll,
-    lookback: lookBack,
+    lookback,
     requestIntervalMs: (windowMs / perMinute) * lists,
-    initialSnapshot: initialSnapshot,
+    initialSnapshot,
     fullScan: lists > 1 ? initialSnapshot : bucket, // polls of other lists come first
     sweep,
-    singleRecords: ask,
+    singleRecords,
     pollSpacingMs: (concurrent) => {
       if (concurrent === 'first-read') firstReadAt = scheduler.now();
       const what = concurrent === 'nothing' && isBesideFirstRead() ? 'first-read' : concurrent;

@@ -1,7 +1,7 @@
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Config } from '../config/config.ts';
 import type { ListHooks } from '../observe/list-hooks.ts';
-import { pageSlots as permitsFor } from '../streams/flow/page-slots.ts';
+import { pageSlots as newPageSlots } from '../streams/flow/page-slots.ts';
 import type { PageSlots } from '../streams/flow/page-slots.ts';
 import type { Answer, ListRequest } from '../streams/decode/response.ts';
 import type { LogicalClock, Span } from '../streams/http/logical-clock.ts';
@@ -69,10 +69,10 @@ export function pageLanes(
   const contents = contentDigests();
 
   return (limit, slots, request) => {
-    const permits = permitsFor(slots);
+    const pageSlots = newPageSlots(slots);
     return {
       limit,
-      pageSlots: permits,
+      pageSlots,
       scan: (query, more = {}) =>
         pages({
           request: (page) => request({ ...query, ...page }, limit),
@@ -81,7 +81,7 @@ export function pageLanes(
           leftOut,
           plan,
           contents,
-          permit: () => permits.acquire,
+          permit: () => pageSlots.acquire,
           ahead,
           ...more,
           onTrouble: (trouble, offset) => {
@@ -91,7 +91,7 @@ export function pageLanes(
         }),
       settler: (span) => () => {
         logicalClock.settle(span.begin);
-        permits.release();
+        pageSlots.release();
       },
     };
   };

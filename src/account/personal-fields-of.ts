@@ -33,9 +33,9 @@ export function namedFields(
 }
 
 function personalFieldList(pii: PiiConfig, resource: Resource): PersonalField[] {
-  return HIDING_METHODS.flatMap((way) =>
-    pii[way]
+  return HIDING_METHODS.flatMap((method) =>
+    pii[method]
       .filter((field) => field.resource === resource)
-      .map(({ path }) => ({ path, method: way })),
+      .map(({ path }) => ({ path, method })),
   );
 }

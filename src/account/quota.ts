@@ -110,11 +110,11 @@ export function openQuota(options: QuotaOptions): Quota {
     bucket.count(startTimes(requests, capacity));
     part?.count(requests);
   };
-  const keep = (requests: readonly TimedCount[]): void =>
+  const storeForSuccessor = (requests: readonly TimedCount[]): void =>
     storedStarts?.addAll(startTimes(requests, capacity));
   const countOthers = (requests: readonly TimedCount[]): void => {
     count(requests);
-    keep(requests);
+    storeForSuccessor(requests);
   };
   const countFile = (): void => {
     const latest = scheduler.now() + MAX_FUTURE_START_MS;
@@ -144,7 +144,7 @@ export function openQuota(options: QuotaOptions): Quota {
 
   if (!part) countFile(); // with a ledger, `inherit` counts before any request starts
   return {
-    ...{ name, capacity, bucket, guests, storedStarts, countOthers, storeForSuccessor: keep },
+    ...{ name, capacity, bucket, guests, storedStarts, countOthers, storeForSuccessor },
     isComplete: () => isSure,
     inherit: (sent, others, isOurs) => {
       const isByFile = !sent || (isOurs && hasAll(sent));

@@ -191,11 +191,11 @@ async function checkRequests(
     const noPermits$ = guest.batches$.pipe(ignoreElements());
     return firstValueFrom(merge(source, lasting$, noPermits$).pipe(impatient));
   };
-  const mayBeSent = guest.isBatchValid;
+  const maySend = guest.isBatchValid;
   const api = openApi({
     config: config.api,
     loginLimit,
-    maySend: mayBeSent,
+    maySend,
     scheduler,
     hooks: { onRetry },
   });
@@ -263,7 +263,7 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
   const log = kafkaLogCreator(await createLogger({ level: 'silent' }));
   const { kafka, registry, connections } = openKafkaClients(config, { log, kafkaRetries: 2 });
   try {
-    let doubts: readonly TopicFinding[] = [];
+    let warnings: readonly TopicFinding[] = [];
     let living: ActiveInstance | undefined;
     const topics = topicsOf(config, { kafka, connections });
     let isAnswering = true;
@@ -274,7 +274,7 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
           throw error;
         });
         const { brokers, absent } = inspected;
-        ({ warnings: doubts } = inspected);
+        ({ warnings } = inspected);
         await expectPartitionsOf(config, kafka, absent);
         // An account of a fleet is supposed to be served by an instance.
         if (config.accountsDir === undefined) living = await activeInstanceOf(config, kafka);
@@ -314,7 +314,7 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
     const ofRegistryStorage = isAnswering
       ? await registryStorageFindings(topics).catch(() => []) // an unreachable Kafka is already reported above
       : [];
-    const unwise = [...doubts, ...ofRegistryStorage].map((doubt) => ({
+    const unwise = [...warnings, ...ofRegistryStorage].map((doubt) => ({
       what: 'topic',
       fine: true,
       isUnwise: true,

@@ -56,18 +56,18 @@ export function instanceProcess({ env, cwd, onLine }: InstanceProcessOptions): I
     ...{ env, cwd, detached: true },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
-  let lastWords = '';
+  let lastOutput = '';
   createInterface({ input: child.stderr! }).on('line', (text) => {
     const line = lineOf(text);
     if (line) onLine(line);
-    else lastWords = text;
+    else lastOutput = text;
   });
   const ended = new Promise<InstanceEnd>((resolve) => {
     child.once('error', ({ message }) => {
       if (child.pid === undefined) resolve({ code: 1, cause: 'not started', lastOutput: message });
     });
     child.once('close', (code, signal) => {
-      resolve({ code, cause: signal ?? `exit code ${code}`, lastOutput: lastWords });
+      resolve({ code, cause: signal ?? `exit code ${code}`, lastOutput });
     });
   });
   return { pid: child.pid, ended, stop: () => stop(child, ended) };

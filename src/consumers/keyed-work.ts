@@ -71,7 +71,7 @@ export function keyedWork(concurrency: number, scheduler: SchedulerLike): KeyedW
       const done = items.map(() => false);
       const pauses = new Subscription();
       const inFlight = new Subscription();
-      let doneBefore = 0;
+      let lowWatermark = 0;
       let active = 0;
       let halted = false;
       let failure: { readonly error: unknown } | undefined;
@@ -87,18 +87,18 @@ export function keyedWork(concurrency: number, scheduler: SchedulerLike): KeyedW
         pauses.unsubscribe();
       };
       const endIfOver = (): void => {
-        if (active > 0 || !(halted || doneBefore === items.length)) return;
+        if (active > 0 || !(halted || lowWatermark === items.length)) return;
         if (failure) subscriber.error(failure.error);
         else subscriber.complete();
       };
       const finish = (index: number, result: R | undefined): void => {
         done[index] = true;
-        while (done[doneBefore]) doneBefore += 1;
+        while (done[lowWatermark]) lowWatermark += 1;
         const item = items[index]!;
         const line = lines.get(keyOf(item))!;
         line.shift();
         const [next] = line;
-        subscriber.next({ item, result, lowWatermark: doneBefore });
+        subscriber.next({ item, result, lowWatermark });
         if (next !== undefined) makeReady(next);
       };
       const pause = (index: number, ms: number): void => {

@@ -120,14 +120,14 @@ export function accountSteps(
     course: LocalAccountState,
     { generation, members }: GroupGeneration,
   ): void => {
-    const losses = crashTimesOf(wordOf(account), { instance: instance, members, now: now() });
-    if (losses.length >= MAX_CRASHES) return quarantine(account, course);
-    if (isSuspect(losses) && isOnProbation()) return;
+    const crashTimes = crashTimesOf(wordOf(account), { instance, members, now: now() });
+    if (crashTimes.length >= MAX_CRASHES) return quarantine(account, course);
+    if (isSuspect(crashTimes) && isOnProbation()) return;
     fleetHooks.onAccount?.({ account, step: 'claim' });
-    course.crashTimes = losses;
+    course.crashTimes = crashTimes;
     course.claimedAt = now();
     // Not awaited: an instance that misses the announcement claims the account as well, and fences this one.
-    announcements.claiming(account, { generation, crashTimes: losses }).catch(() => undefined);
+    announcements.claiming(account, { generation, crashTimes }).catch(() => undefined);
     course.run.claim();
   };
   /** Sets the time since when an account assigned to this instance has not been served, to measure the length of the handover. */
@@ -149,10 +149,10 @@ export function accountSteps(
     const { generation, members, assigned, apiKeyConflicts } = standing;
     const word = wordOf(account);
     const { run, releaseRequestedAt } = course;
-    const isGiven = assigned.get(account) === instance;
-    if (isGiven && run.phase() !== 'running') watchSilence(account, course, standing);
+    const isAssigned = assigned.get(account) === instance;
+    if (isAssigned && run.phase() !== 'running') watchSilence(account, course, standing);
     const step = nextStep({
-      ...{ instance: instance, generation, members, account: word, isAssigned: isGiven },
+      ...{ instance, generation, members, account: word, isAssigned },
       hasApiKeyConflict: apiKeyConflicts.has(account),
       phase: run.phase(),
       releaseRequestedMs: releaseRequestedAt === undefined ? undefined : now() - releaseRequestedAt,

@@ -87,12 +87,12 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
 
   const now = () => scheduler.now();
   const isGiven = (account: string) => standing?.assigned.get(account) === instance;
-  const own = fleetAnnouncements({ instance, name, topic, log, scheduler });
+  const announcements = fleetAnnouncements({ instance, name, topic, log, scheduler });
   const takeStep = accountSteps({
     instance,
     accounts: all,
     fleetTopic: log,
-    announcements: own,
+    announcements,
     fleetHooks,
     scheduler,
   });
@@ -120,7 +120,7 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
     const run = accountRun({
       ...{ config, context, onChange },
       hooks: watched.hooks,
-      ledgerMessages: own.ledgerMessages(account, () => ({
+      ledgerMessages: announcements.ledgerMessages(account, () => ({
         generation: standing?.generation ?? 0,
         crashTimes: here.crashTimes,
       })),
@@ -154,7 +154,7 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
 
   /** Ends an account's quarantine because its file has changed, which may have solved the problem. */
   const free = (account: string): void => {
-    own.released(account).catch(() => undefined); // without it, the quarantine ends after an hour
+    announcements.released(account).catch(() => undefined); // without it, the quarantine ends after an hour
   };
   const remove = (account: string, watched: AccountObservers): void => {
     all.delete(account);
@@ -224,8 +224,8 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
       letGo();
       folders.clear();
     },
-    memberMetadata: (known) => ({
-      configured: known,
+    memberMetadata: (configured) => ({
+      configured,
       owned: new Map(
         [...assignedSince].map(([account, since]) => [
           account,
@@ -233,7 +233,7 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
         ]),
       ),
       warm: folders.warm(),
-      apiKeyDigests: keysOf(known),
+      apiKeyDigests: keysOf(configured),
     }),
     report: () =>
       Object.fromEntries(

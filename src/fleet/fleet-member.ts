@@ -162,7 +162,7 @@ export async function runFleetMember(options: FleetMemberOptions): Promise<void>
   const show = (): void =>
     fleetHooks.onFleet?.(
       fleetViewOf({
-        ...{ name, assignment: assignment, files, accounts: log.accounts, reports: log.reports },
+        ...{ name, assignment, files, accounts: log.accounts, reports: log.reports },
         generation: isIn ? generation?.number : undefined,
         localAccounts: accounts.localAccounts(),
         now: scheduler.now(),

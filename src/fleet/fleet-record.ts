@@ -111,15 +111,15 @@ export function applyRecord(
     return { ...known, updatedAt: at, releaseRequest: { instance, generation } };
   }
   if (type === 'takes' && before && isClaimKnown(before, record)) return before;
-  const losses = record.losses.map((each) => Date.parse(each));
-  const isAnnounced = type === 'takes';
+  const crashTimes = record.losses.map((each) => Date.parse(each));
+  const isClaimPending = type === 'takes';
   return {
     ...NO_OWNER,
     owner: { instance, name, generation },
-    isClaimPending: isAnnounced,
+    isClaimPending,
     updatedAt: at,
     claimedAt: at,
-    crashTimes: losses,
+    crashTimes,
   };
 }
 

@@ -61,22 +61,22 @@ export async function runFleet(options: FleetOptions): Promise<void> {
   const names = topicNames(config.topics.sharedPrefix);
   const instance = randomUUID();
   const unlock = lockFolder(config.stateDir);
-  const links = openKafkaClients(config, { log: kafkaLog });
-  const signals = sharedSignals(kafkaSignals(links, names.signals));
+  const clients = openKafkaClients(config, { log: kafkaLog });
+  const signals = sharedSignals(kafkaSignals(clients, names.signals));
 
   const onRetry: NonNullable<FleetHooks['onRetry']> = (retry) => fleetHooks.onRetry?.(retry);
-  const log = fleetLog({ kafka: links.kafka, topic: names.fleet, scheduler, onRetry });
+  const log = fleetLog({ kafka: clients.kafka, topic: names.fleet, scheduler, onRetry });
 
   try {
-    const topics$ = defer(() => openTopics(sharedTopicsOf(config, links))).pipe(
+    const topics$ = defer(() => openTopics(sharedTopicsOf(config, clients))).pipe(
       backoff({ maxMs: MAX_PAUSE_MS, scheduler, onRetry }),
       takeUntil(stop$),
     );
     const isThere = await lastValueFrom(topics$, { defaultValue: undefined });
     if (!isThere) return;
-    const work = accountWork({ instance, clients: links, signals, scheduler });
+    const work = accountWork({ instance, clients, signals, scheduler });
     await runFleetMember({
-      group: membershipGroup(links.kafka, fleetGroupId(config.topics.sharedPrefix)),
+      group: membershipGroup(clients.kafka, fleetGroupId(config.topics.sharedPrefix)),
       files$: watchAccounts({ ...source, config, scheduler }),
       accounts: {
         context: { instance, work, scheduler },
@@ -87,8 +87,8 @@ export async function runFleet(options: FleetOptions): Promise<void> {
     });
   } finally {
     log.close();
-    links.connections.close();
-    await Promise.allSettled([links.registry.close(), signals.close()]);
+    clients.connections.close();
+    await Promise.allSettled([clients.registry.close(), signals.close()]);
     unlock();
   }
 }

@@ -21,8 +21,8 @@ export function leaderAssignment(
   before: PreviousGeneration,
 ): ReadonlyMap<string, Buffer> {
   const all = readableMetadata(members);
-  const twins = apiKeyConflictsOf(all);
-  const servable = withoutApiKeyConflicts(all, twins);
+  const apiKeyConflicts = apiKeyConflictsOf(all);
+  const servable = withoutApiKeyConflicts(all, apiKeyConflicts);
   const isOther =
     servable.length !== before.instances.size ||
     servable.some(({ instance }) => !before.instances.has(instance));
@@ -38,7 +38,7 @@ export function leaderAssignment(
         accounts.map((account) => [account, instance] as const),
       ),
     ),
-    apiKeyConflicts: twins,
+    apiKeyConflicts,
   });
   return new Map(members.map(({ id }) => [id, given]));
 }

@@ -100,7 +100,7 @@ export interface Gauges {
 
 /** A failed call to the API, to Kafka or to another dependency, which is retried. */
 export interface Retrying {
-  /** What failed: `login`, `kafka`, `registry`, `state folder`, or a list of the API, such as `orders`. */
+  /** Subject of the failure: `login`, `kafka`, `registry`, `state folder`, or a list of the API, such as `orders`. */
   readonly what: string;
   /** The resource that waits for the retry; undefined if the whole service waits. */
   readonly resource?: string;

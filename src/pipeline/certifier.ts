@@ -59,7 +59,7 @@ export function certifier(options: CertifierOptions): Certifier {
     }
   };
 
-  const isComing = (batch: ReadBatch): boolean => {
+  const willCertify = (batch: ReadBatch): boolean => {
     const reading = endedScan(batch);
     return reading !== undefined && (reading.asked.length > 0 || isDue(scheduler.now()));
   };
@@ -69,7 +69,7 @@ export function certifier(options: CertifierOptions): Certifier {
     const { asked, held } = reading;
     const now = scheduler.now();
     const isAsked = asked.length > 0;
-    if (!isComing(batch)) return hooks.onUncertified({ why: 'too-soon' });
+    if (!willCertify(batch)) return hooks.onUncertified({ why: 'too-soon' });
     const { sweep } = checkpoint;
     const live = checkpoint.liveKeys();
     const isSplit = (await checkpoint.partitions()) !== live.keys.length;
@@ -103,7 +103,7 @@ export function certifier(options: CertifierOptions): Certifier {
     if (certificate) hooks.onCertified({ certificate });
     else hooks.onUncertified({ why: 'partitions' });
   };
-  return { willCertify: isComing, certify };
+  return { willCertify, certify };
 }
 
 const PARTITIONS_CHANGED =

@@ -185,11 +185,11 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
       atLeisure(batch, individualRecords([batch])).pipe(
         compared,
         concatMap(async (difference) => {
-          const repeated =
+          const republished =
             batch.lane === 'resync' && resync ? resync.republish(batch.step, difference) : [];
           const plan = planOf(difference, {
             progress,
-            republished: repeated,
+            republished,
             isDue: isSaveDue(batch),
           });
           ({ cursor: progress } = plan.commit);

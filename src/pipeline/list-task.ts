@@ -81,8 +81,8 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
   const { opening = (open) => open() } = options;
   const { account, rules, config, destination, hooks, scheduler, stop$ } = task;
   const { resource } = rules;
-  const place = taskNames(config, resource, destination);
-  const ownership: ClaimState = {};
+  const names = taskNames(config, resource, destination);
+  const claimState: ClaimState = {};
   /**
    * Recent events that this process has published, and records that wait for a confirming second read; reused when the task is opened again
    * after a failure.
@@ -90,10 +90,10 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
   let confirmations: Confirmations | undefined;
 
   const open = async () => {
-    expectNotEnded(ownership);
+    expectNotEnded(claimState);
     const evolution = await openSchemaEvolution({
       registry,
-      subject: valueSubject(place.topic),
+      subject: valueSubject(names.topic),
       resource,
       described: rules.described,
       onVersion: (schemaId) => hooks.onSchema({ schemaId }),
@@ -103,12 +103,12 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
     for (const finding of await destination.inspect(resource)) hooks.onTopicDoubt({ finding });
     const checkpoint = await openCheckpoint({
       log,
-      store: store.task(place.task),
-      names: place,
+      store: store.task(names.task),
+      names,
       instance,
       canRequestRecords: rules.byKey !== undefined,
       readImage: evolution.imageIn,
-      claimState: ownership,
+      claimState,
       scheduler,
       hooks,
     });
@@ -121,7 +121,7 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
     return { checkpoint, evolution };
   };
   const readAndPublish = ({ checkpoint, evolution }: OpenTask): Observable<Published> => {
-    const lanes = account.lanes(resource, ownership.predecessor !== null);
+    const lanes = account.lanes(resource, claimState.predecessor !== null);
     const { pageSize, intervalMs } = config.poll;
     const { sequence, firstRead: initialSnapshot, newestStamp } = checkpoint.cursor;
     const wasPublished = sequence > 0;
@@ -143,7 +143,7 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
         tap(({ data }) => data.length === 0 && hooks.onEmpty({})),
       ),
       pauseMs: Math.max(intervalMs ?? 0, lanes.pollSpacingMs('nothing')),
-      topic: place.topic,
+      topic: names.topic,
       scheduler,
     }).pipe(
       tap(({ keyFields, isNew }) => isNew && hooks.onKeyFields({ keyFields })),
@@ -152,7 +152,7 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
     const recordKeysOf = ({ keyFields }: ChosenKey): Observable<RecordKeys> => {
       if (config.keyFormat === 'text') return of(TEXT_KEYS);
       const statusChanges = rules.statusFields && destination.statusChanges?.topic;
-      const topics = { events: place.topic, statusChanges };
+      const topics = { events: names.topic, statusChanges };
       return defer(() => avroKeys({ registry, resource, keyFields, topics }));
     };
     const events$ = key$.pipe(
@@ -168,7 +168,7 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
     tap(() => hooks.onReady({})),
     switchMap(readAndPublish),
     catchError((error: unknown) => {
-      ownership.lastError = error;
+      claimState.lastError = error;
       throw error;
     }),
     backoff({
@@ -185,7 +185,7 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
         return timer(RESOURCE_RETRY_MS, scheduler).pipe(takeUntil(stop$));
       },
     }),
-    finalize(() => (ownership.hasEnded = true)),
+    finalize(() => (claimState.hasEnded = true)),
   );
 }
 

@@ -13,7 +13,7 @@ export type { Sandbox } from './sandbox.ts';
 export type { SandboxAccount } from './account.ts';
 export type { Readings, SandboxOptions, Sort, Zone } from './options.ts';
 
-// What it serves
+// The served data
 export { RESOURCES } from './resources.ts';
 export type { Endpoint, JsonObject, JsonValue, RecordKey, Resource } from './resources.ts';
 export type { Pagination } from './list-page.ts';

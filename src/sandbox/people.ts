@@ -24,7 +24,7 @@ interface PostalAddress {
 interface Person {
   readonly contact: Contact;
   readonly address: PostalAddress;
-  /** Who receives the person's orders, and at which address; usually the person, at the person's own address. */
+  /** Recipient of the person's orders, and the address; usually the person, at the person's own address. */
   readonly recipient: { readonly contact: Contact; readonly address: PostalAddress };
 }
 

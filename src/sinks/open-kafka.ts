@@ -185,8 +185,8 @@ export function kafkaTransactionalLog(
   const bounds: TransactionalLog['bounds'] = (topic, isolation = 'committed') =>
     cluster.bounds(topic, isolation);
   return {
-    open: (transactionalId, own) =>
-      openKafkaProducer({ kafka, connections, transactionalId, ...topics, previousIdentity: own }),
+    open: (transactionalId, previousIdentity) =>
+      openKafkaProducer({ kafka, connections, transactionalId, ...topics, previousIdentity }),
     clusterId: cluster.id,
     ends: async (topic) =>
       new Map([...(await bounds(topic))].map(([partition, { high }]) => [partition, high])),

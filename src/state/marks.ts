@@ -23,7 +23,7 @@ export interface MarkTables {
   removeHead(id: string): void;
 }
 
-/** What is recorded when a response of the API shows a key. */
+/** Data recorded when a response of the API shows a key. */
 export interface SightingUpdate {
   /** Number of the newest sweep when the key was seen. */
   readonly lastSeenSweep: number;
@@ -170,14 +170,14 @@ export class Marks {
   /**
    * Records that the stored image of a key was written, and retires the key's run: its adjacent records are no longer recognized together.
    */
-  imageWritten(key: string, text: StoredPayloadDigest | undefined): void {
+  imageWritten(key: string, payloadDigest: StoredPayloadDigest | undefined): void {
     const old = this.markOf(key);
     if (old.run) this.#retire(old.run.id);
     this.#change(key, old, {
       ...old,
       ...this.#sightingOf(old),
       hasImage: true,
-      payloadDigest: text,
+      payloadDigest,
     });
   }
 

@@ -25,7 +25,7 @@ const MAX_SHORT_STARTS = 3;
 const MAX_APART_MS = 10_000;
 const UNKNOWN = 'unknown';
 
-/** What the marker file of the image store says about a process that did not close the image file. */
+/** Content of the image store's marker file: a report about a process that did not close the image file. */
 export interface UncleanShutdown {
   /** Number of consecutive starts of the service that ended abruptly, including that of the process that left the marker. */
   readonly shortStarts: number;
@@ -81,20 +81,20 @@ export class OpenMarker {
 
 function assessMarker(marker: string, changedAt: number): UncleanShutdown {
   const [machine, count, writtenAt] = marker.split(' ');
-  const cutShort = Number(count);
+  const shortStarts = Number(count);
   const doubt = (): string | undefined => {
     if (machine !== bootId() || machine === UNKNOWN)
       return 'the machine may have been restarted while the images were open';
-    if (!Number.isInteger(cutShort)) return 'the previous process detected damaged images';
+    if (!Number.isInteger(shortStarts)) return 'the previous process detected damaged images';
     // A file's change time can't be set by programs: for a copy it is the time of copying.
     const apart = Math.abs(changedAt - Number(writtenAt));
     if (!(apart <= MAX_APART_MS))
       return 'the images are a copy that was made while a process had them open';
-    if (cutShort >= MAX_SHORT_STARTS)
-      return `the service ended abruptly after each of its last ${cutShort} starts`;
+    if (shortStarts >= MAX_SHORT_STARTS)
+      return `the service ended abruptly after each of its last ${shortStarts} starts`;
     return undefined;
   };
-  return { shortStarts: cutShort, doubt: doubt() };
+  return { shortStarts, doubt: doubt() };
 }
 
 /** Returns an identifier that changes with each boot of the machine; `unknown` where there is none. */

@@ -51,14 +51,14 @@ export function recentStarts(file: string, capacity: number): RecentStarts {
 
   const slots = Array.from({ length: capacity }, (_, slot) => timeIn(bytes, slot));
   const times = slots.filter((at) => at !== undefined).filter((at) => at > 0);
-  const known = isSized && !slots.includes(undefined);
+  const isReliable = isSized && !slots.includes(undefined);
   /** Time of each slot, by slot number; 0 for damaged and empty slots, so that they count as the oldest. */
   const ages = slots.map((at) => at ?? 0);
   const oldest = oldestSlot(ages);
   const owners: (symbol | undefined)[] = slots.map(() => undefined);
-  if (!known) for (const [slot, at] of ages.entries()) putTime(bytes, slot, at);
+  if (!isReliable) for (const [slot, at] of ages.entries()) putTime(bytes, slot, at);
 
-  let isWhole = known; // an incomplete file stays invalid until the first time is added
+  let isWhole = isReliable; // an incomplete file stays invalid until the first time is added
   let isOpen = true; // after closing, the descriptor may be reused for another file
   const write = (from: number, length: number): void => {
     if (!isOpen) return;
@@ -97,7 +97,7 @@ export function recentStarts(file: string, capacity: number): RecentStarts {
   };
   return {
     times,
-    isReliable: known,
+    isReliable,
     add: (at) => {
       const { slot, put } = place(at);
       writeSlot(slot);

@@ -18,7 +18,7 @@ import { newSecret, runDigests } from './run-digests.ts';
 import { packRun, packRunHead, unpackRun, unpackRunHead } from './run-entries.ts';
 import type { Run, RunHead, StoredRun } from './run-entries.ts';
 
-export type { StoredPayloadDigest as KeptText, StoredImage } from './entries.ts';
+export type { StoredPayloadDigest, StoredImage } from './entries.ts';
 export type { Run, RunHead, RunMember } from './run-entries.ts';
 
 /** Change of a record's stored image: a new image, or null if the record was deleted. */
@@ -370,8 +370,8 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
             const sighting = { lastSeenSweep: sweep, ...(bySweep && { lastReadSweep: sweep }) };
             for (const id of wholeRuns) marked.markRunSeen(id, sighting);
             for (const key of keys) {
-              const text = written.has(key) ? undefined : payloadDigests?.get(key);
-              marked.markSeen(key, { ...sighting, ...(text && { payloadDigest: text }) });
+              const payloadDigest = written.has(key) ? undefined : payloadDigests?.get(key);
+              marked.markSeen(key, { ...sighting, ...(payloadDigest && { payloadDigest }) });
             }
             for (const run of newRuns) marked.addRun(run, sweep);
             if (newRuns.length > 0 && !isSecretKept) keepSecret();

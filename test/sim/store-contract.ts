@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ImageUpdate, KeptText, TaskStore } from '../../src/state/store.ts';
+import type { ImageUpdate, StoredPayloadDigest, TaskStore } from '../../src/state/store.ts';
 import { image, memory, textOf } from '../support/task-memory.ts';
 
 /** What tasks rely on, of whatever store: the simulated one and lmdb are held to it alike. */
@@ -91,7 +91,7 @@ export function storeContract(name: string, open: () => TaskStore): void {
       const put = (
         store: TaskStore,
         images: readonly ImageUpdate[],
-        texts: Readonly<Record<string, KeptText>> = {},
+        texts: Readonly<Record<string, StoredPayloadDigest>> = {},
         keys: readonly string[] = Object.keys(texts),
       ) => {
         const seen = { keys, sweep: 1, bySweep: false };

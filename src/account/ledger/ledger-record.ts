@@ -147,8 +147,8 @@ export function declarationsIn(
   { text, ageMs }: { readonly text: string; readonly ageMs: number },
   at: number,
 ): DatedDeclaration[] {
-  const record = parseLedger(text);
-  return record && 'quotas' in record ? [{ declaration: record, latestSentAt: at - ageMs }] : [];
+  const declaration = parseLedger(text);
+  return declaration && 'quotas' in declaration ? [{ declaration, latestSentAt: at - ageMs }] : [];
 }
 
 /**

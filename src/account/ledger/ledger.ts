@@ -138,13 +138,13 @@ export function openLedger(options: LedgerOptions): Ledger {
     scheduler,
     wallNow = () => Date.now(),
     hooks = {},
-    sideMessages: sideMessages,
+    sideMessages,
   } = options;
   const { random = Math.random } = options;
   const parts = new Map<string, QuotaState>();
   let log: AccountLog | undefined;
   const opened$ = new Subject<void>();
-  const guests$ = new Subject<readonly DatedDeclaration[]>();
+  const guestDeclarations$ = new Subject<readonly DatedDeclaration[]>();
   const failed$ = new Subject<never>();
   let writers: readonly string[] = [instance];
   /** When the lease expires, by the scheduler's clock and by the machine's. */
@@ -154,7 +154,7 @@ export function openLedger(options: LedgerOptions): Ledger {
   let declaring: Subscription | undefined;
   let renewing: Subscription | undefined;
 
-  // By the clock that has advanced further: the monotonic clock stops while the machine sleeps, and the machine's clock may be set back.
+  // Takes the clock that has advanced further: the monotonic clock stops while the machine sleeps, and the machine's clock may be set back.
   const left = () => Math.min(lease.end - scheduler.now(), lease.wallEnd - wallNow());
   const isRunning = () => left() > 0;
 
@@ -194,7 +194,7 @@ export function openLedger(options: LedgerOptions): Ledger {
     // this declaration.
     const guests = log && !isRunning() ? await log.guests() : undefined;
     if (!hasBegun) return; // ended by `declareFinal` during the append
-    if (guests) guests$.next(guestDeclarationsIn(guests));
+    if (guests) guestDeclarations$.next(guestDeclarationsIn(guests));
     lease = { end: now + blockMs, wallEnd: wall + blockMs };
     for (const [name, part] of parts) {
       part.remainingStarts = Math.max(
@@ -273,16 +273,17 @@ export function openLedger(options: LedgerOptions): Ledger {
         .map(({ text, ageMs }) => ({ entry: parseLedger(text), ageMs }))
         .findLast(({ entry }) => !entry || !('claim' in entry));
       const { entry, ageMs = 0 } = newest ?? {};
-      const record = entry && 'quotas' in entry ? entry : undefined;
-      const sentBefore = claimedAt - ageMs;
-      const isRunning = record !== undefined && sentBefore + record.blockMs > claimedAt;
-      const isDoubtful = newest !== undefined && !record;
+      const declaration = entry && 'quotas' in entry ? entry : undefined;
+      const latestSentAt = claimedAt - ageMs;
+      const isLeaseActive =
+        declaration !== undefined && latestSentAt + declaration.blockMs > claimedAt;
+      const hasUnreadableEntry = newest !== undefined && !declaration;
       return {
-        declaration: record,
-        latestSentAt: sentBefore,
-        isLeaseActive: isRunning,
+        declaration,
+        latestSentAt,
+        isLeaseActive,
         guests: guestDeclarationsIn(prior),
-        hasUnreadableEntry: isDoubtful,
+        hasUnreadableEntry,
       };
     },
     activate: ({ declaration }) => {
@@ -302,7 +303,7 @@ export function openLedger(options: LedgerOptions): Ledger {
           ignoreElements(),
         );
       }),
-    guestDeclarations$: guests$,
+    guestDeclarations$,
     failed$,
     declareFinal: async () => {
       if (!hasBegun) return;

@@ -74,15 +74,15 @@ export function guestPermits(options: GuestPermitsOptions): GuestPermits {
   const { batchSizes, acquireBatch, scheduler, wallNow = () => Date.now() } = options;
   const parts = new Map<string, GuestQuotaState>();
   const opened$ = new Subject<void>();
-  const got$ = new Subject<PermitBatch>();
+  const batches$ = new Subject<PermitBatch>();
   let batch = EMPTY_BATCH;
   let inFlight = 0;
   let getting: Subscription | undefined;
   let isFirst = true;
 
-  const isRunning = () => scheduler.now() < batch.expiresAt && wallNow() < batch.wallExpiresAt;
+  const isBatchValid = () => scheduler.now() < batch.expiresAt && wallNow() < batch.wallExpiresAt;
   const batchOf = (name: string) => batchSizes[name] ?? 1;
-  const shares = (): QuotaDemands => {
+  const demands = (): QuotaDemands => {
     const now = scheduler.now();
     const shareOf = (name: string, { capacity, used, isWanted }: GuestQuotaState): QuotaDemand => {
       const isAsked = isWanted || (isFirst && Object.hasOwn(batchSizes, name));
@@ -101,7 +101,7 @@ export function guestPermits(options: GuestPermitsOptions): GuestPermits {
       part.remainingStarts = got.counts[name] ?? 0;
       part.isWanted = false;
     }
-    got$.next(got);
+    batches$.next(got);
   };
   /**
    * Acquires a batch of permits. Drops the unused permits of the current batch first, so that the demands include all requests for which
@@ -109,7 +109,7 @@ export function guestPermits(options: GuestPermitsOptions): GuestPermits {
    */
   const next$ = defer(() => {
     batch = EMPTY_BATCH;
-    return acquireBatch(shares);
+    return acquireBatch(demands);
   });
   /** Acquires the next batch in a later turn of the event loop, so that the batch includes all permits wanted in this turn. */
   const go = (): void => {
@@ -118,7 +118,7 @@ export function guestPermits(options: GuestPermitsOptions): GuestPermits {
       .pipe(switchMap(() => (inFlight > 0 ? EMPTY : next$)))
       .subscribe({
         next: open,
-        error: (error: unknown) => got$.error(error),
+        error: (error: unknown) => batches$.error(error),
         complete: () => {
           getting = undefined;
           opened$.next();
@@ -140,7 +140,7 @@ export function guestPermits(options: GuestPermitsOptions): GuestPermits {
       parts.set(name, part);
       return {
         gate: {
-          opensAt: (now) => (part.remainingStarts > 0 && isRunning() ? now : Infinity),
+          opensAt: (now) => (part.remainingStarts > 0 && isBatchValid() ? now : Infinity),
           want: () => {
             part.isWanted = true;
             go();
@@ -159,9 +159,9 @@ export function guestPermits(options: GuestPermitsOptions): GuestPermits {
         count: part.used.count,
       };
     },
-    isBatchValid: isRunning,
-    batches$: got$,
-    demands: shares,
+    isBatchValid,
+    batches$,
+    demands,
     start: go,
     close: () => {
       getting?.unsubscribe();

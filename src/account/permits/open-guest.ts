@@ -45,9 +45,9 @@ export function openGuest(options: GuestOptions): Guest {
   const topic = kafkaSignals({ kafka }, names.signals);
   const log = guestLog({ kafka, topic: names.ledger, account, instance, scheduler });
   const declarations = guestDeclarations({ log, instance, scheduler });
-  const ask = permitRequests({ topic, account, instance, scheduler });
-  const get = permitSource({ ...options, requestPermits: ask, declarations, account });
-  const permits = guestPermits({ batchSizes, acquireBatch: get, scheduler });
+  const requestPermits = permitRequests({ topic, account, instance, scheduler });
+  const acquireBatch = permitSource({ ...options, requestPermits, declarations, account });
+  const permits = guestPermits({ batchSizes, acquireBatch, scheduler });
   return {
     ...permits,
     close: async () => {

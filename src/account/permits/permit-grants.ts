@@ -147,18 +147,18 @@ interface QuotaPermit {
 }
 
 function requestPermit(name: string, lane: GuestLane): QuotaPermit {
-  const taken$ = new AsyncSubject<never>();
+  const granted$ = new AsyncSubject<never>();
   let isTaken = false;
   const used$ = new Observable<never>(() => {
     isTaken = true;
-    taken$.complete();
+    granted$.complete();
   });
   const held = during(lane.limit, used$).subscribe();
   return {
     name,
     lane,
     isGranted: () => isTaken,
-    granted$: taken$,
+    granted$,
     release: () => held.unsubscribe(),
   };
 }

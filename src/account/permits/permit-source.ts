@@ -112,7 +112,7 @@ export function permitSource(
 /** Result of one attempt to acquire permits. */
 interface PermitAttempt {
   readonly batch: PermitBatch | undefined;
-  /** Which process runs the account: a `service` that responds, none (`nobody`), or one that does not respond (`silent`). */
+  /** Which process runs the account: a service that responds, no process, or one that does not respond. */
   readonly runner: 'service' | 'nobody' | 'silent';
 }
 

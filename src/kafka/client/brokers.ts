@@ -70,7 +70,7 @@ export function brokersOver(
   setMaxListeners(0, signal); // each call in flight adds a listener: Node would warn about more than ten
   let known: readonly Address[] = [];
 
-  const askAny = async <T>(call: Call<T>, first?: 'others'): Promise<T> => {
+  const sendToAny = async <T>(call: Call<T>, first?: 'others'): Promise<T> => {
     const inOrder = first === 'others' ? [...known.slice(1), ...known.slice(0, 1)] : known;
     const seeds = await connections.seeds();
     const all = new Map([...inOrder, ...seeds].map((each) => [nameOf(each), each]));
@@ -91,7 +91,7 @@ export function brokersOver(
   return {
     send: (address, call, withinMs = answerWithinMs) =>
       connections.send(address, call, { withinMs, signal }),
-    sendToAny: askAny,
+    sendToAny,
     get hasAnswered() {
       return known.length > 0;
     },

@@ -82,7 +82,7 @@ export function connectionsOf(kafka: Kafka, options: ConnectionsOptions): Connec
       if (connections.size === 0 && throttle.leftMs() === 0) brokers.delete(nameOf(address));
     };
     // The other connections may be dead too: idle ones are closed, so that no call has to time out on each of them in turn.
-    const onNoAnswer = () => {
+    const onNoResponse = () => {
       for (const each of connections) if (each.inFlight === 0) each.retire();
     };
     const connection = openConnection({
@@ -91,7 +91,7 @@ export function connectionsOf(kafka: Kafka, options: ConnectionsOptions): Connec
       throttle,
       idleMs,
       onClosed,
-      onNoResponse: onNoAnswer,
+      onNoResponse,
     });
     connections.add(connection);
     return connection;

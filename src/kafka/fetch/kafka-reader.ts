@@ -77,7 +77,7 @@ export function openReader(options: ReaderOptions): TopicReader {
 
   const isWanted = (partition: number) =>
     (follow || behind.has(partition)) && !paused.has(partition);
-  const wanted = (partitions: Iterable<number>): Offsets => {
+  const nextOffsets = (partitions: Iterable<number>): Offsets => {
     if (follow) for (const each of partitions) if (!next.has(each)) next.set(each, 0n); // a partition that was added
     return new Map([...next].filter(([each]) => isWanted(each)));
   };
@@ -144,7 +144,7 @@ export function openReader(options: ReaderOptions): TopicReader {
           waitMs,
           retriesOutages,
           leave$,
-          nextOffsets: wanted,
+          nextOffsets,
           prepare: (answers, asked) => {
             const room = partitionsWithCapacity(answers, asked);
             return Promise.all(

@@ -86,7 +86,7 @@ export function metrics(options: MetricsOptions) {
     add('scans', { resource, lane });
     set('lastScan', { resource, lane }, wallClock() / 1_000);
   };
-  const published = (page: Published) => {
+  const onPublished = (page: Published) => {
     const { resource, lane, changes, statusChanges, unchanged, known, at, completes } = page;
     const { read, events } = countPage(page);
     add('recordsRead', { resource, lane }, read);
@@ -159,7 +159,7 @@ export function metrics(options: MetricsOptions) {
       observe('transactionSeconds', { resource }, elapsedMs / 1_000);
       if (outcome === 'committed') add('messages', { resource }, messages);
     },
-    onPublished: published,
+    onPublished,
     onProgress: ({ resource, read, total, done }) => {
       set('firstReadRead', { resource }, read);
       set('firstReadExpected', { resource }, total);

@@ -21,10 +21,9 @@ export function fleetVerdictOf(
   status: FleetStatus | undefined,
   connection: ConnectionState,
 ): Verdict {
-  const wrong = status ? problemsOf(status) : [];
-  if (!connection.isLive)
-    return { ...disconnectedVerdict(status?.at, connection), problems: wrong };
-  if (!status) return { tone: 'busy', headline: 'Listening', subline: '', problems: wrong };
+  const problems = status ? problemsOf(status) : [];
+  if (!connection.isLive) return { ...disconnectedVerdict(status?.at, connection), problems };
+  if (!status) return { tone: 'busy', headline: 'Listening', subline: '', problems };
   const { accounts, at, generation, instance } = status;
   const total = plural(accounts.length, 'account');
   const bad = accounts.filter((each) => healthOf(each, at) === 'bad');
@@ -48,7 +47,7 @@ export function fleetVerdictOf(
         return `${count}${ofAll} ${count === 1 ? one : many}`;
       })
       .join(', ');
-    return { tone: 'bad', headline, subline, problems: wrong };
+    return { tone: 'bad', headline, subline, problems };
   }
   if (generation === null) {
     const isNew = accounts.length === 0;
@@ -56,7 +55,7 @@ export function fleetVerdictOf(
       tone: isNew ? 'busy' : 'bad',
       headline: isNew ? 'Starting: not in the group yet' : `${instance} is not in the group`,
       subline: isNew ? '' : `The figures below are what it knew last. ${subline}`,
-      problems: wrong,
+      problems,
     };
   }
   if (accounts.length === 0) {
@@ -64,16 +63,16 @@ export function fleetVerdictOf(
       tone: 'warn',
       headline: 'No account: ACCOUNTS_DIR has no files',
       subline,
-      problems: wrong,
+      problems,
     };
   }
   const coming = slow + busy;
   if (coming > 0) {
     const headline = `${coming} of ${total} ${coming === 1 ? 'is' : 'are'} starting or moving`;
-    return { tone: slow > 0 ? 'warn' : 'busy', headline, subline, problems: wrong };
+    return { tone: slow > 0 ? 'warn' : 'busy', headline, subline, problems };
   }
   const headline = accounts.length === 1 ? 'The only account runs' : `All ${total} run`;
-  return { tone: 'good', headline, subline, problems: wrong };
+  return { tone: 'good', headline, subline, problems };
 }
 
 function sublineOf({ accounts, instances }: FleetStatus): string {

@@ -1,18 +1,18 @@
 import type { Status } from '../status/status-json.ts';
 import { compact, duration, plural, rate } from './words.ts';
 
-/** What the page shows of one station of the data flow, the steps from the API's token to the Kafka topics. */
+/** Content of one station of the data flow on the page, the steps from the API's token to the Kafka topics. */
 interface Station {
   readonly figure: string;
   readonly unit: string;
   readonly note: string;
-  /** What this step of the data flow waits for, in words; empty if nothing. */
+  /** Name of the cause that this step of the data flow waits for; empty if it does not wait. */
   readonly trouble: string;
   /** Whether data flows from this step of the data flow to the next one. */
   readonly moves: boolean;
   /** Filled part of the gauge of this step of the data flow, 0 to 1. */
   readonly share: number;
-  /** What the gauge shows, in words: displayed below the gauge and read by screen readers. */
+  /** Text with the value of the gauge: displayed below the gauge and read by screen readers. */
   readonly shareText: string;
 }
 

@@ -44,17 +44,16 @@ export interface Wrong {
  * service is down, the verdict says so, and lists the last known problems.
  */
 export function verdictOf(status: Status | undefined, connection: ConnectionState): Verdict {
-  const wrong = status ? problemsOf(status) : [];
-  if (!connection.isLive)
-    return { ...disconnectedVerdict(status?.at, connection), problems: wrong };
-  if (!status) return { tone: 'busy', headline: 'Listening', subline: '', problems: wrong };
+  const problems = status ? problemsOf(status) : [];
+  if (!connection.isLive) return { ...disconnectedVerdict(status?.at, connection), problems };
+  if (!status) return { tone: 'busy', headline: 'Listening', subline: '', problems };
   if (!status.ready) {
     const isStarting = isOnlyStarting(status);
     return {
       tone: isStarting ? 'busy' : 'bad',
       headline: isStarting ? 'Starting: not caught up yet' : `Not ready: ${titleOf(status.causes)}`,
       subline: 'The topics may lack changes that the API shows.',
-      problems: wrong,
+      problems,
     };
   }
   const ages = status.resources.flatMap(({ lookedAt }) =>
@@ -70,7 +69,7 @@ export function verdictOf(status: Status | undefined, connection: ConnectionStat
       ? { tone: 'warn', headline: `Ready, but ${doubts.join(', ')}` }
       : { tone: 'good', headline: 'Ready: the topics say what the API says' }),
     subline: `${freshnessOf(status)}${oldest}.${initialSnapshots(status)}`,
-    problems: wrong,
+    problems,
   };
 }
 

@@ -101,13 +101,13 @@ export function readiness({ resources, now, pollIntervalMs = 0 }: ReadinessOptio
     if (state) Object.assign(state, change);
   };
   const looked = (resource: string) => {
-    const lookedAt = now();
+    const lastScanAt = now();
     const { lastScanAt: last, openedAt } = states.get(resource) ?? {};
-    const before = last ?? openedAt ?? lookedAt;
+    const before = last ?? openedAt ?? lastScanAt;
     update(resource, {
       problem: undefined,
-      lastScanAt: lookedAt,
-      previousIntervalMs: lookedAt - before,
+      lastScanAt,
+      previousIntervalMs: lastScanAt - before,
     });
   };
   const troubled = (

@@ -71,7 +71,7 @@ interface TokenStatus {
 }
 
 export interface QuotaStatus {
-  /** What the quota is for: `login`, the name of a list, or `all` where all lists share one quota. */
+  /** Scope of the quota: `login`, the name of a list, or `all` where all lists share one quota. */
   readonly name: string;
   /** Requests that count against the quota at this moment: those of the last minute, and those in flight. */
   readonly used: number;
@@ -119,7 +119,7 @@ export interface ResourceStatus {
 }
 
 export interface RetryStatus {
-  /** What the service tries again: `kafka`, `registry`, `state folder`, a list of the API, or the list that has failed. */
+  /** Subject of the retries: `kafka`, `registry`, `state folder`, a list of the API, or the list that has failed. */
   readonly what: string;
   readonly error: string;
   /** Number of this try: 1 for the first one after a failure. */
@@ -182,7 +182,7 @@ export interface SweptStatus {
 
 /** Observed life cycle of one status field: the states that occurred, and the changes between them. */
 export interface LifeCycle {
-  /** What has the status field: `order`, `order_edit`, `fulfillment` or `club_package`. */
+  /** Part of the order that has the status field: `order`, `order_edit`, `fulfillment` or `club_package`. */
   readonly subject: string;
   readonly field: string;
   readonly states: readonly LifeCycleState[];
@@ -273,7 +273,7 @@ export interface FleetAccountStatus {
   readonly owner: string | null;
   /** When the account entered its current state. */
   readonly since: number;
-  /** What is wrong with the account, in words; null if nothing is. */
+  /** Problem of the account, in words; null if there is none. */
   readonly problem: string | null;
   /** Whether this instance runs the account: `/status?account=` then returns its full status. */
   readonly isHere: boolean;

@@ -152,7 +152,7 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
       sweep = swept;
       await Promise.all([store.put(images, memory, notes), visible]);
     };
-    const keep = async ({ sweep: swept = sweep, ...notes }: TaskNotes): Promise<void> => {
+    const storeNotes = async ({ sweep: swept = sweep, ...notes }: TaskNotes): Promise<void> => {
       memory = { ...memory, sweep: JSON.stringify(swept) };
       sweep = swept;
       await store.put([], memory, notes);
@@ -186,7 +186,7 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
       partitions: async () => (await sink.bounds(topic)).size,
       schemaIds: () => memory.schemaIds,
       commit,
-      storeNotes: keep,
+      storeNotes,
       close: () => sink.close(),
     };
   } catch (error) {

@@ -53,7 +53,7 @@ export async function restore(
   const stored = store.memory();
   const memory = stored && isUsable(stored, nothing.home, instance) ? stored : undefined;
   // Needed even if the end offsets match the store: a recreated topic may end at the same offset, and only the cursor shows it.
-  const found = seen ?? (await readCursor(options, memory ?? nothing));
+  const newestCursor = seen ?? (await readCursor(options, memory ?? nothing));
   const {
     keepsImages,
     cursor,
@@ -61,7 +61,7 @@ export async function restore(
     memory: known,
     emptyMemory,
   } = decideRestore({
-    ...{ memory, newestCursor: found, emptyMemory: nothing, bounds, task, topic, instance },
+    ...{ memory, newestCursor, emptyMemory: nothing, bounds, task, topic, instance },
   });
   // A process that crashed during its first write has left images without a task memory.
   if (!keepsImages && (stored !== undefined || store.count() > 0)) await store.clear();
@@ -83,7 +83,7 @@ export async function restore(
   return {
     memory: { ...read.memory, whole: sequence, found: 0, begunBy: undefined, unchecked },
     cursor: { ...cursor, sequence, partitions: bounds.size },
-    hadCursor: found.cursor !== null,
+    hadCursor: newestCursor.cursor !== null,
     lostEvents,
   };
 }

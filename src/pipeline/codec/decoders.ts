@@ -28,14 +28,14 @@ export function decoders({ keyFields, keyOf, evolution, checkpoint }: DecodersOp
   const encode = evolution.encodeNow;
   const snapshot = encodingDecoder({ keyFields, keyOf, encode }, parsingDecoder(keyOf));
   // An error of the store must not count as a failed request of the API. If it persists, it occurs again when the page is compared.
-  const known = ignoringTransient(checkpoint.payloadDigest);
+  const payloadDigestOf = ignoringTransient(checkpoint.payloadDigest);
   const knownRun = ignoringTransient(checkpoint.runFrom);
   const { digestOf: runDigest } = checkpoint;
-  const later = digestDecoder(
-    { keyFields, keyOf, payloadDigestOf: known, knownRun, runDigest },
+  const afterSnapshot = digestDecoder(
+    { keyFields, keyOf, payloadDigestOf, knownRun, runDigest },
     snapshot,
   );
-  return { snapshot, afterSnapshot: later };
+  return { snapshot, afterSnapshot };
 }
 
 /** Wraps `look` to return undefined instead of throwing a transient error. */

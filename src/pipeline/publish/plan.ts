@@ -1,6 +1,6 @@
 import { VERSION } from '../../core/version.ts';
 import type { Published } from '../../observe/hooks.ts';
-import type { ImageUpdate, KeptText, Run } from '../../state/store.ts';
+import type { ImageUpdate, StoredPayloadDigest, Run } from '../../state/store.ts';
 import type { Change } from '../../streams/diff/change.ts';
 import type { Unconfirmed } from '../../streams/diff/confirmations.ts';
 import type { Difference } from '../../streams/diff/diff.ts';
@@ -170,8 +170,8 @@ export function planner(
 function payloadDigestsOf(
   { read, same, refreshed, changes }: Difference<ComparedBatch>,
   images: readonly ImageUpdate[],
-): ReadonlyMap<string, KeptText> {
-  const texts = new Map<string, KeptText>();
+): ReadonlyMap<string, StoredPayloadDigest> {
+  const texts = new Map<string, StoredPayloadDigest>();
   const written = new Set(images.map(({ key }) => key));
   // Only keys whose image is written: a resync may republish an image that is newer than the record on the page.
   const changed = new Set(changes.map(({ key }) => key).filter((key) => written.has(key)));
@@ -191,7 +191,7 @@ function payloadDigestsOf(
 function newRuns(
   { read: { batch }, same }: Difference<ComparedBatch>,
   by: {
-    readonly texts: ReadonlyMap<string, KeptText>;
+    readonly texts: ReadonlyMap<string, StoredPayloadDigest>;
     readonly checkpoint: Pick<Checkpoint, 'isReadWithRun' | 'digestOf'>;
     readonly sweep: number;
   },

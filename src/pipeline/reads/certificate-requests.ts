@@ -21,11 +21,11 @@ export function certificateRequests(): CertificateRequests {
   let waiting: readonly CertifyJob[] = [];
   let inScan: readonly CertifyJob[] = [];
   const asked$ = new Subject<void>();
-  const isAsked = () => waiting.length + inScan.length > 0;
+  const hasPending = () => waiting.length + inScan.length > 0;
   return {
     startNow$: defer(() => (waiting.length > 0 ? of(undefined) : asked$)),
-    urgent$: defer(() => (isAsked() ? of(undefined) : asked$)),
-    hasPending: isAsked,
+    urgent$: defer(() => (hasPending() ? of(undefined) : asked$)),
+    hasPending,
     add: (asked) => {
       waiting = [...waiting, asked];
       asked$.next();

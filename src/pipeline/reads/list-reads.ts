@@ -116,20 +116,20 @@ export function listReads(options: ListReadsOptions): ListReads {
   const { config, hooks, scheduler } = task;
   const { windowed, byKey } = task.rules;
   const { deleteProofMs } = config.poll;
-  const reads = lists.clock;
+  const logicalClock = lists.clock;
   const clock = serverClock();
   /** Returns the current moment of the logical clock as a span, for a batch without a read. */
-  const moment = () => reads.answered(reads.begin());
+  const emptySpan = () => logicalClock.answered(logicalClock.begin());
   const single = singleRecords({
     byKey,
     request: lists.afterSnapshot,
-    settle: (span) => reads.settle(span.begin),
+    settle: (span) => logicalClock.settle(span.begin),
     onRefused: (error) => hooks.onRefused({ error }),
   });
 
   const openLane = pageLanes({
     task,
-    logicalClock: reads,
+    logicalClock,
     keyOf: keyOfFields(keyFields),
     leftOut: ignoredFields(lists.volatile.pointers, (fields) => hooks.onVolatile({ fields })),
     plan: lists.plan,
@@ -151,17 +151,17 @@ export function listReads(options: ListReadsOptions): ListReads {
       };
       return { ...split, span, age, settle };
     };
-    const seen = (answer: Answer): ReadResult => {
+    const splitAndTellClock = (answer: Answer): ReadResult => {
       const result = arrived(answer);
       clock.see(recordsOf(answer).updatedAt());
       return result;
     };
-    return { ...lane, split: arrived, splitAndTellClock: seen };
+    return { ...lane, split: arrived, splitAndTellClock };
   };
   const snapshotLimit = windowed ? lanes.initialSnapshot : lanes.fullScan;
   const snapshotLane = open(snapshotLimit, options.snapshotPageSlots ?? 2, lists.snapshot);
-  const asked = certificateRequests();
-  const { urgent$ } = asked;
+  const certificates = certificateRequests();
+  const { urgent$ } = certificates;
   const forSweeps = urgentLimit(lanes.sweep, lanes.singleRecords, urgent$);
 
   const initialProgress = progress();
@@ -181,7 +181,9 @@ export function listReads(options: ListReadsOptions): ListReads {
     const { sweep } = checkpoint;
     const isWaiting = proofRemainingMs(sweep, scheduler.now(), deleteProofMs) > 0;
     const isAsking = byKey !== undefined && sweep.phase === 'removing';
-    return isResyncing || (!isWaiting && (isAsking || asked.hasPending())) ? 'asking' : 'nothing';
+    return isResyncing || (!isWaiting && (isAsking || certificates.hasPending()))
+      ? 'asking'
+      : 'nothing';
   };
   /** Whether a poll window from `from` on includes every change made during the snapshot. It may not if the server's stamps lag behind. */
   const reaches = (from: number) => {
@@ -231,9 +233,9 @@ export function listReads(options: ListReadsOptions): ListReads {
     isPolled,
     unpolled$: unpolled$.pipe(skip(1), filter(Boolean)),
     snapshotDone$: snapshot.done$,
-    emptySpan: moment,
-    hold: ({ begin }) => reads.hold(begin),
-    certificates: asked,
+    emptySpan,
+    hold: ({ begin }) => logicalClock.hold(begin),
+    certificates,
     createdSince: options.createdSince,
     certifications$: options.certifications$,
     // Completes without a value once polls are given up or take too long: the sweep then continues without them.
@@ -274,7 +276,7 @@ export function listReads(options: ListReadsOptions): ListReads {
         single: byKey && single,
         pageSlots: resyncLane.pageSlots,
         limit: resyncLane.limit,
-        emptySpan: moment,
+        emptySpan,
         split: resyncLane.splitAndTellClock,
         settler: resyncLane.settler,
         onBegin: ({ id }) => {

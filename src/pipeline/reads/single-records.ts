@@ -40,7 +40,7 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
   const { byKey, request, settle, onRefused } = options;
   let witness: string | undefined;
 
-  const canBeAsked = (key: string) => byKey !== undefined && /^\d+$/.test(key);
+  const canRequest = (key: string) => byKey !== undefined && /^\d+$/.test(key);
   const find = (key: string, limit: Limit) => request({ [byKey!]: key }, limit);
   const confirmed = (answer: Answer, key: string, limit: Limit): Observable<Answer | undefined> => {
     if (!recordsOf(answer).isReadable) {
@@ -73,7 +73,7 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
     );
   };
   return {
-    canRequest: canBeAsked,
+    canRequest,
     request: (key, limit) =>
       find(key, limit).pipe(
         switchMap((answer) => confirmed(answer, key, limit)),
@@ -87,7 +87,7 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
       if (byKey === undefined) return;
       for (let place = records.length - 1; place >= 0; place -= 1) {
         const key = records.at(place)?.key;
-        if (key === undefined || !canBeAsked(key)) continue;
+        if (key === undefined || !canRequest(key)) continue;
         witness = key;
         return;
       }

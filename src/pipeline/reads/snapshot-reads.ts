@@ -40,16 +40,16 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
   const { task, lane, clock, progress, isPolled } = options;
   const { firstRead: initialSnapshot, since: polledUntil } = progress;
   const { startFrom } = task.config.poll;
-  const began$ = new ReplaySubject<number>(1);
+  const pollStart$ = new ReplaySubject<number>(1);
   /** Whether an earlier process began the snapshot. `startedAt` alone does not show it: it stays null if the server sends no `Date`. */
   const isResumed =
     initialSnapshot.startedAt !== null || initialSnapshot.done || initialSnapshot.position !== null;
   // This process has not read a record yet, so the window begins as early as any clock of the server could require.
-  if (isResumed) began$.next((initialSnapshot.startedAt ?? MAX_BACK_MS) - MAX_BACK_MS);
+  if (isResumed) pollStart$.next((initialSnapshot.startedAt ?? MAX_BACK_MS) - MAX_BACK_MS);
   const done$ = new ReplaySubject<void>(1);
   if (initialSnapshot.done) done$.next();
 
-  const isWhole = startFrom === undefined || !task.rules.windowed;
+  const isFullScan = startFrom === undefined || !task.rules.windowed;
   let isConsistent = true;
   let { startedAt, position } = initialSnapshot;
   /** Whether polls have begun to run alongside the snapshot. */
@@ -78,7 +78,7 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
     }
     const result = lane.splitAndTellClock(page.answer);
     // An empty list has no stamp to compare the server's clocks with, so the window begins as early as any clock could require.
-    began$.next(clock.mark(clock.newest()) ?? (startedAt ?? MAX_BACK_MS) - MAX_BACK_MS);
+    pollStart$.next(clock.mark(clock.newest()) ?? (startedAt ?? MAX_BACK_MS) - MAX_BACK_MS);
     const settle = () => {
       result.settle();
       if (done) done$.next();
@@ -89,8 +89,8 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
       settle,
       page,
       snapshot,
-      isFullScan: isWhole,
-      isConsistent: isConsistent,
+      isFullScan,
+      isConsistent,
     };
   };
   const onTrouble = (trouble: ScanTrouble) =>
@@ -102,7 +102,7 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
    */
   const scan = (): Observable<ScanPage> => {
     const from = position;
-    if (startFrom === undefined || isWhole || isWindowUseless)
+    if (startFrom === undefined || isFullScan || isWindowUseless)
       return lane.scan({}, { from, onTrouble });
     const now = clock.latest(task.scheduler.now());
     const fullScan = () => {
@@ -133,7 +133,7 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
       );
     }),
   );
-  return { batches$, pollStart$: began$, done$ };
+  return { batches$, pollStart$, done$ };
 }
 
 /** Whether the page is the only one of its scan, and has no records. */

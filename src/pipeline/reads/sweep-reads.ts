@@ -68,7 +68,7 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
         ...(byKey && {
           single: { ...single, request: (key) => single.request(key, lanes.singleRecords) },
         }),
-        ...(pollsCompleted$ && { pollsCompleted$: pollsCompleted$ }),
+        ...(pollsCompleted$ && { pollsCompleted$ }),
         emptySpan,
         pace: {
           get intervalMs() {

@@ -170,14 +170,14 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
     }
     const { status, text } = answer;
     const parsed = objectIn(text);
-    const found = status >= 200 && status < 300;
-    if (parsed && (found || (status === 404 && 'error_code' in parsed)))
-      return { exists: found, body: parsed };
+    const exists = status >= 200 && status < 300;
+    if (parsed && (exists || (status === 404 && 'error_code' in parsed)))
+      return { exists, body: parsed };
 
     const serverMessage = errorMessageIn(parsed);
     // A TLS port answers plain HTTP with a 400 without JSON, if at all.
     const isPlain = protocol === 'http:' && status === 400 && parsed === undefined;
-    const isElsewhere = found || status === 404;
+    const isElsewhere = exists || status === 404;
     const advice = isPlain
       ? ifTls(SERVER.address)
       : isElsewhere

@@ -44,7 +44,7 @@ export function transactionCoordinator(
 
   return {
     send: async (call, { patience, codeOf, isRepeatable, onUnknownTopic }) => {
-      let stayedOut = false;
+      let lateCopyPossible = false;
       for (;;) {
         try {
           address ??= await findCoordinator(brokers, 'transaction', transactionalId);
@@ -56,13 +56,12 @@ export function transactionCoordinator(
         try {
           const answer = await brokers.send(address, call);
           code = codeOf(answer);
-          if (errorAction(code) === 'done')
-            return { response: answer, lateCopyPossible: stayedOut };
+          if (errorAction(code) === 'done') return { response: answer, lateCopyPossible };
         } catch (error) {
           if (!(error instanceof CallUnanswered || error instanceof CallNotSent)) throw error; // the broker does not support the call
           address = undefined;
           if (error instanceof CallUnanswered) {
-            stayedOut = true;
+            lateCopyPossible = true;
             if (!isRepeatable) throw error;
           }
           await patience.wait(error);

@@ -54,7 +54,7 @@ export async function deliver(
 ): Promise<Delivery> {
   const { brokers, leaders, transactionalId, identity, sequences, patience, timestamp } = options;
   const delivered: Delivered[] = [];
-  let stayedOut = false;
+  let lateCopyPossible = false;
 
   const stamped = (batches: PartitionBatches, index: number): PendingBatch | undefined => {
     const records = batches.batches[index];
@@ -95,7 +95,7 @@ export async function deliver(
         );
       } catch (error) {
         if (!(error instanceof CallUnanswered || error instanceof CallNotSent)) throw error;
-        stayedOut ||= error instanceof CallUnanswered;
+        lateCopyPossible ||= error instanceof CallUnanswered;
         later.push(...batches);
         troubles.push({ error, hasMoved: true });
         return;
@@ -134,7 +134,7 @@ export async function deliver(
       await leaders.refresh().catch((error: unknown) => patience.wait(error));
     }
   }
-  return { delivered, lateCopyPossible: stayedOut };
+  return { delivered, lateCopyPossible };
 }
 
 /** A batch that is being sent. Its bytes never change. */

@@ -103,7 +103,7 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
    * Resolves when readers can see the newest commit: brokers answer EndTxn before the markers are written. Never rejects, as the
    * transaction is committed in any case; gives up if it takes too long, or the broker does not support the request (before 3.0).
    */
-  const visible = async (): Promise<void> => {
+  const awaitVisible = async (): Promise<void> => {
     const known = coordinator.send(describeTransaction(transactionalId), {
       patience: patience(VISIBLE_TIMEOUT_MS, brokers.closed),
       codeOf: ({ errorCode, state }) =>
@@ -196,7 +196,7 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
         const delivered = await transaction(messages);
         isSent = true;
         await end(producer.own, 'commit', patience(END_TIMEOUT_MS, brokers.closed));
-        if (until === 'visible') await visible();
+        if (until === 'visible') await awaitVisible();
         return commitEnds(delivered);
       } catch (error) {
         isDone = true;
@@ -212,7 +212,7 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
         throw fences.classify(error, kafkaError(kafkajsCauseOf(error), 'COMMIT_FAILED'));
       }
     },
-    awaitVisible: visible,
+    awaitVisible,
     bounds: async (topic, isolation = 'committed') => {
       try {
         return await fencedBounds(coordinator, brokers, patiently(), { topic, isolation });

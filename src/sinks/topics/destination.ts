@@ -105,7 +105,7 @@ async function inspectedTopics(
     const text = findingText(finding);
     return !reportedTopics.has(text) && reportedTopics.add(text);
   };
-  const look = async (resource: Resource) => {
+  const inspect = async (resource: Resource) => {
     if (fresh.delete(resource)) return doubtsOf(resource, first.warnings);
     const found = await openTopics(topicsOf(config, links, resource));
     for (const [topic, count] of found.partitions) partitions.set(topic, count);
@@ -117,7 +117,7 @@ async function inspectedTopics(
       const owner = resourceOf.get(doubt.topic);
       return owner === resource || (owner === undefined && isNews(doubt));
     });
-  return { partitions, maxMessageBytes, inspect: look };
+  return { partitions, maxMessageBytes, inspect };
 }
 
 /** Returns the options for the topics that the service writes to; with `only`, for the topics of that list and the shared ones. */

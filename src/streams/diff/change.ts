@@ -5,7 +5,7 @@ import type { JsonObject } from '../../schemas/json/json.ts';
 import type { ImageCodec } from '../records/page-record.ts';
 import type { PersonalFields } from '../records/personal-fields.ts';
 
-/** What happened to a record, as in Debezium: `r` read in an initial snapshot, `c` created, `u` updated, `d` deleted. */
+/** Kind of a record's change, as in Debezium: `r` read in an initial snapshot, `c` created, `u` updated, `d` deleted. */
 export type Operation = Op;
 
 /**

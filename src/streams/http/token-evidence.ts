@@ -193,10 +193,10 @@ export class TokenEvidence {
     const before = this.#troubles.get(list);
     if (before && sentAt < before.retryAt) return before;
     const count = (before?.count ?? 0) + 1;
-    const isOwn =
+    const isListsOwn =
       before !== undefined && (before.isListsOwn || this.wasAcceptedDuring(before.newest));
     const retryAt = now + Math.min(FIRST_PAUSE_MS * 2 ** (count - 1), MAX_PAUSE_MS);
-    const trouble = { count, newest: { sentAt, answeredAt: now }, isListsOwn: isOwn, retryAt };
+    const trouble = { count, newest: { sentAt, answeredAt: now }, isListsOwn, retryAt };
     this.#troubles.set(list, trouble);
     return trouble;
   }

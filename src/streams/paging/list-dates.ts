@@ -52,7 +52,7 @@ const FORMS: readonly DateForm[] = (['ms', 'seconds', 'offset', 'day'] as const)
 export const SHORTEST_MS = 86_400_000;
 
 /**
- * What this process has detected about the date parameters of one list, and the windows to request accordingly. Requests begin with the
+ * Findings of this process about the date parameters of one list, and the windows to request accordingly. Requests begin with the
  * first date format; each refusal leads to the next one.
  */
 export class ListDates {
@@ -97,7 +97,7 @@ export class ListDates {
     return this.form.text === FORMS[0]!.text;
   }
 
-  /** What has been detected about the list's date parameters so far. */
+  /** Findings about the list's date parameters so far. */
   get found(): DatesFound {
     const { end, text } = this.form;
     return {

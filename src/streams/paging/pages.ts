@@ -14,7 +14,7 @@ import type { ContentDigests, Position } from './anchors.ts';
 import { idleness, isIdle } from './idleness.ts';
 import { readAhead } from './read-ahead.ts';
 import type { ReadAhead } from './read-ahead.ts';
-import { ignoredFields as newLeftOut, standstill } from './standstill.ts';
+import { ignoredFields as newIgnoredFields, standstill } from './standstill.ts';
 import type { LeftOut } from './standstill.ts';
 
 /** A page of a scan. */
@@ -116,7 +116,7 @@ export interface PagesOptions {
 export function pages(options: PagesOptions): Observable<ScanPage> {
   const { request, keyOf, permit = () => of(undefined), onTrouble } = options;
   const {
-    leftOut = newLeftOut(),
+    leftOut = newIgnoredFields(),
     plan = new PagePlan(),
     contents = contentDigests(),
     ahead = { most: 0 },

@@ -204,10 +204,10 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
     defer(() => {
       let beganAt = scheduler.now();
       let isFirst = true;
-      let settled = true;
+      let isConsistent = true;
       let ordered = true;
       const onTrouble = (trouble: ScanTrouble) => {
-        if (trouble === 'unsettled' || trouble === 'cut') settled = false;
+        if (trouble === 'unsettled' || trouble === 'cut') isConsistent = false;
         if (trouble === 'reordered') ordered = false;
       };
       return scan(position, onTrouble).pipe(
@@ -215,13 +215,13 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
           requests += 1;
           lastRead = page.answer.span;
           // An unreadable record may be that of any missing key.
-          if (!recordsOf(page.answer).isReadable) settled = false;
+          if (!recordsOf(page.answer).isReadable) isConsistent = false;
           const { age } = page.answer;
           // A sweep begins when the server produced its first page; a response older than that shows the list as it was before.
           if (isFirst && age && !isStale(age)) beganAt = Math.min(beganAt, age.asOf);
           isFirst = false;
-          if (age && age.asOf < beganAt) settled = false;
-          return { kind: 'page', page, isConsistent: settled, ordered, beganAt };
+          if (age && age.asOf < beganAt) isConsistent = false;
+          return { kind: 'page', page, isConsistent, ordered, beganAt };
         }),
       );
     });

@@ -48,7 +48,7 @@ export interface KnownMember {
   readonly updatedAt: number | null;
 }
 
-/** What is known about the image (stored encoding) of a record that was read, before it is compared with the published image. */
+/** Knowledge about the image (stored encoding) of a record that was read, before it is compared with the published image. */
 export type RecordImage =
   /** The record is unchanged: its bytes equal those from which its published image was made. */
   | { readonly kind: 'published' }
@@ -136,7 +136,7 @@ export class PageRecord {
     return this.#member ? this.#member.key : this.#own?.key;
   }
 
-  /** What is known about the record's image (its stored encoding); undefined if nothing is known. */
+  /** Knowledge about the record's image (its stored encoding); undefined if there is none. */
   get image(): RecordImage | undefined {
     return this.#member ? PUBLISHED : this.#own?.image;
   }
