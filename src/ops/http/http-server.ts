@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { ServerOptions } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
+import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { getRequestListener } from '@hono/node-server';
@@ -14,7 +13,6 @@ import { secureHeaders } from 'hono/secure-headers';
 import { streamSSE } from 'hono/streaming';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { Readiness } from '../status/readiness.ts';
-import { atMostOncePer, requestPacer } from './request-pacer.ts';
 
 export interface HttpServerOptions {
   readonly host: string;
@@ -28,8 +26,6 @@ export interface HttpServerOptions {
   readonly metricsType: string;
   /** Time after which a connection without traffic is closed, such as one whose client does not read, in ms. Default 15,000. */
   readonly idleMs?: number;
-  /** How long a connection stays open, unread, after a malformed or pipelined request, in ms. Default 5,000. */
-  readonly closeDelayMs?: number;
   /** Longest time that a client may take to send the headers of a request, in ms. Default 5,000. */
   readonly headersTimeoutMs?: number;
   /** Called with each unexpected error, such as one thrown by a request handler. */
@@ -76,72 +72,38 @@ export interface HttpServer {
 const REFRESH_MS = 1_000;
 /** Maximum number of open event streams (`/status/events`); further ones are refused with 503, and the page polls `/status` instead. */
 const MAX_STREAMS = 64;
-/** Maximum number of responses per second to all clients together; further requests wait in a queue. */
-const MAX_RESPONSES_PER_SECOND = 30;
-const MAX_CONNECTIONS = 512;
-/** Maximum number of accounts whose status the server caches: as many as clients can request within {@link REFRESH_MS}. */
-const MAX_ACCOUNTS = MAX_STREAMS + MAX_RESPONSES_PER_SECOND;
-/**
- * Maximum length of an account's name, in characters: the account's configuration file is named after it, and file names have this limit.
- */
+/** Maximum number of accounts whose status is cached at a time. Too small: more calls to the service; too large: memory. */
+const MAX_ACCOUNTS = 100;
+/** Maximum length of an account's name, in characters, as the account's configuration file is named after it. */
 const MAX_NAME = 255;
 const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
-const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
-/**
- * Limits for slow clients of the HTTP server: the size of a request's headers in bytes, and times in ms, which Node checks once a second.
- */
+/** Limits for slow clients: the size of a request's headers in bytes, and times in ms, which Node checks once a second. */
 const LIMITS: ServerOptions = {
   maxHeaderSize: 8_192,
   requestTimeout: 10_000,
   keepAliveTimeout: 5_000,
   connectionsCheckingInterval: 1_000,
 };
-const IDLE_MS = 15_000;
-/**
- * HTTP status lines for requests that Node failed to parse, by Node's error code. After any other parse error the request gets no response.
- */
-const CLIENT_ERRORS: Readonly<Record<string, string>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
-  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
-};
+const MAX_CONNECTIONS = 512;
 const REQUESTS_PER_CONNECTION = 1_000;
+const IDLE_MS = 15_000;
 
 /**
  * Opens the read-only HTTP server for operators: GET and HEAD on a few fixed paths, without login or TLS, for trusted networks.
  *
- * All clients together get at most {@link MAX_RESPONSES_PER_SECOND} responses a second; status and metrics are computed once a second at
- * most. Further requests wait in a queue, behind the probes of `/healthz` and `/readyz`. A connection is closed if its client neither sends
- * nor reads, or sends a request before it has received the previous response.
+ * However often clients send requests, status and metrics are computed once a second at most. Node limits the number of connections and
+ * the time that each request may take; a client that neither sends nor reads is disconnected.
  *
  * @throws CellarstreamError `SETTINGS` when the server can't listen on that address.
  */
 export async function openHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const { host, port, idleMs = IDLE_MS, closeDelayMs = 5_000, headersTimeoutMs = 5_000 } = options;
-  const paced = requestPacer(MAX_RESPONSES_PER_SECOND, MAX_CONNECTIONS);
-  const app = routes(options);
-  const server = createServer({ ...LIMITS, headersTimeout: headersTimeoutMs });
-  const answer = getRequestListener(app.fetch, {
+  const { host, port, idleMs = IDLE_MS, headersTimeoutMs = 5_000, onError } = options;
+  const answer = getRequestListener(routes(options).fetch, {
     overrideGlobalObjects: false,
-    errorHandler: options.onError,
+    errorHandler: onError,
   });
-  const busy = new WeakSet<Socket>();
-  server.on('request', (request, response) => {
-    const { socket } = request;
-    // Browsers, probes and Prometheus do not pipeline requests; a client that does would fill the queue.
-    if (busy.has(socket)) return delayClose(socket, closeDelayMs);
-    busy.add(socket);
-    response.once('finish', () => busy.delete(socket));
-    paced
-      .turn(PROBES.has(request.url ?? '') ? 'probe' : 'other')
-      .then((isTheirs) => (isTheirs ? answer(request, response) : void socket.destroy()))
-      .catch(options.onError);
-  });
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const answer = CLIENT_ERRORS[error.code ?? ''];
-    if (answer === undefined) return delayClose(socket, closeDelayMs);
-    socket.end(`HTTP/1.1 ${answer}\r\nconnection: close\r\n\r\n`);
-  });
+  const server = createServer({ ...LIMITS, headersTimeout: headersTimeoutMs }, answer);
   server.maxConnections = MAX_CONNECTIONS;
   server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION;
   server.setTimeout(idleMs);
@@ -154,7 +116,6 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
     url: `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`,
     close: async () => {
       const closed = new Promise((resolve) => server.close(resolve));
-      paced.close();
       server.closeAllConnections();
       await closed;
     },
@@ -274,23 +235,33 @@ function accountStatusReader({
 }
 
 /**
+ * Wraps `work` with a cache of its results: for each key it runs at most once in `everyMs` milliseconds. At most `most` results are cached
+ * at a time; for further keys `work` runs on every call.
+ */
+export function atMostOncePer<T>(
+  everyMs: number,
+  most: number,
+  work: (key: string) => T,
+): (key: string) => T {
+  const cached = new Map<string, T>();
+  return (key) => {
+    if (cached.has(key)) return cached.get(key)!;
+    const result = work(key);
+    if (cached.size < most) {
+      cached.set(key, result);
+      setTimeout(() => cached.delete(key), everyMs).unref();
+    }
+    return result;
+  };
+}
+
+/**
  * Whether a host name means this machine itself (the loopback interface). A server that listens on loopback refuses requests for other host
  * names: otherwise a foreign website could point its own name at 127.0.0.1 (DNS rebinding), and its scripts could read the status in a
  * browser on this machine.
  */
 function isLoopback(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host);
-}
-
-/**
- * Stops reading from a client's connection, and closes it `holdMs` milliseconds later. A client disconnected at once would reconnect at
- * once, and a new connection costs more than an idle one.
- */
-function delayClose(socket: Duplex, holdMs: number): void {
-  if (socket.isPaused()) return;
-  socket.pause();
-  socket.removeAllListeners('data'); // the HTTP parser's: it must not parse the rest of the chunk
-  setTimeout(() => socket.destroy(), holdMs).unref();
 }
 
 /** Returns whether `work` completes within `ms` milliseconds. */

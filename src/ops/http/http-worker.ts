@@ -1,5 +1,3 @@
-import { readlinkSync } from 'node:fs';
-import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { CellarstreamError, describeError } from '../../core/errors.ts';
 import { loadPage, openHttpServer } from './http-server.ts';
@@ -9,12 +7,6 @@ import type { WorkerMessage, ServiceCalls, ThreadData, ServiceMessage } from './
 
 /** Time-out of a call from this thread to the service in the main thread, in ms. After it the main thread counts as stuck. */
 const STUCK_MS = 5_000;
-
-/**
- * Priority of this thread as a Unix nice value, from -20 to 19 (the lowest priority): low, so that the service comes first when CPU time is
- * scarce.
- */
-const PRIORITY = 10;
 
 const port = parentPort!;
 const send = (message: WorkerMessage) => port.postMessage(message);
@@ -39,7 +31,6 @@ const call = <K extends keyof ServiceCalls>(
   }).finally(() => clearTimeout(late));
 };
 
-yieldToPipeline();
 try {
   const { hasAccounts, ...address } = workerData as ThreadData;
   const server = await openHttpServer({
@@ -71,14 +62,4 @@ try {
   const { message, context } = error;
   send({ kind: 'refused', message, settings: String(context.settings) });
   port.close();
-}
-
-/** Lowers the priority of this thread below that of the service. Only on Linux, which has priorities per thread. */
-function yieldToPipeline(): void {
-  try {
-    const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1));
-    setPriority(thread, PRIORITY);
-  } catch {
-    // not Linux, or not permitted: the thread keeps its priority
-  }
 }
