@@ -7,8 +7,8 @@ import { openHttpThread } from './http/http-thread.ts';
 import { fleetMetrics } from './metrics/fleet-metrics.ts';
 import { observedAccount } from './operations.ts';
 import type { ObservedAccount } from './operations.ts';
-import { fleetReadiness } from './status/fleet-readiness.ts';
-import { fleetStatus } from './status/fleet-status.ts';
+import { FleetReadiness } from './status/fleet-readiness.ts';
+import { FleetStatusModel } from './status/fleet-status.ts';
 import type { Readiness } from './status/readiness.ts';
 
 interface FleetOperationsOptions {
@@ -64,13 +64,13 @@ export async function openFleetOperations(
   const { config, instance, onError } = options;
   const now = () => Math.round(steadyScheduler.now());
   const watched = new Map<string, ObservedAccount>();
-  const ready = fleetReadiness({ accounts: watched, now });
+  const ready = new FleetReadiness({ accounts: watched, now });
   const measured = fleetMetrics({
     instance,
     isReady: () => ready.check().ready,
     accounts: () => new Map([...watched].map(([name, { metrics }]) => [name, metrics.registry])),
   });
-  const model = fleetStatus({
+  const model = new FleetStatusModel({
     version: VERSION,
     prefix: config.topics.sharedPrefix,
     instance,
@@ -107,7 +107,7 @@ export async function openFleetOperations(
       };
     },
     onFleet: (view) => {
-      for (const { onFleet } of [ready, measured, model]) onFleet(view);
+      for (const each of [ready, measured, model]) each.onFleet(view);
     },
     onHandover: measured.onHandover,
     onFenced: measured.onFenced,

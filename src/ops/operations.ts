@@ -5,9 +5,9 @@ import { allHooks } from '../observe/all-hooks.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { openHttpThread } from './http/http-thread.ts';
 import { metrics } from './metrics/metrics.ts';
-import { readiness } from './status/readiness.ts';
+import { ReadinessCheck } from './status/readiness.ts';
 import type { Readiness } from './status/readiness.ts';
-import { statusModel } from './status/status.ts';
+import { StatusModel } from './status/status.ts';
 
 export interface OperationsOptions {
   readonly config: Config;
@@ -57,10 +57,10 @@ export function observedAccount(
   options: { readonly ofProcess: boolean; readonly onError: (error: unknown) => void },
 ) {
   const now = () => Math.round(steadyScheduler.now());
-  const { check, hooks } = readiness({ resources, pollIntervalMs, now });
+  const { check, hooks } = new ReadinessCheck({ resources, pollIntervalMs, now });
   const common = { account, resources, pollIntervalMs, readiness: check };
   const measured = metrics({ ...common, ofProcess: options.ofProcess });
-  const model = statusModel({ ...common, version: VERSION, prefix: topics.prefix, now });
+  const model = new StatusModel({ ...common, version: VERSION, prefix: topics.prefix, now });
   return {
     /** Hooks that the account's service calls; they update readiness, metrics and status. */
     hooks: guarded(allHooks(hooks, measured.hooks, model.hooks), options.onError),

@@ -4,7 +4,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 import { CellarstreamError } from '../../core/errors.ts';
 import { VERSION } from '../../core/version.ts';
 import type { Gauges, Hooks, Published } from '../../observe/hooks.ts';
-import { clockSkew, countPage, changeTime, provesDeletions } from '../status/hook-figures.ts';
+import { ClockSkew, countPage, changeTime, provesDeletions } from '../status/hook-figures.ts';
 import { causeOf } from '../status/readiness.ts';
 import type { Readiness } from '../status/readiness.ts';
 import { boundedLabel, LABELS, OTHER, statusLabel } from './metric-labels.ts';
@@ -48,7 +48,7 @@ export function metrics(options: MetricsOptions) {
   const { ofProcess = true } = options;
   const registry = new Registry();
   let gauges: Gauges | undefined;
-  const clocks = clockSkew();
+  const clocks = new ClockSkew();
   const schemas = new Map<string, number>();
   /** Lists of which deletions were held back (not published, because too many records were missing) in the sweep that is running. */
   const held = new Set<string>();
@@ -95,7 +95,7 @@ export function metrics(options: MetricsOptions) {
       if (events[op] > 0) add('events', { resource, op }, events[op]);
     if (FRESH_LANES.has(lane)) {
       const made = changes.map(changeTime).filter((instant) => instant !== null);
-      const seconds = made.map((ms) => Math.max(0, at + clocks.aheadMs() - ms) / 1_000);
+      const seconds = made.map((ms) => Math.max(0, at + clocks.aheadMs - ms) / 1_000);
       observe('freshness', { resource }, ...seconds);
     }
     for (const { change } of statusChanges) {
@@ -113,7 +113,7 @@ export function metrics(options: MetricsOptions) {
       add('logins', {});
       set('tokenIssued', {}, wallClock() / 1_000);
       set('tokenExpiry', {}, (wallClock() + login.lifeMs) / 1_000);
-      set('clockAhead', {}, clocks.aheadMs() / 1_000);
+      set('clockAhead', {}, clocks.aheadMs / 1_000);
     },
     onRequest: (request) => {
       clocks.hooks.onRequest(request);
