@@ -103,7 +103,12 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
     overrideGlobalObjects: false,
     errorHandler: onError,
   });
-  const server = createServer({ ...LIMITS, headersTimeout: headersTimeoutMs }, answer);
+  const server = createServer(
+    { ...LIMITS, headersTimeout: headersTimeoutMs },
+    (request, response) => {
+      void answer(request, response);
+    },
+  );
   server.maxConnections = MAX_CONNECTIONS;
   server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION;
   server.setTimeout(idleMs);
