@@ -33,10 +33,9 @@ export interface LostEvents {
   readonly keys?: readonly KeyGap[];
 }
 
-/** Maximum number of partitions named in one line about lost events. */
+/** Maximum number of partitions that are named in one text. */
 const MAX_NAMED = 8;
 
-/** Describes the loss of published events, its possible causes and its consequences, in one line. */
 export function lostEventsText({ topic, gaps, keys = [] }: LostEvents): string {
   if (keys.length > 0) return keyGapsText(topic, keys);
   const named = gaps

@@ -14,41 +14,31 @@ import type { Readiness } from './status/readiness.ts';
 interface FleetOperationsOptions {
   /** Configuration of the instance, not of one of its accounts. */
   readonly config: Config;
-  /** Name of this instance, setting `INSTANCE_NAME`. */
+  /** Setting `INSTANCE_NAME`. */
   readonly instance: string;
-  /** Called with each error in handling an HTTP request, and with the first error that each hook throws. The instance continues. */
+  /** Called with each error in handling an HTTP request, and with the first error of each hook. The instance continues. */
   readonly onError: (error: unknown) => void;
 }
 
 /** An operator's view of an instance of a fleet: metrics and status of the fleet, and of each account that runs on this instance. */
 export interface FleetOperations {
-  /**
-   * Adds metrics and a status page for an account that this instance starts to run, until `end` is called. Replaces those of an earlier
-   * account of the same name.
-   */
+  /** Adds metrics and a status page for an account that this instance starts to run; they replace those of an earlier account of the same name. */
   readonly account: (config: Config) => AccountOperations;
-  /** Receives the instance's newest view of the fleet. */
   readonly onFleet: (view: FleetView) => void;
-  /**
-   * Records that an account has moved to this instance; `elapsedMs`: duration of the handover, up to the first response that this instance
-   * received, in ms.
-   */
+  /** Records that an account has moved to this instance; `elapsedMs`: until its first response here. */
   readonly onHandover: (handover: { readonly account: string; readonly elapsedMs: number }) => void;
   /** Records that another instance has claimed an account that this one had not released. */
   readonly onFenced: (fenced: { readonly account: string }) => void;
-  /** Returns whether this instance is ready: a member of the fleet's group, and with accounts that are ready. */
   readonly check: () => Readiness;
-  /** Base URL of the HTTP server for operators. */
   readonly url: string;
   readonly close: () => Promise<void>;
 }
 
 export interface AccountOperations {
-  /** Hooks that the account's service calls; they update the account's metrics and status. */
   readonly hooks: Hooks;
-  /** Returns a summary of the account in a few figures, which this instance sends to the other instances of the fleet. */
+  /** Returns the few figures of the account that other instances of the fleet receive. */
   readonly figures: () => AccountFigures;
-  /** Removes the account's metrics and status page, once it has stopped running on this instance. */
+  /** Removes the account's metrics and status page. */
   readonly end: () => void;
 }
 

@@ -11,16 +11,14 @@ import { StatusModel } from './status/status.ts';
 
 export interface OperationsOptions {
   readonly config: Config;
-  /** Called with each error in handling an HTTP request, and with the first error that each hook throws. The service continues. */
+  /** Called with each error in handling an HTTP request, and with the first error of each hook. The service continues. */
   readonly onError: (error: unknown) => void;
 }
 
 /** An operator's view of a service: metrics, health checks and the status page, over HTTP. */
 export interface Operations {
-  /** Hooks that update the metrics and the status; pass them to `run`. */
   readonly hooks: Hooks;
   readonly check: () => Readiness;
-  /** Base URL of the HTTP server for operators, such as `http://127.0.0.1:9464`. */
   readonly url: string;
   readonly close: () => Promise<void>;
 }
@@ -62,7 +60,6 @@ export function observedAccount(
   const measured = metrics({ ...common, ofProcess: options.ofProcess });
   const model = new StatusModel({ ...common, version: VERSION, prefix: topics.prefix, now });
   return {
-    /** Hooks that the account's service calls; they update readiness, metrics and status. */
     hooks: guarded(allHooks(hooks, measured.hooks, model.hooks), options.onError),
     check,
     metrics: measured,

@@ -18,13 +18,12 @@ export interface HttpServerOptions {
   readonly host: string;
   /** TCP port to listen on; 0: any free port. */
   readonly port: number;
-  /** HTML page that the server returns at `/`. */
   readonly page: Page;
   readonly endpoints: StatusEndpoints;
-  /** Status page and status of single accounts; set only in an instance of a fleet. */
+  /** Set only in an instance of a fleet. */
   readonly accounts?: AccountStatusEndpoints | undefined;
   readonly metricsType: string;
-  /** Time after which a connection without traffic is closed, such as one whose client does not read, in ms. Default 15,000. */
+  /** Time after which a connection without traffic is closed, such as that of a client that does not read, in ms. Default 15,000. */
   readonly idleMs?: number;
   /** Longest time that a client may take to send the headers of a request, in ms. Default 5,000. */
   readonly headersTimeoutMs?: number;
@@ -42,35 +41,30 @@ export interface StatusEndpoints {
   readonly metrics: () => Awaitable<string>;
 }
 
-/** Status page and status of single accounts, which an instance of a fleet serves in addition to the status of the fleet. */
 export interface AccountStatusEndpoints {
-  /** HTML page that the server returns at `/accounts/NAME` for any name; its script requests the status of that account. */
+  /** Page at `/accounts/NAME`, for any name; its script requests the status of that account. */
   readonly page: Page;
   readonly status: (account: string) => Awaitable<AccountStatus>;
 }
 
 interface AccountStatus {
-  /** Whether this instance runs the account. */
   readonly isHere: boolean;
-  /** JSON text: the account's status, or an error that names its owner if the account does not run on this instance. */
+  /** The account's status, or an error that names the account's owner. */
   readonly json: string;
 }
 
 type Awaitable<T> = T | Promise<T>;
 
 export interface HttpServer {
-  /** Base URL of the server, such as `http://127.0.0.1:9464`. */
+  /** Base URL, such as `http://127.0.0.1:9464`. */
   readonly url: string;
   /** Stops the server and closes every connection. */
   readonly close: () => Promise<void>;
 }
 
-/**
- * Interval between the status events that the server sends to an open page, and how long it caches a computed status or metrics text, in
- * ms.
- */
+/** Interval of the events that an open page receives, and how long a computed status or metrics text is cached, in ms. */
 const REFRESH_MS = 1_000;
-/** Maximum number of open event streams (`/status/events`); further ones are refused with 503, and the page polls `/status` instead. */
+/** Maximum number of open event streams (`/status/events`); further ones are refused with 503, and their pages poll `/status`. */
 const MAX_STREAMS = 64;
 /** Maximum number of accounts whose status is cached at a time. Too small: more calls to the service; too large: memory. */
 const MAX_ACCOUNTS = 100;
@@ -226,7 +220,7 @@ function routes(options: HttpServerOptions): App {
   return app;
 }
 
-/** Returns a function that reads the status of one account, or of the whole service (or fleet), and caches it for {@link REFRESH_MS}. */
+/** Returns a function that reads the status of one account, or of the whole service (or fleet), with a cache. */
 function accountStatusReader({
   endpoints,
   accounts,
@@ -239,10 +233,7 @@ function accountStatusReader({
       : { isHere: true, json: await ofAll('') };
 }
 
-/**
- * Wraps `work` with a cache of its results: for each key it runs at most once in `everyMs` milliseconds. At most `most` results are cached
- * at a time; for further keys `work` runs on every call.
- */
+/** Wraps `work` so that it runs at most once in `everyMs` ms for each key. At most `most` results are cached; for further keys it runs on every call. */
 export function atMostOncePer<T>(
   everyMs: number,
   most: number,
@@ -269,7 +260,6 @@ function isLoopback(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host);
 }
 
-/** Returns whether `work` completes within `ms` milliseconds. */
 async function isDoneWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
   const over = new AbortController();
   try {
@@ -297,21 +287,17 @@ function listenError(host: string, port: number, cause: NodeJS.ErrnoException): 
   return new CellarstreamError('SETTINGS', `${value} ${advice}`, { context: { settings: name } });
 }
 
-/** An HTML page, and the hashes of the scripts and styles that its Content-Security-Policy allows. */
 export interface Page {
   readonly html: string;
-  /** Hashes in the form of a Content-Security-Policy: `'sha256-...'`. */
+  /** Hashes of the inlined scripts, in the form of a Content-Security-Policy: `'sha256-...'`. */
   readonly scriptHashes: string[];
   readonly styleHashes: string[];
 }
 
-/**
- * The status pages: of a service with one account (`page`), of a fleet (`fleet`), and of one account in a fleet (`account`). Each is a
- * single HTML file with script and style inlined.
- */
+/** The status pages: of a service with one account, of a fleet, and of one account in a fleet. */
 type PageName = 'page' | 'fleet' | 'account';
 
-/** Reads an HTML page from disk: from a URL, or by the name under which scripts/build-page.mjs has built it next to the compiled code. */
+/** Reads a page from disk: from a URL, or the one that scripts/build-page.mjs has built next to the compiled code. */
 export function loadPage(page: PageName | URL): Page {
   const file = page instanceof URL ? page : new URL(`../${page}.html`, import.meta.url);
   return pageOf(readFileSync(fileURLToPath(file), 'utf8'));

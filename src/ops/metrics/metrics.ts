@@ -15,26 +15,17 @@ import type { LabelGrid, Metric, MetricTable, MetricType } from './metric-table.
 interface MetricsOptions {
   readonly account: string;
   readonly resources: readonly string[];
-  /** Pause between two polls in ms, setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
+  /** Setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
   readonly pollIntervalMs?: number | undefined;
-  /**
-   * Clock that returns ms since the epoch: the machine's own and not a steady one, as Prometheus compares timestamps with its own clock.
-   * Default Date.now.
-   */
+  /** Returns epoch ms of the machine's own clock, with which Prometheus compares timestamps. Default Date.now. */
   readonly wallClock?: () => number;
-  /**
-   * Returns whether the service is ready, and why not. If omitted, the metrics `cellarstream_ready` and `cellarstream_not_ready` have no
-   * series.
-   */
+  /** If omitted, `cellarstream_ready` and `cellarstream_not_ready` have no series. */
   readonly readiness?: () => Readiness;
-  /** Whether to include the metrics of the process, such as memory and CPU time; true at most once per process. Default true. */
+  /** Whether the metrics of the process are included; true at most once per process. Default true. */
   readonly ofProcess?: boolean;
 }
 
-/**
- * Lanes (kinds of reads of a list) whose events count in the metric of freshness: all but the initial snapshot, which reads old changes,
- * and resyncs, which bring no changes.
- */
+/** Lanes that count in the metric of freshness: not the initial snapshot, which reads old changes, nor resyncs, which bring none. */
 const FRESH_LANES: ReadonlySet<string> = new Set(['poll', 'sweep', 'reread']);
 
 /**
@@ -50,7 +41,7 @@ export function metrics(options: MetricsOptions) {
   let gauges: Gauges | undefined;
   const clocks = new ClockSkew();
   const schemas = new Map<string, number>();
-  /** Lists of which deletions were held back (not published, because too many records were missing) in the sweep that is running. */
+  /** Lists of which deletions were held back in the sweep that is running. */
   const held = new Set<string>();
 
   const { add, set, observe } = recorder({
@@ -189,12 +180,12 @@ function codeOf(error: unknown): string {
   return error instanceof CellarstreamError ? error.code : OTHER;
 }
 
-/** Keys, in the table of metrics, of those that have a given type such as `counter`. */
+/** Keys of the metrics of one type. */
 export type KeyOf<T extends MetricType> = {
   [K in keyof MetricTable]: MetricTable[K]['type'] extends T ? K : never;
 }[keyof MetricTable];
 
-/** Values for all labels of a metric except `account`, which is the same for all metrics of an account. */
+/** Values for all labels of a metric except `account`. */
 type LabelsOf<K extends keyof MetricTable> = Readonly<
   Record<MetricTable[K]['labels'][number], string>
 >;
@@ -203,7 +194,7 @@ type LabelsOf<K extends keyof MetricTable> = Readonly<
 interface Recorder {
   readonly add: <K extends KeyOf<'counter'>>(key: K, labels: LabelsOf<K>, by?: number) => void;
   readonly set: <K extends KeyOf<'gauge'>>(key: K, labels: LabelsOf<K>, value: number) => void;
-  /** Adds durations, in seconds, to a histogram; values that are negative or not finite are ignored. */
+  /** Adds durations in seconds; values that are negative or not finite are ignored. */
   readonly observe: <K extends KeyOf<'histogram'>>(
     key: K,
     labels: LabelsOf<K>,
@@ -214,9 +205,9 @@ interface Recorder {
 interface RecorderOptions {
   readonly registry: Registry;
   readonly account: string;
-  /** Names of the lists whose metric series exist at 0 from the start. */
+  /** Lists whose series exist at 0 from the start. */
   readonly resources: readonly string[];
-  /** Functions by metric that set the value of a gauge; each is called before the gauge is read. */
+  /** Functions that set gauges before these are read. */
   readonly collect: Readonly<Partial<Record<KeyOf<'gauge'>, () => void>>>;
 }
 
@@ -291,13 +282,10 @@ function combinations(
   );
 }
 
-/**
- * Interval at which the event loop lag is sampled, in ms. Larger than prom-client's default of 10 ms, which wakes an idle process a hundred
- * times a second: a fourteenth of the CPU time that six small lists cost at rest.
- */
+/** Interval at which the event loop lag is sampled, in ms. prom-client's default of 10 ms wakes an idle process a hundred times a second, which costs a fourteenth of the CPU time of six small lists at rest. */
 const LAG_TICK_MS = 50;
 
-/** Adds prom-client's default metrics of a Node process to a registry. To be called once per process. */
+/** Adds the metrics of the process to a registry. To be called once per process: Node collects them until the process ends. */
 export function collectProcessMetrics(
   register: Registry,
   labels: Readonly<Record<string, string>> = {},

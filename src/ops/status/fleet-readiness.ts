@@ -2,15 +2,15 @@ import type { FleetState, FleetView } from '../../observe/fleet-view.ts';
 import type { Cause, Readiness } from './readiness.ts';
 
 interface FleetReadinessOptions {
-  /** The accounts that run on this instance, each with a function that returns its readiness, by name. */
+  /** The accounts that run on this instance. */
   readonly accounts: ReadonlyMap<string, { readonly check: () => Readiness }>;
   /** Returns the time of a steady clock, in epoch ms. */
   readonly now: () => number;
 }
 
-/** States in which an account of a fleet needs an operator: restarting an instance does not help. */
+/** States in which an account needs an operator: restarting an instance does not help. */
 const EXTERNAL_STATES: ReadonlySet<FleetState> = new Set(['failed', 'wrong-file', 'quarantined']);
-/** Causes of an account not being ready that most likely lie with the account's own API, not with this instance. */
+/** Causes that most likely lie with the account's own API, not with this instance. */
 const API_CAUSES: ReadonlySet<Cause> = new Set(['failed', 'login', 'api']);
 
 /**

@@ -5,17 +5,17 @@ import type { AccountElsewhere, FleetAccountStatus, FleetStatus } from './status
 
 interface FleetStatusOptions {
   readonly version: string;
-  /** Name prefix of the Kafka topics that all accounts of the fleet share. */
+  /** Topic prefix that all accounts share. */
   readonly prefix: string;
   readonly instance: string;
   /** Returns the time of a steady clock, in epoch ms. */
   readonly now: () => number;
   readonly readiness: () => Readiness;
-  /** The accounts that run on this instance, each with a function that returns its figures, by name. */
+  /** The accounts that run on this instance. */
   readonly accounts: ReadonlyMap<string, { readonly figures: () => AccountFigures }>;
 }
 
-/** Maximum length of an account's name in the error text of a request for its status, in characters; longer names are shortened. */
+/** Maximum length of an account's name in an error text, in characters. */
 const MAX_NAME = 60;
 
 /** Computes the status of a fleet as this instance knows it, from the newest {@link FleetView} that it received. */
@@ -57,7 +57,7 @@ export class FleetStatusModel {
     };
   }
 
-  /** Returns the body of the error response to a request for the status of an account that does not run on this instance. */
+  /** Returns the body of the 404 for an account that does not run on this instance. */
   notHere(asked: string): AccountElsewhere {
     const account = shortened(asked, MAX_NAME);
     const known = this.#view.accounts.find((each) => each.account === asked);
@@ -78,7 +78,7 @@ export class FleetStatusModel {
     };
   }
 
-  /** Returns the accounts that run on this instance but are missing in the newest view of the fleet, in state `starting`. */
+  /** Returns the accounts that run on this instance but are missing in the newest view. */
   #unseen(since: number): FleetAccount[] {
     const { accounts, instance } = this.#options;
     const seen = new Set(this.#view.accounts.map(({ account }) => account));

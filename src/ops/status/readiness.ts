@@ -25,9 +25,9 @@ export type Cause =
 
 export interface Readiness {
   readonly ready: boolean;
-  /** Why the service is not ready, one line per problem: what is wrong, since when, and the error's text. Empty when it is ready. */
+  /** One line per problem: what is wrong, since when, and the error's text. */
   readonly reasons: readonly string[];
-  /** Codes of the `reasons` why the service is not ready, each once, in the same order. */
+  /** Codes of the `reasons`, each once. */
   readonly causes: readonly Cause[];
 }
 
@@ -35,7 +35,7 @@ export interface ReadinessOptions {
   readonly resources: readonly Resource[];
   /** Returns the time of a steady clock, in epoch ms. */
   readonly now: () => number;
-  /** Pause between two polls in ms, setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
+  /** Setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
   readonly pollIntervalMs?: number | undefined;
 }
 
@@ -48,7 +48,7 @@ const STALE_POLLS = 3;
 const LEAST_STALE_MS = 60_000;
 /** How long a problem may last without affecting the service's readiness, in ms. */
 const GRACE_MS = 2_000;
-/** Duration of an open Kafka transaction, in ms, after which Kafka counts as not responding. */
+/** Duration of an open transaction after which Kafka counts as not responding, in ms. */
 export const MAX_COMMIT_MS = 10_000;
 
 interface ActiveProblem {
@@ -175,7 +175,7 @@ export class ReadinessCheck {
     return all;
   }
 
-  /** Returns the problem of a list that has to be resolved first; undefined if the list has none. */
+  /** Returns the problem of a list that has to be resolved first. */
   #problemOf(state: ListState): ReadinessProblem | undefined {
     const { commitAt, isOpen, lastScanAt } = state;
     const problem = this.#ifLasting(state.problem);
@@ -231,10 +231,7 @@ function problemOfWait({ cause, since, error }: ActiveProblem): ReadinessProblem
   return { cause, what: WHAT[cause] ?? cause, since, error: describeError(error) };
 }
 
-/**
- * Formats the problems of a service as lines of text. Lists with the same problem share a line, with the earliest time. Errors that differ
- * only in the path of their list count as the same, and the first list's error is shown.
- */
+/** Formats problems as lines. Lists with the same problem share a line, with the earliest time; errors that differ only in the path of their list count as the same. */
 function lines(all: readonly ReadinessProblem[]): string[] {
   const alike = new Map<string, ReadinessProblem[]>();
   for (const one of all) {
@@ -251,7 +248,7 @@ function lines(all: readonly ReadinessProblem[]): string[] {
   });
 }
 
-/** Returns the cause for `what` of an `onRetry` event, which names what is retried: a service, `state folder`, or a list of the API. */
+/** Returns the cause for `what` of an `onRetry` event: a service, `state folder`, or a list of the API. */
 export function causeOf(what: string): 'login' | 'kafka' | 'registry' | 'state' | 'api' {
   if (what === 'state folder') return 'state';
   return what === 'login' || what === 'kafka' || what === 'registry' ? what : 'api';

@@ -5,11 +5,11 @@ import type { InitialSnapshotStatus } from './status-json.ts';
 interface TimeSlotsOptions<T> {
   /** Length of a time slot, in ms. */
   readonly everyMs: number;
-  /** Number of complete time slots that are stored, in addition to the current one. */
+  /** Number of stored time slots besides the current one. */
   readonly count: number;
   /** Returns the time of a steady clock, in ms. */
   readonly now: () => number;
-  /** Creates the value of a time slot in which nothing was added yet. */
+  /** Creates the value of a new time slot. */
   readonly empty: () => T;
 }
 
@@ -29,25 +29,25 @@ export class TimeSlots<T> {
     this.#running = Math.floor(options.now() / options.everyMs);
   }
 
-  /** Returns the value of the current time slot, for the caller to change. */
+  /** Value of the current time slot, for the caller to change. */
   current(): T {
     this.#advance();
     return this.#slots.at(-1)!;
   }
 
-  /** Returns the values of the complete time slots, the oldest first; always `count` of them. */
+  /** Values of the `count` complete time slots, the oldest first. */
   past(): readonly T[] {
     this.#advance();
     return this.#slots.slice(0, -1);
   }
 
-  /** Returns the values of all time slots, the current one last. */
+  /** Values of all time slots, the current one last. */
   all(): readonly T[] {
     this.#advance();
     return this.#slots;
   }
 
-  /** Returns when the newest complete time slot ended, in ms on the clock `now`. */
+  /** When the newest complete time slot ended, in ms. */
   endsAt(): number {
     this.#advance();
     return this.#running * this.#options.everyMs;
@@ -64,12 +64,9 @@ export class TimeSlots<T> {
   }
 }
 
-/**
- * Ratio of the widths of two neighbouring buckets of the histogram of durations. With 1.2 the middle of a bucket is within 10 % of every
- * duration in it.
- */
+/** Ratio of the widths of neighbouring buckets: the middle of a bucket is within 10 % of every duration in it. */
 const GROWTH = 1.2;
-/** Index of the last bucket of the histogram of durations, which also counts longer durations: it ends after more than 140 years. */
+/** Index of the last bucket, which also counts longer durations; it ends after more than 140 years. */
 const MAX_BUCKET = 160;
 
 /** A histogram of durations, for {@link quantile}. Its memory is bounded: one count for each of at most 161 buckets. */
@@ -85,11 +82,7 @@ export class Durations {
   }
 }
 
-/**
- * Returns a quantile of all durations in the histograms, in ms, to within 10 %: the duration that the fraction `share` (0 to 1) of them
- * does not exceed. Null when there are none. A share of 0.5 gives the median; of an even number of durations, the lower of the two in the
- * middle.
- */
+/** Returns a quantile in ms, to within 10 %: the duration that the fraction `share` (0 to 1) of all durations does not exceed. Null when there are none. A share of 0.5 gives the median; of an even number, the lower of the two in the middle. */
 export function quantile(all: readonly Durations[], share: number): number | null {
   const sum = new Map<number, number>();
   let total = 0;
@@ -109,7 +102,7 @@ export function quantile(all: readonly Durations[], share: number): number | nul
 
 /** Period over which the rate of an initial snapshot is measured, in ms. */
 const OVER_MS = 60_000;
-/** Maximum number of recent pages from which the rate of an initial snapshot is computed; bounds memory. */
+/** Maximum number of recent pages that are stored for the rate. */
 const MAX_PAGES = 200;
 
 type Progress = Pick<InitialSnapshotStatus, 'read' | 'total' | 'done'>;

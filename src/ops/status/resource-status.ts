@@ -11,7 +11,7 @@ interface ListStatusOptions {
   readonly resource: Resource;
   /** Returns the time of a steady clock, in epoch ms. */
   readonly now: () => number;
-  /** Returns how far the API's clock is ahead of this machine's, in ms. */
+  /** Lead of the API's clock, in ms. */
   readonly aheadMs: () => number;
 }
 
@@ -22,7 +22,7 @@ export interface ListFigures extends Pick<ResourceStatus, 'lookedAt' | 'firstRea
 
 const A_SECOND_MS = 1_000;
 const A_MINUTE_MS = 60_000;
-/** Number of seconds over which the records and events per second of a list are averaged. */
+/** Period over which rates are averaged, in seconds. */
 const RATE_SECONDS = 10;
 /** Length of a slot of a list's time series, in ms, and number of slots: five minutes in all. */
 const SERIES = { everyMs: 5_000, count: 60 };
@@ -35,7 +35,7 @@ const noRequests = (): Record<RequestClass, number> => ({
 });
 const noCounts = () => ({ records: 0, events: 0, lagMs: null as number | null });
 
-/** Fields of a list's status that hold what the newest event reported. */
+/** Fields of the status that hold what the newest event reported. */
 type ReportedField =
   | 'retry'
   | 'known'
@@ -132,7 +132,7 @@ export class ListStatus {
     },
   };
 
-  /** Returns the few figures of the list that a fleet shows for every account; the full status costs ten times as much to compute. */
+  /** Returns the figures that a fleet shows; the full status costs ten times as much to compute. */
   figures(): ListFigures {
     return {
       lagMs: quantile(this.#lags.all(), 0.5),

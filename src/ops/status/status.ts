@@ -1,4 +1,4 @@
-// Status of one account, computed from hook events: in full for its page, or as a few figures for the other instances of a fleet.
+// Status of one account: in full for its page, or as a few figures for the other instances of a fleet.
 
 import { allHooks } from '../../observe/all-hooks.ts';
 import type { AccountFigures } from '../../observe/fleet-view.ts';
@@ -20,7 +20,7 @@ interface StatusOptions {
   readonly account: string;
   readonly prefix: string;
   readonly resources: readonly Resource[];
-  /** Pause between two polls in ms, setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
+  /** Setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
   readonly pollIntervalMs?: number | undefined;
   /** Returns the time of a steady clock, in epoch ms. */
   readonly now: () => number;
@@ -88,7 +88,7 @@ export class StatusModel {
     },
   };
 
-  /** Returns a summary of the account in a few figures, which cost less to compute than the full status. */
+  /** Returns a summary, which costs less to compute than the full status. */
   readonly figures = (): AccountFigures =>
     accountFigures(
       this.#options.now(),
@@ -147,20 +147,17 @@ function onlyOf(resource: Resource, hooks: Hooks): Hooks {
   );
 }
 
-/** Maximum length of an order number or of the id of a part of an order in the status, in characters; longer ones are shortened. */
+/** Maximum length of an order number or subject id in the status, in characters. */
 const MAX_ID = 60;
 
 const FIELDS: readonly { readonly subject: StatusSubject; readonly field: StatusField }[] = (
   Object.keys(STATUS_FIELDS) as StatusSubject[]
 ).flatMap((subject) => STATUS_FIELDS[subject].map((field) => ({ subject, field })));
 
-/** Maximum number of reasons for not being ready that the figures of an account contain. */
+/** Maximum number of reasons for not being ready in the figures. */
 const MAX_REASONS = 6;
 
-/**
- * Summarizes an account in a few figures: lag, age of the last scan and used quota, each of the list where it is worst, and the sums of
- * event rates and of the progress of initial snapshots.
- */
+/** Summarizes an account: lag, age of the last scan and used quota of the list where each is worst, and sums of rates and of progress. */
 export function accountFigures(
   at: number,
   { ready, reasons, causes }: Readiness,

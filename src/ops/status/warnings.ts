@@ -12,10 +12,7 @@ import type { Warning } from './status-json.ts';
 const A_MINUTE_MS = 60_000;
 const TEN_MINUTES_MS = 10 * A_MINUTE_MS;
 const AN_HOUR_MS = 60 * A_MINUTE_MS;
-/**
- * Number of consecutive sweeps (full scans of a list) without proof of deletions that raise a warning, if they extend over at least ten
- * minutes.
- */
+/** Number of consecutive sweeps without proof of deletions that raise a warning, if they extend over ten minutes. */
 const UNPROVEN_SWEEPS = 3;
 
 interface ActiveWarning extends Warning {
@@ -169,10 +166,7 @@ const KINDS: Readonly<Partial<Record<ScanTrouble, Warning['kind']>>> = {
   cut: 'list-cut',
 };
 
-/**
- * How long a warning about a trouble in scanning a list is shown, in ms, by trouble; ten minutes if not listed. A list with dates has a
- * full scan only about once a day, so `cut` stays until the next one.
- */
+/** How long a warning about a trouble is shown, in ms; ten minutes if not listed. A list with dates has a full scan only about once a day, so `cut` stays until the next one. */
 const FOR_MS: Readonly<Partial<Record<ScanTrouble, number>>> = {
   'stepped-back': A_MINUTE_MS,
   cut: 24 * AN_HOUR_MS,
@@ -195,21 +189,21 @@ const TROUBLES: Readonly<Record<Exclude<ScanTrouble, 'cut'>, string>> = {
 
 /** Number of failed tries of a service from which on a warning is shown. */
 const MANY_RETRIES = 3;
-/** How long a warning about retries of a service is shown after the last failed try, in ms. */
+/** How long a warning about retries is shown after the last failed try, in ms. */
 const SHOWN_FOR_MS = TEN_MINUTES_MS;
 /** Minimum time without a failure before a list counts as responding again, in ms: a retry may wait that long for the quota. */
 const SILENCE_MS = 60_000;
 
-/** A failed try of a request that is not known to have succeeded since. */
+/** A failed try that is not known to have succeeded since. */
 interface Open {
   readonly service: string;
   readonly what: string;
   readonly resource: string | undefined;
-  /** When the pause between the failed try and the next one ends, in ms since the epoch. */
+  /** When the pause before the next try ends, in epoch ms. */
   readonly nextAt: number;
-  /** Time in ms since the epoch before which the absence of further failures does not show that the retry has succeeded. */
+  /** Time, in epoch ms, before which the absence of further failures shows nothing. */
   readonly silentUntil: number;
-  /** Whether a request for the same list has succeeded after the pause. It may be another request than the failed one. */
+  /** Whether a request for the same list, maybe another one, has succeeded after the pause. */
   answered: boolean;
 }
 
@@ -291,7 +285,7 @@ class RetryWarnings {
 
 interface Service {
   readonly name: string;
-  /** Cause that the readiness check reports while this service does not respond. */
+  /** Cause of the service not responding, in the readiness check. */
   readonly cause: Cause;
 }
 
