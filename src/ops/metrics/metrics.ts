@@ -44,19 +44,15 @@ export function metrics(options: MetricsOptions) {
   /** Lists of which deletions were held back in the sweep that is running. */
   const held = new Set<string>();
 
-  const { add, set, observe } = recorder({
+  const { add, set, observe } = new Recorder({
     registry,
     account,
     resources,
     collect: {
-      quotaUsed: () => {
-        for (const { name, used } of gauges?.quotas() ?? [])
-          set('quotaUsed', { resource: name }, used);
-      },
-      quotaLimit: () => {
-        for (const { name, limit } of gauges?.quotas() ?? [])
-          set('quotaLimit', { resource: name }, limit);
-      },
+      quotaUsed: () =>
+        gauges?.quotas().forEach(({ name, used }) => set('quotaUsed', { resource: name }, used)),
+      quotaLimit: () =>
+        gauges?.quotas().forEach(({ name, limit }) => set('quotaLimit', { resource: name }, limit)),
       ready: () => {
         if (readiness) set('ready', {}, Number(readiness().ready));
       },
@@ -73,6 +69,7 @@ export function metrics(options: MetricsOptions) {
   for (const resource of resources) set('exactCertificate', { resource }, wallClock() / 1_000);
   if (ofProcess) collectProcessMetrics(registry, { account });
 
+  const isKnown = (resource: string) => resources.includes(resource);
   const scanned = (resource: string, lane: string) => {
     add('scans', { resource, lane });
     set('lastScan', { resource, lane }, wallClock() / 1_000);
@@ -170,10 +167,6 @@ export function metrics(options: MetricsOptions) {
   };
   const { contentType } = registry;
   return { hooks, registry, text: () => registry.metrics(), contentType };
-
-  function isKnown(resource: string): boolean {
-    return resources.includes(resource);
-  }
 }
 
 function codeOf(error: unknown): string {
@@ -190,18 +183,6 @@ type LabelsOf<K extends keyof MetricTable> = Readonly<
   Record<MetricTable[K]['labels'][number], string>
 >;
 
-/** Functions that update the metrics of one account. Unknown label values become `other`. */
-interface Recorder {
-  readonly add: <K extends KeyOf<'counter'>>(key: K, labels: LabelsOf<K>, by?: number) => void;
-  readonly set: <K extends KeyOf<'gauge'>>(key: K, labels: LabelsOf<K>, value: number) => void;
-  /** Adds durations in seconds; values that are negative or not finite are ignored. */
-  readonly observe: <K extends KeyOf<'histogram'>>(
-    key: K,
-    labels: LabelsOf<K>,
-    ...seconds: readonly number[]
-  ) => void;
-}
-
 interface RecorderOptions {
   readonly registry: Registry;
   readonly account: string;
@@ -213,52 +194,63 @@ interface RecorderOptions {
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Creates all metrics of {@link METRICS} for an account, with the series that exist at 0 from the start. */
-function recorder({ registry, account, resources, collect }: RecorderOptions): Recorder {
-  const counters = new Map<string, Counter>();
-  const gauges = new Map<string, Gauge>();
-  const histograms = new Map<string, Histogram>();
+/** The metrics of {@link METRICS} for one account. Unknown label values become `other`. */
+class Recorder {
+  readonly #account: string;
+  readonly #counters = new Map<string, Counter>();
+  readonly #gauges = new Map<string, Gauge>();
+  readonly #histograms = new Map<string, Histogram>();
 
-  for (const [key, metric] of Object.entries<Metric>(METRICS)) {
-    const { type, name, help, labels, buckets = [], zeros } = metric;
-    const common = { name, help, labelNames: ['account', ...labels], registers: [registry] };
-    const atStart = (grids: readonly LabelGrid[]) =>
-      grids
+  constructor({ registry, account, resources, collect }: RecorderOptions) {
+    this.#account = account;
+    for (const [key, metric] of Object.entries<Metric>(METRICS)) {
+      const { type, name, help, labels, buckets = [], zeros } = metric;
+      const common = { name, help, labelNames: ['account', ...labels], registers: [registry] };
+      const atStart = (zeros ?? (type === 'gauge' ? [] : [{}]))
         .flatMap((grid) => combinations(labels, grid, resources))
         .map((values) => ({ ...values, account }));
-    if (type === 'counter') {
-      const counter = new Counter(common);
-      counters.set(key, counter);
-      for (const values of atStart(zeros ?? [{}])) counter.inc(values, 0);
-    } else if (type === 'gauge') {
-      const set = collect[key as KeyOf<'gauge'>];
-      const gauge = new Gauge({ ...common, ...(set && { collect: set }) });
-      gauges.set(key, gauge);
-      for (const values of atStart(zeros ?? [])) gauge.set(values, 0);
-    } else {
-      const histogram = new Histogram({ ...common, buckets: [...buckets] });
-      histograms.set(key, histogram);
-      for (const values of atStart(zeros ?? [{}])) histogram.zero(values);
+      if (type === 'counter') {
+        const counter = new Counter(common);
+        this.#counters.set(key, counter);
+        for (const values of atStart) counter.inc(values, 0);
+      } else if (type === 'gauge') {
+        const set = collect[key as KeyOf<'gauge'>];
+        const gauge = new Gauge({ ...common, ...(set && { collect: set }) });
+        this.#gauges.set(key, gauge);
+        for (const values of atStart) gauge.set(values, 0);
+      } else {
+        const histogram = new Histogram({ ...common, buckets: [...buckets] });
+        this.#histograms.set(key, histogram);
+        for (const values of atStart) histogram.zero(values);
+      }
     }
   }
 
-  const inBounds = (labels: Labels): Labels => ({
-    account,
-    ...Object.fromEntries(
-      Object.entries(labels).map(([name, value]) => [name, boundedLabel(name as LabelName, value)]),
-    ),
-  });
-  return {
-    add: (key, labels, by = 1) => counters.get(key)!.inc(inBounds(labels), by),
-    set: (key, labels, value) => gauges.get(key)!.set(inBounds(labels), value),
-    observe: (key, labels, ...seconds) => {
-      const histogram = histograms.get(key)!;
-      const values = inBounds(labels);
-      for (const one of seconds) {
-        if (one >= 0 && one < Infinity) histogram.observe(values, one);
-      }
-    },
+  readonly add = <K extends KeyOf<'counter'>>(key: K, labels: LabelsOf<K>, by = 1): void =>
+    this.#counters.get(key)!.inc(this.#bounded(labels), by);
+
+  readonly set = <K extends KeyOf<'gauge'>>(key: K, labels: LabelsOf<K>, value: number): void =>
+    this.#gauges.get(key)!.set(this.#bounded(labels), value);
+
+  /** Adds durations in seconds; values that are negative or not finite are ignored. */
+  readonly observe = <K extends KeyOf<'histogram'>>(
+    key: K,
+    labels: LabelsOf<K>,
+    ...seconds: readonly number[]
+  ): void => {
+    const histogram = this.#histograms.get(key)!;
+    const values = this.#bounded(labels);
+    for (const one of seconds) {
+      if (one >= 0 && one < Infinity) histogram.observe(values, one);
+    }
   };
+
+  #bounded(labels: Labels): Labels {
+    const bounded = Object.entries(labels).map(
+      ([name, value]) => [name, boundedLabel(name as LabelName, value)] as const,
+    );
+    return { account: this.#account, ...Object.fromEntries(bounded) };
+  }
 }
 
 /** Returns all combinations of label values that a grid (values for some of a metric's labels) stands for. */
