@@ -77,7 +77,7 @@ interface HandlingHooks {
 }
 
 /** Function that makes one attempt to handle a message. If `halt$` interrupts the attempt, the Observable completes without a value. */
-type Handling<T, R> = (
+export type Handling<T, R> = (
   partition: number,
   message: KafkaMessage,
   tries: number,

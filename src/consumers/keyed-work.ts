@@ -37,7 +37,7 @@ interface CompletedItem<E, R> {
  * when all are done, or after a halt once no item is in progress. After an error no item is started; the error is emitted once no item is
  * in progress.
  */
-type KeyedWork = <E, R>(work: KeyedWorkItems<E, R>) => Observable<CompletedItem<E, R>>;
+export type KeyedWork = <E, R>(work: KeyedWorkItems<E, R>) => Observable<CompletedItem<E, R>>;
 
 /** Returns a function that processes batches; at most `concurrency` items of all subscribed batches run at once. */
 export function keyedWork(concurrency: number, scheduler: SchedulerLike): KeyedWork {
