@@ -21,17 +21,17 @@ export interface Consumed<T> {
   readonly value: T | null;
 }
 
-/** Decodes messages in two steps: `prepare` fetches schemas asynchronously, `read` decodes values synchronously. */
+/** `prepare` fetches schemas, `read` decodes values synchronously. */
 export interface MessageReader<T> {
   /**
-   * Fetches the schemas that these messages refer to and that are not cached yet. A malformed message or unusable schema does not fail here
-   * but in {@link read}, so that earlier messages are delivered first.
+   * Fetches missing schemas of these messages. A malformed message or unusable schema fails in {@link read}, so that earlier messages are
+   * delivered first.
    *
    * @throws CellarstreamError `REGISTRY_UNREACHABLE` if a retry may succeed, else `REGISTRY_REFUSED`.
    */
   prepare(messages: readonly KafkaMessage[]): Promise<void>;
   /**
-   * Decodes a message whose schema {@link prepare} has fetched.
+   * Decodes a prepared message.
    *
    * @throws CellarstreamError `VALUE_UNREADABLE`, with `partition` and `offset` in its context.
    */

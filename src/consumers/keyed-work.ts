@@ -3,12 +3,10 @@
 import { finalize, Observable, Subscription, timer } from 'rxjs';
 import type { SchedulerLike, Subscriber } from 'rxjs';
 
-/** Result of processing an item: done, or due for a retry after `retryAfterMs`. */
 export type WorkOutcome<R> =
   | { readonly done: true; readonly result?: R | undefined }
   | { readonly done: false; readonly retryAfterMs: number };
 
-/** A batch of items, and how they are processed. */
 interface KeyedWorkItems<E, R> {
   readonly items: readonly E[];
   /** Items with the same key are processed one after the other, in order. */
@@ -24,11 +22,10 @@ interface KeyedWorkItems<E, R> {
   readonly halt$: Observable<unknown>;
 }
 
-/** An item of a batch whose processing is done, and the batch's progress. */
 interface CompletedItem<E, R> {
   readonly item: E;
   readonly result: R | undefined;
-  /** Low watermark: the number of items from the start of the batch that are done without a gap. */
+  /** Number of items from the start of the batch that are done without a gap. */
   readonly lowWatermark: number;
 }
 
@@ -216,7 +213,7 @@ class BatchRun<E, R> {
   }
 }
 
-/** Returns the ascending indexes of the items with each key. */
+/** Ascending indexes of the items with each key. */
 function indexesByKey(keys: readonly (string | null)[]): Map<string | null, number[]> {
   const lines = new Map<string | null, number[]>();
   keys.forEach((key, index) => {

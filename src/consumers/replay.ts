@@ -82,7 +82,7 @@ export interface ReplayOptions<T> extends Source<T> {
   readonly certificates?: CertificatesOptions;
 }
 
-/** Maximum pause between attempts to reach the registry, in ms. Larger values delay the replay after the registry has recovered. */
+/** Maximum pause between attempts to reach the registry, in ms. Too large: the replay goes on late. */
 const MAX_PAUSE_MS = 5_000;
 
 /** {@link ReplayOptions} with the topic given by name: change events as JSON, status changes or dead letters. */
@@ -186,7 +186,7 @@ export function replay<T>(
         },
         handleBatch,
       );
-    /** Reads events and certificates concurrently; reports each certificate once the events before its positions have been delivered. */
+    /** Reads events and certificates concurrently; reports a certificate once the events before its positions were delivered. */
     const withCertificates = (
       range: Range,
       { newest, end }: OpenedCertificates,

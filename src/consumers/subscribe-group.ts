@@ -81,7 +81,7 @@ export interface SubscribeGroupByNameOptions<Name extends string = string> exten
 const SESSION_TIMEOUT_MS = 30_000;
 const CONCURRENCY = 16;
 const RETRY = { tries: 5, firstMs: 200, maxMs: 30_000 };
-/** Maximum pause between attempts to reach Kafka, in ms. Larger values delay the member after Kafka has recovered. */
+/** Maximum pause between attempts to reach Kafka, in ms. Too large: the member goes on late. */
 const MAX_PAUSE_MS = 5_000;
 
 /**

@@ -184,11 +184,10 @@ class TopicTable<Image, Held> implements Table<Held> {
   }
 }
 
-/** Progress of one partition, by which outdated events are recognized. */
 interface Progress {
-  /** Highest `sequence` of the partition's events so far. */
+  /** Highest `sequence` so far. */
   readonly sequence: number;
-  /** Key of the partition's previous event if that event was outdated; else null. */
+  /** Key of the previous event if that was outdated; else null. */
   readonly late: string | null;
 }
 

@@ -22,7 +22,10 @@ interface FleetOperationsOptions {
 
 /** An operator's view of an instance of a fleet: metrics and status of the fleet, and of each account that runs on this instance. */
 export interface FleetOperations {
-  /** Adds metrics and a status page for an account that this instance starts to run; they replace those of an earlier account of the same name. */
+  /**
+   * Adds metrics and a status page for an account that this instance starts to run; they replace those of an earlier account of the same
+   * name.
+   */
   readonly account: (config: Config) => AccountOperations;
   readonly onFleet: (view: FleetView) => void;
   /** Records that an account has moved to this instance; `elapsedMs`: until its first response here. */

@@ -233,7 +233,10 @@ function accountStatusReader({
       : { isHere: true, json: await ofAll('') };
 }
 
-/** Wraps `work` so that it runs at most once in `everyMs` ms for each key. At most `most` results are cached; for further keys it runs on every call. */
+/**
+ * Wraps `work` so that it runs at most once in `everyMs` ms for each key. At most `most` results are cached; for further keys it runs on
+ * every call.
+ */
 export function atMostOncePer<T>(
   everyMs: number,
   most: number,

@@ -190,7 +190,10 @@ function optionsOf({ name, help, labels, buckets }: FleetMetric, registry: Regis
  */
 const TURN_MS = 5;
 
-/** Joins the text of several registries: all series of a metric stand together, as the Prometheus format requires. Yields to the event loop regularly, as a hundred accounts have a hundred thousand series. */
+/**
+ * Joins the text of several registries: all series of a metric stand together, as the Prometheus format requires. Yields to the event loop
+ * regularly, as a hundred accounts have a hundred thousand series.
+ */
 async function joinedText(registries: readonly Registry[]): Promise<string> {
   const names = new Set(
     registries.flatMap((registry) => registry.getMetricsAsArray().map(({ name }) => name)),

@@ -16,7 +16,11 @@ export interface Metric {
   readonly labels: readonly LabelName[];
   /** Upper bounds of a histogram's buckets, in seconds. */
   readonly buckets?: readonly number[];
-  /** Series that exist at 0 from the start, so that the first event shows as an increase. A label that a grid omits takes all its values; `resource` takes the lists that the service reads. Default: all series of counters and histograms, none of gauges, as 0 would be a measured value. */
+  /**
+   * Series that exist at 0 from the start, so that the first event shows as an increase. A label that a grid omits takes all its values;
+   * `resource` takes the lists that the service reads. Default: all series of counters and histograms, none of gauges, as 0 would be a
+   * measured value.
+   */
   readonly zeros?: readonly LabelGrid[];
 }
 
@@ -304,7 +308,9 @@ export const METRICS = {
 
 export type MetricTable = typeof METRICS;
 
-/** Metrics of the process, collected by prom-client, that dashboards and alerts use. Outside of a fleet they have the label `account`, too. */
+/**
+ * Metrics of the process, collected by prom-client, that dashboards and alerts use. Outside of a fleet they have the label `account`, too.
+ */
 export const PROCESS_METRICS = [
   ['process_start_time_seconds', 'gauge', 'When the process was started.'],
   ['process_cpu_seconds_total', 'counter', 'Time of processors used.'],

@@ -274,7 +274,10 @@ function combinations(
   );
 }
 
-/** Interval at which the event loop lag is sampled, in ms. prom-client's default of 10 ms wakes an idle process a hundred times a second, which costs a fourteenth of the CPU time of six small lists at rest. */
+/**
+ * Interval at which the event loop lag is sampled, in ms. prom-client's default of 10 ms wakes an idle process a hundred times a second,
+ * which costs a fourteenth of the CPU time of six small lists at rest.
+ */
 const LAG_TICK_MS = 50;
 
 /** Adds the metrics of the process to a registry. To be called once per process: Node collects them until the process ends. */

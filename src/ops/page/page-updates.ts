@@ -35,7 +35,10 @@ export function updateAll<T>(
   return succeeded;
 }
 
-/** Returns a function to be called with each version that the service reports. It calls `onChange` once, when a version differs from the first. */
+/**
+ * Returns a function to be called with each version that the service reports. It calls `onChange` once, when a version differs from the
+ * first.
+ */
 export function newVersion(onChange: () => void): (version: string) => void {
   let first: string | undefined;
   let isTold = false;

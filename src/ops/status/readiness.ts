@@ -231,7 +231,10 @@ function problemOfWait({ cause, since, error }: ActiveProblem): ReadinessProblem
   return { cause, what: WHAT[cause] ?? cause, since, error: describeError(error) };
 }
 
-/** Formats problems as lines. Lists with the same problem share a line, with the earliest time; errors that differ only in the path of their list count as the same. */
+/**
+ * Formats problems as lines. Lists with the same problem share a line, with the earliest time; errors that differ only in the path of their
+ * list count as the same.
+ */
 function lines(all: readonly ReadinessProblem[]): string[] {
   const alike = new Map<string, ReadinessProblem[]>();
   for (const one of all) {

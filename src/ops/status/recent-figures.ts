@@ -82,7 +82,10 @@ export class Durations {
   }
 }
 
-/** Returns a quantile in ms, to within 10 %: the duration that the fraction `share` (0 to 1) of all durations does not exceed. Null when there are none. A share of 0.5 gives the median; of an even number, the lower of the two in the middle. */
+/**
+ * Returns a quantile in ms, to within 10 %: the duration that the fraction `share` (0 to 1) of all durations does not exceed. Null when
+ * there are none. A share of 0.5 gives the median; of an even number, the lower of the two in the middle.
+ */
 export function quantile(all: readonly Durations[], share: number): number | null {
   const sum = new Map<number, number>();
   let total = 0;

@@ -223,7 +223,10 @@ export interface RecentDeadLetter {
   readonly offset: number;
 }
 
-/** JSON body of `/status` of an instance of a fleet, and of its events. Units and limits are those of {@link Status}; it contains no secrets. */
+/**
+ * JSON body of `/status` of an instance of a fleet, and of its events. Units and limits are those of {@link Status}; it contains no
+ * secrets.
+ */
 export interface FleetStatus {
   readonly version: string;
   /** Topic prefix that all accounts share. */

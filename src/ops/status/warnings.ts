@@ -166,7 +166,10 @@ const KINDS: Readonly<Partial<Record<ScanTrouble, Warning['kind']>>> = {
   cut: 'list-cut',
 };
 
-/** How long a warning about a trouble is shown, in ms; ten minutes if not listed. A list with dates has a full scan only about once a day, so `cut` stays until the next one. */
+/**
+ * How long a warning about a trouble is shown, in ms; ten minutes if not listed. A list with dates has a full scan only about once a day,
+ * so `cut` stays until the next one.
+ */
 const FOR_MS: Readonly<Partial<Record<ScanTrouble, number>>> = {
   'stepped-back': A_MINUTE_MS,
   cut: 24 * AN_HOUR_MS,
