@@ -56,7 +56,7 @@ export interface RetryOptions {
 export interface HandlingOptions<T, R> {
   readonly topic: string;
   readonly registry: Registry;
-  readonly reader: MessageReader<T>;
+  readonly reader: Pick<MessageReader<T>, 'prepare' | 'read'>;
   readonly handle: Handler<T, R>;
   readonly retry: Required<RetryOptions>;
   /** Undefined: giving up an event ends the consumer with an error. */

@@ -39,7 +39,7 @@ import type {
   OpenedCertificates,
   PublishedCertificate,
 } from './certificates.ts';
-import { messageReader } from './consumed.ts';
+import { MessageReader } from './consumed.ts';
 import type { Consumed } from './consumed.ts';
 import { resolveRange } from './position.ts';
 import type { From, To } from './position.ts';
@@ -155,7 +155,7 @@ export function replay<T>(
   const source = onCertificate && certificatesSource(topic.name, options.certificates);
 
   const replayUntil = (stopped$: Observable<unknown>): Observable<unknown> => {
-    const reader = messageReader(registry, topic);
+    const reader = new MessageReader(registry, topic);
     const wait = { maxMs: MAX_PAUSE_MS, stop$: stopped$, ...(onRetry && { onRetry }) };
     const events = (batch: PartitionBatch): Observable<unknown> => {
       const messages = batch.messages.filter(isWanted);

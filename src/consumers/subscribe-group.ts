@@ -13,7 +13,7 @@ import type { ConsumerBatch } from '../kafka/consumer-group/kafka-group.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import { certificatesOf, certificatesSource } from './certificates.ts';
 import type { CertificatesOptions, PublishedCertificate } from './certificates.ts';
-import { messageReader } from './consumed.ts';
+import { MessageReader } from './consumed.ts';
 import { handling } from './handling.ts';
 import type {
   DeadLettered,
@@ -187,7 +187,7 @@ class GroupMember<T, R> {
         ? undefined
         : kafkaDeadLetters(kafka, options.deadLetters, groupId);
     this.#deadLetters = deadLetters;
-    const reader = messageReader(registry, topic);
+    const reader = new MessageReader(registry, topic);
     const common = { registry, reader, handle, retry, deadLetters, scheduler, random };
     this.#attempt = handling<T, R>({ topic: topic.name, ...common, hooks: options });
     this.#work = keyedWork(concurrency, scheduler);

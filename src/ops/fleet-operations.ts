@@ -1,15 +1,13 @@
 import type { Config } from '../config/config.ts';
 import { steadyScheduler } from '../core/clock.ts';
 import { VERSION } from '../core/version.ts';
-import type { AccountFigures, FleetView } from '../observe/fleet-view.ts';
-import type { Hooks } from '../observe/hooks.ts';
+import type { FleetView } from '../observe/fleet-view.ts';
 import { openHttpThread } from './http/http-thread.ts';
 import { fleetMetrics } from './metrics/fleet-metrics.ts';
 import { observedAccount } from './operations.ts';
 import type { ObservedAccount } from './operations.ts';
 import { FleetReadiness } from './status/fleet-readiness.ts';
 import { FleetStatusModel } from './status/fleet-status.ts';
-import type { Readiness } from './status/readiness.ts';
 
 interface FleetOperationsOptions {
   /** Configuration of the instance, not of one of its accounts. */
@@ -20,41 +18,13 @@ interface FleetOperationsOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** An operator's view of an instance of a fleet: metrics and status of the fleet, and of each account that runs on this instance. */
-export interface FleetOperations {
-  /**
-   * Adds metrics and a status page for an account that this instance starts to run; they replace those of an earlier account of the same
-   * name.
-   */
-  readonly account: (config: Config) => AccountOperations;
-  readonly onFleet: (view: FleetView) => void;
-  /** Records that an account has moved to this instance; `elapsedMs`: until its first response here. */
-  readonly onHandover: (handover: { readonly account: string; readonly elapsedMs: number }) => void;
-  /** Records that another instance has claimed an account that this one had not released. */
-  readonly onFenced: (fenced: { readonly account: string }) => void;
-  readonly check: () => Readiness;
-  readonly url: string;
-  readonly close: () => Promise<void>;
-}
-
-export interface AccountOperations {
-  readonly hooks: Hooks;
-  /** Returns the few figures of the account that other instances of the fleet receive. */
-  readonly figures: () => AccountFigures;
-  /** Removes the account's metrics and status page. */
-  readonly end: () => void;
-}
-
 /**
  * Serves metrics, health checks and status pages of an instance of a fleet on `HTTP_HOST` and `HTTP_PORT`. Opened before the instance joins
  * the fleet's group. Metric series and status pages exist only for the accounts that run on this instance.
  *
  * @throws CellarstreamError `SETTINGS` when the server can't listen on that address.
  */
-export async function openFleetOperations(
-  options: FleetOperationsOptions,
-): Promise<FleetOperations> {
-  const { config, instance, onError } = options;
+export async function openFleetOperations({ config, instance, onError }: FleetOperationsOptions) {
   const now = () => Math.round(steadyScheduler.now());
   const watched = new Map<string, ObservedAccount>();
   const ready = new FleetReadiness({ accounts: watched, now });
@@ -89,17 +59,23 @@ export async function openFleetOperations(
     onError,
   });
   return {
-    account: (own) => {
+    /**
+     * Adds metrics and a status page for an account that this instance starts to run; they replace those of an earlier account of the same
+     * name.
+     */
+    account: (own: Config) => {
       const account = observedAccount(own, { ofProcess: false, onError });
       watched.set(own.account, account);
       return {
+        /** Hooks that the account's service calls. */
         hooks: account.hooks,
+        /** Returns the few figures of the account that other instances of the fleet receive. */
         figures: account.figures,
-        // Unless a later account of the same name has replaced it.
+        /** Removes the account's metrics and status page, unless a later account of the same name has replaced it. */
         end: () => void (watched.get(own.account) === account && watched.delete(own.account)),
       };
     },
-    onFleet: (view) => {
+    onFleet: (view: FleetView) => {
       for (const each of [ready, measured, model]) each.onFleet(view);
     },
     onHandover: measured.onHandover,
@@ -108,3 +84,6 @@ export async function openFleetOperations(
     ...server,
   };
 }
+
+export type FleetOperations = Awaited<ReturnType<typeof openFleetOperations>>;
+export type AccountOperations = ReturnType<FleetOperations['account']>;

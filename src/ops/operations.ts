@@ -6,7 +6,6 @@ import type { Hooks } from '../observe/hooks.ts';
 import { openHttpThread } from './http/http-thread.ts';
 import { metrics } from './metrics/metrics.ts';
 import { ReadinessCheck } from './status/readiness.ts';
-import type { Readiness } from './status/readiness.ts';
 import { StatusModel } from './status/status.ts';
 
 export interface OperationsOptions {
@@ -15,21 +14,13 @@ export interface OperationsOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** An operator's view of a service: metrics, health checks and the status page, over HTTP. */
-export interface Operations {
-  readonly hooks: Hooks;
-  readonly check: () => Readiness;
-  readonly url: string;
-  readonly close: () => Promise<void>;
-}
-
 /**
  * Serves metrics, health checks and the status page of a service on `HTTP_HOST` and `HTTP_PORT`. Opened before the service starts, so that
  * they are available while the service waits for Kafka or the API.
  *
  * @throws CellarstreamError `SETTINGS` when the server can't listen on that address.
  */
-export async function openOperations({ config, onError }: OperationsOptions): Promise<Operations> {
+export async function openOperations({ config, onError }: OperationsOptions) {
   const { hooks, check, metrics, status } = observedAccount(config, { ofProcess: true, onError });
   const server = await openHttpThread({
     ...config.http,
@@ -44,6 +35,8 @@ export async function openOperations({ config, onError }: OperationsOptions): Pr
   });
   return { hooks, check, ...server };
 }
+
+export type Operations = Awaited<ReturnType<typeof openOperations>>;
 
 /**
  * Readiness, metrics and status of one account, computed from its hooks.

@@ -171,8 +171,10 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
       }
       countMoves(view);
     },
+    /** Records that an account has moved to this instance; `elapsedMs`: until its first response here. */
     onHandover: ({ elapsedMs }: { readonly elapsedMs: number }) =>
       handovers.observe(elapsedMs / 1_000),
+    /** Records that another instance has claimed an account that this one had not released. */
     onFenced: () => fenced.inc(),
     text: () => joinedText([registry, ...accounts().values()]),
     contentType: registry.contentType,
