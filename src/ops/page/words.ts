@@ -7,12 +7,12 @@ export function count(value: number): string {
   return WHOLE.format(value);
 }
 
-/** `9,999`, `12.3K` */
+/** Formats a count in short: `9,999`, `12.3K`. */
 export function compact(value: number): string {
   return value < 10_000 ? WHOLE.format(value) : COMPACT.format(value);
 }
 
-/** `0`, `0.3`, `4.2`, `312`, `1,250` */
+/** Formats a rate: `0`, `0.3`, `4.2`, `312`, `1,250`. */
 export function rate(value: number): string {
   return value > 0 && value < 9.95 ? value.toFixed(1) : WHOLE.format(value);
 }
@@ -28,7 +28,7 @@ const UNITS = [
   [60_000, 'min'],
 ] as const;
 
-/** `23 ms`, `0.8 s`, `42 s`, `24 min`, `3 h 12 min`, `2 d 4 h` */
+/** Formats a duration: `23 ms`, `0.8 s`, `42 s`, `24 min`, `3 h 12 min`, `2 d 4 h`. */
 export function duration(ms: number): string {
   if (ms < 99.5) return `${Math.round(ms)} ms`;
   if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`;
@@ -43,7 +43,7 @@ export function duration(ms: number): string {
   return '';
 }
 
-/** `now`, `3 s ago`, `2 h 4 min ago` */
+/** Formats how long ago something happened: `now`, `3 s ago`, `2 h 4 min ago`. */
 export function ago(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1_000));
   if (seconds < 1) return 'now';
@@ -66,7 +66,7 @@ export function fieldName(subject: string, field: string): string {
   return field === 'status' ? `${subject.replaceAll('_', ' ')} ${field}` : field;
 }
 
-/** `1 request`, `3 requests` */
+/** Formats a count with its noun: `1 request`, `3 requests`. */
 export function plural(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
