@@ -64,8 +64,9 @@ const FIRST_SLOTS = 1_024;
 const FULLEST = 0.6;
 
 /**
- * Maps 64-bit hashes to numbers, by open addressing in typed arrays: 16 bytes a slot, a tenth of the memory of a Map of strings. Among a
- * million keys, the probability that any two hashes collide is one in thirty million.
+ * Maps 64-bit hashes to numbers, by open addressing in typed arrays, outside of the heap that `--max-old-space-size` limits: a million keys
+ * take 34 MB, where a Map of short strings takes 54 MB of the heap. Among a million keys, the probability that any two hashes collide is
+ * one in thirty million.
  */
 export class KeyTable {
   #high = new Uint32Array(FIRST_SLOTS);

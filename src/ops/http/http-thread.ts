@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
 import { CellarstreamError } from '../../core/errors.ts';
 import type {
   AccountStatusEndpoints,
@@ -28,15 +29,14 @@ export type WorkerMessage =
 
 interface ServiceCall {
   readonly kind: 'question';
-  readonly id: number;
   readonly what: keyof ServiceCalls;
   /** The account of `accountStatus`, else empty. */
   readonly argument: string;
+  /** Receives one {@link ServiceMessage}. */
+  readonly answerTo: MessagePort;
 }
 
-export type ServiceMessage =
-  | { readonly id: number; readonly result: unknown }
-  | { readonly id: number; readonly error: string };
+export type ServiceMessage = { readonly result: unknown } | { readonly error: string };
 
 const THREAD = new URL('./http-worker.js', import.meta.url);
 
@@ -58,16 +58,15 @@ export async function openHttpThread(options: HttpThreadOptions): Promise<HttpSe
   const { endpoints, accountStatus, onError, ...address } = options;
   const workerData: ThreadData = { ...address, hasAccounts: accountStatus !== undefined };
   const worker = new Worker(THREAD, { workerData });
-  const reply = (message: ServiceMessage) => worker.postMessage(message);
-  const answer = async ({ id, what, argument }: ServiceCall): Promise<void> => {
+  const answer = async ({ what, argument, answerTo }: ServiceCall): Promise<void> => {
+    const reply = (message: ServiceMessage) => answerTo.postMessage(message);
     try {
       reply({
-        id,
         result: await (what === 'accountStatus' ? accountStatus?.(argument) : endpoints[what]()),
       });
     } catch (error) {
       onError(error);
-      reply({ id, error: `the service failed to return ${what}: its own error is logged` });
+      reply({ error: `the service failed to return ${what}: its own error is logged` });
     }
   };
   const url = await new Promise<string>((resolve, reject) => {

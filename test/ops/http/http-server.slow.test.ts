@@ -234,11 +234,13 @@ describe('its limits', () => {
     expect(count).toBeLessThanOrEqual(2);
   });
 
-  it('answers probes before all who flood it', async () => {
+  it('answers probes while others flood it', async () => {
     const flood = Array.from({ length: 100 }, () => get('/status').then((answer) => answer.text()));
-    const started = performance.now();
-    for (let n = 0; n < 5; n++) expect((await get('/healthz')).status).toBe(200);
-    expect(performance.now() - started).toBeLessThan(1_000);
+    for (let n = 0; n < 5; n++) {
+      const started = performance.now();
+      expect((await get('/healthz')).status).toBe(200);
+      expect(performance.now() - started).toBeLessThan(1_000); // pods wait 5 s
+    }
     await Promise.all(flood);
   });
 
