@@ -1,5 +1,4 @@
-// Reads a list's certificates (messages with count and digest of the list's records after a full scan): the newest, and later ones as they
-// are published. Reports when a consumer has passed a certificate's positions.
+// Reads a list's certificates, and reports when a consumer has passed a certificate's positions.
 
 import type { Kafka } from 'kafkajs';
 import { concat, defer, EMPTY, lastValueFrom, of, switchMap, takeUntil } from 'rxjs';
@@ -19,12 +18,12 @@ export interface PublishedCertificate {
   readonly publishedAt: number;
 }
 
-/** Topic, account and resource that identify the certificates of one list. */
+/** Where the certificates of one list are. */
 interface CertificatesSource {
-  /** Topic in which the certificates of lists are published: `<TOPIC_PREFIX>.certificates`, in a fleet with the fleet's prefix. */
+  /** `<TOPIC_PREFIX>.certificates`; in a fleet with the fleet's prefix. */
   readonly topic: string;
   readonly resource: string;
-  /** Account that the list belongs to. Undefined matches every account, for a topic that serves only one. */
+  /** Undefined matches every account, for a topic that serves only one. */
   readonly account?: string | undefined;
 }
 
@@ -58,16 +57,12 @@ export function certificatesSource(
 
 const MISSING_TOPIC_ADVICE =
   '`cellarstream run` creates it, from the version on that publishes certificates; in a fleet it has the prefix of the fleet';
-/**
- * Number of messages at the end of the certificates topic that are searched first for a list's newest certificate; each further window is
- * `WINDOW_GROWTH` times larger.
- */
+/** Number of messages at the end of the topic that are searched first; each further window is `WINDOW_GROWTH` times larger. */
 const FIRST_WINDOW = 1_000;
 const WINDOW_GROWTH = 8;
 
-/** The newest certificate of a list, and the end offset that the certificates topic had when it was searched. */
 export interface OpenedCertificates {
-  /** The newest certificate of the list; undefined if it has none yet. */
+  /** Undefined if the list has no certificate yet. */
   readonly newest: PublishedCertificate | undefined;
   readonly end: bigint;
 }
@@ -86,7 +81,7 @@ export async function openCertificates(
   return { newest, end: bounds.high };
 }
 
-/** Emits a list's certificates from offset `end` of the certificates topic on; completes after `stop$` emits. */
+/** Emits certificates from offset `end` of the certificates topic on; completes after `stop$` emits. */
 export function laterCertificates(
   kafka: Kafka,
   source: CertificatesSource,
@@ -100,7 +95,6 @@ export function laterCertificates(
   );
 }
 
-/** Emits a list's newest certificate, then each later one as it is published. */
 export function certificatesOf(
   kafka: Kafka,
   source: CertificatesSource,
@@ -128,8 +122,8 @@ export async function newestCertificates(
 }
 
 /**
- * Returns the newest certificate that each predicate in `kinds` accepts. Searches the topic backwards: a list publishes certificates every
- * few minutes, so the newest is near the end.
+ * Returns the newest certificate that each predicate accepts. Searches the topic backwards: a list publishes certificates every few
+ * minutes, so the newest is near the end.
  */
 async function newestOf(
   kafka: Kafka,
@@ -165,7 +159,6 @@ function certificatesIn({ messages }: PartitionBatch): PublishedCertificate[] {
   });
 }
 
-/** Returns a predicate that accepts only certificates of this list. */
 function certificateOf({ account, resource }: Omit<CertificatesSource, 'topic'>) {
   return ({ certificate }: PublishedCertificate): boolean =>
     certificate.resource === resource && certificate.account === (account ?? certificate.account);
@@ -176,16 +169,10 @@ async function boundsOf(kafka: Kafka, topic: string): Promise<Bounds> {
   return bounds.get(0) ?? { low: 0n, high: 0n };
 }
 
-/**
- * Maximum number of certificates that wait until the consumer has read the events that they describe. Beyond it the oldest is dropped and
- * never reported; the maximum bounds memory.
- */
+/** Maximum number of certificates that wait for the consumer; beyond it the oldest is never reported. */
 const MAX_PENDING = 1_000;
 
-/**
- * Calls `onPassed` with each certificate once the consumer has read every event that the certificate describes: all before its offset in
- * each partition.
- */
+/** Calls `onPassed` with each certificate once the consumer has read all events before the certificate's offset in each partition. */
 export class CertificateWatermarks {
   readonly #next: Map<number, bigint>;
   readonly #onPassed: (published: PublishedCertificate) => void;
@@ -203,7 +190,7 @@ export class CertificateWatermarks {
     this.#tell();
   }
 
-  /** Records that the consumer has read every message of the partition before offset `next`. */
+  /** The consumer has read every message of the partition before offset `next`. */
   advanceTo(partition: number, next: bigint): void {
     this.#next.set(partition, next);
     if (this.#waiting.length > 0) this.#tell();

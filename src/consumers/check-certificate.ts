@@ -37,13 +37,10 @@ export interface CheckedCertificate extends PublishedCertificate {
   readonly partitions: readonly CheckedPartition[];
 }
 
-/** Properties of a list's topic that decide whether a certificate can be compared with the topic's events. */
+/** Properties of a topic that decide whether a certificate can be compared with its events. */
 export interface CertifiedTopic {
   readonly bounds: ReadonlyMap<number, Bounds>;
-  /**
-   * `min.compaction.lag.ms` of the topic: the age before which compaction does not remove a message. `Infinity` if the topic is not
-   * compacted.
-   */
+  /** `min.compaction.lag.ms`: the age before which compaction removes no message; `Infinity` if the topic is not compacted. */
   readonly compactionLagMs: number;
 }
 
@@ -57,10 +54,7 @@ export async function certifiedTopic(kafka: Kafka, topic: string): Promise<Certi
   return { bounds, compactionLagMs: await lagOf(kafka, topic) };
 }
 
-/**
- * Returns the topic's `min.compaction.lag.ms`, or `Infinity` without compaction. Returns 0 if the broker does not let this client read
- * topic settings; then no certificate is checked.
- */
+/** Returns 0 if the broker does not let this client read topic settings; then no certificate is checked. */
 async function lagOf(kafka: Kafka, topic: string): Promise<number> {
   const LAG = 'min.compaction.lag.ms';
   try {
@@ -73,7 +67,7 @@ async function lagOf(kafka: Kafka, topic: string): Promise<number> {
   }
 }
 
-/** Returns the reason why a certificate cannot be compared with the events in a list's topic; undefined if it can. */
+/** Returns why a certificate cannot be compared; undefined if it can. */
 export function whyUncheckable(
   { certificate, publishedAt }: PublishedCertificate,
   { bounds, compactionLagMs }: CertifiedTopic,
@@ -87,7 +81,7 @@ export function whyUncheckable(
   return "it is older than the topic's min.compaction.lag.ms: what it speaks of may be compacted since";
 }
 
-/** Result that replaces a partition's tally (count and digest of its live keys) if the tally at the certificate's offset is unavailable. */
+/** Result for a partition whose tally at the certificate's offset is unavailable. */
 export interface TallyUnavailable {
   readonly checked: Exclude<Checked, 'agrees'>;
   readonly why: string;
@@ -160,7 +154,7 @@ export class TableCheck {
     return new TableCheck(await certifiedTopic(kafka, topic));
   }
 
-  /** Updates the live keys with the next event of a partition; events must be passed in offset order. */
+  /** Applies the next event of a partition; to be called in offset order. */
   apply(partition: number, offset: number, key: string, event: EventSummary | null): void {
     this.#keys.apply(partition, key, event);
     this.#recent.record(partition, offset, this.#keys.tally(partition));
@@ -186,19 +180,16 @@ const POSITION_TOO_OLD: TallyUnavailable = {
   why: 'count and digest at its position are not known any more',
 };
 
-/**
- * Minimum number of recent tallies (counts and digests of live keys) that are retained for each partition. Too few: a certificate that
- * arrives late is `not checked`.
- */
+/** Minimum number of recent tallies retained for each partition. Too few: a certificate that arrives late is `not checked`. */
 const MIN_RETAINED = 10_000;
 
 interface TallyAt {
-  /** Offset after the event that led to this tally. */
+  /** Offset after the event that led to the tally. */
   readonly next: number;
   readonly tally: KeyTally;
 }
 
-/** Count and digest of each partition's live keys at recent offsets, because a certificate may arrive after later events were read. */
+/** Tallies of each partition at recent offsets: a certificate may arrive after later events were read. */
 class RecentTallies {
   readonly #partitions: Map<number, TallyAt[]>;
 
@@ -209,7 +200,7 @@ class RecentTallies {
     );
   }
 
-  /** Records the partition's tally as it stands after the event at `offset`. */
+  /** Records the tally after the event at `offset`. */
   record(partition: number, offset: number, tally: KeyTally): void {
     let recent = this.#partitions.get(partition);
     if (!recent) this.#partitions.set(partition, (recent = []));
@@ -217,10 +208,7 @@ class RecentTallies {
     recent.push({ next: offset + 1, tally: tally.copy() });
   }
 
-  /**
-   * Returns the count and digest of the partition's live keys after the events before `offset`, which must have been read; undefined if
-   * they are no longer retained.
-   */
+  /** Returns the tally after the events before `offset`, which must have been read; undefined if it is no longer retained. */
   at(partition: number, offset: number): TallyText | undefined {
     return this.#partitions
       .get(partition)

@@ -1,5 +1,3 @@
-// Decodes messages of a topic with the schemas that the registry has for them.
-
 import type { IHeaders, KafkaMessage } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
@@ -21,74 +19,69 @@ export interface Consumed<T> {
   readonly value: T | null;
 }
 
-/** Decodes messages in two steps: `prepare` fetches schemas asynchronously, `read` decodes values synchronously. */
-export interface MessageReader<T> {
+/** Decodes messages of a topic: `prepare` fetches schemas, `read` decodes values synchronously. */
+export class MessageReader<T> {
+  readonly #registry: Registry;
+  readonly #topic: Topic<T>;
+  readonly #decoders = new Map<number, (avro: Uint8Array) => T>();
+
+  constructor(registry: Registry, topic: Topic<T>) {
+    this.#registry = registry;
+    this.#topic = topic;
+  }
+
   /**
-   * Fetches the schemas that these messages refer to and that are not cached yet. A malformed message or unusable schema does not fail here
-   * but in {@link read}, so that earlier messages are delivered first.
+   * Fetches missing schemas of these messages. A malformed message or unusable schema fails in {@link read}, so that earlier messages are
+   * delivered first.
    *
    * @throws CellarstreamError `REGISTRY_UNREACHABLE` if a retry may succeed, else `REGISTRY_REFUSED`.
    */
-  prepare(messages: readonly KafkaMessage[]): Promise<void>;
+  async prepare(messages: readonly KafkaMessage[]): Promise<void> {
+    for (const { value } of messages) {
+      if (value === null) continue;
+      let schemaId: number;
+      try {
+        ({ schemaId } = unframe(value));
+      } catch {
+        continue;
+      }
+      if (this.#decoders.has(schemaId)) continue;
+      const writer = await this.#registry.schemaById(schemaId);
+      try {
+        this.#decoders.set(schemaId, this.#topic.values(writer));
+      } catch (cause) {
+        this.#decoders.set(schemaId, () => {
+          throw cause;
+        });
+      }
+    }
+  }
+
   /**
-   * Decodes a message whose schema {@link prepare} has fetched.
+   * Decodes a prepared message.
    *
    * @throws CellarstreamError `VALUE_UNREADABLE`, with `partition` and `offset` in its context.
    */
-  read(partition: number, message: KafkaMessage): Consumed<T>;
-}
-
-export function messageReader<T>(registry: Registry, topic: Topic<T>): MessageReader<T> {
-  const decoders = new Map<number, (avro: Uint8Array) => T>();
-
-  const framed = (partition: number, { offset, value }: KafkaMessage) => {
+  read(partition: number, message: KafkaMessage): Consumed<T> {
+    const { key, offset, timestamp, headers } = message;
+    const topic = this.#topic.name;
+    let value: T | null;
     try {
-      return value && unframe(value);
+      const frame = message.value && unframe(message.value);
+      value = frame && this.#decoders.get(frame.schemaId)!(frame.payload);
     } catch (cause) {
-      throw unreadable(topic.name, partition, offset, cause);
+      throw unreadable(topic, partition, offset, cause);
     }
-  };
-  return {
-    prepare: async (messages) => {
-      for (const { value } of messages) {
-        if (value === null) continue;
-        let schemaId: number;
-        try {
-          ({ schemaId } = unframe(value));
-        } catch {
-          continue;
-        }
-        if (decoders.has(schemaId)) continue;
-        const writer = await registry.schemaById(schemaId);
-        try {
-          decoders.set(schemaId, topic.values(writer));
-        } catch (cause) {
-          decoders.set(schemaId, () => {
-            throw cause;
-          });
-        }
-      }
-    },
-    read: (partition, message) => {
-      const { key, offset, timestamp, headers } = message;
-      const frame = framed(partition, message);
-      let value: T | null;
-      try {
-        value = frame && decoders.get(frame.schemaId)!(frame.payload);
-      } catch (cause) {
-        throw unreadable(topic.name, partition, offset, cause);
-      }
-      return {
-        topic: topic.name,
-        partition,
-        offset,
-        timestamp: Number(timestamp),
-        key: key && keyText(key),
-        headers: texts(headers),
-        value,
-      };
-    },
-  };
+    return {
+      topic,
+      partition,
+      offset,
+      timestamp: Number(timestamp),
+      key: key && keyText(key),
+      headers: texts(headers),
+      value,
+    };
+  }
 }
 
 function texts(headers: IHeaders | undefined): Record<string, string> {

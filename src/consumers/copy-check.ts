@@ -15,11 +15,11 @@ export interface CheckedEvent {
   readonly partition: number;
   readonly offset: number;
   readonly key: string;
-  /** Operation and sequence of the event; null for a tombstone. */
+  /** Null for a tombstone. */
   readonly event: EventSummary | null;
 }
 
-/** Bit flags for a key: an event at or after the certificate's offset wrote, or deleted, its record. */
+/** Flags of a key: a later event (at or after the certificate's offset) wrote, or deleted, its record. */
 const WRITTEN = 1;
 const DELETED = 2;
 
@@ -31,9 +31,9 @@ const DELETED = 2;
 export class CopyCheck {
   readonly #positions: ReadonlyMap<number, number>;
   readonly #certified = new LiveKeyTracker();
-  /** Hashes of later events (at or after the certificate's positions) that wrote a record. */
+  /** Hashes of later events that wrote a record. */
   readonly #laterEvents = new KeyTable();
-  /** `WRITTEN` and `DELETED` flags of each key that has later events. */
+  /** Flags of the keys that have later events. */
   readonly #laterKeys = new KeyTable();
   readonly #rows = new KeyTable();
 
@@ -42,7 +42,7 @@ export class CopyCheck {
     this.#positions = positions;
   }
 
-  /** Live keys at the certificate's offsets, to compare with the certificate; valid after every event has been passed to {@link event}. */
+  /** Live keys at the certificate's offsets; valid after all events. */
   get certified(): Pick<LiveKeyTracker, 'tally'> {
     return this.#certified;
   }
@@ -60,7 +60,7 @@ export class CopyCheck {
     if (!isDeletion) this.#laterEvents.set(eventHash(key, sequence), 1);
   }
 
-  /** Compares the next row of the copy with the events, and returns the verdict. A second row with the same key is `too many`. */
+  /** Compares the next row; a second row with the same key is `too many`. */
   row(key: string, sequence: number): RowFinding {
     const hash = hash64(key);
     if (this.#rows.get(hash) !== undefined) return 'too many';
@@ -72,7 +72,7 @@ export class CopyCheck {
     return isKnown ? 'stale' : 'too many';
   }
 
-  /** Returns how many records the copy lacks; valid after every row has been passed to {@link row}. */
+  /** Number of records that the copy lacks; valid after all rows. */
   missing(): number {
     let missing = 0;
     this.#certified.sequences.forEach((hash) => {
@@ -81,17 +81,13 @@ export class CopyCheck {
     return missing;
   }
 
-  /** Whether the copy lacks the record of this key; valid after every row has been passed to {@link row}. */
+  /** Whether the copy lacks the record; valid after all rows. */
   isMissing(key: string): boolean {
     const hash = hash64(key);
     return this.#certified.sequences.get(hash) !== undefined && this.#isMissing(hash);
   }
 
-  /**
-   * Whether the copy lacks the record of a key that is live at the certificate's offsets.
-   *
-   * @param hash Hash of the key.
-   */
+  /** @param hash Hash of a key that is live at the certificate's offsets. */
   #isMissing(hash: ReturnType<typeof hash64>): boolean {
     const isDeleted = ((this.#laterKeys.get(hash) ?? 0) & DELETED) !== 0;
     return !isDeleted && this.#rows.get(hash) === undefined;

@@ -1,5 +1,4 @@
-// One attempt by a consumer-group member to handle an event: decodes it, calls the handler, then schedules a retry or writes a dead letter
-// on failure.
+// One attempt to handle an event: decodes it, calls the handler, and on failure schedules a retry or writes a dead letter.
 
 import type { KafkaMessage } from 'kafkajs';
 import { catchError, defer, EMPTY, from, last, map, of, switchMap, throwError } from 'rxjs';
@@ -57,18 +56,17 @@ export interface RetryOptions {
 export interface HandlingOptions<T, R> {
   readonly topic: string;
   readonly registry: Registry;
-  readonly reader: MessageReader<T>;
+  readonly reader: Pick<MessageReader<T>, 'prepare' | 'read'>;
   readonly handle: Handler<T, R>;
   readonly retry: Required<RetryOptions>;
-  /** Where events that are given up are written. Undefined: giving up an event ends the consumer with an error. */
+  /** Undefined: giving up an event ends the consumer with an error. */
   readonly deadLetters: DeadLetters | undefined;
   readonly scheduler: SchedulerLike;
-  /** Returns random numbers, uniform in [0, 1). */
+  /** Uniform in [0, 1). */
   readonly random: () => number;
   readonly hooks: HandlingHooks;
 }
 
-/** Callbacks about retries and dead letters. */
 interface HandlingHooks {
   /** Called before each pause: of a handler, or of a call to Kafka or the registry. */
   readonly onRetry?: (retry: GroupRetry) => void;
@@ -76,8 +74,8 @@ interface HandlingHooks {
   readonly onDeadLetter?: (letter: DeadLettered) => void;
 }
 
-/** Function that makes one attempt to handle a message. If `halt$` interrupts the attempt, the Observable completes without a value. */
-type Handling<T, R> = (
+/** Makes one attempt to handle a message; completes without a value if `halt$` interrupts it. */
+export type Handling<T, R> = (
   partition: number,
   message: KafkaMessage,
   tries: number,

@@ -1,14 +1,12 @@
 // Processes items concurrently, but items with the same key one after the other, and reports the low watermark of completed items.
 
 import { finalize, Observable, Subscription, timer } from 'rxjs';
-import type { SchedulerLike } from 'rxjs';
+import type { SchedulerLike, Subscriber } from 'rxjs';
 
-/** Result of processing an item: done, or due for a retry after `retryAfterMs`. */
 export type WorkOutcome<R> =
   | { readonly done: true; readonly result?: R | undefined }
   | { readonly done: false; readonly retryAfterMs: number };
 
-/** A batch of items, and how they are processed. */
 interface KeyedWorkItems<E, R> {
   readonly items: readonly E[];
   /** Items with the same key are processed one after the other, in order. */
@@ -24,11 +22,10 @@ interface KeyedWorkItems<E, R> {
   readonly halt$: Observable<unknown>;
 }
 
-/** An item of a batch whose processing is done, and the batch's progress. */
 interface CompletedItem<E, R> {
   readonly item: E;
   readonly result: R | undefined;
-  /** Low watermark: the number of items from the start of the batch that are done without a gap. */
+  /** Number of items from the start of the batch that are done without a gap. */
   readonly lowWatermark: number;
 }
 
@@ -37,123 +34,186 @@ interface CompletedItem<E, R> {
  * when all are done, or after a halt once no item is in progress. After an error no item is started; the error is emitted once no item is
  * in progress.
  */
-type KeyedWork = <E, R>(work: KeyedWorkItems<E, R>) => Observable<CompletedItem<E, R>>;
+export type KeyedWork = <E, R>(work: KeyedWorkItems<E, R>) => Observable<CompletedItem<E, R>>;
 
-/**
- * Returns a function that processes batches; at most `concurrency` items of all subscribed batches run at once, and batches take turns.
- * Within a batch, the earliest item whose key is free runs first, so that the low watermark advances. An item waiting for a retry frees its
- * slot but blocks its key.
- */
+/** Returns a function that processes batches; at most `concurrency` items of all subscribed batches run at once. */
 export function keyedWork(concurrency: number, scheduler: SchedulerLike): KeyedWork {
-  /** One function for each batch that has an item ready; calling it starts the batch's earliest ready item. */
-  const turns = new Set<() => void>();
-  let free = concurrency;
-  let serving = false;
-
-  const serve = (): void => {
-    if (serving) return; // the loop below serves it: avoids recursion when items complete synchronously
-    serving = true;
-    // A batch with more ready items adds itself to the end of the set again, and this loop reaches it.
-    for (const begin of turns) {
-      if (free === 0) break;
-      turns.delete(begin);
-      free -= 1;
-      begin();
-    }
-    serving = false;
-  };
-
-  return <E, R>({ items, keyOf, work, halt$ }: KeyedWorkItems<E, R>) =>
-    new Observable<CompletedItem<E, R>>((subscriber) => {
-      const lines = indexesByKey(items.map(keyOf));
-      const ready = [...lines.values()].map((line) => line[0]!);
-      const tries = items.map(() => 0);
-      const done = items.map(() => false);
-      const pauses = new Subscription();
-      const inFlight = new Subscription();
-      let lowWatermark = 0;
-      let active = 0;
-      let halted = false;
-      let failure: { readonly error: unknown } | undefined;
-
-      const makeReady = (index: number): void => {
-        if (halted) return;
-        insert(ready, index);
-        turns.add(begin);
-      };
-      const halt = (): void => {
-        halted = true;
-        turns.delete(begin);
-        pauses.unsubscribe();
-      };
-      const endIfOver = (): void => {
-        if (active > 0 || !(halted || lowWatermark === items.length)) return;
-        if (failure) subscriber.error(failure.error);
-        else subscriber.complete();
-      };
-      const finish = (index: number, result: R | undefined): void => {
-        done[index] = true;
-        while (done[lowWatermark]) lowWatermark += 1;
-        const item = items[index]!;
-        const line = lines.get(keyOf(item))!;
-        line.shift();
-        const [next] = line;
-        subscriber.next({ item, result, lowWatermark });
-        if (next !== undefined) makeReady(next);
-      };
-      const pause = (index: number, ms: number): void => {
-        if (halted) return;
-        const again = () => {
-          makeReady(index);
-          serve();
-        };
-        pauses.add(timer(ms, scheduler).subscribe(again));
-      };
-      const begin = (): void => {
-        const index = ready.shift()!;
-        if (ready.length > 0) turns.add(begin);
-        active += 1;
-        let outcome: WorkOutcome<R> | undefined;
-        const one = work(items[index]!, (tries[index]! += 1))
-          .pipe(
-            finalize(() => {
-              free += 1;
-              active -= 1;
-              endIfOver();
-              serve();
-            }),
-          )
-          .subscribe({
-            next: (value) => (outcome = value),
-            error: (error: unknown) => {
-              failure ??= { error };
-              halt();
-            },
-            complete: () => {
-              if (outcome?.done) finish(index, outcome.result);
-              else if (outcome) pause(index, outcome.retryAfterMs);
-            },
-          });
-        inFlight.add(one);
-      };
-
-      subscriber.add(() => {
-        halt();
-        inFlight.unsubscribe();
-      });
-      subscriber.add(
-        halt$.subscribe(() => {
-          halt();
-          endIfOver();
-        }),
-      );
-      if (ready.length > 0 && !halted) turns.add(begin);
-      endIfOver();
-      serve();
+  const slots = new Slots(concurrency);
+  return (batch) =>
+    new Observable((subscriber) => {
+      const run = new BatchRun(batch, slots, scheduler, subscriber);
+      subscriber.add(() => run.cancel());
+      subscriber.add(batch.halt$.subscribe(() => run.halt()));
+      run.start();
     });
 }
 
-/** Returns the ascending indexes of the items with each key. */
+/** Slots for items in progress, which batches with ready items take in turn. */
+class Slots {
+  /** Batches that wait for a slot; each takes one at its turn, in `begin`. */
+  readonly #waiting = new Set<{ begin(): void }>();
+  #free: number;
+  #isServing = false;
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  request(batch: { begin(): void }): void {
+    this.#waiting.add(batch);
+  }
+
+  withdraw(batch: { begin(): void }): void {
+    this.#waiting.delete(batch);
+  }
+
+  release(): void {
+    this.#free += 1;
+  }
+
+  /** Gives free slots to waiting batches. */
+  serve(): void {
+    if (this.#isServing) return; // the loop below serves it: avoids recursion when items complete synchronously
+    this.#isServing = true;
+    // A batch with more ready items adds itself to the end of the set again, and this loop reaches it.
+    for (const batch of this.#waiting) {
+      if (this.#free === 0) break;
+      this.#waiting.delete(batch);
+      this.#free -= 1;
+      batch.begin();
+    }
+    this.#isServing = false;
+  }
+}
+
+/**
+ * One run of a batch. An item is ready once all earlier items with its key are done, then in progress, then done or paused for a retry,
+ * after which it is ready again; a paused item holds no slot. The earliest ready item is started first, so that the low watermark advances.
+ * After a halt or an error, ready and paused items stay undone.
+ */
+class BatchRun<E, R> {
+  readonly #batch: KeyedWorkItems<E, R>;
+  readonly #slots: Slots;
+  readonly #scheduler: SchedulerLike;
+  readonly #subscriber: Subscriber<CompletedItem<E, R>>;
+  /** Indexes of the items that are not done, by key; the first one of each is ready, paused or in progress. */
+  readonly #lines: Map<string | null, number[]>;
+  /** Indexes of the items that are ready, ascending. */
+  readonly #ready: number[];
+  readonly #tries: number[];
+  readonly #done: boolean[];
+  readonly #pauses = new Subscription();
+  readonly #inFlight = new Subscription();
+  #lowWatermark = 0;
+  #active = 0;
+  #isHalted = false;
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(
+    batch: KeyedWorkItems<E, R>,
+    slots: Slots,
+    scheduler: SchedulerLike,
+    subscriber: Subscriber<CompletedItem<E, R>>,
+  ) {
+    this.#batch = batch;
+    this.#slots = slots;
+    this.#scheduler = scheduler;
+    this.#subscriber = subscriber;
+    const { items, keyOf } = batch;
+    this.#lines = indexesByKey(items.map(keyOf));
+    this.#ready = [...this.#lines.values()].map((line) => line[0]!);
+    this.#tries = items.map(() => 0);
+    this.#done = items.map(() => false);
+  }
+
+  start(): void {
+    if (this.#ready.length > 0 && !this.#isHalted) this.#slots.request(this);
+    this.#endIfOver();
+    this.#slots.serve();
+  }
+
+  halt(): void {
+    this.#stop();
+    this.#endIfOver();
+  }
+
+  cancel(): void {
+    this.#stop();
+    this.#inFlight.unsubscribe();
+  }
+
+  /** Starts the earliest ready item; called with a free slot. */
+  begin(): void {
+    const index = this.#ready.shift()!;
+    if (this.#ready.length > 0) this.#slots.request(this);
+    this.#active += 1;
+    let outcome: WorkOutcome<R> | undefined;
+    const one = this.#batch
+      .work(this.#batch.items[index]!, (this.#tries[index]! += 1))
+      .pipe(finalize(() => this.#ended()))
+      .subscribe({
+        next: (value) => (outcome = value),
+        error: (error: unknown) => {
+          this.#failure ??= { error };
+          this.#stop();
+        },
+        complete: () => {
+          if (outcome?.done) this.#finish(index, outcome.result);
+          else if (outcome) this.#pause(index, outcome.retryAfterMs);
+        },
+      });
+    this.#inFlight.add(one);
+  }
+
+  #ended(): void {
+    this.#slots.release();
+    this.#active -= 1;
+    this.#endIfOver();
+    this.#slots.serve();
+  }
+
+  #finish(index: number, result: R | undefined): void {
+    const { items, keyOf } = this.#batch;
+    this.#done[index] = true;
+    while (this.#done[this.#lowWatermark]) this.#lowWatermark += 1;
+    const item = items[index]!;
+    const line = this.#lines.get(keyOf(item))!;
+    line.shift();
+    const [next] = line;
+    this.#subscriber.next({ item, result, lowWatermark: this.#lowWatermark });
+    if (next !== undefined) this.#makeReady(next);
+  }
+
+  #pause(index: number, ms: number): void {
+    if (this.#isHalted) return;
+    const again = () => {
+      this.#makeReady(index);
+      this.#slots.serve();
+    };
+    this.#pauses.add(timer(ms, this.#scheduler).subscribe(again));
+  }
+
+  #makeReady(index: number): void {
+    if (this.#isHalted) return;
+    insert(this.#ready, index);
+    this.#slots.request(this);
+  }
+
+  #stop(): void {
+    this.#isHalted = true;
+    this.#slots.withdraw(this);
+    this.#pauses.unsubscribe();
+  }
+
+  #endIfOver(): void {
+    const isAllDone = this.#lowWatermark === this.#batch.items.length;
+    if (this.#active > 0 || !(this.#isHalted || isAllDone)) return;
+    if (this.#failure) this.#subscriber.error(this.#failure.error);
+    else this.#subscriber.complete();
+  }
+}
+
+/** Ascending indexes of the items with each key. */
 function indexesByKey(keys: readonly (string | null)[]): Map<string | null, number[]> {
   const lines = new Map<string | null, number[]>();
   keys.forEach((key, index) => {

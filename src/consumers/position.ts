@@ -65,8 +65,6 @@ const MISSING_TOPIC_ADVICE =
   'is TOPIC_PREFIX that of the service? `cellarstream run` creates the topics';
 
 /**
- * Whether the begin or end of a replay is a Date.
- *
  * @throws CellarstreamError `POSITION` for an invalid Date.
  */
 function isInstant(place: Date | TopicPosition): place is Date {
@@ -75,10 +73,7 @@ function isInstant(place: Date | TopicPosition): place is Date {
   throw new CellarstreamError('POSITION', 'the Date to begin or to end at is not valid');
 }
 
-/**
- * Returns, for each partition, the offset from which to look for messages published at `instant` or later; at most the end of the committed
- * messages.
- */
+/** Returns the offsets of the first messages published at `instant` or later; at most the end of the committed messages. */
 async function offsetsAt(
   kafka: Kafka,
   topic: string,

@@ -39,7 +39,7 @@ import type {
   OpenedCertificates,
   PublishedCertificate,
 } from './certificates.ts';
-import { messageReader } from './consumed.ts';
+import { MessageReader } from './consumed.ts';
 import type { Consumed } from './consumed.ts';
 import { resolveRange } from './position.ts';
 import type { From, To } from './position.ts';
@@ -82,7 +82,7 @@ export interface ReplayOptions<T> extends Source<T> {
   readonly certificates?: CertificatesOptions;
 }
 
-/** Maximum pause between attempts to reach the registry, in ms. Larger values delay the replay after the registry has recovered. */
+/** Maximum pause between attempts to reach the registry, in ms. Too large: the replay goes on late. */
 const MAX_PAUSE_MS = 5_000;
 
 /** {@link ReplayOptions} with the topic given by name: change events as JSON, status changes or dead letters. */
@@ -155,7 +155,7 @@ export function replay<T>(
   const source = onCertificate && certificatesSource(topic.name, options.certificates);
 
   const replayUntil = (stopped$: Observable<unknown>): Observable<unknown> => {
-    const reader = messageReader(registry, topic);
+    const reader = new MessageReader(registry, topic);
     const wait = { maxMs: MAX_PAUSE_MS, stop$: stopped$, ...(onRetry && { onRetry }) };
     const events = (batch: PartitionBatch): Observable<unknown> => {
       const messages = batch.messages.filter(isWanted);
@@ -186,7 +186,7 @@ export function replay<T>(
         },
         handleBatch,
       );
-    /** Reads events and certificates concurrently; reports each certificate once the events before its positions have been delivered. */
+    /** Reads events and certificates concurrently; reports a certificate once the events before its positions were delivered. */
     const withCertificates = (
       range: Range,
       { newest, end }: OpenedCertificates,

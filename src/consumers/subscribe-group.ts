@@ -2,20 +2,29 @@
 
 import type { Kafka, KafkaMessage } from 'kafkajs';
 import { defer, lastValueFrom, merge, NEVER, Observable, ReplaySubject, take, tap } from 'rxjs';
-import type { SchedulerLike } from 'rxjs';
+import type { MonoTypeOperatorFunction, SchedulerLike, Subscriber } from 'rxjs';
 import { steadyScheduler } from '../core/clock.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
 import { kafkaDeadLetters } from '../sinks/producer/plain-producer.ts';
+import type { DeadLetters } from '../sinks/producer/plain-producer.ts';
 import { partitionCount } from '../kafka/client/topic-facts.ts';
 import { runConsumerMember } from '../kafka/consumer-group/kafka-group.ts';
 import type { ConsumerBatch } from '../kafka/consumer-group/kafka-group.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import { certificatesOf, certificatesSource } from './certificates.ts';
 import type { CertificatesOptions, PublishedCertificate } from './certificates.ts';
-import { messageReader } from './consumed.ts';
+import { MessageReader } from './consumed.ts';
 import { handling } from './handling.ts';
-import type { DeadLettered, GroupRetry, Handled, Handler, RetryOptions } from './handling.ts';
+import type {
+  DeadLettered,
+  GroupRetry,
+  Handled,
+  Handler,
+  Handling,
+  RetryOptions,
+} from './handling.ts';
 import { keyedWork } from './keyed-work.ts';
+import type { KeyedWork } from './keyed-work.ts';
 import { topicOf } from './topic.ts';
 import type { Topic, ValueIn } from './topic.ts';
 
@@ -72,7 +81,7 @@ export interface SubscribeGroupByNameOptions<Name extends string = string> exten
 const SESSION_TIMEOUT_MS = 30_000;
 const CONCURRENCY = 16;
 const RETRY = { tries: 5, firstMs: 200, maxMs: 30_000 };
-/** Maximum pause between attempts to reach Kafka, in ms. Larger values delay the member after Kafka has recovered. */
+/** Maximum pause between attempts to reach Kafka, in ms. Too large: the member goes on late. */
 const MAX_PAUSE_MS = 5_000;
 
 /**
@@ -130,7 +139,6 @@ export function subscribeGroup<T, R>(
   options: SubscribeGroupOptions<T> | SubscribeGroupByNameOptions,
   handle: Handler<T, R>,
 ): Observable<Handled<T, R>> {
-  const { scheduler = steadyScheduler, random = Math.random, stop$ = NEVER, onRetry } = options;
   const { concurrency = CONCURRENCY } = options;
   const retry = { ...RETRY, ...options.retry };
   const topic = topicOf<T>(options.topic);
@@ -138,104 +146,143 @@ export function subscribeGroup<T, R>(
     throw new RangeError(`deadLetters must be another topic than ${topic.name} itself`);
   }
   atLeastOne({ concurrency, 'retry.tries': retry.tries });
+  const complete = { ...options, topic, concurrency, retry };
+  return new Observable((subscriber) =>
+    new GroupMember<T, R>(complete, handle, subscriber).start(),
+  );
+}
 
-  return new Observable<Handled<T, R>>((subscriber) => {
-    const leave$ = new ReplaySubject<void>(1);
-    let leaving = false;
-    const leave = () => {
-      leaving = true;
-      leave$.next();
-    };
-    let failure: { readonly error: unknown } | undefined;
-    const fail = (error: unknown) => {
-      failure ??= { error };
-      leave();
-    };
-    const { kafka, registry, groupId } = options;
+interface MemberOptions<T> extends SubscribeGroupOptions<T> {
+  readonly concurrency: number;
+  readonly retry: Required<RetryOptions>;
+}
+
+/**
+ * A member of a consumer group. It runs until it is told to leave, by `stop$`, by unsubscribing or by its first failure; then it finishes
+ * the handlers in progress, leaves the group, closes the dead letters, and completes or errors with that failure.
+ */
+class GroupMember<T, R> {
+  readonly #options: MemberOptions<T>;
+  readonly #subscriber: Subscriber<Handled<T, R>>;
+  readonly #scheduler: SchedulerLike;
+  readonly #deadLetters: DeadLetters | undefined;
+  readonly #attempt: Handling<T, R>;
+  readonly #work: KeyedWork;
+  readonly #leave$ = new ReplaySubject<void>(1);
+  #isLeaving = false;
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(
+    options: MemberOptions<T>,
+    handle: Handler<T, R>,
+    subscriber: Subscriber<Handled<T, R>>,
+  ) {
+    this.#options = options;
+    this.#subscriber = subscriber;
+    const { kafka, registry, topic, groupId, retry, concurrency } = options;
+    const { scheduler = steadyScheduler, random = Math.random } = options;
+    this.#scheduler = scheduler;
     const deadLetters =
       options.deadLetters === undefined
         ? undefined
         : kafkaDeadLetters(kafka, options.deadLetters, groupId);
-    const attempt = handling<T, R>({
-      topic: topic.name,
-      registry,
-      reader: messageReader(registry, topic),
-      handle,
-      retry,
-      deadLetters,
-      scheduler,
-      random,
-      hooks: options,
-    });
-    const work = keyedWork(concurrency, scheduler);
+    this.#deadLetters = deadLetters;
+    const reader = new MessageReader(registry, topic);
+    const common = { registry, reader, handle, retry, deadLetters, scheduler, random };
+    this.#attempt = handling<T, R>({ topic: topic.name, ...common, hooks: options });
+    this.#work = keyedWork(concurrency, scheduler);
+  }
 
-    const onBatch = async ({
-      partition,
-      messages,
-      markHandled,
-      halt$,
-    }: ConsumerBatch): Promise<void> => {
-      const halted$ = merge(halt$, leave$);
-      const done$ = work<KafkaMessage, Handled<T, R>>({
-        items: messages,
-        keyOf: ({ key }) => key?.toString('latin1') ?? null,
-        work: (message, tries) => attempt(partition, message, tries, halted$),
-        halt$: halted$,
-      }).pipe(
-        tap(({ result, lowWatermark }) => {
-          markHandled(lowWatermark);
-          if (result) subscriber.next(result);
-        }),
-      );
-      try {
-        await lastValueFrom(done$, { defaultValue: undefined });
-      } catch (error) {
-        fail(error);
-      }
-    };
-
-    const member = async (): Promise<void> => {
-      if (leaving) return;
-      const partitions = await partitionCount({ kafka }, topic.name, MISSING_TOPIC_ADVICE);
-      if (options.deadLetters !== undefined) {
-        await partitionCount({ kafka }, options.deadLetters, create(options.deadLetters));
-      }
-      await runConsumerMember({
-        kafka,
-        topic: topic.name,
-        partitions,
-        group: {
-          id: groupId,
-          from: options.from ?? 'beginning',
-          sessionTimeoutMs: options.sessionTimeoutMs ?? SESSION_TIMEOUT_MS,
-        },
-        scheduler,
-        leave$,
-        onBatch,
-        onAssigned: options.onRebalance,
-      });
-    };
-    const pauses = { maxMs: MAX_PAUSE_MS, scheduler, random, ...(onRetry && { onRetry }) };
-    const { onCertificate } = options;
+  /** Joins the group; the subscriber's teardown and `stop$` end the membership. */
+  start(): void {
+    const { kafka, topic, certificates, onCertificate, stop$ = NEVER } = this.#options;
+    const subscriber = this.#subscriber;
+    const fail = (error: unknown) => this.#fail(error);
+    const leave = () => this.#leave();
     if (onCertificate) {
-      const source = certificatesSource(topic.name, options.certificates);
-      const certificate$ = certificatesOf(kafka, source, leave$).pipe(
-        backoff({ ...pauses, stop$: leave$ }),
+      const source = certificatesSource(topic.name, certificates);
+      const certificate$ = certificatesOf(kafka, source, this.#leave$).pipe(
+        this.#retrying(),
         tap(onCertificate),
       );
       subscriber.add(certificate$.subscribe({ error: fail }));
     }
-    const members$ = defer(member).pipe(backoff({ ...pauses, stop$: leave$ }));
-    lastValueFrom(members$, { defaultValue: undefined })
+    const member$ = defer(() => this.#join()).pipe(this.#retrying());
+    lastValueFrom(member$, { defaultValue: undefined })
       .catch(fail)
-      .finally(() => deadLetters?.close())
+      .finally(() => this.#deadLetters?.close())
       .then(
-        () => (failure ? subscriber.error(failure.error) : subscriber.complete()),
+        () => (this.#failure ? subscriber.error(this.#failure.error) : subscriber.complete()),
         subscriber.error.bind(subscriber),
       );
     subscriber.add(stop$.pipe(take(1)).subscribe({ next: leave, error: fail }));
     subscriber.add(leave);
-  });
+  }
+
+  async #join(): Promise<void> {
+    if (this.#isLeaving) return;
+    const { kafka, topic, groupId, deadLetters, from, sessionTimeoutMs } = this.#options;
+    const partitions = await partitionCount({ kafka }, topic.name, MISSING_TOPIC_ADVICE);
+    if (deadLetters !== undefined) {
+      await partitionCount({ kafka }, deadLetters, create(deadLetters));
+    }
+    await runConsumerMember({
+      kafka,
+      topic: topic.name,
+      partitions,
+      group: {
+        id: groupId,
+        from: from ?? 'beginning',
+        sessionTimeoutMs: sessionTimeoutMs ?? SESSION_TIMEOUT_MS,
+      },
+      scheduler: this.#scheduler,
+      leave$: this.#leave$,
+      onBatch: (batch) => this.#handle(batch),
+      onAssigned: this.#options.onRebalance,
+    });
+  }
+
+  async #handle({ partition, messages, markHandled, halt$ }: ConsumerBatch): Promise<void> {
+    const halted$ = merge(halt$, this.#leave$);
+    const done$ = this.#work<KafkaMessage, Handled<T, R>>({
+      items: messages,
+      keyOf: ({ key }) => key?.toString('latin1') ?? null,
+      work: (message, tries) => this.#attempt(partition, message, tries, halted$),
+      halt$: halted$,
+    }).pipe(
+      tap(({ result, lowWatermark }) => {
+        markHandled(lowWatermark);
+        if (result) this.#subscriber.next(result);
+      }),
+    );
+    try {
+      await lastValueFrom(done$, { defaultValue: undefined });
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #leave(): void {
+    this.#isLeaving = true;
+    this.#leave$.next();
+  }
+
+  #fail(error: unknown): void {
+    this.#failure ??= { error };
+    this.#leave();
+  }
+
+  /** Retries calls to Kafka until the member leaves. */
+  #retrying<V>(): MonoTypeOperatorFunction<V> {
+    const { random = Math.random, onRetry } = this.#options;
+    return backoff<V>({
+      maxMs: MAX_PAUSE_MS,
+      scheduler: this.#scheduler,
+      random,
+      stop$: this.#leave$,
+      ...(onRetry && { onRetry }),
+    });
+  }
 }
 
 const MISSING_TOPIC_ADVICE =

@@ -1,7 +1,7 @@
 // Maintains a topic as an in-memory table: the newest published version of each record.
 
 import { defer, Subject, switchMap, tap } from 'rxjs';
-import type { Observable } from 'rxjs';
+import type { Observable, Subscription } from 'rxjs';
 import type { ChangeEvent } from '../schemas/events/envelope.ts';
 import type { CheckedCertificate } from './check-certificate.ts';
 import type { Consumed } from './consumed.ts';
@@ -96,81 +96,98 @@ export function table<Image>(
   source: TableOptions<Image>,
   select: (image: Image, key: string) => unknown = (image) => image,
 ): Table<unknown> {
-  const held = new Map<string, unknown>();
-  const isNewer = inSequence<Image>();
-  let dropped = 0;
-  const changes$ = new Subject<TableChange<unknown>>();
-  let failure: { readonly error: unknown } | undefined;
-  let resolve!: () => void;
-  let reject!: (error: unknown) => void;
-  const ready = new Promise<void>((whenReady, whenFailed) => {
-    resolve = whenReady;
-    reject = whenFailed;
-  });
-  ready.catch(() => undefined); // `changes$` reports the error as well, so a caller may ignore `ready`
-
-  const { onCertificate, ...from } = source;
-  let check: TableCheck | undefined;
-
-  const apply = (event: Consumed<ChangeEvent<Image>>) => {
-    const { key, value } = event;
-    if (!isNewer(event)) return void (dropped += 1);
-    if (key === null) return;
-    check?.apply(event.partition, Number(event.offset), key, value);
-    const before = held.get(key);
-    const image = value?.after ?? null; // a tombstone has no value, a deletion no image
-    const after = image === null ? undefined : select(image, key);
-    if (after === undefined) held.delete(key);
-    else held.set(key, after);
-    if (before !== undefined || after !== undefined) changes$.next({ key, before, after });
-  };
-  const followed$ = replay({
-    ...from,
-    to: 'never',
-    onCaughtUp: resolve,
-    ...(onCertificate && {
-      onCertificate: (published) => onCertificate(check!.judge(published, Date.now())),
-    }),
-  });
-  const checked$ = defer(() => TableCheck.of(source.kafka, source.topic.name)).pipe(
-    tap((opened) => (check = opened)),
-    switchMap(() => followed$),
-  );
-  const following = (onCertificate ? checked$ : followed$).pipe(tap(apply)).subscribe({
-    error: (error: unknown) => {
-      failure = { error };
-      reject(error);
-      changes$.error(error);
-    },
-  });
-  const current = () => {
-    if (failure) throw failure.error;
-    return held;
-  };
-  return {
-    get: (key) => current().get(key),
-    get size() {
-      return current().size;
-    },
-    get dropped() {
-      return dropped;
-    },
-    entries: () => current().entries(),
-    ready,
-    changes$: changes$.asObservable(),
-    close: () => {
-      following.unsubscribe();
-      changes$.complete();
-      reject(new Error('the table was closed before it was ready'));
-    },
-  };
+  return new TopicTable(source, select);
 }
 
-/** Progress of one partition, by which outdated events are recognized. */
+/** A table that is loading or current, until `changes$` errors (`#failure`) or the table is closed. */
+class TopicTable<Image, Held> implements Table<Held> {
+  readonly ready: Promise<void>;
+  readonly #select: (image: Image, key: string) => Held;
+  readonly #images = new Map<string, Held>();
+  readonly #isNewer = inSequence<Image>();
+  readonly #changes$ = new Subject<TableChange<Held>>();
+  readonly changes$ = this.#changes$.asObservable();
+  #resolve!: () => void;
+  #reject!: (error: unknown) => void;
+  readonly #updates: Subscription;
+  /** Set before the first event if certificates are compared. */
+  #check: TableCheck | undefined;
+  #dropped = 0;
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(
+    { onCertificate, ...source }: TableOptions<Image>,
+    select: (image: Image, key: string) => Held,
+  ) {
+    this.#select = select;
+    this.ready = new Promise<void>((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    this.ready.catch(() => undefined); // `changes$` reports the error as well, so a caller may ignore `ready`
+    const events$ = replay({
+      ...source,
+      to: 'never',
+      onCaughtUp: this.#resolve,
+      ...(onCertificate && {
+        onCertificate: (published) => onCertificate(this.#check!.judge(published, Date.now())),
+      }),
+    });
+    const checked$ = defer(() => TableCheck.of(source.kafka, source.topic.name)).pipe(
+      tap((check) => (this.#check = check)),
+      switchMap(() => events$),
+    );
+    this.#updates = (onCertificate ? checked$ : events$)
+      .pipe(tap((event) => this.#apply(event)))
+      .subscribe({ error: (error: unknown) => this.#fail(error) });
+  }
+
+  // Fields, so that callers can pass these functions on without their object.
+  readonly get = (key: string): Held | undefined => this.#current().get(key);
+  readonly entries = (): IterableIterator<[string, Held]> => this.#current().entries();
+  readonly close = (): void => {
+    this.#updates.unsubscribe();
+    this.#changes$.complete();
+    this.#reject(new Error('the table was closed before it was ready'));
+  };
+
+  get size(): number {
+    return this.#current().size;
+  }
+
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  #current(): Map<string, Held> {
+    if (this.#failure) throw this.#failure.error;
+    return this.#images;
+  }
+
+  #apply(event: Consumed<ChangeEvent<Image>>): void {
+    const { key, value } = event;
+    if (!this.#isNewer(event)) return void (this.#dropped += 1);
+    if (key === null) return;
+    this.#check?.apply(event.partition, Number(event.offset), key, value);
+    const before = this.#images.get(key);
+    const image = value?.after ?? null; // a tombstone has no value, a deletion no image
+    const after = image === null ? undefined : this.#select(image, key);
+    if (after === undefined) this.#images.delete(key);
+    else this.#images.set(key, after);
+    if (before !== undefined || after !== undefined) this.#changes$.next({ key, before, after });
+  }
+
+  #fail(error: unknown): void {
+    this.#failure = { error };
+    this.#reject(error);
+    this.#changes$.error(error);
+  }
+}
+
 interface Progress {
-  /** Highest `sequence` of the partition's events so far. */
+  /** Highest `sequence` so far. */
   readonly sequence: number;
-  /** Key of the partition's previous event if that event was outdated; else null. */
+  /** Key of the previous event if that was outdated; else null. */
   readonly late: string | null;
 }
 

@@ -76,15 +76,11 @@ function resolverOf(type: avro.Type, writer: RecordSchema): avro.Resolver {
   }
 }
 
-/** Returns a schema's name with its namespace. */
 function fullName({ name, namespace }: RecordSchema): string {
   return namespace && !name.includes('.') ? `${namespace}.${name}` : name;
 }
 
-/**
- * A logical type for decoding only. Refuses to resolve a writer type that is not the same logical type; avsc would pass the writer's raw
- * value through.
- */
+/** A logical type for decoding only. Refuses writer types that are not the same logical type; avsc would pass their raw values through. */
 abstract class ReadOnly extends avro.types.LogicalType {
   override _toValue(): never {
     throw new TypeError('this type is for reading');
@@ -197,7 +193,6 @@ const SERVICE_READERS = new Map<string, ValueReader<OrderStatusChange | DeadLett
 const serviceOrEventReader: ValueReader<OrderStatusChange | DeadLetter | ChangeEvent> = (writer) =>
   (SERVICE_READERS.get(fullName(writer)) ?? jsonEvents)(writer);
 
-/** Returns a topic that is given as an object or by its name. */
 export function topicOf<T>(topic: Topic<T> | string): Topic<T> {
   return typeof topic === 'string' ? (topicNamed(topic) as Topic<unknown> as Topic<T>) : topic;
 }

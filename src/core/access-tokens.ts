@@ -4,30 +4,28 @@ import { steadyScheduler } from './clock.ts';
 import { CellarstreamError } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
 
-/** An access token and the time at which it expires. */
 interface AccessToken {
   readonly value: string;
-  /** Expiry time of the token, in epoch ms. */
+  /** Epoch ms. */
   readonly expiresAt: number;
 }
 
-/** An access token as its issuer granted it. */
 export interface GrantedToken {
   readonly value: string;
-  /** How long the token is valid, in ms from the request. */
+  /** Validity from the request on, in ms. */
   readonly lifeMs: number;
 }
 
 export interface AccessTokensOptions {
   /** Requests a token; `now` is the current time in epoch ms. */
   readonly request: (now: number) => Promise<GrantedToken>;
-  /** Name of the token's issuer in error messages: that of the setting with its address. */
+  /** Setting with the issuer's address, for error messages. */
   readonly issuer: string;
-  /** Code of the error when the token's issuer does not respond in time. */
+  /** Error code when the issuer does not respond in time. */
   readonly unreachable: ErrorCode;
-  /** Called when a renewal fails while the current token is still valid, for another `leftMs` ms. */
+  /** Called when a renewal fails while the current token is valid for another `leftMs` ms. */
   readonly onRenewalFailed?: (error: unknown, leftMs: number) => void;
-  /** Returns the current time in epoch ms. Default the time of {@link steadyScheduler}. */
+  /** Returns epoch ms. Default the time of {@link steadyScheduler}. */
   readonly now?: () => number;
 }
 
@@ -139,7 +137,7 @@ export class AccessTokens {
     };
   }
 
-  /** Limits the wait for a token request. The request itself continues after that, and a later call gets its response. */
+  /** Limits the wait; the request itself continues, and a later call gets its response. */
   async #within(ms: number, answer: Promise<CachedToken>): Promise<CachedToken> {
     const { issuer, unreachable } = this.#options;
     let timer: NodeJS.Timeout | undefined;

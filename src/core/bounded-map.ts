@@ -7,9 +7,8 @@ export interface BoundedMap<K, V> {
 }
 
 /**
- * Creates a map of at most `most` entries that always has at least the newest half of that number. Older entries are dropped all at once,
- * each time that another half of that number has been set. Dropping the oldest entry of a single Map at each insertion would be slow: V8
- * scans past the slots of all entries deleted before.
+ * Creates a map of at most `most` entries that has at least the newest half of that number. Older entries are dropped all at once, whenever
+ * another half has been set: dropping the oldest entry of a Map at each insertion is slow, as V8 scans past the slots of deleted entries.
  */
 export function boundedMap<K, V>(most: number): BoundedMap<K, V> {
   let newer = new Map<K, V>();

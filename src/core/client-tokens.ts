@@ -19,15 +19,14 @@ export interface ClientCredentials {
   readonly scope: string | undefined;
 }
 
-/** Names of settings and codes that the errors of a token endpoint have. */
 interface TokenErrors {
   /** Prefix of the endpoint's settings, such as `KAFKA_OAUTH`. */
   readonly settings: string;
-  /** Name of the setting with the file of certificate authorities for the endpoint. */
+  /** Setting with the file of certificate authorities. */
   readonly ca: string;
-  /** Code of the endpoint's temporary errors. */
+  /** Error code if a retry may succeed. */
   readonly unreachable: ErrorCode;
-  /** Code of the endpoint's errors that require a change of settings. */
+  /** Error code if settings must change. */
   readonly refused: ErrorCode;
 }
 
@@ -43,9 +42,9 @@ export interface TokenEndpoint {
 
 interface TokenRequest extends TokenEndpoint {
   readonly auth: ClientAuth;
-  /** Whether the endpoint has granted a token before. If so, a response without a token (404, a web page) counts as a temporary error. */
+  /** Whether the endpoint has granted a token before: then a response without a token (404, a web page) is a temporary error. */
   readonly hasGranted: boolean;
-  /** Current time, in epoch ms. */
+  /** Epoch ms. */
   readonly now: number;
 }
 
@@ -53,10 +52,10 @@ interface TokenRequest extends TokenEndpoint {
 const TIMEOUT_MS = 10_000;
 /** Maximum size of a token response, in bytes; tokens with hundreds of groups have about 50 kB. Too small: such tokens are refused. */
 const MAX_RESPONSE_BYTES = 1024 * 1024;
-/** Maximum length, in characters, of a text that is copied from a token response to an error message. */
+/** Maximum length of a text from a token response in an error message, in characters. */
 const MAX_TEXT_LENGTH = 200;
 
-/** Assumed lifetime of a token, in ms, if neither the response nor the token states a plausible one. */
+/** Lifetime of a token that states no plausible one, in ms. */
 const DEFAULT_LIFE_MS = 60_000;
 /** Upper bound of a token's lifetime, in ms; a token with a longer one is renewed early. */
 const MAX_LIFE_MS = 86_400_000;
@@ -188,10 +187,7 @@ function responseError(
   );
 }
 
-/**
- * Cleans a text from a token response for logs: one line, limited length. Undefined if it is no text, is empty, or contains the client
- * secret.
- */
+/** Text from a token response for logs: one line, shortened. Undefined if it is no text, is empty, or contains the client secret. */
 function serverMessage(value: unknown, { clientSecret }: ClientCredentials): string | undefined {
   if (typeof value !== 'string' || value.includes(clientSecret.reveal())) return undefined;
   return (

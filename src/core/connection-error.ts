@@ -8,7 +8,7 @@ import { ProxyError } from './proxied-connections.ts';
 
 /** An HTTP server, with its name and settings for error messages. */
 export interface HttpServer extends Omit<TlsPeer, 'plainTextAdvice'> {
-  /** Protocol of the server's address: `http:` or `https:`. */
+  /** `http:` or `https:`. */
   readonly protocol: string;
 }
 
@@ -33,14 +33,12 @@ export function httpError(cause: unknown, server: HttpServer): CellarstreamError
   return new CellarstreamError(unreachable, `no answer from ${who}${hint}`, { cause });
 }
 
-/** Advice for error messages if a request was sent in plain text and the server may expect TLS. */
+/** Advice if a request was sent in plain text and the server may expect TLS. */
 export function ifTls(address: string): string {
   return `if it speaks TLS, begin ${address} with https://`;
 }
 
-/**
- * Whether plain HTTP may have been sent to a TLS port: such a port closes the connection, possibly after a TLS alert, which is not HTTP.
- */
+/** Whether plain HTTP may have been sent to a TLS port, which closes the connection, possibly after a TLS alert. */
 function isPlainAtTls(cause: unknown, protocol: string): boolean {
   const isCutOff = cause instanceof errors.SocketError || cause instanceof errors.HTTPParserError;
   return protocol === 'http:' && isCutOff;
@@ -57,15 +55,15 @@ function isCutOffBeforeTls(cause: unknown): boolean {
 interface TlsPeer {
   /** Name of the server, such as `Kafka`, or its address without credentials. */
   readonly who: string;
-  /** Name of the setting with the server's address. */
+  /** Setting with the server's address. */
   readonly address: string;
-  /** Name of the setting with the file of certificate authorities. */
+  /** Setting with the file of certificate authorities. */
   readonly ca: string;
-  /** Names of the settings with the client's certificate and key; undefined if client certificates are not supported. */
+  /** Settings with the client's certificate and key; undefined if client certificates are not supported. */
   readonly clientCertificate?: { readonly cert: string; readonly key: string };
-  /** Advice for error messages in case the server does not speak TLS. */
+  /** Advice in case the server does not speak TLS. */
   readonly plainTextAdvice: string;
-  /** Code of connection errors that the operator of the server can fix while this process runs. */
+  /** Code of errors that the server's operator can fix while this process runs. */
   readonly unreachable: ErrorCode;
 }
 
@@ -81,7 +79,7 @@ const UNKNOWN_AUTHORITY = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
-/** Error codes of OpenSSL and Node for a certificate that is invalid for another reason; the operator of the server must replace it. */
+/** Error codes for a certificate that is invalid for another reason; the server's operator must replace it. */
 const INVALID_CERTIFICATE = new Set([
   'CERT_CHAIN_TOO_LONG',
   'CERT_REJECTED',

@@ -93,10 +93,7 @@ const RETRYABLE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'STATE_DAMAGED',
 ]);
 
-/**
- * Codes of final errors that concern one resource: it is stopped until an operator resolves the error, and the other resources continue.
- * All other final errors concern the process.
- */
+/** Codes of final errors that stop one resource, until an operator resolves them; all other final errors concern the process. */
 const RESOURCE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'API_STATUS',
   'CURSOR_UNREADABLE',
@@ -165,12 +162,11 @@ export function describeError(error: unknown): string {
   return parts.join(': ').replace(/\s+/g, ' ').trim();
 }
 
-/** First error of an `AggregateError`, or of a similar class of a library; undefined for other errors. */
 function firstCause(error: Error): unknown {
   return 'errors' in error && Array.isArray(error.errors) ? error.errors[0] : undefined;
 }
 
-/** The `code` of an error, as Node's errors have one; undefined if it has none. */
+/** The `code` of an error, such as Node's; undefined if it has none. */
 export function codeOf(error: unknown): string | undefined {
   const code = (error as { readonly code?: unknown } | null)?.code;
   return typeof code === 'string' ? code : undefined;
@@ -186,13 +182,13 @@ const NETWORK_CODES: ReadonlySet<unknown> = new Set([
   ...['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'],
   'UND_ERR_SOCKET',
 ]);
-/** undici's error codes for a response that is late: its headers, or the next chunk of its body. */
+/** undici's codes for late headers, or a late chunk of the body. */
 const RESPONSE_TIMEOUT_CODES: ReadonlySet<unknown> = new Set([
   'UND_ERR_HEADERS_TIMEOUT',
   'UND_ERR_BODY_TIMEOUT',
 ]);
 
-/** Whether an error means that a response, or the rest of it, did not arrive in time. Timeouts of connecting do not count. */
+/** Whether a response, or the rest of it, did not arrive in time. Timeouts of connecting do not count. */
 export function isTimeout(error: unknown): boolean {
   return hasCode(error, RESPONSE_TIMEOUT_CODES);
 }

@@ -21,13 +21,12 @@ const RESPONSE_LIMIT_MS = 120_000;
 export interface HttpConnectionOptions {
   /** Certificates of the authorities to trust, in PEM. Default: those of Node. */
   readonly ca?: string | undefined;
-  /** Client certificate with its chain, in PEM. Default: none is presented. */
+  /** Client certificate with its chain, in PEM. Default: none. */
   readonly cert?: string | undefined;
   /** Private key of `cert`, in PEM. */
   readonly key?: string | undefined;
-  /** Passphrase of an encrypted `key`. */
   readonly passphrase?: string | undefined;
-  /** Maximum number of connections to one server. Default: no limit. */
+  /** Default: no limit. */
   readonly connections?: number | undefined;
   /** Longest time for setting up TCP and TLS, in ms; through a proxy each step (connecting to it, CONNECT, TLS) has this time. */
   readonly connectTimeoutMs: number;
@@ -39,7 +38,7 @@ export interface HttpConnectionOptions {
   readonly maxResponseBytes?: number | undefined;
   /** Buffer that sockets read into. Default: a new buffer for each read. Not used inside a proxy's tunnel. */
   readonly onread?: OnReadOpts | undefined;
-  /** HTTP proxies, as the environment variables name them. Default: direct connections. */
+  /** Default: direct connections. */
   readonly proxies?: Proxies | undefined;
 }
 

@@ -18,7 +18,7 @@ export function forwardingHandler(handler: Dispatcher.DispatchHandler) {
   } satisfies Dispatcher.DispatchHandler;
 }
 
-/** Error for a response that was not complete in time. `isTimeout` recognises it by its name. */
+/** `isTimeout` recognises it by its name. */
 class ResponseTimeout extends Error {
   override readonly name = 'TimeoutError';
 

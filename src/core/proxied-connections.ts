@@ -1,4 +1,4 @@
-// Connects through HTTP proxies, with CONNECT tunnels or with absolute URLs in requests, and makes the errors for a proxy's refusals.
+// Connects through HTTP proxies, with CONNECT tunnels or with absolute URLs in requests.
 
 import type { Socket } from 'node:net';
 import type { Agent, buildConnector, Dispatcher } from 'undici';
@@ -9,13 +9,10 @@ import type { ChosenProxy, Proxies } from './proxies.ts';
 
 interface ProxiedOptions {
   readonly proxies: Proxies;
-  /** Connects to a server directly, or sets up TLS with it inside a tunnel. */
+  /** Connects to a server, or sets up TLS with it inside a tunnel. */
   readonly direct: buildConnector.connector;
-  /** Connects to a proxy. */
   readonly toProxy: buildConnector.connector;
-  /** Longest wait for a proxy's response to CONNECT, in ms. */
   readonly timeoutMs: number;
-  /** Creates an undici agent that makes its connections with `connect`. */
   readonly agentWith: (connect: buildConnector.connector) => Agent;
 }
 
@@ -80,7 +77,7 @@ function isTunnelRefused(error: Error): boolean {
   return error.isClosedWithoutResponse || [400, 403, 404, 405, 501].includes(error.status ?? 0);
 }
 
-/** Returns the request for use without a tunnel: it is sent to the proxy, with the absolute URL in its first line. */
+/** Returns the request as a proxy gets it without a tunnel: with the absolute URL in its first line. */
 function absolute(
   request: Dispatcher.DispatchOptions,
   target: URL,
@@ -100,7 +97,6 @@ function absolute(
 
 interface ForwardedRequest {
   readonly proxy: ChosenProxy;
-  /** Origin of the server behind the proxy. */
   readonly origin: string;
   /** Origins whose server has responded through the proxy. */
   readonly reached: Set<string>;
@@ -132,9 +128,8 @@ function rejectingProxyResponses(
 /** Error for a proxy that did not connect to a server: it can't be reached, or it refused. */
 export class ProxyError extends Error {
   override readonly name = 'ProxyError';
-  /** Status of the proxy's response; undefined without one. */
   readonly status: number | undefined;
-  /** Whether the proxy accepted the connection, and closed it before the first byte of a response. */
+  /** Whether the proxy closed the connection before the first byte of a response. */
   readonly isClosedWithoutResponse: boolean;
 
   constructor(
@@ -154,15 +149,13 @@ export class ProxyError extends Error {
 
 interface TunnelOptions {
   readonly proxy: ChosenProxy;
-  /** The server behind the proxy. */
   readonly target: buildConnector.Options;
-  /** Connects to the proxy itself. */
   readonly toProxy: buildConnector.connector;
   /** Longest wait for the response to CONNECT, in ms. */
   readonly timeoutMs: number;
 }
 
-/** Maximum size of status line and headers in the response to CONNECT, in bytes. Too small: a proxy that sends many headers is refused. */
+/** Maximum size of status line and headers in the response to CONNECT, in bytes. */
 const MAX_HEAD_BYTES = 16_384;
 
 /** Opens a tunnel to a server with CONNECT (RFC 9110, 9.3.6), and calls `callback` with its socket or a {@link ProxyError}. */
@@ -231,7 +224,6 @@ function authorityOf({ hostname, protocol, port }: buildConnector.Options): stri
   return `${host}:${portOf({ protocol, port })}`;
 }
 
-/** Returns the error for a proxy's response that refuses a request. */
 export function refused(proxy: ChosenProxy, status: number, request: string): ProxyError {
   const { server, setting } = proxy;
   const withUser = `${setting} must be http://USER:PASSWORD@host:port`;

@@ -22,17 +22,15 @@ export interface Proxies {
   readonly noProxy?: string | undefined;
 }
 
-/** The server of a connection, for which a proxy is chosen. */
 interface ProxyTarget {
-  /** `http:` or `https:`. */
   readonly protocol: string;
-  /** Host name or IP address; an IPv6 address with or without brackets. */
+  /** Host name or IP address, IPv6 with or without brackets. */
   readonly hostname: string;
-  /** Port number as text; empty for the protocol's default port. */
+  /** Empty for the protocol's default port. */
   readonly port: string;
 }
 
-/** The proxy chosen for a connection, and the setting that it comes from. */
+/** A proxy, and the setting that names it. */
 export interface ChosenProxy {
   readonly server: ProxyServer;
   readonly setting: 'HTTP_PROXY' | 'HTTPS_PROXY';
@@ -63,7 +61,6 @@ export function proxyFor(target: ProxyTarget, proxies: Proxies): ChosenProxy | u
   return http && { server: http, setting: 'HTTP_PROXY' };
 }
 
-/** Port number of an address; the protocol's default port if it has none. */
 export function portOf({ protocol, port }: Pick<ProxyTarget, 'protocol' | 'port'>): number {
   return Number(port) || (protocol === 'https:' ? 443 : 80);
 }
@@ -100,7 +97,7 @@ function isInNetwork(host: string, network: string, bits: number): boolean {
   return range.check(host, family);
 }
 
-/** Normalises a host name: lower case, without the brackets of an IPv6 address and without a trailing dot. */
+/** Host name in lower case, without brackets of IPv6 and a trailing dot. */
 function plainHost(hostname: string): string {
   return hostname
     .toLowerCase()

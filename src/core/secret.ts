@@ -14,22 +14,18 @@ export class Secret {
     Object.freeze(this);
   }
 
-  /** Returns the secret text. */
   reveal(): string {
     return this.#text;
   }
 
-  /** Returns `[redacted]`. */
   toString(): string {
     return REDACTED;
   }
 
-  /** Returns `[redacted]`. */
   toJSON(): string {
     return REDACTED;
   }
 
-  /** Returns `[redacted]`. */
   [inspect.custom](): string {
     return REDACTED;
   }

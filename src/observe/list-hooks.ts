@@ -2,17 +2,16 @@ import type { Resource } from '../resources/resources.ts';
 import type { Hooks } from './hooks.ts';
 
 type HookArgument<K extends keyof Hooks> = Parameters<NonNullable<Hooks[K]>>[0];
-/** Names of the hooks whose argument has a `resource`. */
 type ListHookName = {
   [K in keyof Hooks]-?: 'resource' extends keyof HookArgument<K> ? K : never;
 }[keyof Hooks];
 
-/** Hooks bound to one list: their arguments have no `resource`. */
+/** Hooks of one list: their arguments have no `resource`. */
 export type ListHooks = {
   readonly [K in ListHookName]: (argument: Omit<HookArgument<K>, 'resource'>) => void;
 };
 
-/** Binds hooks to a list: the returned hooks add the list's name to their argument. Hooks that are not set do nothing. */
+/** Binds hooks to a list, whose name is added to their arguments. Hooks that are not set do nothing. */
 export function listHooks(hooks: Hooks, resource: Resource): ListHooks {
   return new Proxy({} as ListHooks, {
     get: (_, name) => (argument: object) =>

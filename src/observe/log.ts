@@ -6,7 +6,6 @@ import { CellarstreamError, describeError } from '../core/errors.ts';
 
 export type { Logger } from 'pino';
 
-/** The methods of a {@link Logger} that are needed to write lines. */
 export interface LineLogger {
   debug(fields: object, text: string): void;
   info(fields: object, text: string): void;
@@ -16,9 +15,9 @@ export interface LineLogger {
 
 export interface LogOptions {
   readonly level: LogLevel;
-  /** Whether lines are formatted for reading instead of JSON. Default: whether stderr is a terminal. */
+  /** Whether lines are formatted for reading instead of JSON. Default: if stderr is a terminal. */
   readonly pretty?: boolean;
-  /** Stream that lines are written to. Default stderr. */
+  /** Default stderr. */
   readonly destination?: DestinationStream;
 }
 
@@ -141,7 +140,7 @@ function levelOf({ label, log }: LogEntry): 'error' | 'warn' | 'debug' | 'trace'
   return healing ? 'debug' : level;
 }
 
-/** Joins the message, which in kafkajs may be an Error, and the text of the error field. */
+/** Joins message and error, either of which may be an Error. */
 function textOf(log: Readonly<Record<string, unknown>>): string {
   const texts = [log.message, log.error].map((part) =>
     part instanceof Error ? part.message : part,

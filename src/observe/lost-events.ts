@@ -33,21 +33,16 @@ export interface LostEvents {
   readonly keys?: readonly KeyGap[];
 }
 
-/** Maximum number of partitions named in one line about lost events. */
+/** Maximum number of partitions that are named in one text. */
 const MAX_NAMED = 8;
 
-/** Describes the loss of published events, its possible causes and its consequences, in one line. */
 export function lostEventsText({ topic, gaps, keys = [] }: LostEvents): string {
   if (keys.length > 0) return keyGapsText(topic, keys);
-  const named = gaps
-    .slice(0, MAX_NAMED)
-    .map(({ partition, kind, before, now }) => {
-      const missing = before > now ? before - now : now - before;
-      return `partition ${partition} ${kind} at ${now} and not at ${before} (${missing} offsets)`;
-    })
-    .join(', ');
-  const more = gaps.length > MAX_NAMED ? `, and ${gaps.length - MAX_NAMED} more` : '';
-  const where = gaps.length > 0 ? `: ${named}${more}` : '';
+  const named = listed(gaps, ({ partition, kind, before, now }) => {
+    const missing = before > now ? before - now : now - before;
+    return `partition ${partition} ${kind} at ${now} and not at ${before} (${missing} offsets)`;
+  });
+  const where = gaps.length > 0 ? `: ${named}` : '';
   const causes = [
     ...(gaps.length === 0 || gaps.some(({ kind }) => kind === 'ends')
       ? [
@@ -62,16 +57,17 @@ export function lostEventsText({ topic, gaps, keys = [] }: LostEvents): string {
 }
 
 function keyGapsText(topic: string, keys: readonly KeyGap[]): string {
-  const named = keys
-    .slice(0, MAX_NAMED)
-    .map(({ partition, before, now }) =>
-      before === now
-        ? `partition ${partition} has ${now} live keys, some with other events than the newest that were published`
-        : `partition ${partition} has ${now} live keys and not ${before}`,
-    )
-    .join(', ');
-  const more = keys.length > MAX_NAMED ? `, and ${keys.length - MAX_NAMED} more` : '';
-  return `${topic} does not hold what was published: ${named}${more}: records were deleted from it by a cleanup.policy with delete, it was deleted and refilled from another source, or it was restored from a backup. ${RECOVERY_TEXT}`;
+  const named = listed(keys, ({ partition, before, now }) =>
+    before === now
+      ? `partition ${partition} has ${now} live keys, some with other events than the newest that were published`
+      : `partition ${partition} has ${now} live keys and not ${before}`,
+  );
+  return `${topic} does not hold what was published: ${named}: records were deleted from it by a cleanup.policy with delete, it was deleted and refilled from another source, or it was restored from a backup. ${RECOVERY_TEXT}`;
+}
+
+function listed<T>(items: readonly T[], textOf: (item: T) => string): string {
+  const named = items.slice(0, MAX_NAMED).map(textOf).join(', ');
+  return items.length > MAX_NAMED ? `${named}, and ${items.length - MAX_NAMED} more` : named;
 }
 
 const RECOVERY_TEXT =

@@ -1,55 +1,21 @@
 import type { Config } from '../config/config.ts';
 import { steadyScheduler } from '../core/clock.ts';
 import { VERSION } from '../core/version.ts';
-import type { AccountFigures, FleetView } from '../observe/fleet-view.ts';
-import type { Hooks } from '../observe/hooks.ts';
+import type { FleetView } from '../observe/fleet-view.ts';
 import { openHttpThread } from './http/http-thread.ts';
 import { fleetMetrics } from './metrics/fleet-metrics.ts';
 import { observedAccount } from './operations.ts';
 import type { ObservedAccount } from './operations.ts';
-import { fleetReadiness } from './status/fleet-readiness.ts';
-import { fleetStatus } from './status/fleet-status.ts';
-import type { Readiness } from './status/readiness.ts';
+import { FleetReadiness } from './status/fleet-readiness.ts';
+import { FleetStatusModel } from './status/fleet-status.ts';
 
 interface FleetOperationsOptions {
   /** Configuration of the instance, not of one of its accounts. */
   readonly config: Config;
-  /** Name of this instance, setting `INSTANCE_NAME`. */
+  /** Setting `INSTANCE_NAME`. */
   readonly instance: string;
-  /** Called with each error in handling an HTTP request, and with the first error that each hook throws. The instance continues. */
+  /** Called with each error in handling an HTTP request, and with the first error of each hook. The instance continues. */
   readonly onError: (error: unknown) => void;
-}
-
-/** An operator's view of an instance of a fleet: metrics and status of the fleet, and of each account that runs on this instance. */
-export interface FleetOperations {
-  /**
-   * Adds metrics and a status page for an account that this instance starts to run, until `end` is called. Replaces those of an earlier
-   * account of the same name.
-   */
-  readonly account: (config: Config) => AccountOperations;
-  /** Receives the instance's newest view of the fleet. */
-  readonly onFleet: (view: FleetView) => void;
-  /**
-   * Records that an account has moved to this instance; `elapsedMs`: duration of the handover, up to the first response that this instance
-   * received, in ms.
-   */
-  readonly onHandover: (handover: { readonly account: string; readonly elapsedMs: number }) => void;
-  /** Records that another instance has claimed an account that this one had not released. */
-  readonly onFenced: (fenced: { readonly account: string }) => void;
-  /** Returns whether this instance is ready: a member of the fleet's group, and with accounts that are ready. */
-  readonly check: () => Readiness;
-  /** Base URL of the HTTP server for operators. */
-  readonly url: string;
-  readonly close: () => Promise<void>;
-}
-
-export interface AccountOperations {
-  /** Hooks that the account's service calls; they update the account's metrics and status. */
-  readonly hooks: Hooks;
-  /** Returns a summary of the account in a few figures, which this instance sends to the other instances of the fleet. */
-  readonly figures: () => AccountFigures;
-  /** Removes the account's metrics and status page, once it has stopped running on this instance. */
-  readonly end: () => void;
 }
 
 /**
@@ -58,19 +24,16 @@ export interface AccountOperations {
  *
  * @throws CellarstreamError `SETTINGS` when the server can't listen on that address.
  */
-export async function openFleetOperations(
-  options: FleetOperationsOptions,
-): Promise<FleetOperations> {
-  const { config, instance, onError } = options;
+export async function openFleetOperations({ config, instance, onError }: FleetOperationsOptions) {
   const now = () => Math.round(steadyScheduler.now());
   const watched = new Map<string, ObservedAccount>();
-  const ready = fleetReadiness({ accounts: watched, now });
+  const ready = new FleetReadiness({ accounts: watched, now });
   const measured = fleetMetrics({
     instance,
     isReady: () => ready.check().ready,
     accounts: () => new Map([...watched].map(([name, { metrics }]) => [name, metrics.registry])),
   });
-  const model = fleetStatus({
+  const model = new FleetStatusModel({
     version: VERSION,
     prefix: config.topics.sharedPrefix,
     instance,
@@ -96,18 +59,24 @@ export async function openFleetOperations(
     onError,
   });
   return {
-    account: (own) => {
+    /**
+     * Adds metrics and a status page for an account that this instance starts to run; they replace those of an earlier account of the same
+     * name.
+     */
+    account: (own: Config) => {
       const account = observedAccount(own, { ofProcess: false, onError });
       watched.set(own.account, account);
       return {
+        /** Hooks that the account's service calls. */
         hooks: account.hooks,
+        /** Returns the few figures of the account that other instances of the fleet receive. */
         figures: account.figures,
-        // Unless a later account of the same name has replaced it.
+        /** Removes the account's metrics and status page, unless a later account of the same name has replaced it. */
         end: () => void (watched.get(own.account) === account && watched.delete(own.account)),
       };
     },
-    onFleet: (view) => {
-      for (const { onFleet } of [ready, measured, model]) onFleet(view);
+    onFleet: (view: FleetView) => {
+      for (const each of [ready, measured, model]) each.onFleet(view);
     },
     onHandover: measured.onHandover,
     onFenced: measured.onFenced,
@@ -115,3 +84,6 @@ export async function openFleetOperations(
     ...server,
   };
 }
+
+export type FleetOperations = Awaited<ReturnType<typeof openFleetOperations>>;
+export type AccountOperations = ReturnType<FleetOperations['account']>;

@@ -5,24 +5,13 @@ import { allHooks } from '../observe/all-hooks.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { openHttpThread } from './http/http-thread.ts';
 import { metrics } from './metrics/metrics.ts';
-import { readiness } from './status/readiness.ts';
-import type { Readiness } from './status/readiness.ts';
-import { statusModel } from './status/status.ts';
+import { ReadinessCheck } from './status/readiness.ts';
+import { StatusModel } from './status/status.ts';
 
 export interface OperationsOptions {
   readonly config: Config;
-  /** Called with each error in handling an HTTP request, and with the first error that each hook throws. The service continues. */
+  /** Called with each error in handling an HTTP request, and with the first error of each hook. The service continues. */
   readonly onError: (error: unknown) => void;
-}
-
-/** An operator's view of a service: metrics, health checks and the status page, over HTTP. */
-export interface Operations {
-  /** Hooks that update the metrics and the status; pass them to `run`. */
-  readonly hooks: Hooks;
-  readonly check: () => Readiness;
-  /** Base URL of the HTTP server for operators, such as `http://127.0.0.1:9464`. */
-  readonly url: string;
-  readonly close: () => Promise<void>;
 }
 
 /**
@@ -31,7 +20,7 @@ export interface Operations {
  *
  * @throws CellarstreamError `SETTINGS` when the server can't listen on that address.
  */
-export async function openOperations({ config, onError }: OperationsOptions): Promise<Operations> {
+export async function openOperations({ config, onError }: OperationsOptions) {
   const { hooks, check, metrics, status } = observedAccount(config, { ofProcess: true, onError });
   const server = await openHttpThread({
     ...config.http,
@@ -47,6 +36,8 @@ export async function openOperations({ config, onError }: OperationsOptions): Pr
   return { hooks, check, ...server };
 }
 
+export type Operations = Awaited<ReturnType<typeof openOperations>>;
+
 /**
  * Readiness, metrics and status of one account, computed from its hooks.
  *
@@ -57,12 +48,11 @@ export function observedAccount(
   options: { readonly ofProcess: boolean; readonly onError: (error: unknown) => void },
 ) {
   const now = () => Math.round(steadyScheduler.now());
-  const { check, hooks } = readiness({ resources, pollIntervalMs, now });
+  const { check, hooks } = new ReadinessCheck({ resources, pollIntervalMs, now });
   const common = { account, resources, pollIntervalMs, readiness: check };
   const measured = metrics({ ...common, ofProcess: options.ofProcess });
-  const model = statusModel({ ...common, version: VERSION, prefix: topics.prefix, now });
+  const model = new StatusModel({ ...common, version: VERSION, prefix: topics.prefix, now });
   return {
-    /** Hooks that the account's service calls; they update readiness, metrics and status. */
     hooks: guarded(allHooks(hooks, measured.hooks, model.hooks), options.onError),
     check,
     metrics: measured,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { messageReader } from '../../src/consumers/consumed.ts';
+import { MessageReader } from '../../src/consumers/consumed.ts';
 import { AWAY, fakeRegistry, jsonMessage, jsonTopic, UNRESOLVED } from '../support/json-topic.ts';
 import type { PutMessage } from '../support/json-topic.ts';
 
@@ -9,7 +9,7 @@ const at = (offset: number, { key, value }: PutMessage) => ({
 });
 
 it('blames a schema that can not be resolved on its message, when its turn has come', async () => {
-  const reader = messageReader<string>(fakeRegistry, jsonTopic());
+  const reader = new MessageReader<string>(fakeRegistry, jsonTopic());
   const before = at(4, jsonMessage('good'));
   const bad = at(5, jsonMessage('bad', { schemaId: UNRESOLVED }));
   await reader.prepare([before, bad, at(6, jsonMessage('good'))]);
@@ -25,7 +25,7 @@ it('blames a schema that can not be resolved on its message, when its turn has c
 });
 
 it('fails to prepare where the registry is away', async () => {
-  const reader = messageReader<string>(fakeRegistry, jsonTopic());
+  const reader = new MessageReader<string>(fakeRegistry, jsonTopic());
   const message = at(0, jsonMessage('later', { schemaId: AWAY }));
   await expect(reader.prepare([message])).rejects.toMatchObject({ code: 'REGISTRY_UNREACHABLE' });
 });

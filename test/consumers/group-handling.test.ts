@@ -1,7 +1,6 @@
 import type { KafkaMessage } from 'kafkajs';
 import { lastValueFrom, NEVER, of, Subject, throwError } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
-import type { MessageReader } from '../../src/consumers/consumed.ts';
 import { handling } from '../../src/consumers/handling.ts';
 import type { GroupRetry, HandlingOptions } from '../../src/consumers/handling.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
@@ -49,7 +48,7 @@ function tried(options: Partial<HandlingOptions<string, unknown>> = {}, tries = 
 }
 
 /** Fails with these first. */
-function readerOf(...errors: CellarstreamError[]): MessageReader<string> {
+function readerOf(...errors: CellarstreamError[]): HandlingOptions<string, never>['reader'] {
   return {
     prepare: () => {
       const error = errors.shift();

@@ -2,7 +2,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openHttpServer, loadPage } from '../../src/ops/http/http-server.ts';
 import type { HttpServer } from '../../src/ops/http/http-server.ts';
-import { statusModel } from '../../src/ops/status/status.ts';
+import { StatusModel } from '../../src/ops/status/status.ts';
 import type { LifeCycle, Status } from '../../src/ops/status/status-json.ts';
 import type { Certificate } from '../../src/schemas/events/certificate.ts';
 import { axeFindings, isTooWide, launchBrowser, watchedPage } from '../support/browser.ts';
@@ -20,7 +20,7 @@ describe('the status page, told', () => {
   let watched: WatchedPage;
   let page: Page;
 
-  const { status, hooks } = statusModel({
+  const { status, hooks } = new StatusModel({
     version: '1.0.0',
     account: 'cellar',
     prefix: 'wine',

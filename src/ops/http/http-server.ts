@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { ServerOptions } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
+import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { getRequestListener } from '@hono/node-server';
@@ -14,22 +13,18 @@ import { secureHeaders } from 'hono/secure-headers';
 import { streamSSE } from 'hono/streaming';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { Readiness } from '../status/readiness.ts';
-import { atMostOncePer, requestPacer } from './request-pacer.ts';
 
 export interface HttpServerOptions {
   readonly host: string;
   /** TCP port to listen on; 0: any free port. */
   readonly port: number;
-  /** HTML page that the server returns at `/`. */
   readonly page: Page;
   readonly endpoints: StatusEndpoints;
-  /** Status page and status of single accounts; set only in an instance of a fleet. */
+  /** Set only in an instance of a fleet. */
   readonly accounts?: AccountStatusEndpoints | undefined;
   readonly metricsType: string;
-  /** Time after which a connection without traffic is closed, such as one whose client does not read, in ms. Default 15,000. */
+  /** Time after which a connection without traffic is closed, such as that of a client that does not read, in ms. Default 15,000. */
   readonly idleMs?: number;
-  /** How long a connection stays open, unread, after a malformed or pipelined request, in ms. Default 5,000. */
-  readonly closeDelayMs?: number;
   /** Longest time that a client may take to send the headers of a request, in ms. Default 5,000. */
   readonly headersTimeoutMs?: number;
   /** Called with each unexpected error, such as one thrown by a request handler. */
@@ -46,102 +41,68 @@ export interface StatusEndpoints {
   readonly metrics: () => Awaitable<string>;
 }
 
-/** Status page and status of single accounts, which an instance of a fleet serves in addition to the status of the fleet. */
 export interface AccountStatusEndpoints {
-  /** HTML page that the server returns at `/accounts/NAME` for any name; its script requests the status of that account. */
+  /** Page at `/accounts/NAME`, for any name; its script requests the status of that account. */
   readonly page: Page;
   readonly status: (account: string) => Awaitable<AccountStatus>;
 }
 
 interface AccountStatus {
-  /** Whether this instance runs the account. */
   readonly isHere: boolean;
-  /** JSON text: the account's status, or an error that names its owner if the account does not run on this instance. */
+  /** The account's status, or an error that names the account's owner. */
   readonly json: string;
 }
 
 type Awaitable<T> = T | Promise<T>;
 
 export interface HttpServer {
-  /** Base URL of the server, such as `http://127.0.0.1:9464`. */
+  /** Base URL, such as `http://127.0.0.1:9464`. */
   readonly url: string;
   /** Stops the server and closes every connection. */
   readonly close: () => Promise<void>;
 }
 
-/**
- * Interval between the status events that the server sends to an open page, and how long it caches a computed status or metrics text, in
- * ms.
- */
+/** Interval of the events that an open page receives, and how long a computed status or metrics text is cached, in ms. */
 const REFRESH_MS = 1_000;
-/** Maximum number of open event streams (`/status/events`); further ones are refused with 503, and the page polls `/status` instead. */
+/** Maximum number of open event streams (`/status/events`); further ones are refused with 503, and their pages poll `/status`. */
 const MAX_STREAMS = 64;
-/** Maximum number of responses per second to all clients together; further requests wait in a queue. */
-const MAX_RESPONSES_PER_SECOND = 30;
-const MAX_CONNECTIONS = 512;
-/** Maximum number of accounts whose status the server caches: as many as clients can request within {@link REFRESH_MS}. */
-const MAX_ACCOUNTS = MAX_STREAMS + MAX_RESPONSES_PER_SECOND;
-/**
- * Maximum length of an account's name, in characters: the account's configuration file is named after it, and file names have this limit.
- */
+/** Maximum number of accounts whose status is cached at a time. Too small: more calls to the service; too large: memory. */
+const MAX_ACCOUNTS = 100;
+/** Maximum length of an account's name, in characters, as the account's configuration file is named after it. */
 const MAX_NAME = 255;
 const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
-const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
-/**
- * Limits for slow clients of the HTTP server: the size of a request's headers in bytes, and times in ms, which Node checks once a second.
- */
+/** Limits for slow clients: the size of a request's headers in bytes, and times in ms, which Node checks once a second. */
 const LIMITS: ServerOptions = {
   maxHeaderSize: 8_192,
   requestTimeout: 10_000,
   keepAliveTimeout: 5_000,
   connectionsCheckingInterval: 1_000,
 };
-const IDLE_MS = 15_000;
-/**
- * HTTP status lines for requests that Node failed to parse, by Node's error code. After any other parse error the request gets no response.
- */
-const CLIENT_ERRORS: Readonly<Record<string, string>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
-  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
-};
+const MAX_CONNECTIONS = 512;
 const REQUESTS_PER_CONNECTION = 1_000;
+const IDLE_MS = 15_000;
 
 /**
  * Opens the read-only HTTP server for operators: GET and HEAD on a few fixed paths, without login or TLS, for trusted networks.
  *
- * All clients together get at most {@link MAX_RESPONSES_PER_SECOND} responses a second; status and metrics are computed once a second at
- * most. Further requests wait in a queue, behind the probes of `/healthz` and `/readyz`. A connection is closed if its client neither sends
- * nor reads, or sends a request before it has received the previous response.
+ * However often clients send requests, status and metrics are computed once a second at most. Node limits the number of connections and
+ * the time that each request may take; a client that neither sends nor reads is disconnected.
  *
  * @throws CellarstreamError `SETTINGS` when the server can't listen on that address.
  */
 export async function openHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const { host, port, idleMs = IDLE_MS, closeDelayMs = 5_000, headersTimeoutMs = 5_000 } = options;
-  const paced = requestPacer(MAX_RESPONSES_PER_SECOND, MAX_CONNECTIONS);
-  const app = routes(options);
-  const server = createServer({ ...LIMITS, headersTimeout: headersTimeoutMs });
-  const answer = getRequestListener(app.fetch, {
+  const { host, port, idleMs = IDLE_MS, headersTimeoutMs = 5_000, onError } = options;
+  const answer = getRequestListener(routes(options).fetch, {
     overrideGlobalObjects: false,
-    errorHandler: options.onError,
+    errorHandler: onError,
   });
-  const busy = new WeakSet<Socket>();
-  server.on('request', (request, response) => {
-    const { socket } = request;
-    // Browsers, probes and Prometheus do not pipeline requests; a client that does would fill the queue.
-    if (busy.has(socket)) return delayClose(socket, closeDelayMs);
-    busy.add(socket);
-    response.once('finish', () => busy.delete(socket));
-    paced
-      .turn(PROBES.has(request.url ?? '') ? 'probe' : 'other')
-      .then((isTheirs) => (isTheirs ? answer(request, response) : void socket.destroy()))
-      .catch(options.onError);
-  });
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const answer = CLIENT_ERRORS[error.code ?? ''];
-    if (answer === undefined) return delayClose(socket, closeDelayMs);
-    socket.end(`HTTP/1.1 ${answer}\r\nconnection: close\r\n\r\n`);
-  });
+  const server = createServer(
+    { ...LIMITS, headersTimeout: headersTimeoutMs },
+    (request, response) => {
+      void answer(request, response);
+    },
+  );
   server.maxConnections = MAX_CONNECTIONS;
   server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION;
   server.setTimeout(idleMs);
@@ -154,7 +115,6 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
     url: `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`,
     close: async () => {
       const closed = new Promise((resolve) => server.close(resolve));
-      paced.close();
       server.closeAllConnections();
       await closed;
     },
@@ -260,7 +220,7 @@ function routes(options: HttpServerOptions): App {
   return app;
 }
 
-/** Returns a function that reads the status of one account, or of the whole service (or fleet), and caches it for {@link REFRESH_MS}. */
+/** Returns a function that reads the status of one account, or of the whole service (or fleet), with a cache. */
 function accountStatusReader({
   endpoints,
   accounts,
@@ -274,6 +234,27 @@ function accountStatusReader({
 }
 
 /**
+ * Wraps `work` so that it runs at most once in `everyMs` ms for each key. At most `most` results are cached; for further keys it runs on
+ * every call.
+ */
+export function atMostOncePer<T>(
+  everyMs: number,
+  most: number,
+  work: (key: string) => T,
+): (key: string) => T {
+  const cached = new Map<string, T>();
+  return (key) => {
+    if (cached.has(key)) return cached.get(key)!;
+    const result = work(key);
+    if (cached.size < most) {
+      cached.set(key, result);
+      setTimeout(() => cached.delete(key), everyMs).unref();
+    }
+    return result;
+  };
+}
+
+/**
  * Whether a host name means this machine itself (the loopback interface). A server that listens on loopback refuses requests for other host
  * names: otherwise a foreign website could point its own name at 127.0.0.1 (DNS rebinding), and its scripts could read the status in a
  * browser on this machine.
@@ -282,18 +263,6 @@ function isLoopback(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host);
 }
 
-/**
- * Stops reading from a client's connection, and closes it `holdMs` milliseconds later. A client disconnected at once would reconnect at
- * once, and a new connection costs more than an idle one.
- */
-function delayClose(socket: Duplex, holdMs: number): void {
-  if (socket.isPaused()) return;
-  socket.pause();
-  socket.removeAllListeners('data'); // the HTTP parser's: it must not parse the rest of the chunk
-  setTimeout(() => socket.destroy(), holdMs).unref();
-}
-
-/** Returns whether `work` completes within `ms` milliseconds. */
 async function isDoneWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
   const over = new AbortController();
   try {
@@ -321,21 +290,17 @@ function listenError(host: string, port: number, cause: NodeJS.ErrnoException): 
   return new CellarstreamError('SETTINGS', `${value} ${advice}`, { context: { settings: name } });
 }
 
-/** An HTML page, and the hashes of the scripts and styles that its Content-Security-Policy allows. */
 export interface Page {
   readonly html: string;
-  /** Hashes in the form of a Content-Security-Policy: `'sha256-...'`. */
+  /** Hashes of the inlined scripts, in the form of a Content-Security-Policy: `'sha256-...'`. */
   readonly scriptHashes: string[];
   readonly styleHashes: string[];
 }
 
-/**
- * The status pages: of a service with one account (`page`), of a fleet (`fleet`), and of one account in a fleet (`account`). Each is a
- * single HTML file with script and style inlined.
- */
+/** The status pages: of a service with one account, of a fleet, and of one account in a fleet. */
 type PageName = 'page' | 'fleet' | 'account';
 
-/** Reads an HTML page from disk: from a URL, or by the name under which scripts/build-page.mjs has built it next to the compiled code. */
+/** Reads a page from disk: from a URL, or the one that scripts/build-page.mjs has built next to the compiled code. */
 export function loadPage(page: PageName | URL): Page {
   const file = page instanceof URL ? page : new URL(`../${page}.html`, import.meta.url);
   return pageOf(readFileSync(fileURLToPath(file), 'utf8'));

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
 import { CellarstreamError } from '../../core/errors.ts';
 import type {
   AccountStatusEndpoints,
@@ -7,15 +8,15 @@ import type {
   HttpServerOptions,
 } from './http-server.ts';
 
-/** Data that the worker thread of the HTTP server receives when it starts (`workerData`). */
+/** Data that the worker thread receives when it starts (`workerData`). */
 export interface ThreadData extends Pick<HttpServerOptions, 'host' | 'port' | 'metricsType'> {
-  /** Whether the HTTP server belongs to an instance of a fleet, so that it also serves the status of single accounts. */
+  /** Whether the server belongs to a fleet, and also serves single accounts. */
   readonly hasAccounts: boolean;
 }
 
-/** Calls that the HTTP server's worker thread can make to the service in the main thread, by messages. */
+/** Calls that the worker thread makes to the service in the main thread, by messages. */
 export interface ServiceCalls extends StatusEndpoints {
-  /** Returns the status of a single account. Called only in an instance of a fleet. */
+  /** Called only in an instance of a fleet. */
   readonly accountStatus: AccountStatusEndpoints['status'];
 }
 
@@ -28,24 +29,22 @@ export type WorkerMessage =
 
 interface ServiceCall {
   readonly kind: 'question';
-  readonly id: number;
   readonly what: keyof ServiceCalls;
-  /** The account's name if the call is `accountStatus`, else empty. */
+  /** The account of `accountStatus`, else empty. */
   readonly argument: string;
+  /** Receives one {@link ServiceMessage}. */
+  readonly answerTo: MessagePort;
 }
 
-export type ServiceMessage =
-  | { readonly id: number; readonly result: unknown }
-  | { readonly id: number; readonly error: string };
+export type ServiceMessage = { readonly result: unknown } | { readonly error: string };
 
-/** URL of the compiled script of the HTTP server's worker thread, next to this file. */
 const THREAD = new URL('./http-worker.js', import.meta.url);
 
 interface HttpThreadOptions extends Pick<
   HttpServerOptions,
   'host' | 'port' | 'metricsType' | 'endpoints' | 'onError'
 > {
-  /** Returns the status of a single account; only in an instance of a fleet. */
+  /** Set only in an instance of a fleet. */
   readonly accountStatus?: AccountStatusEndpoints['status'];
 }
 
@@ -59,16 +58,15 @@ export async function openHttpThread(options: HttpThreadOptions): Promise<HttpSe
   const { endpoints, accountStatus, onError, ...address } = options;
   const workerData: ThreadData = { ...address, hasAccounts: accountStatus !== undefined };
   const worker = new Worker(THREAD, { workerData });
-  const reply = (message: ServiceMessage) => worker.postMessage(message);
-  const answer = async ({ id, what, argument }: ServiceCall): Promise<void> => {
+  const answer = async ({ what, argument, answerTo }: ServiceCall): Promise<void> => {
+    const reply = (message: ServiceMessage) => answerTo.postMessage(message);
     try {
       reply({
-        id,
         result: await (what === 'accountStatus' ? accountStatus?.(argument) : endpoints[what]()),
       });
     } catch (error) {
       onError(error);
-      reply({ id, error: `the service failed to return ${what}: its own error is logged` });
+      reply({ error: `the service failed to return ${what}: its own error is logged` });
     }
   };
   const url = await new Promise<string>((resolve, reject) => {

@@ -1,6 +1,5 @@
-import { readlinkSync } from 'node:fs';
-import { setPriority } from 'node:os';
-import { parentPort, workerData } from 'node:worker_threads';
+import { once } from 'node:events';
+import { MessageChannel, parentPort, workerData } from 'node:worker_threads';
 import { CellarstreamError, describeError } from '../../core/errors.ts';
 import { loadPage, openHttpServer } from './http-server.ts';
 import type { WorkerMessage, ServiceCalls, ThreadData, ServiceMessage } from './http-thread.ts';
@@ -10,36 +9,30 @@ import type { WorkerMessage, ServiceCalls, ThreadData, ServiceMessage } from './
 /** Time-out of a call from this thread to the service in the main thread, in ms. After it the main thread counts as stuck. */
 const STUCK_MS = 5_000;
 
-/**
- * Priority of this thread as a Unix nice value, from -20 to 19 (the lowest priority): low, so that the service comes first when CPU time is
- * scarce.
- */
-const PRIORITY = 10;
-
 const port = parentPort!;
 const send = (message: WorkerMessage) => port.postMessage(message);
-const pendingCalls = new Map<
-  number,
-  { resolve: (answer: never) => void; reject: (error: Error) => void }
->();
-let lastCallId = 0;
 
-const call = <K extends keyof ServiceCalls>(
+async function call<K extends keyof ServiceCalls>(
   what: K,
-  about = '',
-): Promise<Awaited<ReturnType<ServiceCalls[K]>>> => {
-  const id = (lastCallId += 1);
-  const late = setTimeout(() => {
-    pendingCalls.get(id)?.reject(new Error('the service is stuck: it does not respond'));
-    pendingCalls.delete(id);
-  }, STUCK_MS);
-  send({ kind: 'question', id, what, argument: about });
-  return new Promise<Awaited<ReturnType<ServiceCalls[K]>>>((resolve, reject) => {
-    pendingCalls.set(id, { resolve, reject });
-  }).finally(() => clearTimeout(late));
-};
+  argument = '',
+): Promise<Awaited<ReturnType<ServiceCalls[K]>>> {
+  const { port1: answers, port2: answerTo } = new MessageChannel();
+  port.postMessage({ kind: 'question', what, argument, answerTo } satisfies WorkerMessage, [
+    answerTo,
+  ]);
+  try {
+    const late = AbortSignal.timeout(STUCK_MS);
+    const [answer] = (await once(answers, 'message', { signal: late })) as [ServiceMessage];
+    if ('error' in answer) throw new Error(answer.error);
+    return answer.result as Awaited<ReturnType<ServiceCalls[K]>>;
+  } catch (error) {
+    if ((error as Error).name !== 'AbortError') throw error;
+    throw new Error('the service is stuck: it does not respond', { cause: error });
+  } finally {
+    answers.close();
+  }
+}
 
-yieldToPipeline();
 try {
   const { hasAccounts, ...address } = workerData as ThreadData;
   const server = await openHttpServer({
@@ -59,26 +52,10 @@ try {
     }),
     onError: (error) => send({ kind: 'trouble', text: describeError(error) }),
   });
-  port.on('message', (message: ServiceMessage) => {
-    const question = pendingCalls.get(message.id);
-    pendingCalls.delete(message.id);
-    if ('error' in message) question?.reject(new Error(message.error));
-    else question?.resolve(message.result as never);
-  });
   send({ kind: 'listening', url: server.url });
 } catch (error) {
   if (!(error instanceof CellarstreamError)) throw error;
   const { message, context } = error;
   send({ kind: 'refused', message, settings: String(context.settings) });
   port.close();
-}
-
-/** Lowers the priority of this thread below that of the service. Only on Linux, which has priorities per thread. */
-function yieldToPipeline(): void {
-  try {
-    const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1));
-    setPriority(thread, PRIORITY);
-  } catch {
-    // not Linux, or not permitted: the thread keeps its priority
-  }
 }

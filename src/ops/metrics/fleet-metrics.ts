@@ -1,4 +1,4 @@
-// Metrics of an instance of a fleet: their table, the hooks that update them, and the joint text of all registries of an instance.
+// Metrics of an instance of a fleet: their table, their updates, and the joint text of all registries of an instance.
 
 import { setImmediate } from 'node:timers/promises';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
@@ -10,7 +10,6 @@ import { metricOf } from './metric-table.ts';
 import type { Metric } from './metric-table.ts';
 import { collectProcessMetrics } from './metrics.ts';
 
-/** All states that an account of a fleet can have. */
 const FLEET_STATES = valuesOf<FleetState>({
   running: 0,
   starting: 0,
@@ -21,9 +20,7 @@ const FLEET_STATES = valuesOf<FleetState>({
   quarantined: 0,
 });
 
-/**
- * Labels of the metrics of a fleet. Labels without `values` hold names of accounts or instances, or versions, whose number is not bounded.
- */
+/** Labels without `values` hold names of accounts or instances, or versions, whose number is not bounded. */
 export const FLEET_LABELS = {
   account: { help: 'the name of an account' },
   owner: {
@@ -37,7 +34,6 @@ export const FLEET_LABELS = {
   },
 } as const satisfies Record<string, Label>;
 
-/** Definition of a metric that describes a fleet, as one of its instances sees it. */
 export interface FleetMetric extends Omit<Metric, 'labels' | 'zeros'> {
   readonly labels: readonly (keyof typeof FLEET_LABELS)[];
 }
@@ -45,10 +41,7 @@ export interface FleetMetric extends Omit<Metric, 'labels' | 'zeros'> {
 const gauge = metricOf('gauge');
 const counter = metricOf('counter');
 
-/**
- * All metrics that describe a fleet. Series with a label `account` exist only for accounts that are currently known; those of other
- * accounts are removed.
- */
+/** Series with a label `account` exist only for accounts that are currently known. */
 export const FLEET_METRICS = {
   instance: gauge(
     'cellarstream_fleet_instance_info',
@@ -105,11 +98,10 @@ export const FLEET_METRICS = {
 } satisfies Record<string, FleetMetric>;
 
 interface FleetMetricsOptions {
-  /** Name of this instance, setting `INSTANCE_NAME`. */
+  /** Setting `INSTANCE_NAME`. */
   readonly instance: string;
-  /** Returns whether this instance is ready, as `/readyz` reports it. */
   readonly isReady: () => boolean;
-  /** Returns the metric registries of the accounts that run on this instance, by the account's name. */
+  /** Returns the registries of the accounts that run on this instance, by account. */
   readonly accounts: () => ReadonlyMap<string, Registry>;
 }
 
@@ -146,7 +138,7 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
   for (const unknown of [generation, members]) unknown.remove(); // prom-client starts them at 0, but they are unknown
   collectProcessMetrics(registry);
 
-  /** Last known owner (instance) of each known account, by the account's name. */
+  /** Last known owner of each known account. */
   const owners = new Map<string, string | undefined>();
   const countMoves = (view: FleetView) => {
     const known = new Set(view.accounts.map(({ account }) => account));
@@ -179,12 +171,12 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
       }
       countMoves(view);
     },
+    /** Records that an account has moved to this instance; `elapsedMs`: until its first response here. */
     onHandover: ({ elapsedMs }: { readonly elapsedMs: number }) =>
       handovers.observe(elapsedMs / 1_000),
+    /** Records that another instance has claimed an account that this one had not released. */
     onFenced: () => fenced.inc(),
-    /** Returns the metrics of the instance and of all accounts that run on it, in the text format of Prometheus. */
     text: () => joinedText([registry, ...accounts().values()]),
-    /** Content type of the metrics text, for the HTTP response header. */
     contentType: registry.contentType,
   };
 }
@@ -201,9 +193,8 @@ function optionsOf({ name, help, labels, buckets }: FleetMetric, registry: Regis
 const TURN_MS = 5;
 
 /**
- * Formats the metrics of several registries (of the instance and of each account) as one text. All series of a metric stand together, as
- * the Prometheus format requires, in the order of the registries. Yields to the event loop regularly, as a hundred accounts have a hundred
- * thousand series.
+ * Joins the text of several registries: all series of a metric stand together, as the Prometheus format requires. Yields to the event loop
+ * regularly, as a hundred accounts have a hundred thousand series.
  */
 async function joinedText(registries: readonly Registry[]): Promise<string> {
   const names = new Set(
@@ -227,7 +218,7 @@ async function joinedText(registries: readonly Registry[]): Promise<string> {
   return `${texts.join('\n\n')}\n`;
 }
 
-/** Removes the two header lines, `# HELP` and `# TYPE`, from the Prometheus text of a metric. */
+/** Removes the lines `# HELP` and `# TYPE` from the text of a metric. */
 function withoutHead(text: string): string {
   const [, , ...series] = text.split('\n');
   return series.join('\n');

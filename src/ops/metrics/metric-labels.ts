@@ -8,31 +8,23 @@ import type { ScanTrouble } from '../../streams/paging/pages.ts';
 import type { RejectReason } from '../../streams/records/records.ts';
 import type { Cause } from '../status/readiness.ts';
 
-/** A Prometheus label of metrics, and the values that it may have. */
 export interface Label {
   /** Meaning of the label, in Markdown. */
   readonly help: string;
-  /**
-   * Values that the label may have, in addition to {@link OTHER}. Undefined: any value, for labels that do not depend on what the API
-   * sends.
-   */
+  /** Possible values besides {@link OTHER}. Undefined: any, for labels that do not depend on what the API sends. */
   readonly values?: readonly string[];
 }
 
-/** Value of a label that stands for all unknown values, so that input from outside cannot create an unbounded number of series. */
+/** Label value for all unknown values, so that input from outside cannot create an unbounded number of series. */
 export const OTHER = 'other';
 
-/**
- * HTTP statuses that are counted separately, in metric series that exist at 0 from the start. Other statuses are counted by class, such as
- * `5xx`.
- */
+/** HTTP statuses with a series of their own, at 0 from the start; others are counted by class, such as `5xx`. */
 export const STATUSES = [
   ...['200', '400', '401', '403', '404', '408', '429', '500', '502', '503', '504'],
   'none',
 ] as const;
 const STATUS_CLASSES = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 
-/** Returns the value of the metric label `status` for the HTTP status of a response; for `undefined` (no response) it is `none`. */
 export function statusLabel(status: number | undefined): string {
   if (status === undefined) return 'none';
   const text = String(status);
@@ -40,7 +32,6 @@ export function statusLabel(status: number | undefined): string {
   return `${Math.floor(status / 100)}xx`; // an unknown class becomes OTHER in boundedLabel
 }
 
-/** All labels that the metrics of an account have. */
 export const LABELS = {
   account: { help: '`ACCOUNT_NAME`' },
   version: { help: 'the version of Cellarstream' },
@@ -166,10 +157,7 @@ export function boundedLabel(name: LabelName, value: string): string {
   return values === undefined || values.includes(value) ? value : OTHER;
 }
 
-/**
- * Returns all members of a union of string types, as the keys of `values`: the compiler reports members that are missing there. The numbers
- * in `values` have no meaning.
- */
+/** Returns all members of a union of strings, given as keys: the compiler reports missing ones. */
 export function valuesOf<T extends string>(values: Readonly<Record<T, 0>>): readonly T[] {
   return Object.keys(values) as T[];
 }

@@ -5,29 +5,25 @@ import type { LabelName } from './metric-labels.ts';
 
 export type MetricType = 'counter' | 'gauge' | 'histogram';
 
-/** Values for some or all labels of a metric; a grid stands for all combinations of them. */
+/** Values for some or all labels of a metric; stands for all their combinations. */
 export type LabelGrid = Readonly<Partial<Record<LabelName, readonly string[]>>>;
 
-/** Definition of a Prometheus metric. */
 export interface Metric {
   readonly type: MetricType;
   readonly name: string;
   readonly help: string;
-  /** Labels of the metric, in addition to the label `account`. */
+  /** Labels besides `account`. */
   readonly labels: readonly LabelName[];
-  /** Upper bounds of the buckets if the metric is a histogram, in seconds. */
+  /** Upper bounds of a histogram's buckets, in seconds. */
   readonly buckets?: readonly number[];
   /**
-   * Combinations of label values whose series exist at 0 from the start, so that the first event shows as an increase. A label that a grid
-   * omits takes all its values; the label `resource` takes the lists that the service reads. Default: all series for counters and
-   * histograms; none for gauges, as 0 would be a measured value.
+   * Series that exist at 0 from the start, so that the first event shows as an increase. A label that a grid omits takes all its values;
+   * `resource` takes the lists that the service reads. Default: all series of counters and histograms, none of gauges, as 0 would be a
+   * measured value.
    */
   readonly zeros?: readonly LabelGrid[];
 }
 
-/**
- * Returns a function that defines metrics of one type, from their name, help text, labels, and optional buckets and series that start at 0.
- */
 export const metricOf =
   <T extends MetricType>(type: T) =>
   <const L extends readonly string[]>(
@@ -48,7 +44,6 @@ const TRANSACTION_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 3
 const REQUEST_TARGETS = { resource: [...RESOURCES, 'login'] };
 const WINDOWED = RESOURCES.filter((resource) => RULES[resource].windowed);
 
-/** All metrics of an account, in addition to {@link PROCESS_METRICS}. */
 export const METRICS = {
   build: gauge('cellarstream_build_info', 'Always 1: which version runs, on which Node.', [
     'version',
@@ -314,8 +309,7 @@ export const METRICS = {
 export type MetricTable = typeof METRICS;
 
 /**
- * Names, types and help texts of those metrics of the process, collected by prom-client, that dashboards and alerts use. prom-client
- * exports more, depending on the operating system. Outside of a fleet they have the label `account`, too.
+ * Metrics of the process, collected by prom-client, that dashboards and alerts use. Outside of a fleet they have the label `account`, too.
  */
 export const PROCESS_METRICS = [
   ['process_start_time_seconds', 'gauge', 'When the process was started.'],

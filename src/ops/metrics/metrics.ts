@@ -4,7 +4,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 import { CellarstreamError } from '../../core/errors.ts';
 import { VERSION } from '../../core/version.ts';
 import type { Gauges, Hooks, Published } from '../../observe/hooks.ts';
-import { clockSkew, countPage, changeTime, provesDeletions } from '../status/hook-figures.ts';
+import { ClockSkew, countPage, changeTime, provesDeletions } from '../status/hook-figures.ts';
 import { causeOf } from '../status/readiness.ts';
 import type { Readiness } from '../status/readiness.ts';
 import { boundedLabel, LABELS, OTHER, statusLabel } from './metric-labels.ts';
@@ -15,26 +15,17 @@ import type { LabelGrid, Metric, MetricTable, MetricType } from './metric-table.
 interface MetricsOptions {
   readonly account: string;
   readonly resources: readonly string[];
-  /** Pause between two polls in ms, setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
+  /** Setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
   readonly pollIntervalMs?: number | undefined;
-  /**
-   * Clock that returns ms since the epoch: the machine's own and not a steady one, as Prometheus compares timestamps with its own clock.
-   * Default Date.now.
-   */
+  /** Returns epoch ms of the machine's own clock, with which Prometheus compares timestamps. Default Date.now. */
   readonly wallClock?: () => number;
-  /**
-   * Returns whether the service is ready, and why not. If omitted, the metrics `cellarstream_ready` and `cellarstream_not_ready` have no
-   * series.
-   */
+  /** If omitted, `cellarstream_ready` and `cellarstream_not_ready` have no series. */
   readonly readiness?: () => Readiness;
-  /** Whether to include the metrics of the process, such as memory and CPU time; true at most once per process. Default true. */
+  /** Whether the metrics of the process are included; true at most once per process. Default true. */
   readonly ofProcess?: boolean;
 }
 
-/**
- * Lanes (kinds of reads of a list) whose events count in the metric of freshness: all but the initial snapshot, which reads old changes,
- * and resyncs, which bring no changes.
- */
+/** Lanes that count in the metric of freshness: not the initial snapshot, which reads old changes, nor resyncs, which bring none. */
 const FRESH_LANES: ReadonlySet<string> = new Set(['poll', 'sweep', 'reread']);
 
 /**
@@ -48,24 +39,20 @@ export function metrics(options: MetricsOptions) {
   const { ofProcess = true } = options;
   const registry = new Registry();
   let gauges: Gauges | undefined;
-  const clocks = clockSkew();
+  const clocks = new ClockSkew();
   const schemas = new Map<string, number>();
-  /** Lists of which deletions were held back (not published, because too many records were missing) in the sweep that is running. */
+  /** Lists of which deletions were held back in the sweep that is running. */
   const held = new Set<string>();
 
-  const { add, set, observe } = recorder({
+  const { add, set, observe } = new Recorder({
     registry,
     account,
     resources,
     collect: {
-      quotaUsed: () => {
-        for (const { name, used } of gauges?.quotas() ?? [])
-          set('quotaUsed', { resource: name }, used);
-      },
-      quotaLimit: () => {
-        for (const { name, limit } of gauges?.quotas() ?? [])
-          set('quotaLimit', { resource: name }, limit);
-      },
+      quotaUsed: () =>
+        gauges?.quotas().forEach(({ name, used }) => set('quotaUsed', { resource: name }, used)),
+      quotaLimit: () =>
+        gauges?.quotas().forEach(({ name, limit }) => set('quotaLimit', { resource: name }, limit)),
       ready: () => {
         if (readiness) set('ready', {}, Number(readiness().ready));
       },
@@ -82,6 +69,7 @@ export function metrics(options: MetricsOptions) {
   for (const resource of resources) set('exactCertificate', { resource }, wallClock() / 1_000);
   if (ofProcess) collectProcessMetrics(registry, { account });
 
+  const isKnown = (resource: string) => resources.includes(resource);
   const scanned = (resource: string, lane: string) => {
     add('scans', { resource, lane });
     set('lastScan', { resource, lane }, wallClock() / 1_000);
@@ -95,7 +83,7 @@ export function metrics(options: MetricsOptions) {
       if (events[op] > 0) add('events', { resource, op }, events[op]);
     if (FRESH_LANES.has(lane)) {
       const made = changes.map(changeTime).filter((instant) => instant !== null);
-      const seconds = made.map((ms) => Math.max(0, at + clocks.aheadMs() - ms) / 1_000);
+      const seconds = made.map((ms) => Math.max(0, at + clocks.aheadMs - ms) / 1_000);
       observe('freshness', { resource }, ...seconds);
     }
     for (const { change } of statusChanges) {
@@ -113,7 +101,7 @@ export function metrics(options: MetricsOptions) {
       add('logins', {});
       set('tokenIssued', {}, wallClock() / 1_000);
       set('tokenExpiry', {}, (wallClock() + login.lifeMs) / 1_000);
-      set('clockAhead', {}, clocks.aheadMs() / 1_000);
+      set('clockAhead', {}, clocks.aheadMs / 1_000);
     },
     onRequest: (request) => {
       clocks.hooks.onRequest(request);
@@ -179,95 +167,90 @@ export function metrics(options: MetricsOptions) {
   };
   const { contentType } = registry;
   return { hooks, registry, text: () => registry.metrics(), contentType };
-
-  function isKnown(resource: string): boolean {
-    return resources.includes(resource);
-  }
 }
 
 function codeOf(error: unknown): string {
   return error instanceof CellarstreamError ? error.code : OTHER;
 }
 
-/** Keys, in the table of metrics, of those that have a given type such as `counter`. */
+/** Keys of the metrics of one type. */
 export type KeyOf<T extends MetricType> = {
   [K in keyof MetricTable]: MetricTable[K]['type'] extends T ? K : never;
 }[keyof MetricTable];
 
-/** Values for all labels of a metric except `account`, which is the same for all metrics of an account. */
+/** Values for all labels of a metric except `account`. */
 type LabelsOf<K extends keyof MetricTable> = Readonly<
   Record<MetricTable[K]['labels'][number], string>
 >;
 
-/** Functions that update the metrics of one account. Unknown label values become `other`. */
-interface Recorder {
-  readonly add: <K extends KeyOf<'counter'>>(key: K, labels: LabelsOf<K>, by?: number) => void;
-  readonly set: <K extends KeyOf<'gauge'>>(key: K, labels: LabelsOf<K>, value: number) => void;
-  /** Adds durations, in seconds, to a histogram; values that are negative or not finite are ignored. */
-  readonly observe: <K extends KeyOf<'histogram'>>(
-    key: K,
-    labels: LabelsOf<K>,
-    ...seconds: readonly number[]
-  ) => void;
-}
-
 interface RecorderOptions {
   readonly registry: Registry;
   readonly account: string;
-  /** Names of the lists whose metric series exist at 0 from the start. */
+  /** Lists whose series exist at 0 from the start. */
   readonly resources: readonly string[];
-  /** Functions by metric that set the value of a gauge; each is called before the gauge is read. */
+  /** Functions that set gauges before these are read. */
   readonly collect: Readonly<Partial<Record<KeyOf<'gauge'>, () => void>>>;
 }
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Creates all metrics of {@link METRICS} for an account, with the series that exist at 0 from the start. */
-function recorder({ registry, account, resources, collect }: RecorderOptions): Recorder {
-  const counters = new Map<string, Counter>();
-  const gauges = new Map<string, Gauge>();
-  const histograms = new Map<string, Histogram>();
+/** The metrics of {@link METRICS} for one account. Unknown label values become `other`. */
+class Recorder {
+  readonly #account: string;
+  readonly #counters = new Map<string, Counter>();
+  readonly #gauges = new Map<string, Gauge>();
+  readonly #histograms = new Map<string, Histogram>();
 
-  for (const [key, metric] of Object.entries<Metric>(METRICS)) {
-    const { type, name, help, labels, buckets = [], zeros } = metric;
-    const common = { name, help, labelNames: ['account', ...labels], registers: [registry] };
-    const atStart = (grids: readonly LabelGrid[]) =>
-      grids
+  constructor({ registry, account, resources, collect }: RecorderOptions) {
+    this.#account = account;
+    for (const [key, metric] of Object.entries<Metric>(METRICS)) {
+      const { type, name, help, labels, buckets = [], zeros } = metric;
+      const common = { name, help, labelNames: ['account', ...labels], registers: [registry] };
+      const atStart = (zeros ?? (type === 'gauge' ? [] : [{}]))
         .flatMap((grid) => combinations(labels, grid, resources))
         .map((values) => ({ ...values, account }));
-    if (type === 'counter') {
-      const counter = new Counter(common);
-      counters.set(key, counter);
-      for (const values of atStart(zeros ?? [{}])) counter.inc(values, 0);
-    } else if (type === 'gauge') {
-      const set = collect[key as KeyOf<'gauge'>];
-      const gauge = new Gauge({ ...common, ...(set && { collect: set }) });
-      gauges.set(key, gauge);
-      for (const values of atStart(zeros ?? [])) gauge.set(values, 0);
-    } else {
-      const histogram = new Histogram({ ...common, buckets: [...buckets] });
-      histograms.set(key, histogram);
-      for (const values of atStart(zeros ?? [{}])) histogram.zero(values);
+      if (type === 'counter') {
+        const counter = new Counter(common);
+        this.#counters.set(key, counter);
+        for (const values of atStart) counter.inc(values, 0);
+      } else if (type === 'gauge') {
+        const set = collect[key as KeyOf<'gauge'>];
+        const gauge = new Gauge({ ...common, ...(set && { collect: set }) });
+        this.#gauges.set(key, gauge);
+        for (const values of atStart) gauge.set(values, 0);
+      } else {
+        const histogram = new Histogram({ ...common, buckets: [...buckets] });
+        this.#histograms.set(key, histogram);
+        for (const values of atStart) histogram.zero(values);
+      }
     }
   }
 
-  const inBounds = (labels: Labels): Labels => ({
-    account,
-    ...Object.fromEntries(
-      Object.entries(labels).map(([name, value]) => [name, boundedLabel(name as LabelName, value)]),
-    ),
-  });
-  return {
-    add: (key, labels, by = 1) => counters.get(key)!.inc(inBounds(labels), by),
-    set: (key, labels, value) => gauges.get(key)!.set(inBounds(labels), value),
-    observe: (key, labels, ...seconds) => {
-      const histogram = histograms.get(key)!;
-      const values = inBounds(labels);
-      for (const one of seconds) {
-        if (one >= 0 && one < Infinity) histogram.observe(values, one);
-      }
-    },
+  readonly add = <K extends KeyOf<'counter'>>(key: K, labels: LabelsOf<K>, by = 1): void =>
+    this.#counters.get(key)!.inc(this.#bounded(labels), by);
+
+  readonly set = <K extends KeyOf<'gauge'>>(key: K, labels: LabelsOf<K>, value: number): void =>
+    this.#gauges.get(key)!.set(this.#bounded(labels), value);
+
+  /** Adds durations in seconds; values that are negative or not finite are ignored. */
+  readonly observe = <K extends KeyOf<'histogram'>>(
+    key: K,
+    labels: LabelsOf<K>,
+    ...seconds: readonly number[]
+  ): void => {
+    const histogram = this.#histograms.get(key)!;
+    const values = this.#bounded(labels);
+    for (const one of seconds) {
+      if (one >= 0 && one < Infinity) histogram.observe(values, one);
+    }
   };
+
+  #bounded(labels: Labels): Labels {
+    const bounded = Object.entries(labels).map(
+      ([name, value]) => [name, boundedLabel(name as LabelName, value)] as const,
+    );
+    return { account: this.#account, ...Object.fromEntries(bounded) };
+  }
 }
 
 /** Returns all combinations of label values that a grid (values for some of a metric's labels) stands for. */
@@ -292,12 +275,12 @@ function combinations(
 }
 
 /**
- * Interval at which the event loop lag is sampled, in ms. Larger than prom-client's default of 10 ms, which wakes an idle process a hundred
- * times a second: a fourteenth of the CPU time that six small lists cost at rest.
+ * Interval at which the event loop lag is sampled, in ms. prom-client's default of 10 ms wakes an idle process a hundred times a second,
+ * which costs a fourteenth of the CPU time of six small lists at rest.
  */
 const LAG_TICK_MS = 50;
 
-/** Adds prom-client's default metrics of a Node process to a registry. To be called once per process. */
+/** Adds the metrics of the process to a registry. To be called once per process: Node collects them until the process ends. */
 export function collectProcessMetrics(
   register: Registry,
   labels: Readonly<Record<string, string>> = {},

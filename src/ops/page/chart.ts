@@ -2,17 +2,16 @@ import uPlot from 'uplot';
 import { html, setAttributes } from './dom.ts';
 
 interface Line {
-  /** Name of the CSS variable that holds the colour of this line of the chart. */
+  /** CSS variable with the colour of the line. */
   readonly colour: string;
-  /** Whether the area below this line of the chart is filled. */
   readonly filled?: boolean;
 }
 
 interface ChartOptions {
   readonly lines: readonly Line[];
-  /** Value that the top of the chart's vertical scale shows at least; it is higher if a value is higher. */
+  /** Value that the top of the vertical scale shows at least. */
   readonly leastTop: number;
-  /** Whether the vertical scale is compressed, so that small values stay visible beside large ones. Default false: a linear scale. */
+  /** Whether small values stay visible beside large ones. Default false: a linear scale. */
   readonly compressed?: boolean;
 }
 
@@ -60,7 +59,7 @@ export function chart({ lines, leastTop, compressed = false }: ChartOptions) {
   }).observe(element);
   return {
     element,
-    /** Draws the values of each line of the chart, measured at `times`; `text` describes the chart for screen readers. */
+    /** Draws the values of each line, measured at `times`; `text` describes the chart for screen readers. */
     update: (
       times: readonly number[],
       values: readonly (readonly (number | null)[])[],
@@ -75,7 +74,7 @@ export function chart({ lines, leastTop, compressed = false }: ChartOptions) {
   };
 }
 
-/** Whether a line of the chart has fewer than three values, too few to be visible as a line, so that they are drawn as points. */
+/** Whether a line has fewer than three values, so that they are drawn as points. */
 function isAlone(plot: uPlot, line: number): boolean {
   return Array.from(plot.data[line]!).filter((value) => value !== null).length < 3;
 }

@@ -1,46 +1,38 @@
 import type { LifeCycle, LifeCycleChange, LifeCycleState } from '../status/status-json.ts';
 
-/**
- * A change between two states of a life cycle, with the states themselves. Their indexes, which `LifeCycleChange` has instead, may differ
- * after a restart of the service.
- */
+/** A change between two states of a life cycle. Unlike the indexes in `LifeCycleChange`, the states stay the same after a restart. */
 export interface CycleChange extends Pick<LifeCycleChange, 'count' | 'medianMs'> {
   readonly from: LifeCycleState;
   readonly to: LifeCycleState;
 }
 
-/** Returns a unique name for the status field that a life cycle describes, such as `order status`. */
+/** Returns a unique name of the status field that a life cycle describes, such as `order status`. */
 export function cycleName({ subject, field }: Pick<LifeCycle, 'subject' | 'field'>): string {
   return `${subject} ${field}`;
 }
 
-/** Returns the displayed name of a state of a life cycle. */
 export function stateName({ kind, name }: LifeCycleState): string {
   if (kind === 'state') return name === '' ? '(empty)' : name;
   return { new: 'none before', gone: 'none any more', other: 'any other' }[kind];
 }
 
-/** Returns the changes between the states of a life cycle, the most frequent change first. */
+/** Returns the changes of a life cycle with their states, the most frequent change first. */
 export function changesOf({ states, changes }: LifeCycle): CycleChange[] {
   return changes
     .map(({ from, to, ...change }) => ({ ...change, from: states[from]!, to: states[to]! }))
     .toSorted((a, b) => b.count - a.count);
 }
 
-/** Returns how many status changes of a life cycle were observed in all. */
 export function changesSeen({ changes, others }: LifeCycle): number {
   return changes.reduce((sum, change) => sum + change.count, others);
 }
 
-/** Returns a name for a change between two states of a life cycle, unique within the life cycle: made of the names of both states. */
+/** Returns a name of a change that is unique within the life cycle. */
 export function changeName({ from, to }: CycleChange): string {
   return JSON.stringify([from.kind, from.name, to.kind, to.name]);
 }
 
-/**
- * Whether a diagram drawn for life cycle `a` can show the figures of `b`: both have the same states and changes in the same order. The
- * order may differ after a restart of the service.
- */
+/** Whether a diagram of `a` can show the figures of `b`: both have the same states and changes in the same order. */
 export function isSameShape(a: LifeCycle, b: LifeCycle): boolean {
   const shape = ({ states, changes, ...cycle }: LifeCycle) =>
     JSON.stringify([

@@ -2,7 +2,6 @@
 
 type Attributes = Readonly<Record<string, string | number>>;
 
-/** Returns the element of the page that has this id. */
 export function byId(id: string): HTMLElement {
   const element = document.getElementById(id);
   if (!element) throw new Error(`index.html has no #${id}`);
@@ -21,7 +20,6 @@ export function html<Tag extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** Creates an SVG element, as {@link html} creates an HTML element. */
 export function svg<Tag extends keyof SVGElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},
@@ -33,9 +31,7 @@ export function svg<Tag extends keyof SVGElementTagNameMap>(
   return element;
 }
 
-/**
- * Sets those attributes of an element whose value differs. Setting an unchanged one would cost a layout and make screen readers repeat it.
- */
+/** Sets the attributes whose value differs: setting an unchanged one costs a layout, and screen readers repeat it. */
 export function setAttributes(element: Element, attributes: Attributes): void {
   for (const [name, value] of Object.entries(attributes)) {
     const text = String(value);
@@ -43,17 +39,16 @@ export function setAttributes(element: Element, attributes: Attributes): void {
   }
 }
 
-/** Sets the text of a node if it differs, for the same reason as {@link setAttributes}. */
+/** Sets the text of a node if it differs. */
 export function setText(node: Node, text: string): void {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** Shows or hides an element; changes nothing if it is already in that state, for the same reason as {@link setAttributes}. */
 export function show(element: HTMLElement, shown: boolean): void {
   if (element.hidden === shown) element.hidden = !shown;
 }
 
-/** The element that represents one item of a {@link keyedList}, and a function that updates the element. */
+/** The element of one item of a {@link keyedList}; `update` shows the item in it. */
 export interface Row<T> {
   readonly element: Element;
   readonly update?: (item: T) => void;
@@ -61,18 +56,13 @@ export interface Row<T> {
 
 interface KeyedListOptions<T> {
   readonly parent: Element;
-  /** Returns a key that is unique among the items of the list; `place` is the item's index. */
+  /** Returns a key that is unique among the items; `place` is the item's index. */
   readonly key: (item: T, place: number) => string;
-  /**
-   * Creates the row for an item whose key is new. The row's `update` is then called with every item that has this key, including the first.
-   */
+  /** Creates the row of an item with a new key; the row's `update` is then called with every item of this key, also the first. */
   readonly make: (item: T) => Row<T>;
 }
 
-/**
- * Returns a function that shows a list of items on the page. The elements are reused for items of the same key, moved only if necessary,
- * and removed once their item is missing from the list.
- */
+/** Returns a function that shows a list of items. Elements are reused for items of the same key, and moved only if necessary. */
 export function keyedList<T>(options: KeyedListOptions<T>): (items: readonly T[]) => void {
   const { parent, key, make } = options;
   let rows = new Map<string, Row<T>>();
@@ -104,11 +94,7 @@ export function gauge(label: string) {
   );
   return {
     element,
-    /**
-     * Fills the gauge to `value` out of `most`.
-     *
-     * @param text Description of the value for screen readers.
-     */
+    /** Fills the gauge to `value` of `most`; `text` describes the value for screen readers. */
     update: (value: number, most: number, text: string): void => {
       const share = most > 0 ? Math.min(1, Math.max(0, value / most)) : 0;
       setAttributes(element, {

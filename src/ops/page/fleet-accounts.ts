@@ -25,10 +25,7 @@ const CHOICES = {
 } as const;
 type Choice = keyof typeof CHOICES;
 
-/**
- * Creates the list of the fleet's accounts and returns the function that updates it: a row for each account, those with problems first,
- * then by name.
- */
+/** Returns the function that updates the list of accounts: a row for each, those with problems first, then by name. */
 export function fleetAccountsView(): (status: FleetStatus) => void {
   const none = byId('accounts-none');
   const list = keyedList<ReportedAccount>({
@@ -57,16 +54,13 @@ export function fleetAccountsView(): (status: FleetStatus) => void {
   return update;
 }
 
-/** Status of an account in the fleet, with the time of the report and the name of the instance that sent it. */
+/** Status of an account, with the time of the report and the instance that sent it. */
 interface ReportedAccount extends FleetAccountStatus {
   readonly at: number;
   readonly instance: string;
 }
 
-/**
- * Creates the row of an account: its name, state, instance, lag, throughput, quota and problem. The name links to the account's page if the
- * account runs on this instance.
- */
+/** Creates the row of an account. Its name links to the account's page if the account runs on this instance. */
 function accountRow({ account }: ReportedAccount): Row<ReportedAccount> {
   const link = html('a', {}, account);
   const state = html('p', { class: 'state' });
@@ -127,7 +121,7 @@ function ownerText({ owner }: ReportedAccount, instance: string): string {
   return owner === instance ? `on ${owner}, this one` : `on ${owner}`;
 }
 
-/** Creates the element of a figure (a displayed number) with its unit after it or, with `unitFirst`, with a label before it. */
+/** Creates a figure with its unit after it or, with `unitFirst`, with a label before it. */
 function figure(unit: string, unitFirst = false) {
   const value = html('span', { class: 'value' });
   const parts = [value, ' ', html('span', { class: 'unit' }, unit)];
@@ -135,10 +129,7 @@ function figure(unit: string, unitFirst = false) {
   return { element, update: (text: string) => setText(value, text) };
 }
 
-/**
- * Creates radio buttons in `parent`, one for each filter of the list, with the number of accounts that it shows; initially the first one is
- * selected.
- */
+/** Creates a radio button for each filter, with the number of accounts that it shows; the first one is selected. */
 function shownChoice(
   parent: HTMLElement,
   choices: readonly { readonly name: string; readonly label: string }[],

@@ -5,7 +5,7 @@ import type { FleetStatus } from '../status/status-json.ts';
 import { byId, gauge, html, keyedList, setAttributes, setText, show } from './dom.ts';
 import { count, plural } from './words.ts';
 
-/** Displayed names of the states of an account, the best state first. */
+/** Displayed names of an account's states, the best state first. */
 export const SERVER_STATE_STATUSES: Readonly<Record<FleetState, string>> = {
   running: 'running',
   starting: 'starting',
@@ -16,7 +16,7 @@ export const SERVER_STATE_STATUSES: Readonly<Record<FleetState, string>> = {
   quarantined: 'quarantined',
 };
 
-/** Creates the counts of a fleet's accounts by state and returns the function that updates them. All states are shown, in a fixed order. */
+/** Returns the function that updates the counts of accounts by state. All states are shown, in a fixed order. */
 export function fleetStatesView(): (status: FleetStatus) => void {
   const parent = byId('states');
   const updates = (Object.keys(SERVER_STATE_STATUSES) as FleetState[]).map((state) => {
@@ -43,14 +43,11 @@ interface Instance {
   readonly isThis: boolean;
   readonly isMember: boolean;
   readonly accounts: number;
-  /** Number of accounts on the instance that runs the most accounts: the end of the gauge's scale. */
+  /** Number of accounts on the fullest instance: the end of the gauge's scale. */
   readonly most: number;
 }
 
-/**
- * Creates the list of instances, each with the number of accounts that it runs, and returns the function that updates the list. Includes
- * former members of the group that are still recorded as owners of accounts.
- */
+/** Returns the function that updates the list of instances. It includes departed members that still own accounts. */
 export function fleetInstancesView(): (status: FleetStatus) => void {
   const note = byId('instances-note');
   const none = byId('instances-none');

@@ -5,7 +5,7 @@ import { disconnectedVerdict, titleOf } from './status-verdict.ts';
 import type { ConnectionState, Verdict, Wrong } from './status-verdict.ts';
 import { duration, plural, since } from './words.ts';
 
-/** Maximum number of accounts that are named in a line about a problem that they share. */
+/** Maximum number of accounts that are named in a line about a shared problem. */
 const MAX_NAMED = 5;
 const LEVELS: Readonly<Record<Exclude<Health, 'good'>, Wrong['level']>> = {
   bad: 'bad',
@@ -13,10 +13,7 @@ const LEVELS: Readonly<Record<Exclude<Health, 'good'>, Wrong['level']>> = {
   busy: 'busy',
 };
 
-/**
- * Computes the verdict on a fleet (the summary at the top of its page) from its newest status. While the page's connection to the service
- * is down, the verdict says so, and lists the last known problems.
- */
+/** Computes the verdict on a fleet from its newest status. While the connection is down it says so, with the last known problems. */
 export function fleetVerdictOf(
   status: FleetStatus | undefined,
   connection: ConnectionState,
@@ -84,10 +81,7 @@ function sublineOf({ accounts, instances }: FleetStatus): string {
   return `${plural(instances.length, 'instance')} in the group.${freshness}`;
 }
 
-/**
- * Lists the problems of a fleet's accounts, in one line for accounts that share a problem: the severest first, then those of the most
- * accounts. If this instance is not in the fleet's group, that is the first problem.
- */
+/** Lists the problems of the accounts, one line for those that share a problem: the severest first, then those of the most accounts. */
 function problemsOf(status: FleetStatus): Wrong[] {
   const { accounts, at, generation, instance } = status;
   const alike = new Map<string, [FleetAccountStatus, ...FleetAccountStatus[]]>();
@@ -131,14 +125,10 @@ function namesOf(accounts: readonly FleetAccountStatus[]): string {
 /** Health of an account of a fleet, from worst to best. */
 type Health = 'bad' | 'slow' | 'busy' | 'good';
 
-/** How long an account may be starting or moving to another instance before its health is `slow`, in ms. */
+/** How long an account may be starting or moving before its health is `slow`, in ms. */
 const SLOW_MS = 20_000;
 
-/**
- * Returns the health of an account of a fleet.
- *
- * @param at When the status was computed, in ms since the epoch.
- */
+/** @param at When the status was computed, in epoch ms. */
 export function healthOf({ state, since, figures }: FleetAccountStatus, at: number): Health {
   if (state === 'starting' || state === 'moving') return at - since > SLOW_MS ? 'slow' : 'busy';
   if (state !== 'running') return 'bad';
@@ -146,7 +136,7 @@ export function healthOf({ state, since, figures }: FleetAccountStatus, at: numb
   return figures.causes.every((cause) => cause === 'starting') ? 'busy' : 'bad';
 }
 
-/** Describes in words what is wrong with an account; empty if nothing is. */
+/** Describes what is wrong with an account; empty if nothing is. */
 function problemOf({ state, problem, figures }: FleetAccountStatus): string {
   const why = problem === null ? '' : `: ${problem}`;
   switch (state) {
@@ -167,7 +157,7 @@ function problemOf({ state, problem, figures }: FleetAccountStatus): string {
   }
 }
 
-/** Describes what is wrong with an account, as {@link problemOf} does, but for a running account with all reasons why it is not ready. */
+/** Like {@link problemOf}, but with all reasons why a running account is not ready. */
 function fullProblemOf(account: FleetAccountStatus): string {
   const { state, figures } = account;
   if (state !== 'running' || figures === null || figures.ready) return problemOf(account);
@@ -176,12 +166,12 @@ function fullProblemOf(account: FleetAccountStatus): string {
 
 const RANKS: readonly Health[] = ['bad', 'slow', 'busy', 'good'];
 
-/** Details to show beside an account's state: its problem or, if it runs, why it is not ready. Empty if there are none. */
+/** Details beside an account's state: its problem or, if it runs, why it is not ready. */
 export function stateDetail(account: FleetAccountStatus): string {
   return account.state === 'running' ? fullProblemOf(account) : (account.problem ?? '');
 }
 
-/** Returns the place of a health value in the sort order of accounts: 0 for the worst. */
+/** Position of a health value in the order of accounts: 0 for the worst. */
 export function rank(health: Health): number {
   return RANKS.indexOf(health);
 }

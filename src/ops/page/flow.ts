@@ -4,10 +4,7 @@ import type { QuotaStatus, Status } from '../status/status-json.ts';
 import { byId, gauge, html, keyedList, setAttributes, setText } from './dom.ts';
 import { STATIONS } from './stations.ts';
 
-/**
- * Creates the picture of the data flow, five stations from the API's token to the Kafka topics with their figures, and returns the function
- * that updates it.
- */
+/** Returns the function that updates the picture of the data flow: five stations from the API's token to the Kafka topics. */
 export function flowView(): (status: Status) => void {
   const parent = byId('flow');
   const stations = Object.entries(STATIONS).map(([name, at]) => {
@@ -46,10 +43,7 @@ export function flowView(): (status: Status) => void {
   return (status) => stations.forEach((update) => update(status));
 }
 
-/**
- * Creates the gauges of the quotas, one for each, and returns the function that updates them. A gauge shows how many of the requests that
- * the quota allows per minute are used.
- */
+/** Returns the function that updates the gauges of the quotas: how many of the requests allowed per minute are used. */
 export function quotasView(): (status: Status) => void {
   const list = keyedList<QuotaStatus>({
     parent: byId('quotas'),

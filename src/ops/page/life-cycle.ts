@@ -10,97 +10,108 @@ import {
 } from './cycles.ts';
 import type { CycleChange } from './cycles.ts';
 import { byId, html, keyedList, setText, show } from './dom.ts';
+import type { Row } from './dom.ts';
 import { stateDiagram } from './state-diagram.ts';
 import type { StateDiagram } from './state-diagram.ts';
 import { compact, count, duration, fieldName, since } from './words.ts';
 
-/**
- * Creates the view of the observed life cycle of a status field (such as an order's status), as a diagram and as a table, with buttons to
- * choose the field. Returns the function that updates it.
- */
+/** Returns the function that updates the view of life cycles. */
 export function lifeCycleView(): (status: Status) => void {
-  const host = byId('diagram');
-  const table = byId('life-table');
-  const none = byId('life-none');
-  const note = byId('life-since');
-  let shown: string | undefined;
-  let isChosen = false;
-  const inputs = new Map<string, HTMLInputElement>();
-  let newest: Status | undefined;
-  let drawn: { readonly cycle: LifeCycle; readonly room: number } | undefined;
-  let diagram: StateDiagram | undefined;
-
-  const fields = keyedList<LifeCycle>({
-    parent: byId('fields'),
-    key: cycleName,
-    make: (cycle) => {
-      const input = html('input', { type: 'radio', name: 'field', value: cycleName(cycle) });
-      inputs.set(input.value, input);
-      input.addEventListener('change', () => {
-        shown = input.value;
-        isChosen = true;
-        if (newest) update(newest);
-      });
-      const times = html('span', { class: 'times' });
-      const title = fieldName(cycle.subject, cycle.field);
-      const element = html('label', {}, input, html('span', {}, title, ' ', times));
-      return { element, update: (now) => setText(times, compact(changesSeen(now))) };
-    },
-  });
-  const rows = keyedList<CycleChange>({
-    parent: byId('life-rows'),
-    key: (change) => `${shown} ${changeName(change)}`,
-    make: ({ from, to }) => {
-      const times = html('td', { class: 'number' });
-      const median = html('td', { class: 'number' });
-      const name = (text: string) =>
-        html('td', {}, html('bdi', { title: text }, ...breakable(text)));
-      const element = html('tr', {}, name(stateName(from)), name(stateName(to)), times, median);
-      return {
-        element,
-        update: (change) => {
-          setText(times, count(change.count));
-          setText(median, change.medianMs === null ? '–' : duration(change.medianMs));
-        },
-      };
-    },
-  });
-
-  const draw = (cycle: LifeCycle) => {
-    const room = host.clientWidth;
-    if (drawn && diagram && drawn.room === room && isSameShape(drawn.cycle, cycle)) {
-      return diagram.update(cycle);
-    }
-    diagram = cycle.changes.length > 0 ? stateDiagram(cycle, room) : undefined;
-    host.replaceChildren(...(diagram ? [diagram.element] : []));
-    drawn = { cycle, room };
-  };
-  const update = (status: Status) => {
-    newest = status;
-    fields(status.lifeCycles);
-    const cycle = shownCycle(status.lifeCycles, shown, isChosen);
-    if (!cycle) return;
-    shown = cycleName(cycle);
-    inputs.get(shown)!.checked = true;
-    // Show the diagram's parent element first: the diagram is laid out for its width.
-    show(host, cycle.changes.length > 0);
-    show(table, cycle.changes.length > 0);
-    draw(cycle);
-    rows(changesOf(cycle));
-    const seen = since(status.since, status.at);
-    setText(note, `changes seen since ${seen}`);
-    show(none, cycle.changes.length === 0 || cycle.others > 0);
-    const others = `${count(cycle.others)} further changes are not told apart.`;
-    setText(
-      none,
-      cycle.changes.length === 0 ? `No change of ${cycle.field} was seen since ${seen}.` : others,
-    );
-  };
-  new ResizeObserver(() => newest && update(newest)).observe(byId('fields'));
-  return update;
+  const view = new LifeCycleView();
+  return (status) => view.update(status);
 }
 
-/** Splits the name of a status into nodes that allow a line break after each `_`. */
+/**
+ * Shows the observed life cycle of one status field (such as an order's status), as a diagram and as a table, with buttons to choose the
+ * field. The diagram is laid out anew only if the life cycle has other states or changes, or the available width has changed.
+ */
+class LifeCycleView {
+  readonly #host = byId('diagram');
+  readonly #table = byId('life-table');
+  readonly #none = byId('life-none');
+  readonly #note = byId('life-since');
+  readonly #inputs = new Map<string, HTMLInputElement>();
+  readonly #fields = keyedList<LifeCycle>({
+    parent: byId('fields'),
+    key: cycleName,
+    make: (cycle) => this.#fieldButton(cycle),
+  });
+  readonly #rows = keyedList<CycleChange>({
+    parent: byId('life-rows'),
+    key: (change) => `${this.#shown} ${changeName(change)}`,
+    make: changeRow,
+  });
+  #newest: Status | undefined;
+  /** Name of the life cycle that is shown, and whether the user chose it. */
+  #shown: string | undefined;
+  #isChosen = false;
+  #drawn: { cycle: LifeCycle; room: number; diagram: StateDiagram | undefined } | undefined;
+
+  constructor() {
+    new ResizeObserver(() => this.#newest && this.update(this.#newest)).observe(byId('fields'));
+  }
+
+  update(status: Status): void {
+    this.#newest = status;
+    this.#fields(status.lifeCycles);
+    const cycle = shownCycle(status.lifeCycles, this.#shown, this.#isChosen);
+    if (!cycle) return;
+    this.#shown = cycleName(cycle);
+    this.#inputs.get(this.#shown)!.checked = true;
+    const isEmpty = cycle.changes.length === 0;
+    // Show the diagram's parent element first: the diagram is laid out for its width.
+    show(this.#host, !isEmpty);
+    show(this.#table, !isEmpty);
+    this.#draw(cycle);
+    this.#rows(changesOf(cycle));
+    const seen = since(status.since, status.at);
+    setText(this.#note, `changes seen since ${seen}`);
+    show(this.#none, isEmpty || cycle.others > 0);
+    const others = `${count(cycle.others)} further changes are not told apart.`;
+    setText(this.#none, isEmpty ? `No change of ${cycle.field} was seen since ${seen}.` : others);
+  }
+
+  #draw(cycle: LifeCycle): void {
+    const room = this.#host.clientWidth;
+    const drawn = this.#drawn;
+    if (drawn?.diagram && drawn.room === room && isSameShape(drawn.cycle, cycle)) {
+      return drawn.diagram.update(cycle);
+    }
+    const diagram = cycle.changes.length > 0 ? stateDiagram(cycle, room) : undefined;
+    this.#host.replaceChildren(...(diagram ? [diagram.element] : []));
+    this.#drawn = { cycle, room, diagram };
+  }
+
+  #fieldButton(cycle: LifeCycle): Row<LifeCycle> {
+    const input = html('input', { type: 'radio', name: 'field', value: cycleName(cycle) });
+    this.#inputs.set(input.value, input);
+    input.addEventListener('change', () => {
+      this.#shown = input.value;
+      this.#isChosen = true;
+      if (this.#newest) this.update(this.#newest);
+    });
+    const times = html('span', { class: 'times' });
+    const title = fieldName(cycle.subject, cycle.field);
+    const element = html('label', {}, input, html('span', {}, title, ' ', times));
+    return { element, update: (now) => setText(times, compact(changesSeen(now))) };
+  }
+}
+
+function changeRow({ from, to }: CycleChange): Row<CycleChange> {
+  const times = html('td', { class: 'number' });
+  const median = html('td', { class: 'number' });
+  const name = (text: string) => html('td', {}, html('bdi', { title: text }, ...breakable(text)));
+  const element = html('tr', {}, name(stateName(from)), name(stateName(to)), times, median);
+  return {
+    element,
+    update: (change) => {
+      setText(times, count(change.count));
+      setText(median, change.medianMs === null ? '–' : duration(change.medianMs));
+    },
+  };
+}
+
+/** Splits the name of a status so that a line may break after each `_`. */
 function breakable(text: string): Node[] {
   return text
     .split(/(?<=_)/)

@@ -10,7 +10,7 @@ import { timeOfDay } from './words.ts';
 
 interface LivePageOptions<T> extends Addresses {
   readonly verdictOf: (status: T | undefined, connection: ConnectionState) => Verdict;
-  /** Returns the name of the account or fleet whose status it is, for the page's title. */
+  /** Returns the name of the account or fleet, for the page's title. */
   readonly nameOf: (status: T) => string;
   readonly views: readonly ((status: T) => void)[];
 }
@@ -25,9 +25,8 @@ export function livePage<T extends { readonly at: number; readonly version: stri
 
   let status: T | undefined;
   let connection: ConnectionState | undefined;
-  /** The status that the views show. It does not change while the page is hidden. */
+  /** The status that the views show; it does not change while the page is hidden. */
   let shown: T | undefined;
-  /** Whether the last update of the views succeeded for all of them. */
   let viewsUpdated = true;
 
   const judge = (now: ConnectionState) => {
@@ -69,7 +68,7 @@ export function livePage<T extends { readonly at: number; readonly version: stri
 
 interface ConnectionOptions<T> extends Addresses {
   readonly onStatus: (status: T) => void;
-  /** Called when the page's connection to the service becomes live or fails, and after each poll of the status. */
+  /** Called when the connection becomes live or fails, and after each poll of the status. */
   readonly onConnection: (connection: ConnectionState) => void;
 }
 
@@ -77,73 +76,93 @@ interface ConnectionOptions<T> extends Addresses {
 const STALE_AFTER_MS = 2_400;
 /** Time without a status event after which the connection is replaced, in ms, as it may be dead without an error. */
 const RECONNECT_AFTER_MS = 5_000;
-/** Interval at which the page polls the status while no status events arrive, in ms. */
-const ASK_EVERY_MS = 10_000;
-/** Interval at which the page checks whether status events still arrive, in ms. */
+/** Interval of polls of the status while no events arrive, in ms. */
+const POLL_EVERY_MS = 10_000;
+/** Interval at which the page checks whether events still arrive, in ms. */
 const LOOK_EVERY_MS = 200;
 
-/**
- * Receives the service's status events while the page is open. An `EventSource` stops reconnecting when a response is not an event stream,
- * such as a proxy's 502, and does not notice a peer that vanished; so a connection without events for a while is replaced.
- *
- * While no events arrive the status is polled: the service may refuse further event streams, or a proxy may buffer them.
- */
+/** Receives the service's status events while the page is open. */
 export function connect<T>(options: ConnectionOptions<T>): void {
-  const { url, statusUrl, onStatus, onConnection } = options;
-  let source: EventSource | undefined;
-  let isLive: boolean | undefined;
-  let heardAt = Date.now();
-  let openedAt = 0;
-  let askedAt = -Infinity;
-
-  const lose = () => {
-    if (isLive === false) return;
-    isLive = false;
-    onConnection({ isLive, since: heardAt, isReachable: false });
-    void ask();
-  };
-  const ask = async () => {
-    askedAt = Date.now();
-    const answer = await asked<T>(statusUrl);
-    if (isLive !== false) return; // an event has arrived meanwhile
-    if (answer?.status) onStatus(answer.status);
-    const { refusal } = answer ?? {};
-    onConnection({ isLive, since: heardAt, isReachable: answer !== undefined, refusal });
-  };
-  const open = () => {
-    source?.close();
-    openedAt = Date.now();
-    source = new EventSource(url);
-    source.addEventListener('status', ({ data }: MessageEvent<string>) => {
-      heardAt = Date.now();
-      if (isLive !== true) {
-        isLive = true;
-        onConnection({ isLive });
-      }
-      onStatus(JSON.parse(data) as T);
-    });
-    source.addEventListener('error', lose);
-  };
-  const look = () => {
-    const quietMs = Date.now() - heardAt;
-    if (quietMs > STALE_AFTER_MS) lose();
-    if (isLive === false && Date.now() - askedAt > ASK_EVERY_MS) void ask();
-    const isClosed = source?.readyState === EventSource.CLOSED;
-    const givenMs = Date.now() - openedAt;
-    if ((isClosed && givenMs > 1_000) || Math.min(quietMs, givenMs) > RECONNECT_AFTER_MS) open();
-  };
-  open();
-  setInterval(look, LOOK_EVERY_MS);
-  // After the browser has suspended the page, check the connection at once instead of at the next timer.
-  document.addEventListener('visibilitychange', look);
-  addEventListener('online', open);
+  new StatusConnection(options).start();
 }
 
 /**
- * Requests the service's status once. Resolves with the status or, for a 404 response, with the reason; with undefined if the request
- * failed in another way.
+ * Receives status events, or polls the status while none arrive: the service may refuse further event streams, or a proxy may buffer them.
+ *
+ * An `EventSource` stops reconnecting when a response is not an event stream, such as a proxy's 502, and does not notice a peer that
+ * vanished; so a connection without events for a while is replaced.
  */
-async function asked<T>(
+class StatusConnection<T> {
+  readonly #options: ConnectionOptions<T>;
+  #source: EventSource | undefined;
+  /** Whether events arrive; undefined until the first event or failure. */
+  #isLive: boolean | undefined;
+  #heardAt = Date.now();
+  #openedAt = 0;
+  #polledAt = -Infinity;
+
+  constructor(options: ConnectionOptions<T>) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#open();
+    const look = () => this.#look();
+    setInterval(look, LOOK_EVERY_MS);
+    // After the browser has suspended the page, check the connection at once instead of at the next timer.
+    document.addEventListener('visibilitychange', look);
+    addEventListener('online', () => this.#open());
+  }
+
+  #open(): void {
+    this.#source?.close();
+    this.#openedAt = Date.now();
+    this.#source = new EventSource(this.#options.url);
+    this.#source.addEventListener('status', ({ data }: MessageEvent<string>) => this.#heard(data));
+    this.#source.addEventListener('error', () => this.#lose());
+  }
+
+  #heard(data: string): void {
+    this.#heardAt = Date.now();
+    if (this.#isLive !== true) {
+      this.#isLive = true;
+      this.#options.onConnection({ isLive: true });
+    }
+    this.#options.onStatus(JSON.parse(data) as T);
+  }
+
+  #lose(): void {
+    if (this.#isLive === false) return;
+    this.#isLive = false;
+    this.#options.onConnection({ isLive: false, since: this.#heardAt, isReachable: false });
+    void this.#poll();
+  }
+
+  async #poll(): Promise<void> {
+    const { statusUrl, onStatus, onConnection } = this.#options;
+    this.#polledAt = Date.now();
+    const answer = await requestStatus<T>(statusUrl);
+    if (this.#isLive !== false) return; // an event has arrived meanwhile
+    if (answer?.status) onStatus(answer.status);
+    const { refusal } = answer ?? {};
+    const isReachable = answer !== undefined;
+    onConnection({ isLive: false, since: this.#heardAt, isReachable, refusal });
+  }
+
+  #look(): void {
+    const quietMs = Date.now() - this.#heardAt;
+    if (quietMs > STALE_AFTER_MS) this.#lose();
+    if (this.#isLive === false && Date.now() - this.#polledAt > POLL_EVERY_MS) void this.#poll();
+    const isClosed = this.#source?.readyState === EventSource.CLOSED;
+    const openMs = Date.now() - this.#openedAt;
+    if ((isClosed && openMs > 1_000) || Math.min(quietMs, openMs) > RECONNECT_AFTER_MS) {
+      this.#open();
+    }
+  }
+}
+
+/** Requests the status once: the status, the reason of a 404, or undefined if the request failed in another way. */
+async function requestStatus<T>(
   url: string,
 ): Promise<{ readonly status?: T; readonly refusal?: string } | undefined> {
   try {

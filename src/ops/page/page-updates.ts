@@ -1,10 +1,8 @@
 // The parts of a live page that need no browser: the URLs to request, updating views, and detecting a new version of the service.
 
-/** URLs that a status page requests, relative to its own URL, so that they work behind a proxy that adds a path prefix. */
+/** URLs that a status page requests, relative to its own: they work behind a proxy that adds a path prefix. */
 export interface Addresses {
-  /** URL of the stream of status events. */
   readonly url: string;
-  /** URL of the current status, as JSON. */
   readonly statusUrl: string;
 }
 
@@ -19,12 +17,7 @@ export function addressesOf(page: string | undefined, pathname: string): Address
   return { url: `../status/events${query}`, statusUrl: `../status${query}` };
 }
 
-/**
- * Updates all views of a page. If updating one of them fails, the others are still updated.
- *
- * @param onError Called with each error.
- * @returns Whether all views were updated without an error.
- */
+/** Updates all views of a page, also after one of them throws. Returns whether none did. */
 export function updateAll<T>(
   views: readonly ((status: T) => void)[],
   status: T,
@@ -44,7 +37,7 @@ export function updateAll<T>(
 
 /**
  * Returns a function to be called with each version that the service reports. It calls `onChange` once, when a version differs from the
- * first: a page may stay open while the service is upgraded.
+ * first.
  */
 export function newVersion(onChange: () => void): (version: string) => void {
   let first: string | undefined;

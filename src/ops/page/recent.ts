@@ -4,10 +4,7 @@ import type { RecentDeadLetter, RecentStatusChange, Status } from '../status/sta
 import { byId, html, keyedList, setText, show } from './dom.ts';
 import { count, fieldName, plural, since, timeOfDay } from './words.ts';
 
-/**
- * Creates the list of the latest status changes of records, the newest first, and returns the function that updates it. Statuses are
- * untrusted text from the API.
- */
+/** Returns the function that updates the list of recent status changes. Statuses are untrusted text from the API. */
 export function changesView(): (status: Status) => void {
   const none = byId('changes-none');
   const note = byId('changes-note');
@@ -60,10 +57,7 @@ interface Reason {
   readonly letters: number;
 }
 
-/**
- * Creates the list of dead letters (records that could not be published): their number by reason, and the latest ones. Returns the function
- * that updates it.
- */
+/** Returns the function that updates the list of dead letters: their number by reason, and the latest ones. */
 export function deadLettersView(): (status: Status) => void {
   const none = byId('letters-none');
   const note = byId('letters-note');

@@ -13,10 +13,7 @@ interface DatedResource extends ResourceStatus {
   readonly at: number;
 }
 
-/**
- * Creates the view of the API's lists, with a row for each list: its state, lag, throughput, and a few facts. Returns the function that
- * updates the view.
- */
+/** Returns the function that updates the view of the lists: state, lag, throughput and a few facts of each. */
 export function resourcesView(): (status: Status) => void {
   const list = keyedList<DatedResource>({
     parent: byId('resources'),
@@ -79,7 +76,7 @@ function resourceRow({ resource }: DatedResource): Row<DatedResource> {
   };
 }
 
-/** Whether events of a list were published in the last five minutes, but none shows when its record changed, so that the lag is unknown. */
+/** Whether events were published in the last five minutes, but none shows when its record changed. */
 function isUntimed({ eventsPerSecond, lagMs }: SeriesStatus): boolean {
   return eventsPerSecond.some((each) => each > 0) && lagMs.every((ms) => ms === null);
 }
@@ -101,10 +98,7 @@ function stateText({ state, retry, at, firstRead, commitBeganAt }: DatedResource
   }
 }
 
-/**
- * Returns the displayed name of the service to which a failed request is retried. Any `what` that is not a known service is a list of the
- * API.
- */
+/** Name of the service that is retried; any `what` that is not listed is a list of the API. */
 function serviceName(what: string): string {
   const names: Readonly<Record<string, string>> = {
     kafka: 'Kafka',
@@ -131,7 +125,6 @@ interface Fact {
   readonly name: string;
   readonly value: string;
   readonly isBad?: boolean;
-  /** Whether the fact takes a whole line in the row of its list. */
   readonly isWide?: boolean;
 }
 
@@ -171,10 +164,7 @@ function factsOf(dated: DatedResource): Fact[] {
   ];
 }
 
-/**
- * Returns the fact about the newest certificate of a list (the report on a full scan). A full scan that was not certified because it
- * followed too soon on another is no problem: a later one is certified.
- */
+/** A full scan that was not certified because it followed too soon on another is no problem: a later one is certified. */
 function certifiedFact({ certified, uncertified, at }: DatedResource): Fact {
   const isBad = uncertified === 'partitions';
   const value = certified ? certifiedText(certified, at) : 'not yet';
@@ -182,7 +172,7 @@ function certifiedFact({ certified, uncertified, at }: DatedResource): Fact {
   return { name: 'certified', value: `${value}${since}`, isBad, isWide: true };
 }
 
-/** Formats a certificate of a full scan as live keys of the API's total, proof and time: `10,002 of 10,002, exact, 14:03:07`. */
+/** Formats live keys of the API's total, proof and time: `10,002 of 10,002, exact, 14:03:07`. */
 function certifiedText(certified: CertifiedStatus, now: number): string {
   const { at, total, records, proof, whyNotExact } = certified;
   const proven = whyNotExact === null ? proof : `${proof} (${whyNotExact})`;

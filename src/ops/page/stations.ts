@@ -1,25 +1,22 @@
 import type { Status } from '../status/status-json.ts';
 import { compact, duration, plural, rate } from './words.ts';
 
-/** Content of one station of the data flow on the page, the steps from the API's token to the Kafka topics. */
+/** Content of one station (step) of the data flow. */
 interface Station {
   readonly figure: string;
   readonly unit: string;
   readonly note: string;
-  /** Name of the cause that this step of the data flow waits for; empty if it does not wait. */
+  /** The cause that this station waits for; empty if it does not wait. */
   readonly trouble: string;
-  /** Whether data flows from this step of the data flow to the next one. */
+  /** Whether data flows from this station to the next one. */
   readonly moves: boolean;
-  /** Filled part of the gauge of this step of the data flow, 0 to 1. */
+  /** Filled part of the station's gauge, 0 to 1. */
   readonly share: number;
-  /** Text with the value of the gauge: displayed below the gauge and read by screen readers. */
+  /** Value of the gauge as text, for readers and screen readers. */
   readonly shareText: string;
 }
 
-/**
- * Functions that compute the figures of each station (step) of the data flow from the status, by the station's name, in the order of the
- * flow.
- */
+/** The stations by name, in the order of the flow, from the API's token to the Kafka topics. */
 export const STATIONS: Readonly<Record<string, (status: Status) => Station>> = {
   token: tokenStation,
   quota: quotaStation,
@@ -133,7 +130,7 @@ function topicsStation({ resources, causes }: Status): Station {
   };
 }
 
-/** Describes in words how many records are published. The text says `at least` while some lists have not reported their number. */
+/** Says `at least` while some lists have not reported their number. */
 function publishedText(resources: Status['resources']): string {
   const counts = resources.flatMap(({ known }) => known ?? []);
   if (counts.length === 0) return 'the number of published records is not known yet';
@@ -141,7 +138,7 @@ function publishedText(resources: Status['resources']): string {
   return `${counts.length < resources.length ? 'at least ' : ''}${plural(sum, 'record')} published`;
 }
 
-/** Computes the progress of the initial snapshots of all lists together; 1 if none is running. */
+/** Progress of all initial snapshots together; 1 if none is running. */
 function snapshotShare(resources: Status['resources']): Pick<Station, 'share' | 'shareText'> {
   const reads = resources.flatMap(({ firstRead }) => firstRead ?? []);
   if (reads.every(({ done }) => done)) {

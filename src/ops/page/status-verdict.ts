@@ -3,32 +3,27 @@
 import type { Status, Warning } from '../status/status-json.ts';
 import { duration, since, timeOfDay } from './words.ts';
 
-/** State of the page's connection to the service. The connection is live while status events arrive. */
+/** State of the page's connection to the service; it is live while status events arrive. */
 export type ConnectionState =
   | { readonly isLive: true }
   | {
       readonly isLive: false;
-      /**
-       * When the last status event arrived (before the first one: when the page was opened), in ms since the epoch on the browser's clock.
-       */
+      /** When the last status event arrived, or the page was opened, in epoch ms by the browser's clock. */
       readonly since: number;
       /** Whether the service responds to requests, so that only its status events fail to arrive. */
       readonly isReachable: boolean;
-      /**
-       * Error text with which the service responds if it can't return the requested status, as for an account that runs on another
-       * instance.
-       */
+      /** Error with which the service refuses the status, as for an account that runs on another instance. */
       readonly refusal?: string | undefined;
     };
 
 export type Tone = 'good' | 'warn' | 'busy' | 'bad' | 'lost';
 
-/** Summary at the top of a status page: whether the service is ready, and what is wrong. */
+/** Summary at the top of a status page. */
 export interface Verdict {
   readonly tone: Tone;
   readonly headline: string;
   readonly subline: string;
-  /** Problems of the service in words, the severest first. */
+  /** Problems in words, the severest first. */
   readonly problems: readonly Wrong[];
 }
 
@@ -39,10 +34,7 @@ export interface Wrong {
   readonly when: string;
 }
 
-/**
- * Computes the verdict (the summary at the top of the page) from the newest status of the service. While the page's connection to the
- * service is down, the verdict says so, and lists the last known problems.
- */
+/** Computes the verdict from the newest status. While the connection is down it says so, with the last known problems. */
 export function verdictOf(status: Status | undefined, connection: ConnectionState): Verdict {
   const problems = status ? problemsOf(status) : [];
   if (!connection.isLive) return { ...disconnectedVerdict(status?.at, connection), problems };
@@ -88,7 +80,7 @@ function initialSnapshots({ resources }: Status): string {
   return ` Initial snapshots still run: ${running.map(({ resource }) => resource).join(', ')}.`;
 }
 
-/** Headline texts, by kind, of the warnings that mean that the published data may differ from the API's although the service is ready. */
+/** Headlines for warnings that mean that the published data may differ from the API's although the service is ready. */
 const DOUBTS: Readonly<Partial<Record<Warning['kind'], string>>> = {
   'deletions-held': 'deletions are held back',
   'deletions-unknown': 'deletions may be missing',
@@ -108,7 +100,6 @@ const CAUSES: Readonly<Record<string, string>> = {
   stale: 'data has gone stale',
 };
 
-/** Describes in a few words why the service is not ready, from the codes of the causes. */
 export function titleOf(causes: readonly string[]): string {
   return causes.map((cause) => CAUSES[cause] ?? cause).join(', ');
 }
@@ -129,11 +120,7 @@ function problemsOf(status: Status): Wrong[] {
   return [...reasons, ...warnings];
 }
 
-/**
- * Returns the verdict (the summary at the top of the page) while the page's connection to the service is down.
- *
- * @param at Time of the last received status, by the service's clock, in ms since the epoch; undefined if none was received.
- */
+/** @param at Time of the last received status, in epoch ms by the service's clock; undefined if none was received. */
 export function disconnectedVerdict(
   at: number | undefined,
   connection: Extract<ConnectionState, { isLive: false }>,

@@ -2,7 +2,7 @@ import { byId, html, keyedList, setAttributes, setText, show } from './dom.ts';
 import type { Tone, Verdict, Wrong } from './status-verdict.ts';
 import { plural } from './words.ts';
 
-/** Colours of the page's icon by tone of the verdict, chosen to be visible on light and dark browser tabs. */
+/** Colours of the page's icon, visible on light and dark browser tabs. */
 const ICONS: Readonly<Record<Tone, string>> = {
   good: '#2f9e68',
   warn: '#c08a1e',
@@ -18,13 +18,10 @@ const MARKS: Readonly<Record<Tone, string>> = {
   lost: '?',
 };
 
-/** Maximum number of problems that the page shows at once. Further ones are in an element that the user can open. */
+/** Maximum number of problems shown at once; further ones are in an element that the user can open. */
 const MAX_LINES = 4;
 
-/**
- * Creates the view of the verdict (the summary at the top of the page), and returns the function that updates it and the title and icon of
- * the tab. `of`: name of the account or fleet, for the title.
- */
+/** Returns the function that updates the verdict, and the title and icon of the tab. `of`: name of the account or fleet. */
 export function verdictView(): (verdict: Verdict, of: string) => void {
   const section = byId('verdict');
   const headline = byId('headline');

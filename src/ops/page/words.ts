@@ -3,22 +3,21 @@ const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumFracti
 const TIME = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' });
 const DATE = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium' });
 
-/** Formats an integer with separators: `12,345`. */
 export function count(value: number): string {
   return WHOLE.format(value);
 }
 
-/** Formats a number, in compact notation from 10,000 on: `9,999`, `12.3K`. */
+/** Formats a count in short: `9,999`, `12.3K`. */
 export function compact(value: number): string {
   return value < 10_000 ? WHOLE.format(value) : COMPACT.format(value);
 }
 
-/** Formats a rate, with one decimal below 10, else as an integer: `0`, `0.3`, `4.2`, `312`, `1,250`. */
+/** Formats a rate: `0`, `0.3`, `4.2`, `312`, `1,250`. */
 export function rate(value: number): string {
   return value > 0 && value < 9.95 ? value.toFixed(1) : WHOLE.format(value);
 }
 
-/** Formats `part` of `whole` in percent, rounded down: `42 %`. */
+/** Percentage, rounded down: `42 %`. */
 export function percent(part: number, whole: number): string {
   return whole > 0 ? `${Math.floor((100 * part) / whole)} %` : '0 %';
 }
@@ -44,28 +43,25 @@ export function duration(ms: number): string {
   return '';
 }
 
-/** Formats how long ago something happened, in seconds at the finest: `now`, `3 s ago`, `2 h 4 min ago`. */
+/** Formats how long ago something happened: `now`, `3 s ago`, `2 h 4 min ago`. */
 export function ago(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1_000));
   if (seconds < 1) return 'now';
   return seconds < 60 ? `${seconds} s ago` : `${duration(ms)} ago`;
 }
 
-/** Formats a time of day in the browser's time zone: `14:03:22`. */
+/** Time of day in the browser's time zone: `14:03:22`. */
 export function timeOfDay(at: number): string {
   return TIME.format(at);
 }
 
-/** Formats a time: the time of day if it is on the same day as `now`, else with the date. */
+/** The time of day if it is on the same day as `now`, else with the date. */
 export function since(at: number, now: number): string {
   const day = DATE.format(at);
   return day === DATE.format(now) ? TIME.format(at) : `${day}, ${TIME.format(at)}`;
 }
 
-/**
- * Returns the displayed name of a status field. The name `status`, which fields of several subjects have (such as orders and fulfillments),
- * is prefixed with its subject.
- */
+/** Displayed name of a status field. `status`, which several subjects have, gets the subject's name. */
 export function fieldName(subject: string, field: string): string {
   return field === 'status' ? `${subject.replaceAll('_', ' ')} ${field}` : field;
 }

@@ -2,15 +2,15 @@ import type { FleetState, FleetView } from '../../observe/fleet-view.ts';
 import type { Cause, Readiness } from './readiness.ts';
 
 interface FleetReadinessOptions {
-  /** The accounts that run on this instance, each with a function that returns its readiness, by name. */
+  /** The accounts that run on this instance. */
   readonly accounts: ReadonlyMap<string, { readonly check: () => Readiness }>;
-  /** Clock: returns ms since the epoch, and never goes back. */
+  /** Returns the time of a steady clock, in epoch ms. */
   readonly now: () => number;
 }
 
-/** States in which an account of a fleet needs an operator: restarting an instance does not help. */
+/** States in which an account needs an operator: restarting an instance does not help. */
 const EXTERNAL_STATES: ReadonlySet<FleetState> = new Set(['failed', 'wrong-file', 'quarantined']);
-/** Causes of an account not being ready that most likely lie with the account's own API, not with this instance. */
+/** Causes that most likely lie with the account's own API, not with this instance. */
 const API_CAUSES: ReadonlySet<Cause> = new Set(['failed', 'login', 'api']);
 
 /**
@@ -19,29 +19,51 @@ const API_CAUSES: ReadonlySet<Cause> = new Set(['failed', 'login', 'api']);
  * do not run yet: a rolling restart would otherwise stop the next instance too early. An account that waits for its API is tolerated while
  * another account on this instance is ready; if none is, the instance itself may have no access to any API.
  */
-export function fleetReadiness({ accounts, now }: FleetReadinessOptions) {
-  let states: ReadonlyMap<string, FleetState> = new Map();
-  /** Names of accounts that are assigned to this instance and do not run on it yet. */
-  let coming: readonly string[] = [];
-  let isIn = false;
-  /** When this instance dropped out of the fleet's group, in ms since the epoch; undefined until that happens. */
-  let outSince: number | undefined;
+export class FleetReadiness {
+  readonly #options: FleetReadinessOptions;
+  #view: FleetView | undefined;
+  /** When this instance dropped out of the fleet's group, in epoch ms; undefined until that happens. */
+  #outSince: number | undefined;
 
-  const group = (): FleetProblem[] => {
-    if (isIn) return [];
-    if (outSince === undefined) {
+  constructor(options: FleetReadinessOptions) {
+    this.#options = options;
+  }
+
+  onFleet(view: FleetView): void {
+    const wasIn = this.#view?.generation !== undefined;
+    if (wasIn && view.generation === undefined) this.#outSince = this.#options.now();
+    this.#view = view;
+  }
+
+  readonly check = (): Readiness => {
+    const problems = [...this.#ofGroup(), ...this.#ofAccounts(), ...this.#notRunningYet()];
+    return {
+      ready: problems.length === 0,
+      reasons: problems.map(({ line }) => line),
+      causes: [...new Set(problems.flatMap(({ causes }) => causes))],
+    };
+  };
+
+  #ofGroup(): FleetProblem[] {
+    if (this.#view?.generation !== undefined) return [];
+    if (this.#outSince === undefined) {
       return [{ line: "not in the fleet's group yet", causes: ['starting'] }];
     }
-    const time = `${new Date(outSince).toISOString().slice(0, 19)}Z`;
+    const time = `${new Date(this.#outSince).toISOString().slice(0, 19)}Z`;
     return [{ line: `not in the fleet's group any more since ${time}`, causes: ['kafka'] }];
-  };
-  const ofAccounts = (): FleetProblem[] => {
-    const all = [...accounts].map(([account, { check }]) => ({ account, ...check() }));
+  }
+
+  #ofAccounts(): FleetProblem[] {
+    const states = new Map(this.#view?.accounts.map(({ account, state }) => [account, state]));
+    const all = [...this.#options.accounts].map(([account, each]) => ({
+      account,
+      ...each.check(),
+    }));
     const anyReady = all.some(({ ready }) => ready);
-    const isItsOwn = ({ account, causes }: (typeof all)[number]) =>
+    const isExternal = ({ account, causes }: (typeof all)[number]) =>
       EXTERNAL_STATES.has(states.get(account) ?? 'running') ||
       causes.every((cause) => cause === 'failed' || (anyReady && API_CAUSES.has(cause)));
-    const wrong = all.filter((each) => !each.ready && !isItsOwn(each));
+    const wrong = all.filter((each) => !each.ready && !isExternal(each));
     const alike = new Map<string, Set<string>>();
     for (const { account, reasons } of wrong) {
       for (const reason of reasons) {
@@ -53,35 +75,14 @@ export function fleetReadiness({ accounts, now }: FleetReadinessOptions) {
       line: `${[...names].join(', ')}: ${reason}`,
       causes,
     }));
-  };
+  }
 
-  const toCome = (): FleetProblem[] =>
-    coming.length === 0
-      ? []
-      : [
-          {
-            line: `${coming.join(', ')}: assigned to this instance, not running yet`,
-            causes: ['starting'],
-          },
-        ];
-
-  return {
-    onFleet: ({ instance, generation, accounts: known }: FleetView) => {
-      const wasIn = isIn;
-      isIn = generation !== undefined;
-      if (wasIn && !isIn) outSince = now();
-      states = new Map(known.map(({ account, state }) => [account, state]));
-      coming = known.flatMap(({ account, target }) => (target === instance ? [account] : []));
-    },
-    check: (): Readiness => {
-      const wrong = [...group(), ...ofAccounts(), ...toCome()];
-      return {
-        ready: wrong.length === 0,
-        reasons: wrong.map(({ line }) => line),
-        causes: [...new Set(wrong.flatMap(({ causes }) => causes))],
-      };
-    },
-  };
+  #notRunningYet(): FleetProblem[] {
+    const assigned = this.#view?.accounts.filter(({ target }) => target === this.#view?.instance);
+    if (!assigned || assigned.length === 0) return [];
+    const names = assigned.map(({ account }) => account).join(', ');
+    return [{ line: `${names}: assigned to this instance, not running yet`, causes: ['starting'] }];
+  }
 }
 
 interface FleetProblem {

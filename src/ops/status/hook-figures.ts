@@ -1,4 +1,4 @@
-// Figures computed from hook events, shared by metrics, status, readiness and the log.
+// Figures computed from hook events, shared by metrics, status and readiness.
 
 import type { Hooks, Published } from '../../observe/hooks.ts';
 import { RULES } from '../../resources/resources.ts';
@@ -9,7 +9,7 @@ import type { DatesFound } from '../../streams/paging/list-dates.ts';
 
 /**
  * Counts the records of a published page that were read and compared, and the page's events by operation. Deletions do not count as records
- * that were read. Nor do the `r` events of a resync: their records are already counted as unchanged or changed.
+ * that were read, nor do the `r` events of a resync: their records are already counted as unchanged or changed.
  */
 export function countPage({ lane, changes, unchanged }: Published) {
   const events: Record<Operation, number> = { r: 0, c: 0, u: 0, d: 0 };
@@ -22,26 +22,19 @@ export function countPage({ lane, changes, unchanged }: Published) {
 export class ChangeScans {
   readonly #unpolled = new Set<string>();
 
-  /** Stores whether a list is polled, from what was found out about its date parameters: a list without usable dates is not polled. */
-  updateDates({
-    resource,
-    noDates,
-  }: Pick<DatesFound, 'noDates'> & { readonly resource: string }): void {
+  /** Stores whether a list is polled: a list without usable date parameters is not. */
+  updateDates({ resource, noDates }: Pick<DatesFound, 'noDates'> & { resource: string }): void {
     if (noDates === null) this.#unpolled.delete(resource);
     else this.#unpolled.add(resource);
   }
 
-  /** Whether the page completes a scan that finds all changes of its list: a poll or, in a list without polls, a full scan. */
   findsAllChanges({ resource, lane, completes }: Published): boolean {
     const isPolled = RULES[resource as Resource].windowed && !this.#unpolled.has(resource);
     return completes && (isPolled ? lane === 'poll' : lane === 'first-read' || lane === 'sweep');
   }
 }
 
-/**
- * Whether a sweep (a recurring full scan of a list) proves which records were deleted. Less proof is needed where missing records can be
- * requested by key (`canBeAsked`).
- */
+/** Whether a sweep proves which records were deleted. Less proof is needed where missing records can be requested by key (`canBeAsked`). */
 export function provesDeletions({
   proof,
   canBeAsked,
@@ -50,8 +43,8 @@ export function provesDeletions({
 }
 
 /**
- * Returns when the record of an event was created or updated, by the API's clock, in ms since the epoch. Null where the API does not show
- * it: for a record read for the first time or again (`r`), a deletion, and a change that left `updated_at` as it was.
+ * Returns when the record of an event was created or updated, by the API's clock, in epoch ms. Null where the API does not show it: for a
+ * record read for the first time or again (`r`), a deletion, and a change that left `updated_at` as it was.
  */
 export function changeTime({ op, before, updatedAt }: Change): number | null {
   if (op !== 'c' && op !== 'u') return null;
@@ -65,23 +58,25 @@ export function changeTime({ op, before, updatedAt }: Change): number | null {
 const MIN_SKEW_MS = 2_000;
 
 /**
- * Measures how far the API's clock is ahead of this machine's, by the `Date` header of the newest login response that has one. The API's
- * server may have read its clock at any moment during the login, so a slow login shows only large differences.
+ * Measures how far the API's clock is ahead of this machine's, by the `Date` header of the newest login response that has one. The server
+ * may have read its clock at any moment during the login, so a slow login shows only large differences.
  */
-export function clockSkew() {
-  let aheadMs = 0;
-  let elapsedMs = 0;
-  return {
-    hooks: {
-      // For a login, onRequest is called right before onLogin.
-      onRequest: ({ what, elapsedMs: took }) => {
-        if (what === 'login') elapsedMs = took;
-      },
-      onLogin: ({ aheadMs: measured = aheadMs }) => {
-        aheadMs = Math.abs(measured) > MIN_SKEW_MS + elapsedMs ? measured : 0;
-      },
-    } satisfies Hooks,
-    /** Returns how far the API's clock is ahead of this machine's, in ms; negative if it is behind, 0 if no difference is known. */
-    aheadMs: () => aheadMs,
-  };
+export class ClockSkew {
+  #aheadMs = 0;
+  #elapsedMs = 0;
+
+  readonly hooks = {
+    // For a login, onRequest is called right before onLogin.
+    onRequest: ({ what, elapsedMs }) => {
+      if (what === 'login') this.#elapsedMs = elapsedMs;
+    },
+    onLogin: ({ aheadMs = this.#aheadMs }) => {
+      this.#aheadMs = Math.abs(aheadMs) > MIN_SKEW_MS + this.#elapsedMs ? aheadMs : 0;
+    },
+  } satisfies Hooks;
+
+  /** Lead of the API's clock, in ms; negative if it is behind, 0 if no difference is known. */
+  get aheadMs(): number {
+    return this.#aheadMs;
+  }
 }

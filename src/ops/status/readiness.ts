@@ -25,30 +25,30 @@ export type Cause =
 
 export interface Readiness {
   readonly ready: boolean;
-  /** Why the service is not ready, one line per problem: what is wrong, since when, and the error's text. Empty when it is ready. */
+  /** One line per problem: what is wrong, since when, and the error's text. */
   readonly reasons: readonly string[];
-  /** Codes of the `reasons` why the service is not ready, each once, in the same order. */
+  /** Codes of the `reasons`, each once. */
   readonly causes: readonly Cause[];
 }
 
 export interface ReadinessOptions {
   readonly resources: readonly Resource[];
-  /** Clock: returns ms since the epoch, and never goes back. */
+  /** Returns the time of a steady clock, in epoch ms. */
   readonly now: () => number;
-  /** Pause between two polls in ms, setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
+  /** Setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
   readonly pollIntervalMs?: number | undefined;
 }
 
 /**
- * Number of intervals without a completed scan (a poll, or a full scan of a list without polls) after which a list counts as stale. The
- * interval is `POLL_INTERVAL_MS`, or the time between the last two such scans if that was longer.
+ * Number of intervals without a completed scan after which a list counts as stale. The interval is `POLL_INTERVAL_MS`, or the time between
+ * the last two scans if that was longer.
  */
 const STALE_POLLS = 3;
 /** A list does not count as stale before this time without a completed scan, in ms. */
 const LEAST_STALE_MS = 60_000;
 /** How long a problem may last without affecting the service's readiness, in ms. */
 const GRACE_MS = 2_000;
-/** Duration of an open Kafka transaction, in ms, after which Kafka counts as not responding. */
+/** Duration of an open transaction after which Kafka counts as not responding, in ms. */
 export const MAX_COMMIT_MS = 10_000;
 
 interface ActiveProblem {
@@ -57,19 +57,16 @@ interface ActiveProblem {
   readonly error: unknown;
 }
 
-interface ResourceState {
+interface ListState {
   isOpen: boolean;
   problem?: ActiveProblem | undefined;
-  /** When the service claimed the list, in ms since the epoch. */
+  /** When the service claimed the list, in epoch ms. */
   openedAt?: number;
-  /** When the open Kafka transaction of the list began, in ms since the epoch; undefined while none is open. */
+  /** When the list's open Kafka transaction began, in epoch ms; undefined while none is open. */
   commitAt?: number | undefined;
-  /** When the last poll of the list (in a list without polls: full scan) was completed, in ms since the epoch. */
+  /** When the last scan that finds all changes of the list was completed, in epoch ms. */
   lastScanAt?: number;
-  /**
-   * Time between the last two complete polls of the list (in a list without polls: full scans), in ms; after the first one, the time since
-   * the list was claimed.
-   */
+  /** Time between the last two such scans, in ms; after the first one, the time since the list was claimed. */
   previousIntervalMs: number;
 }
 
@@ -78,129 +75,139 @@ interface ResourceState {
  * connected to Kafka and caught up with its lists, retries nothing, and no list has failed or gone stale.
  *
  * The service is *caught up* with a list once a scan that finds all changes of the list has been completed and committed: from then on a
- * change is published soon after the API shows it. In a polled list that is the first complete poll; its initial snapshot may still be
- * running, as new changes do not wait for it. In a list without usable dates it is the first full scan: the initial snapshot or a sweep. An
- * empty list has nothing to catch up with.
+ * change is published soon after the API shows it. In a polled list that is the first complete poll, even while the initial snapshot still
+ * runs. In a list without usable dates it is the first full scan. An empty list has nothing to catch up with.
  *
- * The problem of a list counts as resolved when a page of the list is committed, not when a connection is opened, which may fail again.
+ * A problem begins with the first failed call and ends when the list's next page is committed, not when a connection is opened, which may
+ * fail again. It counts once it has lasted {@link GRACE_MS}, that of a failed list at once.
  */
-export function readiness({ resources, now, pollIntervalMs = 0 }: ReadinessOptions) {
-  const looks = new ChangeScans();
-  let isLoggedIn = false;
-  let login: ActiveProblem | undefined;
-  /**
-   * Problem with Kafka or the schema registry that affects all lists: none can be claimed, and none can be read while requests can't be
-   * declared in the ledger topic.
-   */
-  let connection: ActiveProblem | undefined;
-  const states = new Map<string, ResourceState>(
-    resources.map((resource) => [resource, { isOpen: false, previousIntervalMs: 0 }]),
-  );
-  const update = (resource: string, change: Partial<ResourceState>) => {
-    const state = states.get(resource);
-    if (state) Object.assign(state, change);
-  };
-  const looked = (resource: string) => {
-    const lastScanAt = now();
-    const { lastScanAt: last, openedAt } = states.get(resource) ?? {};
-    const before = last ?? openedAt ?? lastScanAt;
-    update(resource, {
-      problem: undefined,
-      lastScanAt,
-      previousIntervalMs: lastScanAt - before,
-    });
-  };
-  const troubled = (
-    before: ActiveProblem | undefined,
-    cause: Cause,
-    error: unknown,
-  ): ActiveProblem => ({
-    cause,
-    since: before?.cause === cause ? before.since : now(),
-    error,
-  });
-  const trouble = (resource: string, cause: Cause, error: unknown) =>
-    update(resource, {
-      problem: troubled(states.get(resource)?.problem, cause, error),
-      ...(cause !== 'api' && { commitAt: undefined }), // a failed API request does not end a transaction
-    });
+export class ReadinessCheck {
+  readonly #options: ReadinessOptions;
+  readonly #scans = new ChangeScans();
+  readonly #lists: ReadonlyMap<string, ListState>;
+  #isLoggedIn = false;
+  #login: ActiveProblem | undefined;
+  /** Problem with Kafka or the registry that all lists wait for, as none can be claimed, or read while requests can't be declared. */
+  #connection: ActiveProblem | undefined;
 
-  const hooks: Hooks = {
+  constructor(options: ReadinessOptions) {
+    this.#options = options;
+    this.#lists = new Map(
+      options.resources.map((resource) => [resource, { isOpen: false, previousIntervalMs: 0 }]),
+    );
+  }
+
+  readonly hooks: Hooks = {
     onLogin: () => {
-      isLoggedIn = true;
-      login = undefined;
+      this.#isLoggedIn = true;
+      this.#login = undefined;
     },
     onReady: ({ resource }) => {
-      connection = undefined;
-      update(resource, { isOpen: true, openedAt: now() });
+      this.#connection = undefined;
+      this.#update(resource, { isOpen: true, openedAt: this.#options.now() });
     },
-    onEmpty: ({ resource }) => looked(resource),
-    onDates: (found) => looks.updateDates(found),
-    onCommit: ({ resource }) => update(resource, { commitAt: now() }),
+    onEmpty: ({ resource }) => this.#scanned(resource),
+    onDates: (found) => this.#scans.updateDates(found),
+    onCommit: ({ resource }) => this.#update(resource, { commitAt: this.#options.now() }),
     onPublished: (published) => {
-      connection = undefined;
-      update(published.resource, { problem: undefined, commitAt: undefined });
-      if (looks.findsAllChanges(published)) looked(published.resource);
+      this.#connection = undefined;
+      this.#update(published.resource, { problem: undefined, commitAt: undefined });
+      if (this.#scans.findsAllChanges(published)) this.#scanned(published.resource);
     },
     onRetry: ({ what, resource, error }) => {
-      if (what === 'login') login = troubled(login, 'login', error);
-      else if (resource !== undefined) trouble(resource, causeOf(what), error);
-      else connection = troubled(connection, causeOf(what), error);
+      const cause = causeOf(what);
+      if (cause === 'login') this.#login = this.#goesOn(this.#login, cause, error);
+      else if (resource !== undefined) this.#fails(resource, cause, error);
+      else this.#connection = this.#goesOn(this.#connection, cause, error);
     },
-    onFailed: ({ resource, error }) => trouble(resource, 'failed', error),
+    onFailed: ({ resource, error }) => this.#fails(resource, 'failed', error),
   };
 
-  const lasts = (trouble: ActiveProblem | undefined): trouble is ActiveProblem =>
-    trouble !== undefined && (trouble.cause === 'failed' || now() - trouble.since > GRACE_MS);
-  const staleMs = ({ previousIntervalMs }: ResourceState) =>
-    Math.max(LEAST_STALE_MS, STALE_POLLS * Math.max(pollIntervalMs, previousIntervalMs));
+  readonly check = (): Readiness => {
+    const all = this.#problems();
+    return {
+      ready: all.length === 0,
+      reasons: lines(all),
+      causes: [...new Set(all.map(({ cause }) => cause))],
+    };
+  };
 
-  /** Returns the problem of a list that has to be resolved first; undefined if the list has none. */
-  const wrongWith = (state: ResourceState): ReadinessProblem | undefined => {
-    const { problem, commitAt, isOpen, lastScanAt } = state;
-    if (lasts(problem)) return problemOfWait(problem);
-    if (commitAt !== undefined && now() - commitAt > MAX_COMMIT_MS) {
+  #update(resource: string, change: Partial<ListState>): void {
+    const state = this.#lists.get(resource);
+    if (state) Object.assign(state, change);
+  }
+
+  #scanned(resource: string): void {
+    const now = this.#options.now();
+    const { lastScanAt, openedAt } = this.#lists.get(resource) ?? {};
+    const previousIntervalMs = now - (lastScanAt ?? openedAt ?? now);
+    this.#update(resource, { problem: undefined, lastScanAt: now, previousIntervalMs });
+  }
+
+  #fails(resource: string, cause: Cause, error: unknown): void {
+    this.#update(resource, {
+      problem: this.#goesOn(this.#lists.get(resource)?.problem, cause, error),
+      ...(cause !== 'api' && { commitAt: undefined }), // a failed API request does not end a transaction
+    });
+  }
+
+  /** Returns the problem with its newest error; it has lasted since `before` if that has the same cause. */
+  #goesOn(before: ActiveProblem | undefined, cause: Cause, error: unknown): ActiveProblem {
+    return { cause, since: before?.cause === cause ? before.since : this.#options.now(), error };
+  }
+
+  #problems(): ReadinessProblem[] {
+    const [login, connection] = [this.#ifLasting(this.#login), this.#ifLasting(this.#connection)];
+    if (!this.#isLoggedIn) {
+      const waitsFor = login ?? connection; // logins are declared in Kafka first
+      return [
+        waitsFor ? problemOfWait(waitsFor) : { cause: 'starting', what: 'not logged in yet' },
+      ];
+    }
+    const all: ReadinessProblem[] = [login, connection].flatMap((each) =>
+      each ? problemOfWait(each) : [],
+    );
+    for (const resource of this.#options.resources) {
+      const state = this.#lists.get(resource)!;
+      const problem = connection ? this.#besides(connection, state) : this.#problemOf(state);
+      if (problem) all.push({ ...problem, resource });
+    }
+    return all;
+  }
+
+  /** Returns the problem of a list that has to be resolved first. */
+  #problemOf(state: ListState): ReadinessProblem | undefined {
+    const { commitAt, isOpen, lastScanAt } = state;
+    const problem = this.#ifLasting(state.problem);
+    if (problem) return problemOfWait(problem);
+    const now = this.#options.now();
+    if (commitAt !== undefined && now - commitAt > MAX_COMMIT_MS) {
       return { cause: 'kafka', what: 'waiting for Kafka', since: commitAt, error: 'no answer' };
     }
     if (!isOpen) return { cause: 'starting', what: 'not taken over yet' };
     if (lastScanAt === undefined) return { cause: 'starting', what: 'not caught up yet' };
-    if (now() - lastScanAt <= staleMs(state)) return undefined;
+    if (now - lastScanAt <= this.#staleMs(state)) return undefined;
     return { cause: 'stale', what: 'no poll or sweep has ended', since: lastScanAt };
-  };
-  /**
-   * Returns what is wrong with a list in addition to `connection`, the problem for which all lists wait. Only a problem with another cause
-   * counts: that the list is stale or starting follows from `connection`.
-   */
-  const besides = (
-    { cause }: ActiveProblem,
-    { problem }: ResourceState,
-  ): ReadinessProblem | undefined =>
-    lasts(problem) && problem.cause !== cause ? problemOfWait(problem) : undefined;
-  const wrong = (): ReadinessProblem[] => {
-    if (!isLoggedIn && lasts(login)) return [problemOfWait(login)];
-    if (lasts(connection) && !isLoggedIn) return [problemOfWait(connection)]; // logins are declared in Kafka first
-    if (!isLoggedIn) return [{ cause: 'starting', what: 'not logged in yet' }];
-    const all: ReadinessProblem[] = lasts(login) ? [problemOfWait(login)] : [];
-    if (lasts(connection)) all.push(problemOfWait(connection));
-    for (const resource of resources) {
-      const state = states.get(resource)!;
-      const found = lasts(connection) ? besides(connection, state) : wrongWith(state);
-      if (found) all.push({ ...found, resource });
-    }
-    return all;
-  };
+  }
 
-  return {
-    hooks,
-    check: (): Readiness => {
-      const all = wrong();
-      return {
-        ready: all.length === 0,
-        reasons: lines(all),
-        causes: [...new Set(all.map(({ cause }) => cause))],
-      };
-    },
-  };
+  /**
+   * Returns the problem of a list in addition to `connection`, for which all lists wait. Only one with another cause counts: that the list
+   * is stale or starting follows from `connection`.
+   */
+  #besides(connection: ActiveProblem, state: ListState): ReadinessProblem | undefined {
+    const problem = this.#ifLasting(state.problem);
+    return problem && problem.cause !== connection.cause ? problemOfWait(problem) : undefined;
+  }
+
+  #ifLasting(problem: ActiveProblem | undefined): ActiveProblem | undefined {
+    if (!problem || problem.cause === 'failed') return problem;
+    return this.#options.now() - problem.since > GRACE_MS ? problem : undefined;
+  }
+
+  #staleMs({ previousIntervalMs }: ListState): number {
+    const { pollIntervalMs = 0 } = this.#options;
+    return Math.max(LEAST_STALE_MS, STALE_POLLS * Math.max(pollIntervalMs, previousIntervalMs));
+  }
 }
 
 interface ReadinessProblem {
@@ -225,8 +232,8 @@ function problemOfWait({ cause, since, error }: ActiveProblem): ReadinessProblem
 }
 
 /**
- * Formats the problems of a service as lines of text. Lists with the same problem share a line, with the earliest time. Errors that differ
- * only in the path of their list count as the same, and the first list's error is shown.
+ * Formats problems as lines. Lists with the same problem share a line, with the earliest time; errors that differ only in the path of their
+ * list count as the same.
  */
 function lines(all: readonly ReadinessProblem[]): string[] {
   const alike = new Map<string, ReadinessProblem[]>();
@@ -244,7 +251,7 @@ function lines(all: readonly ReadinessProblem[]): string[] {
   });
 }
 
-/** Returns the cause for `what` of an `onRetry` event, which names what is retried: a service, `state folder`, or a list of the API. */
+/** Returns the cause for `what` of an `onRetry` event: a service, `state folder`, or a list of the API. */
 export function causeOf(what: string): 'login' | 'kafka' | 'registry' | 'state' | 'api' {
   if (what === 'state folder') return 'state';
   return what === 'login' || what === 'kafka' || what === 'registry' ? what : 'api';

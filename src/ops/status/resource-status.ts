@@ -1,23 +1,17 @@
-import type { Hooks, Lane } from '../../observe/hooks.ts';
+import type { Hooks, Lane, Published } from '../../observe/hooks.ts';
 import type { Resource } from '../../resources/resources.ts';
 import type { Certificate } from '../../schemas/events/certificate.ts';
 import { countPage, ChangeScans, changeTime } from './hook-figures.ts';
 import { MAX_COMMIT_MS } from './readiness.ts';
-import { durations, quantile, snapshotRate, timeSlots } from './recent-figures.ts';
+import { Durations, quantile, SnapshotRate, TimeSlots } from './recent-figures.ts';
 import { errorLine } from './shortened.ts';
-import type {
-  CertifiedStatus,
-  RequestClass,
-  ResourceStatus,
-  RetryStatus,
-  SweptStatus,
-} from './status-json.ts';
+import type { RequestClass, ResourceStatus } from './status-json.ts';
 
-interface ResourceStatusOptions {
+interface ListStatusOptions {
   readonly resource: Resource;
-  /** Clock: returns ms since the epoch, and never goes back. */
+  /** Returns the time of a steady clock, in epoch ms. */
   readonly now: () => number;
-  /** Returns how far the API's clock is ahead of this machine's, in ms. */
+  /** Lead of the API's clock, in ms. */
   readonly aheadMs: () => number;
 }
 
@@ -28,173 +22,212 @@ export interface ListFigures extends Pick<ResourceStatus, 'lookedAt' | 'firstRea
 
 const A_SECOND_MS = 1_000;
 const A_MINUTE_MS = 60_000;
-/** Number of seconds over which the records and events per second of a list are averaged. */
+/** Period over which rates are averaged, in seconds. */
 const RATE_SECONDS = 10;
 /** Length of a slot of a list's time series, in ms, and number of slots: five minutes in all. */
 const SERIES = { everyMs: 5_000, count: 60 };
 
-/** Computes the status of one list from hook events. */
-export function resourceStatus(options: ResourceStatusOptions) {
-  const { resource, now, aheadMs } = options;
-  const requests = timeSlots({
-    everyMs: A_SECOND_MS,
-    count: 59, // and the current one: counting more than a minute would show more requests than the quota
-    now,
-    empty: (): Record<RequestClass, number> => ({ ok: 0, refused: 0, failed: 0, unanswered: 0 }),
-  });
-  const counts = () => ({ records: 0, events: 0, lagMs: null as number | null });
-  const seconds = timeSlots({ everyMs: A_SECOND_MS, count: RATE_SECONDS, now, empty: counts });
-  const series = timeSlots({ ...SERIES, now, empty: counts });
-  const lags = timeSlots({ everyMs: A_MINUTE_MS, count: 4, now, empty: durations });
-  const initialSnapshot = snapshotRate(now);
-  const deadLetters: Record<string, number> = {};
-  const looks = new ChangeScans();
+const noRequests = (): Record<RequestClass, number> => ({
+  ok: 0,
+  refused: 0,
+  failed: 0,
+  unanswered: 0,
+});
+const noCounts = () => ({ records: 0, events: 0, lagMs: null as number | null });
 
-  let isOpen = false;
-  /** Whether this process has completed a scan of the list, or published a page of a sweep (recurring full scan) of it. */
-  let follows = false;
-  let retry: RetryStatus | null = null;
-  let hasFailed = false;
-  let lastLagMs: number | null = null;
-  let known: number | null = null;
-  let lookedAt: number | null = null;
-  let swept: SweptStatus | null = null;
-  let certified: CertifiedStatus | null = null;
-  let uncertified: ResourceStatus['uncertified'] = null;
-  let schemaId: number | null = null;
-  let transactionMs: number | null = null;
-  let commitBeganAt: number | null = null;
+/** Fields of the status that hold what the newest event reported. */
+type ReportedField =
+  | 'retry'
+  | 'known'
+  | 'lookedAt'
+  | 'swept'
+  | 'certified'
+  | 'uncertified'
+  | 'schemaId'
+  | 'transactionMs'
+  | 'commitBeganAt';
 
-  const state = (): ResourceStatus['state'] => {
-    if (retry) return hasFailed ? 'failed' : 'waiting';
-    if (commitBeganAt !== null && now() - commitBeganAt > MAX_COMMIT_MS) return 'waiting';
-    if (!isOpen) return 'taking-over';
-    if (initialSnapshot.status()?.done === false) return 'first-read';
-    return follows ? 'following' : 'taking-over';
+/** Status of one list, computed from the list's hook events. */
+export class ListStatus {
+  readonly #options: ListStatusOptions;
+  readonly #requests: TimeSlots<Record<RequestClass, number>>;
+  readonly #seconds: TimeSlots<ReturnType<typeof noCounts>>;
+  readonly #series: TimeSlots<ReturnType<typeof noCounts>>;
+  readonly #lags: TimeSlots<Durations>;
+  readonly #snapshot: SnapshotRate;
+  readonly #deadLetters: Record<string, number> = {};
+  readonly #scans = new ChangeScans();
+  readonly #reported: { -readonly [Field in ReportedField]: ResourceStatus[Field] } = {
+    retry: null,
+    known: null,
+    lookedAt: null,
+    swept: null,
+    certified: null,
+    uncertified: null,
+    schemaId: null,
+    transactionMs: null,
+    commitBeganAt: null,
   };
-  const mended = () => {
-    retry = null;
-    hasFailed = false;
-  };
-  /**
-   * Whether a published page of this lane (kind of reads, such as polls) shows that the retried request of the list has succeeded. A page
-   * that arrives during the pause before the retry belongs to another request. While the initial snapshot runs, the retried request may be
-   * its own: pages of other lanes then count only a minute after the pause.
-   */
-  const isMendedBy = (lane: Lane): boolean => {
-    if (!retry || hasFailed || retry.what !== resource) return true;
-    const mayBeOfFirstRead = lane !== 'first-read' && initialSnapshot.status()?.done === false;
-    return now() - retry.nextAt >= (mayBeOfFirstRead ? A_MINUTE_MS : 0);
-  };
+  #isOpen = false;
+  /** Whether this process has completed a scan of the list, or published a page of a sweep of it. */
+  #follows = false;
+  /** Whether the list is stopped by an error; `retry` is then the next try of the list. */
+  #hasFailed = false;
+  #lastLagMs: number | null = null;
 
-  const recentLags = () => [...lags.past(), lags.current()];
-  const perSecond = (of: 'records' | 'events') =>
-    seconds.past().reduce((sum, slot) => sum + slot[of], 0) / RATE_SECONDS;
+  constructor(options: ListStatusOptions) {
+    this.#options = options;
+    const { now } = options;
+    // 59 slots and the current one: counting more than a minute would show more requests than the quota.
+    this.#requests = new TimeSlots({ everyMs: A_SECOND_MS, count: 59, now, empty: noRequests });
+    this.#seconds = new TimeSlots({
+      everyMs: A_SECOND_MS,
+      count: RATE_SECONDS,
+      now,
+      empty: noCounts,
+    });
+    this.#series = new TimeSlots({ ...SERIES, now, empty: noCounts });
+    const empty = () => new Durations();
+    this.#lags = new TimeSlots({ everyMs: A_MINUTE_MS, count: 4, now, empty });
+    this.#snapshot = new SnapshotRate(now);
+  }
 
-  return {
-    /** Hooks that update the status; to be called with events of this list only. */
-    hooks: {
-      onRequest: ({ status }) => (requests.current()[classOf(status)] += 1),
-      onReady: () => (isOpen = true),
-      onEmpty: () => {
-        mended();
-        follows = true;
-        known = 0;
-        lookedAt = now();
-      },
-      onDates: (found) => looks.updateDates(found),
-      onSchema: (schema) => ({ schemaId } = schema),
-      onProgress: (progress) => {
-        const { read, total, done } = progress;
-        initialSnapshot.add({ read, total, done });
-      },
-      onPublished: (published) => {
-        const { changes, at, completes, lane } = published;
-        if (isMendedBy(lane)) mended();
-        ({ known } = published);
-        if (completes || lane === 'sweep') follows = true;
-        if (looks.findsAllChanges(published)) lookedAt = now();
-        const { read } = countPage(published);
-        for (const slot of [seconds.current(), series.current()]) {
-          slot.records += read;
-          slot.events += changes.length;
-        }
-        for (const change of changes) {
-          const updatedAt = changeTime(change);
-          if (updatedAt === null) continue;
-          lastLagMs = Math.max(0, at + aheadMs() - updatedAt);
-          lags.current().add(lastLagMs);
-          const slot = series.current();
-          slot.lagMs = Math.max(slot.lagMs ?? 0, lastLagMs);
-        }
-      },
-      onCommit: () => (commitBeganAt = now()),
-      onCommitted: ({ outcome, elapsedMs }) => {
-        commitBeganAt = null;
-        if (outcome === 'committed') transactionMs = elapsedMs;
-      },
-      onSwept: ({ records, proof }) => (swept = { at: now(), records, proof }),
-      onCertified: ({ certificate }) => {
-        const { ended_at: at, total_records: total, number, read, records, proof } = certificate;
-        const why = whyNotExact(certificate);
-        certified = { at, number, total, read, records, proof, whyNotExact: why };
-        uncertified = null;
-      },
-      onUncertified: ({ why }) => (uncertified = why),
-      onRejected: ({ reason }) => (deadLetters[reason] = (deadLetters[reason] ?? 0) + 1),
-      onRetry: ({ what, error, count, delayMs }) => {
-        hasFailed = false;
-        retry = { what, error: errorLine(error), count, nextAt: now() + delayMs };
-      },
-      onFailed: ({ error, delayMs }) => {
-        const count = hasFailed ? retry!.count + 1 : 1;
-        hasFailed = true;
-        retry = { what: resource, error: errorLine(error), count, nextAt: now() + delayMs };
-      },
-    } satisfies Hooks,
-    /** Returns the few figures of the list that a fleet shows for every account; the full status costs ten times as much to compute. */
-    figures: (): ListFigures => ({
-      lagMs: quantile(recentLags(), 0.5),
-      lookedAt,
-      firstRead: initialSnapshot.status(),
-      eventsPerSecond: perSecond('events'),
-    }),
-    status: (): ResourceStatus => {
-      const ofLately = recentLags();
-      const points = series.past();
-      const pointsOf = (of: 'records' | 'events') =>
-        points.map((slot) => (slot[of] * 1_000) / SERIES.everyMs);
-      return {
-        resource,
-        state: state(),
-        retry,
-        firstRead: initialSnapshot.status(),
-        requests: sumOf([...requests.past(), requests.current()]),
-        freshness: {
-          lastMs: lastLagMs,
-          p50Ms: quantile(ofLately, 0.5),
-          p95Ms: quantile(ofLately, 0.95),
-        },
-        perSecond: { records: perSecond('records'), events: perSecond('events') },
-        series: {
-          everyMs: SERIES.everyMs,
-          endsAt: series.endsAt(),
-          recordsPerSecond: pointsOf('records'),
-          eventsPerSecond: pointsOf('events'),
-          lagMs: points.map(({ lagMs }) => lagMs),
-        },
-        known,
-        lookedAt,
-        swept,
-        certified,
-        uncertified,
-        schemaId,
-        deadLetters: { ...deadLetters },
-        transactionMs,
-        commitBeganAt,
-      };
+  /** Hooks that update the status; to be called with events of this list only. */
+  readonly hooks: Hooks = {
+    onRequest: ({ status }) => (this.#requests.current()[classOf(status)] += 1),
+    onReady: () => (this.#isOpen = true),
+    onEmpty: () => {
+      this.#mended();
+      this.#follows = true;
+      this.#reported.known = 0;
+      this.#reported.lookedAt = this.#options.now();
+    },
+    onDates: (found) => this.#scans.updateDates(found),
+    onSchema: ({ schemaId }) => (this.#reported.schemaId = schemaId),
+    onProgress: (progress) => this.#snapshot.add(progress),
+    onPublished: (published) => this.#published(published),
+    onCommit: () => (this.#reported.commitBeganAt = this.#options.now()),
+    onCommitted: ({ outcome, elapsedMs }) => {
+      this.#reported.commitBeganAt = null;
+      if (outcome === 'committed') this.#reported.transactionMs = elapsedMs;
+    },
+    onSwept: ({ records, proof }) =>
+      (this.#reported.swept = { at: this.#options.now(), records, proof }),
+    onCertified: ({ certificate }) => {
+      const { ended_at: at, total_records: total, number, read, records, proof } = certificate;
+      const why = whyNotExact(certificate);
+      this.#reported.certified = { at, number, total, read, records, proof, whyNotExact: why };
+      this.#reported.uncertified = null;
+    },
+    onUncertified: ({ why }) => (this.#reported.uncertified = why),
+    onRejected: ({ reason }) => (this.#deadLetters[reason] = (this.#deadLetters[reason] ?? 0) + 1),
+    onRetry: ({ what, error, count, delayMs }) => {
+      this.#hasFailed = false;
+      this.#retries(what, error, count, delayMs);
+    },
+    onFailed: ({ error, delayMs }) => {
+      const count = this.#hasFailed ? this.#reported.retry!.count + 1 : 1;
+      this.#hasFailed = true;
+      this.#retries(this.#options.resource, error, count, delayMs);
     },
   };
+
+  /** Returns the figures that a fleet shows; the full status costs ten times as much to compute. */
+  figures(): ListFigures {
+    return {
+      lagMs: quantile(this.#lags.all(), 0.5),
+      lookedAt: this.#reported.lookedAt,
+      firstRead: this.#snapshot.status(),
+      eventsPerSecond: this.#perSecond('events'),
+    };
+  }
+
+  status(): ResourceStatus {
+    const lags = this.#lags.all();
+    const points = this.#series.past();
+    const pointsOf = (of: 'records' | 'events') =>
+      points.map((slot) => (slot[of] * 1_000) / SERIES.everyMs);
+    return {
+      resource: this.#options.resource,
+      state: this.#state(),
+      ...this.#reported,
+      firstRead: this.#snapshot.status(),
+      requests: sumOf(this.#requests.all()),
+      freshness: {
+        lastMs: this.#lastLagMs,
+        p50Ms: quantile(lags, 0.5),
+        p95Ms: quantile(lags, 0.95),
+      },
+      perSecond: { records: this.#perSecond('records'), events: this.#perSecond('events') },
+      series: {
+        everyMs: SERIES.everyMs,
+        endsAt: this.#series.endsAt(),
+        recordsPerSecond: pointsOf('records'),
+        eventsPerSecond: pointsOf('events'),
+        lagMs: points.map(({ lagMs }) => lagMs),
+      },
+      deadLetters: { ...this.#deadLetters },
+    };
+  }
+
+  #published(published: Published): void {
+    const { changes, at, completes, lane, known } = published;
+    if (this.#isMendedBy(lane)) this.#mended();
+    this.#reported.known = known;
+    if (completes || lane === 'sweep') this.#follows = true;
+    if (this.#scans.findsAllChanges(published)) this.#reported.lookedAt = this.#options.now();
+    const { read } = countPage(published);
+    for (const slot of [this.#seconds.current(), this.#series.current()]) {
+      slot.records += read;
+      slot.events += changes.length;
+    }
+    for (const change of changes) {
+      const updatedAt = changeTime(change);
+      if (updatedAt === null) continue;
+      const lagMs = Math.max(0, at + this.#options.aheadMs() - updatedAt);
+      this.#lastLagMs = lagMs;
+      this.#lags.current().add(lagMs);
+      const slot = this.#series.current();
+      slot.lagMs = Math.max(slot.lagMs ?? 0, lagMs);
+    }
+  }
+
+  #state(): ResourceStatus['state'] {
+    const { retry, commitBeganAt } = this.#reported;
+    if (retry) return this.#hasFailed ? 'failed' : 'waiting';
+    if (commitBeganAt !== null && this.#options.now() - commitBeganAt > MAX_COMMIT_MS) {
+      return 'waiting';
+    }
+    if (!this.#isOpen) return 'taking-over';
+    if (this.#snapshot.isRunning) return 'first-read';
+    return this.#follows ? 'following' : 'taking-over';
+  }
+
+  #retries(what: string, error: unknown, count: number, delayMs: number): void {
+    const nextAt = this.#options.now() + delayMs;
+    this.#reported.retry = { what, error: errorLine(error), count, nextAt };
+  }
+
+  #mended(): void {
+    this.#reported.retry = null;
+    this.#hasFailed = false;
+  }
+
+  /**
+   * Whether a published page of this lane shows that the retried request of the list has succeeded. A page that arrives during the pause
+   * before the retry belongs to another request. While the initial snapshot runs, the retried request may be its own: pages of other lanes
+   * then count only a minute after the pause.
+   */
+  #isMendedBy(lane: Lane): boolean {
+    const { retry } = this.#reported;
+    if (!retry || this.#hasFailed || retry.what !== this.#options.resource) return true;
+    const mayBeOfSnapshot = lane !== 'first-read' && this.#snapshot.isRunning;
+    return this.#options.now() - retry.nextAt >= (mayBeOfSnapshot ? A_MINUTE_MS : 0);
+  }
+
+  #perSecond(of: 'records' | 'events'): number {
+    return this.#seconds.past().reduce((sum, slot) => sum + slot[of], 0) / RATE_SECONDS;
+  }
 }
 
 function classOf(status: number | undefined): RequestClass {
@@ -204,17 +237,14 @@ function classOf(status: number | undefined): RequestClass {
 }
 
 function sumOf(all: readonly Record<RequestClass, number>[]): Record<RequestClass, number> {
-  const sum = { ok: 0, refused: 0, failed: 0, unanswered: 0 };
+  const sum = noRequests();
   for (const one of all) for (const name of CLASSES) sum[name] += one[name];
   return sum;
 }
 
 const CLASSES: readonly RequestClass[] = ['ok', 'refused', 'failed', 'unanswered'];
 
-/**
- * Describes in words why a certificate (the report on a full scan) does not prove that the topic holds exactly the list's records; null if
- * its proof is exact.
- */
+/** Describes why a certificate does not prove that the topic holds exactly the list's records; null if its proof is exact. */
 export function whyNotExact(certificate: Certificate): string | null {
   const { proof, total_records: total, read, rejected, unpublished, held, undecided } = certificate;
   if (proof === 'exact') return null;

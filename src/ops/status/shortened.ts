@@ -1,6 +1,6 @@
 import { describeError } from '../../core/errors.ts';
 
-/** Maximum length of an error's text in the status, in characters; longer texts are shortened. */
+/** Maximum length of an error's text in the status, in characters. */
 export const MAX_ERROR = 500;
 
 /** Shortens a text to at most `most` characters (UTF-16 code units); a text that was cut ends with `…`. */
@@ -11,16 +11,14 @@ export function shortened(text: string, most: number): string {
   return `${text.slice(0, end)}…`;
 }
 
-/** Describes an error in at most {@link MAX_ERROR} characters. */
 export function errorLine(error: unknown): string {
   return shortened(describeError(error), MAX_ERROR);
 }
 
-/** Maximum number of names that are listed in a text, and the maximum length of each, in characters. */
+/** Maximum number of names in a text, and length of each, in characters. */
 const MAX_NAMES = 5;
 const MAX_NAME = 60;
 
-/** Returns the first few of `names`, each shortened, for a text of bounded length. */
 export function fewNames(names: readonly string[]): string[] {
   return names.slice(0, MAX_NAMES).map((name) => shortened(name, MAX_NAME));
 }

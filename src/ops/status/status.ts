@@ -1,4 +1,4 @@
-// Status of one account, computed from hook events: in full for its page, or as a few figures for the other instances of a fleet.
+// Status of one account: in full for its page, or as a few figures for the other instances of a fleet.
 
 import { allHooks } from '../../observe/all-hooks.ts';
 import type { AccountFigures } from '../../observe/fleet-view.ts';
@@ -6,23 +6,23 @@ import type { Gauges, Hooks } from '../../observe/hooks.ts';
 import { STATUS_FIELDS } from '../../resources/orders/order-status.ts';
 import type { StatusField, StatusSubject } from '../../resources/orders/order-status.ts';
 import type { Resource } from '../../resources/resources.ts';
-import { clockSkew } from './hook-figures.ts';
+import { ClockSkew } from './hook-figures.ts';
 import type { Readiness } from './readiness.ts';
-import { resourceStatus } from './resource-status.ts';
+import { ListStatus } from './resource-status.ts';
 import type { ListFigures } from './resource-status.ts';
 import { MAX_ERROR, shortened } from './shortened.ts';
 import type { QuotaStatus, RecentDeadLetter, RecentStatusChange, Status } from './status-json.ts';
-import { lifeCycle, MAX_STATUS } from './status-life-cycle.ts';
-import { warnings } from './warnings.ts';
+import { LifeCycleModel, MAX_STATUS } from './status-life-cycle.ts';
+import { Warnings } from './warnings.ts';
 
 interface StatusOptions {
   readonly version: string;
   readonly account: string;
   readonly prefix: string;
   readonly resources: readonly Resource[];
-  /** Pause between two polls in ms, setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
+  /** Setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
   readonly pollIntervalMs?: number | undefined;
-  /** Clock: returns ms since the epoch, and never goes back. */
+  /** Returns the time of a steady clock, in epoch ms. */
   readonly now: () => number;
   readonly readiness: () => Readiness;
 }
@@ -34,130 +34,130 @@ const MAX_DEAD_LETTERS = 20;
  * Computes the status of a service from hook events: everything that the status page shows. Memory is bounded by the number of lists: of a
  * record's values only order numbers, ids of subjects and statuses are stored, shortened.
  */
-export function statusModel(options: StatusOptions) {
-  const { version, account, prefix, resources, pollIntervalMs = 0, now, readiness } = options;
-  const since = now();
-  let gauges: Gauges | undefined;
-  let login: { readonly at: number; readonly lifeMs: number } | undefined;
-  const { hooks: clockHooks, aheadMs } = clockSkew();
+export class StatusModel {
+  readonly #options: StatusOptions;
+  readonly #since: number;
+  readonly #lists: readonly ListStatus[];
+  readonly #cycles = FIELDS.map((field) => ({ ...field, model: new LifeCycleModel() }));
+  readonly #statusChanges = new Newest<RecentStatusChange>(MAX_STATUS_CHANGES);
+  readonly #deadLetters = new Newest<RecentDeadLetter>(MAX_DEAD_LETTERS);
+  readonly #warnings: Warnings;
+  #gauges: Gauges | undefined;
+  #login: { readonly at: number; readonly lifeMs: number } | undefined;
 
-  const models = new Map<string, ReturnType<typeof resourceStatus>>(
-    resources.map((resource) => [resource, resourceStatus({ resource, now, aheadMs })]),
-  );
-  const of = (resource: string | undefined) =>
-    resource === undefined ? undefined : models.get(resource)?.hooks;
-  const cycles = new Map(
-    FIELDS.map(({ subject, field }) => [
-      `${subject} ${field}`,
-      { subject, field, model: lifeCycle() },
-    ]),
-  );
-  const statusChanges = recent<RecentStatusChange>(MAX_STATUS_CHANGES);
-  const deadLetters = recent<RecentDeadLetter>(MAX_DEAD_LETTERS);
-  const warned = warnings(now);
+  readonly hooks: Hooks;
 
-  const hooks: Hooks = {
-    onStart: (started) => (gauges = started),
-    onLogin: ({ lifeMs }) => (login = { at: now(), lifeMs }),
-    onRequest: (request) => of(request.what)?.onRequest(request),
-    onReady: ({ resource }) => of(resource)?.onReady(),
-    onEmpty: ({ resource }) => of(resource)?.onEmpty(),
-    onDates: (found) => of(found.resource)?.onDates(found),
-    onSchema: (schema) => of(schema.resource)?.onSchema(schema),
-    onProgress: (progress) => of(progress.resource)?.onProgress(progress),
-    onCommit: ({ resource }) => of(resource)?.onCommit(),
-    onCommitted: (commit) => of(commit.resource)?.onCommitted(commit),
-    onSwept: (swept) => of(swept.resource)?.onSwept(swept),
-    onCertified: (certified) => of(certified.resource)?.onCertified(certified),
-    onUncertified: (uncertified) => of(uncertified.resource)?.onUncertified(uncertified),
-    onRetry: (retrying) => of(retrying.resource)?.onRetry(retrying),
-    onFailed: (failed) => of(failed.resource)?.onFailed(failed),
-    onRejected: (rejected) => {
-      of(rejected.resource)?.onRejected(rejected);
-      const { resource, reason, offset } = rejected;
-      deadLetters.add({ at: now(), resource, reason, offset });
-    },
-    onPublished: (published) => {
-      of(published.resource)?.onPublished(published);
-      const { at } = published;
-      for (const { key, change } of published.statusChanges) {
+  constructor(options: StatusOptions) {
+    this.#options = options;
+    const { now, resources } = options;
+    this.#since = now();
+    this.#warnings = new Warnings(now);
+    const skew = new ClockSkew();
+    const aheadMs = () => skew.aheadMs;
+    this.#lists = resources.map((resource) => new ListStatus({ resource, now, aheadMs }));
+    const ofLists = this.#lists.map(({ hooks }, nth) => onlyOf(resources[nth]!, hooks));
+    this.hooks = allHooks(skew.hooks, ...ofLists, this.#ofAccount, this.#warnings.hooks);
+  }
+
+  readonly #ofAccount: Hooks = {
+    onStart: (started) => (this.#gauges = started),
+    onLogin: ({ lifeMs }) => (this.#login = { at: this.#options.now(), lifeMs }),
+    onRejected: ({ resource, reason, offset }) =>
+      this.#deadLetters.add({ at: this.#options.now(), resource, reason, offset }),
+    onPublished: ({ at, statusChanges }) => {
+      for (const { key, change } of statusChanges) {
         const { subject, field } = change;
-        cycles.get(`${subject} ${field}`)?.model.add(key, change, at);
+        this.#cycles
+          .find((cycle) => cycle.subject === subject && cycle.field === field)
+          ?.model.add(key, change, at);
       }
-      for (const { key, change } of published.statusChanges.slice(-MAX_STATUS_CHANGES)) {
-        const { subject, field } = change;
-        statusChanges.add({
+      for (const { key, change } of statusChanges.slice(-MAX_STATUS_CHANGES)) {
+        const { subject, subjectId, field, from, to } = change;
+        const cut = (text: string | null, most: number) =>
+          text === null ? null : shortened(text, most);
+        this.#statusChanges.add({
           at,
           order: shortened(key, MAX_ID),
           subject,
-          subjectId: change.subjectId === null ? null : shortened(change.subjectId, MAX_ID),
+          subjectId: cut(subjectId, MAX_ID),
           field,
-          from: change.from === null ? null : shortened(change.from, MAX_STATUS),
-          to: change.to === null ? null : shortened(change.to, MAX_STATUS),
+          from: cut(from, MAX_STATUS),
+          to: cut(to, MAX_STATUS),
         });
       }
     },
   };
 
-  return {
-    hooks: allHooks(clockHooks, hooks, warned.hooks),
-    /** Returns a summary of the account in a few figures, which cost less to compute than the full status. */
-    figures: (): AccountFigures =>
-      accountFigures(
-        now(),
-        readiness(),
-        gauges?.quotas() ?? [],
-        [...models.values()].map(({ figures }) => figures()),
-      ),
-    status: (): Status => {
-      const at = now();
-      const { ready, reasons, causes } = readiness();
-      return {
-        version,
-        account,
-        prefix,
-        at,
-        since,
-        pollIntervalMs,
-        ready,
-        reasons,
-        causes,
-        warnings: warned.all(causes),
-        token: login
-          ? {
-              since: login.at,
-              lifeMs: login.lifeMs,
-              leftMs: Math.max(0, login.at + login.lifeMs - at),
-            }
-          : null,
-        quotas: gauges?.quotas() ?? [],
-        resources: [...models.values()].map(({ status }) => status()),
-        lifeCycles: [...cycles.values()].map(({ subject, field, model }) => ({
-          subject,
-          field,
-          ...model.status(),
-        })),
-        statusChanges: statusChanges.all(),
-        deadLetters: deadLetters.all(),
-      };
-    },
+  /** Returns a summary, which costs less to compute than the full status. */
+  readonly figures = (): AccountFigures =>
+    accountFigures(
+      this.#options.now(),
+      this.#options.readiness(),
+      this.#gauges?.quotas() ?? [],
+      this.#lists.map((list) => list.figures()),
+    );
+
+  readonly status = (): Status => {
+    const { version, account, prefix, pollIntervalMs = 0, now, readiness } = this.#options;
+    const at = now();
+    const { ready, reasons, causes } = readiness();
+    const login = this.#login;
+    return {
+      version,
+      account,
+      prefix,
+      at,
+      since: this.#since,
+      pollIntervalMs,
+      ready,
+      reasons,
+      causes,
+      warnings: this.#warnings.all(causes),
+      token: login
+        ? {
+            since: login.at,
+            lifeMs: login.lifeMs,
+            leftMs: Math.max(0, login.at + login.lifeMs - at),
+          }
+        : null,
+      quotas: this.#gauges?.quotas() ?? [],
+      resources: this.#lists.map((list) => list.status()),
+      lifeCycles: this.#cycles.map(({ subject, field, model }) => ({
+        subject,
+        field,
+        ...model.status(),
+      })),
+      statusChanges: this.#statusChanges.all(),
+      deadLetters: this.#deadLetters.all(),
+    };
   };
 }
 
-/** Maximum length of an order number or of the id of a part of an order in the status, in characters; longer ones are shortened. */
+/** Wraps the hooks of a list so that they are called only with events of this list. */
+function onlyOf(resource: Resource, hooks: Hooks): Hooks {
+  const all = Object.entries(hooks) as [keyof Hooks, (event: never) => void][];
+  return Object.fromEntries(
+    all.map(([name, hook]) => [
+      name,
+      (event: { readonly resource?: string; readonly what?: string }) => {
+        const of = name === 'onRequest' ? event.what : event.resource;
+        if (of === resource) hook(event as never);
+      },
+    ]),
+  );
+}
+
+/** Maximum length of an order number or subject id in the status, in characters. */
 const MAX_ID = 60;
 
 const FIELDS: readonly { readonly subject: StatusSubject; readonly field: StatusField }[] = (
   Object.keys(STATUS_FIELDS) as StatusSubject[]
 ).flatMap((subject) => STATUS_FIELDS[subject].map((field) => ({ subject, field })));
 
-/** Maximum number of reasons for not being ready that the figures of an account contain. */
+/** Maximum number of reasons for not being ready in the figures. */
 const MAX_REASONS = 6;
 
-/**
- * Summarizes an account in a few figures: lag, age of the last scan and used quota, each of the list where it is worst, and the sums of
- * event rates and of the progress of initial snapshots.
- */
+/** Summarizes an account: lag, age of the last scan and used quota of the list where each is worst, and sums of rates and of progress. */
 export function accountFigures(
   at: number,
   { ready, reasons, causes }: Readiness,
@@ -191,15 +191,22 @@ function mostUsedQuota(quotas: readonly QuotaStatus[]): QuotaStatus | null {
   return quotas.toSorted((a, b) => b.used / b.limit - a.used / a.limit)[0] ?? null;
 }
 
-/** Creates a collection that holds only the newest `most` items added to it. */
-function recent<T>(most: number) {
-  const items: T[] = [];
-  return {
-    add: (item: T) => {
-      items.push(item);
-      if (items.length > most) items.shift();
-    },
-    /** Returns the stored items, the newest first. */
-    all: (): readonly T[] => items.toReversed(),
-  };
+/** Holds the newest `most` items that were added. */
+class Newest<T> {
+  readonly #most: number;
+  readonly #items: T[] = [];
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  add(item: T): void {
+    this.#items.push(item);
+    if (this.#items.length > this.#most) this.#items.shift();
+  }
+
+  /** Returns the items, the newest first. */
+  all(): readonly T[] {
+    return this.#items.toReversed();
+  }
 }

@@ -12,147 +12,153 @@ import type { Warning } from './status-json.ts';
 const A_MINUTE_MS = 60_000;
 const TEN_MINUTES_MS = 10 * A_MINUTE_MS;
 const AN_HOUR_MS = 60 * A_MINUTE_MS;
-/**
- * Number of consecutive sweeps (full scans of a list) without proof of deletions that raise a warning, if they extend over at least ten
- * minutes.
- */
+/** Number of consecutive sweeps without proof of deletions that raise a warning, if they extend over ten minutes. */
 const UNPROVEN_SWEEPS = 3;
 
 interface ActiveWarning extends Warning {
-  /** Text that distinguishes warnings of the same kind and list, such as by scan trouble or fields; empty if there can be only one. */
-  readonly detail: string;
   readonly until: number;
   readonly count: number;
+}
+
+interface Raised extends Pick<Warning, 'kind' | 'resource'> {
+  /** Distinguishes warnings of the same kind and list, such as by scan trouble or fields. Default: there is only one. */
+  readonly detail?: string;
+  /** How long the warning is shown after this occurrence, in ms; `Infinity`: until its problem ends. */
+  readonly forMs: number;
+  /** Text of the warning, or a function of the number of occurrences. */
+  readonly text: string | ((count: number) => string);
 }
 
 /**
  * Collects warnings about problems that do not stop the service. A warning is shown until its problem ends. Where no hook reports the end,
  * it is shown for a fixed time after the last occurrence, mostly ten minutes or an hour.
- *
- * @param now Clock: returns ms since the epoch, and never goes back.
  */
-export function warnings(now: () => number) {
+export class Warnings {
+  readonly #now: () => number;
+  readonly #retries: RetryWarnings;
   /** Active warnings by kind, list and detail; their number is small. */
-  const shown = new Map<string, ActiveWarning>();
-  const doubts = new Map<string, { readonly since: number; readonly sweeps: number }>();
-  /** Lists of which deletions were held back (not published, because too many records were missing) in the sweep that is running. */
-  const held = new Set<string>();
+  readonly #shown = new Map<string, ActiveWarning>();
+  /** Consecutive sweeps without proof of deletions, by list. */
+  readonly #doubts = new Map<string, { readonly since: number; readonly sweeps: number }>();
+  /** Lists of which deletions were held back in the sweep that is running. */
+  readonly #held = new Set<string>();
 
-  const retries = retryWarnings(now);
-
-  interface Telling extends Pick<Warning, 'kind' | 'resource'> {
-    readonly of?: string;
-    readonly forMs: number;
-    readonly text: (count: number) => string;
+  /** @param now Returns the time of a steady clock, in epoch ms. */
+  constructor(now: () => number) {
+    this.#now = now;
+    this.#retries = new RetryWarnings(now);
   }
-  const tell = ({ kind, resource, of = '', forMs, text }: Telling) => {
-    const id = `${kind} ${resource ?? ''} ${of}`;
-    const before = shown.get(id);
-    const count = before && before.until > now() ? before.count + 1 : 1;
-    const at = now();
-    shown.set(id, { kind, resource, detail: of, text: text(count), at, until: at + forMs, count });
-  };
-  const isOver = (kind: Warning['kind'], resource: string) => shown.delete(`${kind} ${resource} `);
 
-  return {
-    hooks: {
-      ...retries.hooks,
-      onHeld: ({ resource, gone, known }) => {
-        held.add(resource);
-        tell({
-          kind: 'deletions-held',
-          resource,
-          forMs: Infinity,
-          text: () =>
-            `${gone} of ${known} records are missing from the newest full scan: their deletions are held back by DELETE_LIMIT_PERCENT. If they were really deleted, set it to 100 until the deletions are published`,
-        });
-      },
-      onSwept: ({ resource, proof, canBeAsked }) => {
-        if (!held.delete(resource)) isOver('deletions-held', resource);
-        const isProven = provesDeletions({ proof, canBeAsked });
-        if (isProven) {
-          doubts.delete(resource);
-          isOver('deletions-unknown', resource);
-          return;
-        }
-        const { since, sweeps } = doubts.get(resource) ?? { since: now(), sweeps: 0 };
-        doubts.set(resource, { since, sweeps: sweeps + 1 });
-        if (sweeps + 1 < UNPROVEN_SWEEPS || now() - since < TEN_MINUTES_MS) return;
-        tell({
-          kind: 'deletions-unknown',
-          resource,
-          forMs: Infinity,
-          text: () =>
-            'no sweep was exact (total_records changed or did not match) or anchored (the list has no total order): deletions from this list are not published',
-        });
-      },
-      onRefused: ({ resource, error }) =>
-        tell({
-          kind: 'not-asked',
-          resource,
-          forMs: AN_HOUR_MS,
-          text: (count) =>
-            `requests for single records were refused (${times(count)}): ${errorLine(error)}`,
-        }),
-      onDiscarded: ({ reason }) =>
-        tell({
-          kind: 'images-discarded',
-          resource: null,
-          forMs: AN_HOUR_MS,
-          text: () =>
-            `the stored images were damaged or in doubt, and are rebuilt from Kafka: ${shortened(reason, MAX_ERROR)}`,
-        }),
-      onTrouble: ({ resource, trouble, offset }) =>
-        tell({
-          kind: KINDS[trouble] ?? 'list-moved',
-          resource,
-          of: trouble,
-          forMs: FOR_MS[trouble] ?? TEN_MINUTES_MS,
-          text: (count) =>
-            trouble === 'cut' ? cappedListText(offset) : `${TROUBLES[trouble]} (${times(count)})`,
-        }),
-      onVolatile: ({ resource, fields }) => {
-        const names = fewNames(fields);
-        tell({
-          kind: 'volatile-fields',
-          resource,
-          of: names.join(),
-          forMs: Infinity,
-          text: () =>
-            `fields that differ in every response, so anchors ignore them: ${names.join(', ')}. To publish no event when only they change, set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`,
-        });
-      },
-      onDates: ({ resource, ...found }) => {
-        const text = datesText(found);
-        if (text === undefined) return void isOver('dates', resource);
-        tell({ kind: 'dates', resource, forMs: Infinity, text: () => text });
-      },
-      onRejected: ({ resource, reason }) =>
-        tell({
-          kind: 'dead-letters',
-          resource,
-          of: reason,
-          forMs: AN_HOUR_MS,
-          text: (count) =>
-            `${count === 1 ? 'a record' : `${count} records`} went to dead letters: ${reason}`,
-        }),
-      onSignalsFailed: ({ error, delayMs }) =>
-        tell({
-          kind: 'signals',
-          resource: null,
-          forMs: delayMs + A_MINUTE_MS,
-          text: () => `resync requests can't be read or answered: ${errorLine(error)}`,
-        }),
-    } satisfies Hooks,
-    /** Returns the active warnings, the newest first. Omits those that repeat one of `causes`, the reasons why the service is not ready. */
-    all: (causes: readonly Cause[]): readonly Warning[] => {
-      for (const [id, { until }] of shown) if (until <= now()) shown.delete(id);
-      const lasting = [...shown.values()]
-        .filter(({ kind, count }) => kind !== 'signals' || count >= MANY_RETRIES)
-        .map(({ kind, resource, text, at }) => ({ kind, resource, text, at }));
-      return [...lasting, ...retries.all(causes)].sort((a, b) => b.at - a.at);
+  get hooks() {
+    return { ...this.#retries.hooks, ...this.#ofLists };
+  }
+
+  readonly #ofLists = {
+    onHeld: ({ resource, gone, known }) => {
+      this.#held.add(resource);
+      this.#raise({
+        kind: 'deletions-held',
+        resource,
+        forMs: Infinity,
+        text: `${gone} of ${known} records are missing from the newest full scan: their deletions are held back by DELETE_LIMIT_PERCENT. If they were really deleted, set it to 100 until the deletions are published`,
+      });
     },
-  };
+    onSwept: ({ resource, proof, canBeAsked }) => {
+      if (!this.#held.delete(resource)) this.#clear('deletions-held', resource);
+      if (provesDeletions({ proof, canBeAsked })) {
+        this.#doubts.delete(resource);
+        this.#clear('deletions-unknown', resource);
+        return;
+      }
+      const now = this.#now();
+      const { since, sweeps } = this.#doubts.get(resource) ?? { since: now, sweeps: 0 };
+      this.#doubts.set(resource, { since, sweeps: sweeps + 1 });
+      if (sweeps + 1 < UNPROVEN_SWEEPS || now - since < TEN_MINUTES_MS) return;
+      this.#raise({
+        kind: 'deletions-unknown',
+        resource,
+        forMs: Infinity,
+        text: 'no sweep was exact (total_records changed or did not match) or anchored (the list has no total order): deletions from this list are not published',
+      });
+    },
+    onRefused: ({ resource, error }) =>
+      this.#raise({
+        kind: 'not-asked',
+        resource,
+        forMs: AN_HOUR_MS,
+        text: (count) =>
+          `requests for single records were refused (${times(count)}): ${errorLine(error)}`,
+      }),
+    onDiscarded: ({ reason }) =>
+      this.#raise({
+        kind: 'images-discarded',
+        resource: null,
+        forMs: AN_HOUR_MS,
+        text: `the stored images were damaged or in doubt, and are rebuilt from Kafka: ${shortened(reason, MAX_ERROR)}`,
+      }),
+    onTrouble: ({ resource, trouble, offset }) =>
+      this.#raise({
+        kind: KINDS[trouble] ?? 'list-moved',
+        resource,
+        detail: trouble,
+        forMs: FOR_MS[trouble] ?? TEN_MINUTES_MS,
+        text: (count) =>
+          trouble === 'cut' ? cappedListText(offset) : `${TROUBLES[trouble]} (${times(count)})`,
+      }),
+    onVolatile: ({ resource, fields }) => {
+      const names = fewNames(fields);
+      this.#raise({
+        kind: 'volatile-fields',
+        resource,
+        detail: names.join(),
+        forMs: Infinity,
+        text: `fields that differ in every response, so anchors ignore them: ${names.join(', ')}. To publish no event when only they change, set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`,
+      });
+    },
+    onDates: ({ resource, ...found }) => {
+      const text = datesText(found);
+      if (text === undefined) this.#clear('dates', resource);
+      else this.#raise({ kind: 'dates', resource, forMs: Infinity, text });
+    },
+    onRejected: ({ resource, reason }) =>
+      this.#raise({
+        kind: 'dead-letters',
+        resource,
+        detail: reason,
+        forMs: AN_HOUR_MS,
+        text: (count) =>
+          `${count === 1 ? 'a record' : `${count} records`} went to dead letters: ${reason}`,
+      }),
+    onSignalsFailed: ({ error, delayMs }) =>
+      this.#raise({
+        kind: 'signals',
+        resource: null,
+        forMs: delayMs + A_MINUTE_MS,
+        text: `resync requests can't be read or answered: ${errorLine(error)}`,
+      }),
+  } satisfies Hooks;
+
+  /** Returns the active warnings, the newest first. Omits those that repeat one of `causes`, the reasons why the service is not ready. */
+  all(causes: readonly Cause[]): readonly Warning[] {
+    for (const [id, { until }] of this.#shown) if (until <= this.#now()) this.#shown.delete(id);
+    const lasting = [...this.#shown.values()]
+      .filter(({ kind, count }) => kind !== 'signals' || count >= MANY_RETRIES)
+      .map(({ kind, resource, text, at }) => ({ kind, resource, text, at }));
+    return [...lasting, ...this.#retries.all(causes)].sort((a, b) => b.at - a.at);
+  }
+
+  #raise({ kind, resource, detail = '', forMs, text }: Raised): void {
+    const id = `${kind} ${resource ?? ''} ${detail}`;
+    const at = this.#now();
+    const before = this.#shown.get(id);
+    const count = before && before.until > at ? before.count + 1 : 1;
+    const words = typeof text === 'string' ? text : text(count);
+    this.#shown.set(id, { kind, resource, text: words, at, until: at + forMs, count });
+  }
+
+  #clear(kind: Warning['kind'], resource: string): void {
+    this.#shown.delete(`${kind} ${resource} `);
+  }
 }
 
 const KINDS: Readonly<Partial<Record<ScanTrouble, Warning['kind']>>> = {
@@ -161,8 +167,8 @@ const KINDS: Readonly<Partial<Record<ScanTrouble, Warning['kind']>>> = {
 };
 
 /**
- * How long a warning about a trouble in scanning a list is shown, in ms, by trouble; ten minutes if not listed. A list with dates has a
- * full scan only about once a day, so `cut` stays until the next one.
+ * How long a warning about a trouble is shown, in ms; ten minutes if not listed. A list with dates has a full scan only about once a day,
+ * so `cut` stays until the next one.
  */
 const FOR_MS: Readonly<Partial<Record<ScanTrouble, number>>> = {
   'stepped-back': A_MINUTE_MS,
@@ -186,25 +192,22 @@ const TROUBLES: Readonly<Record<Exclude<ScanTrouble, 'cut'>, string>> = {
 
 /** Number of failed tries of a service from which on a warning is shown. */
 const MANY_RETRIES = 3;
-/** How long a warning about retries of a service is shown after the last failed try, in ms. */
-const SHOWN_FOR_MS = 10 * 60_000;
-/**
- * Minimum time without a failure before a list of the API counts as responding again, in ms: a retry may wait that long for the quota or
- * its response.
- */
+/** How long a warning about retries is shown after the last failed try, in ms. */
+const SHOWN_FOR_MS = TEN_MINUTES_MS;
+/** Minimum time without a failure before a list counts as responding again, in ms: a retry may wait that long for the quota. */
 const SILENCE_MS = 60_000;
 
-/** A failed try of a request that is not known to have succeeded since. */
+/** A failed try that is not known to have succeeded since. */
 interface Open {
   readonly service: string;
   readonly what: string;
   readonly resource: string | undefined;
-  /** When the pause between the failed try and the next one ends, in ms since the epoch. */
+  /** When the pause before the next try ends, in epoch ms. */
   readonly nextAt: number;
-  /** Time in ms since the epoch before which the absence of further failures does not show that the retry has succeeded. */
+  /** Time, in epoch ms, before which the absence of further failures shows nothing. */
   readonly silentUntil: number;
-  /** Whether a request for the same list has succeeded after the pause. It may be another request than the failed one. */
-  readonly answered: boolean;
+  /** Whether a request for the same list, maybe another one, has succeeded after the pause. */
+  answered: boolean;
 }
 
 interface Tried {
@@ -220,78 +223,72 @@ interface Tried {
  * Several requests for a list may be in flight at a time, and hooks do not say which of them failed, so the success of one proves nothing
  * about another. A list therefore counts as responding once a request has succeeded after the pause of the newest failed try, and no
  * further try has failed for as long as that pause again, at least a minute.
- *
- * @param now Clock: returns ms since the epoch, and never goes back.
  */
-function retryWarnings(now: () => number) {
-  /** Recent failed tries by name of the service, such as Kafka; there are few services. */
-  const tried = new Map<string, Tried>();
+class RetryWarnings {
+  readonly #now: () => number;
+  /** Recent failed tries by name of the service; there are few services. */
+  readonly #tried = new Map<string, Tried>();
   /** Failed tries that are not known to have succeeded since, by `what` of the `onRetry` event and list. */
-  const open = new Map<string, Open>();
-  const close = (isClosed: (one: Open) => boolean) => {
-    for (const [id, one] of open) if (isClosed(one)) open.delete(id);
-  };
-  const answers = (service: string) => {
-    close(({ answered, silentUntil }) => answered && silentUntil <= now());
-    return ![...open.values()].some((one) => one.service === service);
-  };
+  readonly #open = new Map<string, Open>();
 
-  return {
-    hooks: {
-      onRetry: ({ what, resource, error, delayMs }) => {
-        const at = now();
-        const { name: service, cause } = SERVICES[what] ?? API;
-        const nextAt = at + delayMs;
-        const silentUntil = nextAt + Math.max(delayMs, SILENCE_MS);
-        open.set(`${what} ${resource ?? ''}`, {
-          service,
-          what,
-          resource,
-          nextAt,
-          silentUntil,
-          answered: false,
-        });
-        const before = tried.get(service);
-        const count = before && before.at + SHOWN_FOR_MS > at ? before.count + 1 : 1;
-        tried.set(service, { cause, count, error, at });
-      },
-      onRequest: ({ what, status = 0 }) => {
-        if (status < 200 || status > 299) return;
-        for (const [id, one] of open) {
-          if (one.what === what && one.nextAt <= now()) open.set(id, { ...one, answered: true });
-        }
-      },
-      onLogin: () => close(({ what }) => what === 'login'),
-      onReady: () => close(({ what, resource }) => what !== 'login' && resource === undefined),
-      // A commit shows that Kafka, the registry and the state folder work, but nothing about requests to the API.
-      onPublished: (published) =>
-        close(
-          ({ what, resource = published.resource }) =>
-            resource === published.resource && what !== 'login' && what in SERVICES,
-        ),
-    } satisfies Hooks,
-    /**
-     * Returns one warning per service that was retried. Omits services already covered by `causes`, the reasons why the service is not
-     * ready.
-     */
-    all: (causes: readonly Cause[]): readonly Warning[] => {
-      for (const [service, { at }] of tried) if (at + SHOWN_FOR_MS <= now()) tried.delete(service);
-      return [...tried]
-        .filter(([, { count, cause }]) => count >= MANY_RETRIES && !causes.includes(cause))
-        .map(([service, { count, error, at }]) => ({
-          kind: 'tried-again',
-          resource: null,
-          text: `${service} was tried again ${times(count)}${answers(service) ? ' and answers now' : ''}; the last error: ${errorLine(error)}`,
-          at,
-        }));
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  readonly hooks = {
+    onRetry: ({ what, resource, error, delayMs }) => {
+      const at = this.#now();
+      const { name: service, cause } = SERVICES[what] ?? API;
+      const nextAt = at + delayMs;
+      const silentUntil = nextAt + Math.max(delayMs, SILENCE_MS);
+      const one = { service, what, resource, nextAt, silentUntil, answered: false };
+      this.#open.set(`${what} ${resource ?? ''}`, one);
+      const before = this.#tried.get(service);
+      const count = before && before.at + SHOWN_FOR_MS > at ? before.count + 1 : 1;
+      this.#tried.set(service, { cause, count, error, at });
     },
-  };
+    onRequest: ({ what, status = 0 }) => {
+      if (status < 200 || status > 299) return;
+      for (const one of this.#open.values()) {
+        if (one.what === what && one.nextAt <= this.#now()) one.answered = true;
+      }
+    },
+    onLogin: () => this.#close(({ what }) => what === 'login'),
+    onReady: () => this.#close(({ what, resource }) => what !== 'login' && resource === undefined),
+    // A commit shows that Kafka, the registry and the state folder work, but nothing about requests to the API.
+    onPublished: (published) =>
+      this.#close(
+        ({ what, resource = published.resource }) =>
+          resource === published.resource && what !== 'login' && what in SERVICES,
+      ),
+  } satisfies Hooks;
+
+  /** Returns one warning per service that was retried. Omits services covered by `causes`, the reasons why the service is not ready. */
+  all(causes: readonly Cause[]): readonly Warning[] {
+    const now = this.#now();
+    for (const [service, { at }] of this.#tried) {
+      if (at + SHOWN_FOR_MS <= now) this.#tried.delete(service);
+    }
+    this.#close(({ answered, silentUntil }) => answered && silentUntil <= now);
+    const silent = new Set([...this.#open.values()].map(({ service }) => service));
+    return [...this.#tried]
+      .filter(([, { count, cause }]) => count >= MANY_RETRIES && !causes.includes(cause))
+      .map(([service, { count, error, at }]) => ({
+        kind: 'tried-again',
+        resource: null,
+        text: `${service} was tried again ${times(count)}${silent.has(service) ? '' : ' and answers now'}; the last error: ${errorLine(error)}`,
+        at,
+      }));
+  }
+
+  #close(isClosed: (one: Open) => boolean): void {
+    for (const [id, one] of this.#open) if (isClosed(one)) this.#open.delete(id);
+  }
 }
 
 interface Service {
-  /** Name of the service that is retried, in texts for operators. */
   readonly name: string;
-  /** Cause that the readiness check reports while this service does not respond. */
+  /** Cause of the service not responding, in the readiness check. */
   readonly cause: Cause;
 }
 
@@ -304,7 +301,6 @@ const SERVICES: Readonly<Record<string, Service>> = {
 };
 const API: Service = { name: 'the API', cause: 'api' };
 
-/** Formats a count as `once` or `2 times`. */
 function times(count: number): string {
   return count === 1 ? 'once' : `${count} times`;
 }

@@ -28,7 +28,6 @@ beforeEach(async () => {
   options = {
     host: '127.0.0.1',
     port: 0,
-    closeDelayMs: 300,
     page: PAGE,
     endpoints: {
       alive: () => true,
@@ -235,20 +234,14 @@ describe('its limits', () => {
     expect(count).toBeLessThanOrEqual(2);
   });
 
-  it('answers probes before all who flood it', async () => {
+  it('answers probes while others flood it', async () => {
     const flood = Array.from({ length: 100 }, () => get('/status').then((answer) => answer.text()));
-    const started = performance.now();
-    for (let n = 0; n < 5; n++) expect((await get('/healthz')).status).toBe(200);
-    expect(performance.now() - started).toBeLessThan(1_000);
+    for (let n = 0; n < 5; n++) {
+      const started = performance.now();
+      expect((await get('/healthz')).status).toBe(200);
+      expect(performance.now() - started).toBeLessThan(5_000); // timeoutSeconds of the pods' probes
+    }
     await Promise.all(flood);
-  });
-
-  it('answers nothing more to who asks again before it is answered, and hangs up in the end', async () => {
-    const socket = await dial('GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n'.repeat(100));
-    let said = '';
-    socket.on('data', (data: Buffer) => (said += data.toString()));
-    await new Promise((resolve) => socket.once('close', resolve));
-    expect(said.split('HTTP/1.1').length - 1).toBeLessThanOrEqual(1);
   });
 
   it('keeps no place of the page for a HEAD', async () => {
@@ -272,13 +265,6 @@ describe('its limits', () => {
     await reopen({ host: '0.0.0.0' });
     server = { ...server, url: server.url.replace('0.0.0.0', '127.0.0.1') };
     expect(await status('cellarstream.default.svc')).toBe(200);
-  });
-
-  it('lets those wait who ask for more than thirty a second', async () => {
-    const started = performance.now();
-    const answers = await Promise.all(Array.from({ length: 81 }, () => get('/healthz')));
-    expect(answers.every(({ status }) => status === 200)).toBe(true);
-    expect(performance.now() - started).toBeGreaterThan(900);
   });
 
   it('ends connections that send their headers too slowly', async () => {

@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest';
 import type { ConnectionState } from '../../../src/ops/page/status-verdict.ts';
 import { verdictOf } from '../../../src/ops/page/status-verdict.ts';
 import { timeOfDay } from '../../../src/ops/page/words.ts';
-import { statusModel } from '../../../src/ops/status/status.ts';
+import { StatusModel } from '../../../src/ops/status/status.ts';
 import type { Status, Warning } from '../../../src/ops/status/status-json.ts';
 
 const AT = Date.parse('2026-01-01T12:00:00Z');
 const LIVE = { isLive: true } as const;
 
 function status(more: Partial<Status> = {}): Status {
-  const { status } = statusModel({
+  const { status } = new StatusModel({
     version: '1.2.3',
     account: 'cellar',
     prefix: 'wine',

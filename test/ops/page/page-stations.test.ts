@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { STATIONS } from '../../../src/ops/page/stations.ts';
-import { statusModel } from '../../../src/ops/status/status.ts';
+import { StatusModel } from '../../../src/ops/status/status.ts';
 import type { Published } from '../../../src/observe/hooks.ts';
 
 /** A service of orders and inventory at a clock that stands still for all but the pages. */
 function service() {
   let at = Date.parse('2026-01-01T12:00:00Z');
-  const { hooks, status } = statusModel({
+  const { hooks, status } = new StatusModel({
     version: '1.2.3',
     account: 'cellar',
     prefix: 'wine',

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Hooks, Published } from '../../../src/observe/hooks.ts';
-import { accountFigures, statusModel } from '../../../src/ops/status/status.ts';
+import { accountFigures, StatusModel } from '../../../src/ops/status/status.ts';
 
 const AT = 1_700_000_000_000;
 const READY = { ready: true, reasons: [], causes: [] };
@@ -52,7 +52,7 @@ it('are small, however much there is to say', () => {
 
 it('are what the whole status says', () => {
   let at = AT;
-  const { hooks, status, figures } = statusModel({
+  const { hooks, status, figures } = new StatusModel({
     version: '1.0.0',
     account: 'east',
     prefix: 'wine.east',

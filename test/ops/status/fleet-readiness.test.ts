@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { FleetState } from '../../../src/observe/fleet-view.ts';
-import { fleetReadiness } from '../../../src/ops/status/fleet-readiness.ts';
+import { FleetReadiness } from '../../../src/ops/status/fleet-readiness.ts';
 import type { Cause } from '../../../src/ops/status/readiness.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -11,12 +11,12 @@ function instance(accounts: Readonly<Record<string, readonly Cause[]>>) {
     const reasons = causes.map((cause) => `orders: ${cause}`);
     return [account, { check: () => ({ ready: causes.length === 0, reasons, causes }) }] as const;
   });
-  const { check, onFleet } = fleetReadiness({ accounts: new Map(all), now: () => START });
+  const model = new FleetReadiness({ accounts: new Map(all), now: () => START });
   const view = { instance: 'cellar-0', instances: ['cellar-0'] };
   return {
-    check,
+    check: model.check,
     join: (states: Readonly<Record<string, FleetState>> = {}) =>
-      onFleet({
+      model.onFleet({
         ...view,
         generation: 1,
         accounts: Object.keys(accounts).map((account) => ({
@@ -28,14 +28,14 @@ function instance(accounts: Readonly<Record<string, readonly Cause[]>>) {
         })),
       }),
     give: (account: string, target: string) =>
-      onFleet({
+      model.onFleet({
         ...view,
         generation: 1,
         accounts: [
           { account, state: 'moving', owner: 'cellar-1', target, since: START, problem: undefined },
         ],
       }),
-    leave: () => onFleet({ ...view, generation: undefined, accounts: [] }),
+    leave: () => model.onFleet({ ...view, generation: undefined, accounts: [] }),
   };
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AccountFigures, FleetAccount } from '../../../src/observe/fleet-view.ts';
-import { fleetStatus } from '../../../src/ops/status/fleet-status.ts';
+import { FleetStatusModel } from '../../../src/ops/status/fleet-status.ts';
 
 const AT = 1_700_000_000_000;
 const FIGURES: AccountFigures = {
@@ -18,7 +18,7 @@ const FIGURES: AccountFigures = {
 /** An instance `cellar-0` that runs these accounts. */
 function instance(...here: string[]) {
   const running = new Map(here.map((account) => [account, { figures: () => FIGURES }]));
-  const { onFleet, status, notHere } = fleetStatus({
+  const model = new FleetStatusModel({
     version: '1.0.0',
     prefix: 'wine',
     instance: 'cellar-0',
@@ -27,10 +27,10 @@ function instance(...here: string[]) {
     accounts: running,
   });
   return {
-    status,
-    notHere,
+    status: () => model.status(),
+    notHere: (account: string) => model.notHere(account),
     tell: (...accounts: (Partial<FleetAccount> & Pick<FleetAccount, 'account'>)[]) =>
-      onFleet({
+      model.onFleet({
         instance: 'cellar-0',
         generation: 3,
         instances: ['cellar-0', 'cellar-1'],

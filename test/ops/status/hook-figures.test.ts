@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Lane } from '../../../src/observe/hooks.ts';
-import { clockSkew, countPage, changeTime } from '../../../src/ops/status/hook-figures.ts';
+import { ClockSkew, countPage, changeTime } from '../../../src/ops/status/hook-figures.ts';
 import type { Change, Operation } from '../../../src/streams/diff/change.ts';
 
 const BEFORE = '2026-01-01T00:00:00Z';
@@ -23,23 +23,22 @@ describe('newUpdatedAt', () => {
   });
 });
 
-describe('clockDifference', () => {
+describe('ClockSkew', () => {
   function logins() {
-    const { hooks, aheadMs } = clockSkew();
+    const skew = new ClockSkew();
     return {
-      hooks,
-      aheadMs,
+      skew,
       login: (elapsedMs: number, ahead: number | undefined) => {
-        hooks.onRequest({ what: 'login', status: 200, elapsedMs, waitedMs: 0 });
-        hooks.onLogin({ lifeMs: 1_000, aheadMs: ahead });
-        return aheadMs();
+        skew.hooks.onRequest({ what: 'login', status: 200, elapsedMs, waitedMs: 0 });
+        skew.hooks.onLogin({ lifeMs: 1_000, aheadMs: ahead });
+        return skew.aheadMs;
       },
     };
   }
 
   it('is what the login says, unless a cut off Date can make as much', () => {
-    const { login, aheadMs } = logins();
-    expect(aheadMs()).toBe(0);
+    const { login, skew } = logins();
+    expect(skew.aheadMs).toBe(0);
     expect(login(0, 2_001)).toBe(2_001);
     expect(login(0, -2_000)).toBe(0);
     expect(login(0, -3_600_000)).toBe(-3_600_000);
@@ -53,7 +52,8 @@ describe('clockDifference', () => {
   });
 
   it('stays what it was after a login that does not tell, and requests of lists do not matter', () => {
-    const { login, hooks } = logins();
+    const { login, skew } = logins();
+    const { hooks } = skew;
     login(0, 30_000);
     hooks.onRequest({ what: 'orders', status: 200, elapsedMs: 60_000, waitedMs: 0 });
     hooks.onLogin({ lifeMs: 1_000, aheadMs: 29_000 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import type { Lane, Published } from '../../../src/observe/hooks.ts';
 import type { NoDates } from '../../../src/streams/paging/list-dates.ts';
-import { readiness } from '../../../src/ops/status/readiness.ts';
+import { ReadinessCheck } from '../../../src/ops/status/readiness.ts';
 import type { ReadinessOptions } from '../../../src/ops/status/readiness.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -14,7 +14,11 @@ const READY = { ready: true, reasons: [], causes: [] };
 /** A service of orders (polled) and inventory (read whole) at a clock that is set by hand. */
 function service(options: Partial<ReadinessOptions> = {}) {
   let at = START;
-  const model = readiness({ resources: ['orders', 'inventory'], now: () => at, ...options });
+  const model = new ReadinessCheck({
+    resources: ['orders', 'inventory'],
+    now: () => at,
+    ...options,
+  });
   const { onLogin, onReady, onPublished, onRetry, onCommit, onFailed, onEmpty, onDates } =
     model.hooks;
   const page = (resource: string, lane: Lane, completes: boolean): Published => ({

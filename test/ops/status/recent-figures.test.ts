@@ -1,14 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { durations, quantile, timeSlots } from '../../../src/ops/status/recent-figures.ts';
+import { Durations, quantile, TimeSlots } from '../../../src/ops/status/recent-figures.ts';
 
-describe('timeSlots', () => {
+describe('TimeSlots', () => {
   const slots = () => {
     let at = 10_000;
-    const made = timeSlots({ everyMs: 1_000, count: 3, now: () => at, empty: () => ({ n: 0 }) });
+    const made = new TimeSlots({
+      everyMs: 1_000,
+      count: 3,
+      now: () => at,
+      empty: () => ({ n: 0 }),
+    });
     const past = () => made.past().map(({ n }) => n);
     return {
-      ...made,
+      endsAt: () => made.endsAt(),
       past,
       add: (n: number) => (made.current().n += n),
       pass: (ms: number) => (at += ms),
@@ -44,8 +49,8 @@ describe('timeSlots', () => {
 });
 
 function of(...lengths: number[]) {
-  const all = durations();
-  lengths.forEach(all.add);
+  const all = new Durations();
+  lengths.forEach((ms) => all.add(ms));
   return all;
 }
 
@@ -78,7 +83,7 @@ describe('durations', () => {
   });
 
   it('take no more room for a million than for the buckets', () => {
-    const all = durations();
+    const all = new Durations();
     for (let n = 0; n < 1_000_000; n++) all.add((n * 7_919) ** 2);
     expect(all.buckets.size).toBeLessThanOrEqual(161);
   });

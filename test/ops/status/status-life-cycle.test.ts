@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { lifeCycle } from '../../../src/ops/status/status-life-cycle.ts';
+import { LifeCycleModel } from '../../../src/ops/status/status-life-cycle.ts';
 import type { StatusChange } from '../../../src/resources/orders/order-status.ts';
 import { scaled } from '../../support/scale.ts';
 
@@ -14,7 +14,7 @@ function changed(
 }
 
 /** Counts and medians by the names of the states. */
-function named(model: ReturnType<typeof lifeCycle>) {
+function named(model: LifeCycleModel) {
   const { states, changes, others } = model.status();
   const nameOf = (place: number) => states[place]!.name || `(${states[place]!.kind})`;
   return {
@@ -31,9 +31,9 @@ function named(model: ReturnType<typeof lifeCycle>) {
 
 const about = (ms: number): unknown => expect.closeTo(ms, -Math.log10(ms * 0.2));
 
-describe('lifeCycle', () => {
+describe('LifeCycleModel', () => {
   it('counts changes, and tells how long subjects stayed before, by the times of the API', () => {
-    const model = lifeCycle();
+    const model = new LifeCycleModel();
     model.add('1', changed(null, 'pending', 1_000), 9_000);
     model.add('2', changed(null, 'pending', 2_000), 9_000);
     model.add('3', changed(null, 'pending', 3_000), 9_000);
@@ -53,7 +53,7 @@ describe('lifeCycle', () => {
   });
 
   it('times no stay whose beginning it has not seen', () => {
-    const model = lifeCycle();
+    const model = new LifeCycleModel();
     model.add('1', changed('authorized', 'paid', 1_000), 0);
     model.add('1', changed('voided', 'refunded', 2_000), 0); // something was missed in between
     expect(named(model).changes).toEqual({
@@ -63,7 +63,7 @@ describe('lifeCycle', () => {
   });
 
   it('keeps the fulfilments of an order apart, and statuses that look like marks of its own', () => {
-    const model = lifeCycle();
+    const model = new LifeCycleModel();
     model.add('1', changed(null, 'open', 0, 'F-1'), 0);
     model.add('1', changed(null, 'open', 5_000, 'F-2'), 0);
     model.add('1', changed('open', '(gone)', 10_000, 'F-2'), 0);
@@ -75,7 +75,7 @@ describe('lifeCycle', () => {
       ['gone', ''],
     ]);
     expect(model.status().changes[1]!.medianMs).toEqual(about(5_000));
-    expect(model.remembered()).toBe(1);
+    expect(model.remembered).toBe(1);
   });
 
   it('comes to what a whole memory of all changes would', () => {
@@ -87,7 +87,7 @@ describe('lifeCycle', () => {
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-        const model = lifeCycle();
+        const model = new LifeCycleModel();
         const histories: Record<string, { at: number; status: string | null }[]> = {};
         let at = 1;
         for (const { key, to, afterMs } of steps) {
@@ -125,7 +125,7 @@ describe('lifeCycle', () => {
   });
 
   it('stays as small as it is said to, after very many changes of anything', () => {
-    const model = lifeCycle();
+    const model = new LifeCycleModel();
     const count = scaled(100_000, 1_000_000);
     for (let n = 0; n < count; n++) {
       // Each of a thousand after fifteen others: of the first sixteen, all pairs.
@@ -134,8 +134,8 @@ describe('lifeCycle', () => {
       model.add(`order ${n}`, changed(`status ${from}`, `status ${to}`, n), n);
     }
     const { states, changes, others } = model.status();
-    expect(model.remembered()).toBeLessThanOrEqual(20_000);
-    expect(model.remembered()).toBeGreaterThanOrEqual(10_000);
+    expect(model.remembered).toBeLessThanOrEqual(20_000);
+    expect(model.remembered).toBeGreaterThanOrEqual(10_000);
     expect(states.filter(({ kind }) => kind === 'state')).toHaveLength(16);
     expect(states.length).toBeLessThanOrEqual(19);
     expect(changes).toHaveLength(64);
@@ -144,7 +144,7 @@ describe('lifeCycle', () => {
   });
 
   it('forgets the subjects that entered their state first, and no others', () => {
-    const model = lifeCycle(4);
+    const model = new LifeCycleModel(4);
     model.add('old', changed(null, 'open', 0), 0);
     model.add('new', changed(null, 'open', 1_000), 0);
     model.add('old', changed('open', 'held', 2_000), 0); // entered anew
@@ -159,7 +159,7 @@ describe('lifeCycle', () => {
   });
 
   it('tells long statuses apart by their beginnings', () => {
-    const model = lifeCycle();
+    const model = new LifeCycleModel();
     model.add('1', changed(null, 'x'.repeat(300), 0), 0);
     expect(model.status().states[1]!.name).toBe(`${'x'.repeat(199)}…`);
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import type { Lane, Published, QuotaUse } from '../../../src/observe/hooks.ts';
-import { statusModel } from '../../../src/ops/status/status.ts';
+import { StatusModel } from '../../../src/ops/status/status.ts';
 import type { Change, Operation } from '../../../src/streams/diff/change.ts';
 import type { Certificate } from '../../../src/schemas/events/certificate.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
@@ -14,7 +14,7 @@ const QUOTAS: QuotaUse[] = [{ name: 'orders', used: 62, limit: 100 }];
 function service() {
   let at = START;
   let ready = true;
-  const model = statusModel({
+  const model = new StatusModel({
     version: '1.2.3',
     account: 'cellar',
     prefix: 'wine',
@@ -76,7 +76,7 @@ function paid(key: string, from: string | null, to: string | null): Published['s
   };
 }
 
-describe('statusModel', () => {
+describe('StatusModel', () => {
   it('says who it is, since when, and whether it is ready', () => {
     const { status, pass, fail, hooks } = service();
     pass(5_000);

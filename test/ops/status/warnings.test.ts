@@ -2,20 +2,21 @@ import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import type { Published } from '../../../src/observe/hooks.ts';
 import type { Cause } from '../../../src/ops/status/readiness.ts';
-import { warnings } from '../../../src/ops/status/warnings.ts';
+import { Warnings } from '../../../src/ops/status/warnings.ts';
 
 const A_MINUTE = 60_000;
 
 function told() {
   let at = 1_000_000;
-  const { hooks, all } = warnings(() => at);
+  const model = new Warnings(() => at);
+  const { hooks } = model;
   const published = (resource: string) => ({ resource }) as Published;
   return {
     ...hooks,
     page: (resource: string) => hooks.onPublished(published(resource)),
     pass: (ms: number) => (at += ms),
-    kinds: () => all([]).map(({ kind, resource }) => [kind, resource]),
-    texts: (causes: readonly Cause[] = []) => all(causes).map(({ text }) => text),
+    kinds: () => model.all([]).map(({ kind, resource }) => [kind, resource]),
+    texts: (causes: readonly Cause[] = []) => model.all(causes).map(({ text }) => text),
   };
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { atMostOncePer } from '../../../src/ops/http/request-pacer.ts';
+import { atMostOncePer } from '../../../src/ops/http/http-server.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
