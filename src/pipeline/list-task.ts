@@ -107,13 +107,13 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
       names,
       instance,
       canRequestRecords: rules.byKey !== undefined,
-      readImage: evolution.imageIn,
+      readImage: (event) => evolution.imageIn(event),
       claimState,
       scheduler,
       hooks,
     });
     try {
-      await Promise.all(checkpoint.schemaIds().map(evolution.load));
+      await Promise.all(checkpoint.schemaIds.map((schemaId) => evolution.load(schemaId)));
     } catch (error) {
       await checkpoint.close().catch(() => undefined); // the first error says more
       throw error;

@@ -41,7 +41,13 @@ export async function warmUp(options: WarmUpOptions): Promise<void> {
       },
     });
   const { memory, lostEvents } = await restore(
-    { log: { ...log, readTail }, names, store, instance, readImage: evolution.imageIn },
+    {
+      log: { ...log, readTail },
+      names,
+      store,
+      instance,
+      readImage: (event) => evolution.imageIn(event),
+    },
     found,
   );
   // Lost events are reported and handled by the process that claims the task.

@@ -17,7 +17,7 @@ export interface CompletedScan {
   readonly heldBack: number;
   /** Live keys that were not seen since the scan began: their number, and up to {@link MAX_NAMED} of them. */
   readonly unseen: { readonly count: number; readonly keys: readonly string[] };
-  readonly live: ReturnType<Checkpoint['liveKeys']>;
+  readonly live: Checkpoint['liveKeys'];
   /** Local time in epoch ms; used as end of the scan if no page has a time. */
   readonly now: number;
 }

@@ -81,7 +81,7 @@ export function publicationOf(
   for (const change of changes) {
     const { key, op } = change;
     if (leftOut.has(key)) continue;
-    const { schemaId, codec } = evolution.current()!; // defined: a change's image has been encoded in it
+    const { schemaId, codec } = evolution.current!; // defined: a change's image has been encoded in it
     const to = { topic, schemaId };
     const events = changeMessages(change, sequence + 1, { to, codec, origin, now });
     const isTooLarge = events.some(({ value }) => value && value.length > maxBytes);

@@ -20,7 +20,7 @@ import type { PageRun } from '../../streams/records/page-records.ts';
 import { newRejects, rejectDigest } from '../../streams/records/records.ts';
 import type { PersonalFields } from '../../streams/records/personal-fields.ts';
 import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
-import type { Checkpoint, TaskBatch, TaskNotes } from '../checkpoint/checkpoint.ts';
+import type { Checkpoint, StoreReads, TaskBatch, TaskNotes } from '../checkpoint/checkpoint.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { SchemaEvolution } from '../codec/schema-evolution.ts';
 import { listOffsetOf, isPageOfSweep, sweptParts } from '../reads/read-batch.ts';
@@ -59,10 +59,7 @@ export interface PlannerOptions {
     Task,
     'account' | 'rules' | 'config' | 'destination' | 'scheduler' | 'wallClock'
   >;
-  readonly checkpoint: Pick<
-    Checkpoint,
-    'sweep' | 'countUnread' | 'isUnseen' | 'isRejected' | 'run' | 'isReadWithRun' | 'digestOf'
-  >;
+  readonly checkpoint: Pick<Checkpoint, 'sweep' | 'store'>;
   readonly evolution: Pick<SchemaEvolution, 'current' | 'values'>;
   readonly keyFields: readonly string[];
   readonly recordKeys: RecordKeys;
@@ -87,6 +84,7 @@ export function planner(
   const { task, checkpoint, evolution, keyFields, recordKeys, personal, volatile, resync } =
     options;
   const { account, rules, config, destination, scheduler, wallClock } = task;
+  const { store } = checkpoint;
   const { resource } = rules;
   const { prefix } = config.topics;
   const origin = { account: account.name, resource, prefix, version: VERSION };
@@ -105,7 +103,7 @@ export function planner(
       recordKeys,
       sequence: progress.sequence,
       // Created for each page: rejects committed with this page are known when the next one is planned.
-      isNewReject: newRejects(checkpoint.isRejected, volatile),
+      isNewReject: newRejects((digest) => store.isRejected(digest), volatile),
       records: read.records,
       offset: listOffsetOf(batch),
       now: Math.round(wallClock()),
@@ -129,7 +127,7 @@ export function planner(
       sweep,
       seen: { keys: alone, runs: ids, sweep: sweep.number, bySweep: isPageOfSweep(batch) },
       payloadDigests,
-      newRuns: newRuns(difference, { texts: payloadDigests, checkpoint, sweep: sweep.number }),
+      newRuns: newRuns(difference, { texts: payloadDigests, store, sweep: sweep.number }),
       rejects: rejected.map((each) => rejectDigest(each, volatile)),
     };
     const mustBeTold = messages.length > 0 || batch.lane === 'first-read' || isDue;
@@ -137,8 +135,8 @@ export function planner(
       batch.lane === 'sweep' ||
       sweep.counts !== checkpoint.sweep.counts ||
       notes.payloadDigests.size > 0 ||
-      keys.some((key) => checkpoint.isUnseen(key, sweep.number)) ||
-      ids.some((id) => checkpoint.run(id)!.lastSeenSweep < sweep.number);
+      keys.some((key) => store.isUnseen(key, sweep.number)) ||
+      ids.some((id) => store.run(id)!.lastSeenSweep < sweep.number);
     const { firstRead: initialSnapshot, since } = progressWith(batch, progress);
     const latest = wallClock() + MAX_STAMP_AHEAD_MS;
     const newestStamp = newestStampOf(difference, progress.newestStamp, latest);
@@ -192,19 +190,19 @@ function newRuns(
   { read: { batch }, same }: Difference<ComparedBatch>,
   by: {
     readonly texts: ReadonlyMap<string, StoredPayloadDigest>;
-    readonly checkpoint: Pick<Checkpoint, 'isReadWithRun' | 'digestOf'>;
+    readonly store: StoreReads;
     readonly sweep: number;
   },
 ): readonly Run[] {
-  const { texts, checkpoint, sweep } = by;
+  const { texts, store, sweep } = by;
   const isPublished = ({ image }: KeyedRecord) => image?.kind === 'published';
   const known = new Set([...texts.keys(), ...same.filter(isPublished).map(({ key }) => key)]);
   if (known.size === 0) return [];
   // Where pages overlap, a record belongs to a run of the earlier page. `known.delete` accepts each key once, as a page may repeat it.
   return formRuns(
     sweptParts(batch),
-    ({ key }) => known.delete(key) && !checkpoint.isReadWithRun(key, sweep),
-    checkpoint.digestOf,
+    ({ key }) => known.delete(key) && !store.isReadWithRun(key, sweep),
+    (bytes) => store.digestOf(bytes),
   );
 }
 
@@ -276,22 +274,21 @@ function withKeyOutcomes(
 function sweepAfterBatch(
   { batch, keys, runs, beforeStartFrom }: ComparedBatch,
   at: Pick<SweptPage, 'now' | 'proofMs' | 'pageSize' | 'isPolled'> & {
-    readonly checkpoint: Pick<Checkpoint, 'sweep' | 'countUnread' | 'run'>;
+    readonly checkpoint: Pick<Checkpoint, 'sweep' | 'store'>;
   },
 ): SweepProgress {
   const { checkpoint, ...how } = at;
   const { now, proofMs } = how;
-  const { sweep } = checkpoint;
+  const { sweep, store } = checkpoint;
   const afterPage = (
     next: SweepProgress,
     page: ScanPage,
     more: Pick<SweptPage, 'isConsistent' | 'ordered' | 'rejectedAt'>,
   ) => {
-    const isFresh = ({ run }: PageRun) => checkpoint.run(run.id)!.lastReadSweep < next.number;
+    const isFresh = ({ run }: PageRun) => store.run(run.id)!.lastReadSweep < next.number;
     const inRuns = runs.filter(isFresh).reduce((sum, { size }) => sum + size, 0);
-    const fresh = checkpoint.countUnread(keys, next.number) + inRuns;
-    const left =
-      beforeStartFrom.length > 0 ? checkpoint.countUnread(beforeStartFrom, next.number) : 0;
+    const fresh = store.countUnread(keys, next.number) + inRuns;
+    const left = beforeStartFrom.length > 0 ? store.countUnread(beforeStartFrom, next.number) : 0;
     return sweepAfter(next, page, { ...more, ...how, fresh, leftOut: left });
   };
   if (batch.lane === 'first-read') {

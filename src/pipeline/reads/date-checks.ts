@@ -23,14 +23,6 @@ export interface DateChecksOptions {
   readonly restart: (from: number) => void;
 }
 
-/** Probes of a list's date parameters that run alongside its polls. */
-export interface DateChecks {
-  /** Records that the probes read. Probing begins with the subscription; never completes. */
-  readonly probes$: Observable<RefetchBatch>;
-  /** Reports a change with this stamp, in epoch ms, that polls missed and another lane read. Starts a probe soon. */
-  readonly suspect: (stamp: number) => void;
-}
-
 const AN_HOUR_MS = 3_600_000;
 /**
  * Delay of the first probe of the list's date parameters, in ms, so that a process requests records first. Too large: more polls are
@@ -41,78 +33,96 @@ const FIRST_PROBE_MS = 2_000;
 const SOON_MS = 60_000;
 
 /**
- * Probes a list's date parameters soon after the start, every hour, and after polls missed a change (see `date-probe.ts`). If a probe finds
- * that the parameters mean something else than assumed, polls restart from where they were when the parameters were last known to be right.
+ * Probes a list's date parameters alongside its polls: soon after the start, every hour, and after polls missed a change (see
+ * `date-probe.ts`). If a probe finds that the parameters mean something else than assumed, polls restart from where they were when the
+ * parameters were last known to be right.
  */
-export function dateChecks(options: DateChecksOptions): DateChecks {
-  const { task, clock, dates, probe, progress, isPaused, restart } = options;
-  const { scheduler } = task;
-  const suspect$ = new Subject<void>();
-  let suspected: number | undefined;
+export class DateChecks {
+  /** Records that the probes read. Probing begins with the subscription; never completes. */
+  readonly probes$: Observable<RefetchBatch>;
+  readonly #options: DateChecksOptions;
+  readonly #suspect$ = new Subject<void>();
+  /** Stamp of a missed change, in epoch ms, by which the next probe looks for it. */
+  #missedStamp: number | undefined;
   /** Start of the next poll window as it was when the list's date parameters were last known to be right, in epoch ms. */
-  let rightSince: number | undefined;
-  let emptyProbes = 0;
-  let hasAsked = false;
+  #rightSince: number | undefined;
+  /** Number of probes in a row that returned no records. */
+  #emptyProbes = 0;
+  #hasProbed = false;
 
-  const restartFromRight = () => restart(rightSince ?? progress().first);
+  constructor(options: DateChecksOptions) {
+    this.#options = options;
+    const { task, dates } = options;
+    const probes$ = defer(() => this.#probe()).pipe(
+      retryRefusedLane({ task, hasOtherLanes: () => dates.noDates === undefined }),
+      repeat({ delay: () => this.#nextProbe() }),
+    );
+    this.probes$ = timer(FIRST_PROBE_MS, task.scheduler).pipe(switchMap(() => probes$));
+  }
+
+  /** Reports a change with this stamp, in epoch ms, that polls missed and another lane read. Starts a probe soon. */
+  suspect(stamp: number): void {
+    this.#missedStamp = stamp;
+    this.#suspect$.next();
+  }
+
+  #probe(): Observable<RefetchBatch> {
+    const { clock, dates, probe, progress, isPaused } = this.#options;
+    const { since } = progress();
+    const stamp = this.#missedStamp ?? clock.newestStamp();
+    this.#missedStamp = undefined;
+    // Without a known modification time, the list is probed only once.
+    if ((stamp === undefined && this.#hasProbed) || isPaused()) return EMPTY;
+    this.#hasProbed = true;
+    const before = dates.found;
+    return probe(probedDates(dates, stamp)).pipe(
+      concatMap((step) => {
+        if (step.lane !== 'found') return of(step);
+        this.#conclude(step.finding, since, before);
+        return EMPTY;
+      }),
+    );
+  }
+
   /**
    * Applies the finding of a probe: if it differs from what was assumed, polls restart.
    *
    * @param before The date parameters as known when the probe began.
    */
-  const conclude = (finding: ProbeFinding, since: number, before: DatesFound): void => {
-    if (finding.kind !== 'no-dates' || finding.why !== 'empty') emptyProbes = 0;
+  #conclude(finding: ProbeFinding, since: number, before: DatesFound): void {
+    const { dates } = this.#options;
+    if (finding.kind !== 'no-dates' || finding.why !== 'empty') this.#emptyProbes = 0;
     if (finding.kind === 'offset') {
       const { form, offsetMs } = dates.found;
-      if (form !== before.form || offsetMs !== before.offsetMs) restartFromRight();
-      else rightSince = since;
+      if (form !== before.form || offsetMs !== before.offsetMs) this.#restart();
+      else this.#rightSince = since;
     } else if (finding.kind === 'no-dates' && finding.why === 'ignored') {
       dates.without('ignored');
-      restartFromRight();
+      this.#restart();
     } else if (finding.kind === 'no-dates') {
-      emptyProbes += 1;
+      this.#emptyProbes += 1;
       // One empty probe proves nothing: a search index that is being rebuilt returns no records for a while.
-      if (emptyProbes < 2 || dates.noDates) return;
+      if (this.#emptyProbes < 2 || dates.noDates) return;
       dates.nextForm('empty', 'text');
-      restartFromRight();
+      this.#restart();
     }
-  };
-  const probing = defer((): Observable<RefetchBatch> => {
-    const { since } = progress();
-    const stamp = suspected ?? clock.newestStamp();
-    suspected = undefined;
-    // Without a known modification time, the list is probed only once.
-    if ((stamp === undefined && hasAsked) || isPaused()) return EMPTY;
-    hasAsked = true;
-    const before = dates.found;
-    return probe(probedDates(dates, stamp)).pipe(
-      concatMap((step) => {
-        if (step.lane !== 'found') return of(step);
-        conclude(step.finding, since, before);
-        return EMPTY;
-      }),
+  }
+
+  #restart(): void {
+    const { restart, progress } = this.#options;
+    restart(this.#rightSince ?? progress().first);
+  }
+
+  /** Emits when the next probe is due. */
+  #nextProbe(): Observable<unknown> {
+    const { task, clock, isPaused } = this.#options;
+    const { scheduler } = task;
+    const endedAt = scheduler.now();
+    const isSoon = this.#emptyProbes > 0 || clock.newestStamp() === undefined || isPaused();
+    const suspected$ = this.#suspect$.pipe(
+      take(1),
+      switchMap(() => timer(Math.max(0, endedAt + SOON_MS - scheduler.now()), scheduler)),
     );
-  });
-  const pauseMs = () =>
-    emptyProbes > 0 || clock.newestStamp() === undefined || isPaused() ? SOON_MS : AN_HOUR_MS;
-  const probes$ = probing.pipe(
-    retryRefusedLane({ task, hasOtherLanes: () => dates.noDates === undefined }),
-    repeat({
-      delay: () => {
-        const beganAt = scheduler.now();
-        const suspected$ = suspect$.pipe(
-          take(1),
-          switchMap(() => timer(Math.max(0, beganAt + SOON_MS - scheduler.now()), scheduler)),
-        );
-        return merge(timer(pauseMs(), scheduler), suspected$).pipe(take(1));
-      },
-    }),
-  );
-  return {
-    probes$: timer(FIRST_PROBE_MS, scheduler).pipe(switchMap(() => probes$)),
-    suspect: (stamp) => {
-      suspected = stamp;
-      suspect$.next();
-    },
-  };
+    return merge(timer(isSoon ? SOON_MS : AN_HOUR_MS, scheduler), suspected$).pipe(take(1));
+  }
 }

@@ -21,6 +21,11 @@ export interface ReadResult extends SplitPage {
   readonly settle: () => void;
 }
 
+/** Result of a step without a response. */
+export function noRecords(span: Span, settle: () => void): ReadResult {
+  return { keyed: [], runs: [], rejected: [], rejectedAt: [], span, settle };
+}
+
 /** A lane (one of the streams of reads of a list), with the functions that turn its responses into read results. */
 export interface ReadLane extends PageLane {
   /**

@@ -1,6 +1,7 @@
 import { catchError, concatMap, defer, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describeError, isResourceError } from '../../core/errors.ts';
+import { noRecords } from './read-batch.ts';
 import type { ReadResult, ResyncBatch } from './read-batch.ts';
 import type { ResyncOutcome, ResyncJob } from '../../account/signal-jobs.ts';
 import type { SingleRecords } from './single-records.ts';
@@ -41,9 +42,7 @@ export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch
 
   const outcomeBatch = (resync: ResyncJob, outcome: ResyncOutcome): ResyncBatch => {
     const span = emptySpan();
-    const step = { resync, outcome };
-    const nothing = { keyed: [], runs: [], rejected: [], rejectedAt: [] };
-    return { lane: 'resync', step, ...nothing, span, settle: settler(span) };
+    return { lane: 'resync', step: { resync, outcome }, ...noRecords(span, settler(span)) };
   };
   const order = (resync: ResyncJob, number: string): Observable<ResyncBatch> =>
     pageSlots.acquire.pipe(
