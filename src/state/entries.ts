@@ -26,15 +26,16 @@ export interface StoredPayloadDigest {
   readonly updatedAt: number | null;
 }
 
-/**
- * Entry of the image store that says when the API last showed the record with a key. The time is the number of a sweep (recurring full scan
- * of the list).
- */
-export interface Mark {
-  /** Number of the newest sweep at the time when any read last showed the key. */
+/** When the API last showed a key, or a run of adjacent records: times are the numbers of sweeps (recurring full scans of the list). */
+export interface Sighting {
+  /** Number of the newest sweep at the time when any read last showed it. */
   readonly lastSeenSweep: number;
-  /** Number of the newest sweep that read the key. */
+  /** Number of the newest sweep that read it. */
   readonly lastReadSweep: number;
+}
+
+/** Entry of the image store about a key: when the API last showed it, and what is known of its record. */
+export interface Mark extends Sighting {
   /** Whether the store has an image of the key's record. If it says so and the image is missing, the store is damaged. */
   readonly hasImage: boolean;
   /** Digest of the JSON bytes in which the API sent the stored image's record; undefined if it was not computed. */
@@ -54,8 +55,11 @@ export interface RunMembership {
 }
 
 export const UNMARKED: Mark = {
-  ...{ lastSeenSweep: 0, lastReadSweep: 0, hasImage: false },
-  ...{ payloadDigest: undefined, run: undefined },
+  lastSeenSweep: 0,
+  lastReadSweep: 0,
+  hasImage: false,
+  payloadDigest: undefined,
+  run: undefined,
 };
 
 // Every entry ends with a checksum of its key and its content: an entry stored under a wrong key is as damaged as a changed one.

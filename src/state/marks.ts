@@ -1,7 +1,7 @@
 // Records when keys, and runs of adjacent records, were last seen in responses of the API.
 
 import { damagedError, UNMARKED } from './entries.ts';
-import type { StoredPayloadDigest, Mark } from './entries.ts';
+import type { Mark, Sighting, StoredPayloadDigest } from './entries.ts';
 import type { Run, RunHead, StoredRun } from './run-entries.ts';
 
 /**
@@ -70,7 +70,7 @@ export class Marks {
   }
 
   /** Returns the numbers of the sweeps when a key was last seen and last read, alone or with its run. */
-  sighting(key: string): Pick<Mark, 'lastSeenSweep' | 'lastReadSweep'> {
+  sighting(key: string): Sighting {
     return this.#sightingOf(this.markOf(key));
   }
 
@@ -128,10 +128,7 @@ export class Marks {
   }
 
   /** Records that a run of adjacent records was seen as a unit, even if it has been retired since. */
-  markRunSeen(
-    id: string,
-    { lastSeenSweep, lastReadSweep = 0 }: Pick<SightingUpdate, 'lastSeenSweep' | 'lastReadSweep'>,
-  ): void {
+  markRunSeen(id: string, { lastSeenSweep, lastReadSweep = 0 }: SightingUpdate): void {
     const head = this.head(id);
     if (!head || (head.lastSeenSweep >= lastSeenSweep && head.lastReadSweep >= lastReadSweep))
       return;
@@ -213,11 +210,7 @@ export class Marks {
     this.#changedHeads.clear();
   }
 
-  #sightingOf({
-    lastSeenSweep,
-    lastReadSweep,
-    run,
-  }: Mark): Pick<Mark, 'lastSeenSweep' | 'lastReadSweep'> {
+  #sightingOf({ lastSeenSweep, lastReadSweep, run }: Mark): Sighting {
     if (!run) return { lastSeenSweep, lastReadSweep };
     const head = this.headOf(run.id);
     return {

@@ -1,5 +1,6 @@
 // Runs (adjacent records of a page, recognized as a unit by their bytes), and their binary formats in the image store.
 
+import { createCipheriv, randomBytes } from 'node:crypto';
 import {
   CHECKSUM_BYTES,
   damagedError,
@@ -7,13 +8,14 @@ import {
   expectLength,
   withChecksum,
 } from './entries.ts';
+import type { Sighting } from './entries.ts';
 
 /** Adjacent records of a page that all equal their stored images. Their bytes are recognized, and marked as seen, as a unit. */
 export interface Run {
   /** Id of the run: the first eight bytes of its digest, as `latin1`. */
   readonly id: string;
   /**
-   * Digest of the run's bytes, from the beginning of its first record to the end of its last: 16 bytes, as `latin1`; see `run-digests.ts`.
+   * Digest of the run's bytes, from the beginning of its first record to the end of its last: 16 bytes, as `latin1`; see {@link runDigests}.
    */
   readonly digest: string;
   /** Length of the run in bytes. */
@@ -36,11 +38,7 @@ export interface RunMember {
  * Says when a run, and with it each of its adjacent records, was last seen in a response of the API. Stored apart from the run's digest and
  * records.
  */
-export interface RunHead {
-  /** Number of the newest sweep at the time the run was last seen. */
-  readonly lastSeenSweep: number;
-  /** Number of the newest sweep that read the run as a unit. */
-  readonly lastReadSweep: number;
+export interface RunHead extends Sighting {
   /** Number of keys whose marks refer to the run. */
   readonly refCount: number;
   /** Whether the run can still be recognized. False once one of its records has changed, or was read without the others. */
@@ -192,3 +190,24 @@ export class StoredRun implements Run {
     return Number.isNaN(updatedAt) ? null : updatedAt;
   }
 }
+
+/** Creates the random secret with which a new image store computes the digests of runs. */
+export const newSecret = (): Buffer => randomBytes(16);
+
+/**
+ * Returns a function that computes the digest of the bytes of a run (adjacent records of a page): GMAC keyed with the image store's secret,
+ * 16 bytes, as `latin1`. For 200 KB it takes a seventh of the time of SHA-256, which was a fifth of the cost of unchanged records. Without
+ * the secret, texts with the same digest can't be constructed: the chance is 2^-114 for each pair of that length. Known digests would make
+ * it possible, so they never leave the state folder.
+ */
+export function runDigests(secret: Buffer): (bytes: Buffer) => string {
+  return (bytes) => {
+    const mac = createCipheriv('aes-128-gcm', secret, NONCE);
+    mac.setAAD(bytes);
+    mac.final();
+    return mac.getAuthTag().toString('latin1');
+  };
+}
+
+/** Nonce of GMAC. A constant one is safe only because digests are never disclosed. */
+const NONCE = Buffer.alloc(12);
