@@ -14,18 +14,14 @@ import { makeOwnerOnly, OWNER_ONLY } from './owner-only.ts';
 /** Callback after the image file was deleted, with the reason. The images are then restored from Kafka. */
 export type OnDiscarded = (reason: string) => void;
 
-/** Name of the image file in a state folder. */
 export const IMAGES = 'images.mdb';
 
 const MAX_DATABASES = 1_024;
-/**
- * Size in bytes to which lmdb's lock file is filled, more than lmdb uses. If it were too small, the process could end with SIGBUS on a full
- * disk.
- */
+/** Size in bytes to which lmdb's lock file is filled, more than lmdb uses. Too small: SIGBUS on a full disk. */
 const LOCK_BYTES = 16_384;
 /**
- * How long, in ms, the image file must be open before this start of the service counts as successful. Too short: a damaged file, on which
- * lmdb may crash only after many writes, is never suspected.
+ * How long, in ms, the image file must be open before this start counts as successful. Too short: a damaged file, on which lmdb may crash
+ * only after many writes, is never suspected.
  */
 const START_PROVEN_AFTER_MS = 10 * 60_000;
 

@@ -5,21 +5,15 @@ import { dirname } from 'node:path';
 import { folderError } from './folder-error.ts';
 import { OWNER_ONLY } from './owner-only.ts';
 
-/** File that names the service instance which wrote the request times (see `recent-starts.ts`) in a state folder. */
+/** File that names the service instance which wrote the request times (see `recent-starts.ts`) of a state folder. */
 export interface LedgerWriter {
-  /** Returns the name of the instance that wrote the request times; undefined if it is unknown. */
+  /** Undefined if the file is absent or unreadable. */
   readonly get: () => string | undefined;
-  /**
-   * Stores the name of the instance that writes the request times. It is with the kernel when the call returns, so it survives a crash of
-   * the process.
-   */
+  /** The name is with the kernel when the call returns, so it survives a crash of the process. */
   readonly set: (instance: string) => void;
 }
 
-/**
- * Gives access to the file that names the instance which wrote the request times in the same folder. If that instance also wrote the newest
- * declaration of requests in the ledger (a Kafka topic), the stored times include all requests of that instance.
- */
+/** If the instance in the file also wrote the newest declaration in the ledger, the stored times include all of its requests. */
 export function ledgerWriter(file: string): LedgerWriter {
   return {
     get: () => {

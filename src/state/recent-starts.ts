@@ -144,7 +144,7 @@ function openRing(file: string): number {
   }
 }
 
-/** Reads the time of a slot from the bytes of the file: zero if it is empty, undefined if it is damaged. */
+/** Returns the time of a slot: zero if it is empty, undefined if it is damaged. */
 function timeIn(bytes: Buffer, slot: number): number | undefined {
   const from = slot * SLOT.bytes;
   const at = bytes.readDoubleLE(from);

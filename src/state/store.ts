@@ -39,10 +39,7 @@ export interface ImageUpdate {
   readonly image: { readonly schemaId: number; readonly bytes: Buffer } | null;
 }
 
-/**
- * State of a task (one list of one account) that is stored with its images, as JSON: its newest cursor, and how far the images were
- * restored from Kafka.
- */
+/** State of a task (one list of one account) that is stored with its images, as JSON. */
 export interface TaskMemory {
   /** Version of the store's format, Kafka cluster and topic of the images. A store with another value counts as empty. */
   readonly home: string;
@@ -58,14 +55,11 @@ export interface TaskMemory {
   readonly whole: number;
   /** Number of events with a higher sequence than `whole` that were read from the topic so far, during a restore; else 0. */
   readonly found: number;
-  /**
-   * Name of the instance that has begun, and not completed, a restore of the whole topic. Until it is complete, no sequence number says
-   * which images are missing.
-   */
+  /** Instance that has begun, and not completed, a restore of the whole topic. Until then, no sequence says which images are missing. */
   readonly begunBy?: string | undefined;
   /** Progress of the task's sweeps (recurring full scans), as text; null if none is stored. */
   readonly sweep: string | null;
-  /** Generation of the task's cursor, which counts the task's claims, when `sweep` was written. Default: unknown. */
+  /** `generation` of the cursor when `sweep` was written. Default: unknown. */
   readonly sweepGeneration?: number;
   /** Whether the topic has lost events and the published cursor does not record it yet. Default false. */
   readonly lost?: boolean;
@@ -73,12 +67,13 @@ export interface TaskMemory {
   readonly unchecked?: boolean;
 }
 
-/** Keys that a read of the API showed, and the number of the newest sweep at that time. */
+/** Keys that a read of the API showed. */
 export interface SeenKeys {
   /** Keys of records that were recognized one by one. */
   readonly keys: readonly string[];
-  /** Ids of runs (adjacent records of a page) that were recognized as a unit. Default none. */
+  /** Ids of runs that were recognized as a unit. Default none. */
   readonly runs?: readonly string[];
+  /** Number of the newest sweep at that time. */
   readonly sweep: number;
   /** Whether sweep number `sweep` itself read the keys, and not another kind of read, such as a poll. */
   readonly bySweep: boolean;
@@ -91,7 +86,7 @@ export interface Notes {
   readonly payloadDigests?: ReadonlyMap<string, StoredPayloadDigest>;
   /** Digests of records that were published as dead letters: 16 bytes each, as `latin1`. */
   readonly rejects?: readonly string[];
-  /** Runs of adjacent records of the page, which later reads can recognize as a unit by their bytes. */
+  /** Runs of the page, which later reads can recognize as a unit by their bytes. */
   readonly newRuns?: readonly Run[];
 }
 
@@ -161,14 +156,11 @@ export interface Store {
 
 const MEMORY_KEY = 'memory';
 const SECRET_KEY = 'secret of digests';
-/**
- * Maximum number of images that one transaction writes. More takes more memory: while the file is open, lmdb retains as much memory as its
- * largest transaction took.
- */
+/** Maximum number of images that one transaction writes. lmdb retains as much memory as its largest transaction took. */
 const MAX_IMAGES = 100;
 /**
- * Maximum number of digests of rejected records stored for a task, which take some 120 MB on disk. With fewer, dead letters may be
- * published repeatedly.
+ * Maximum number of digests of rejected records stored for a task: some 120 MB on disk. With fewer, dead letters may be published
+ * repeatedly.
  */
 const MAX_REJECTS = 1_000_000;
 /** Maximum number of keys that one call of `unseen` examines. More blocks the event loop for longer. */
@@ -176,8 +168,7 @@ const MAX_EXAMINED_KEYS = 10_000;
 /** Maximum number of keys that one call of `unseen` returns. */
 const MAX_UNSEEN_KEYS = 500;
 /**
- * Maximum number of keys that one call of `storedKeys` returns; the checksum of each image is verified. More blocks the event loop for
- * longer.
+ * Maximum number of keys that one call of `storedKeys` returns, with each image's checksum verified. More blocks the event loop for longer.
  */
 const MAX_STORED_KEYS = 2_000;
 
@@ -211,9 +202,8 @@ export function openStore(
 
 interface Databases {
   readonly images: Database<Buffer, Buffer>;
-  /** Marks by key: each says when the key was last seen. Every key with an image has one. */
   readonly marks: Database<Buffer, Buffer>;
-  /** Heads of runs by run id: each says when the run was last seen. Includes retired runs to which marks still refer. */
+  /** Heads of runs by run id, including retired runs to which marks still refer. */
   readonly heads: Database<Buffer, Buffer>;
   readonly runs: Database<Buffer, Buffer>;
   /** Digests of rejected records, in two halves. When one half is full, the other is cleared and receives the next digests. */
@@ -223,7 +213,7 @@ interface Databases {
 
 /** Converts a digest or run id from `latin1` to bytes. */
 const digestBytes = (digest: string): Buffer => Buffer.from(digest, 'latin1');
-/** Value stored for the digest of a rejected record: only the presence of the entry matters. */
+/** Only the presence of an entry in `rejects` matters. */
 const PRESENT = Buffer.of(1);
 
 /** Encodes a key for lmdb. lmdb's own string encoding does not preserve long keys that contain U+0000 to U+0004. */
