@@ -18,7 +18,7 @@ export interface CertifierOptions {
   /** Acknowledges requests for certificates. Default: there are no requests. */
   readonly resyncs?: Pick<TaskJobs, 'certifyAck' | 'ackCommitted'> | undefined;
   readonly transact: (batch: TaskBatch) => Promise<void>;
-  /** Whether the task has ended; no certificate is committed after that. */
+  /** Whether the task has ended; no certificate is committed then. */
   readonly hasEnded: () => boolean;
 }
 
@@ -30,15 +30,15 @@ export class Certifier {
     this.#options = options;
   }
 
-  /** Whether the batch completes a full scan whose certificate is due or requested. The certificate is committed with the cursor. */
+  /** Whether the batch completes a full scan whose certificate is due or requested. */
   willCertify(batch: ReadBatch): boolean {
     const scan = endedScan(batch);
     return scan !== undefined && (scan.asked.length > 0 || this.#isDue());
   }
 
   /**
-   * Commits the certificate of a full scan that the plan's batch completes, if one is due or requested. To be called after the batch's own
-   * commit: the certificate describes the topic including every change that the scan found.
+   * Commits the certificate of the full scan that the plan's batch completes, if one is due or requested. To be called after the batch's
+   * own commit: the certificate describes the topic including every change that the scan found.
    */
   async certify({ batch, commit: { cursor } }: Plan): Promise<void> {
     const { task, checkpoint, resyncs, transact, hasEnded } = this.#options;
@@ -114,10 +114,7 @@ export class Certifier {
 const PARTITIONS_CHANGED =
   'the number of partitions of the topic has changed since its events were written, so the records of each partition cannot be counted';
 
-/**
- * Returns the certificate requests and the number of held-back deletions of the full scan that the batch completes; undefined if it
- * completes none.
- */
+/** The certificate requests and held-back deletions of the full scan that the batch completes; undefined if it completes none. */
 function endedScan(
   batch: ReadBatch,
 ): { readonly asked: readonly CertifyJob[]; readonly held: number } | undefined {

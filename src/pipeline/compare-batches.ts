@@ -34,13 +34,9 @@ export interface CompareOptions {
   /** The last published images, in the current schema. */
   readonly images: Images;
   readonly clock: LogicalClock;
-  /**
-   * Recent events that this process has published, and records that were read in an earlier state and wait for a confirming second read.
-   */
   readonly confirmations: Confirmations;
   readonly volatile: VolatileFields | undefined;
   readonly personal: PersonalFields | undefined;
-  /** Returns the current progress of the initial snapshot. */
   readonly snapshot: () => InitialSnapshot;
   /** Whether the first response of the list had no records: every record read later is new. */
   readonly wasEmpty: boolean;

@@ -28,22 +28,16 @@ export interface ListEventsOptions {
   readonly lanes: Lanes;
   readonly evolution: SchemaEvolution;
   readonly checkpoint: Checkpoint;
-  /**
-   * Recent events that this process has published, and records that wait for a confirming second read. The caller passes the same object
-   * again after a failure.
-   */
+  /** The same object each time the task is opened again after a failure. */
   readonly confirmations: Confirmations;
   /** Key fields of the records, and the state of the list when they were chosen. */
   readonly key: Pick<ChosenKey, 'keyFields' | 'beganAt' | 'wasEmpty'>;
-  /** Encoder of the message keys. Default: keys are text. */
+  /** Default: keys are text. */
   readonly recordKeys?: RecordKeys;
-  /** Requests for resyncs and certificates of this list. Default none. */
   readonly resyncs?: TaskJobs | undefined;
 }
 
-/**
- * A batch with at least this many records is processed in its own turn of the event loop. Smaller batches take only a millisecond or two.
- */
+/** A batch with at least this many records is processed in its own turn of the event loop. */
 const SMALL_BATCH_RECORDS = 50;
 /** Number of pages whose records the first schema of a list is inferred from. Too small: optional fields need more schema versions. */
 const PAGES_TO_INFER_FROM = 3;
@@ -83,7 +77,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
       ...{ task, checkpoint, evolution, keyFields, recordKeys, personal, volatile, resync },
     }),
   });
-  const decode = decoders({ keyFields, keyOf, evolution, store });
+  const decode = decoders(keyFields, evolution, store);
   const reads = new ListReads({
     ...{ task, lanes, keyFields, checkpoint },
     lists: {
@@ -112,7 +106,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     const isDone = done || publisher.progress.firstRead.done;
     return !isInferred || isDone || snapshots.length >= PAGES_TO_INFER_FROM;
   };
-  /** Emits `value` in a later turn of the event loop, so that a large page does not hold up other work; at once if it has few records. */
+  /** Emits `value` in a later turn of the event loop, so that a large page does not hold up other work. */
   const atLeisure = <T>(value: T, records: number) =>
     records < SMALL_BATCH_RECORDS ? of(value) : timer(0, scheduler).pipe(map(() => value));
   const publish = async (difference: Difference<ComparedBatch>): Promise<Published> => {
@@ -171,10 +165,7 @@ async function encodeParsed(
   return batches.map((batch) => ({ ...batch, keyed: batch.keyed.map(withImage) }));
 }
 
-/**
- * Returns the number of records of the batches that are processed one by one instead of as part of a run. In a resync these include the
- * records of runs.
- */
+/** Number of records that are processed one by one instead of as part of a run. In a resync these include the records of runs. */
 function individualRecords(batches: readonly ReadBatch[]): number {
   const inRuns = ({ lane, runs }: ReadBatch) =>
     lane === 'resync' ? runs.reduce((sum, { size }) => sum + size, 0) : 0;

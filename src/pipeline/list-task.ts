@@ -40,31 +40,25 @@ import type { Task } from './task.ts';
 
 export interface ListTaskOptions {
   readonly task: Task;
-  /** Id of this process. */
   readonly instance: string;
   readonly log: TransactionalLog;
   readonly registry: Registry;
   readonly store: Store;
-  /** Requests for resyncs and certificates of this list. Default none. */
   readonly resyncs?: TaskJobs;
-  /** Returns random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
+  /** Random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
   readonly random?: () => number;
-  /** Calls `open`, which opens the task, when it is this list's turn. Default: calls it at once. */
+  /** Calls its argument when it is this list's turn to be opened. Default: at once. */
   readonly opening?: <T>(open: () => Promise<T>) => Promise<T>;
-  /** Compiles the codec of an event schema: see {@link SchemaEvolutionOptions.compile}. */
   readonly compile?: SchemaEvolutionOptions['compile'];
 }
 
 /**
- * Calls `open`, which opens a list's task, when it is that list's turn among the lists of all accounts. `nth` is the index of the list in
- * its account.
+ * Calls `open`, which opens a list's task, when it is that list's turn among the lists of all accounts. `nth` is the list's index in its
+ * account.
  */
 export type Opening = <T>(open: () => Promise<T>, nth: number) => Promise<T>;
 
-/**
- * Longest pause between retries of Kafka or the registry, in ms. Too small: retries burden a failing service. Too large: a list resumes
- * late.
- */
+/** Longest pause between retries of Kafka or the registry, in ms. Too small: retries burden a failing service. */
 export const MAX_PAUSE_MS = 5_000;
 /** Pause before a list is retried that failed with an error that is not transient, in ms. */
 const RESOURCE_RETRY_MS = 60_000;
@@ -83,10 +77,7 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
   const { resource } = rules;
   const names = taskNames(config, resource, destination);
   const claimState: ClaimState = {};
-  /**
-   * Recent events that this process has published, and records that wait for a confirming second read; reused when the task is opened again
-   * after a failure.
-   */
+  /** Reused when the task is opened again after a failure. */
   let confirmations: Confirmations | undefined;
 
   const open = async () => {
@@ -189,16 +180,13 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
   );
 }
 
-/** A task that has been claimed and opened. */
 interface OpenTask {
   readonly checkpoint: Checkpoint;
   readonly evolution: SchemaEvolution;
 }
 
-/** Emits the result of `open`. If the subscription has ended by then, closes the result's checkpoint instead. */
-function openUnlessClosed<T extends { readonly checkpoint: Checkpoint }>(
-  open: () => Promise<T>,
-): Observable<T> {
+/** Emits the task that `open` has opened. If the subscription has ended by then, closes it instead. */
+function openUnlessClosed(open: () => Promise<OpenTask>): Observable<OpenTask> {
   return new Observable((subscriber) => {
     open().then(
       (all) => {

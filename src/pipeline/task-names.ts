@@ -7,7 +7,6 @@ import { transactionalId } from './transactional-id.ts';
 export interface TaskNames {
   /** Id of the task and key of its cursor: `<account>/<resource>`. */
   readonly task: string;
-  /** Topic of the task's events. */
   readonly topic: string;
   readonly cursorTopic: string;
   readonly transactionalId: string;
@@ -15,7 +14,6 @@ export interface TaskNames {
   readonly isShared?: boolean;
 }
 
-/** Names in Kafka of the task for one list of the configured account. */
 export function taskNames(
   { account, topics, accountsDir }: Pick<Config, 'account' | 'topics' | 'accountsDir'>,
   resource: Resource,

@@ -16,15 +16,16 @@ import {
 import type { LiveKeyTallies } from './live-key-tallies.ts';
 import { isTopicRecreated } from './detect-lost-events.ts';
 import { storedSweep, offsetTexts, withIds } from './restore-images.ts';
+import type { RestoreOptions } from './restore-images.ts';
 import { restore } from './restore.ts';
-import type { Restored, RestoreOptions } from './restore.ts';
+import type { Restored } from './restore.ts';
 import type { FencedSink, Message } from '../../sinks/sink.ts';
 import { withSinkBounds, commitClaim, expectOwnCursor, openFencedSink } from './task-claim.ts';
 import { asUnknownOutcome } from '../../sinks/producer/fencing.ts';
 import type { TaskClaimOptions } from './task-claim.ts';
 
 export interface CheckpointOptions extends RestoreOptions, TaskClaimOptions {
-  /** Whether single records can be requested by key; passed to {@link resumedSweep}, as is the scheduler's time. */
+  /** Whether single records can be requested by key. */
   readonly canRequestRecords: boolean;
   readonly scheduler: SchedulerLike;
   readonly hooks?: Pick<ListHooks, 'onRestored' | 'onLost'>;
@@ -47,7 +48,6 @@ export interface TaskBatch extends TaskNotes {
   >;
 }
 
-/** The public members of a {@link TaskCheckpoint}. */
 export type Checkpoint = Pick<TaskCheckpoint, keyof TaskCheckpoint>;
 
 /**
@@ -56,7 +56,6 @@ export type Checkpoint = Pick<TaskCheckpoint, keyof TaskCheckpoint>;
  * used any further.
  */
 export class TaskCheckpoint {
-  /** Reads of the stored images, marks and rejects. */
   readonly store: StoreReads;
   readonly #options: CheckpointOptions;
   readonly #sink: FencedSink;
@@ -80,28 +79,21 @@ export class TaskCheckpoint {
     return this.#cursor;
   }
 
-  /**
-   * Progress of sweeps as last stored. It is stored with the marks of keys, which say in which sweep a key was last seen; so both are
-   * rebuilt if the store is discarded.
-   */
+  /** Progress of sweeps as last stored. It is stored with the marks of keys, so that both are rebuilt if the store is discarded. */
   get sweep(): SweepProgress {
     return this.#sweep;
   }
 
-  /**
-   * State of the topic after the newest commit: count and digest of the live keys in each partition, and the end offset of each partition
-   * up to which they are counted.
-   */
+  /** Live keys in each partition of the topic after the newest commit, and the end offset up to which each partition is counted. */
   get liveKeys(): { readonly keys: LiveKeyTallies; readonly ends: TaskMemory['ends'] } {
     return { keys: this.#live, ends: this.#memory.ends };
   }
 
-  /** Ids of the schemas with which the images are encoded. */
   get schemaIds(): readonly number[] {
     return this.#memory.schemaIds;
   }
 
-  /** Returns the current number of partitions of the topic. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */
+  /** Current number of partitions of the topic. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */
   async partitions(): Promise<number> {
     return (await this.#sink.bounds(this.#options.names.topic)).size;
   }
@@ -153,8 +145,8 @@ export class TaskCheckpoint {
   }
 
   /**
-   * Checks, by the offsets that a commit got, that the topic was not recreated meanwhile: it would have the events of the commit but not the
-   * earlier ones. Opening the checkpoint again handles the loss.
+   * Checks, by the offsets that a commit got, that the topic was not recreated meanwhile: it would have the events of the commit but not
+   * the earlier ones. Opening the checkpoint again handles the loss.
    */
   async #expectSameTopic(
     written: ReadonlyMap<number, bigint>,
@@ -172,7 +164,7 @@ export class TaskCheckpoint {
   }
 }
 
-/** State of a task that has been brought up to date with Kafka, and that its claim commits. */
+/** State that the claim of a task commits. */
 interface RestoredTask extends Pick<Restored, 'cursor' | 'memory'> {
   readonly live: LiveKeyTallies;
   readonly sweep: SweepProgress;
@@ -226,7 +218,7 @@ function claimedCursor(cursor: Cursor, { instance, scheduler }: CheckpointOption
 
 /**
  * Returns the tallies of the topic's live keys: those of the cursor if they are valid, else counted from the store. After the whole topic
- * was read back both are compared; a difference means that the topic has lost events, and restarts the initial snapshot.
+ * was read back both are compared; a difference means lost events, and restarts the initial snapshot.
  */
 async function countLiveKeys(
   { cursor, memory, lostEvents }: Restored,

@@ -11,9 +11,8 @@ export interface WarmUpOptions extends TaskLog {
   readonly rules: Pick<ResourceRules, 'resource' | 'described'>;
   readonly registry: Registry;
   readonly store: TaskStore;
-  /** Id of this process. */
   readonly instance: string;
-  /** Aborts the restore; the signal's reason is thrown. Images read until then stay stored. */
+  /** Aborts the restore; the reason is thrown. Images read until then stay stored. */
   readonly signal: AbortSignal;
 }
 

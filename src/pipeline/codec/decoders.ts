@@ -1,31 +1,24 @@
 import { isRetryable } from '../../core/errors.ts';
 import { encodingDecoder, digestDecoder, parsingDecoder } from '../../streams/decode/decoder.ts';
 import type { Decoder } from '../../streams/decode/decoder.ts';
-import type { KeyOf } from '../../streams/records/key-of.ts';
+import { keyOfFields } from '../../streams/records/key-of.ts';
 import type { StoreReads } from '../checkpoint/checkpoint.ts';
 import type { SchemaEvolution } from './schema-evolution.ts';
 
 /** Decoders that turn the bytes of a list's pages into records. */
 export interface Decoders {
-  /** Decoder of pages of the initial snapshot: encodes each record, without comparing it with stored digests. */
+  /** For pages of the initial snapshot: encodes each record from its bytes, or parses it as JSON if that fails. */
   readonly snapshot: Decoder;
-  /** Decoder of pages of all other reads: looks up stored digests first, as most records equal their stored images. */
+  /** For pages of all other reads: looks up stored digests first, as most records equal their stored images. */
   readonly afterSnapshot: Decoder;
 }
 
-export interface DecodersOptions {
-  readonly keyFields: readonly string[];
-  readonly keyOf: KeyOf;
-  readonly evolution: Pick<SchemaEvolution, 'encodeNow'>;
-  readonly store: StoreReads;
-}
-
-/**
- * Creates the decoders of a list's pages. For each record they try in turn: recognition by its digest, encoding directly from its bytes,
- * parsing as JSON.
- */
-export function decoders({ keyFields, keyOf, evolution, store }: DecodersOptions): Decoders {
-  const { encodeNow: encode } = evolution;
+export function decoders(
+  keyFields: readonly string[],
+  { encodeNow: encode }: SchemaEvolution,
+  store: StoreReads,
+): Decoders {
+  const keyOf = keyOfFields(keyFields);
   const snapshot = encodingDecoder({ keyFields, keyOf, encode }, parsingDecoder(keyOf));
   // An error of the store must not count as a failed request of the API. If it persists, it occurs again when the page is compared.
   const payloadDigestOf = ignoringTransient((key) => store.payloadDigest(key));

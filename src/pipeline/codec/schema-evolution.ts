@@ -17,7 +17,7 @@ export interface CurrentSchema {
   readonly codec: EnvelopeCodec;
 }
 
-/** An encoded image (a record as it is published), and the id of the schema with which it is encoded. */
+/** An image (a record as it is published), encoded with a registered schema. */
 export interface WrittenImage {
   readonly schemaId: number;
   readonly bytes: Buffer;
@@ -27,13 +27,13 @@ export interface SchemaEvolutionOptions {
   readonly registry: Registry;
   readonly subject: string;
   readonly resource: string;
-  /** Fields from the API's description, which the first schema already has. Default none. */
+  /** Fields from the API's description, which the first schema already has. */
   readonly described?: RecordSchema | undefined;
-  /** Called with the id of each schema that becomes the current one. */
+  /** Called with each schema that becomes the current one. */
   readonly onVersion?: (schemaId: number) => void;
   /** Awaited after every {@link RECORDS_PER_TURN} records; should resolve in a later turn of the event loop. Default: no pause. */
   readonly pause?: () => Promise<unknown>;
-  /** Compiles the codec of an event schema; may cache. Default {@link envelopeCodec}. */
+  /** May cache. Default {@link envelopeCodec}. */
   readonly compile?: (schema: RecordSchema) => EnvelopeCodec;
 }
 
@@ -79,7 +79,7 @@ export class SchemaEvolution {
     if (schema) await this.#register(schema);
   }
 
-  /** The current schema; undefined until the first record is encoded, if the resource has no described fields and no registered schema. */
+  /** Undefined until the first record is encoded, if the resource has no described fields and no registered schema. */
   get current(): CurrentSchema | undefined {
     return this.#current;
   }
@@ -110,8 +110,8 @@ export class SchemaEvolution {
   }
 
   /**
-   * Encodes the image of the record that begins at a given byte of a page, and extracts the requested fields. Undefined if there is no
-   * record at that byte, if the current schema lacks a field of it, or if there is no current schema.
+   * Encodes the image of the record that begins at byte `at` of a page, and extracts the wanted fields. Undefined if there is no record at
+   * that byte, if the current schema lacks a field of it, or if there is no current schema.
    */
   readonly encodeNow: EncodingOptions['encode'] = (page, at, wanted) => {
     if (!this.#current) return undefined;
