@@ -144,7 +144,7 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
       if (config.keyFormat === 'text') return of(TEXT_KEYS);
       const statusChanges = rules.statusFields && destination.statusChanges?.topic;
       const topics = { events: names.topic, statusChanges };
-      return defer(() => avroKeys({ registry, resource, keyFields, topics }));
+      return defer(() => avroKeys(registry, resource, keyFields, topics));
     };
     const events$ = key$.pipe(
       switchMap((key) =>

@@ -33,16 +33,16 @@ import type { Publication } from './messages.ts';
 import type { ResyncEvents } from './resync-events.ts';
 import type { RecordKeys } from './record-keys.ts';
 
-/** Effects of a batch (the records of one response), before any of them is carried out: what to publish, and what to store. */
+/** Effects of a batch, before any of them is carried out: what to publish, and what to store. */
 export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
   readonly batch: ReadBatch;
   readonly changes: Published['changes'];
   readonly unchanged: number;
-  /** Messages, images, notes, and the progress of the task, to be committed together. */
+  /** Messages, images, notes, and progress of the task, to be committed together. */
   readonly commit: TaskBatch;
-  /** Notes (state that is stored only on this machine) to be stored if nothing is committed. */
+  /** To be stored if nothing is committed. */
   readonly notes: TaskNotes & Required<Pick<TaskNotes, 'sweep'>>;
-  /** `commit`: commit to Kafka and store. `keep`: only store `notes` on this machine. */
+  /** `commit`: commit to Kafka and store. `keep`: only store `notes`. */
   readonly action: 'commit' | 'keep' | 'nothing';
   /** Keys of which overlapping reads showed different content: to be refetched. */
   readonly undecided: readonly string[];
@@ -53,19 +53,15 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
 /** Progress of a task after its newest batch. */
 export type TaskProgress = Pick<Cursor, 'firstRead' | 'since' | 'newestStamp' | 'sequence'>;
 
-/** Inputs of a planner, which only reads them. */
 export interface PlannerOptions {
-  readonly task: Pick<
-    Task,
-    'account' | 'rules' | 'config' | 'destination' | 'scheduler' | 'wallClock'
-  >;
-  readonly checkpoint: Pick<Checkpoint, 'sweep' | 'store'>;
-  readonly evolution: Pick<SchemaEvolution, 'current' | 'values'>;
+  readonly task: Task;
+  readonly checkpoint: Checkpoint;
+  readonly evolution: SchemaEvolution;
   readonly keyFields: readonly string[];
   readonly recordKeys: RecordKeys;
   readonly personal: PersonalFields | undefined;
   readonly volatile: VolatileFields | undefined;
-  readonly resync: Pick<ResyncEvents, 'acknowledge'> | undefined;
+  readonly resync: ResyncEvents | undefined;
 }
 
 /** State of the task when a batch is planned. */
@@ -73,7 +69,7 @@ export interface PlanState {
   readonly progress: TaskProgress;
   /** Records that a resync publishes again, in addition to changes. */
   readonly republished: readonly Change[];
-  /** Whether the cursor has to be committed even without changes, because its last commit is too long ago. */
+  /** Whether the cursor has to be committed even without changes. */
   readonly isDue: boolean;
 }
 
@@ -164,7 +160,7 @@ export function planner(
   };
 }
 
-/** Returns the payload digests, by key, of those records of a batch whose stored image will equal them once the batch is committed. */
+/** Payload digests, by key, of the records of a batch whose stored image will equal them once the batch is committed. */
 function payloadDigestsOf(
   { read, same, refreshed, changes }: Difference<ComparedBatch>,
   images: readonly ImageUpdate[],
@@ -182,10 +178,7 @@ function payloadDigestsOf(
   return texts;
 }
 
-/**
- * Returns new runs (groups of adjacent records) of a sweep's page. They are formed of records that were recognized one by one, so that the
- * next sweep recognizes them as a unit.
- */
+/** New runs of a sweep's page, formed of records that were recognized one by one, so that the next sweep recognizes them as a unit. */
 function newRuns(
   { read: { batch }, same }: Difference<ComparedBatch>,
   by: {
@@ -206,7 +199,7 @@ function newRuns(
   );
 }
 
-/** Returns the progress of the initial snapshot and the polls once a batch is committed. */
+/** Progress of the initial snapshot and the polls once a batch is committed. */
 function progressWith(
   batch: ReadBatch,
   { firstRead: initialSnapshot, since }: TaskProgress,
@@ -227,10 +220,7 @@ function progressWith(
  */
 const MAX_STAMP_AHEAD_MS = 24 * 3_600_000;
 
-/**
- * Returns the newest stamp of the published records that is not later than `latest`, in epoch ms, once the changes of a batch are
- * committed. Undefined while there is no such stamp.
- */
+/** Newest stamp of the published records that is not later than `latest`, in epoch ms, once the changes of a batch are committed. */
 function newestStampOf(
   { read, changes }: Difference<ComparedBatch>,
   before: number | undefined,
@@ -270,7 +260,7 @@ function withKeyOutcomes(
   return next === counts ? sweep : { ...sweep, counts: next };
 }
 
-/** Returns the progress of sweeps once a batch is committed. */
+/** Progress of sweeps once a batch is committed. */
 function sweepAfterBatch(
   { batch, keys, runs, beforeStartFrom }: ComparedBatch,
   at: Pick<SweptPage, 'now' | 'proofMs' | 'pageSize' | 'isPolled'> & {
@@ -304,11 +294,7 @@ function sweepAfterBatch(
     case 'page': {
       const { page, isConsistent, ordered, beganAt } = step;
       const next = sweep.phase === 'reading' ? sweep : nextSweep(sweep, beganAt);
-      return afterPage(next, page, {
-        isConsistent,
-        ordered,
-        rejectedAt: batch.rejectedAt,
-      });
+      return afterPage(next, page, { isConsistent, ordered, rejectedAt: batch.rejectedAt });
     }
     case 'asked':
       return step.again ? sweep : { ...sweep, askedUpTo: step.key };
@@ -327,8 +313,8 @@ function sweepAfterBatch(
 }
 
 /**
- * Returns the progress of the sweep that the initial snapshot counts as, at the first page that this process reads. The sweep is
- * `interrupted` if an earlier process began the snapshot.
+ * Progress of the sweep that the initial snapshot counts as, at the first page that this process reads. The sweep is `interrupted` if an
+ * earlier process began the snapshot.
  */
 function sweepOfSnapshot(sweep: SweepProgress, { answer, offset }: ScanPage, now: number) {
   const beganAt = now - (answer.elapsedMs ?? 0);

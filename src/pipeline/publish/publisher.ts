@@ -20,9 +20,8 @@ export interface PublisherOptions {
   /** Progress of the task when it was opened. */
   readonly progress: TaskProgress;
   readonly planOf: ReturnType<typeof planner>;
-  /** Events and acknowledgements of resyncs. Default: there are no resyncs. */
+  /** Events of resyncs. Undefined if there are no requests. */
   readonly resync: ResyncEvents | undefined;
-  /** Acknowledges requests for certificates. Default: there are no requests. */
   readonly resyncs: TaskJobs | undefined;
 }
 
@@ -32,8 +31,7 @@ export interface PublisherOptions {
  */
 const COMMIT_CURSOR_EVERY_MS = 60_000;
 /**
- * Extra time before the cursor is committed without events while a scan is running, in ms: at the scan's end a certificate may be committed
- * with the cursor anyway.
+ * Extra time before the cursor is committed without events while a scan is running, in ms: the scan's end may commit a certificate anyway.
  */
 const SCAN_END_GRACE_MS = 10_000;
 

@@ -8,14 +8,12 @@ import type { ImageCodec } from '../../streams/records/page-record.ts';
 import { DecodedChange } from '../../streams/diff/diff.ts';
 import type { Difference, Images, ReadRecords } from '../../streams/diff/diff.ts';
 
-/**
- * Maximum number of republished keys that are remembered, as overlapping pages repeat records. Too small: records are republished twice.
- */
+/** Maximum number of republished keys that are remembered, as overlapping pages repeat records. */
 const MAX_REMEMBERED = 100_000;
 
 export interface ResyncEventsOptions {
   readonly resyncs: Pick<TaskJobs, 'resyncAck' | 'ackCommitted'>;
-  /** Returns the codec of the current schema. */
+  /** Codec of the current schema. */
   readonly codec: () => ImageCodec;
   /** The published images before the page is committed. */
   readonly images: Images;
@@ -23,9 +21,8 @@ export interface ResyncEventsOptions {
 }
 
 /**
- * Events that a resync publishes in addition to changes, and its acknowledgement: the state of the one request that is being read. The first
- * step of a request begins it, and the commit of its last step ends it. To be created each time the task is opened, so that an unfinished
- * request starts over.
+ * Events that a resync publishes in addition to changes, and its acknowledgement. The first step of a request begins it, and the commit of
+ * its last step ends it. To be created each time the task is opened, so that an unfinished request starts over.
  */
 export class ResyncEvents {
   readonly #options: ResyncEventsOptions;
@@ -65,10 +62,7 @@ export class ResyncEvents {
     return events;
   }
 
-  /**
-   * Returns the acknowledgement of the resync request if the step is its last one; else an empty array. `events` is the number of events
-   * committed with the step.
-   */
+  /** Returns the acknowledgement of the request if the step is its last one. `events` is the number of events committed with the step. */
   acknowledge(step: ResyncStep, events: number): Message[] {
     this.#begin(step);
     this.#events += events;

@@ -12,12 +12,12 @@ import { retryRefusedLane } from './retry-refused-lane.ts';
 export interface DateChecksOptions {
   readonly task: Pick<Task, 'rules' | 'hooks' | 'scheduler'>;
   readonly clock: ServerClock;
-  /** The list's date parameters as known so far; updated by the findings of probes. */
+  /** Updated by the findings of probes. */
   readonly dates: ListDates;
   readonly probe: ProbeLane;
-  /** Returns the start times of the first poll window and of the next one, in epoch ms. */
+  /** Start times of the first poll window and of the next one, in epoch ms. */
   readonly progress: () => { readonly first: number; readonly since: number };
-  /** Whether polls were refused and none has completed since. Polls then probe the dates themselves, and these probes pause. */
+  /** Whether polls were refused and none has completed since: polls then probe the dates themselves. */
   readonly isPaused: () => boolean;
   /** Restarts polls from an earlier time, in epoch ms, with the current date parameters. */
   readonly restart: (from: number) => void;
@@ -25,11 +25,10 @@ export interface DateChecksOptions {
 
 const AN_HOUR_MS = 3_600_000;
 /**
- * Delay of the first probe of the list's date parameters, in ms, so that a process requests records first. Too large: more polls are
- * repeated if the probe shows that dates were wrong.
+ * Delay of the first probe, in ms, so that a process requests records first. Too large: more polls are repeated if the dates were wrong.
  */
 const FIRST_PROBE_MS = 2_000;
-/** Minimum time between two probes of the list's date parameters, in ms. Too small: many missed changes at once cause a probe each. */
+/** Minimum time between two probes, in ms. Too small: many missed changes at once cause a probe each. */
 const SOON_MS = 60_000;
 
 /**
@@ -44,7 +43,7 @@ export class DateChecks {
   readonly #suspect$ = new Subject<void>();
   /** Stamp of a missed change, in epoch ms, by which the next probe looks for it. */
   #missedStamp: number | undefined;
-  /** Start of the next poll window as it was when the list's date parameters were last known to be right, in epoch ms. */
+  /** Start of the next poll window when the date parameters were last known to be right, in epoch ms. */
   #rightSince: number | undefined;
   /** Number of probes in a row that returned no records. */
   #emptyProbes = 0;
@@ -60,7 +59,7 @@ export class DateChecks {
     this.probes$ = timer(FIRST_PROBE_MS, task.scheduler).pipe(switchMap(() => probes$));
   }
 
-  /** Reports a change with this stamp, in epoch ms, that polls missed and another lane read. Starts a probe soon. */
+  /** Reports a change with this stamp, in epoch ms, that polls missed. Starts a probe soon. */
   suspect(stamp: number): void {
     this.#missedStamp = stamp;
     this.#suspect$.next();
@@ -84,11 +83,7 @@ export class DateChecks {
     );
   }
 
-  /**
-   * Applies the finding of a probe: if it differs from what was assumed, polls restart.
-   *
-   * @param before The date parameters as known when the probe began.
-   */
+  /** Applies the finding of a probe: if it differs from `before`, the date parameters as known when the probe began, polls restart. */
   #conclude(finding: ProbeFinding, since: number, before: DatesFound): void {
     const { dates } = this.#options;
     if (finding.kind !== 'no-dates' || finding.why !== 'empty') this.#emptyProbes = 0;

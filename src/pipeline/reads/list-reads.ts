@@ -61,45 +61,42 @@ export interface ListReadsOptions {
   /** Fields that form the keys of the records. */
   readonly keyFields: readonly string[];
   readonly lists: DecodedLists;
-  /** Returns the current progress of the initial snapshot and the polls. */
+  /** Current progress of the initial snapshot and the polls. */
   readonly progress: () => Pick<Cursor, 'firstRead' | 'since'>;
   readonly checkpoint: { readonly store: KnownRecords; readonly sweep: SweepProgress };
   /**
-   * Number of pages of the initial snapshot that may be between request and commit. Default 2: one page is requested while another is
-   * committed.
+   * Number of pages of the initial snapshot that may be between request and commit. Default 2: one is requested while another is committed.
    */
   readonly snapshotPageSlots?: number;
-  /** Resync requests, handled once the initial snapshot is done. Default none. */
+  /** Requests for resyncs, handled once the initial snapshot is done. */
   readonly resyncs$?: Observable<ResyncJob> | undefined;
-  /** Returns the keys of records published as new since a local time, in ms. Default none. */
+  /** Returns the keys of records published as new since a local time, in ms. */
   readonly createdSince?: ((time: number) => readonly string[]) | undefined;
-  /** Requests for certificates, handled once the initial snapshot is done. Default none. */
+  /** Requests for certificates, handled once the initial snapshot is done. */
   readonly certifications$?: Observable<CertifyJob> | undefined;
 }
 
-/** Requests for the decoded pages of a list, and what is known about the list. */
+/** Requests for the decoded pages of a list, and shared knowledge about the list. */
 export interface DecodedLists {
-  /** Logical clock that numbers the begin and the end of each of the list's reads, so that overlapping reads are recognized. */
   readonly clock: LogicalClock;
-  /** Volatile fields: a change of these alone publishes no event. */
+  /** A change of these fields alone publishes no event. */
   readonly volatile: VolatileFields;
-  /** Chooses the list offset and the size of the next page to request. Default: each scan detects by itself what the server supports. */
+  /** Default: each scan detects by itself which pages the server supports. */
   readonly plan?: PagePlan | undefined;
-  /** Requests pages of the initial snapshot, whose records are not compared with stored digests. */
+  /** For the initial snapshot, whose records are not compared with stored digests. */
   readonly snapshot: ListRequest;
-  /** Requests pages of all other lanes; most records are recognized by stored digests. */
+  /** For all other lanes; most records are recognized by stored digests. */
   readonly afterSnapshot: ListRequest;
 }
 
 /**
  * How long a sweep waits for polls to read the changes made during the sweep, in ms; three poll intervals if that is longer. Too small: a
- * sweep that relies on polls for records that moved within the list proves nothing. Too large: polls that the API refuses hold up sweeps.
+ * sweep proves nothing if records moved within the list. Too large: polls that the API refuses hold up sweeps.
  */
 const POLLS_TIMEOUT_MS = 5 * 60_000;
 
 /**
- * How much earlier than the requested time a resync begins to read, in ms: the server may treat the bound as exclusive, or truncate it to
- * the second.
+ * How much earlier than the requested time a resync begins to read, in ms: the server may exclude the bound, or truncate it to the second.
  */
 const DATE_BOUND_MARGIN_MS = 1_000;
 
@@ -163,7 +160,7 @@ export class ListReads {
       : others$;
   }
 
-  /** Requests a record again: see {@link Refetches.refetch}. */
+  /** See {@link Refetches.refetch}. */
   refetch(key: string, later?: ScheduledRefetch): void {
     this.#refetches.refetch(key, later);
   }
@@ -177,7 +174,6 @@ export class ListReads {
     return this.#options.task.rules.windowed && !this.#polls.isUnpolled;
   }
 
-  /** Whether the initial snapshot is done. */
   get #isDone(): boolean {
     return this.#options.progress().firstRead.done;
   }
@@ -211,8 +207,8 @@ export class ListReads {
   }
 
   /**
-   * Returns the limit of a lane that may read the whole list: `usual` while the list is polled, else `lanes.fullScan`. Without polls, sweeps
-   * follow one another at the pace of the quota and with the rank of polls, so a lane of a lower rank might never get a request.
+   * Limit of a lane that may read the whole list: `usual` while the list is polled, else `lanes.fullScan`. Without polls, sweeps follow one
+   * another with the rank of polls, so a lane of a lower rank might never get a request.
    */
   #besidePolls(usual: Limit): Limit {
     const { task, lanes } = this.#options;
@@ -220,7 +216,7 @@ export class ListReads {
     return urgentLimit(usual, lanes.fullScan, this.#polls.unpolled$.pipe(filter(Boolean)));
   }
 
-  /** Returns the current moment of the logical clock as a span, for a batch without a read. */
+  /** Current moment of the logical clock as a span, for a batch without a read. */
   readonly #emptySpan = () => {
     const { clock } = this.#options.lists;
     return clock.answered(clock.begin());
@@ -233,11 +229,7 @@ export class ListReads {
       clock: this.#clock,
       pollScans: this.#pollScans,
       open: () => ({ newest: this.#open(lanes.poll, 2), back: this.#open(lanes.lookback, 1) }),
-      probe: probeLane({
-        lane: this.#open(lanes.poll, 1),
-        request: lists.afterSnapshot,
-        pageSize: task.config.poll.pageSize,
-      }),
+      probe: probeLane(this.#open(lanes.poll, 1), lists.afterSnapshot, task.config.poll.pageSize),
       since$: this.#snapshot.pollStart$.pipe(map((began) => since ?? began)),
       spacingMs: () => lanes.pollSpacingMs(this.#concurrentReads()),
       onPoll: (from) => (this.#pollCatchesUp = this.#isDone && this.#reachesSnapshot(from)),
@@ -245,7 +237,6 @@ export class ListReads {
     });
   }
 
-  /** Returns the reads beside polls that take requests of the quota at the moment. */
   #concurrentReads(): Parameters<Lanes['pollSpacingMs']>[0] {
     if (!this.#isDone) return 'first-read';
     const { task, checkpoint } = this.#options;
@@ -333,8 +324,8 @@ export class ListReads {
   }
 
   /**
-   * Emits once polls that began after the subscription have read every change. Completes without a value once polls are given up or take too
-   * long: the sweep then continues without them.
+   * Emits once polls that began after the subscription have read every change. Completes without a value once polls are given up or take
+   * too long: the sweep then continues without them.
    */
   #pollsCompleted(): Observable<unknown> {
     const { config, scheduler } = this.#options.task;
@@ -372,7 +363,7 @@ export class ListReads {
   }
 
   /**
-   * Scans the records modified since `since`, and a few earlier ones, which are filtered by `updated_at` later. Scans the whole list if it
+   * Scans the records modified since `since`, and a few earlier ones, which are filtered by `updated_at` later; the whole list if it
    * refuses dates.
    */
   #scanFrom(since: number, lane: ReadLane): Observable<ScanPage> {

@@ -36,12 +36,12 @@ export interface PollReadsOptions {
   readonly task: Pick<Task, 'rules' | 'config' | 'hooks' | 'scheduler' | 'phase' | 'pollNow$'>;
   readonly clock: ServerClock;
   readonly pollScans: PollScans;
-  /** Opens the two lanes of polls: `newest` for new changes, and `back` for lookback polls, which find records that became visible late. */
+  /** Opens the lanes of both chains: `newest` for new changes, `back` for records that became visible late. */
   readonly open: () => { readonly newest: ReadLane; readonly back: ReadLane };
   readonly probe: ProbeLane;
-  /** Start of the first poll window, in epoch ms. Emits once the initial snapshot has begun, or at once if an earlier process began it. */
+  /** Start of the first poll window, in epoch ms. Emits once the initial snapshot has begun. */
   readonly since$: Observable<number>;
-  /** Returns the time between poll requests, in ms, at which polls stay within their share of the quota. */
+  /** Time between requests, in ms, at which polls stay within their share of the quota. */
   readonly spacingMs: () => number;
   /** Called before each poll for new changes, with the start of its window in epoch ms. */
   readonly onPoll: (from: number) => void;
@@ -51,13 +51,13 @@ export interface PollReadsOptions {
 
 const AN_HOUR_MS = 3_600_000;
 /**
- * Pause before refused polls are tried again, in ms. Doubles with each try, up to an hour. Too small: requests are wasted on a list that
- * does not support dates. Too large: a list that supports them again is swept for that much longer.
+ * Pause before refused polls are tried again, in ms. Doubles with each try, up to an hour. Too small: requests are wasted. Too large: a
+ * list that supports dates again is swept for that much longer.
  */
 const REFUSED_POLLS_PAUSE_MS = 5 * 60_000;
 /**
- * Number of failed scans in a row, within one chain of polls, after which polls are given up. Counts only scans whose first page works when
- * it is requested again. A single such failure may be an outage.
+ * Number of failed scans in a row of a chain after which polls are given up. Counts only scans whose first page works when it is requested
+ * again. A single such failure may be an outage.
  */
 const MAX_FAILED_SCANS = 2;
 
@@ -75,13 +75,13 @@ export class PollReads {
   readonly #checks: DateChecks;
   readonly #unpolled$ = new BehaviorSubject(false);
   readonly #restart$ = new Subject<void>();
-  /** Start times of the first poll window (`first`) and of the next one (`since`), in epoch ms. */
+  /** Start times of the first poll window and of the next one, in epoch ms. */
   #reached = { first: Infinity, since: -Infinity };
-  /** Server time at which the last completed poll began, in epoch ms: polls have requested every change stamped before it. */
+  /** Server time at which the last completed poll began, in epoch ms: every change stamped before it has been requested. */
   #polledAt = -Infinity;
-  /** Number of failed scans in a row of each chain of polls, counting only scans whose first page worked when it was requested again. */
+  /** See {@link MAX_FAILED_SCANS}. */
   readonly #failedScans = { newest: 0, back: 0 };
-  /** Number of times, since the last completed scan, that polls paused after they were given up. */
+  /** Number of pauses after polls were given up, since the last completed scan. */
   #pauses = 0;
 
   constructor(options: PollReadsOptions) {
@@ -209,10 +209,7 @@ export class PollReads {
     );
   }
 
-  /**
-   * After a refused poll, probes for a date format that the list accepts, then polls again. Errors if the list also refuses requests
-   * without dates.
-   */
+  /** Probes for a date format that the list accepts, then polls again. Errors if the list also refuses requests without dates. */
   #negotiating({ window, chain, why, error }: FailedScan): Observable<PollBatch | RefetchBatch> {
     const { clock, probe } = this.#options;
     const { dates } = this;
@@ -256,7 +253,7 @@ export class PollReads {
   }
 }
 
-/** A poll's scan that failed with an error that retries did not resolve. */
+/** A scan of polls that failed with an error that retries did not resolve. */
 interface FailedScan {
   readonly window: Window;
   readonly chain: PollChain;

@@ -17,7 +17,7 @@ export interface SnapshotReadsOptions {
   readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'hooks' | 'scheduler'>;
   readonly lane: ReadLane;
   readonly clock: ServerClock;
-  /** Progress of the snapshot and of the polls at the time the task was opened. */
+  /** Progress at the time the task was opened. */
   readonly progress: Pick<Cursor, 'firstRead' | 'since'>;
   /** Whether polls read new changes. */
   readonly isPolled: () => boolean;
@@ -72,23 +72,20 @@ export class SnapshotReads {
     );
   }
 
-  /** Start of the first poll window, in epoch ms: earlier than the stamp of any change made during the snapshot. Emits once it is known. */
+  /** Start of the first poll window, in epoch ms, once it is known: earlier than the stamp of any change made during the snapshot. */
   get pollStart$(): Observable<number> {
     return this.#pollStart$;
   }
 
-  /**
-   * Emits when the last page of the snapshot is settled (committed or dropped); at once if the snapshot was complete when the task was
-   * opened.
-   */
+  /** Emits when the last page of the snapshot is settled; at once if the snapshot was complete when the task was opened. */
   get done$(): Observable<void> {
     return this.#done$;
   }
 
   /**
-   * Scans the window of the initial snapshot; polls read the records modified after its end. The window begins early enough for servers
-   * that interpret it in a time zone of their own; records older than `START_FROM` are filtered by `updated_at` later. If the list refuses
-   * the window, or returns no records for it, the whole list is scanned: servers may not support an end in the future, or a start long ago.
+   * Scans the window of the initial snapshot. The window begins early enough for servers that interpret it in a time zone of their own;
+   * records older than `START_FROM` are filtered by `updated_at` later. If the list refuses the window, or returns no records for it, the
+   * whole list is scanned: servers may not support an end in the future, or a start long ago.
    */
   #scan(): Observable<ScanPage> {
     const { task, lane, clock } = this.#options;
@@ -144,9 +141,9 @@ function isEmptyList({ offset, next, answer }: ScanPage): boolean {
 }
 
 /**
- * Returns the time, in epoch ms, from which on a record must have been created to be reported as new; null if unknown. A snapshot that
- * starts over after earlier polls takes the end of those polls: a record they may have published is not new, even if the clock that stamps
- * records runs ahead.
+ * Returns the time, in epoch ms, from which on a record must have been created to be reported as new. A snapshot that starts over after
+ * earlier polls takes the end of those polls: a record they may have published is not new, even if the clock that stamps records runs
+ * ahead.
  */
 function createdSinceTime(serverTime: number | undefined, since: number | null): number | null {
   return serverTime === undefined ? null : Math.max(serverTime, since ?? -Infinity);
