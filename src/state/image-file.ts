@@ -1,5 +1,3 @@
-// Opens the image file (lmdb, with the stored images of records), detects damage, and deletes it when it can't be trusted.
-
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';

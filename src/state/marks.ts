@@ -1,5 +1,3 @@
-// Records when keys, and runs of adjacent records, were last seen in responses of the API.
-
 import { damagedError, UNMARKED } from './entries.ts';
 import type { Mark, Sighting, StoredPayloadDigest } from './entries.ts';
 import type { Run, RunHead, StoredRun } from './run-entries.ts';

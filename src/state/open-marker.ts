@@ -1,5 +1,3 @@
-// The marker file that reveals whether the image file was closed cleanly.
-
 import {
   closeSync,
   fsyncSync,

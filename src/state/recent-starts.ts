@@ -1,5 +1,3 @@
-// Stores the times of the newest requests to the API, so that the quota also holds after a restart.
-
 import {
   closeSync,
   fstatSync,
@@ -14,22 +12,6 @@ import { crc32 } from 'node:zlib';
 import { folderError } from './folder-error.ts';
 import { OldestSlot } from './oldest-slot.ts';
 import { makeOwnerOnly, OWNER_ONLY } from './owner-only.ts';
-
-/** Times of the newest requests to the API, stored in a file so that the next process counts them against the quota. */
-export interface RecentStarts {
-  /** Times of requests that the file contained when it was opened, in epoch ms, in no particular order. */
-  readonly times: readonly number[];
-  /** Whether the stored times are complete. False if there was no file, or an invalid one: some requests may be missing. */
-  readonly isReliable: boolean;
-  /**
-   * Stores the time of a request, in epoch ms, in place of the oldest one. The kernel has it when the call returns; if the disk is full,
-   * the file is left invalid for the next process. The returned function corrects the stored time to a later one.
-   */
-  add(at: number): (later: number) => void;
-  /** Adds the times of several requests with a single write. Each replaces the oldest stored time, unless it is older itself. */
-  addAll(times: readonly number[]): void;
-  close(): void;
-}
 
 /** Layout of a slot of the file in bytes: the time of a request as a double, then its checksum; zeros if the slot is empty. */
 const SLOT = { bytes: 12, checksum: 8 } as const;
@@ -46,12 +28,17 @@ export function recentStarts(file: string, capacity: number): RecentStarts {
   return new StartsFile(openRing(file), capacity);
 }
 
+/** The public members of a {@link StartsFile}. */
+export type RecentStarts = Pick<StartsFile, keyof StartsFile>;
+
 /**
- * The open file, with a copy of its bytes in memory. A failed write truncates the file, so that it is invalid for the next process; the next
- * write then writes all slots.
+ * Times of the newest requests to the API, stored in a file so that the next process counts them against the quota. A failed write (usually
+ * a full disk) truncates the file, so that it is invalid for the next process; the next write then writes all slots.
  */
-class StartsFile implements RecentStarts {
+class StartsFile {
+  /** Times of requests that the file contained when it was opened, in epoch ms, in no particular order. */
   readonly times: readonly number[];
+  /** Whether `times` are complete. False if there was no file, or an invalid one: some requests may be missing. */
   readonly isReliable: boolean;
   readonly #fd: number;
   readonly #bytes: Buffer;
@@ -78,6 +65,10 @@ class StartsFile implements RecentStarts {
     if (!this.isReliable) for (const [slot, at] of ages.entries()) putTime(this.#bytes, slot, at);
   }
 
+  /**
+   * Stores the time of a request, in epoch ms, in place of the oldest one. The kernel has it when the call returns. The returned function
+   * corrects the stored time to a later one.
+   */
   add(at: number): (later: number) => void {
     const { slot, owner } = this.#put(at);
     this.#writeSlot(slot);
@@ -88,6 +79,7 @@ class StartsFile implements RecentStarts {
     };
   }
 
+  /** Adds the times of several requests with a single write. Each replaces the oldest stored time, unless it is older itself. */
   addAll(times: readonly number[]): void {
     for (const at of times) if (at > this.#oldest.time) this.#put(at);
     this.#write(0, this.#bytes.length);

@@ -97,54 +97,6 @@ export interface KeySlice<Key> {
   readonly next: string | undefined;
 }
 
-/**
- * Local state of one task (one list of one account). It may be deleted at any time: the images of records are a cache of Kafka's content;
- * the marks, which say when keys were last seen, and the digests of rejected records start empty again.
- *
- * Every call may fail with `STATE_DAMAGED` or `STATE_FOLDER`, both of them transient: the task is claimed again, with a new store from
- * {@link Store.task}, and missing images are restored from Kafka.
- */
-export interface TaskStore {
-  get(key: string): StoredImage | undefined;
-  /** Returns the sequence number of a key's newest event if the key has a stored image, else undefined; fast if it has none. */
-  sequence(key: string): number | undefined;
-  /** Lists the keys after `after` that have a stored image, each with the sequence of its newest event. */
-  storedKeys(after: string | undefined): KeySlice<readonly [key: string, sequence: number]>;
-  /** Returns the digest of the JSON that the image of a key was made from, if it was stored with the image. */
-  payloadDigest(key: string): StoredPayloadDigest | undefined;
-  /** Returns the run of adjacent records that begins with this key; undefined if there is none that can still be recognized. */
-  runFrom(key: string): StoredRun | undefined;
-  /** Returns the digest of the bytes of a run (adjacent records of a page), keyed with a secret of this store: 16 bytes, as `latin1`. */
-  digestOf(bytes: Buffer): string;
-  /**
-   * Returns when a run of adjacent records was last seen and last read; undefined once the run is retired, because from then on its records
-   * are compared one by one.
-   */
-  run(id: string): Sighting | undefined;
-  /** Whether sweep number `sweep`, or a later one, has read the key as part of a run of adjacent records, and not alone. */
-  isReadWithRun(key: string, sweep: number): boolean;
-  memory(): TaskMemory | undefined;
-  /**
-   * Writes the images, then memory and notes in one transaction. An image is written only if its sequence is higher than the stored one, so
-   * a paused process that was replaced can't overwrite newer state. When an image is removed, so is its mark.
-   *
-   * More than 100 images are written in several transactions. A process that ends in between leaves images that the stored memory does not
-   * cover: the next process assumes the older state, and reads their events again.
-   */
-  put(images: readonly ImageUpdate[], memory: TaskMemory, notes?: Notes): Promise<void>;
-  /** Returns the number of stored images. */
-  count(): number;
-  /** Number of distinct keys among `keys` that sweep number `sweep` has not read yet. */
-  countUnread(keys: readonly string[], sweep: number): number;
-  /** Whether no read of the API, by a sweep or otherwise, has shown the key since sweep number `since` began. */
-  isUnseen(key: string, since: number): boolean;
-  /** Lists the keys after `after` that have a stored image and for which {@link isUnseen} is true. */
-  unseen(since: number, after: string | undefined): KeySlice<string>;
-  /** Whether a rejected record with this digest was stored. */
-  isRejected(digest: string): boolean;
-  clear(): Promise<void>;
-}
-
 export interface Store {
   /**
    * Returns the store of a task by its name, and creates it if it is absent. If stored data was found to be damaged since the last call,
@@ -219,11 +171,20 @@ const PRESENT = Buffer.of(1);
 /** Encodes a key for lmdb. lmdb's own string encoding does not preserve long keys that contain U+0000 to U+0004. */
 const bytesOf = (key: string): Buffer => Buffer.from(key);
 
+/** The public members of a {@link LmdbTaskStore}. */
+export type TaskStore = Pick<LmdbTaskStore, keyof LmdbTaskStore>;
+
 /**
- * A task's store in lmdb databases of its own. Every access goes through `#read` or `#write`. Marks may be cached before and after a write;
- * a failed write discards the cached ones.
+ * Local state of one task (one list of one account). It may be deleted at any time: the images of records are a cache of Kafka's content;
+ * the marks, which say when keys were last seen, and the digests of rejected records start empty again.
+ *
+ * Every call may fail with `STATE_DAMAGED` or `STATE_FOLDER`, both of them transient: the task is claimed again, with a new store from
+ * {@link Store.task}, and missing images are restored from Kafka.
+ *
+ * Every access goes through `#read` or `#write`. A failed write discards the cached marks.
  */
-class LmdbTaskStore implements TaskStore {
+class LmdbTaskStore {
+  /** Returns the digest of the bytes of a run (adjacent records of a page), keyed with a secret of this store: 16 bytes, as `latin1`. */
   readonly digestOf: (bytes: Buffer) => string;
   readonly #file: ImageFile;
   readonly #databases: Databases;
@@ -253,11 +214,13 @@ class LmdbTaskStore implements TaskStore {
     return this.#read(() => this.#image(key));
   }
 
+  /** Returns the sequence number of a key's newest event if the key has a stored image, else undefined; fast if it has none. */
   sequence(key: string): number | undefined {
     return this.#read(() => this.#storedSequence(key));
   }
 
-  storedKeys(after: string | undefined): ReturnType<TaskStore['storedKeys']> {
+  /** Lists the keys after `after` that have a stored image, each with the sequence of its newest event. */
+  storedKeys(after: string | undefined): KeySlice<readonly [key: string, sequence: number]> {
     return this.#read(({ images }) => {
       const keys: [string, number][] = [];
       for (const { key: bytes, value } of images.getRange(rangeAfter(after, MAX_STORED_KEYS))) {
@@ -268,19 +231,26 @@ class LmdbTaskStore implements TaskStore {
     });
   }
 
+  /** Returns the digest of the JSON that the image of a key was made from, if it was stored with the image. */
   payloadDigest(key: string): StoredPayloadDigest | undefined {
     return this.#read(() => this.#marks.markOf(key).payloadDigest);
   }
 
+  /** Returns the run of adjacent records that begins with this key; undefined if there is none that can still be recognized. */
   runFrom(key: string): StoredRun | undefined {
     return this.#read(() => this.#marks.runFrom(key));
   }
 
+  /**
+   * Returns when a run of adjacent records was last seen and last read; undefined once the run is retired, because from then on its records
+   * are compared one by one.
+   */
   run(id: string): Sighting | undefined {
     const head = this.#read(() => this.#marks.head(id));
     return head?.isLive ? head : undefined;
   }
 
+  /** Whether sweep number `sweep`, or a later one, has read the key as part of a run of adjacent records, and not alone. */
   isReadWithRun(key: string, sweep: number): boolean {
     return this.#read(() => this.#marks.isReadWithRun(key, sweep));
   }
@@ -292,6 +262,13 @@ class LmdbTaskStore implements TaskStore {
     });
   }
 
+  /**
+   * Writes the images, then memory and notes in one transaction. An image is written only if its sequence is higher than the stored one, so
+   * a paused process that was replaced can't overwrite newer state. When an image is removed, so is its mark.
+   *
+   * More than 100 images are written in several transactions. A process that ends in between leaves images that the stored memory does not
+   * cover: the next process assumes the older state, and reads their events again.
+   */
   put(updates: readonly ImageUpdate[], memory: TaskMemory, notes: Notes = {}): Promise<void> {
     return asPromise(() => {
       if (updates.length > 0) this.#count = undefined;
@@ -314,19 +291,23 @@ class LmdbTaskStore implements TaskStore {
     });
   }
 
+  /** Returns the number of stored images. */
   count(): number {
     return (this.#count ??= this.#read(({ images }) => entriesOf(images)));
   }
 
+  /** Number of distinct keys among `keys` that sweep number `sweep` has not read yet. */
   countUnread(keys: readonly string[], sweep: number): number {
     const isUnread = (key: string) => this.#marks.sighting(key).lastReadSweep < sweep;
     return this.#read(() => [...new Set(keys)].filter(isUnread).length);
   }
 
+  /** Whether no read of the API, by a sweep or otherwise, has shown the key since sweep number `since` began. */
   isUnseen(key: string, since: number): boolean {
     return this.#read(() => this.#marks.sighting(key).lastSeenSweep < since);
   }
 
+  /** Lists the keys after `after` that have a stored image and for which {@link isUnseen} is true. */
   unseen(since: number, after: string | undefined): KeySlice<string> {
     return this.#read(({ marks }) => {
       const isSeen = this.#isSeenSince(since);
@@ -343,6 +324,7 @@ class LmdbTaskStore implements TaskStore {
     });
   }
 
+  /** Whether a rejected record with this digest was stored. */
   isRejected(digest: string): boolean {
     return this.#read(({ rejects }) => rejects.some((half) => half.doesExist(digestBytes(digest))));
   }

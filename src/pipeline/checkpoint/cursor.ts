@@ -1,5 +1,3 @@
-// The cursor of a task: its type, its initial value, and its parser.
-
 import { CellarstreamError } from '../../core/errors.ts';
 import type { KeyFormat } from '../../schemas/events/record-key.ts';
 import type { TallyText } from '../../schemas/events/key-tally.ts';

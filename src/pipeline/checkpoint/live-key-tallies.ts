@@ -1,5 +1,3 @@
-// Count and digest of the live keys in a topic, by which certificates and the detection of lost events compare it.
-
 import { firstValueFrom, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import type { KeyGap } from '../../observe/lost-events.ts';

@@ -1,5 +1,3 @@
-// Restores images from the topic of a task into its store.
-
 import type { Bounds, Offsets } from '../../kafka/log.ts';
 import type { ImageUpdate, TaskMemory, TaskStore } from '../../state/store.ts';
 import { NO_SWEEP } from '../../streams/paging/sweep-progress.ts';

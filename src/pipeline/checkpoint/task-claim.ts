@@ -1,5 +1,3 @@
-// Claims a task, and reads its newest cursor.
-
 import { lastValueFrom, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';

@@ -1,5 +1,3 @@
-// Builds the messages of a page: events, tombstones, status changes and dead letters.
-
 import { createHash } from 'node:crypto';
 import { statusChanges } from '../../resources/orders/order-status.ts';
 import type { KeyedStatusChange, StatusChange } from '../../resources/orders/order-status.ts';

@@ -1,5 +1,3 @@
-// Scans with modification dates, and the handling of lists that refuse the dates.
-
 import { catchError, concat, map, throwError } from 'rxjs';
 import type { MonoTypeOperatorFunction, Observable } from 'rxjs';
 import type { PageLane } from '../../account/page-lane.ts';

@@ -1,5 +1,3 @@
-// Batches: what the lanes of a list read, on its way from a response to its commit.
-
 import type { CertifyJob, ResyncOutcome, ResyncJob } from '../../account/signal-jobs.ts';
 import type { AnswerAge } from '../../streams/http/response-age.ts';
 import type { Answer } from '../../streams/decode/response.ts';
