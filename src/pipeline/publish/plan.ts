@@ -1,7 +1,6 @@
 import { VERSION } from '../../core/version.ts';
 import type { Published } from '../../observe/hooks.ts';
 import type { ImageUpdate, StoredPayloadDigest, Run } from '../../state/store.ts';
-import type { Change } from '../../streams/diff/change.ts';
 import type { Unconfirmed } from '../../streams/diff/confirmations.ts';
 import type { Difference } from '../../streams/diff/diff.ts';
 import { countsWith } from '../../streams/paging/scan-counts.ts';
@@ -64,19 +63,13 @@ export interface PlannerOptions {
   readonly resync: ResyncEvents | undefined;
 }
 
-/** State of the task when a batch is planned. */
-export interface PlanState {
-  readonly progress: TaskProgress;
-  /** Records that a resync publishes again, in addition to changes. */
-  readonly republished: readonly Change[];
-  /** Whether the cursor has to be committed even without changes. */
-  readonly isDue: boolean;
-}
-
-/** Returns the function that plans the effects of a batch. */
+/**
+ * Returns the function that plans the effects of a batch, from the task's progress before it. If `isDue`, the cursor is committed even without
+ * changes.
+ */
 export function planner(
   options: PlannerOptions,
-): (difference: Difference<ComparedBatch>, state: PlanState) => Plan {
+): (difference: Difference<ComparedBatch>, progress: TaskProgress, isDue: boolean) => Plan {
   const { task, checkpoint, evolution, keyFields, recordKeys, personal, volatile, resync } =
     options;
   const { account, rules, config, destination, scheduler, wallClock } = task;
@@ -85,9 +78,11 @@ export function planner(
   const { prefix } = config.topics;
   const origin = { account: account.name, resource, prefix, version: VERSION };
 
-  return (difference, { progress, republished, isDue }) => {
+  return (difference, progress, isDue) => {
     const { read, unchanged, undecided, unconfirmed } = difference;
     const { batch, keys, runs } = read;
+    const republished =
+      batch.lane === 'resync' && resync ? resync.republish(batch.step, difference) : [];
     const changes = [...difference.changes, ...republished].map((change) =>
       withHiddenFields(change, evolution.values, personal),
     );
@@ -126,8 +121,8 @@ export function planner(
       newRuns: newRuns(difference, { texts: payloadDigests, store, sweep: sweep.number }),
       rejects: rejected.map((each) => rejectDigest(each, volatile)),
     };
-    const mustBeTold = messages.length > 0 || batch.lane === 'first-read' || isDue;
-    const mustBeKept = () =>
+    const mustCommit = messages.length > 0 || batch.lane === 'first-read' || isDue;
+    const mustStore = () =>
       batch.lane === 'sweep' ||
       sweep.counts !== checkpoint.sweep.counts ||
       notes.payloadDigests.size > 0 ||
@@ -155,7 +150,7 @@ export function planner(
         ...notes,
       },
       notes,
-      action: mustBeTold ? 'commit' : mustBeKept() ? 'keep' : 'nothing',
+      action: mustCommit ? 'commit' : mustStore() ? 'keep' : 'nothing',
     };
   };
 }

@@ -67,15 +67,8 @@ export class Publisher {
   async publish(
     difference: Difference<ComparedBatch>,
   ): Promise<Pick<Plan, 'undecided' | 'unconfirmed'> & { readonly published: Published }> {
-    const { planOf, resync } = this.#options;
-    const { batch } = difference.read;
-    const republished =
-      batch.lane === 'resync' && resync ? resync.republish(batch.step, difference) : [];
-    const plan = planOf(difference, {
-      progress: this.#progress,
-      republished,
-      isDue: this.#isCommitDue(batch),
-    });
+    const isDue = this.#isCommitDue(difference.read.batch);
+    const plan = this.#options.planOf(difference, this.#progress, isDue);
     this.#progress = plan.commit.cursor;
     await this.#carryOut(plan);
     const { undecided, unconfirmed } = plan;
