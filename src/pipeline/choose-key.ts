@@ -15,7 +15,7 @@ import type { Answer } from '../streams/decode/response.ts';
 /** The fields that form the keys of a resource's records, and how they were chosen. */
 export interface ChosenKey {
   readonly keyFields: readonly string[];
-  /** Whether the fields were just chosen from the first page; false if published events or the API's description name them. */
+  /** False if published events or the API's description name the fields. */
   readonly isNew: boolean;
   /** The server's time of the first response, in epoch ms, if it was an empty list; else null. */
   readonly beganAt: number | null;
@@ -26,9 +26,9 @@ export interface ChosenKey {
 export interface ChooseKeyOptions {
   readonly rules: ResourceRules;
   readonly config: Pick<Config, 'keyFields' | 'keyFormat' | 'pii'>;
-  /** Key fields of the events that are already published; null if there are none. */
+  /** Null if no events are published. */
   readonly publishedKeyFields: readonly string[] | null;
-  /** Format of the published keys. Default `text`. */
+  /** Default `text`. */
   readonly publishedFormat?: KeyFormat | undefined;
   /** Requests the first page of the list with each subscription. */
   readonly firstPage: Observable<Answer>;
@@ -39,8 +39,8 @@ export interface ChooseKeyOptions {
 }
 
 /**
- * Chooses the key fields of a resource: those of its published events, or of the API's description; else those that
- * {@link keyFieldsOf} chooses from the first page. The first page is requested until it has records. Emits once and completes.
+ * Chooses the key fields of a resource: those of its published events, or of the API's description; else those that {@link keyFieldsOf}
+ * chooses from the first page, which is requested until it has records. Emits once and completes.
  *
  * @throws CellarstreamError `KEY_FIELDS`, as an error of the stream: if no key fits the records; if `KEY_FIELDS_*` or `KEY_FORMAT` differs
  * from the published keys, which never change silently; or if a `PII_` setting hides a field of the published keys.
@@ -50,20 +50,24 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
   const { publishedFormat = 'text' } = options;
   const { resource } = rules;
   const set = config.keyFields[resource];
-  if (publishedKeyFields && set && set.join() !== publishedKeyFields.join()) {
-    const message = `${keyFieldsSetting(resource)} is ${set.join()}, but the events in ${topic} are keyed by ${publishedKeyFields.join()}: unset it, or set another TOPIC_PREFIX`;
-    return throwError(() => new CellarstreamError('KEY_FIELDS', message));
-  }
-  if (publishedKeyFields && publishedFormat !== config.keyFormat) {
-    const message = `KEY_FORMAT is ${config.keyFormat}, but the keys in ${topic} are written as ${publishedFormat}: set KEY_FORMAT to ${publishedFormat}, or set another TOPIC_PREFIX`;
-    return throwError(() => new CellarstreamError('KEY_FIELDS', message));
-  }
+  const refused = (message: string) =>
+    throwError(
+      () => new CellarstreamError('KEY_FIELDS', `${message}, or set another TOPIC_PREFIX`),
+    );
+  if (publishedKeyFields && set && set.join() !== publishedKeyFields.join())
+    return refused(
+      `${keyFieldsSetting(resource)} is ${set.join()}, but the events in ${topic} are keyed by ${publishedKeyFields.join()}: unset it`,
+    );
+  if (publishedKeyFields && publishedFormat !== config.keyFormat)
+    return refused(
+      `KEY_FORMAT is ${config.keyFormat}, but the keys in ${topic} are written as ${publishedFormat}: set KEY_FORMAT to ${publishedFormat}`,
+    );
   const hidden = hiddenNames(config.pii, resource);
   const hiddenKeyFields = publishedKeyFields?.filter((field) => hidden.has(field)) ?? [];
-  if (hiddenKeyFields.length > 0) {
-    const message = `the events in ${topic} are keyed by ${hiddenKeyFields.join()}, which the PII_ settings name: remove the field from them, or set another TOPIC_PREFIX`;
-    return throwError(() => new CellarstreamError('KEY_FIELDS', message));
-  }
+  if (hiddenKeyFields.length > 0)
+    return refused(
+      `the events in ${topic} are keyed by ${hiddenKeyFields.join()}, which the PII_ settings name: remove the field from them`,
+    );
   const known = publishedKeyFields ?? documentedKey(rules);
   if (known) return of({ keyFields: known, isNew: false, beganAt: null, wasEmpty: false });
 
@@ -127,7 +131,7 @@ export function keyFieldsOf(
   throw noKeyError(`none of ${tried} is the key of ${resource}${but}: ${advice}`, choice.seen);
 }
 
-/** Returns the key fields that the API's description names: a list's only candidate. Undefined where there are several candidates. */
+/** The key fields that the API's description names: a list's only candidate. */
 function documentedKey({ keyCandidates }: ResourceRules): readonly string[] | undefined {
   return keyCandidates.length === 1 ? keyCandidates[0] : undefined;
 }

@@ -28,13 +28,12 @@ export interface ClaimedAccount {
 export interface ClaimAccountOptions {
   readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;
   readonly clients: KafkaClients;
-  /** Id of this process. */
   readonly instance: string;
   readonly ledger: Ledger;
   readonly quotas: Quotas;
   readonly scheduler: SchedulerLike;
   readonly hooks: Pick<Hooks, 'onTakenOver'>;
-  /** Whether the service has been stopped while the claim was running. */
+  /** Whether the service has been stopped meanwhile. */
   readonly hasEnded: () => boolean;
 }
 
@@ -69,11 +68,8 @@ export async function claimAccount(options: ClaimAccountOptions): Promise<Claime
       isOfApiKey: (text) => isOfApiKey(text, key),
     }),
   );
-  const areStrangers = await hasUndeclaredWriters({
-    ...{ config, log, quotas, inherited },
-    cursors: destination.cursors,
-    now: scheduler.now(),
-  });
+  const claimed = { destination, log };
+  const areStrangers = await hasUndeclaredWriters(options, claimed, inherited);
   if (options.hasEnded()) throw serviceEndedError();
   const isBeside = quotas.inherit(inherited);
   if (areStrangers) quotas.waitFullWindow();
@@ -81,7 +77,7 @@ export async function claimAccount(options: ClaimAccountOptions): Promise<Claime
     for (const resource of resources) hooks.onTakenOver?.({ resource });
   }
   ledger.activate(inherited);
-  return { destination, log };
+  return claimed;
 }
 
 function serviceEndedError(): CellarstreamError {
@@ -91,26 +87,20 @@ function serviceEndedError(): CellarstreamError {
   );
 }
 
-interface UndeclaredWritersOptions {
-  readonly config: ClaimAccountOptions['config'];
-  readonly log: TransactionalLog;
-  readonly cursors: string;
-  readonly quotas: Pick<Quotas, 'lastRequestAt'>;
-  readonly inherited: InheritedLedger;
-  readonly now: number;
-}
-
 /**
  * Whether an instance whose requests are neither in the ledger nor in the state folder has written a cursor in the last minute. Happens,
  * for example, after the ledger's topic was deleted.
  */
-async function hasUndeclaredWriters(options: UndeclaredWritersOptions): Promise<boolean> {
-  const { config, log, cursors, quotas, inherited, now } = options;
-  const { declaration } = inherited;
+async function hasUndeclaredWriters(
+  { config, quotas, scheduler }: ClaimAccountOptions,
+  { log, destination }: ClaimedAccount,
+  { declaration }: InheritedLedger,
+): Promise<boolean> {
+  const now = scheduler.now();
   const knownUntil = declaration ? 0 : quotas.lastRequestAt() + CURSOR_DELAY_MS;
   const since = Math.max(knownUntil, now - WINDOW_MS);
   if (since >= now) return false;
-  const { newest } = await newestCursors(log, cursors);
+  const { newest } = await newestCursors(log, destination.cursors);
   return RESOURCES.some((resource) => {
     const task = taskId(config.account, resource);
     const cursor = newest.get(task);

@@ -9,7 +9,7 @@ import type { ImageCodec, KeyedRecord } from '../streams/records/page-record.ts'
 import type { PageRun } from '../streams/records/page-records.ts';
 import type { PersonalFields } from '../streams/records/personal-fields.ts';
 import type { VolatileFields } from '../streams/records/volatile-fields.ts';
-import type { Checkpoint } from './checkpoint/checkpoint.ts';
+import type { StoreReads } from './checkpoint/checkpoint.ts';
 import type { InitialSnapshot } from './checkpoint/cursor.ts';
 import type { SchemaEvolution } from './codec/schema-evolution.ts';
 import { mayPrecedeStartFrom } from './reads/read-batch.ts';
@@ -29,18 +29,14 @@ export interface ComparedBatch extends ReadRecords {
 
 export interface CompareOptions {
   readonly task: Pick<Task, 'rules' | 'config'>;
-  readonly checkpoint: Pick<Checkpoint, 'get' | 'payloadDigest' | 'run' | 'isUnseen'>;
+  readonly store: Pick<StoreReads, 'get' | 'payloadDigest' | 'run' | 'isUnseen'>;
   readonly evolution: Pick<SchemaEvolution, 'values'>;
   /** The last published images, in the current schema. */
   readonly images: Images;
   readonly clock: LogicalClock;
-  /**
-   * Recent events that this process has published, and records that were read in an earlier state and wait for a confirming second read.
-   */
   readonly confirmations: Confirmations;
   readonly volatile: VolatileFields | undefined;
   readonly personal: PersonalFields | undefined;
-  /** Returns the current progress of the initial snapshot. */
   readonly snapshot: () => InitialSnapshot;
   /** Whether the first response of the list had no records: every record read later is new. */
   readonly wasEmpty: boolean;
@@ -50,7 +46,7 @@ export interface CompareOptions {
 export function compareBatches(
   options: CompareOptions,
 ): OperatorFunction<ReadBatch, Difference<ComparedBatch>> {
-  const { task, checkpoint, evolution, images, clock, volatile, snapshot, wasEmpty } = options;
+  const { task, store, evolution, images, clock, volatile, snapshot, wasEmpty } = options;
   const { confirmations, personal } = options;
   const { identities, windowed } = task.rules;
   const { startFrom } = task.config.poll;
@@ -78,7 +74,7 @@ export function compareBatches(
     startFrom === undefined || !windowed
       ? records
       : records.filter(({ key, image, updatedAt }) => {
-          if (image?.kind === 'published' || checkpoint.get(key)) return true;
+          if (image?.kind === 'published' || store.get(key)) return true;
           return updatedAt === null || updatedAt >= startFrom;
         });
   /** Whether the image that the decoder gave a record is still valid: the schema may have grown, or another image been stored since. */
@@ -86,10 +82,10 @@ export function compareBatches(
     const { key, image, run } = record;
     if (run) return false; // a member of a run that is not treated as a unit: compared individually
     return image?.kind === 'published'
-      ? checkpoint.payloadDigest(key)?.digest === record.digest?.digest
+      ? store.payloadDigest(key)?.digest === record.digest?.digest
       : image?.codec === codec;
   };
-  const isLive = ({ run }: PageRun) => checkpoint.run(run.id) !== undefined;
+  const isLive = ({ run }: PageRun) => store.run(run.id) !== undefined;
   const membersOf = (runs: readonly PageRun[]) =>
     runs.flatMap((run) => run.records() as readonly KeyedRecord[]);
   const compared = (batch: ReadBatch): ComparedBatch => {
@@ -115,7 +111,7 @@ export function compareBatches(
         ? records.filter((each) => !wantedSet.has(each)).map(({ key }) => key)
         : [],
       records: wanted,
-      gone: absent ? absent.keys.filter((key) => checkpoint.isUnseen(key, absent.since)) : [],
+      gone: absent ? absent.keys.filter((key) => store.isUnseen(key, absent.since)) : [],
       span: batch.span,
       age: batch.age,
     };

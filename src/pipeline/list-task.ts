@@ -15,6 +15,7 @@ import {
   throwError,
   timer,
 } from 'rxjs';
+import type { Lanes } from '../account/quotas.ts';
 import type { TaskJobs } from '../account/signal-jobs.ts';
 import { CellarstreamError, isResourceError } from '../core/errors.ts';
 import type { Published } from '../observe/hooks.ts';
@@ -26,6 +27,7 @@ import { Confirmations } from '../streams/diff/confirmations.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import { openCheckpoint } from './checkpoint/checkpoint.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
+import type { Cursor } from './checkpoint/cursor.ts';
 import { expectNotEnded } from './checkpoint/task-claim.ts';
 import type { ClaimState } from './checkpoint/task-claim.ts';
 import { chooseKey } from './choose-key.ts';
@@ -36,35 +38,30 @@ import { listEvents } from './list-events.ts';
 import { avroKeys, TEXT_KEYS } from './publish/record-keys.ts';
 import type { RecordKeys } from './publish/record-keys.ts';
 import { taskNames } from './task-names.ts';
+import type { TaskNames } from './task-names.ts';
 import type { Task } from './task.ts';
 
 export interface ListTaskOptions {
   readonly task: Task;
-  /** Id of this process. */
   readonly instance: string;
   readonly log: TransactionalLog;
   readonly registry: Registry;
   readonly store: Store;
-  /** Requests for resyncs and certificates of this list. Default none. */
   readonly resyncs?: TaskJobs;
-  /** Returns random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
+  /** Random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
   readonly random?: () => number;
-  /** Calls `open`, which opens the task, when it is this list's turn. Default: calls it at once. */
+  /** Calls its argument when it is this list's turn to be opened. Default: at once. */
   readonly opening?: <T>(open: () => Promise<T>) => Promise<T>;
-  /** Compiles the codec of an event schema: see {@link SchemaEvolutionOptions.compile}. */
   readonly compile?: SchemaEvolutionOptions['compile'];
 }
 
 /**
- * Calls `open`, which opens a list's task, when it is that list's turn among the lists of all accounts. `nth` is the index of the list in
- * its account.
+ * Calls `open`, which opens a list's task, when it is that list's turn among the lists of all accounts. `nth` is the list's index in its
+ * account.
  */
 export type Opening = <T>(open: () => Promise<T>, nth: number) => Promise<T>;
 
-/**
- * Longest pause between retries of Kafka or the registry, in ms. Too small: retries burden a failing service. Too large: a list resumes
- * late.
- */
+/** Longest pause between retries of Kafka or the registry, in ms. Too small: retries burden a failing service. */
 export const MAX_PAUSE_MS = 5_000;
 /** Pause before a list is retried that failed with an error that is not transient, in ms. */
 const RESOURCE_RETRY_MS = 60_000;
@@ -77,116 +74,7 @@ const RESOURCE_RETRY_MS = 60_000;
  * Errors if the failure concerns the whole process: `FENCED`, `SETTINGS`, `KAFKA_REFUSED`, ...
  */
 export function listTask(options: ListTaskOptions): Observable<Published> {
-  const { task, instance, log, registry, store, resyncs, random = Math.random, compile } = options;
-  const { opening = (open) => open() } = options;
-  const { account, rules, config, destination, hooks, scheduler, stop$ } = task;
-  const { resource } = rules;
-  const names = taskNames(config, resource, destination);
-  const claimState: ClaimState = {};
-  /**
-   * Recent events that this process has published, and records that wait for a confirming second read; reused when the task is opened again
-   * after a failure.
-   */
-  let confirmations: Confirmations | undefined;
-
-  const open = async () => {
-    expectNotEnded(claimState);
-    const evolution = await openSchemaEvolution({
-      registry,
-      subject: valueSubject(names.topic),
-      resource,
-      described: rules.described,
-      onVersion: (schemaId) => hooks.onSchema({ schemaId }),
-      pause: () => firstValueFrom(timer(0, scheduler)),
-      ...(compile && { compile }),
-    });
-    for (const finding of await destination.inspect(resource)) hooks.onTopicDoubt({ finding });
-    const checkpoint = await openCheckpoint({
-      log,
-      store: store.task(names.task),
-      names,
-      instance,
-      canRequestRecords: rules.byKey !== undefined,
-      readImage: evolution.imageIn,
-      claimState,
-      scheduler,
-      hooks,
-    });
-    try {
-      await Promise.all(checkpoint.schemaIds().map(evolution.load));
-    } catch (error) {
-      await checkpoint.close().catch(() => undefined); // the first error says more
-      throw error;
-    }
-    return { checkpoint, evolution };
-  };
-  const readAndPublish = ({ checkpoint, evolution }: OpenTask): Observable<Published> => {
-    const lanes = account.lanes(resource, claimState.predecessor !== null);
-    const { pageSize, intervalMs } = config.poll;
-    const { sequence, firstRead: initialSnapshot, newestStamp } = checkpoint.cursor;
-    const wasPublished = sequence > 0;
-    confirmations ??= new Confirmations({
-      now: () => scheduler.now(),
-      inherited: {
-        updates: wasPublished,
-        deletions: wasPublished && initialSnapshot.done,
-        newestStamp,
-      },
-    });
-    const run = { task, lanes, evolution, checkpoint, confirmations, resyncs };
-    const key$ = chooseKey({
-      rules,
-      config,
-      publishedKeyFields: checkpoint.cursor.keyFields,
-      publishedFormat: checkpoint.cursor.keyFormat,
-      firstPage: defer(() => account.list(rules).pages()({ offset: 0, pageSize }, lanes.poll)).pipe(
-        tap(({ data }) => data.length === 0 && hooks.onEmpty({})),
-      ),
-      pauseMs: Math.max(intervalMs ?? 0, lanes.pollSpacingMs('nothing')),
-      topic: names.topic,
-      scheduler,
-    }).pipe(
-      tap(({ keyFields, isNew }) => isNew && hooks.onKeyFields({ keyFields })),
-      takeUntil(stop$),
-    );
-    const recordKeysOf = ({ keyFields }: ChosenKey): Observable<RecordKeys> => {
-      if (config.keyFormat === 'text') return of(TEXT_KEYS);
-      const statusChanges = rules.statusFields && destination.statusChanges?.topic;
-      const topics = { events: names.topic, statusChanges };
-      return defer(() => avroKeys({ registry, resource, keyFields, topics }));
-    };
-    const events$ = key$.pipe(
-      switchMap((key) =>
-        recordKeysOf(key).pipe(switchMap((recordKeys) => listEvents({ ...run, key, recordKeys }))),
-      ),
-    );
-    return closeAfter(events$, () => checkpoint.close());
-  };
-
-  return openUnlessClosed(() => opening(open)).pipe(
-    takeUntil(stop$),
-    tap(() => hooks.onReady({})),
-    switchMap(readAndPublish),
-    catchError((error: unknown) => {
-      claimState.lastError = error;
-      throw error;
-    }),
-    backoff({
-      maxMs: MAX_PAUSE_MS,
-      scheduler,
-      random,
-      stop$,
-      onRetry: (again) => hooks.onRetry({ what: serviceOf(again.error), ...again }),
-    }),
-    retry({
-      delay: (error: unknown) => {
-        if (!isResourceError(error)) return throwError(() => error);
-        hooks.onFailed({ error, delayMs: RESOURCE_RETRY_MS });
-        return timer(RESOURCE_RETRY_MS, scheduler).pipe(takeUntil(stop$));
-      },
-    }),
-    finalize(() => (claimState.hasEnded = true)),
-  );
+  return new ListTask(options).run();
 }
 
 /** A task that has been claimed and opened. */
@@ -195,10 +83,133 @@ interface OpenTask {
   readonly evolution: SchemaEvolution;
 }
 
-/** Emits the result of `open`. If the subscription has ended by then, closes the result's checkpoint instead. */
-function openUnlessClosed<T extends { readonly checkpoint: Checkpoint }>(
-  open: () => Promise<T>,
-): Observable<T> {
+/** State of a list's task that outlives each opening: the claim, and what this process has published. */
+class ListTask {
+  readonly #options: ListTaskOptions;
+  readonly #names: TaskNames;
+  readonly #claimState: ClaimState = {};
+  #confirmations: Confirmations | undefined;
+
+  constructor(options: ListTaskOptions) {
+    this.#options = options;
+    const { config, rules, destination } = options.task;
+    this.#names = taskNames(config, rules.resource, destination);
+  }
+
+  run(): Observable<Published> {
+    const { task, opening = (open) => open(), random = Math.random } = this.#options;
+    const { hooks, scheduler, stop$ } = task;
+    return openUnlessClosed(() => opening(() => this.#open())).pipe(
+      takeUntil(stop$),
+      tap(() => hooks.onReady({})),
+      switchMap((open) => closeAfter(this.#readAndPublish(open), () => open.checkpoint.close())),
+      catchError((error: unknown) => {
+        this.#claimState.lastError = error;
+        throw error;
+      }),
+      backoff({
+        maxMs: MAX_PAUSE_MS,
+        scheduler,
+        random,
+        stop$,
+        onRetry: (again) => hooks.onRetry({ what: serviceOf(again.error), ...again }),
+      }),
+      retry({
+        delay: (error: unknown) => {
+          if (!isResourceError(error)) return throwError(() => error);
+          hooks.onFailed({ error, delayMs: RESOURCE_RETRY_MS });
+          return timer(RESOURCE_RETRY_MS, scheduler).pipe(takeUntil(stop$));
+        },
+      }),
+      finalize(() => (this.#claimState.hasEnded = true)),
+    );
+  }
+
+  async #open(): Promise<OpenTask> {
+    const { task, instance, log, registry, store, compile } = this.#options;
+    const { rules, destination, hooks, scheduler } = task;
+    const names = this.#names;
+    expectNotEnded(this.#claimState);
+    const evolution = await openSchemaEvolution({
+      registry,
+      subject: valueSubject(names.topic),
+      resource: rules.resource,
+      described: rules.described,
+      onVersion: (schemaId) => hooks.onSchema({ schemaId }),
+      pause: () => firstValueFrom(timer(0, scheduler)),
+      ...(compile && { compile }),
+    });
+    for (const finding of await destination.inspect(rules.resource))
+      hooks.onTopicDoubt({ finding });
+    const checkpoint = await openCheckpoint({
+      ...{ log, names, instance, scheduler, hooks },
+      store: store.task(names.task),
+      canRequestRecords: rules.byKey !== undefined,
+      readImage: (event) => evolution.imageIn(event),
+      claimState: this.#claimState,
+    });
+    try {
+      await Promise.all(checkpoint.schemaIds.map((schemaId) => evolution.load(schemaId)));
+    } catch (error) {
+      await checkpoint.close().catch(() => undefined); // the first error says more
+      throw error;
+    }
+    return { checkpoint, evolution };
+  }
+
+  #readAndPublish({ checkpoint, evolution }: OpenTask): Observable<Published> {
+    const { task, resyncs } = this.#options;
+    const { account, rules } = task;
+    const lanes = account.lanes(rules.resource, this.#claimState.predecessor !== null);
+    const confirmations = (this.#confirmations ??= this.#newConfirmations(checkpoint.cursor));
+    const run = { task, lanes, evolution, checkpoint, confirmations, resyncs };
+    return this.#key(checkpoint.cursor, lanes).pipe(
+      switchMap((key) =>
+        this.#recordKeys(key).pipe(
+          switchMap((recordKeys) => listEvents({ ...run, key, recordKeys })),
+        ),
+      ),
+    );
+  }
+
+  #newConfirmations({ sequence, firstRead, newestStamp }: Cursor): Confirmations {
+    const { scheduler } = this.#options.task;
+    const updates = sequence > 0;
+    return new Confirmations({
+      now: () => scheduler.now(),
+      inherited: { updates, deletions: updates && firstRead.done, newestStamp },
+    });
+  }
+
+  #key({ keyFields, keyFormat }: Cursor, lanes: Lanes): Observable<ChosenKey> {
+    const { account, rules, config, hooks, scheduler, stop$ } = this.#options.task;
+    const { pageSize, intervalMs } = config.poll;
+    return chooseKey({
+      ...{ rules, config, scheduler, topic: this.#names.topic },
+      publishedKeyFields: keyFields,
+      publishedFormat: keyFormat,
+      firstPage: defer(() => account.list(rules).pages()({ offset: 0, pageSize }, lanes.poll)).pipe(
+        tap(({ data }) => data.length === 0 && hooks.onEmpty({})),
+      ),
+      pauseMs: Math.max(intervalMs ?? 0, lanes.pollSpacingMs('nothing')),
+    }).pipe(
+      tap(({ keyFields, isNew }) => isNew && hooks.onKeyFields({ keyFields })),
+      takeUntil(stop$),
+    );
+  }
+
+  #recordKeys({ keyFields }: ChosenKey): Observable<RecordKeys> {
+    const { task, registry } = this.#options;
+    const { config, rules, destination } = task;
+    if (config.keyFormat === 'text') return of(TEXT_KEYS);
+    const statusChanges = rules.statusFields && destination.statusChanges?.topic;
+    const topics = { events: this.#names.topic, statusChanges };
+    return defer(() => avroKeys(registry, rules.resource, keyFields, topics));
+  }
+}
+
+/** Emits the task that `open` has opened. If the subscription has ended by then, closes it instead. */
+function openUnlessClosed(open: () => Promise<OpenTask>): Observable<OpenTask> {
   return new Observable((subscriber) => {
     open().then(
       (all) => {

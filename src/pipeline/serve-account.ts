@@ -39,10 +39,9 @@ import type { ClaimedAccount } from './claim-account.ts';
 
 export interface ServeAccountOptions {
   readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;
-  /** Id of this process. */
   readonly instance: string;
   readonly clients: KafkaClients;
-  /** Pool of page buffers, shared by all accounts of a process. */
+  /** Shared by all accounts of a process. */
   readonly bodies: BodyPool;
   readonly signals: SignalTopic;
   /**
@@ -50,13 +49,13 @@ export interface ServeAccountOptions {
    * value too.
    */
   readonly stop$: Observable<unknown>;
-  /** Each value starts the next poll for new changes as soon as the quota allows: see {@link Task.pollNow$}. */
+  /** See {@link Task.pollNow$}. */
   readonly pollNow$?: Observable<unknown>;
   readonly hooks: Hooks;
   readonly scheduler: SchedulerLike;
   /** The order in which lists of many accounts are opened. Default all at once. */
   readonly opening?: Opening;
-  /** Messages to be committed with each claim and with the final declaration: see {@link LedgerOptions.sideMessages}. */
+  /** See {@link LedgerOptions.sideMessages}. */
   readonly sideMessages?: LedgerOptions['sideMessages'];
 }
 

@@ -1,13 +1,11 @@
 import type { Config, Resource } from '../config/config.ts';
 import type { Destination } from '../sinks/topics/destination.ts';
 import { taskId } from './task.ts';
-import { transactionalId } from './transactional-id.ts';
 
 /** Names of a task in Kafka: its topics, its cursor's key, its transactional id. */
 export interface TaskNames {
   /** Id of the task and key of its cursor: `<account>/<resource>`. */
   readonly task: string;
-  /** Topic of the task's events. */
   readonly topic: string;
   readonly cursorTopic: string;
   readonly transactionalId: string;
@@ -15,7 +13,6 @@ export interface TaskNames {
   readonly isShared?: boolean;
 }
 
-/** Names in Kafka of the task for one list of the configured account. */
 export function taskNames(
   { account, topics, accountsDir }: Pick<Config, 'account' | 'topics' | 'accountsDir'>,
   resource: Resource,
@@ -28,4 +25,17 @@ export function taskNames(
     isShared: accountsDir !== undefined,
     transactionalId: transactionalId(topics.sharedPrefix, account, resource),
   };
+}
+
+/**
+ * Returns the transactional id of a task. Ids must be unique: two tasks with the same id would fence each other again and again. If the
+ * prefix or the account contains a dot, the account follows a `/`, which neither can contain: joined by dots, prefix `wine` with account
+ * `eu.main` would equal prefix `wine.eu` with account `main`.
+ *
+ * Every id begins with `cellarstream.` and the prefix, so that ACLs can match it.
+ */
+export function transactionalId(prefix: string, account: string, resource: Resource): string {
+  return `${prefix}${account}`.includes('.')
+    ? `cellarstream.${prefix}.${resource}/${account}`
+    : `cellarstream.${prefix}.${account}.${resource}`;
 }

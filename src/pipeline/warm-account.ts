@@ -7,19 +7,16 @@ import { openStore } from '../state/store.ts';
 import { warmUp } from './checkpoint/warm-up.ts';
 import { taskNames } from './task-names.ts';
 
-export interface WarmAccountOptions {
-  readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;
-  readonly clients: KafkaClients;
-  /** Id of this process. */
-  readonly instance: string;
-  readonly signal: AbortSignal;
-}
-
 /**
  * Restores the images of an account's lists from Kafka while another process may own the account: runs {@link warmUp} for one list after
  * another. No other process may have the account's state folder open.
  */
-export async function warmAccount(options: WarmAccountOptions): Promise<void> {
+export async function warmAccount(options: {
+  readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;
+  readonly clients: KafkaClients;
+  readonly instance: string;
+  readonly signal: AbortSignal;
+}): Promise<void> {
   const { config, clients, instance, signal } = options;
   const { topics, resources, stateDir } = config;
   const names = topicNames(topics.prefix, topics.sharedPrefix);

@@ -13,49 +13,46 @@ export interface StoredImage {
   readonly bytes: Buffer;
 }
 
-/**
- * Digest of a record's JSON bytes as the API sent them: the bytes from which the stored image was made, or bytes whose content proved equal
- * to the image.
- */
+/** Digest of a record's JSON bytes as the API sent them. The stored image was made from these bytes, or equals their content. */
 export interface StoredPayloadDigest {
-  /** The digest: 16 bytes, as a `latin1` string. */
+  /** 16 bytes, as a `latin1` string. */
   readonly digest: string;
-  /** Length in bytes of the JSON that was digested. */
+  /** Length of the JSON in bytes. */
   readonly length: number;
   /** The record's `updated_at` in ms since the epoch; null when it has none. */
   readonly updatedAt: number | null;
 }
 
-/**
- * Entry of the image store that says when the API last showed the record with a key. The time is the number of a sweep (recurring full scan
- * of the list).
- */
-export interface Mark {
-  /** Number of the newest sweep at the time when any read last showed the key. */
+/** When the API last showed a key, or a run of adjacent records: times are the numbers of sweeps (recurring full scans of the list). */
+export interface Sighting {
+  /** Number of the newest sweep at the time when any read last showed it. */
   readonly lastSeenSweep: number;
-  /** Number of the newest sweep that read the key. */
+  /** Number of the newest sweep that read it. */
   readonly lastReadSweep: number;
-  /** Whether the store has an image of the key's record. If it says so and the image is missing, the store is damaged. */
+}
+
+/** Entry of the image store about a key: when the API last showed it, and what is known of its record. */
+export interface Mark extends Sighting {
+  /** Whether the store has an image of the record. If it says so and the image is missing, the store is damaged. */
   readonly hasImage: boolean;
-  /** Digest of the JSON bytes in which the API sent the stored image's record; undefined if it was not computed. */
+  /** Digest of the bytes from which the stored image was made; undefined if it was not computed. */
   readonly payloadDigest: StoredPayloadDigest | undefined;
-  /**
-   * The run (adjacent records of a page, recognized as a unit by their bytes) that the key belongs to: when the run is seen, so is the key.
-   * A key in a run always has a payload digest.
-   */
+  /** The run that the key belongs to: when the run is seen, so is the key. A key in a run always has a payload digest. */
   readonly run: RunMembership | undefined;
 }
 
-/** Says which run (adjacent records of a page, recognized as a unit by their bytes) a key belongs to. */
+/** The run (adjacent records of a page, recognized as a unit by their bytes) that a key belongs to. */
 export interface RunMembership {
-  /** Id of the run. */
   readonly id: string;
   readonly isFirst: boolean;
 }
 
 export const UNMARKED: Mark = {
-  ...{ lastSeenSweep: 0, lastReadSweep: 0, hasImage: false },
-  ...{ payloadDigest: undefined, run: undefined },
+  lastSeenSweep: 0,
+  lastReadSweep: 0,
+  hasImage: false,
+  payloadDigest: undefined,
+  run: undefined,
 };
 
 // Every entry ends with a checksum of its key and its content: an entry stored under a wrong key is as damaged as a changed one.
@@ -65,9 +62,9 @@ const RESIDUE = 0x2144df1c;
 const DIGEST_BYTES = 16;
 const IMAGE = { sequence: 0, schemaId: 8, bytes: 12 } as const;
 const MARK = { seen: 0, read: 4, hasImage: 8, end: 9 } as const;
-/** Byte offsets of the payload digest within a packed mark. It follows the fixed part; a mark without a digest ends there. */
+/** Byte offsets of the payload digest within a packed mark; a mark without a digest ends before it. */
 const PAYLOAD_DIGEST = { length: 9, updatedAt: 13, digest: 21, end: 21 + DIGEST_BYTES } as const;
-/** Byte offsets of the run membership within a packed mark. It follows the payload digest; only marks of keys in a run have it. */
+/** Byte offsets of the run membership within a packed mark; a mark of a key in no run ends before it. */
 const RUN = {
   id: PAYLOAD_DIGEST.end,
   isFirst: PAYLOAD_DIGEST.end + 8,
@@ -84,11 +81,7 @@ export function packImage(key: string, { sequence, schemaId, bytes }: StoredImag
   return withChecksum(key, packed);
 }
 
-/**
- * Unpacks a stored image.
- *
- * @throws CellarstreamError `STATE_DAMAGED` when its checksum does not match this key and its content.
- */
+/** @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the key and the content. */
 export function unpackImage(key: string, packed: Buffer): StoredImage {
   expectLength(key, packed, IMAGE.bytes);
   return {
@@ -117,11 +110,7 @@ export function packMark(
   return withChecksum(IN_RUN + key, packed);
 }
 
-/**
- * Unpacks a stored mark.
- *
- * @throws CellarstreamError `STATE_DAMAGED` when its checksum does not match this key and its content.
- */
+/** @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the key and the content. */
 export function unpackMark(key: string, packed: Buffer): Mark {
   const inRun = packed.length === RUN.end + CHECKSUM_BYTES;
   expectLength(inRun ? IN_RUN + key : key, packed, MARK.end);
@@ -137,15 +126,15 @@ export function unpackMark(key: string, packed: Buffer): Mark {
   };
 }
 
-/** Returns the id of the run in a packed mark, without verifying the mark's checksum; undefined if the mark's key belongs to no run. */
+/** Returns the id of the run in a packed mark, without verifying the mark's checksum. */
 export function runIdIn(packed: Buffer): string | undefined {
   if (packed.length !== RUN.end + CHECKSUM_BYTES) return undefined;
   return packed.toString('latin1', RUN.id, RUN.isFirst);
 }
 
 /**
- * Whether a packed mark says that its key was last seen during sweep `since` or the next one. A fast check for iterating over all marks:
- * only those for which it is false have to be unpacked. Does not verify the checksum: a damaged mark is unpacked one sweep later.
+ * Whether a packed mark says that its key was last seen during sweep `since` or the next one. Fast, as the checksum is not verified: a
+ * damaged mark is unpacked one sweep later.
  */
 export function isSeenSince(packed: Buffer, since: number): boolean {
   if (packed.length < MARK.end) return false;
@@ -168,31 +157,22 @@ export function packBytes(key: string, bytes: Buffer): Buffer {
   return withChecksum(key, packed);
 }
 
-/**
- * Unpacks stored bytes.
- *
- * @throws CellarstreamError `STATE_DAMAGED` when its checksum does not match this key and its content.
- */
+/** @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the key and the content. */
 export function unpackBytes(key: string, packed: Buffer): Buffer {
   expectLength(key, packed, 0);
   return packed.subarray(0, packed.length - CHECKSUM_BYTES);
 }
 
-/** Packs a value as JSON text. */
 export function packJson(key: string, value: unknown): Buffer {
   return packBytes(key, Buffer.from(JSON.stringify(value)));
 }
 
-/**
- * Unpacks a stored JSON value.
- *
- * @throws CellarstreamError `STATE_DAMAGED` when its checksum does not match this key and its content.
- */
+/** @throws CellarstreamError `STATE_DAMAGED` when the checksum does not match the key and the content. */
 export function unpackJson<T>(key: string, packed: Buffer): T {
   return JSON.parse(unpackBytes(key, packed).toString('utf8')) as T;
 }
 
-/** Creates the error `STATE_DAMAGED`, which says that the image store is damaged; `what` describes the damage. */
+/** Creates the error `STATE_DAMAGED`; `what` describes the damage. */
 export function damagedError(what: string, cause?: unknown): CellarstreamError {
   return new CellarstreamError('STATE_DAMAGED', `the stored images are damaged: ${what}`, {
     ...(cause !== undefined && { cause }),

@@ -1,5 +1,3 @@
-// Opens the image file (lmdb, with the stored images of records), detects damage, and deletes it when it can't be trusted.
-
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,37 +12,14 @@ import { makeOwnerOnly, OWNER_ONLY } from './owner-only.ts';
 /** Callback after the image file was deleted, with the reason. The images are then restored from Kafka. */
 export type OnDiscarded = (reason: string) => void;
 
-/** Name of the image file in a state folder. */
 export const IMAGES = 'images.mdb';
 
-/** The opened image file, an lmdb database with the stored images of records. Every access to it goes through `use`. */
-export interface ImageFile {
-  /** Returns the damage that was detected in the file; undefined if there is none. A damaged file has to be reopened. */
-  readonly damage: () => CellarstreamError | undefined;
-  /**
-   * Runs `work` with the lmdb database.
-   *
-   * @throws CellarstreamError `STATE_DAMAGED` once any damage was detected in the file: from then on all of it counts as damaged.
-   * `STATE_FOLDER` when the file can't be written: the transaction was not stored, and the next one may succeed.
-   */
-  readonly use: <T>(work: (root: RootDatabase) => T) => T;
-  /**
-   * Call it after each write. Once the file has been open for ten minutes, this records that the start of the service succeeded: a later
-   * crash does not make the file suspect.
-   */
-  readonly markWritten: () => void;
-  readonly close: () => Promise<void>;
-}
-
 const MAX_DATABASES = 1_024;
-/**
- * Size in bytes to which lmdb's lock file is filled, more than lmdb uses. If it were too small, the process could end with SIGBUS on a full
- * disk.
- */
+/** Size in bytes to which lmdb's lock file is filled, more than lmdb uses. Too small: SIGBUS on a full disk. */
 const LOCK_BYTES = 16_384;
 /**
- * How long, in ms, the image file must be open before this start of the service counts as successful. Too short: a damaged file, on which
- * lmdb may crash only after many writes, is never suspected.
+ * How long, in ms, the image file must be open before this start counts as successful. Too short: a damaged file, on which lmdb may crash
+ * only after many writes, is never suspected.
  */
 const START_PROVEN_AFTER_MS = 10 * 60_000;
 
@@ -66,81 +41,104 @@ export function openImageFile(
   const path = join(folder, IMAGES);
   const lock = `${path}-lock`;
   const marker = new OpenMarker(`${path}-open`);
-  const discard = (reason: string): void => {
-    for (const file of [path, lock]) rmSync(file, { recursive: true, force: true });
-    marker.remove();
-    onDiscarded(reason);
-  };
-  const begin = (cutShort: number): ImageFile => {
-    // lmdb maps a sparse lock file, and writing to a hole on a full disk raises SIGBUS. So the file is filled beforehand.
-    rmSync(lock, { recursive: true, force: true });
-    writeFileSync(lock, Buffer.alloc(LOCK_BYTES), { mode: OWNER_ONLY.file });
-    makeOwnerOnly(path); // lmdb would create it writable for the group
-    marker.write(cutShort);
-    const root = open({ path, maxDbs: MAX_DATABASES, noSync: true });
-    return imageFile(folder, root, marker);
-  };
   try {
     mkdirSync(folder, { recursive: true, mode: OWNER_ONLY.folder });
     const left = marker.readUncleanShutdown();
     const reason = damage ? describeError(damage) : left?.doubt;
-    if (reason !== undefined) discard(reason);
-    return begin(reason === undefined && left ? left.shortStarts + 1 : 1);
+    if (reason !== undefined) {
+      rmSync(path, { recursive: true, force: true });
+      marker.remove();
+      onDiscarded(reason);
+    }
+    // lmdb maps a sparse lock file, and writing to a hole on a full disk raises SIGBUS. So the file is filled beforehand.
+    rmSync(lock, { recursive: true, force: true });
+    writeFileSync(lock, Buffer.alloc(LOCK_BYTES), { mode: OWNER_ONLY.file });
+    makeOwnerOnly(path); // lmdb would create it writable for the group
+    marker.write(reason === undefined && left ? left.shortStarts + 1 : 1);
+    const root = open({ path, maxDbs: MAX_DATABASES, noSync: true });
+    return new ImageFile(folder, root, marker);
   } catch (error) {
     throw folderError(folder, error);
   }
 }
 
-function imageFile(folder: string, root: RootDatabase, marker: OpenMarker): ImageFile {
-  const openedAt = performance.now();
-  let isProven = false;
-  let isClosed = false;
-  let damage: CellarstreamError | undefined;
-  const mark = (cutShort: number | 'damaged'): void => {
+/** The opened image file, an lmdb database with the stored images of records. It is usable until it is closed or damage is detected. */
+export class ImageFile {
+  readonly #folder: string;
+  readonly #root: RootDatabase;
+  readonly #marker: OpenMarker;
+  readonly #openedAt = performance.now();
+  #isProven = false;
+  #isClosed = false;
+  #damage: CellarstreamError | undefined;
+
+  constructor(folder: string, root: RootDatabase, marker: OpenMarker) {
+    this.#folder = folder;
+    this.#root = root;
+    this.#marker = marker;
+  }
+
+  /** Damage that was detected in the file; undefined if there is none. A damaged file has to be reopened. */
+  get damage(): CellarstreamError | undefined {
+    return this.#damage;
+  }
+
+  /**
+   * Runs `work` with the lmdb database.
+   *
+   * @throws CellarstreamError `STATE_DAMAGED` once any damage was detected in the file: from then on all of it counts as damaged.
+   * `STATE_FOLDER` when the file can't be written: the transaction was not stored, and the next one may succeed.
+   */
+  use<T>(work: (root: RootDatabase) => T): T {
+    if (this.#damage) throw this.#damage;
+    if (this.#isClosed) throw new Error('the image store is closed');
     try {
-      marker.write(cutShort);
+      return work(this.#root);
+    } catch (error) {
+      if (isLmdbError(error)) throw (this.#damage = damagedError(describeError(error), error));
+      if (error instanceof CellarstreamError && error.code === 'STATE_DAMAGED')
+        this.#damage = error;
+      const reported = folderError(this.#folder, error);
+      // lmdb has written an unfinished line to stderr: log lines must not continue it.
+      if (reported !== error) process.stderr.write('\n');
+      throw reported;
+    }
+  }
+
+  /**
+   * To be called after each write. Once the file has been open for ten minutes, this records that the start of the service succeeded: a
+   * later crash does not make the file suspect.
+   */
+  markWritten(): void {
+    if (this.#isProven || performance.now() - this.#openedAt < START_PROVEN_AFTER_MS) return;
+    this.#isProven = true;
+    this.#mark(0);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#damage) this.#mark('damaged'); // in case this process ends before it deletes the file
+    await this.#root.close();
+    if (this.#damage) return; // deleted when it is opened next
+    const file = await openFile(join(this.#folder, IMAGES));
+    try {
+      await file.sync();
+    } catch (error) {
+      this.#mark('damaged'); // the operating system has dropped writes that the disk rejected
+      throw error;
+    } finally {
+      await file.close();
+    }
+    this.#marker.remove();
+  }
+
+  #mark(cutShort: number | 'damaged'): void {
+    try {
+      this.#marker.write(cutShort);
     } catch {
       // On a full disk this start counts as ended abruptly; at worst the images are restored once more.
     }
-  };
-  return {
-    damage: () => damage,
-    use: (work) => {
-      if (damage) throw damage;
-      if (isClosed) throw new Error('the image store is closed');
-      try {
-        return work(root);
-      } catch (error) {
-        if (isLmdbError(error)) throw (damage = damagedError(describeError(error), error));
-        if (error instanceof CellarstreamError && error.code === 'STATE_DAMAGED') damage = error;
-        const reported = folderError(folder, error);
-        // lmdb has written an unfinished line to stderr: log lines must not continue it.
-        if (reported !== error) process.stderr.write('\n');
-        throw reported;
-      }
-    },
-    markWritten: () => {
-      if (isProven || performance.now() - openedAt < START_PROVEN_AFTER_MS) return;
-      isProven = true;
-      mark(0);
-    },
-    close: async () => {
-      isClosed = true;
-      if (damage) mark('damaged'); // in case this process ends before it deletes the file
-      await root.close();
-      if (damage) return; // deleted when it is opened next
-      const file = await openFile(join(folder, 'images.mdb'));
-      try {
-        await file.sync();
-      } catch (error) {
-        mark('damaged'); // the operating system has dropped writes that the disk rejected
-        throw error;
-      } finally {
-        await file.close();
-      }
-      marker.remove();
-    },
-  };
+  }
 }
 
 /** Whether an error is lmdb's own, about the content of its file: such codes are negative, those of the operating system positive. */

@@ -1,35 +1,24 @@
-// Stores which instance of the service wrote the request times in the state folder.
-
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { folderError } from './folder-error.ts';
 import { OWNER_ONLY } from './owner-only.ts';
 
-/** File that names the service instance which wrote the request times (see `recent-starts.ts`) in a state folder. */
-export interface LedgerWriter {
-  /** Returns the name of the instance that wrote the request times; undefined if it is unknown. */
-  readonly get: () => string | undefined;
-  /**
-   * Stores the name of the instance that writes the request times. It is with the kernel when the call returns, so it survives a crash of
-   * the process.
-   */
-  readonly set: (instance: string) => void;
-}
-
 /**
- * Gives access to the file that names the instance which wrote the request times in the same folder. If that instance also wrote the newest
- * declaration of requests in the ledger (a Kafka topic), the stored times include all requests of that instance.
+ * File that names the service instance which wrote the request times (see `recent-starts.ts`) in the same folder. If that instance also
+ * wrote the newest declaration in the ledger, the stored times include all of its requests.
  */
-export function ledgerWriter(file: string): LedgerWriter {
+export function ledgerWriter(file: string) {
   return {
-    get: () => {
+    /** Undefined if the file is absent or unreadable. */
+    get: (): string | undefined => {
       try {
         return readFileSync(file, 'utf8');
       } catch {
-        return undefined; // an unreadable file counts as unknown
+        return undefined;
       }
     },
-    set: (instance) => {
+    /** The name is with the kernel when the call returns, so it survives a crash of the process. */
+    set: (instance: string): void => {
       try {
         mkdirSync(dirname(file), { recursive: true, mode: OWNER_ONLY.folder });
         writeFileSync(`${file}.new`, instance, { mode: OWNER_ONLY.file });
@@ -40,3 +29,5 @@ export function ledgerWriter(file: string): LedgerWriter {
     },
   };
 }
+
+export type LedgerWriter = Readonly<ReturnType<typeof ledgerWriter>>;

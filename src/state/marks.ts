@@ -1,24 +1,19 @@
-// Records when keys, and runs of adjacent records, were last seen in responses of the API.
-
 import { damagedError, UNMARKED } from './entries.ts';
-import type { StoredPayloadDigest, Mark } from './entries.ts';
+import type { Mark, Sighting, StoredPayloadDigest } from './entries.ts';
 import type { Run, RunHead, StoredRun } from './run-entries.ts';
 
-/**
- * Tables of the image store with marks, which say when each key was last seen, and runs, which are adjacent records recognized as a unit.
- * Written values can be read back at once.
- */
+/** Tables of the image store with marks and runs. Written values can be read back at once. */
 export interface MarkTables {
   mark(key: string): Mark | undefined;
   putMark(key: string, mark: Mark): void;
   removeMark(key: string): void;
-  /** Returns the head of a run (adjacent records), which says when the run was last seen; undefined if no mark refers to the run. */
+  /** Undefined if no mark refers to the run. */
   head(id: string): RunHead | undefined;
   putHead(id: string, head: RunHead): void;
-  /** Returns a run (adjacent records) by its id. The run must be live: of a retired one only the head is stored. */
+  /** The run must be live: of a retired one only the head is stored. */
   run(id: string): StoredRun;
   putRun(run: Run): void;
-  /** Deletes the digest and the entries of a run of adjacent records, but not its head, which says when the run was last seen. */
+  /** Deletes the run, but not its head. */
   removeRun(id: string): void;
   removeHead(id: string): void;
 }
@@ -29,14 +24,11 @@ export interface SightingUpdate {
   readonly lastSeenSweep: number;
   /** Number of the sweep that read the key; absent if another kind of read did, such as a poll. */
   readonly lastReadSweep?: number;
-  /** Digest of the JSON bytes in which the API sent the stored image's record; absent if it was not computed. */
+  /** Digest of the bytes in which the API sent the record of the stored image; absent if it was not computed. */
   readonly payloadDigest?: StoredPayloadDigest;
 }
 
-/**
- * Maximum number of cached marks (which say when a key was last seen): about as many as there are keys in all pages in flight. Fewer means
- * more reads of lmdb.
- */
+/** Maximum number of cached marks: about as many as there are keys in all pages in flight. Fewer means more reads of lmdb. */
 const MAX_RECENT = 10_000;
 
 /**
@@ -60,7 +52,7 @@ export class Marks {
     this.#tables = tables;
   }
 
-  /** Returns a key's own mark, which need not include when the key's run of adjacent records was last seen; empty if none is stored. */
+  /** Returns a key's own mark, which need not include when the key's run was last seen; empty if none is stored. */
   markOf(key: string): Mark {
     const recent = this.#recent.get(key);
     if (recent) return recent;
@@ -69,12 +61,12 @@ export class Marks {
     return mark;
   }
 
-  /** Returns the numbers of the sweeps when a key was last seen and last read, alone or with its run. */
-  sighting(key: string): Pick<Mark, 'lastSeenSweep' | 'lastReadSweep'> {
+  /** Returns when a key was last seen and last read, alone or with its run. */
+  sighting(key: string): Sighting {
     return this.#sightingOf(this.markOf(key));
   }
 
-  /** Returns the run of adjacent records that begins with this key; undefined if there is none that can still be recognized. */
+  /** Returns the run that begins with this key; undefined if there is none that can still be recognized. */
   runFrom(key: string): StoredRun | undefined {
     const { run } = this.markOf(key);
     if (!run?.isFirst || !this.headOf(run.id).isLive) return undefined;
@@ -82,7 +74,7 @@ export class Marks {
     return this.#tables.run(run.id);
   }
 
-  /** Whether sweep number `sweep`, or a later one, has read a key together with its whole run of adjacent records, and not alone. */
+  /** Whether sweep number `sweep`, or a later one, has read a key together with its whole run, and not alone. */
   isReadWithRun(key: string, sweep: number): boolean {
     const { run } = this.markOf(key);
     const head = run && this.head(run.id);
@@ -90,7 +82,7 @@ export class Marks {
   }
 
   /**
-   * Returns the head of a run of adjacent records that a mark refers to. It says when the run was last seen.
+   * Returns the head of a run that a mark refers to.
    *
    * @throws CellarstreamError `STATE_DAMAGED` when it is missing.
    */
@@ -105,9 +97,7 @@ export class Marks {
     return this.#heads.get(id) ?? this.#tables.head(id);
   }
 
-  /**
-   * Records that a key was seen alone, without its run of adjacent records. Retires that run if a sweep has read the key without the run.
-   */
+  /** Records that a key was seen alone. Retires its run if a sweep has read the key without the run. */
   markSeen(key: string, { lastSeenSweep, lastReadSweep, payloadDigest }: SightingUpdate): void {
     const old = this.markOf(key);
     const was = this.#sightingOf(old);
@@ -127,11 +117,8 @@ export class Marks {
     this.#change(key, old, next);
   }
 
-  /** Records that a run of adjacent records was seen as a unit, even if it has been retired since. */
-  markRunSeen(
-    id: string,
-    { lastSeenSweep, lastReadSweep = 0 }: Pick<SightingUpdate, 'lastSeenSweep' | 'lastReadSweep'>,
-  ): void {
+  /** Records that a run was seen as a unit, even if it has been retired since. */
+  markRunSeen(id: string, { lastSeenSweep, lastReadSweep = 0 }: SightingUpdate): void {
     const head = this.head(id);
     if (!head || (head.lastSeenSweep >= lastSeenSweep && head.lastReadSweep >= lastReadSweep))
       return;
@@ -143,9 +130,8 @@ export class Marks {
   }
 
   /**
-   * Stores a new run: adjacent records that later reads can recognize together, by one digest of their bytes. Sweep number `sweep` has
-   * read them one by one. The run is not stored if it is known already, or if any of its records is in another run that can still be
-   * recognized, has no stored image, or has no payload digest.
+   * Stores a new run, whose records sweep number `sweep` has read one by one. Does nothing if the run is known already, or if any of its
+   * records is in another live run, has no stored image, or has no payload digest.
    */
   addRun(run: Run, sweep: number): void {
     const isTaken = ({ key }: { readonly key: string }) => {
@@ -167,9 +153,7 @@ export class Marks {
     });
   }
 
-  /**
-   * Records that the stored image of a key was written, and retires the key's run: its adjacent records are no longer recognized together.
-   */
+  /** Records that the image of a key was written, and retires the key's run. */
   imageWritten(key: string, payloadDigest: StoredPayloadDigest | undefined): void {
     const old = this.markOf(key);
     if (old.run) this.#retire(old.run.id);
@@ -181,7 +165,7 @@ export class Marks {
     });
   }
 
-  /** Records that the stored image of a key was deleted: deletes the key's mark, and retires its run of adjacent records. */
+  /** Records that the image of a key was deleted: deletes the key's mark, and retires its run. */
   imageRemoved(key: string): void {
     const { run } = this.markOf(key);
     if (run) this.#retire(run.id);
@@ -191,7 +175,7 @@ export class Marks {
     this.#tables.removeMark(key);
   }
 
-  /** Writes all collected changes of marks and run heads (when keys and runs of adjacent records were last seen) to the tables. */
+  /** Writes all collected changes to the tables. */
   flush(): void {
     for (const key of this.#changed) this.#tables.putMark(key, this.#recent.get(key)!);
     this.#changed.clear();
@@ -200,10 +184,7 @@ export class Marks {
     this.#heads.clear();
   }
 
-  /**
-   * Removes the marks of `keys` (default: all) and the heads of all runs of adjacent records from the cache, and discards their unwritten
-   * changes.
-   */
+  /** Removes the marks of `keys` (default: all) and all run heads from the cache, and discards their unwritten changes. */
   evict(keys: Iterable<string> = [...this.#recent.keys()]): void {
     for (const key of keys) {
       this.#recent.delete(key);
@@ -213,11 +194,7 @@ export class Marks {
     this.#changedHeads.clear();
   }
 
-  #sightingOf({
-    lastSeenSweep,
-    lastReadSweep,
-    run,
-  }: Mark): Pick<Mark, 'lastSeenSweep' | 'lastReadSweep'> {
+  #sightingOf({ lastSeenSweep, lastReadSweep, run }: Mark): Sighting {
     if (!run) return { lastSeenSweep, lastReadSweep };
     const head = this.headOf(run.id);
     return {
@@ -227,8 +204,8 @@ export class Marks {
   }
 
   /**
-   * Replaces the mark of a key, which says when the key was last seen, by `next`. If the key's run of adjacent records is retired (never
-   * recognized again), the new mark does not refer to it any more; so the caller must have copied into `next` when the run was last seen.
+   * Replaces the mark of a key by `next`. If the key's run is retired, the new mark does not refer to it any more; so the caller must have
+   * copied into `next` when the run was last seen.
    */
   #change(key: string, old: Mark, next: Mark): void {
     const isRetired = next.run && next.run === old.run && !this.head(next.run.id)?.isLive;

@@ -1,59 +1,72 @@
-// A heap that finds the slot with the earliest time in a ring buffer.
-
-/** Finds the slot of a ring buffer that has the earliest time, and so is to be overwritten next. */
-export interface OldestSlot {
-  /** Returns the slot with the earliest time; the lowest-numbered one if there are several. */
-  readonly get: () => number;
-  /** Returns the earliest time of all slots. */
-  readonly time: () => number;
-  /** Sets the time of a slot. */
-  readonly set: (slot: number, at: number) => void;
-}
-
 /**
- * Creates a binary heap of the slots of a ring buffer, ordered by time: `times[n]` is the time of slot n. An update takes logarithmic time.
+ * Finds the slot of a ring buffer that has the earliest time, and so is to be overwritten next: a binary heap of the slots, ordered by time.
+ * An update takes logarithmic time.
  */
-export function oldestSlot(times: readonly number[]): OldestSlot {
-  const at = [...times];
-  const heap = at.map((_, slot) => slot);
-  const places = [...heap];
+export class OldestSlot {
+  /** Time of each slot. */
+  readonly #times: number[];
+  /** Slots in heap order: none is older than the one at half its index. */
+  readonly #heap: number[];
+  /** Index of each slot in the heap. */
+  readonly #indexes: number[];
 
-  const isBefore = (a: number, b: number) => at[a]! < at[b]! || (at[a] === at[b] && a < b);
-  const put = (slot: number, place: number) => {
-    heap[place] = slot;
-    places[slot] = place;
-  };
-  const rise = (slot: number): void => {
-    let place = places[slot]!;
-    while (place > 0) {
-      const above = (place - 1) >>> 1;
-      if (!isBefore(slot, heap[above]!)) break;
-      put(heap[above]!, place);
-      place = above;
+  /** @param times Time of each slot, by its number. */
+  constructor(times: readonly number[]) {
+    this.#times = [...times];
+    this.#heap = times.map((_, slot) => slot);
+    this.#indexes = [...this.#heap];
+    for (let at = (times.length >>> 1) - 1; at >= 0; at--) this.#sink(this.#heap[at]!);
+  }
+
+  /** The slot with the earliest time; the lowest-numbered one if there are several. */
+  get slot(): number {
+    return this.#heap[0]!;
+  }
+
+  /** The earliest time of all slots. */
+  get time(): number {
+    return this.#times[this.slot]!;
+  }
+
+  set(slot: number, time: number): void {
+    this.#times[slot] = time;
+    this.#rise(slot);
+    this.#sink(slot);
+  }
+
+  #rise(slot: number): void {
+    let at = this.#indexes[slot]!;
+    while (at > 0) {
+      const above = (at - 1) >>> 1;
+      if (!this.#isBefore(slot, this.#heap[above]!)) break;
+      this.#put(this.#heap[above]!, at);
+      at = above;
     }
-    put(slot, place);
-  };
-  const sink = (slot: number): void => {
-    let place = places[slot]!;
+    this.#put(slot, at);
+  }
+
+  #sink(slot: number): void {
+    const heap = this.#heap;
+    let at = this.#indexes[slot]!;
     for (;;) {
-      const [left, right] = [2 * place + 1, 2 * place + 2];
+      const [left, right] = [2 * at + 1, 2 * at + 2];
       if (left >= heap.length) break;
-      const isRight = right < heap.length && isBefore(heap[right]!, heap[left]!);
+      const isRight = right < heap.length && this.#isBefore(heap[right]!, heap[left]!);
       const below = isRight ? right : left;
-      if (!isBefore(heap[below]!, slot)) break;
-      put(heap[below]!, place);
-      place = below;
+      if (!this.#isBefore(heap[below]!, slot)) break;
+      this.#put(heap[below]!, at);
+      at = below;
     }
-    put(slot, place);
-  };
-  for (let place = (heap.length >>> 1) - 1; place >= 0; place--) sink(heap[place]!);
-  return {
-    get: () => heap[0]!,
-    time: () => at[heap[0]!]!,
-    set: (slot, time) => {
-      at[slot] = time;
-      rise(slot);
-      sink(slot);
-    },
-  };
+    this.#put(slot, at);
+  }
+
+  #isBefore(one: number, other: number): boolean {
+    const [a, b] = [this.#times[one]!, this.#times[other]!];
+    return a < b || (a === b && one < other);
+  }
+
+  #put(slot: number, at: number): void {
+    this.#heap[at] = slot;
+    this.#indexes[slot] = at;
+  }
 }

@@ -1,5 +1,3 @@
-// The marker file that reveals whether the image file was closed cleanly.
-
 import {
   closeSync,
   fsyncSync,
@@ -19,13 +17,12 @@ import { OWNER_ONLY } from './owner-only.ts';
  */
 const MAX_SHORT_STARTS = 3;
 /**
- * Maximum difference in ms between the time written in a marker file and the file's change time in the file system. A larger difference
- * means that the marker is a copy.
+ * Maximum difference in ms between the time in the marker and the marker file's change time. A larger one means that the marker is a copy.
  */
 const MAX_APART_MS = 10_000;
 const UNKNOWN = 'unknown';
 
-/** Content of the image store's marker file: a report about a process that did not close the image file. */
+/** Report of the marker about a process that did not close the image file. */
 export interface UncleanShutdown {
   /** Number of consecutive starts of the service that ended abruptly, including that of the process that left the marker. */
   readonly shortStarts: number;
@@ -106,7 +103,6 @@ function bootId(): string {
   }
 }
 
-/** Syncs a folder's directory entries to disk. */
 function syncFolder(folder: string): void {
   if (process.platform === 'win32') return; // folders can't be opened on Windows
   const fd = openSync(folder, 'r');

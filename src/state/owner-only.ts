@@ -1,5 +1,3 @@
-// Access rights of the state folder and its files.
-
 import { closeSync, fchmodSync, fstatSync, openSync } from 'node:fs';
 
 /** File modes of the state folder and its files: readable only for the user of the service, as images contain personal data. */

@@ -1,5 +1,3 @@
-// Stores the times of the newest requests to the API, so that the quota also holds after a restart.
-
 import {
   closeSync,
   fstatSync,
@@ -12,25 +10,8 @@ import {
 import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { folderError } from './folder-error.ts';
-import { oldestSlot } from './oldest-slot.ts';
+import { OldestSlot } from './oldest-slot.ts';
 import { makeOwnerOnly, OWNER_ONLY } from './owner-only.ts';
-
-/** Times of the newest requests to the API, stored in a file so that the next process counts them against the quota. */
-export interface RecentStarts {
-  /** Times of requests that the file contained when it was opened, in epoch ms, in no particular order. */
-  readonly times: readonly number[];
-  /** Whether the stored times are complete. False if there was no file, or an invalid one: some requests may be missing. */
-  readonly isReliable: boolean;
-  /**
-   * Stores the time of a request, in epoch ms, in place of the oldest one. The kernel has it when the call returns; if the disk is full,
-   * the file is left invalid for the next process. The returned function corrects the stored time to a later one.
-   */
-  readonly add: (at: number) => (later: number) => void;
-  /** Adds the times of several requests with a single write. Each replaces the oldest stored time, unless it is older itself. */
-  readonly addAll: (times: readonly number[]) => void;
-  /** Closes the file. */
-  readonly close: () => void;
-}
 
 /** Layout of a slot of the file in bytes: the time of a request as a double, then its checksum; zeros if the slot is empty. */
 const SLOT = { bytes: 12, checksum: 8 } as const;
@@ -44,76 +25,104 @@ const SLOT = { bytes: 12, checksum: 8 } as const;
  * @throws CellarstreamError `STATE_FOLDER` when the file can't be opened.
  */
 export function recentStarts(file: string, capacity: number): RecentStarts {
-  const ring = openRing(file);
-  const bytes = Buffer.alloc(capacity * SLOT.bytes);
-  const isSized = fstatSync(ring).size === bytes.length;
-  if (isSized) readSync(ring, bytes, 0, bytes.length, 0);
+  return new StartsFile(openRing(file), capacity);
+}
 
-  const slots = Array.from({ length: capacity }, (_, slot) => timeIn(bytes, slot));
-  const times = slots.filter((at) => at !== undefined).filter((at) => at > 0);
-  const isReliable = isSized && !slots.includes(undefined);
-  /** Time of each slot, by slot number; 0 for damaged and empty slots, so that they count as the oldest. */
-  const ages = slots.map((at) => at ?? 0);
-  const oldest = oldestSlot(ages);
-  const owners: (symbol | undefined)[] = slots.map(() => undefined);
-  if (!isReliable) for (const [slot, at] of ages.entries()) putTime(bytes, slot, at);
+/** The public members of a {@link StartsFile}. */
+export type RecentStarts = Pick<StartsFile, keyof StartsFile>;
 
-  let isWhole = isReliable; // an incomplete file stays invalid until the first time is added
-  let isOpen = true; // after closing, the descriptor may be reused for another file
-  const write = (from: number, length: number): void => {
-    if (!isOpen) return;
+/**
+ * Times of the newest requests to the API, stored in a file so that the next process counts them against the quota. A failed write (usually
+ * a full disk) truncates the file, so that it is invalid for the next process; the next write then writes all slots.
+ */
+class StartsFile {
+  /** Times of requests that the file contained when it was opened, in epoch ms, in no particular order. */
+  readonly times: readonly number[];
+  /** Whether `times` are complete. False if there was no file, or an invalid one: some requests may be missing. */
+  readonly isReliable: boolean;
+  readonly #fd: number;
+  readonly #bytes: Buffer;
+  readonly #oldest: OldestSlot;
+  /** For each slot, the request whose time it has, so that a time is corrected only in its own slot. */
+  readonly #owners: (symbol | undefined)[];
+  /** Whether the file has all slots. An unreliable one gets them with the first time that is added. */
+  #isWhole: boolean;
+  /** False once the file is closed: its descriptor may be reused for another file. */
+  #isOpen = true;
+
+  constructor(fd: number, capacity: number) {
+    this.#fd = fd;
+    this.#bytes = Buffer.alloc(capacity * SLOT.bytes);
+    const isSized = fstatSync(fd).size === this.#bytes.length;
+    if (isSized) readSync(fd, this.#bytes, 0, this.#bytes.length, 0);
+    const slots = Array.from({ length: capacity }, (_, slot) => timeIn(this.#bytes, slot));
+    const ages = slots.map((at) => at ?? 0); // damaged and empty slots count as the oldest
+    this.times = ages.filter((at) => at > 0);
+    this.isReliable = isSized && !slots.includes(undefined);
+    this.#isWhole = this.isReliable;
+    this.#oldest = new OldestSlot(ages);
+    this.#owners = slots.map(() => undefined);
+    if (!this.isReliable) for (const [slot, at] of ages.entries()) putTime(this.#bytes, slot, at);
+  }
+
+  /**
+   * Stores the time of a request, in epoch ms, in place of the oldest one. The kernel has it when the call returns. The returned function
+   * corrects the stored time to a later one.
+   */
+  add(at: number): (later: number) => void {
+    const { slot, owner } = this.#put(at);
+    this.#writeSlot(slot);
+    return (later) => {
+      if (this.#owners[slot] !== owner) return; // overwritten by a newer time
+      this.#set(slot, later);
+      this.#writeSlot(slot);
+    };
+  }
+
+  /** Adds the times of several requests with a single write. Each replaces the oldest stored time, unless it is older itself. */
+  addAll(times: readonly number[]): void {
+    for (const at of times) if (at > this.#oldest.time) this.#put(at);
+    this.#write(0, this.#bytes.length);
+  }
+
+  close(): void {
+    this.#isOpen = false;
+    closeSync(this.#fd);
+  }
+
+  /** Replaces the oldest time, in memory only. */
+  #put(at: number): { readonly slot: number; readonly owner: symbol } {
+    const { slot } = this.#oldest;
+    const owner = Symbol();
+    this.#owners[slot] = owner;
+    this.#set(slot, at);
+    return { slot, owner };
+  }
+
+  #set(slot: number, at: number): void {
+    this.#oldest.set(slot, at);
+    putTime(this.#bytes, slot, at);
+  }
+
+  #writeSlot(slot: number): void {
+    if (this.#isWhole) this.#write(slot * SLOT.bytes, SLOT.bytes);
+    else this.#write(0, this.#bytes.length);
+  }
+
+  #write(from: number, length: number): void {
+    if (!this.#isOpen) return;
     try {
-      isWhole = writeSync(ring, bytes, from, length, from) === length;
+      this.#isWhole = writeSync(this.#fd, this.#bytes, from, length, from) === length;
     } catch {
-      isWhole = false; // usually a full disk
+      this.#isWhole = false; // usually a full disk
     }
-    if (isWhole) return;
+    if (this.#isWhole) return;
     try {
-      ftruncateSync(ring); // invalid until the next write, which writes all slots
+      ftruncateSync(this.#fd);
     } catch {
       // The disk accepts no change at all: nothing more can be done.
     }
-  };
-  /**
-   * Stores a time in place of the oldest one, in memory only, and returns its slot. The returned function `put` replaces that time by a
-   * later one; it returns the slot, or undefined if the slot has been overwritten since.
-   */
-  const place = (at: number) => {
-    const slot = oldest.get();
-    const owner = Symbol();
-    owners[slot] = owner;
-    const put = (time: number): number | undefined => {
-      if (owners[slot] !== owner) return undefined; // overwritten by a newer time
-      oldest.set(slot, time);
-      putTime(bytes, slot, time);
-      return slot;
-    };
-    put(at);
-    return { slot, put };
-  };
-  const writeSlot = (slot: number) => {
-    if (isWhole) write(slot * SLOT.bytes, SLOT.bytes);
-    else write(0, bytes.length);
-  };
-  return {
-    times,
-    isReliable,
-    add: (at) => {
-      const { slot, put } = place(at);
-      writeSlot(slot);
-      return (later) => {
-        if (put(later) !== undefined) writeSlot(slot);
-      };
-    },
-    addAll: (times) => {
-      for (const at of times) if (at > oldest.time()) place(at);
-      write(0, bytes.length);
-    },
-    close: () => {
-      isOpen = false;
-      closeSync(ring);
-    },
-  };
+  }
 }
 
 function openRing(file: string): number {
@@ -127,7 +136,7 @@ function openRing(file: string): number {
   }
 }
 
-/** Reads the time of a slot from the bytes of the file: zero if it is empty, undefined if it is damaged. */
+/** Returns the time of a slot: zero if it is empty, undefined if it is damaged. */
 function timeIn(bytes: Buffer, slot: number): number | undefined {
   const from = slot * SLOT.bytes;
   const at = bytes.readDoubleLE(from);

@@ -1,22 +1,33 @@
 // The image store of a state folder, in lmdb. For each task: images of records, when keys were last seen, rejects and restore state.
 
-import type { Database } from 'lmdb';
-import { damagedError, packImage, packJson, runIdIn, isSeenSince } from './entries.ts';
+import type { Database, RootDatabase } from 'lmdb';
 import {
+  damagedError,
+  isSeenSince,
   packBytes,
+  packImage,
+  packJson,
   packMark,
+  runIdIn,
   unpackBytes,
   unpackImage,
   unpackJson,
   unpackMark,
 } from './entries.ts';
-import type { StoredPayloadDigest, StoredImage } from './entries.ts';
+import type { Sighting, StoredPayloadDigest, StoredImage } from './entries.ts';
 import { openImageFile } from './image-file.ts';
 import type { ImageFile, OnDiscarded } from './image-file.ts';
 import { Marks } from './marks.ts';
-import { newSecret, runDigests } from './run-digests.ts';
-import { packRun, packRunHead, unpackRun, unpackRunHead } from './run-entries.ts';
-import type { Run, RunHead, StoredRun } from './run-entries.ts';
+import type { MarkTables } from './marks.ts';
+import {
+  newSecret,
+  packRun,
+  packRunHead,
+  runDigests,
+  unpackRun,
+  unpackRunHead,
+} from './run-entries.ts';
+import type { Run, StoredRun } from './run-entries.ts';
 
 export type { StoredPayloadDigest, StoredImage } from './entries.ts';
 export type { Run, RunHead, RunMember } from './run-entries.ts';
@@ -28,10 +39,7 @@ export interface ImageUpdate {
   readonly image: { readonly schemaId: number; readonly bytes: Buffer } | null;
 }
 
-/**
- * State of a task (one list of one account) that is stored with its images, as JSON: its newest cursor, and how far the images were
- * restored from Kafka.
- */
+/** State of a task (one list of one account) that is stored with its images, as JSON. */
 export interface TaskMemory {
   /** Version of the store's format, Kafka cluster and topic of the images. A store with another value counts as empty. */
   readonly home: string;
@@ -47,14 +55,11 @@ export interface TaskMemory {
   readonly whole: number;
   /** Number of events with a higher sequence than `whole` that were read from the topic so far, during a restore; else 0. */
   readonly found: number;
-  /**
-   * Name of the instance that has begun, and not completed, a restore of the whole topic. Until it is complete, no sequence number says
-   * which images are missing.
-   */
+  /** Instance that has begun, and not completed, a restore of the whole topic. Until then, no sequence says which images are missing. */
   readonly begunBy?: string | undefined;
   /** Progress of the task's sweeps (recurring full scans), as text; null if none is stored. */
   readonly sweep: string | null;
-  /** Generation of the task's cursor, which counts the task's claims, when `sweep` was written. Default: unknown. */
+  /** `generation` of the cursor when `sweep` was written. Default: unknown. */
   readonly sweepGeneration?: number;
   /** Whether the topic has lost events and the published cursor does not record it yet. Default false. */
   readonly lost?: boolean;
@@ -62,12 +67,13 @@ export interface TaskMemory {
   readonly unchecked?: boolean;
 }
 
-/** Keys that a read of the API showed, and the number of the newest sweep at that time. */
+/** Keys that a read of the API showed. */
 export interface SeenKeys {
   /** Keys of records that were recognized one by one. */
   readonly keys: readonly string[];
-  /** Ids of runs (adjacent records of a page) that were recognized as a unit. Default none. */
+  /** Ids of runs that were recognized as a unit. Default none. */
   readonly runs?: readonly string[];
+  /** Number of the newest sweep at that time. */
   readonly sweep: number;
   /** Whether sweep number `sweep` itself read the keys, and not another kind of read, such as a poll. */
   readonly bySweep: boolean;
@@ -80,74 +86,15 @@ export interface Notes {
   readonly payloadDigests?: ReadonlyMap<string, StoredPayloadDigest>;
   /** Digests of records that were published as dead letters: 16 bytes each, as `latin1`. */
   readonly rejects?: readonly string[];
-  /** Runs of adjacent records of the page, which later reads can recognize as a unit by their bytes. */
+  /** Runs of the page, which later reads can recognize as a unit by their bytes. */
   readonly newRuns?: readonly Run[];
 }
 
-/** Part of the listing of all keys that have a stored image. */
-export interface StoredKeys {
-  /** Keys, each with the sequence of its newest event. */
-  readonly keys: readonly (readonly [key: string, sequence: number])[];
-  /** Last key of this part of the listing, to pass as `after` for the next part; undefined at the end. */
+/** Part of a listing of keys, in their order. */
+export interface KeySlice<Key> {
+  readonly keys: readonly Key[];
+  /** Last key that was examined for this part, to pass as `after` for the next part; undefined at the end. */
   readonly next: string | undefined;
-}
-
-/** Part of the listing of all keys that have a stored image and that no read has shown since a given sweep. */
-export interface UnseenKeys {
-  readonly keys: readonly string[];
-  /** Last key that was examined for this part of the listing, to pass as `after` for the next part; undefined at the end. */
-  readonly next: string | undefined;
-}
-
-/**
- * Local state of one task (one list of one account). It may be deleted at any time: the images of records are a cache of Kafka's content;
- * the marks, which say when keys were last seen, and the digests of rejected records start empty again.
- *
- * Every call may fail with `STATE_DAMAGED` or `STATE_FOLDER`, both of them transient: the task is claimed again, with a new store from
- * {@link Store.task}, and missing images are restored from Kafka.
- */
-export interface TaskStore {
-  get(key: string): StoredImage | undefined;
-  /** Returns the sequence number of a key's newest event if the key has a stored image, else undefined; fast if it has none. */
-  sequence(key: string): number | undefined;
-  /** Lists keys that have a stored image, in order: one part of the listing, which begins after the key `after`. */
-  storedKeys(after: string | undefined): StoredKeys;
-  /** Returns the digest of the JSON that the image of a key was made from, if it was stored with the image. */
-  payloadDigest(key: string): StoredPayloadDigest | undefined;
-  /** Returns the run of adjacent records that begins with this key; undefined if there is none that can still be recognized. */
-  runFrom(key: string): StoredRun | undefined;
-  /** Returns the digest of the bytes of a run (adjacent records of a page), keyed with a secret of this store: 16 bytes, as `latin1`. */
-  digestOf(bytes: Buffer): string;
-  /**
-   * Returns the numbers of the sweeps when a run of adjacent records was last seen and last read; undefined once the run is retired,
-   * because from then on its records are compared one by one.
-   */
-  run(id: string): Pick<RunHead, 'lastSeenSweep' | 'lastReadSweep'> | undefined;
-  /** Whether sweep number `sweep`, or a later one, has read the key as part of a run of adjacent records, and not alone. */
-  isReadWithRun(key: string, sweep: number): boolean;
-  memory(): TaskMemory | undefined;
-  /**
-   * Writes the images, then memory and notes in one transaction. An image is written only if its sequence is higher than the stored one, so
-   * a paused process that was replaced can't overwrite newer state. When an image is removed, so is its mark.
-   *
-   * More than 100 images are written in several transactions. A process that ends in between leaves images that the stored memory does not
-   * cover: the next process assumes the older state, and reads their events again.
-   */
-  put(images: readonly ImageUpdate[], memory: TaskMemory, notes?: Notes): Promise<void>;
-  /** Returns the number of stored images. */
-  count(): number;
-  /** Number of distinct keys among `keys` that sweep number `sweep` has not read yet. */
-  countUnread(keys: readonly string[], sweep: number): number;
-  /** Whether no read of the API, by a sweep or otherwise, has shown the key since sweep number `since` began. */
-  isUnseen(key: string, since: number): boolean;
-  /**
-   * Lists keys that have a stored image and for which {@link isUnseen} is true, in order: one part of the listing, which begins after the
-   * key `after`.
-   */
-  unseen(since: number, after: string | undefined): UnseenKeys;
-  /** Whether a rejected record with this digest was stored. */
-  isRejected(digest: string): boolean;
-  clear(): Promise<void>;
 }
 
 export interface Store {
@@ -161,14 +108,11 @@ export interface Store {
 
 const MEMORY_KEY = 'memory';
 const SECRET_KEY = 'secret of digests';
-/**
- * Maximum number of images that one transaction writes. More takes more memory: while the file is open, lmdb retains as much memory as its
- * largest transaction took.
- */
+/** Maximum number of images that one transaction writes. lmdb retains as much memory as its largest transaction took. */
 const MAX_IMAGES = 100;
 /**
- * Maximum number of digests of rejected records stored for a task, which take some 120 MB on disk. With fewer, dead letters may be
- * published repeatedly.
+ * Maximum number of digests of rejected records stored for a task: some 120 MB on disk. With fewer, dead letters may be published
+ * repeatedly.
  */
 const MAX_REJECTS = 1_000_000;
 /** Maximum number of keys that one call of `unseen` examines. More blocks the event loop for longer. */
@@ -176,8 +120,7 @@ const MAX_EXAMINED_KEYS = 10_000;
 /** Maximum number of keys that one call of `unseen` returns. */
 const MAX_UNSEEN_KEYS = 500;
 /**
- * Maximum number of keys that one call of `storedKeys` returns; the checksum of each image is verified. More blocks the event loop for
- * longer.
+ * Maximum number of keys that one call of `storedKeys` returns, with each image's checksum verified. More blocks the event loop for longer.
  */
 const MAX_STORED_KEYS = 2_000;
 
@@ -197,13 +140,13 @@ export function openStore(
   let file = openImageFile(folder, onDiscarded);
   return {
     task: (name) => {
-      const damage = file.damage();
+      const { damage } = file;
       if (damage) {
         // The next call deletes the files, so an error of closing them does not matter.
         file.close().catch(() => undefined);
         file = openImageFile(folder, onDiscarded, damage);
       }
-      return taskStore(file, name, maxRejects);
+      return new LmdbTaskStore(file, name, maxRejects);
     },
     close: () => file.close(),
   };
@@ -211,9 +154,8 @@ export function openStore(
 
 interface Databases {
   readonly images: Database<Buffer, Buffer>;
-  /** Marks by key: each says when the key was last seen. Every key with an image has one. */
   readonly marks: Database<Buffer, Buffer>;
-  /** Heads of runs by run id: each says when the run was last seen. Includes retired runs to which marks still refer. */
+  /** Heads of runs by run id, including retired runs to which marks still refer. */
   readonly heads: Database<Buffer, Buffer>;
   readonly runs: Database<Buffer, Buffer>;
   /** Digests of rejected records, in two halves. When one half is full, the other is cleared and receives the next digests. */
@@ -223,31 +165,297 @@ interface Databases {
 
 /** Converts a digest or run id from `latin1` to bytes. */
 const digestBytes = (digest: string): Buffer => Buffer.from(digest, 'latin1');
-/** Value stored for the digest of a rejected record: only the presence of the entry matters. */
+/** Only the presence of an entry in `rejects` matters. */
 const PRESENT = Buffer.of(1);
 
 /** Encodes a key for lmdb. lmdb's own string encoding does not preserve long keys that contain U+0000 to U+0004. */
 const bytesOf = (key: string): Buffer => Buffer.from(key);
 
-function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore {
-  const { images, marks, heads, runs, rejects, memories } = file.use((root): Databases => {
-    const database = (kind: string) =>
-      root.openDB<Buffer, Buffer>({
-        name: `${kind} ${name}`,
-        encoding: 'binary',
-        keyEncoding: 'binary',
-      });
-    return {
-      images: database('images'),
-      marks: database('marks'),
-      heads: database('run heads'),
-      runs: database('runs'),
-      rejects: [database('rejected'), database('rejected too')],
-      memories: database('memory'),
-    };
-  });
+/** The public members of a {@link LmdbTaskStore}. */
+export type TaskStore = Pick<LmdbTaskStore, keyof LmdbTaskStore>;
 
-  const marked = new Marks({
+/**
+ * Local state of one task (one list of one account). It may be deleted at any time: the images of records are a cache of Kafka's content;
+ * the marks, which say when keys were last seen, and the digests of rejected records start empty again.
+ *
+ * Every call may fail with `STATE_DAMAGED` or `STATE_FOLDER`, both of them transient: the task is claimed again, with a new store from
+ * {@link Store.task}, and missing images are restored from Kafka.
+ *
+ * Every access goes through `#read` or `#write`. A failed write discards the cached marks.
+ */
+class LmdbTaskStore {
+  /** Returns the digest of the bytes of a run (adjacent records of a page), keyed with a secret of this store: 16 bytes, as `latin1`. */
+  readonly digestOf: (bytes: Buffer) => string;
+  readonly #file: ImageFile;
+  readonly #databases: Databases;
+  readonly #marks: Marks;
+  readonly #maxRejects: number;
+  /** Secret of the run digests. It is stored with the first run, as no digest has to be recognized before. */
+  readonly #secret: Buffer;
+  #isSecretStored: boolean;
+  /** Cached number of stored images, which is requested for each page; undefined after a write. */
+  #count: number | undefined;
+
+  constructor(file: ImageFile, name: string, maxRejects: number) {
+    this.#file = file;
+    this.#databases = file.use((root) => openDatabases(root, name));
+    this.#marks = new Marks(markTables(this.#databases));
+    this.#maxRejects = maxRejects;
+    const stored = this.#read(({ memories }) => {
+      const packed = memories.get(bytesOf(SECRET_KEY));
+      return packed && Buffer.from(unpackBytes(SECRET_KEY, packed));
+    });
+    this.#isSecretStored = stored !== undefined;
+    this.#secret = stored ?? newSecret();
+    this.digestOf = runDigests(this.#secret);
+  }
+
+  get(key: string): StoredImage | undefined {
+    return this.#read(() => this.#image(key));
+  }
+
+  /** Returns the sequence number of a key's newest event if the key has a stored image, else undefined; fast if it has none. */
+  sequence(key: string): number | undefined {
+    return this.#read(() => this.#storedSequence(key));
+  }
+
+  /** Lists the keys after `after` that have a stored image, each with the sequence of its newest event. */
+  storedKeys(after: string | undefined): KeySlice<readonly [key: string, sequence: number]> {
+    return this.#read(({ images }) => {
+      const keys: [string, number][] = [];
+      for (const { key: bytes, value } of images.getRange(rangeAfter(after, MAX_STORED_KEYS))) {
+        const key = bytes.toString();
+        keys.push([key, unpackImage(key, value).sequence]);
+      }
+      return { keys, next: keys.length === MAX_STORED_KEYS ? keys.at(-1)![0] : undefined };
+    });
+  }
+
+  /** Returns the digest of the JSON that the image of a key was made from, if it was stored with the image. */
+  payloadDigest(key: string): StoredPayloadDigest | undefined {
+    return this.#read(() => this.#marks.markOf(key).payloadDigest);
+  }
+
+  /** Returns the run of adjacent records that begins with this key; undefined if there is none that can still be recognized. */
+  runFrom(key: string): StoredRun | undefined {
+    return this.#read(() => this.#marks.runFrom(key));
+  }
+
+  /**
+   * Returns when a run of adjacent records was last seen and last read; undefined once the run is retired, because from then on its records
+   * are compared one by one.
+   */
+  run(id: string): Sighting | undefined {
+    const head = this.#read(() => this.#marks.head(id));
+    return head?.isLive ? head : undefined;
+  }
+
+  /** Whether sweep number `sweep`, or a later one, has read the key as part of a run of adjacent records, and not alone. */
+  isReadWithRun(key: string, sweep: number): boolean {
+    return this.#read(() => this.#marks.isReadWithRun(key, sweep));
+  }
+
+  memory(): TaskMemory | undefined {
+    return this.#read(({ memories }) => {
+      const stored = memories.get(bytesOf(MEMORY_KEY));
+      return stored && unpackJson<TaskMemory>(MEMORY_KEY, stored);
+    });
+  }
+
+  /**
+   * Writes the images, then memory and notes in one transaction. An image is written only if its sequence is higher than the stored one, so
+   * a paused process that was replaced can't overwrite newer state. When an image is removed, so is its mark.
+   *
+   * More than 100 images are written in several transactions. A process that ends in between leaves images that the stored memory does not
+   * cover: the next process assumes the older state, and reads their events again.
+   */
+  put(updates: readonly ImageUpdate[], memory: TaskMemory, notes: Notes = {}): Promise<void> {
+    return asPromise(() => {
+      if (updates.length > 0) this.#count = undefined;
+      const { seen, newRuns = [], payloadDigests } = notes;
+      let at = 0;
+      for (; updates.length - at > MAX_IMAGES; at += MAX_IMAGES) {
+        const some = updates.slice(at, at + MAX_IMAGES);
+        this.#write(() => some.forEach((update) => this.#putImage(update, payloadDigests)));
+      }
+      const written = new Set(updates.map(({ key }) => key));
+      this.#write(() => {
+        for (const update of updates.slice(at)) this.#putImage(update, payloadDigests);
+        // After all images: a key marked as read by a sweep implies that the sweep's progress is stored with it.
+        this.#putNotes(notes, written);
+        this.#databases.memories.putSync(bytesOf(MEMORY_KEY), packJson(MEMORY_KEY, memory));
+      });
+      this.#isSecretStored ||= seen !== undefined && newRuns.length > 0;
+      // The page is settled, so its marks need not stay in memory.
+      this.#marks.evict([...written, ...(seen?.keys ?? [])]);
+    });
+  }
+
+  /** Returns the number of stored images. */
+  count(): number {
+    return (this.#count ??= this.#read(({ images }) => entriesOf(images)));
+  }
+
+  /** Number of distinct keys among `keys` that sweep number `sweep` has not read yet. */
+  countUnread(keys: readonly string[], sweep: number): number {
+    const isUnread = (key: string) => this.#marks.sighting(key).lastReadSweep < sweep;
+    return this.#read(() => [...new Set(keys)].filter(isUnread).length);
+  }
+
+  /** Whether no read of the API, by a sweep or otherwise, has shown the key since sweep number `since` began. */
+  isUnseen(key: string, since: number): boolean {
+    return this.#read(() => this.#marks.sighting(key).lastSeenSweep < since);
+  }
+
+  /** Lists the keys after `after` that have a stored image and for which {@link isUnseen} is true. */
+  unseen(since: number, after: string | undefined): KeySlice<string> {
+    return this.#read(({ marks }) => {
+      const isSeen = this.#isSeenSince(since);
+      const keys: string[] = [];
+      let examined = 0;
+      for (const { key: bytes, value } of marks.getRange(rangeAfter(after, MAX_EXAMINED_KEYS))) {
+        examined += 1;
+        const key = bytes.toString();
+        if (!isSeen(key, value)) keys.push(key);
+        if (keys.length === MAX_UNSEEN_KEYS || examined === MAX_EXAMINED_KEYS)
+          return { keys, next: key };
+      }
+      return { keys, next: undefined };
+    });
+  }
+
+  /** Whether a rejected record with this digest was stored. */
+  isRejected(digest: string): boolean {
+    return this.#read(({ rejects }) => rejects.some((half) => half.doesExist(digestBytes(digest))));
+  }
+
+  clear(): Promise<void> {
+    return asPromise(() => {
+      const { rejects, ...others } = this.#databases;
+      this.#count = undefined;
+      this.#write(() => {
+        for (const each of [...Object.values(others), ...rejects]) each.clearSync();
+        if (this.#isSecretStored) this.#putSecret();
+      });
+      this.#marks.evict();
+    });
+  }
+
+  #read<T>(work: (databases: Databases) => T): T {
+    return this.#file.use(() => work(this.#databases));
+  }
+
+  /** Runs `work` in a synchronous transaction, so that its errors are thrown to the caller and not on lmdb's own thread. */
+  #write(work: () => void): void {
+    try {
+      this.#file.use((root) =>
+        root.transactionSync(() => {
+          work();
+          this.#marks.flush();
+        }),
+      );
+    } catch (error) {
+      this.#marks.evict(); // cached marks may include changes that were not written
+      throw error;
+    }
+    this.#file.markWritten();
+  }
+
+  #image(key: string): StoredImage | undefined {
+    const stored = this.#databases.images.get(bytesOf(key));
+    if (stored) return unpackImage(key, stored);
+    // Without this check the record would be published again as if it were new.
+    if (this.#marks.markOf(key).hasImage) throw damagedError('an image is missing');
+    return undefined;
+  }
+
+  #storedSequence(key: string): number | undefined {
+    return this.#marks.markOf(key).hasImage ? this.#image(key)?.sequence : undefined;
+  }
+
+  #putImage({ key, sequence, image }: ImageUpdate, digests: Notes['payloadDigests']): void {
+    if ((this.#storedSequence(key) ?? -Infinity) >= sequence) return;
+    const { images } = this.#databases;
+    if (image) {
+      images.putSync(bytesOf(key), packImage(key, { sequence, ...image }));
+      this.#marks.imageWritten(key, digests?.get(key));
+    } else {
+      images.removeSync(bytesOf(key));
+      this.#marks.imageRemoved(key);
+    }
+  }
+
+  /** Writes the notes; `written` are the keys whose images, with their digests, were written just before. */
+  #putNotes(
+    { seen, payloadDigests, rejects = [], newRuns = [] }: Notes,
+    written: Set<string>,
+  ): void {
+    if (seen) {
+      const { keys, runs = [], sweep, bySweep } = seen;
+      const sighting = { lastSeenSweep: sweep, ...(bySweep && { lastReadSweep: sweep }) };
+      for (const id of runs) this.#marks.markRunSeen(id, sighting);
+      for (const key of new Set(keys)) {
+        const payloadDigest = written.has(key) ? undefined : payloadDigests?.get(key);
+        this.#marks.markSeen(key, { ...sighting, ...(payloadDigest && { payloadDigest }) });
+      }
+      for (const run of newRuns) this.#marks.addRun(run, sweep);
+      if (newRuns.length > 0 && !this.#isSecretStored) this.#putSecret();
+    }
+    for (const digest of rejects) this.#putReject(digest);
+  }
+
+  #putSecret(): void {
+    this.#databases.memories.putSync(bytesOf(SECRET_KEY), packBytes(SECRET_KEY, this.#secret));
+  }
+
+  #putReject(digest: string): void {
+    const isFull = (half: Database) => entriesOf(half) >= this.#maxRejects / 2;
+    const [one, other] = this.#databases.rejects;
+    const [newer, older] = isFull(one) ? [other, one] : [one, other];
+    newer.putSync(digestBytes(digest), PRESENT);
+    if (isFull(newer)) older.clearSync();
+  }
+
+  /**
+   * Returns a function that decides, by a key's packed mark and the head of its run, whether the key was seen since sweep number `since`, or
+   * has no image. Unpacks few marks, and reads each head once.
+   */
+  #isSeenSince(since: number): (key: string, packedMark: Buffer) => boolean {
+    const seenRuns = new Map<string, boolean>();
+    const isRunSeen = (id: string): boolean => {
+      const isSeen = seenRuns.get(id) ?? this.#marks.headOf(id).lastSeenSweep >= since;
+      seenRuns.set(id, isSeen);
+      return isSeen;
+    };
+    return (key, packed) => {
+      if (isSeenSince(packed, since)) return true;
+      const id = runIdIn(packed);
+      if (id !== undefined && isRunSeen(id)) return true;
+      const { lastSeenSweep, hasImage } = unpackMark(key, packed);
+      return lastSeenSweep >= since || !hasImage;
+    };
+  }
+}
+
+function openDatabases(root: RootDatabase, name: string): Databases {
+  const database = (kind: string) =>
+    root.openDB<Buffer, Buffer>({
+      name: `${kind} ${name}`,
+      encoding: 'binary',
+      keyEncoding: 'binary',
+    });
+  return {
+    images: database('images'),
+    marks: database('marks'),
+    heads: database('run heads'),
+    runs: database('runs'),
+    rejects: [database('rejected'), database('rejected too')],
+    memories: database('memory'),
+  };
+}
+
+function markTables({ marks, heads, runs }: Databases): MarkTables {
+  return {
     mark: (key) => {
       const packed = marks.get(bytesOf(key));
       return packed && unpackMark(key, packed);
@@ -263,173 +471,12 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
     putRun: (run) => runs.putSync(digestBytes(run.id), packRun(run)),
     removeRun: (id) => runs.removeSync(digestBytes(id)),
     removeHead: (id) => heads.removeSync(digestBytes(id)),
-  });
-  const read = <T>(work: () => T): T => file.use(work);
-  const known = read(() => {
-    const stored = memories.get(bytesOf(SECRET_KEY));
-    return stored && Buffer.from(unpackBytes(SECRET_KEY, stored));
-  });
-  const secret = known ?? newSecret();
-  /** Whether the secret of the run digests is stored. It is stored with the first run, as no digest has to be recognized before. */
-  let isSecretKept = known !== undefined;
-  const keepSecret = () => memories.putSync(bytesOf(SECRET_KEY), packBytes(SECRET_KEY, secret));
-  /** Runs `work` in a synchronous transaction, so that its errors are thrown to the caller and not on lmdb's own thread. */
-  const write = (work: () => void): void => {
-    try {
-      file.use((root) =>
-        root.transactionSync(() => {
-          work();
-          marked.flush();
-        }),
-      );
-    } catch (error) {
-      marked.evict(); // cached marks may include changes that were not written
-      throw error;
-    }
-    file.markWritten();
   };
+}
 
-  /** Cached number of stored images, which is requested for each page; undefined after a write. */
-  let counted: number | undefined;
-  const imageOf = (key: string): StoredImage | undefined => {
-    const stored = images.get(bytesOf(key));
-    if (stored) return unpackImage(key, stored);
-    // Without this check the record would be published again as if it were new.
-    if (marked.markOf(key).hasImage) throw damagedError('an image is missing');
-    return undefined;
-  };
-  const putImage = (
-    { key, sequence, image }: ImageUpdate,
-    texts: ReadonlyMap<string, StoredPayloadDigest> | undefined,
-  ) => {
-    const old = marked.markOf(key).hasImage ? imageOf(key) : undefined;
-    if (old && old.sequence >= sequence) return;
-    if (image) {
-      images.putSync(bytesOf(key), packImage(key, { sequence, ...image }));
-      marked.imageWritten(key, texts?.get(key));
-    } else {
-      images.removeSync(bytesOf(key));
-      marked.imageRemoved(key);
-    }
-  };
-
-  const reject = (digest: string) => {
-    const [one, other] = rejects;
-    const [newer, older] = isFull(one) ? [other, one] : [one, other];
-    newer.putSync(digestBytes(digest), PRESENT);
-    if (isFull(newer)) older.clearSync();
-  };
-  const isFull = (half: Database) => entriesOf(half) >= maxRejects / 2;
-
-  return {
-    get: (key) => read(() => imageOf(key)),
-    sequence: (key) =>
-      read(() => (marked.markOf(key).hasImage ? imageOf(key)?.sequence : undefined)),
-    storedKeys: (after) =>
-      read(() => {
-        const range = {
-          limit: MAX_STORED_KEYS,
-          ...(after !== undefined && { start: bytesOf(after), exclusiveStart: true }),
-        };
-        const keys: [string, number][] = [];
-        for (const { key: bytes, value } of images.getRange(range)) {
-          const key = bytes.toString();
-          keys.push([key, unpackImage(key, value).sequence]);
-        }
-        return { keys, next: keys.length === MAX_STORED_KEYS ? keys.at(-1)![0] : undefined };
-      }),
-    payloadDigest: (key) => read(() => marked.markOf(key).payloadDigest),
-    runFrom: (key) => read(() => marked.runFrom(key)),
-    digestOf: runDigests(secret),
-    run: (id) =>
-      read(() => {
-        const head = marked.head(id);
-        return head?.isLive ? head : undefined;
-      }),
-    isReadWithRun: (key, sweep) => read(() => marked.isReadWithRun(key, sweep)),
-    memory: () =>
-      read(() => {
-        const stored = memories.get(bytesOf(MEMORY_KEY));
-        return stored && unpackJson<TaskMemory>(MEMORY_KEY, stored);
-      }),
-    put: (updates, memory, { seen, payloadDigests, rejects: digests = [], newRuns = [] } = {}) =>
-      asPromise(() => {
-        if (updates.length > 0) counted = undefined;
-        const written = new Set(updates.map(({ key }) => key));
-        const keys = new Set(seen?.keys);
-        let at = 0;
-        for (; updates.length - at > MAX_IMAGES; at += MAX_IMAGES) {
-          const some = updates.slice(at, at + MAX_IMAGES);
-          write(() => some.forEach((update) => putImage(update, payloadDigests)));
-        }
-        write(() => {
-          for (const update of updates.slice(at)) putImage(update, payloadDigests);
-          // After all images: a key marked as read by a sweep implies that the sweep's progress is stored with it.
-          if (seen) {
-            const { sweep, bySweep, runs: wholeRuns = [] } = seen;
-            const sighting = { lastSeenSweep: sweep, ...(bySweep && { lastReadSweep: sweep }) };
-            for (const id of wholeRuns) marked.markRunSeen(id, sighting);
-            for (const key of keys) {
-              const payloadDigest = written.has(key) ? undefined : payloadDigests?.get(key);
-              marked.markSeen(key, { ...sighting, ...(payloadDigest && { payloadDigest }) });
-            }
-            for (const run of newRuns) marked.addRun(run, sweep);
-            if (newRuns.length > 0 && !isSecretKept) keepSecret();
-          }
-          for (const digest of digests) reject(digest);
-          memories.putSync(bytesOf(MEMORY_KEY), packJson(MEMORY_KEY, memory));
-        });
-        isSecretKept ||= seen !== undefined && newRuns.length > 0;
-        // The page is settled, so its marks need not stay in memory.
-        marked.evict([...written, ...keys]);
-      }),
-    count: () => (counted ??= read(() => entriesOf(images))),
-    countUnread: (keys, sweep) =>
-      read(
-        () => [...new Set(keys)].filter((key) => marked.sighting(key).lastReadSweep < sweep).length,
-      ),
-    isUnseen: (key, since) => read(() => marked.sighting(key).lastSeenSweep < since),
-    unseen: (since, after) =>
-      read(() => {
-        const keys: string[] = [];
-        const range = {
-          limit: MAX_EXAMINED_KEYS,
-          ...(after !== undefined && { start: bytesOf(after), exclusiveStart: true }),
-        };
-        const seenRuns = new Map<string, boolean>();
-        const isSeenWithRun = (id: string): boolean => {
-          const known = seenRuns.get(id) ?? marked.headOf(id).lastSeenSweep >= since;
-          seenRuns.set(id, known);
-          return known;
-        };
-        const isSeen = (key: string, packed: Buffer): boolean => {
-          if (isSeenSince(packed, since)) return true;
-          const id = runIdIn(packed);
-          if (id !== undefined && isSeenWithRun(id)) return true;
-          const { lastSeenSweep, hasImage } = unpackMark(key, packed);
-          return lastSeenSweep >= since || !hasImage;
-        };
-        let looked = 0;
-        for (const { key: bytes, value } of marks.getRange(range)) {
-          looked += 1;
-          const key = bytes.toString();
-          if (!isSeen(key, value)) keys.push(key);
-          if (keys.length === MAX_UNSEEN_KEYS || looked === MAX_EXAMINED_KEYS)
-            return { keys, next: key };
-        }
-        return { keys, next: undefined };
-      }),
-    isRejected: (digest) => read(() => rejects.some((half) => half.doesExist(digestBytes(digest)))),
-    clear: () =>
-      asPromise(() => {
-        counted = undefined;
-        write(() => {
-          for (const each of [images, marks, heads, runs, ...rejects, memories]) each.clearSync();
-          if (isSecretKept) keepSecret();
-        });
-        marked.evict();
-      }),
-  };
+/** Range of at most `limit` entries after the key `after`; from the first key on if it is undefined. */
+function rangeAfter(after: string | undefined, limit: number) {
+  return after === undefined ? { limit } : { limit, start: bytesOf(after), exclusiveStart: true };
 }
 
 function entriesOf(database: Database): number {

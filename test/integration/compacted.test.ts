@@ -141,7 +141,7 @@ it('does not take a record for alive that was deleted, where compaction has take
   await other.close();
 
   const again = await open('one', old);
-  expect(['a', 'b', 'c'].map((key) => again.log.get(key) !== undefined)).toEqual([
+  expect(['a', 'b', 'c'].map((key) => again.log.store.get(key) !== undefined)).toEqual([
     false,
     true,
     true,

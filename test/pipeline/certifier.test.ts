@@ -1,7 +1,7 @@
 import { TestScheduler } from 'rxjs/testing';
 import { describe, expect, it } from 'vitest';
 import type { CertifyJob } from '../../src/account/signal-jobs.ts';
-import { certifier } from '../../src/pipeline/certifier.ts';
+import { Certifier } from '../../src/pipeline/certifier.ts';
 import type { CertifierOptions } from '../../src/pipeline/certifier.ts';
 import type { Cursor } from '../../src/pipeline/checkpoint/cursor.ts';
 import type { Plan } from '../../src/pipeline/publish/plan.ts';
@@ -9,6 +9,7 @@ import { RULES } from '../../src/resources/resources.ts';
 import type { Certificate } from '../../src/schemas/events/certificate.ts';
 import { KeyTally } from '../../src/schemas/events/key-tally.ts';
 import type { Message } from '../../src/sinks/sink.ts';
+import { fakeCheckpoint } from '../support/fake-checkpoint.ts';
 import { NO_COUNTS } from '../../src/streams/paging/scan-counts.ts';
 import { NO_SWEEP } from '../../src/streams/paging/sweep-progress.ts';
 
@@ -42,19 +43,23 @@ async function outcomes(
     },
     scheduler: Object.assign(new TestScheduler(() => undefined), { now: () => now }),
   } as unknown as CertifierOptions['task'];
-  const checkpoint: CertifierOptions['checkpoint'] = {
-    get cursor() {
-      return cursor;
+  const checkpoint = fakeCheckpoint(
+    {
+      get cursor() {
+        return cursor;
+      },
+      sweep,
+      liveKeys: { keys: [new KeyTally()], ends: {} },
+      partitions: () => Promise.resolve(partitions),
     },
-    sweep,
-    count: () => images,
-    liveKeys: () => ({ keys: [new KeyTally()], ends: {} }),
-    partitions: () => Promise.resolve(partitions),
-    unseen: () => {
-      looks += 1;
-      return { keys: [], next: undefined };
+    {
+      count: () => images,
+      unseen: () => {
+        looks += 1;
+        return { keys: [], next: undefined };
+      },
     },
-  };
+  );
   const acknowledgeCertify = (
     { id: key }: CertifyJob,
     { status }: { status: string },
@@ -64,7 +69,7 @@ async function outcomes(
     value: Buffer.from(status),
   });
   const messages: Message[] = [];
-  const { certify } = certifier({
+  const certificates = new Certifier({
     ...{ task, checkpoint },
     resyncs: { certifyAck: acknowledgeCertify, ackCommitted: () => undefined },
     transact: (commit) => {
@@ -77,7 +82,7 @@ async function outcomes(
   for (const end of ends) {
     now = end;
     const batch = { lane: 'sweep', step: { kind: 'end', held: 0 }, certifyJobs: asked };
-    await certify({ batch, commit: { cursor } } as unknown as Plan);
+    await certificates.certify({ batch, commit: { cursor } } as unknown as Plan);
   }
   return {
     found,

@@ -50,7 +50,7 @@ describe('a page whose turn has come', () => {
       of<ReadBatch[]>(batch).pipe(
         compareBatches({
           task: { rules: {}, config: { poll: {} } } as never,
-          checkpoint: {
+          store: {
             ...{ get: () => undefined, payloadDigest: () => undefined, isUnseen: () => false },
             run: () => (isLive ? { lastSeenSweep: 1, lastReadSweep: 1 } : undefined),
           },

@@ -6,7 +6,7 @@ import type { Published } from '../../src/observe/hooks.ts';
 import { listEvents } from '../../src/pipeline/list-events.ts';
 import { Confirmations } from '../../src/streams/diff/confirmations.ts';
 import { newCursor } from '../../src/pipeline/checkpoint/cursor.ts';
-import { fakeCheckpoint, readsOf, SNAPSHOT_AT } from '../support/fake-checkpoint.ts';
+import { fakeCheckpoint, SNAPSHOT_AT } from '../support/fake-checkpoint.ts';
 import { BUSY, FREE_LANES, fakeTask } from '../support/fake-account.ts';
 import type { Answering } from '../support/fake-account.ts';
 import type { ResyncJob } from '../../src/account/signal-jobs.ts';
@@ -14,7 +14,12 @@ import { openSchemaEvolution } from '../../src/pipeline/codec/schema-evolution.t
 import { orderSchema } from '../../src/resources/orders/order.ts';
 import { pageElements } from '../../src/schemas/json/json-bytes.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
-import type { TaskBatch, Checkpoint, TaskNotes } from '../../src/pipeline/checkpoint/checkpoint.ts';
+import type {
+  Checkpoint,
+  StoreReads,
+  TaskBatch,
+  TaskNotes,
+} from '../../src/pipeline/checkpoint/checkpoint.ts';
 import type { Answer } from '../../src/streams/decode/response.ts';
 import { Body } from '../../src/streams/http/body.ts';
 import type { ListQuery } from '../../src/streams/http/page-request.ts';
@@ -39,7 +44,11 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 /** The events of orders after the initial snapshot, whose requests are answered by hand. */
-async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = {}) {
+async function orders(
+  config: Partial<Config> = {},
+  more: Partial<Checkpoint> = {},
+  reads: Partial<StoreReads> = {},
+) {
   const asked: Asked[] = [];
   const answering: Answering = (query, clock, decode) =>
     new Observable<Answer>((subscriber) => {
@@ -81,7 +90,7 @@ async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = 
   let sweep = { ...NO_SWEEP, beganAt: Date.now() };
   let held: Promise<void> | undefined;
   const log = fakeCheckpoint({
-    ...readsOf(store),
+    store: { ...store, ...reads },
     commit: async (batch) => {
       commits.push(batch);
       await held;
@@ -382,7 +391,7 @@ it('a store that fails as orders arrive says so when their turn has come, and is
   const damage = () => {
     throw new CellarstreamError('STATE_DAMAGED', 'the stored images are damaged');
   };
-  const { poll, errors } = await orders({}, { payloadDigest: damage, get: damage });
+  const { poll, errors } = await orders({}, {}, { payloadDigest: damage, get: damage });
   expect((await poll()).answer([order(1)])).toEqual([]);
   await until(() => errors.length > 0);
   expect(errors).toMatchObject([{ code: 'STATE_DAMAGED' }]);

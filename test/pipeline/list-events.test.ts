@@ -24,7 +24,12 @@ import type { JsonObject, JsonValue } from '../../src/schemas/json/json.ts';
 import { orderSchema } from '../../src/resources/orders/order.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import { Secret } from '../../src/core/secret.ts';
-import type { TaskBatch, Checkpoint, TaskNotes } from '../../src/pipeline/checkpoint/checkpoint.ts';
+import type {
+  Checkpoint,
+  StoreReads,
+  TaskBatch,
+  TaskNotes,
+} from '../../src/pipeline/checkpoint/checkpoint.ts';
 import { NO_SWEEP } from '../../src/streams/paging/sweep-progress.ts';
 
 /** What the server's clock moves on between two requests. */
@@ -59,7 +64,7 @@ const registry: Partial<Registry> = {
 /** The events of orders after the initial snapshot, from a log that does as it is told. */
 async function events(
   answer: Answering,
-  more: Partial<Checkpoint>,
+  { reads, ...more }: Partial<Checkpoint> & { readonly reads?: Partial<StoreReads> },
   resyncs?: TaskJobs,
   pii = BUSY.pii,
 ) {
@@ -73,7 +78,7 @@ async function events(
     task: fakeTask('orders', { pii }, answer),
     lanes: FREE_LANES,
     evolution: book,
-    checkpoint: fakeCheckpoint(more),
+    checkpoint: fakeCheckpoint(more, reads),
     confirmations: new Confirmations({ now: () => Date.now() }),
     key: { keyFields: ['order_number'], beganAt: null, wasEmpty: false },
     resyncs,
@@ -104,11 +109,13 @@ describe('an order that the API has no more', () => {
     const bytes = new Map<string, Buffer>();
     const { book, published$ } = await events(growingList().answer, {
       sweep: { ...NO_SWEEP, number: 3, phase: 'removing', proof: 'exact', askedAt: 1 },
-      count: () => 1_000,
-      unseen: () => ({ keys: ['700', '800'], next: undefined }),
-      isUnseen: (key, since) => key === '800' && since === 3,
-      get: (key) =>
-        bytes.has(key) ? { sequence: 1, schemaId: 1, bytes: bytes.get(key)! } : undefined,
+      reads: {
+        count: () => 1_000,
+        unseen: () => ({ keys: ['700', '800'], next: undefined }),
+        isUnseen: (key, since) => key === '800' && since === 3,
+        get: (key) =>
+          bytes.has(key) ? { sequence: 1, schemaId: 1, bytes: bytes.get(key)! } : undefined,
+      },
     });
     for (const key of ['700', '800']) {
       bytes.set(key, book.values.encode({ order_number: Number(key) }));
@@ -134,9 +141,11 @@ describe('an order that the API has no more', () => {
     const kept: TaskNotes[] = [];
     const { published$ } = await events(contradicting, {
       sweep: { ...NO_SWEEP, number: 3, phase: 'removing', proof: 'exact' },
-      count: () => 1_000,
-      unseen: () => ({ keys: ['700', '800'], next: undefined }),
-      isUnseen: () => true,
+      reads: {
+        count: () => 1_000,
+        unseen: () => ({ keys: ['700', '800'], next: undefined }),
+        isUnseen: () => true,
+      },
       storeNotes: (notes) => Promise.resolve(void kept.push(notes)),
     });
     const swept$ = published$.pipe(filter(({ lane }) => lane === 'sweep'));
@@ -177,9 +186,11 @@ describe('an order with personal fields', () => {
       );
     const batches: TaskBatch[] = [];
     const images = new Map<string, Buffer>();
-    const more: Partial<Checkpoint> = {
-      get: (key) =>
-        images.has(key) ? { sequence: 1, schemaId: 1, bytes: images.get(key)! } : undefined,
+    const more: Parameters<typeof events>[1] = {
+      reads: {
+        get: (key) =>
+          images.has(key) ? { sequence: 1, schemaId: 1, bytes: images.get(key)! } : undefined,
+      },
       commit: (batch) => Promise.resolve(void batches.push(batch)),
       cursor: newCursor('this one'),
     };
@@ -264,8 +275,10 @@ describe('an order that is to be published again', () => {
     const { book, published$ } = await events(
       list(now),
       {
-        get: (key) =>
-          images.has(key) ? { sequence: 1, schemaId: 1, bytes: images.get(key)! } : undefined,
+        reads: {
+          get: (key) =>
+            images.has(key) ? { sequence: 1, schemaId: 1, bytes: images.get(key)! } : undefined,
+        },
         commit: (batch) => Promise.resolve(void commits.push(batch)),
       },
       {

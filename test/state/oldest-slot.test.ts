@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { oldestSlot } from '../../src/state/oldest-slot.ts';
+import { OldestSlot } from '../../src/state/oldest-slot.ts';
 import { mulberry32 } from '../support/chance.ts';
 
 describe('oldestSlot', () => {
@@ -7,11 +7,11 @@ describe('oldestSlot', () => {
     const random = mulberry32(seed);
     const below = (most: number) => Math.floor(random() * most);
     const times = Array.from({ length: 1 + below(40) }, () => below(20));
-    const oldest = oldestSlot(times);
+    const oldest = new OldestSlot(times);
     for (let k = 0; k < 500; k++) {
-      expect(oldest.get()).toBe(times.indexOf(Math.min(...times)));
-      expect(oldest.time()).toBe(Math.min(...times));
-      const slot = random() < 0.7 ? oldest.get() : below(times.length);
+      expect(oldest.slot).toBe(times.indexOf(Math.min(...times)));
+      expect(oldest.time).toBe(Math.min(...times));
+      const slot = random() < 0.7 ? oldest.slot : below(times.length);
       times[slot] = below(20) + (random() < 0.7 ? k : 0);
       oldest.set(slot, times[slot]);
     }

@@ -30,11 +30,11 @@ describe('recentStarts', () => {
   it('keeps the newest, across processes that never close it', () => {
     const first = recentStarts(file(), 3);
     expect([first.times, first.isReliable]).toEqual([[], false]);
-    [11, 12].forEach(first.add);
+    [11, 12].forEach((at) => first.add(at));
     const second = recentStarts(file(), 3);
     expect(second.isReliable).toBe(true);
     expect(kept(3)).toEqual([11, 12]);
-    [13, 14].forEach(second.add);
+    [13, 14].forEach((at) => second.add(at));
     expect(kept(3)).toEqual([12, 13, 14]);
     first.close();
     second.close();
@@ -112,7 +112,7 @@ describe('recentStarts', () => {
 
   it('does not believe a file with a changed time, but counts the others; then it is whole again', () => {
     const first = recentStarts(file(), 3);
-    [11, 12].forEach(first.add);
+    [11, 12].forEach((at) => first.add(at));
     first.close();
     const bytes = readFileSync(file());
     bytes[6]! ^= 1;

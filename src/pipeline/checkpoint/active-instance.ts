@@ -20,16 +20,13 @@ export interface ActiveInstanceOptions {
   readonly scheduler: SchedulerLike;
 }
 
-/**
- * How long the ledger is observed, in ms: a little longer than a lease. Too small: an instance is missed that declares only once a lease.
- */
+/** How long the ledger is observed, in ms: a little longer than a lease, so that no instance is missed that declares once a lease. */
 const OBSERVATION_MS = 12_000;
 const CHECK_EVERY_MS = 500;
 
 /**
  * Detects the instance that serves an account, by observing the account's ledger for {@link OBSERVATION_MS}: an instance that sends
- * requests declares them every ten seconds. Undefined if no instance declares any; one that polls more rarely, or is suspended, is not
- * detected.
+ * requests declares them every ten seconds. One that polls more rarely, or is suspended, is not detected.
  */
 export async function findActiveInstance(
   options: ActiveInstanceOptions,
@@ -48,7 +45,7 @@ export async function findActiveInstance(
   }
 }
 
-/** Returns the instance whose newest declaration between two offsets of the ledger has a lease; undefined if there is none. */
+/** Returns the instance whose newest declaration between two offsets of the ledger has a lease. */
 async function declaringInstance(
   { log, ledgerTopic, account }: ActiveInstanceOptions,
   from: bigint,

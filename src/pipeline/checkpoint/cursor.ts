@@ -1,5 +1,3 @@
-// The cursor of a task: its type, its initial value, and its parser.
-
 import { CellarstreamError } from '../../core/errors.ts';
 import type { KeyFormat } from '../../schemas/events/record-key.ts';
 import type { TallyText } from '../../schemas/events/key-tally.ts';
@@ -8,7 +6,7 @@ import type { Position } from '../../streams/paging/anchors.ts';
 /** Progress of a task (one list of one account). Committed in one transaction with the events that it covers. */
 export interface Cursor {
   readonly version: 1;
-  /** Id of the process that wrote the cursor. An owner that reads another id here has been fenced. */
+  /** Id of the process that wrote the cursor: its owner. */
   readonly instance: string;
   /** Number of times that the task has been claimed so far. */
   readonly generation: number;
@@ -30,35 +28,26 @@ export interface Cursor {
   readonly keyFormat?: KeyFormat;
   /** Number of partitions that the events were written with. Absent before the task was first claimed. */
   readonly partitions?: number;
-  /**
-   * End offset of each partition of the events' topic, after the commit before this one. A partition that ends earlier has lost events.
-   * Absent before the task was first claimed.
-   */
+  /** End offset of each partition of the events' topic, after the commit before this one. A partition that ends earlier has lost events. */
   readonly ends?: Readonly<Record<string, string>>;
   /**
-   * Start offset of each partition of the events' topic when the initial snapshot last began; 0 for a partition without an entry. A
-   * partition that begins later has lost events.
+   * Start offset of each partition of the events' topic when the initial snapshot last began; default 0. A partition that begins later has
+   * lost events.
    */
   readonly starts?: Readonly<Record<string, string>>;
-  /** Number of times that the topic has lost events. Images that were stored when the number was smaller are not valid. Default 0. */
+  /** Number of times that the topic has lost events: images that were stored when it was smaller are not valid. Default 0. */
   readonly losses?: number;
-  /** The cursor's `sequence` when the newest loss of events was detected; later events have higher sequence numbers. Default 0. */
+  /** The cursor's `sequence` when the newest loss of events was detected. Default 0. */
   readonly lostSequence?: number;
-  /**
-   * Count and digest of the live keys (keys whose newest event is not a deletion) in each partition of the events' topic, including this
-   * commit. Absent before the task was first claimed.
-   */
+  /** Count and digest of the live keys in each partition of the events' topic, including this commit. */
   readonly live?: LiveKeysText;
-  /**
-   * Number of the newest certificate of a full scan, and when it was issued, in epoch ms by the issuer's clock. Absent before the first
-   * one.
-   */
+  /** The newest certificate of a full scan: its number, and when it was issued, in epoch ms by the issuer's clock. */
   readonly certificate?: { readonly number: number; readonly at: number };
 }
 
 /**
- * Count and digest of the live keys of each partition. Valid only if `sequence` and `losses` equal those of the cursor in use. They differ
- * if the topic has newer events than the cursor that was read, or has lost events.
+ * Count and digest of the live keys of each partition. Valid only for a cursor with the same `sequence` and `losses`: the topic may have
+ * newer events than that cursor, or have lost events.
  */
 export interface LiveKeysText {
   readonly sequence: number;
@@ -74,19 +63,17 @@ export interface InitialSnapshot {
   readonly position: Position | null;
   readonly done: boolean;
   /**
-   * Whether a poll that began after the initial snapshot had ended, or a whole sweep, has completed. Until then an unknown record is not
-   * necessarily new: it may have changed during the snapshot, and moved to a part of the list that had been read already. Absent before the
-   * first page.
+   * Whether a poll that began after the snapshot had ended, or a whole sweep, has completed. Until then an unknown record is not
+   * necessarily new: it may have changed during the snapshot, and moved to a part of the list that had been read already.
    */
   readonly caughtUp?: boolean;
   /**
-   * The cursor's `newestStamp` when a loss of events in the topic was detected, in epoch ms: a record created by then may have been
-   * published before the loss, so it is not new. Absent unless the topic has lost events.
+   * The cursor's `newestStamp` when lost events were detected: a record created by then may have been published before, so it is not new.
    */
   readonly publishedUpTo?: number | undefined;
 }
 
-/** The cursor of a task that has read nothing yet. */
+/** Cursor of a task that has read nothing yet. */
 export function newCursor(instance: string): Cursor {
   return {
     version: 1,
@@ -99,21 +86,16 @@ export function newCursor(instance: string): Cursor {
   };
 }
 
-/** Progress of an initial snapshot that has not begun. */
 export const NEW_SNAPSHOT: InitialSnapshot = { startedAt: null, position: null, done: false };
 
-/** Cursor after a loss of events in the topic: the initial snapshot restarts, and publishes missing records again. */
+/** Cursor after lost events: the initial snapshot restarts, and publishes missing records again. */
 export function restartSnapshot(cursor: Cursor): Cursor {
   const { losses = 0, sequence, newestStamp: publishedUpTo } = cursor;
   const snapshot = { ...NEW_SNAPSHOT, publishedUpTo };
   return { ...cursor, firstRead: snapshot, losses: losses + 1, lostSequence: sequence };
 }
 
-/**
- * Parses the text of a cursor.
- *
- * @throws CellarstreamError `CURSOR_UNREADABLE` if the text is not a cursor that this version supports.
- */
+/** @throws CellarstreamError `CURSOR_UNREADABLE` if the text is not a cursor that this version supports. */
 export function parseCursor(text: string, task: string): Cursor {
   const cursor = parse(text);
   if (

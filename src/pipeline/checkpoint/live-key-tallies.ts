@@ -1,5 +1,3 @@
-// Count and digest of the live keys in a topic, by which certificates and the detection of lost events compare it.
-
 import { firstValueFrom, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import type { KeyGap } from '../../observe/lost-events.ts';
@@ -8,10 +6,10 @@ import { partitionOf } from '../../sinks/producer/record-batch.ts';
 import type { ImageUpdate, TaskStore } from '../../state/store.ts';
 import type { Cursor, LiveKeysText } from './cursor.ts';
 
-/** Count and digest of the live keys (newest event not a deletion) in each partition of a task's topic, by partition number. Immutable. */
+/** Count and digest of the live keys (newest event not a deletion) in each partition of a topic. Immutable. */
 export type LiveKeyTallies = readonly KeyTally[];
 
-/** Returns the tallies of live keys in a cursor; undefined if they are not valid for it, or are for a different number of partitions. */
+/** Undefined if the tallies in the cursor are not valid for it, or are for a different number of partitions. */
 export function liveKeysIn(cursor: Cursor, partitions: number): LiveKeyTallies | undefined {
   const { live, sequence, losses = 0 } = cursor;
   if (live?.sequence !== sequence || live.losses !== losses) return undefined;
@@ -42,10 +40,7 @@ export async function liveKeysOf(
   }
 }
 
-/**
- * Returns the tallies of live keys after more events. `sequenceOf` returns the sequence of a key's newest event before them; undefined for
- * a key that is not live.
- */
+/** Returns the tallies of live keys after more events. `sequenceOf` returns the sequence of a live key's newest event before them. */
 export function liveKeysAfter(
   live: LiveKeyTallies,
   updates: readonly ImageUpdate[],

@@ -1,11 +1,18 @@
-// Restores images from the topic of a task into its store.
-
 import type { Bounds, Offsets } from '../../kafka/log.ts';
-import type { TransactionalLog } from '../../sinks/sink.ts';
 import type { ImageUpdate, TaskMemory, TaskStore } from '../../state/store.ts';
 import { NO_SWEEP } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
 import { keyText } from '../../schemas/events/record-key.ts';
+import type { TaskLog } from './task-claim.ts';
+import type { ListHooks } from '../../observe/list-hooks.ts';
+
+export interface RestoreOptions extends TaskLog {
+  readonly store: TaskStore;
+  readonly instance: string;
+  /** Decodes an event of the topic; not called for tombstones. */
+  readonly readImage: (value: Buffer) => Promise<PublishedImage>;
+  readonly hooks?: Pick<ListHooks, 'onRestored'>;
+}
 
 /** Parts of an event in the resource's topic that the image store needs. */
 export interface PublishedImage {
@@ -13,15 +20,6 @@ export interface PublishedImage {
   readonly image: { readonly schemaId: number; readonly bytes: Buffer } | null;
 }
 
-export interface RestoreImagesOptions {
-  readonly log: Pick<TransactionalLog, 'readTail'>;
-  readonly topic: string;
-  readonly store: TaskStore;
-  /** Decodes an event of the topic; not called for tombstones. */
-  readonly readImage: (value: Buffer) => Promise<PublishedImage>;
-}
-
-/** Result of restoring images from the topic. */
 export interface RestoredImages {
   readonly memory: TaskMemory;
   /** Highest sequence number of the events that were read; 0 if none were. */
@@ -38,7 +36,7 @@ const TOMBSTONE: PublishedImage = { sequence: Number.MAX_VALUE, image: null };
 
 /** Reads the events' topic to its end, beginning at the offsets that the store has reached, and stores the images. */
 export async function restoreImages(
-  { log, topic, store, readImage }: RestoreImagesOptions,
+  { log, names: { topic }, store, readImage }: RestoreOptions,
   initialMemory: TaskMemory,
   bounds: ReadonlyMap<number, Bounds>,
 ): Promise<RestoredImages> {
@@ -103,7 +101,7 @@ export function offsetTexts(offsets: Offsets): Record<string, string> {
   return Object.fromEntries([...offsets].map(([partition, end]) => [partition, String(end)]));
 }
 
-/** Returns `ids` together with the schema ids of `images`; the same array if there are no new ids. */
+/** Returns `ids` and the schema ids of `images`; the same array if there are no new ids. */
 export function withIds(ids: readonly number[], images: readonly ImageUpdate[]): readonly number[] {
   const all = new Set(ids);
   for (const { image } of images) if (image) all.add(image.schemaId);

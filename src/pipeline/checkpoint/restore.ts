@@ -1,38 +1,26 @@
 import { CellarstreamError } from '../../core/errors.ts';
-import type { ListHooks } from '../../observe/list-hooks.ts';
 import type { LostEvents } from '../../observe/lost-events.ts';
 import type { Bounds } from '../../kafka/log.ts';
-import type { TaskMemory, TaskStore } from '../../state/store.ts';
+import type { TaskMemory } from '../../state/store.ts';
 import { newCursor, parseCursor, restartSnapshot } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
 import { detectLostEvents } from './detect-lost-events.ts';
 import { readCursor } from './task-claim.ts';
-import type { KnownCursor, TaskLog } from './task-claim.ts';
+import type { KnownCursor } from './task-claim.ts';
 import { offsetTexts, restoreImages } from './restore-images.ts';
-import type { PublishedImage, RestoredImages } from './restore-images.ts';
-
-export interface RestoreOptions extends TaskLog {
-  readonly store: TaskStore;
-  readonly instance: string;
-  /** Decodes an event of the topic; not called for tombstones. */
-  readonly readImage: (value: Buffer) => Promise<PublishedImage>;
-  readonly hooks?: Pick<ListHooks, 'onRestored'>;
-}
+import type { RestoredImages, RestoreOptions } from './restore-images.ts';
 
 /** State of a task whose store has been brought up to date with Kafka. */
 export interface Restored {
   readonly memory: TaskMemory;
-  /**
-   * The newest cursor. If events were lost, it is a copy of that cursor in which the initial snapshot starts over, and which is not
-   * committed yet.
-   */
+  /** The newest cursor; after lost events a copy of it, not committed yet, in which the initial snapshot starts over. */
   readonly cursor: Cursor;
   /** Whether the task had a cursor already. */
   readonly hadCursor: boolean;
   readonly lostEvents: LostEvents | undefined;
 }
 
-/** Version of the store's contents. A store of another version is discarded and rebuilt from Kafka. */
+/** A store of another version is discarded and rebuilt from Kafka. */
 const STORE_VERSION = 4;
 
 /**
@@ -45,8 +33,8 @@ export async function restore(
   options: RestoreOptions,
   seen: KnownCursor | undefined,
 ): Promise<Restored> {
-  const { log, store, instance, readImage, hooks } = options;
-  const { task, topic } = options.names;
+  const { log, store, instance, hooks } = options;
+  const { topic } = options.names;
   const nothing = newTaskMemory(`${STORE_VERSION} ${await log.clusterId()} ${topic}`);
   const bounds = await log.bounds(topic);
 
@@ -60,18 +48,15 @@ export async function restore(
     lostEvents,
     memory: known,
     emptyMemory,
-  } = decideRestore({
-    ...{ memory, newestCursor, emptyMemory: nothing, bounds, task, topic, instance },
-  });
+  } = decideRestore(options, memory, newestCursor, nothing, bounds);
   // A process that crashed during its first write has left images without a task memory.
   if (!keepsImages && (stored !== undefined || store.count() > 0)) await store.clear();
   if (lostEvents) await store.put([], known);
 
-  const source = { log, topic, store, readImage };
-  let read = await restoreImages(source, known, bounds);
+  let read = await restoreImages(options, known, bounds);
   if (keepsImages && hasMissingEvents(read, cursor)) {
     await store.clear();
-    const all = await restoreImages(source, emptyMemory, bounds);
+    const all = await restoreImages(options, emptyMemory, bounds);
     read = { ...all, restored: read.restored + all.restored };
   }
   if (read.restored > 0) hooks?.onRestored({ images: read.restored });
@@ -107,24 +92,9 @@ function isFullyRestored({ begunBy, unchecked = false }: TaskMemory): boolean {
   return begunBy !== undefined || unchecked;
 }
 
-interface RestoreFindings {
-  /** The store's memory of the task; undefined if the store can't be used. */
-  readonly memory: TaskMemory | undefined;
-  readonly newestCursor: KnownCursor;
-  readonly emptyMemory: TaskMemory;
-  /** Offsets at which the partitions of the resource's topic begin and end. */
-  readonly bounds: ReadonlyMap<number, Bounds>;
-  readonly task: string;
-  readonly topic: string;
-  readonly instance: string;
-}
-
-interface RestoreDecision {
+interface RestoreDecision extends Pick<Restored, 'cursor' | 'lostEvents'> {
   /** Whether the images in the store are valid; else the store is cleared. */
   readonly keepsImages: boolean;
-  /** Cursor from which the task resumes. */
-  readonly cursor: Cursor;
-  readonly lostEvents: LostEvents | undefined;
   /** Task memory whose end offsets say where reading of the topic begins. */
   readonly memory: TaskMemory;
   /** Task memory of an empty store, with which the whole topic is read. */
@@ -132,15 +102,13 @@ interface RestoreDecision {
 }
 
 /** Compares store, cursor and topic, and decides what to restore. @throws CellarstreamError `TOPIC_CHANGED`. */
-function decideRestore({
-  memory,
-  newestCursor,
-  emptyMemory,
-  bounds,
-  task,
-  topic,
-  instance,
-}: RestoreFindings): RestoreDecision {
+function decideRestore(
+  { instance, names: { task, topic } }: RestoreOptions,
+  memory: TaskMemory | undefined,
+  newestCursor: KnownCursor,
+  emptyMemory: TaskMemory,
+  bounds: ReadonlyMap<number, Bounds>,
+): RestoreDecision {
   const parsed = (text: string | null) => (text === null ? undefined : parseCursor(text, task));
   const newest = parsed(newestCursor.cursor);
   const cursor = newest ?? newCursor(instance);
@@ -153,23 +121,21 @@ function decideRestore({
   const { cursorEnd } = newestCursor;
   const ofCursor = { cursor: newestCursor.cursor, cursorEnd };
   const emptied = { ...emptyMemory, ...ofCursor, whole: cursor.sequence, begunBy: instance };
-  const lostEventsFound =
-    newest && detectLostEvents(topic, bounds, { cursor: newest, memory: kept });
+  const lostEvents = newest && detectLostEvents(topic, bounds, { cursor: newest, memory: kept });
   const starts = startOffsets(bounds);
-  if (lostEventsFound) {
-    const known = { ...emptied, lost: true };
+  if (lostEvents) {
     return {
       keepsImages: false,
       cursor: { ...restartSnapshot(cursor), starts },
-      lostEvents: lostEventsFound,
-      memory: known,
+      lostEvents,
+      memory: { ...emptied, lost: true },
       emptyMemory: emptied,
     };
   }
   return {
     keepsImages: kept !== undefined,
     cursor: newest ?? { ...cursor, starts }, // the topic may begin above 0 without a loss, as no earlier events are known
-    lostEvents: lostEventsFound,
+    lostEvents,
     memory: kept ? { ...kept, ...ofCursor } : emptied,
     emptyMemory: emptied,
   };
@@ -189,7 +155,7 @@ function hasMissingEvents(
   return whole + found < Math.max(cursor.sequence, sequence);
 }
 
-/** Returns the start offsets of those partitions that do not begin at offset 0. */
+/** Start offsets of those partitions that do not begin at offset 0. */
 function startOffsets(bounds: ReadonlyMap<number, Bounds>): Record<string, string> {
   const starts = [...bounds].flatMap(([at, { low }]) => (low > 0n ? [[at, low] as const] : []));
   return offsetTexts(new Map(starts));

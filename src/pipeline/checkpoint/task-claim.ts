@@ -1,5 +1,3 @@
-// Claims a task, and reads its newest cursor.
-
 import { lastValueFrom, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
@@ -17,26 +15,22 @@ export interface TaskLog {
 }
 
 export interface TaskClaimOptions extends TaskLog {
-  /** Id of this process. */
   readonly instance: string;
-  /** State shared by all openings of the task in this process: pass the same object each time. */
+  /** State shared by all openings of the task in this process. */
   readonly claimState: ClaimState;
 }
 
 /** State that a process retains from one opening of a task to the next. Initially empty. */
 export interface ClaimState {
-  /**
-   * Id of the task's previous owner; null if there was none. Set by the first opening that reads the cursor, whether or not its claim
-   * succeeds.
-   */
+  /** Id of the task's previous owner; null if there was none. Set by the first opening that reads the cursor, even if its claim fails. */
   predecessor?: string | null;
   /** End offset of the cursors' topic before this process first opened the task. Cursors below it were written by predecessors. */
   cursorBegin?: bigint;
-  /** The newest transactional sink that this process has opened for the task. */
+  /** The newest sink that this process has opened for the task. */
   sink?: FencedSink;
-  /** Error that ended the newest opening, or made it fail. Set by the code that opens the task. */
+  /** Error that ended the newest opening, or made it fail. Set by the caller. */
   lastError?: unknown;
-  /** Whether the task has ended: an opening that is still running then fails instead of claiming the task. */
+  /** Whether the task has ended: an opening that is still running then fails instead of claiming the task. Set by the caller. */
   hasEnded?: boolean;
 }
 
@@ -67,8 +61,7 @@ export async function openFencedSink(
 }
 
 /**
- * Returns `taskLog`, but with partition bounds that the opened sink reads, as these include everything that opening it has committed or
- * aborted.
+ * Returns `taskLog` with partition bounds that the opened sink reads, which include everything that opening it has committed or aborted.
  */
 export function withSinkBounds<Placed extends TaskLog>(sink: FencedSink, taskLog: Placed): Placed {
   const bounds: TransactionalLog['bounds'] = (...asked) => sink.bounds(...asked);
@@ -88,11 +81,7 @@ export async function commitClaim(
   }
 }
 
-/**
- * Checks that the task has not ended.
- *
- * @throws CellarstreamError `COMMIT_FAILED` if the task has ended.
- */
+/** @throws CellarstreamError `COMMIT_FAILED` if the task has ended. */
 export function expectNotEnded({ hasEnded = false }: ClaimState): void {
   if (hasEnded)
     throw new CellarstreamError(
@@ -121,19 +110,12 @@ export async function expectOwnCursor(
   return found;
 }
 
-/**
- * Returns the error for a cursors' topic that has a cursor of another account. Keys do not contain the account, so two accounts in one
- * topic would overwrite each other's records.
- */
+/** Keys do not contain the account, so two accounts in one topic would overwrite each other's records. */
 function sharedCursorTopicError(other: string, cursorTopic: string): CellarstreamError {
   return new CellarstreamError(
     'SETTINGS',
     `${cursorTopic} has a cursor of ${other}: another ACCOUNT_NAME publishes under this TOPIC_PREFIX. Give each account a TOPIC_PREFIX of its own`,
   );
-}
-
-function resourceOf(task: string): string {
-  return task.slice(task.lastIndexOf('/') + 1);
 }
 
 /** The newest known cursor of a task, and the offset up to which the cursors' topic was read for it. */
@@ -148,9 +130,8 @@ export async function readCursor(
   known: KnownCursor | undefined,
 ): Promise<KnownCursor> {
   const { newest, next } = await newestCursors(log, cursorTopic);
-  const other = [...newest.keys()].find(
-    (key) => key !== task && key.endsWith(`/${resourceOf(task)}`),
-  );
+  const resource = task.slice(task.lastIndexOf('/'));
+  const other = [...newest.keys()].find((key) => key !== task && key.endsWith(resource));
   if (!isShared && other !== undefined) throw sharedCursorTopicError(other, cursorTopic);
   const seen = BigInt(known?.cursorEnd ?? 0);
   const found = newest.get(task);
@@ -162,7 +143,7 @@ export async function readCursor(
   return { cursor: found.value.toString(), cursorEnd, offset: BigInt(found.offset) };
 }
 
-/** Reads the newest cursor of each task, by task id. */
+/** Newest cursor of each task, by task id. */
 export function newestCursors(
   log: TransactionalLog,
   cursorTopic: string,

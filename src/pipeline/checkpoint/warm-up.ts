@@ -11,9 +11,8 @@ export interface WarmUpOptions extends TaskLog {
   readonly rules: Pick<ResourceRules, 'resource' | 'described'>;
   readonly registry: Registry;
   readonly store: TaskStore;
-  /** Id of this process. */
   readonly instance: string;
-  /** Aborts the restore; the signal's reason is thrown. Images read until then stay stored. */
+  /** Aborts the restore; the reason is thrown. Images read until then stay stored. */
   readonly signal: AbortSignal;
 }
 
@@ -41,7 +40,13 @@ export async function warmUp(options: WarmUpOptions): Promise<void> {
       },
     });
   const { memory, lostEvents } = await restore(
-    { log: { ...log, readTail }, names, store, instance, readImage: evolution.imageIn },
+    {
+      log: { ...log, readTail },
+      names,
+      store,
+      instance,
+      readImage: (event) => evolution.imageIn(event),
+    },
     found,
   );
   // Lost events are reported and handled by the process that claims the task.

@@ -17,56 +17,23 @@ export interface CurrentSchema {
   readonly codec: EnvelopeCodec;
 }
 
-/** An encoded image (a record as it is published), and the id of the schema with which it is encoded. */
+/** An image (a record as it is published), encoded with a registered schema. */
 export interface WrittenImage {
   readonly schemaId: number;
   readonly bytes: Buffer;
-}
-
-/**
- * The schemas of one resource's events: the current one, to which fields are added when records have new ones, and the earlier ones with
- * which older images were encoded.
- */
-export interface SchemaEvolution {
-  /** The current schema; undefined until the first record is encoded, if the resource has no described fields and no registered schema. */
-  readonly current: () => CurrentSchema | undefined;
-  /**
-   * Encodes records as images. If the current schema lacks a field of theirs, a schema with that field is registered first. Calls must not
-   * overlap.
-   */
-  readonly encode: (
-    records: readonly JsonObject[],
-    keyFields: readonly string[],
-  ) => Promise<readonly Buffer[]>;
-  /**
-   * Encodes the image of the record that begins at a given byte of a page, and extracts the requested fields. Undefined if there is no
-   * record at that byte, if the current schema lacks a field of it, or if there is no current schema.
-   */
-  readonly encodeNow: EncodingOptions['encode'];
-  /** Loads a schema from the registry. To be called before {@link inCurrent} for images that were encoded with the schema. */
-  readonly load: (schemaId: number) => Promise<void>;
-  /** Codec that encodes and decodes records with the current schema. Changes when a field is added to the schema. */
-  readonly values: ImageCodec;
-  /**
-   * Converts an image to the current schema, so that a field added to the schema since does not look like a change of the record. The
-   * image's schema must have been loaded.
-   */
-  readonly inCurrent: (image: WrittenImage) => Buffer;
-  /** Decodes an event: its sequence, and the image after it (null after a deletion). */
-  readonly imageIn: (event: Buffer) => Promise<{ sequence: number; image: WrittenImage | null }>;
 }
 
 export interface SchemaEvolutionOptions {
   readonly registry: Registry;
   readonly subject: string;
   readonly resource: string;
-  /** Fields from the API's description, which the first schema already has. Default none. */
+  /** Fields from the API's description, which the first schema already has. */
   readonly described?: RecordSchema | undefined;
-  /** Called with the id of each schema that becomes the current one. */
+  /** Called with each schema that becomes the current one. */
   readonly onVersion?: (schemaId: number) => void;
-  /** Awaited after every {@link RECORDS_PER_TURN} records; should resolve in a later turn of the event loop. Default: resolves at once. */
+  /** Awaited after every {@link RECORDS_PER_TURN} records; should resolve in a later turn of the event loop. Default: no pause. */
   readonly pause?: () => Promise<unknown>;
-  /** Compiles the codec of an event schema; may cache. Default {@link envelopeCodec}. */
+  /** May cache. Default {@link envelopeCodec}. */
   readonly compile?: (schema: RecordSchema) => EnvelopeCodec;
 }
 
@@ -82,111 +49,178 @@ const RECORDS_PER_TURN = 250;
 export async function openSchemaEvolution(
   options: SchemaEvolutionOptions,
 ): Promise<SchemaEvolution> {
-  const { registry, subject, resource, described, onVersion } = options;
-  const { compile = envelopeCodec, pause = () => Promise.resolve() } = options;
-  const known = new Map<number, EnvelopeCodec>();
-  let current: CurrentSchema | undefined;
-  /** The registry's latest version of the schema, as last read: it is compiled once, and not registered again. */
-  let newest: CurrentSchema | undefined;
+  const evolution = new SchemaEvolution(options);
+  await evolution.begin();
+  return evolution;
+}
 
-  const latest = async (): Promise<RecordSchema | undefined> => {
+/**
+ * The schemas of one resource's events: the current one, to which fields are added when records have new ones, and the earlier ones with
+ * which older images were encoded. The current schema only ever grows: in `begin` to the registry's latest version and the described
+ * fields, later in `encode`.
+ */
+export class SchemaEvolution {
+  readonly #options: SchemaEvolutionOptions;
+  readonly #compile: (schema: RecordSchema) => EnvelopeCodec;
+  /** Codecs of all schemas seen so far, by schema id. */
+  readonly #codecs = new Map<number, EnvelopeCodec>();
+  #current: CurrentSchema | undefined;
+  /** The registry's latest version of the schema, as last read: it is compiled once, and not registered again. */
+  #latest: CurrentSchema | undefined;
+
+  constructor(options: SchemaEvolutionOptions) {
+    this.#options = options;
+    this.#compile = options.compile ?? envelopeCodec;
+  }
+
+  /** Makes the registry's latest version, with the described fields, the current schema. To be called before all other methods. */
+  async begin(): Promise<void> {
+    const schema = await this.#readLatest();
+    if (schema) await this.#register(schema);
+  }
+
+  /** Undefined until the first record is encoded, if the resource has no described fields and no registered schema. */
+  get current(): CurrentSchema | undefined {
+    return this.#current;
+  }
+
+  /** Codec that encodes and decodes records with the current schema. Changes when a field is added to the schema. */
+  get values(): ImageCodec {
+    const refuse = () => this.#currentSchema() as never;
+    return this.#current?.codec.values ?? { encode: refuse, decode: refuse };
+  }
+
+  /**
+   * Encodes records as images. If the current schema lacks a field of theirs, a schema with that field is registered first. Calls must not
+   * overlap.
+   */
+  async encode(
+    records: readonly JsonObject[],
+    keyFields: readonly string[],
+  ): Promise<readonly Buffer[]> {
+    if (records.length === 0) return [];
+    const before = this.#current;
+    let isLacking = before === undefined;
+    const onUnknown = () => (isLacking = true);
+    const images = before && (await this.#encodeAll(records, before.codec.values, onUnknown));
+    if (isLacking) await this.#addFieldsOf(records, keyFields);
+    return this.#current === before
+      ? images!
+      : this.#encodeAll(records, this.#current!.codec.values);
+  }
+
+  /**
+   * Encodes the image of the record that begins at byte `at` of a page, and extracts the wanted fields. Undefined if there is no record at
+   * that byte, if the current schema lacks a field of it, or if there is no current schema.
+   */
+  readonly encodeNow: EncodingOptions['encode'] = (page, at, wanted) => {
+    if (!this.#current) return undefined;
+    const { values } = this.#current.codec;
+    let isLacking = false;
+    const read = values.transcode(page, at, wanted, () => (isLacking = true));
+    if (!read || isLacking) return undefined;
+    const { image, end, fields, instants } = read;
+    return { image, end, fields, instants, codec: values };
+  };
+
+  /** Loads a schema from the registry. To be called before {@link inCurrent} for images that were encoded with the schema. */
+  async load(schemaId: number): Promise<void> {
+    await this.#codecOf(schemaId);
+  }
+
+  /**
+   * Converts an image to the current schema, so that a field added to the schema since does not look like a change of the record. The
+   * image's schema must have been loaded.
+   */
+  inCurrent({ schemaId, bytes }: WrittenImage): Buffer {
+    const current = this.#currentSchema();
+    if (schemaId === current.schemaId) return bytes;
+    const written = this.#codecs.get(schemaId);
+    if (!written) throw new Error(`the schema ${schemaId} of a stored image was not loaded`);
+    return current.codec.values.encode(written.values.decode(bytes));
+  }
+
+  /** Decodes an event: its sequence, and the image after it (null after a deletion). */
+  async imageIn(event: Buffer): Promise<{ sequence: number; image: WrittenImage | null }> {
+    const { schemaId, payload } = unframe(event);
+    const { after, sequence } = (await this.#codecOf(schemaId)).images(payload);
+    return { sequence, image: after && { schemaId, bytes: after } };
+  }
+
+  #currentSchema(): CurrentSchema {
+    if (this.#current) return this.#current;
+    throw new Error(`no record of ${this.#options.resource} has been seen yet`);
+  }
+
+  /** Reads the subject's latest version from the registry, and returns it with the described fields added. */
+  async #readLatest(): Promise<RecordSchema | undefined> {
+    const { registry, subject, described } = this.#options;
     const found = await registry.latest(subject);
     if (!found) return described;
-    const codec = codecOf(compile, found.schema, `version ${found.version} of ${subject}`);
-    newest = { schemaId: found.id, codec };
+    const codec = codecOf(this.#compile, found.schema, `version ${found.version} of ${subject}`);
+    this.#latest = { schemaId: found.id, codec };
     const schema = withImageFields(codec.values.schema);
     return described ? addFields(schema, described) : schema;
-  };
-  const register = async (values: RecordSchema): Promise<void> => {
-    const schema = envelopeSchema(values, resource);
-    const isNewest = newest !== undefined && isDeepStrictEqual(schema, newest.codec.schema);
-    const codec = isNewest ? newest!.codec : compile(schema);
-    const schemaId = isNewest ? newest!.schemaId : await registry.register(subject, codec.schema);
-    if (schemaId !== current?.schemaId) onVersion?.(schemaId);
-    known.set(schemaId, codec);
-    current = { schemaId, codec };
-  };
-  const refuse = (): never => {
-    throw new Error(`no record of ${resource} has been seen yet`);
-  };
-  const load = async (schemaId: number): Promise<EnvelopeCodec> => {
-    const codec =
-      known.get(schemaId) ??
-      codecOf(compile, await registry.schemaById(schemaId), `schema ${schemaId}`);
-    known.set(schemaId, codec);
-    return codec;
-  };
+  }
 
-  const hold = async (records: readonly JsonObject[], keyFields: readonly string[]) => {
+  /** Registers the schema of events with these records, unless it is the registry's latest version, and makes it the current one. */
+  async #register(values: RecordSchema): Promise<void> {
+    const { registry, subject, resource, onVersion } = this.#options;
+    const schema = envelopeSchema(values, resource);
+    const latest = isDeepStrictEqual(schema, this.#latest?.codec.schema) ? this.#latest : undefined;
+    const codec = latest?.codec ?? this.#compile(schema);
+    const schemaId = latest?.schemaId ?? (await registry.register(subject, codec.schema));
+    if (schemaId !== this.#current?.schemaId) onVersion?.(schemaId);
+    this.#codecs.set(schemaId, codec);
+    this.#current = { schemaId, codec };
+  }
+
+  async #codecOf(schemaId: number): Promise<EnvelopeCodec> {
+    const known = this.#codecs.get(schemaId);
+    if (known) return known;
+    const schema = await this.#options.registry.schemaById(schemaId);
+    const codec = codecOf(this.#compile, schema, `schema ${schemaId}`);
+    this.#codecs.set(schemaId, codec);
+    return codec;
+  }
+
+  /** Adds the fields of these records that the current schema lacks, if any, and registers the result. */
+  async #addFieldsOf(records: readonly JsonObject[], keyFields: readonly string[]): Promise<void> {
+    const { resource } = this.#options;
     const grown = (from: RecordSchema | undefined) =>
       growSchema(from, records, { resource, keyFields });
-    const before = current?.codec.values.schema;
+    const before = this.#current?.codec.values.schema;
     const after = grown(before);
     if (after === before) return;
     try {
-      await register(after);
+      await this.#register(after);
     } catch (error) {
       // Another process may have registered the same field with another type: its version wins.
       if (!(error instanceof CellarstreamError) || error.code !== 'REGISTRY_REFUSED') throw error;
-      const newest = await latest();
-      if (!newest || isDeepStrictEqual(newest, before)) throw error;
-      await register(grown(newest));
+      const latest = await this.#readLatest();
+      if (!latest || isDeepStrictEqual(latest, before)) throw error;
+      await this.#register(grown(latest));
     }
-  };
+  }
 
-  const start = await latest();
-  if (start) await register(start);
-
-  return {
-    current: () => current,
-    encode: async (records, keyFields) => {
-      const encoded = async (values: EnvelopeCodec['values'], onUnknown?: () => void) => {
-        const images: Buffer[] = [];
-        for (let from = 0; from < records.length; from += RECORDS_PER_TURN) {
-          if (from > 0) await pause();
-          const slice = records.slice(from, from + RECORDS_PER_TURN);
-          images.push(...slice.map((record) => values.encode(record, onUnknown)));
-        }
-        return images;
-      };
-      if (records.length === 0) return [];
-      const before = current;
-      let isLacking = before === undefined;
-      const images = before && (await encoded(before.codec.values, () => (isLacking = true)));
-      if (isLacking) await hold(records, keyFields);
-      return current === before ? images! : encoded(current!.codec.values);
-    },
-    encodeNow: (page, at, wanted) => {
-      if (!current) return undefined;
-      const { values } = current.codec;
-      let isLacking = false;
-      const read = values.transcode(page, at, wanted, () => (isLacking = true));
-      if (!read || isLacking) return undefined;
-      const { image, end, fields, instants } = read;
-      return { image, end, fields, instants, codec: values };
-    },
-    load: async (schemaId) => void (await load(schemaId)),
-    get values() {
-      return current?.codec.values ?? { encode: refuse, decode: refuse };
-    },
-    inCurrent: ({ schemaId, bytes }) => {
-      const { schemaId: now, codec } = current ?? refuse();
-      if (schemaId === now) return bytes;
-      const written = known.get(schemaId);
-      if (!written) throw new Error(`the schema ${schemaId} of a stored image was not loaded`);
-      return codec.values.encode(written.values.decode(bytes));
-    },
-    imageIn: async (event) => {
-      const { schemaId, payload } = unframe(event);
-      const { after, sequence } = (await load(schemaId)).images(payload);
-      return { sequence, image: after && { schemaId, bytes: after } };
-    },
-  };
+  async #encodeAll(
+    records: readonly JsonObject[],
+    values: EnvelopeCodec['values'],
+    onUnknown?: () => void,
+  ): Promise<readonly Buffer[]> {
+    const images: Buffer[] = [];
+    for (let from = 0; from < records.length; from += RECORDS_PER_TURN) {
+      if (from > 0) await this.#options.pause?.();
+      const slice = records.slice(from, from + RECORDS_PER_TURN);
+      images.push(...slice.map((record) => values.encode(record, onUnknown)));
+    }
+    return images;
+  }
 }
 
 /** Compiles a schema from the registry. @throws CellarstreamError `REGISTRY_REFUSED` if Cellarstream can't have written the schema. */
 function codecOf(
-  compile: NonNullable<SchemaEvolutionOptions['compile']>,
+  compile: (schema: RecordSchema) => EnvelopeCodec,
   schema: RecordSchema,
   about: string,
 ): EnvelopeCodec {

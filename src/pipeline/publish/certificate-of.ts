@@ -4,20 +4,19 @@ import { sampleSize } from '../../streams/paging/scan-counts.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
 import type { Checkpoint } from '../checkpoint/checkpoint.ts';
 
-/** A completed full scan, and the state of the events' topic after the scan's last commit: what a certificate is made from. */
+/** A completed full scan, and the state of the events' topic after the scan's last commit. */
 export interface CompletedScan {
   readonly account: string;
   readonly resource: string;
   /** Number of the certificate; the certificates of a task are numbered consecutively. */
   readonly number: number;
-  /** Sequence number of the newest event in the topic. */
   readonly sequence: number;
   readonly sweep: SweepProgress;
-  /** Number of deletions that the scan found and that were held back instead of published. */
+  /** Number of deletions of the scan that were held back instead of published. */
   readonly heldBack: number;
   /** Live keys that were not seen since the scan began: their number, and up to {@link MAX_NAMED} of them. */
   readonly unseen: { readonly count: number; readonly keys: readonly string[] };
-  readonly live: ReturnType<Checkpoint['liveKeys']>;
+  readonly live: Checkpoint['liveKeys'];
   /** Local time in epoch ms; used as end of the scan if no page has a time. */
   readonly now: number;
 }

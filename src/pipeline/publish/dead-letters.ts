@@ -18,9 +18,8 @@ export function deadLetterMessages(
     readonly resource: string;
     /** List offset of the record's page; not used for unreadable records, which have an offset of their own. */
     readonly offset: number;
-    /** Time of the dead letter, in epoch ms. */
     readonly now: number;
-    /** Maximum size of one dead letter message, in bytes. */
+    /** Maximum size of one message. */
     readonly maxBytes: number;
   },
 ): Message[] {
@@ -46,16 +45,12 @@ export function deadLetterMessages(
   );
 }
 
-/** Maximum length of a record's text in one dead letter message, in UTF-16 code units, even if the topic allows larger messages. */
+/** Maximum length of a record's text in one dead letter message, in UTF-16 code units. */
 const MAX_PART_CHARS = 200_000;
-/**
- * Number of bytes of a dead letter message that are reserved for each UTF-16 code unit of text: UTF-8 needs 3 at most, the rest is for the
- * other fields.
- */
+/** Bytes of a message that are reserved for each UTF-16 code unit of text: UTF-8 needs 3 at most, the rest is for the other fields. */
 const MAX_CHAR_BYTES = 4;
 /**
- * Returns a pattern that matches pieces of at most `maxChars` UTF-16 code units. Counts code points, of up to two units each, so that none
- * is split.
+ * Pattern that matches pieces of at most `maxChars` UTF-16 code units. Counts code points, of up to two units each, so that none is split.
  */
 const piecesOf = (maxChars: number) => new RegExp(`.{1,${Math.floor(maxChars / 2)}}`, 'gsu');
 

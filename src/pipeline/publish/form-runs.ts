@@ -6,9 +6,7 @@ import type { RecordBytes } from '../../streams/records/page-record.ts';
 import type { PagePart } from '../../streams/records/page-records.ts';
 
 type KeyedPageRecord = PageRecord & { readonly key: string };
-/**
- * A record that can be part of a run (adjacent records that are recognized as a unit by their bytes): it has a key and bytes in its page.
- */
+/** A record that can be part of a run: it has a key, and bytes in its page. */
 type RunCandidate = KeyedPageRecord & { readonly bytes: RecordBytes };
 
 /**
@@ -18,7 +16,7 @@ type RunCandidate = KeyedPageRecord & { readonly bytes: RecordBytes };
 const CUT_EVERY = 64;
 /** Minimum number of records in a run. Fewer are recognized one by one just as fast. */
 const MIN_MEMBERS = 4;
-/** Maximum number of records in a run, which ends a run if by chance no key begins the next one. */
+/** Maximum number of records in a run, if by chance no key begins the next one. */
 const MAX_MEMBERS = 256;
 
 /**
@@ -40,12 +38,7 @@ export function formRuns(
     members = [];
   };
   for (const record of page) {
-    if (
-      !(record instanceof PageRecord) ||
-      !hasKey(record) ||
-      !isKnown(record) ||
-      !isRunCandidate(record)
-    ) {
+    if (!(record instanceof PageRecord && isRunCandidate(record)) || !isKnown(record)) {
       end();
       continue;
     }
@@ -57,13 +50,10 @@ export function formRuns(
   return runs;
 }
 
-function hasKey(record: PageRecord): record is KeyedPageRecord {
-  return record.key !== undefined;
-}
-
-function isRunCandidate(record: KeyedPageRecord): record is RunCandidate {
+function isRunCandidate(record: PageRecord): record is RunCandidate {
   const { key, bytes } = record;
-  return bytes !== undefined && Buffer.byteLength(key) <= MAX_KEY_BYTES && key.isWellFormed();
+  if (key === undefined || bytes === undefined) return false;
+  return Buffer.byteLength(key) <= MAX_KEY_BYTES && key.isWellFormed();
 }
 
 /** Whether both records are in the same page buffer, in this order. Some page layouts give each record a buffer of its own. */

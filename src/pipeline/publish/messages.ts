@@ -1,5 +1,3 @@
-// Builds the messages of a page: events, tombstones, status changes and dead letters.
-
 import { createHash } from 'node:crypto';
 import { statusChanges } from '../../resources/orders/order-status.ts';
 import type { KeyedStatusChange, StatusChange } from '../../resources/orders/order-status.ts';
@@ -25,11 +23,10 @@ export interface Publication {
   readonly messages: readonly Message[];
   readonly images: readonly ImageUpdate[];
   readonly statusChanges: readonly KeyedStatusChange[];
-  /** Records that are written to dead letters. */
   readonly rejected: readonly RejectedRecord[];
   /** Keys of records whose events are too large to be published. */
   readonly unpublished: readonly string[];
-  /** Sequence number of the page's last event; if the page has no events, that of the newest event before it. */
+  /** Sequence number of the newest event, after those of the page. */
   readonly sequence: number;
 }
 
@@ -45,16 +42,14 @@ export interface PublicationOptions {
   readonly records: readonly KeyedRecord[];
   /** List offset of the page. */
   readonly offset: number;
-  /** Whether a rejected record has not been written to dead letters before. */
   readonly isNewReject: RejectFilter;
   /** Time of publication, in epoch ms. */
   readonly now: number;
 }
 
 /**
- * Turns the changes of a resource, and rejected records, into messages. Each event gets the next sequence. A change whose event exceeds the
- * maximum message size becomes a dead letter, and the record's image stays as it was, so that the record is published once it is small
- * enough.
+ * Turns the changes of a page, and its rejected records, into messages. Each event gets the next sequence. A change whose event exceeds the
+ * maximum message size becomes a dead letter, and the image stays as it was, so that the record is published once it is small enough.
  */
 export function publicationOf(
   changes: readonly Change[],
@@ -73,15 +68,12 @@ export function publicationOf(
   const rejected: RejectedRecord[] = others.filter(isNewReject);
   let { sequence } = options;
 
-  /**
-   * Keys with a change whose event is too large. Later changes of these keys on the page are omitted too, as their `before` is not
-   * published.
-   */
+  /** Keys with a change whose event is too large. Later changes of these keys are omitted too, as their `before` is not published. */
   const leftOut = new Set<string>();
   for (const change of changes) {
     const { key, op } = change;
     if (leftOut.has(key)) continue;
-    const { schemaId, codec } = evolution.current()!; // defined: a change's image has been encoded in it
+    const { schemaId, codec } = evolution.current!; // defined: a change's image has been encoded in it
     const to = { topic, schemaId };
     const events = changeMessages(change, sequence + 1, { to, codec, origin, now });
     const isTooLarge = events.some(({ value }) => value && value.length > maxBytes);
@@ -102,18 +94,11 @@ export function publicationOf(
       messages.push(keyBytes ? { ...message, keyBytes: recordKeys.statusChanges(key) } : message);
       keyedStatuses.push({ key, change: status });
     }
-    const { after } = change.images;
-    const image = after && { schemaId, bytes: after };
-    images.push({ key, sequence, image });
+    const { after: bytes } = change.images;
+    images.push({ key, sequence, image: bytes && { schemaId, bytes } });
   }
   const maxLetterBytes = maxEventBytes(destination.maxMessageBytes.get(deadLetters.topic));
-  const at = {
-    to: deadLetters,
-    resource: origin.resource,
-    offset,
-    now,
-    maxBytes: maxLetterBytes,
-  };
+  const at = { to: deadLetters, resource: origin.resource, offset, now, maxBytes: maxLetterBytes };
   for (const record of rejected) messages.push(...deadLetterMessages(record, at));
   const unpublished = [...leftOut];
   return { messages, images, statusChanges: keyedStatuses, rejected, unpublished, sequence };
@@ -125,7 +110,7 @@ export interface EventOrigin {
   readonly resource: string;
   /** The prefix of the account's topics. */
   readonly prefix: string;
-  /** Version of Cellarstream that publishes the events. */
+  /** Version of Cellarstream. */
   readonly version: string;
 }
 
@@ -177,8 +162,8 @@ export function changeMessages(
 }
 
 /**
- * How much later than the order's event the timestamp of a status change is, in ms, so that a stream-table join by timestamps reads the
- * order first.
+ * How much later than the order's event the timestamp of a status change is, in ms: a stream-table join by timestamps reads the order
+ * first.
  */
 const STATUS_CHANGE_OFFSET_MS = 1;
 
@@ -187,7 +172,7 @@ export function statusMessage(
   status: StatusChange,
   order: {
     readonly key: string;
-    /** The order's `order_number`, as the API sent it. */
+    /** `order_number` as the API sent it. */
     readonly number: JsonValue | undefined;
     readonly sequence: number;
   },

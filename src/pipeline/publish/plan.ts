@@ -1,7 +1,6 @@
 import { VERSION } from '../../core/version.ts';
 import type { Published } from '../../observe/hooks.ts';
 import type { ImageUpdate, StoredPayloadDigest, Run } from '../../state/store.ts';
-import type { Change } from '../../streams/diff/change.ts';
 import type { Unconfirmed } from '../../streams/diff/confirmations.ts';
 import type { Difference } from '../../streams/diff/diff.ts';
 import { countsWith } from '../../streams/paging/scan-counts.ts';
@@ -20,7 +19,7 @@ import type { PageRun } from '../../streams/records/page-records.ts';
 import { newRejects, rejectDigest } from '../../streams/records/records.ts';
 import type { PersonalFields } from '../../streams/records/personal-fields.ts';
 import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
-import type { Checkpoint, TaskBatch, TaskNotes } from '../checkpoint/checkpoint.ts';
+import type { Checkpoint, StoreReads, TaskBatch, TaskNotes } from '../checkpoint/checkpoint.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { SchemaEvolution } from '../codec/schema-evolution.ts';
 import { listOffsetOf, isPageOfSweep, sweptParts } from '../reads/read-batch.ts';
@@ -33,16 +32,16 @@ import type { Publication } from './messages.ts';
 import type { ResyncEvents } from './resync-events.ts';
 import type { RecordKeys } from './record-keys.ts';
 
-/** Effects of a batch (the records of one response), before any of them is carried out: what to publish, and what to store. */
+/** Effects of a batch, before any of them is carried out: what to publish, and what to store. */
 export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
   readonly batch: ReadBatch;
   readonly changes: Published['changes'];
   readonly unchanged: number;
-  /** Messages, images, notes, and the progress of the task, to be committed together. */
+  /** Messages, images, notes, and progress of the task, to be committed together. */
   readonly commit: TaskBatch;
-  /** Notes (state that is stored only on this machine) to be stored if nothing is committed. */
+  /** To be stored if nothing is committed. */
   readonly notes: TaskNotes & Required<Pick<TaskNotes, 'sweep'>>;
-  /** `commit`: commit to Kafka and store. `keep`: only store `notes` on this machine. */
+  /** `commit`: commit to Kafka and store. `keep`: only store `notes`. */
   readonly action: 'commit' | 'keep' | 'nothing';
   /** Keys of which overlapping reads showed different content: to be refetched. */
   readonly undecided: readonly string[];
@@ -53,47 +52,37 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
 /** Progress of a task after its newest batch. */
 export type TaskProgress = Pick<Cursor, 'firstRead' | 'since' | 'newestStamp' | 'sequence'>;
 
-/** Inputs of a planner, which only reads them. */
 export interface PlannerOptions {
-  readonly task: Pick<
-    Task,
-    'account' | 'rules' | 'config' | 'destination' | 'scheduler' | 'wallClock'
-  >;
-  readonly checkpoint: Pick<
-    Checkpoint,
-    'sweep' | 'countUnread' | 'isUnseen' | 'isRejected' | 'run' | 'isReadWithRun' | 'digestOf'
-  >;
-  readonly evolution: Pick<SchemaEvolution, 'current' | 'values'>;
+  readonly task: Task;
+  readonly checkpoint: Checkpoint;
+  readonly evolution: SchemaEvolution;
   readonly keyFields: readonly string[];
   readonly recordKeys: RecordKeys;
   readonly personal: PersonalFields | undefined;
   readonly volatile: VolatileFields | undefined;
-  readonly resync: Pick<ResyncEvents, 'acknowledge'> | undefined;
+  readonly resync: ResyncEvents | undefined;
 }
 
-/** State of the task when a batch is planned. */
-export interface PlanState {
-  readonly progress: TaskProgress;
-  /** Records that a resync publishes again, in addition to changes. */
-  readonly republished: readonly Change[];
-  /** Whether the cursor has to be committed even without changes, because its last commit is too long ago. */
-  readonly isDue: boolean;
-}
-
-/** Returns the function that plans the effects of a batch. */
+/**
+ * Returns the function that plans the effects of a batch, from the task's progress before it. If `isDue`, the cursor is committed even without
+ * changes.
+ */
 export function planner(
   options: PlannerOptions,
-): (difference: Difference<ComparedBatch>, state: PlanState) => Plan {
+): (difference: Difference<ComparedBatch>, progress: TaskProgress, isDue: boolean) => Plan {
   const { task, checkpoint, evolution, keyFields, recordKeys, personal, volatile, resync } =
     options;
   const { account, rules, config, destination, scheduler, wallClock } = task;
+  const { store } = checkpoint;
   const { resource } = rules;
   const { prefix } = config.topics;
   const origin = { account: account.name, resource, prefix, version: VERSION };
 
-  return (difference, { progress, republished, isDue }) => {
+  return (difference, progress, isDue) => {
     const { read, unchanged, undecided, unconfirmed } = difference;
     const { batch, keys, runs } = read;
+    const republished =
+      batch.lane === 'resync' && resync ? resync.republish(batch.step, difference) : [];
     const changes = [...difference.changes, ...republished].map((change) =>
       withHiddenFields(change, evolution.values, personal),
     );
@@ -105,7 +94,7 @@ export function planner(
       recordKeys,
       sequence: progress.sequence,
       // Created for each page: rejects committed with this page are known when the next one is planned.
-      isNewReject: newRejects(checkpoint.isRejected, volatile),
+      isNewReject: newRejects((digest) => store.isRejected(digest), volatile),
       records: read.records,
       offset: listOffsetOf(batch),
       now: Math.round(wallClock()),
@@ -129,16 +118,16 @@ export function planner(
       sweep,
       seen: { keys: alone, runs: ids, sweep: sweep.number, bySweep: isPageOfSweep(batch) },
       payloadDigests,
-      newRuns: newRuns(difference, { texts: payloadDigests, checkpoint, sweep: sweep.number }),
+      newRuns: newRuns(difference, { texts: payloadDigests, store, sweep: sweep.number }),
       rejects: rejected.map((each) => rejectDigest(each, volatile)),
     };
-    const mustBeTold = messages.length > 0 || batch.lane === 'first-read' || isDue;
-    const mustBeKept = () =>
+    const mustCommit = messages.length > 0 || batch.lane === 'first-read' || isDue;
+    const mustStore = () =>
       batch.lane === 'sweep' ||
       sweep.counts !== checkpoint.sweep.counts ||
       notes.payloadDigests.size > 0 ||
-      keys.some((key) => checkpoint.isUnseen(key, sweep.number)) ||
-      ids.some((id) => checkpoint.run(id)!.lastSeenSweep < sweep.number);
+      keys.some((key) => store.isUnseen(key, sweep.number)) ||
+      ids.some((id) => store.run(id)!.lastSeenSweep < sweep.number);
     const { firstRead: initialSnapshot, since } = progressWith(batch, progress);
     const latest = wallClock() + MAX_STAMP_AHEAD_MS;
     const newestStamp = newestStampOf(difference, progress.newestStamp, latest);
@@ -161,12 +150,12 @@ export function planner(
         ...notes,
       },
       notes,
-      action: mustBeTold ? 'commit' : mustBeKept() ? 'keep' : 'nothing',
+      action: mustCommit ? 'commit' : mustStore() ? 'keep' : 'nothing',
     };
   };
 }
 
-/** Returns the payload digests, by key, of those records of a batch whose stored image will equal them once the batch is committed. */
+/** Payload digests, by key, of the records of a batch whose stored image will equal them once the batch is committed. */
 function payloadDigestsOf(
   { read, same, refreshed, changes }: Difference<ComparedBatch>,
   images: readonly ImageUpdate[],
@@ -184,31 +173,28 @@ function payloadDigestsOf(
   return texts;
 }
 
-/**
- * Returns new runs (groups of adjacent records) of a sweep's page. They are formed of records that were recognized one by one, so that the
- * next sweep recognizes them as a unit.
- */
+/** New runs of a sweep's page, formed of records that were recognized one by one, so that the next sweep recognizes them as a unit. */
 function newRuns(
   { read: { batch }, same }: Difference<ComparedBatch>,
   by: {
     readonly texts: ReadonlyMap<string, StoredPayloadDigest>;
-    readonly checkpoint: Pick<Checkpoint, 'isReadWithRun' | 'digestOf'>;
+    readonly store: StoreReads;
     readonly sweep: number;
   },
 ): readonly Run[] {
-  const { texts, checkpoint, sweep } = by;
+  const { texts, store, sweep } = by;
   const isPublished = ({ image }: KeyedRecord) => image?.kind === 'published';
   const known = new Set([...texts.keys(), ...same.filter(isPublished).map(({ key }) => key)]);
   if (known.size === 0) return [];
   // Where pages overlap, a record belongs to a run of the earlier page. `known.delete` accepts each key once, as a page may repeat it.
   return formRuns(
     sweptParts(batch),
-    ({ key }) => known.delete(key) && !checkpoint.isReadWithRun(key, sweep),
-    checkpoint.digestOf,
+    ({ key }) => known.delete(key) && !store.isReadWithRun(key, sweep),
+    (bytes) => store.digestOf(bytes),
   );
 }
 
-/** Returns the progress of the initial snapshot and the polls once a batch is committed. */
+/** Progress of the initial snapshot and the polls once a batch is committed. */
 function progressWith(
   batch: ReadBatch,
   { firstRead: initialSnapshot, since }: TaskProgress,
@@ -229,10 +215,7 @@ function progressWith(
  */
 const MAX_STAMP_AHEAD_MS = 24 * 3_600_000;
 
-/**
- * Returns the newest stamp of the published records that is not later than `latest`, in epoch ms, once the changes of a batch are
- * committed. Undefined while there is no such stamp.
- */
+/** Newest stamp of the published records that is not later than `latest`, in epoch ms, once the changes of a batch are committed. */
 function newestStampOf(
   { read, changes }: Difference<ComparedBatch>,
   before: number | undefined,
@@ -272,26 +255,25 @@ function withKeyOutcomes(
   return next === counts ? sweep : { ...sweep, counts: next };
 }
 
-/** Returns the progress of sweeps once a batch is committed. */
+/** Progress of sweeps once a batch is committed. */
 function sweepAfterBatch(
   { batch, keys, runs, beforeStartFrom }: ComparedBatch,
   at: Pick<SweptPage, 'now' | 'proofMs' | 'pageSize' | 'isPolled'> & {
-    readonly checkpoint: Pick<Checkpoint, 'sweep' | 'countUnread' | 'run'>;
+    readonly checkpoint: Pick<Checkpoint, 'sweep' | 'store'>;
   },
 ): SweepProgress {
   const { checkpoint, ...how } = at;
   const { now, proofMs } = how;
-  const { sweep } = checkpoint;
+  const { sweep, store } = checkpoint;
   const afterPage = (
     next: SweepProgress,
     page: ScanPage,
     more: Pick<SweptPage, 'isConsistent' | 'ordered' | 'rejectedAt'>,
   ) => {
-    const isFresh = ({ run }: PageRun) => checkpoint.run(run.id)!.lastReadSweep < next.number;
+    const isFresh = ({ run }: PageRun) => store.run(run.id)!.lastReadSweep < next.number;
     const inRuns = runs.filter(isFresh).reduce((sum, { size }) => sum + size, 0);
-    const fresh = checkpoint.countUnread(keys, next.number) + inRuns;
-    const left =
-      beforeStartFrom.length > 0 ? checkpoint.countUnread(beforeStartFrom, next.number) : 0;
+    const fresh = store.countUnread(keys, next.number) + inRuns;
+    const left = beforeStartFrom.length > 0 ? store.countUnread(beforeStartFrom, next.number) : 0;
     return sweepAfter(next, page, { ...more, ...how, fresh, leftOut: left });
   };
   if (batch.lane === 'first-read') {
@@ -307,11 +289,7 @@ function sweepAfterBatch(
     case 'page': {
       const { page, isConsistent, ordered, beganAt } = step;
       const next = sweep.phase === 'reading' ? sweep : nextSweep(sweep, beganAt);
-      return afterPage(next, page, {
-        isConsistent,
-        ordered,
-        rejectedAt: batch.rejectedAt,
-      });
+      return afterPage(next, page, { isConsistent, ordered, rejectedAt: batch.rejectedAt });
     }
     case 'asked':
       return step.again ? sweep : { ...sweep, askedUpTo: step.key };
@@ -330,8 +308,8 @@ function sweepAfterBatch(
 }
 
 /**
- * Returns the progress of the sweep that the initial snapshot counts as, at the first page that this process reads. The sweep is
- * `interrupted` if an earlier process began the snapshot.
+ * Progress of the sweep that the initial snapshot counts as, at the first page that this process reads. The sweep is `interrupted` if an
+ * earlier process began the snapshot.
  */
 function sweepOfSnapshot(sweep: SweepProgress, { answer, offset }: ScanPage, now: number) {
   const beganAt = now - (answer.elapsedMs ?? 0);

@@ -17,24 +17,17 @@ export const TEXT_KEYS: RecordKeys = {
   statusChanges: () => undefined,
 };
 
-export interface AvroKeysOptions {
-  readonly registry: Registry;
-  readonly resource: Resource;
-  readonly keyFields: readonly string[];
-  readonly topics: {
-    readonly events: string;
-    /** Topic of status changes; undefined for a list that has none. */
-    readonly statusChanges: string | undefined;
-  };
-}
-
 /**
  * Registers the schema of a list's keys under the `-key` subjects of its topics.
  *
  * @throws CellarstreamError `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`, `TLS_REFUSED`.
  */
-export async function avroKeys(options: AvroKeysOptions): Promise<RecordKeys> {
-  const { registry, resource, keyFields, topics } = options;
+export async function avroKeys(
+  registry: Registry,
+  resource: Resource,
+  keyFields: readonly string[],
+  topics: { readonly events: string; readonly statusChanges: string | undefined },
+): Promise<RecordKeys> {
   const schema = recordKeySchema(resource, keyFields);
   const inTopic = async (topic: string | undefined) => {
     if (topic === undefined) return () => undefined;

@@ -2,42 +2,43 @@ import { defer, of, Subject } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { CertifyJob } from '../../account/signal-jobs.ts';
 
-/** Pending requests for certificates of a list. A request is answered by the first full scan that begins after its arrival. */
-export interface CertificateRequests {
-  /** Emits on subscription if a request for a certificate waits for a full scan to begin; else when the next request arrives. */
-  readonly startNow$: Observable<unknown>;
-  /** Emits on subscription if a request for a certificate waits for a full scan to begin or to end; else when the next request arrives. */
-  readonly urgent$: Observable<unknown>;
-  /** Whether a request for a certificate waits for a full scan to begin or to end. */
-  readonly hasPending: () => boolean;
-  readonly add: (asked: CertifyJob) => void;
-  /** To be called when a full scan begins. */
-  readonly scanStarted: () => void;
-  /** To be called when the full scan ends. Returns the requests that arrived before it began, which its certificate answers. */
-  readonly scanEnded: () => readonly CertifyJob[];
-}
+/**
+ * Pending requests for certificates of a list. A request waits for a full scan to begin (`add`), then for that scan to end (`scanStarted`),
+ * and is answered by the scan's certificate (`scanEnded`).
+ */
+export class CertificateRequests {
+  #waiting: readonly CertifyJob[] = [];
+  #inScan: readonly CertifyJob[] = [];
+  readonly #arrived$ = new Subject<void>();
 
-export function certificateRequests(): CertificateRequests {
-  let waiting: readonly CertifyJob[] = [];
-  let inScan: readonly CertifyJob[] = [];
-  const asked$ = new Subject<void>();
-  const hasPending = () => waiting.length + inScan.length > 0;
-  return {
-    startNow$: defer(() => (waiting.length > 0 ? of(undefined) : asked$)),
-    urgent$: defer(() => (hasPending() ? of(undefined) : asked$)),
-    hasPending,
-    add: (asked) => {
-      waiting = [...waiting, asked];
-      asked$.next();
-    },
-    scanStarted: () => {
-      inScan = [...inScan, ...waiting];
-      waiting = [];
-    },
-    scanEnded: () => {
-      const ended = inScan;
-      inScan = [];
-      return ended;
-    },
-  };
+  /** Emits on subscription if a request waits for a full scan to begin; else when the next request arrives. */
+  readonly startNow$: Observable<unknown> = defer(() =>
+    this.#waiting.length > 0 ? of(undefined) : this.#arrived$,
+  );
+  /** Emits on subscription if a request waits for a full scan to begin or to end; else when the next request arrives. */
+  readonly urgent$: Observable<unknown> = defer(() =>
+    this.hasPending() ? of(undefined) : this.#arrived$,
+  );
+
+  hasPending(): boolean {
+    return this.#waiting.length + this.#inScan.length > 0;
+  }
+
+  add(request: CertifyJob): void {
+    this.#waiting = [...this.#waiting, request];
+    this.#arrived$.next();
+  }
+
+  /** To be called when a full scan begins. */
+  scanStarted(): void {
+    this.#inScan = [...this.#inScan, ...this.#waiting];
+    this.#waiting = [];
+  }
+
+  /** To be called when the full scan ends. Returns the requests that arrived before it began, which its certificate answers. */
+  scanEnded(): readonly CertifyJob[] {
+    const ended = this.#inScan;
+    this.#inScan = [];
+    return ended;
+  }
 }

@@ -12,107 +12,112 @@ import { retryRefusedLane } from './retry-refused-lane.ts';
 export interface DateChecksOptions {
   readonly task: Pick<Task, 'rules' | 'hooks' | 'scheduler'>;
   readonly clock: ServerClock;
-  /** The list's date parameters as known so far; updated by the findings of probes. */
+  /** Updated by the findings of probes. */
   readonly dates: ListDates;
   readonly probe: ProbeLane;
-  /** Returns the start times of the first poll window and of the next one, in epoch ms. */
+  /** Start times of the first poll window and of the next one, in epoch ms. */
   readonly progress: () => { readonly first: number; readonly since: number };
-  /** Whether polls were refused and none has completed since. Polls then probe the dates themselves, and these probes pause. */
+  /** Whether polls were refused and none has completed since: polls then probe the dates themselves. */
   readonly isPaused: () => boolean;
   /** Restarts polls from an earlier time, in epoch ms, with the current date parameters. */
   readonly restart: (from: number) => void;
 }
 
-/** Probes of a list's date parameters that run alongside its polls. */
-export interface DateChecks {
-  /** Records that the probes read. Probing begins with the subscription; never completes. */
-  readonly probes$: Observable<RefetchBatch>;
-  /** Reports a change with this stamp, in epoch ms, that polls missed and another lane read. Starts a probe soon. */
-  readonly suspect: (stamp: number) => void;
-}
-
 const AN_HOUR_MS = 3_600_000;
 /**
- * Delay of the first probe of the list's date parameters, in ms, so that a process requests records first. Too large: more polls are
- * repeated if the probe shows that dates were wrong.
+ * Delay of the first probe, in ms, so that a process requests records first. Too large: more polls are repeated if the dates were wrong.
  */
 const FIRST_PROBE_MS = 2_000;
-/** Minimum time between two probes of the list's date parameters, in ms. Too small: many missed changes at once cause a probe each. */
+/** Minimum time between two probes, in ms. Too small: many missed changes at once cause a probe each. */
 const SOON_MS = 60_000;
 
 /**
- * Probes a list's date parameters soon after the start, every hour, and after polls missed a change (see `date-probe.ts`). If a probe finds
- * that the parameters mean something else than assumed, polls restart from where they were when the parameters were last known to be right.
+ * Probes a list's date parameters alongside its polls: soon after the start, every hour, and after polls missed a change (see
+ * `date-probe.ts`). If a probe finds that the parameters mean something else than assumed, polls restart from where they were when the
+ * parameters were last known to be right.
  */
-export function dateChecks(options: DateChecksOptions): DateChecks {
-  const { task, clock, dates, probe, progress, isPaused, restart } = options;
-  const { scheduler } = task;
-  const suspect$ = new Subject<void>();
-  let suspected: number | undefined;
-  /** Start of the next poll window as it was when the list's date parameters were last known to be right, in epoch ms. */
-  let rightSince: number | undefined;
-  let emptyProbes = 0;
-  let hasAsked = false;
+export class DateChecks {
+  /** Records that the probes read. Probing begins with the subscription; never completes. */
+  readonly probes$: Observable<RefetchBatch>;
+  readonly #options: DateChecksOptions;
+  readonly #suspect$ = new Subject<void>();
+  /** Stamp of a missed change, in epoch ms, by which the next probe looks for it. */
+  #missedStamp: number | undefined;
+  /** Start of the next poll window when the date parameters were last known to be right, in epoch ms. */
+  #rightSince: number | undefined;
+  /** Number of probes in a row that returned no records. */
+  #emptyProbes = 0;
+  #hasProbed = false;
 
-  const restartFromRight = () => restart(rightSince ?? progress().first);
-  /**
-   * Applies the finding of a probe: if it differs from what was assumed, polls restart.
-   *
-   * @param before The date parameters as known when the probe began.
-   */
-  const conclude = (finding: ProbeFinding, since: number, before: DatesFound): void => {
-    if (finding.kind !== 'no-dates' || finding.why !== 'empty') emptyProbes = 0;
-    if (finding.kind === 'offset') {
-      const { form, offsetMs } = dates.found;
-      if (form !== before.form || offsetMs !== before.offsetMs) restartFromRight();
-      else rightSince = since;
-    } else if (finding.kind === 'no-dates' && finding.why === 'ignored') {
-      dates.without('ignored');
-      restartFromRight();
-    } else if (finding.kind === 'no-dates') {
-      emptyProbes += 1;
-      // One empty probe proves nothing: a search index that is being rebuilt returns no records for a while.
-      if (emptyProbes < 2 || dates.noDates) return;
-      dates.nextForm('empty', 'text');
-      restartFromRight();
-    }
-  };
-  const probing = defer((): Observable<RefetchBatch> => {
+  constructor(options: DateChecksOptions) {
+    this.#options = options;
+    const { task, dates } = options;
+    const probes$ = defer(() => this.#probe()).pipe(
+      retryRefusedLane({ task, hasOtherLanes: () => dates.noDates === undefined }),
+      repeat({ delay: () => this.#nextProbe() }),
+    );
+    this.probes$ = timer(FIRST_PROBE_MS, task.scheduler).pipe(switchMap(() => probes$));
+  }
+
+  /** Reports a change with this stamp, in epoch ms, that polls missed. Starts a probe soon. */
+  suspect(stamp: number): void {
+    this.#missedStamp = stamp;
+    this.#suspect$.next();
+  }
+
+  #probe(): Observable<RefetchBatch> {
+    const { clock, dates, probe, progress, isPaused } = this.#options;
     const { since } = progress();
-    const stamp = suspected ?? clock.newestStamp();
-    suspected = undefined;
+    const stamp = this.#missedStamp ?? clock.newestStamp();
+    this.#missedStamp = undefined;
     // Without a known modification time, the list is probed only once.
-    if ((stamp === undefined && hasAsked) || isPaused()) return EMPTY;
-    hasAsked = true;
+    if ((stamp === undefined && this.#hasProbed) || isPaused()) return EMPTY;
+    this.#hasProbed = true;
     const before = dates.found;
     return probe(probedDates(dates, stamp)).pipe(
       concatMap((step) => {
         if (step.lane !== 'found') return of(step);
-        conclude(step.finding, since, before);
+        this.#conclude(step.finding, since, before);
         return EMPTY;
       }),
     );
-  });
-  const pauseMs = () =>
-    emptyProbes > 0 || clock.newestStamp() === undefined || isPaused() ? SOON_MS : AN_HOUR_MS;
-  const probes$ = probing.pipe(
-    retryRefusedLane({ task, hasOtherLanes: () => dates.noDates === undefined }),
-    repeat({
-      delay: () => {
-        const beganAt = scheduler.now();
-        const suspected$ = suspect$.pipe(
-          take(1),
-          switchMap(() => timer(Math.max(0, beganAt + SOON_MS - scheduler.now()), scheduler)),
-        );
-        return merge(timer(pauseMs(), scheduler), suspected$).pipe(take(1));
-      },
-    }),
-  );
-  return {
-    probes$: timer(FIRST_PROBE_MS, scheduler).pipe(switchMap(() => probes$)),
-    suspect: (stamp) => {
-      suspected = stamp;
-      suspect$.next();
-    },
-  };
+  }
+
+  /** Applies the finding of a probe: if it differs from `before`, the date parameters as known when the probe began, polls restart. */
+  #conclude(finding: ProbeFinding, since: number, before: DatesFound): void {
+    const { dates } = this.#options;
+    if (finding.kind !== 'no-dates' || finding.why !== 'empty') this.#emptyProbes = 0;
+    if (finding.kind === 'offset') {
+      const { form, offsetMs } = dates.found;
+      if (form !== before.form || offsetMs !== before.offsetMs) this.#restart();
+      else this.#rightSince = since;
+    } else if (finding.kind === 'no-dates' && finding.why === 'ignored') {
+      dates.without('ignored');
+      this.#restart();
+    } else if (finding.kind === 'no-dates') {
+      this.#emptyProbes += 1;
+      // One empty probe proves nothing: a search index that is being rebuilt returns no records for a while.
+      if (this.#emptyProbes < 2 || dates.noDates) return;
+      dates.nextForm('empty', 'text');
+      this.#restart();
+    }
+  }
+
+  #restart(): void {
+    const { restart, progress } = this.#options;
+    restart(this.#rightSince ?? progress().first);
+  }
+
+  /** Emits when the next probe is due. */
+  #nextProbe(): Observable<unknown> {
+    const { task, clock, isPaused } = this.#options;
+    const { scheduler } = task;
+    const endedAt = scheduler.now();
+    const isSoon = this.#emptyProbes > 0 || clock.newestStamp() === undefined || isPaused();
+    const suspected$ = this.#suspect$.pipe(
+      take(1),
+      switchMap(() => timer(Math.max(0, endedAt + SOON_MS - scheduler.now()), scheduler)),
+    );
+    return merge(timer(isSoon ? SOON_MS : AN_HOUR_MS, scheduler), suspected$).pipe(take(1));
+  }
 }

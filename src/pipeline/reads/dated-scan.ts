@@ -1,5 +1,3 @@
-// Scans with modification dates, and the handling of lists that refuse the dates.
-
 import { catchError, concat, map, throwError } from 'rxjs';
 import type { MonoTypeOperatorFunction, Observable } from 'rxjs';
 import type { PageLane } from '../../account/page-lane.ts';
@@ -12,8 +10,8 @@ import type { ScanPage } from '../../streams/paging/pages.ts';
 import type { Window } from '../../streams/paging/poll.ts';
 
 /**
- * Scans a window: the records modified in a range of dates. A window longer than the list accepts (`dates.longestMs`) is scanned in
- * consecutive parts.
+ * Scans the records modified in a window of dates. A window longer than the list accepts (`dates.longestMs`) is scanned in consecutive
+ * parts.
  */
 export function datedScan(
   lane: Pick<PageLane, 'scan'>,
@@ -51,9 +49,8 @@ export function orFullScan(
 }
 
 /**
- * Reason why a request with dates failed for good: `refused` after a status that is not transient, else the reason of `dated-patience.ts`
- * for giving up retries. Undefined for other errors. Only a request without dates shows whether the dates are the cause, or the API, key or
- * token.
+ * Reason why a request with dates failed for good; undefined for other errors. Only a request without dates shows whether the dates are the
+ * cause, or the API, key or token.
  */
 export function dateRefusal(error: unknown): GiveUpReason | undefined {
   if (!(error instanceof CellarstreamError) || error.code !== 'API_STATUS') return undefined;

@@ -26,7 +26,7 @@ import type { NoDates } from '../../streams/paging/list-dates.ts';
 import { poll } from '../../streams/paging/poll.ts';
 import type { PollPage, Window } from '../../streams/paging/poll.ts';
 import type { Task } from '../task.ts';
-import { dateChecks } from './date-checks.ts';
+import { DateChecks } from './date-checks.ts';
 import { datedScan, dateRefusal } from './dated-scan.ts';
 import type { PollChain, PollScans } from './poll-scans.ts';
 import type { ProbeLane } from './probe-lane.ts';
@@ -35,13 +35,13 @@ import type { PollBatch, ReadLane, RefetchBatch } from './read-batch.ts';
 export interface PollReadsOptions {
   readonly task: Pick<Task, 'rules' | 'config' | 'hooks' | 'scheduler' | 'phase' | 'pollNow$'>;
   readonly clock: ServerClock;
-  readonly pollScans: Pick<PollScans, 'scanStarted' | 'scanEnded'>;
-  /** Opens the two lanes of polls: `newest` for new changes, and `back` for lookback polls, which find records that became visible late. */
+  readonly pollScans: PollScans;
+  /** Opens the lanes of both chains: `newest` for new changes, `back` for records that became visible late. */
   readonly open: () => { readonly newest: ReadLane; readonly back: ReadLane };
   readonly probe: ProbeLane;
-  /** Start of the first poll window, in epoch ms. Emits once the initial snapshot has begun, or at once if an earlier process began it. */
+  /** Start of the first poll window, in epoch ms. Emits once the initial snapshot has begun. */
   readonly since$: Observable<number>;
-  /** Returns the time between poll requests, in ms, at which polls stay within their share of the quota. */
+  /** Time between requests, in ms, at which polls stay within their share of the quota. */
   readonly spacingMs: () => number;
   /** Called before each poll for new changes, with the start of its window in epoch ms. */
   readonly onPoll: (from: number) => void;
@@ -49,26 +49,15 @@ export interface PollReadsOptions {
   readonly catchesUp: () => boolean;
 }
 
-export interface PollReads {
-  readonly batches$: Observable<PollBatch | RefetchBatch>;
-  readonly dates: ListDates;
-  /** Whether polls do not work at the moment, so that sweeps have to find changes. Emits the current state, then each change of it. */
-  readonly unpolled$: Observable<boolean>;
-  /** Whether polls do not work at the moment: the current value of `unpolled$`. */
-  readonly isUnpolled: () => boolean;
-  /** To be called with what a batch has published. A change that polls should have read earlier starts a probe. */
-  readonly onPublished: (published: Pick<Published, 'lane' | 'changes'>) => void;
-}
-
 const AN_HOUR_MS = 3_600_000;
 /**
- * Pause before refused polls are tried again, in ms. Doubles with each try, up to an hour. Too small: requests are wasted on a list that
- * does not support dates. Too large: a list that supports them again is swept for that much longer.
+ * Pause before refused polls are tried again, in ms. Doubles with each try, up to an hour. Too small: requests are wasted. Too large: a
+ * list that supports dates again is swept for that much longer.
  */
 const REFUSED_POLLS_PAUSE_MS = 5 * 60_000;
 /**
- * Number of failed scans in a row, within one chain of polls, after which polls are given up. Counts only scans whose first page works when
- * it is requested again. A single such failure may be an outage.
+ * Number of failed scans in a row of a chain after which polls are given up. Counts only scans whose first page works when it is requested
+ * again. A single such failure may be an outage.
  */
 const MAX_FAILED_SCANS = 2;
 
@@ -77,165 +66,194 @@ const MAX_FAILED_SCANS = 2;
  * (`date-checks.ts`).
  *
  * A poll that is refused, or fails for a while, ends no other lane: if the list works without dates, other date formats are tried. If none
- * works, polls are given up and tried again later; until a poll completes, sweeps find new changes.
+ * works, polls are given up (`isUnpolled`) and tried again later; until a poll completes, sweeps find new changes.
  */
-export function pollReads(options: PollReadsOptions): PollReads {
-  const { task, clock, pollScans, open, probe, since$, spacingMs, onPoll, catchesUp } = options;
-  const { config, hooks, scheduler, phase = 1, pollNow$ } = task;
-  const { intervalMs, lookbackMs } = config.poll;
-  const unpolled$ = new BehaviorSubject(false);
-  const dates = new ListDates({
-    clock,
-    localTime: () => scheduler.now(),
-    onFound: (found) => hooks.onDates(found),
-  });
-  const restart$ = new Subject<void>();
-  /** Start times of the first poll window (`first`) and of the next one (`since`), in epoch ms. */
-  let reached = { first: Infinity, since: -Infinity };
-  /** Server time at which the last completed poll began, in epoch ms: polls have requested every change stamped before it. */
-  let polledAt = -Infinity;
-  /** Number of failed scans in a row of each chain of polls, counting only scans whose first page worked when it was requested again. */
-  const failedScans = { newest: 0, back: 0 };
-  /** Number of times, since the last completed scan, that polls paused after they were given up. */
-  let pauses = 0;
+export class PollReads {
+  readonly batches$: Observable<PollBatch | RefetchBatch>;
+  readonly dates: ListDates;
+  readonly #options: PollReadsOptions;
+  readonly #checks: DateChecks;
+  readonly #unpolled$ = new BehaviorSubject(false);
+  readonly #restart$ = new Subject<void>();
+  /** Start times of the first poll window and of the next one, in epoch ms. */
+  #reached = { first: Infinity, since: -Infinity };
+  /** Server time at which the last completed poll began, in epoch ms: every change stamped before it has been requested. */
+  #polledAt = -Infinity;
+  /** See {@link MAX_FAILED_SCANS}. */
+  readonly #failedScans = { newest: 0, back: 0 };
+  /** Number of pauses after polls were given up, since the last completed scan. */
+  #pauses = 0;
 
-  const tellUnpolled = (isUnpolled: boolean) => {
-    if (isUnpolled !== unpolled$.value) unpolled$.next(isUnpolled);
-  };
-  const restart = (from: number) => {
-    reached = { ...reached, since: Math.min(reached.since, from) };
-    if (dates.noDates) tellUnpolled(true);
-    restart$.next();
-  };
-  const scanEnded = (chain: PollChain) => {
-    pollScans.scanEnded(chain);
-    failedScans[chain] = 0;
-    pauses = 0;
-    if (!unpolled$.value) return;
-    dates.formWorks();
-    tellUnpolled(false);
-  };
-
-  const polling = (): Observable<PollBatch | RefetchBatch> =>
-    defer(() => {
-      if (isRetried(dates.noDates)) return pollingLater();
-      if (dates.noDates) return EMPTY;
-      const lanes = open();
-      let failed: { readonly window: Window; readonly chain: PollChain } | undefined;
-      let beganAt = -Infinity;
-      const scanning = (chain: PollChain) => (window: Window) =>
-        datedScan(lanes[chain], dates, window, dates.now).pipe(
-          catchError((error: unknown) => {
-            failed = { window, chain };
-            return throwError(() => error);
-          }),
-        );
-      const [scan, scanBack] = [scanning('newest'), scanning('back')];
-      return poll({
-        scan: (window) => {
-          beganAt = dates.now;
-          pollScans.scanStarted('newest');
-          onPoll(Date.parse(window.modifiedFromDate));
-          return scan(window);
-        },
-        scanBack: (window) => {
-          pollScans.scanStarted('back');
-          return scanBack(window);
-        },
-        windowOf: (from, latest) => dates.windowOf(from, latest),
-        clock,
-        since: reached.since,
-        lookbackMs,
-        ...(intervalMs !== undefined && { intervalMs, firstIntervalMs: phase * intervalMs }),
-        spacingMs,
-        pollNow$,
-        scheduler,
-      }).pipe(
-        map(({ page, since, looksBack }: PollPage): PollBatch => {
-          const chain = looksBack ? 'back' : 'newest';
-          const result = lanes[chain].split(page.answer);
-          if (page.next === undefined) scanEnded(chain);
-          if (since !== undefined) {
-            reached = { ...reached, since };
-            polledAt = beganAt;
-          }
-          const isCaughtUp = since !== undefined && catchesUp();
-          return { lane: 'poll', ...result, page, since, catchesUp: isCaughtUp };
-        }),
-        catchError((error: unknown) => {
-          const why = dateRefusal(error);
-          if (!failed || !why) return throwError(() => error);
-          return negotiating({ ...failed, why, error });
-        }),
-      );
+  constructor(options: PollReadsOptions) {
+    this.#options = options;
+    const { task, clock, probe, since$ } = options;
+    const { hooks, scheduler } = task;
+    const dates = new ListDates({
+      clock,
+      localTime: () => scheduler.now(),
+      onFound: (found) => hooks.onDates(found),
     });
-  /** Polls again after a pause, beginning with the default date format. */
-  const pollingLater = (): Observable<PollBatch | RefetchBatch> => {
-    const pauseMs = Math.min(AN_HOUR_MS, REFUSED_POLLS_PAUSE_MS * 2 ** Math.min(pauses, 10));
-    pauses += 1;
-    return timer(pauseMs, scheduler).pipe(
-      switchMap(() => {
-        dates.tryAgain();
-        return polling();
+    this.dates = dates;
+    this.#checks = new DateChecks({
+      ...{ task, clock, dates, probe },
+      restart: (from) => this.#restart(from),
+      progress: () => this.#reached,
+      isPaused: () => isRetried(dates.noDates) || (this.isUnpolled && !dates.noDates),
+    });
+    this.batches$ = since$.pipe(
+      take(1),
+      switchMap((since) => {
+        this.#reached = { first: since, since };
+        const polls$ = this.#restart$.pipe(
+          startWith(undefined),
+          switchMap(() => this.#polling()),
+        );
+        return merge(polls$, this.#checks.probes$);
       }),
     );
-  };
-  /**
-   * After a refused poll, probes for a date format that the list accepts, then polls again. Errors if the list also refuses requests
-   * without dates.
-   */
-  const negotiating = (refused: FailedScan): Observable<PollBatch | RefetchBatch> => {
-    const { window, chain, why, error } = refused;
+  }
+
+  /** Whether polls do not work at the moment, so that sweeps have to find changes. */
+  get isUnpolled(): boolean {
+    return this.#unpolled$.value;
+  }
+
+  /** Emits the current value of `isUnpolled`, then each change of it. */
+  get unpolled$(): Observable<boolean> {
+    return this.#unpolled$;
+  }
+
+  /** To be called with what a batch has published. A change that polls should have read earlier starts a probe. */
+  onPublished({ lane, changes }: Pick<Published, 'lane' | 'changes'>): void {
+    if (lane === 'poll' || this.dates.noDates) return;
+    const { lookbackMs } = this.#options.task.config.poll;
+    const until = this.#polledAt - 2 * lookbackMs;
+    const { first } = this.#reached;
+    const missed = changes.find(
+      ({ op, updatedAt }) =>
+        op !== 'd' && updatedAt !== null && updatedAt >= first && updatedAt <= until,
+    );
+    if (missed) this.#checks.suspect(missed.updatedAt!);
+  }
+
+  #polling(): Observable<PollBatch | RefetchBatch> {
+    return defer(() => {
+      const { noDates } = this.dates;
+      if (isRetried(noDates)) return this.#pollingLater();
+      return noDates ? EMPTY : this.#chains();
+    });
+  }
+
+  /** Polls again after a pause, beginning with the default date format. */
+  #pollingLater(): Observable<PollBatch | RefetchBatch> {
+    const pauseMs = Math.min(AN_HOUR_MS, REFUSED_POLLS_PAUSE_MS * 2 ** Math.min(this.#pauses, 10));
+    this.#pauses += 1;
+    return timer(pauseMs, this.#options.task.scheduler).pipe(
+      switchMap(() => {
+        this.dates.tryAgain();
+        return this.#polling();
+      }),
+    );
+  }
+
+  /** Polls in both chains until a scan fails; then looks for a date format that the list accepts. */
+  #chains(): Observable<PollBatch | RefetchBatch> {
+    const { task, clock, pollScans, open, spacingMs, onPoll, catchesUp } = this.#options;
+    const { config, scheduler, phase = 1, pollNow$ } = task;
+    const { intervalMs, lookbackMs } = config.poll;
+    const { dates } = this;
+    const lanes = open();
+    let failed: { readonly window: Window; readonly chain: PollChain } | undefined;
+    let beganAt = -Infinity;
+    const scan = (chain: PollChain, window: Window) => {
+      pollScans.scanStarted(chain);
+      return datedScan(lanes[chain], dates, window, dates.now).pipe(
+        catchError((error: unknown) => {
+          failed = { window, chain };
+          return throwError(() => error);
+        }),
+      );
+    };
+    return poll({
+      scan: (window) => {
+        beganAt = dates.now;
+        onPoll(Date.parse(window.modifiedFromDate));
+        return scan('newest', window);
+      },
+      scanBack: (window) => scan('back', window),
+      windowOf: (from, latest) => dates.windowOf(from, latest),
+      clock,
+      since: this.#reached.since,
+      lookbackMs,
+      ...(intervalMs !== undefined && { intervalMs, firstIntervalMs: phase * intervalMs }),
+      spacingMs,
+      pollNow$,
+      scheduler,
+    }).pipe(
+      map(({ page, since, looksBack }: PollPage): PollBatch => {
+        const chain = looksBack ? 'back' : 'newest';
+        const result = lanes[chain].split(page.answer);
+        if (page.next === undefined) this.#scanEnded(chain);
+        if (since !== undefined) {
+          this.#reached = { ...this.#reached, since };
+          this.#polledAt = beganAt;
+        }
+        const isCaughtUp = since !== undefined && catchesUp();
+        return { lane: 'poll', ...result, page, since, catchesUp: isCaughtUp };
+      }),
+      catchError((error: unknown) => {
+        const why = dateRefusal(error);
+        if (!failed || !why) return throwError(() => error);
+        return this.#negotiating({ ...failed, why, error });
+      }),
+    );
+  }
+
+  /** Probes for a date format that the list accepts, then polls again. Errors if the list also refuses requests without dates. */
+  #negotiating({ window, chain, why, error }: FailedScan): Observable<PollBatch | RefetchBatch> {
+    const { clock, probe } = this.#options;
+    const { dates } = this;
     const reason = describeError(error);
     const start = {
       now: dates.now,
       newest: clock.newestStamp(),
       reason,
       // If retries were given up, other date formats may take as long, so sweeps start meanwhile. A refusal is followed by quick ones.
-      onConfirmed: () => giveUpReason(error) && tellUnpolled(true),
+      onConfirmed: () => giveUpReason(error) && this.#setUnpolled(true),
     };
     return probe(dateNegotiation(dates, window, start)).pipe(
       concatMap((step) => {
         if (step.lane !== 'found') return of(step);
-        if (!step.finding) failedScans[chain] += 1;
-        if (failedScans[chain] >= MAX_FAILED_SCANS) dates.without(why, reason);
-        if (dates.noDates) tellUnpolled(true);
-        return polling();
+        if (!step.finding) this.#failedScans[chain] += 1;
+        if (this.#failedScans[chain] >= MAX_FAILED_SCANS) dates.without(why, reason);
+        if (dates.noDates) this.#setUnpolled(true);
+        return this.#polling();
       }),
     );
-  };
+  }
 
-  const checks = dateChecks({
-    ...{ task, clock, dates, probe, restart },
-    progress: () => reached,
-    isPaused: () => isRetried(dates.noDates) || (unpolled$.value && !dates.noDates),
-  });
+  #scanEnded(chain: PollChain): void {
+    this.#options.pollScans.scanEnded(chain);
+    this.#failedScans[chain] = 0;
+    this.#pauses = 0;
+    if (!this.isUnpolled) return;
+    this.dates.formWorks();
+    this.#setUnpolled(false);
+  }
 
-  return {
-    batches$: since$.pipe(
-      take(1),
-      switchMap((since) => {
-        reached = { first: since, since };
-        const polls$ = restart$.pipe(startWith(undefined), switchMap(polling));
-        return merge(polls$, checks.probes$);
-      }),
-    ),
-    dates,
-    unpolled$,
-    isUnpolled: () => unpolled$.value,
-    onPublished: ({ lane, changes }) => {
-      if (lane === 'poll' || dates.noDates) return;
-      const until = polledAt - 2 * lookbackMs;
-      const missed = changes.find(
-        ({ op, updatedAt }) =>
-          op !== 'd' && updatedAt !== null && updatedAt >= reached.first && updatedAt <= until,
-      );
-      if (missed) checks.suspect(missed.updatedAt!);
-    },
-  };
+  #restart(from: number): void {
+    const { first, since } = this.#reached;
+    this.#reached = { first, since: Math.min(since, from) };
+    if (this.dates.noDates) this.#setUnpolled(true);
+    this.#restart$.next();
+  }
+
+  #setUnpolled(isUnpolled: boolean): void {
+    if (isUnpolled !== this.isUnpolled) this.#unpolled$.next(isUnpolled);
+  }
 }
 
-/** A poll's scan that failed with an error that retries did not resolve. */
+/** A scan of polls that failed with an error that retries did not resolve. */
 interface FailedScan {
   readonly window: Window;
   readonly chain: PollChain;

@@ -19,20 +19,11 @@ import { giveUpReason } from '../../streams/decode/dated-patience.ts';
 import { dateRefusal } from './dated-scan.ts';
 import type { ReadLane, RefetchBatch } from './read-batch.ts';
 
-export interface ProbeLaneOptions {
-  readonly lane: ReadLane;
-  readonly request: ListRequest;
-  readonly pageSize: number;
-}
-
 /** A step of a series of probe requests: the records of a response, to be published, or the finding of the whole series. */
 export type ProbeStep<Finding> =
   RefetchBatch | { readonly lane: 'found'; readonly finding: Finding };
 
-/**
- * Runs a series of probe requests, which measure what the list's date parameters mean, one after another. Records in the responses are
- * published like refetched records.
- */
+/** Runs a series of probe requests one after another. Records in the responses are published like refetched records. */
 export type ProbeLane = <Finding>(
   steps: Generator<ProbeDates, Finding, ProbeReply>,
 ) => Observable<ProbeStep<Finding>>;
@@ -46,9 +37,8 @@ interface ProbeResponse {
   readonly batch?: RefetchBatch;
 }
 
-export function probeLane(options: ProbeLaneOptions): ProbeLane {
-  const { lane, request } = options;
-  const pageSize = Math.min(PAGE_SIZE, options.pageSize);
+export function probeLane(lane: ReadLane, request: ListRequest, maxPageSize: number): ProbeLane {
+  const pageSize = Math.min(PAGE_SIZE, maxPageSize);
 
   const arrived = (answer: Answer): ProbeResponse => {
     const stamps = recordsOf(answer).updatedAt();
@@ -56,10 +46,7 @@ export function probeLane(options: ProbeLaneOptions): ProbeLane {
     const reply = { stamps, isWhole, isRefused: false };
     return { reply, batch: { lane: 'reread', ...lane.splitAndTellClock(answer) } };
   };
-  /**
-   * Sends one probe request, and fails if the request fails. Without a response it releases the page slot itself; else the batch that is
-   * made from the response releases it.
-   */
+  /** Sends one probe request. Without a response it releases the page slot itself; else settling the batch does. */
   const sent = (dates: ProbeDates): Observable<ProbeResponse> =>
     lane.pageSlots.acquire.pipe(
       switchMap(() => {

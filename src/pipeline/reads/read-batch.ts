@@ -1,5 +1,3 @@
-// Batches: what the lanes of a list read, on its way from a response to its commit.
-
 import type { CertifyJob, ResyncOutcome, ResyncJob } from '../../account/signal-jobs.ts';
 import type { AnswerAge } from '../../streams/http/response-age.ts';
 import type { Answer } from '../../streams/decode/response.ts';
@@ -12,7 +10,7 @@ import type { SplitPage } from '../../streams/records/records.ts';
 import type { InitialSnapshot } from '../checkpoint/cursor.ts';
 import type { PageLane } from '../../account/page-lane.ts';
 
-/** Result of one read of the API (one request and its response), in any lane. */
+/** Result of one read (a request and its response), in any lane. */
 export interface ReadResult extends SplitPage {
   readonly span: Span;
   /** Age of the response; undefined for a batch without a response. */
@@ -21,37 +19,34 @@ export interface ReadResult extends SplitPage {
   readonly settle: () => void;
 }
 
-/** A lane (one of the streams of reads of a list), with the functions that turn its responses into read results. */
+/** Result of a step without a response. */
+export function noRecords(span: Span, settle: () => void): ReadResult {
+  return { keyed: [], runs: [], rejected: [], rejectedAt: [], span, settle };
+}
+
+/** A lane, with the functions that turn its responses into read results. */
 export interface ReadLane extends PageLane {
-  /**
-   * Splits a response into records that can be published and rejects. Does not pass the records' `updated_at` to the server clock: polls,
-   * which use this function, do so themselves.
-   */
+  /** For polls, which pass the records' `updated_at` to the server clock themselves. */
   readonly split: (answer: Answer) => ReadResult;
-  /** Splits a response like `split`, and also passes the records' `updated_at` to the server clock. For all lanes except polls. */
+  /** For all other lanes: also passes the records' `updated_at` to the server clock. */
   readonly splitAndTellClock: (answer: Answer) => ReadResult;
 }
 
-/** A page of the initial snapshot. */
 export interface SnapshotBatch extends ReadResult {
   readonly lane: 'first-read';
   readonly page: ScanPage;
-  /** Progress of the snapshot once this page is committed. */
+  /** Progress once this page is committed. */
   readonly snapshot: InitialSnapshot;
-  /** Whether the snapshot reads the whole list, not only records since `START_FROM`, and so counts as the first sweep. */
+  /** Whether the snapshot reads the whole list, and so counts as the first sweep. */
   readonly isFullScan: boolean;
-  /**
-   * Whether the snapshot's pages so far are consistent: false once they have shown a gap, a total that does not match, an unreadable record
-   * or a stale response.
-   */
+  /** False once the pages have shown a gap, a total that does not match, an unreadable record or a stale response. */
   readonly isConsistent: boolean;
 }
 
-/** A page of a poll (a scan of the records that were modified lately). */
 export interface PollBatch extends ReadResult {
   readonly lane: 'poll';
   readonly page: ScanPage;
-  /** Start of the next poll window, in epoch ms; undefined unless this is the last page of a window. */
+  /** Start of the next poll window, in epoch ms, in the last page of a window. */
   readonly since: number | undefined;
   /** Whether, including this page, every record that the initial snapshot missed has been read: see {@link InitialSnapshot.caughtUp}. */
   readonly catchesUp: boolean;
@@ -61,13 +56,13 @@ export interface PollBatch extends ReadResult {
 export interface SweepBatch extends ReadResult {
   readonly lane: 'sweep';
   readonly step: SweepStep;
-  /** Keys that are proven to be missing from the list, unless they were seen by sweep number `since` or after it began. */
+  /** Keys that are proven to be missing, unless they were seen by sweep number `since` or after it began. */
   readonly absent?: { readonly keys: readonly string[]; readonly since: number };
   /** Keys that count as seen although no page showed them, as it is unknown whether they still exist. */
   readonly presumedSeen?: readonly string[];
   /** Whether, including this step, every record that the initial snapshot missed has been read: see {@link PollBatch.catchesUp}. */
   readonly catchesUp: boolean;
-  /** In the last step of a sweep: the requests for a certificate that the sweep answers. */
+  /** In the last step of a sweep: the requests for a certificate that it answers. */
   readonly certifyJobs?: readonly CertifyJob[];
 }
 
@@ -76,7 +71,7 @@ export interface RefetchBatch extends ReadResult {
   readonly lane: 'reread';
 }
 
-/** A page, or single record, that was read for a resync request. */
+/** A page, or a single record, that was read for a resync request. */
 export interface ResyncBatch extends ReadResult {
   readonly lane: 'resync';
   readonly step: ResyncStep;
@@ -92,7 +87,7 @@ export interface ResyncStep {
   readonly outcome?: ResyncOutcome;
 }
 
-/** Returns the list offset of the batch's page; 0 if the batch is not a page. */
+/** List offset of the page; 0 if the batch is not a page. */
 export function listOffsetOf(batch: ReadBatch): number {
   return pageOf(batch)?.offset ?? 0;
 }
@@ -105,19 +100,19 @@ export function mayPrecedeStartFrom(batch: ReadBatch): boolean {
   return batch.lane !== 'poll' && (batch.lane !== 'resync' || batch.page !== undefined);
 }
 
-/** Whether the batch is a page of a full scan, so that the scan's sweep has read its records, as proofs of absence require. */
+/** Whether the batch is a page of a full scan, so that the scan's sweep has read its records. */
 export function isPageOfSweep(batch: ReadBatch): boolean {
   if (batch.lane === 'first-read') return batch.isFullScan;
   return batch.lane === 'sweep' && pageOf(batch) !== undefined;
 }
 
-/** Returns the records and runs (groups of adjacent records) of a sweep's page, in page order; an empty array for other batches. */
+/** Records and runs of a sweep's page, in page order; none for other batches. */
 export function sweptParts(batch: ReadBatch): readonly PagePart[] {
   const page = batch.lane === 'sweep' ? pageOf(batch) : undefined;
   return page ? recordsOf(page.answer).parts : [];
 }
 
-/** Whether the batch is the last one of a scan (initial snapshot, poll or sweep): see `Published.completes`. */
+/** Whether the batch is the last one of an initial snapshot, a poll or a sweep. */
 export function completesScan(batch: ReadBatch): boolean {
   switch (batch.lane) {
     case 'first-read':

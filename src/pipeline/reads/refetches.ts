@@ -1,25 +1,7 @@
 import { concatMap, filter, map, mergeMap, of, Subject, switchMap, tap, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
-import type { PageSlots } from '../../streams/flow/page-slots.ts';
-import type { Answer } from '../../streams/decode/response.ts';
-import type { Limit } from '../../streams/quota/token-bucket.ts';
-import type { ReadResult, RefetchBatch } from './read-batch.ts';
+import type { ReadLane, RefetchBatch } from './read-batch.ts';
 import type { SingleRecords } from './single-records.ts';
-
-export interface RefetchesOptions {
-  readonly single: SingleRecords;
-  readonly limit: Limit;
-  /** Page slots of the lane of refetches: must be a single one, so that a record is settled before the next one is requested. */
-  readonly pageSlots: PageSlots;
-  readonly split: (answer: Answer) => ReadResult;
-  readonly scheduler: SchedulerLike;
-}
-
-export interface Refetches {
-  readonly batches$: Observable<RefetchBatch>;
-  /** Requests a record by its key, at once or at the time in `later`. Ignored if a refetch of the key is pending. */
-  readonly refetch: (key: string, later?: ScheduledRefetch) => void;
-}
 
 /** Time of a refetch that is not needed if another read has decided the record by then. */
 export interface ScheduledRefetch {
@@ -33,48 +15,58 @@ export interface ScheduledRefetch {
 const MAX_SCHEDULED = 100;
 
 /** Refetches records, one after another: those that overlapping reads left undecided, and those that need a confirming second read. */
-export function refetches(options: RefetchesOptions): Refetches {
-  const { single, limit, pageSlots, split, scheduler } = options;
-  const again$ = new Subject<{
-    readonly key: string;
-    readonly later: ScheduledRefetch | undefined;
-  }>();
-  const asked = new Set<string>();
-  let waiting = 0;
-  const due = (key: string, { at, isWanted }: ScheduledRefetch): Observable<string> => {
-    waiting += 1;
-    return timer(Math.max(0, at - scheduler.now()), scheduler).pipe(
-      tap(() => (waiting -= 1)),
+export class Refetches {
+  readonly batches$: Observable<RefetchBatch>;
+  readonly #single: SingleRecords;
+  readonly #scheduler: SchedulerLike;
+  readonly #requests$ = new Subject<{ readonly key: string; readonly later?: ScheduledRefetch }>();
+  /** Keys whose refetch is scheduled, queued or in flight. */
+  readonly #pending = new Set<string>();
+  /** Number of refetches whose time has not come yet. */
+  #scheduled = 0;
+
+  /** @param lane Must have a single page slot, so that a record is settled before the next one is requested. */
+  constructor(single: SingleRecords, lane: ReadLane, scheduler: SchedulerLike) {
+    this.#single = single;
+    this.#scheduler = scheduler;
+    this.batches$ = this.#requests$.pipe(
+      mergeMap(({ key, later }) => (later ? this.#due(key, later) : of(key))),
+      concatMap((key) =>
+        lane.pageSlots.acquire.pipe(
+          switchMap(() => single.request(key, lane.limit)),
+          tap((answer) => {
+            this.#pending.delete(key); // a later refetch of the key is allowed
+            if (!answer) lane.pageSlots.release();
+          }),
+          filter((answer) => answer !== undefined),
+          map((answer): RefetchBatch => ({ lane: 'reread', ...lane.splitAndTellClock(answer) })),
+        ),
+      ),
+    );
+  }
+
+  /**
+   * Requests a record by its key, at once or at the time in `later`. Ignored if a refetch of the key is pending, and if the record can't be
+   * requested by key: a later poll or sweep decides it.
+   */
+  refetch(key: string, later?: ScheduledRefetch): void {
+    if (this.#pending.has(key) || !this.#single.canRequest(key)) return;
+    if (later && this.#scheduled >= MAX_SCHEDULED) return;
+    this.#pending.add(key);
+    this.#requests$.next({ key, ...(later && { later }) });
+  }
+
+  /** Emits the key at its time; completes without it if the refetch is not wanted any more. */
+  #due(key: string, { at, isWanted }: ScheduledRefetch): Observable<string> {
+    this.#scheduled += 1;
+    return timer(Math.max(0, at - this.#scheduler.now()), this.#scheduler).pipe(
+      tap(() => (this.#scheduled -= 1)),
       filter(() => {
         if (isWanted()) return true;
-        asked.delete(key);
+        this.#pending.delete(key);
         return false;
       }),
       map(() => key),
     );
-  };
-  const batches$ = again$.pipe(
-    mergeMap(({ key, later }) => (later ? due(key, later) : of(key))),
-    concatMap((key) =>
-      pageSlots.acquire.pipe(
-        switchMap(() => single.request(key, limit)),
-        tap((answer) => {
-          asked.delete(key); // a later refetch of the key is allowed
-          if (!answer) pageSlots.release();
-        }),
-        filter((answer) => answer !== undefined),
-        map((answer): RefetchBatch => ({ lane: 'reread', ...split(answer) })),
-      ),
-    ),
-  );
-  return {
-    batches$,
-    refetch: (key, later) => {
-      // A record that can't be requested by key is decided by a later poll or sweep.
-      if (asked.has(key) || !single.canRequest(key)) return;
-      if (later && waiting >= MAX_SCHEDULED) return;
-      asked.add(key);
-      again$.next({ key, later });
-    },
-  };
+  }
 }

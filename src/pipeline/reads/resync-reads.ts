@@ -1,6 +1,7 @@
 import { catchError, concatMap, defer, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describeError, isResourceError } from '../../core/errors.ts';
+import { noRecords } from './read-batch.ts';
 import type { ReadResult, ResyncBatch } from './read-batch.ts';
 import type { ResyncOutcome, ResyncJob } from '../../account/signal-jobs.ts';
 import type { SingleRecords } from './single-records.ts';
@@ -12,38 +13,30 @@ import type { PageSlots } from '../../streams/flow/page-slots.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
 
 export interface ResyncReadsOptions {
-  /** Resync requests. They are queued and read one after another. */
+  /** They are queued and read one after another. */
   readonly requests$: Observable<ResyncJob>;
-  /**
-   * Scans the whole list if `since` is null, or else the records modified since a time in epoch ms. Each page takes a slot of `pageSlots`.
-   */
+  /** Scans the whole list if `since` is null, else the records modified since that time in epoch ms. */
   readonly scan: (since: number | null) => Observable<ScanPage>;
-  /** Requests single records by key; undefined if the API can't return single records of the list. */
+  /** Undefined if the API can't return single records of the list. */
   readonly single: SingleRecords | undefined;
-  /** Page slots of the lane of resyncs: must be a single one. */
+  /** Must be a single one. */
   readonly pageSlots: PageSlots;
   readonly limit: Limit;
-  /** Returns a span of the list's logical clock, for a batch without a read. */
+  /** Span for a batch without a read. */
   readonly emptySpan: () => Span;
   readonly split: (answer: Answer) => ReadResult;
-  /** Returns the function that settles a batch without a response. */
   readonly settler: (span: Span) => () => void;
   /** Called before the first read for a resync request. */
   readonly onBegin: (resync: ResyncJob) => void;
 }
 
-/**
- * Reads the records for resync requests, one request after another. An error of the API that is not transient fails only the request
- * concerned; transient errors are retried.
- */
+/** Reads the records for resync requests. An error of the API that is not transient fails only the request concerned. */
 export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch> {
   const { requests$, scan, single, pageSlots, limit, emptySpan, split, settler, onBegin } = options;
 
   const outcomeBatch = (resync: ResyncJob, outcome: ResyncOutcome): ResyncBatch => {
     const span = emptySpan();
-    const step = { resync, outcome };
-    const nothing = { keyed: [], runs: [], rejected: [], rejectedAt: [] };
-    return { lane: 'resync', step, ...nothing, span, settle: settler(span) };
+    return { lane: 'resync', step: { resync, outcome }, ...noRecords(span, settler(span)) };
   };
   const order = (resync: ResyncJob, number: string): Observable<ResyncBatch> =>
     pageSlots.acquire.pipe(

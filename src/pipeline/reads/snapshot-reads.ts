@@ -17,123 +17,122 @@ export interface SnapshotReadsOptions {
   readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'hooks' | 'scheduler'>;
   readonly lane: ReadLane;
   readonly clock: ServerClock;
-  /** Progress of the snapshot and of the polls at the time the task was opened. */
+  /** Progress at the time the task was opened. */
   readonly progress: Pick<Cursor, 'firstRead' | 'since'>;
   /** Whether polls read new changes. */
   readonly isPolled: () => boolean;
 }
 
-export interface SnapshotReads {
+/**
+ * Reads the list for the initial snapshot, from its stored position to the end. Each page moves the snapshot's progress on; a window that
+ * turns out to be useless makes the scan begin again, as a full one.
+ */
+export class SnapshotReads {
   /** Pages of the snapshot; none if it was complete when the task was opened. */
   readonly batches$: Observable<SnapshotBatch>;
-  /** Start of the first poll window, in epoch ms: earlier than the stamp of any change made during the snapshot. Emits once it is known. */
-  readonly pollStart$: Observable<number>;
-  /**
-   * Emits when the last page of the snapshot is settled (committed or dropped); at once if the snapshot was complete when the task was
-   * opened.
-   */
-  readonly done$: Observable<void>;
-}
-
-/** Reads the list for the initial snapshot, from its stored position to the end. */
-export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
-  const { task, lane, clock, progress, isPolled } = options;
-  const { firstRead: initialSnapshot, since: polledUntil } = progress;
-  const { startFrom } = task.config.poll;
-  const pollStart$ = new ReplaySubject<number>(1);
-  /** Whether an earlier process began the snapshot. `startedAt` alone does not show it: it stays null if the server sends no `Date`. */
-  const isResumed =
-    initialSnapshot.startedAt !== null || initialSnapshot.done || initialSnapshot.position !== null;
-  // This process has not read a record yet, so the window begins as early as any clock of the server could require.
-  if (isResumed) pollStart$.next((initialSnapshot.startedAt ?? MAX_BACK_MS) - MAX_BACK_MS);
-  const done$ = new ReplaySubject<void>(1);
-  if (initialSnapshot.done) done$.next();
-
-  const isFullScan = startFrom === undefined || !task.rules.windowed;
-  let isConsistent = true;
-  let { startedAt, position } = initialSnapshot;
+  readonly #options: SnapshotReadsOptions;
+  readonly #pollStart$ = new ReplaySubject<number>(1);
+  readonly #done$ = new ReplaySubject<void>(1);
+  /** Whether the snapshot reads the whole list, not only records since `START_FROM`. */
+  readonly #isFullScan: boolean;
+  #startedAt: InitialSnapshot['startedAt'];
+  #position: InitialSnapshot['position'];
+  #isConsistent = true;
   /** Whether polls have begun to run alongside the snapshot. */
-  let hasBegun = isResumed;
+  #hasBegun: boolean;
   /** Whether the list refuses the window from `START_FROM` on, or returned no records for it. */
-  let isWindowUseless = false;
-  const batch = (page: ScanPage): SnapshotBatch => {
-    // Undefined while the server sends no `Date`: then no record counts as created after the beginning.
-    startedAt ??= createdSinceTime(page.answer.serverTime, polledUntil);
-    const done = page.next === undefined;
-    position = page.next ?? null;
-    hasBegun = true;
-    const { publishedUpTo } = initialSnapshot;
-    const snapshot: InitialSnapshot = {
-      publishedUpTo,
-      startedAt,
-      position,
-      done,
-      caughtUp: false,
-    };
-    // A record without a readable key may be any record, so nothing is proven absent.
-    isConsistent &&= recordsOf(page.answer).isReadable;
-    if (isStale(page.answer.age)) {
-      isConsistent = false;
-      clock.reachBack(page.answer.age!.staleMs);
-    }
-    const result = lane.splitAndTellClock(page.answer);
-    // An empty list has no stamp to compare the server's clocks with, so the window begins as early as any clock could require.
-    pollStart$.next(clock.mark(clock.newest()) ?? (startedAt ?? MAX_BACK_MS) - MAX_BACK_MS);
-    const settle = () => {
-      result.settle();
-      if (done) done$.next();
-    };
-    return {
-      lane: 'first-read',
-      ...result,
-      settle,
-      page,
-      snapshot,
-      isFullScan,
-      isConsistent,
-    };
-  };
-  const onTrouble = (trouble: ScanTrouble) =>
-    void (isConsistent &&= trouble !== 'unsettled' && trouble !== 'cut');
+  #isWindowUseless = false;
+
+  constructor(options: SnapshotReadsOptions) {
+    this.#options = options;
+    const { task, lane, clock, progress, isPolled } = options;
+    const { done, startedAt, position } = progress.firstRead;
+    this.#isFullScan = task.config.poll.startFrom === undefined || !task.rules.windowed;
+    this.#startedAt = startedAt;
+    this.#position = position;
+    // `startedAt` alone does not show that an earlier process began the snapshot: it stays null if the server sends no `Date`.
+    this.#hasBegun = startedAt !== null || done || position !== null;
+    // This process has not read a record yet, so the window begins as early as any clock of the server could require.
+    if (this.#hasBegun) this.#pollStart$.next((startedAt ?? MAX_BACK_MS) - MAX_BACK_MS);
+    if (done) this.#done$.next();
+    this.batches$ = task.account.tokens.token$.pipe(
+      take(1),
+      switchMap(({ serverTime }) => {
+        if (done) return EMPTY;
+        clock.tell(serverTime, task.scheduler.now());
+        return defer(() => this.#scan()).pipe(
+          map((page) => this.#batch(page)),
+          retryRefusedLane({
+            task,
+            hasOtherLanes: () => this.#hasBegun && isPolled(),
+            onRefused: () => lane.pageSlots.release(), // acquired for the refused request
+          }),
+        );
+      }),
+    );
+  }
+
+  /** Start of the first poll window, in epoch ms, once it is known: earlier than the stamp of any change made during the snapshot. */
+  get pollStart$(): Observable<number> {
+    return this.#pollStart$;
+  }
+
+  /** Emits when the last page of the snapshot is settled; at once if the snapshot was complete when the task was opened. */
+  get done$(): Observable<void> {
+    return this.#done$;
+  }
+
   /**
-   * Scans the window of the initial snapshot; polls read the records modified after its end. The window begins early enough for servers
-   * that interpret it in a time zone of their own; records older than `START_FROM` are filtered by `updated_at` later. If the list refuses
-   * the window, or returns no records for it, the whole list is scanned: servers may not support an end in the future, or a start long ago.
+   * Scans the window of the initial snapshot. The window begins early enough for servers that interpret it in a time zone of their own;
+   * records older than `START_FROM` are filtered by `updated_at` later. If the list refuses the window, or returns no records for it, the
+   * whole list is scanned: servers may not support an end in the future, or a start long ago.
    */
-  const scan = (): Observable<ScanPage> => {
-    const from = position;
-    if (startFrom === undefined || isFullScan || isWindowUseless)
+  #scan(): Observable<ScanPage> {
+    const { task, lane, clock } = this.#options;
+    const { startFrom } = task.config.poll;
+    const from = this.#position;
+    const onTrouble = (trouble: ScanTrouble) =>
+      void (this.#isConsistent &&= trouble !== 'unsettled' && trouble !== 'cut');
+    if (startFrom === undefined || this.#isFullScan || this.#isWindowUseless)
       return lane.scan({}, { from, onTrouble });
     const now = clock.latest(task.scheduler.now());
     const fullScan = () => {
-      isWindowUseless = true;
+      this.#isWindowUseless = true;
       return lane.scan({}, { onTrouble });
     };
     return lane.scan(window(startFrom - MAX_ZONE_MS - DST_MS, now), { from, onTrouble }).pipe(
       orFullScan(lane, fullScan),
       concatMap((page) => {
-        if (isWindowUseless || !isEmptyList(page)) return of(page);
+        if (this.#isWindowUseless || !isEmptyList(page)) return of(page);
         return concat(of({ ...page, next: BEGINNING }), fullScan());
       }),
     );
-  };
-  const batches$ = task.account.tokens.token$.pipe(
-    take(1),
-    switchMap(({ serverTime }) => {
-      if (initialSnapshot.done) return EMPTY;
-      clock.tell(serverTime, task.scheduler.now());
-      ({ startedAt } = initialSnapshot);
-      return defer(scan).pipe(
-        map(batch),
-        retryRefusedLane({
-          task,
-          hasOtherLanes: () => hasBegun && isPolled(),
-          onRefused: () => lane.pageSlots.release(), // acquired for the refused request
-        }),
-      );
-    }),
-  );
-  return { batches$, pollStart$, done$ };
+  }
+
+  #batch(page: ScanPage): SnapshotBatch {
+    const { lane, clock, progress } = this.#options;
+    const { answer } = page;
+    // Undefined while the server sends no `Date`: then no record counts as created after the beginning.
+    this.#startedAt ??= createdSinceTime(answer.serverTime, progress.since);
+    this.#position = page.next ?? null;
+    this.#hasBegun = true;
+    const done = page.next === undefined;
+    const { publishedUpTo } = progress.firstRead;
+    const [startedAt, position] = [this.#startedAt, this.#position];
+    const snapshot = { publishedUpTo, startedAt, position, done, caughtUp: false };
+    // A record without a readable key may be any record, so nothing is proven absent.
+    this.#isConsistent &&= recordsOf(answer).isReadable && !isStale(answer.age);
+    if (isStale(answer.age)) clock.reachBack(answer.age!.staleMs);
+    const result = lane.splitAndTellClock(answer);
+    // An empty list has no stamp to compare the server's clocks with, so the window begins as early as any clock could require.
+    this.#pollStart$.next(clock.mark(clock.newest()) ?? (startedAt ?? MAX_BACK_MS) - MAX_BACK_MS);
+    const settle = () => {
+      result.settle();
+      if (done) this.#done$.next();
+    };
+    const [isFullScan, isConsistent] = [this.#isFullScan, this.#isConsistent];
+    return { lane: 'first-read', ...result, settle, page, snapshot, isFullScan, isConsistent };
+  }
 }
 
 /** Whether the page is the only one of its scan, and has no records. */
@@ -142,9 +141,9 @@ function isEmptyList({ offset, next, answer }: ScanPage): boolean {
 }
 
 /**
- * Returns the time, in epoch ms, from which on a record must have been created to be reported as new; null if unknown. A snapshot that
- * starts over after earlier polls takes the end of those polls: a record they may have published is not new, even if the clock that stamps
- * records runs ahead.
+ * Returns the time, in epoch ms, from which on a record must have been created to be reported as new. A snapshot that starts over after
+ * earlier polls takes the end of those polls: a record they may have published is not new, even if the clock that stamps records runs
+ * ahead.
  */
 function createdSinceTime(serverTime: number | undefined, since: number | null): number | null {
   return serverTime === undefined ? null : Math.max(serverTime, since ?? -Infinity);

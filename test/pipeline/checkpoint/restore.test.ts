@@ -85,7 +85,7 @@ describe('a task whose process died in its first write to the folder', () => {
     folder.tasks.get(TASK)!.memory = undefined;
     kafka.truncate(TOPIC, 1, 1);
     const log = await open('two', folder);
-    expect([log.count(), log.cursor.losses]).toEqual([0, 1]);
+    expect([log.store.count(), log.cursor.losses]).toEqual([0, 1]);
   });
 });
 
@@ -98,12 +98,12 @@ describe('a task whose folder has another version', () => {
     stored.memory = { ...stored.memory!, home: stored.memory!.home.replace(/^\d+/, '3') };
     stored.images.set('gone', { sequence: 1, ...image });
     const log = await open('two', folder);
-    expect([log.count(), log.cursor.sequence]).toEqual([2, 2]);
+    expect([log.store.count(), log.cursor.sequence]).toEqual([2, 2]);
   });
 });
 
 const known = (log: Checkpoint, keys: string) =>
-  [...keys].filter((key) => log.get(key) !== undefined);
+  [...keys].filter((key) => log.store.get(key) !== undefined);
 
 describe('a task whose topic has lost events', () => {
   it('begins to read anew, knows what is left, and goes on counting', async () => {

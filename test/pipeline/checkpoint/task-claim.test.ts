@@ -50,11 +50,11 @@ describe('a process that opens its log again after a claim of which it does not 
       }
     };
   };
-  const publishSomething = ({ commit, cursor }: Checkpoint) =>
-    commit({
+  const publishSomething = (checkpoint: Checkpoint) =>
+    checkpoint.commit({
       messages: [{ topic: 'wine.orders', key: '7', value: Buffer.from('an event') }],
       images: [image],
-      cursor,
+      cursor: checkpoint.cursor,
     });
 
   it('goes on, though the claim of a dead predecessor, that came without events, stands in the cursor', async () => {

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Resynced } from '../../../src/observe/hooks.ts';
 import type { ListHooks } from '../../../src/observe/list-hooks.ts';
-import { resyncEvents } from '../../../src/pipeline/publish/resync-events.ts';
+import { ResyncEvents } from '../../../src/pipeline/publish/resync-events.ts';
 import type { ResyncStep } from '../../../src/pipeline/reads/read-batch.ts';
 import type { ResyncJob } from '../../../src/account/signal-jobs.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
@@ -53,7 +53,7 @@ beforeEach(() => {
   hooks = { onResync: (each) => told.push(each) };
 });
 const events = () =>
-  resyncEvents({
+  new ResyncEvents({
     resyncs: {
       resyncAck: ({ id }, { status }, count) => ({
         topic: 'wine.signals',

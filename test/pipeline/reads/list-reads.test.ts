@@ -9,7 +9,7 @@ import { CellarstreamError } from '../../../src/core/errors.ts';
 import type { Hooks } from '../../../src/observe/hooks.ts';
 import { listHooks } from '../../../src/observe/list-hooks.ts';
 import type { Cursor } from '../../../src/pipeline/checkpoint/cursor.ts';
-import { listReads } from '../../../src/pipeline/reads/list-reads.ts';
+import { ListReads } from '../../../src/pipeline/reads/list-reads.ts';
 import type { ListReadsOptions } from '../../../src/pipeline/reads/list-reads.ts';
 import type {
   ReadResult,
@@ -148,7 +148,7 @@ function reading(
         }),
       );
     const progress = { ...from };
-    const { batches$, refetch } = listReads({
+    const reads = new ListReads({
       task: {
         account: { tokens: { token$: of({ serverTime: START }) } } as Task['account'],
         rules: RULES[resource],
@@ -170,7 +170,7 @@ function reading(
       lists: { clock, volatile: volatileFields([]), snapshot: list, afterSnapshot: list },
       progress: () => progress,
       checkpoint: {
-        ...known,
+        store: known,
         get sweep() {
           return sweep?.() ?? { ...NO_SWEEP, beganAt: scheduler.now() };
         },
@@ -183,7 +183,7 @@ function reading(
       get: () => ({ ...from.firstRead, done: isDone() }),
     });
     const at = (ms: number, then: () => void) => void scheduler.schedule(then, ms);
-    work({ batches$, refetch, clock, asked, at });
+    work({ batches$: reads.batches$, refetch: (...of) => reads.refetch(...of), clock, asked, at });
   });
 }
 

@@ -6,7 +6,7 @@ import type { Config } from '../../../src/config/config.ts';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import { listHooks } from '../../../src/observe/list-hooks.ts';
 import type { Cursor } from '../../../src/pipeline/checkpoint/cursor.ts';
-import { listReads } from '../../../src/pipeline/reads/list-reads.ts';
+import { ListReads } from '../../../src/pipeline/reads/list-reads.ts';
 import type { Task } from '../../../src/pipeline/task.ts';
 import { RULES } from '../../../src/resources/resources.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';
@@ -144,7 +144,7 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
     };
     let state = { ...progress };
     let sweep = { ...NO_SWEEP, beganAt: 0 };
-    const reads = listReads({
+    const reads = new ListReads({
       task: {
         account: { tokens: { token$: of({ serverTime: START }) } } as Task['account'],
         rules: RULES.orders,
@@ -166,9 +166,11 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
       lists: { clock, volatile: volatileFields([]), snapshot: list, afterSnapshot: list },
       progress: () => state,
       checkpoint: {
-        count: () => rows.size,
-        unseen: () => ({ keys: [], next: undefined }),
-        isUnseen: () => false,
+        store: {
+          count: () => rows.size,
+          unseen: () => ({ keys: [], next: undefined }),
+          isUnseen: () => false,
+        },
         get sweep() {
           return sweep;
         },

@@ -6,7 +6,7 @@ import { listHooks } from '../../../src/observe/list-hooks.ts';
 import { warmUp } from '../../../src/pipeline/checkpoint/warm-up.ts';
 import { listTask } from '../../../src/pipeline/list-task.ts';
 import { taskId } from '../../../src/pipeline/task.ts';
-import { transactionalId } from '../../../src/pipeline/transactional-id.ts';
+import { transactionalId } from '../../../src/pipeline/task-names.ts';
 import { RULES } from '../../../src/resources/resources.ts';
 import type { Destination } from '../../../src/sinks/topics/destination.ts';
 import { answering } from '../../support/answering.ts';

@@ -1,0 +1,151 @@
+import type { Committed, Published } from '../../observe/hooks.ts';
+import { isEpochError } from '../../kafka/client/kafka-error.ts';
+import { recordsOf } from '../../streams/decode/response.ts';
+import { isStale } from '../../streams/http/response-age.ts';
+import type { Difference } from '../../streams/diff/diff.ts';
+import { listedOffset } from '../../streams/records/records.ts';
+import type { TaskJobs } from '../../account/signal-jobs.ts';
+import { Certifier } from '../certifier.ts';
+import type { Checkpoint, TaskBatch } from '../checkpoint/checkpoint.ts';
+import type { ComparedBatch } from '../compare-batches.ts';
+import { completesScan, listOffsetOf } from '../reads/read-batch.ts';
+import type { ReadBatch } from '../reads/read-batch.ts';
+import type { Task } from '../task.ts';
+import type { Plan, planner, TaskProgress } from './plan.ts';
+import type { ResyncEvents } from './resync-events.ts';
+
+export interface PublisherOptions {
+  readonly task: Task;
+  readonly checkpoint: Checkpoint;
+  /** Progress of the task when it was opened. */
+  readonly progress: TaskProgress;
+  readonly planOf: ReturnType<typeof planner>;
+  /** Events of resyncs. Undefined if there are no requests. */
+  readonly resync: ResyncEvents | undefined;
+  readonly resyncs: TaskJobs | undefined;
+}
+
+/**
+ * Longest time between two commits of the cursor, in ms, when there are no events. Too small: needless transactions. Too large: a restart
+ * repeats more polls.
+ */
+const COMMIT_CURSOR_EVERY_MS = 60_000;
+/**
+ * Extra time before the cursor is committed without events while a scan is running, in ms: the scan's end may commit a certificate anyway.
+ */
+const SCAN_END_GRACE_MS = 10_000;
+
+/**
+ * Publishes what the comparison of a batch has shown: plans the effects, carries the plan out, and reports it to the hooks. Each batch moves
+ * the task's progress on, so batches are published one after another.
+ */
+export class Publisher {
+  readonly #options: PublisherOptions;
+  readonly #certificates: Certifier;
+  #progress: TaskProgress;
+  /** Time of the last commit on the scheduler's clock, in ms. */
+  #committedAt: number;
+  #hasEnded = false;
+
+  constructor(options: PublisherOptions) {
+    const { task, checkpoint, resyncs, progress } = options;
+    this.#options = options;
+    this.#progress = progress;
+    this.#committedAt = task.scheduler.now();
+    this.#certificates = new Certifier({
+      ...{ task, checkpoint, resyncs },
+      transact: (batch) => this.#transact(batch),
+      hasEnded: () => this.#hasEnded,
+    });
+  }
+
+  /** Progress of the task after the newest planned batch. */
+  get progress(): TaskProgress {
+    return this.#progress;
+  }
+
+  async publish(
+    difference: Difference<ComparedBatch>,
+  ): Promise<Pick<Plan, 'undecided' | 'unconfirmed'> & { readonly published: Published }> {
+    const isDue = this.#isCommitDue(difference.read.batch);
+    const plan = this.#options.planOf(difference, this.#progress, isDue);
+    this.#progress = plan.commit.cursor;
+    await this.#carryOut(plan);
+    const { undecided, unconfirmed } = plan;
+    return { undecided, unconfirmed, published: this.#report(plan) };
+  }
+
+  /** To be called when the task ends: no certificate is committed after that. */
+  end(): void {
+    this.#hasEnded = true;
+  }
+
+  /** Whether a batch without changes has to be committed because the committed cursor is too old. */
+  #isCommitDue(batch: ReadBatch): boolean {
+    const graceMs = completesScan(batch) ? 0 : SCAN_END_GRACE_MS;
+    const dueAt = this.#committedAt + COMMIT_CURSOR_EVERY_MS + graceMs;
+    return this.#options.task.scheduler.now() >= dueAt && !this.#certificates.willCertify(batch);
+  }
+
+  async #carryOut(plan: Plan): Promise<void> {
+    const { task, checkpoint, resync } = this.#options;
+    const { batch, action } = plan;
+    if (action === 'commit') await this.#transact(plan.commit);
+    if (action === 'keep') await checkpoint.storeNotes(plan.notes);
+    const held = plan.unconfirmed.length;
+    if (held > 0 || isStale(batch.age))
+      task.hooks.onStale({ held, ageMs: batch.age?.staleMs ?? 0 });
+    await this.#certificates.certify(plan);
+    if (batch.lane === 'resync') resync?.stepCommitted(batch.step);
+  }
+
+  /** Commits a batch to the checkpoint, and reports the commit to the hooks. */
+  async #transact(batch: TaskBatch): Promise<void> {
+    const { hooks, scheduler } = this.#options.task;
+    const beganAt = scheduler.now();
+    const ended = (outcome: Committed['outcome']) => {
+      const elapsedMs = scheduler.now() - beganAt;
+      hooks.onCommitted({ outcome, elapsedMs, messages: batch.messages.length });
+    };
+    hooks.onCommit({});
+    try {
+      await this.#options.checkpoint.commit(batch);
+    } catch (error) {
+      ended(isEpochError(error) ? 'fenced' : 'failed');
+      throw error;
+    }
+    ended('committed');
+    this.#committedAt = scheduler.now();
+  }
+
+  /** Calls the hooks after a plan has been carried out, and returns what was published. */
+  #report({ batch, changes, statusChanges, unchanged, rejected, notes }: Plan): Published {
+    const { task, checkpoint } = this.#options;
+    const { rules, hooks, scheduler } = task;
+    const offset = listOffsetOf(batch);
+    for (const each of rejected) {
+      hooks.onRejected({ reason: each.reason, offset: listedOffset(each, offset) });
+    }
+    if (batch.lane === 'first-read') {
+      const { answer } = batch.page;
+      const end = offset + recordsOf(answer).length;
+      const total = answer.pagination.total_records ?? end;
+      hooks.onProgress({ read: Math.min(total, end), total, done: batch.snapshot.done });
+    }
+    if (batch.lane === 'sweep' && batch.step.kind === 'end') {
+      const { number, distinct: records, proof } = notes.sweep;
+      hooks.onSwept({ number, records, proof, canBeAsked: rules.byKey !== undefined });
+    }
+    const published = {
+      lane: batch.lane,
+      changes,
+      statusChanges,
+      unchanged,
+      known: checkpoint.store.count(),
+      at: scheduler.now(),
+      completes: completesScan(batch),
+    };
+    hooks.onPublished(published);
+    return { resource: rules.resource, ...published };
+  }
+}
