@@ -1,4 +1,5 @@
 import { defineConfig, globalIgnores } from 'eslint/config';
+import jsdoc from 'eslint-plugin-jsdoc';
 import tseslint from 'typescript-eslint';
 
 export default defineConfig([
@@ -27,6 +28,24 @@ export default defineConfig([
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
       '@typescript-eslint/consistent-type-definitions': 'off',
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
+    },
+  },
+  {
+    // Doc comments say what a thing is or does, in other words than its name.
+    files: ['src/**/*.ts'],
+    plugins: { jsdoc },
+    rules: {
+      'jsdoc/informative-docs': 'error',
+      'jsdoc/match-description': [
+        'error',
+        {
+          contexts: ['any'],
+          mainDescription: {
+            match: '^(?!(Of|By|As|Behind|Beside|So|In which|Who|What|That which|Nobody|Somebody|Whoever)\\b)',
+            message: 'begin with a noun phrase or a verb that says what this is or does',
+          },
+        },
+      ],
     },
   },
   {
