@@ -6,7 +6,7 @@ import { replay } from '../consumers/replay.ts';
 import { STARTUP_RETRIES, openKafkaClients } from '../sinks/open-kafka.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
-import { isoInstant } from '../config/settings.ts';
+import { isoInstant } from '../config/setting-parsers.ts';
 import { eventLine, jsonLine } from './event-lines.ts';
 import { lineWriter } from './line-writer.ts';
 import { progressLine } from './progress-line.ts';

@@ -2,29 +2,18 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parse } from 'dotenv';
 import { CellarstreamError } from '../core/errors.ts';
-import { RESOURCES } from '../resources/resources.ts';
 import type { Config, ConfigWith, Need } from './config.ts';
 import { loadConfig } from './load-config.ts';
-import { settingTexts } from './setting-texts.ts';
-import { settingsFileText } from './settings-file.ts';
-import { keyFieldsSetting, SCHEMA } from './settings.ts';
+import { settingsFileText, settingTexts } from './setting-texts.ts';
+import { ACCOUNT_SETTINGS, SCHEMA, SECRETS } from './settings.ts';
 
-/** Settings that an account's file may set. All others belong to the instance and come from its environment. */
-const ACCOUNT_SETTINGS: ReadonlySet<string> = new Set([
-  ...['API_BASE_URL', 'API_LOGIN_URL', 'API_CA_FILE', 'API_KEY', 'API_KEY_FILE'],
-  ...['API_KEY_PATIENCE_MS', 'RESOURCES', 'START_FROM', 'TOPIC_PREFIX'],
-  ...['QUOTA_PER_MINUTE', 'LOGIN_QUOTA_PER_MINUTE', 'QUOTA_SCOPE', 'INITIAL_SNAPSHOT_PERCENT'],
-  ...['POLL_INTERVAL_MS', 'LOOKBACK_MS', 'SWEEP_INTERVAL_MS', 'PAGE_SIZE'],
-  ...['DELETE_LIMIT_PERCENT', 'DELETE_PROOF_MS', 'VOLATILE_FIELDS', 'KEY_FORMAT'],
-  ...['PII_DROP', 'PII_MASK', 'PII_HMAC', 'PII_HMAC_KEY', 'PII_HMAC_KEY_FILE'],
-  ...RESOURCES.map(keyFieldsSetting),
-]);
+/** Names of a secret of an account: if its file sets either name, both are ignored in the environment. */
+const SECRET_PAIRS = ACCOUNT_SETTINGS.filter((name) => SECRETS.includes(name)).map(
+  (name) => [name, `${name}_FILE`] as const,
+);
 
-/** Pairs of names for one setting: if an account's file sets either name, both are ignored in the environment. */
-const ALTERNATIVE_SETTINGS = [
-  ['API_KEY', 'API_KEY_FILE'],
-  ['PII_HMAC_KEY', 'PII_HMAC_KEY_FILE'],
-] as const;
+/** Names that an account's file may set. All others belong to the instance and come from its environment. */
+const ALLOWED_NAMES: ReadonlySet<string> = new Set([...ACCOUNT_SETTINGS, ...SECRET_PAIRS.flat()]);
 
 /** Location of the accounts' files, and the source of the settings that they do not set. */
 export interface AccountsOptions {
@@ -118,7 +107,7 @@ function expectName(name: string): void {
 }
 
 function expectOwn(own: Readonly<Record<string, string>>): void {
-  const foreign = Object.keys(own).filter((setting) => !ACCOUNT_SETTINGS.has(setting));
+  const foreign = Object.keys(own).filter((setting) => !ALLOWED_NAMES.has(setting));
   if (foreign.length === 0) return;
   const advice = `${foreign.join(', ')} can't be set for an account: each is a setting of the instance, or no setting at all`;
   throw new CellarstreamError('SETTINGS', advice);
@@ -128,7 +117,7 @@ function withoutOwn(
   env: AccountsOptions['env'],
   own: Readonly<Record<string, string>>,
 ): AccountsOptions['env'] {
-  const hidden = ALTERNATIVE_SETTINGS.filter((pair) =>
+  const hidden = SECRET_PAIRS.filter((pair) =>
     pair.some((name) => (own[name] ?? '') !== ''),
   ).flat();
   return Object.fromEntries(

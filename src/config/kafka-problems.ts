@@ -1,7 +1,7 @@
 import { clientCertificateProblems } from './client-certificate.ts';
+import { itemsOf } from './setting-parsers.ts';
 import { notSet } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
-import { itemsOf } from './settings.ts';
 
 const PASSWORD = { needs: ['KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD'], takes: [] };
 /** Settings of each SASL mechanism: required ones (`needs`) and optional ones (`takes`). */

@@ -1,25 +1,10 @@
 import { clientCertificateProblems } from './client-certificate.ts';
-import type { Need } from './config.ts';
+import { fieldProblems } from './field-problems.ts';
 import { kafkaProblems } from './kafka-problems.ts';
-import { piiProblems } from './pii-problems.ts';
-import { notSet, SETTINGS } from './setting-texts.ts';
+import { notSet } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
-import { SCHEMA } from './settings.ts';
-import type { Name } from './settings.ts';
-import { volatileProblems } from './volatile-fields-of.ts';
-
-const REQUIRED: Record<Need, Partial<Record<Name, string>>> = {
-  api: {
-    API_BASE_URL: 'is not set: it is the address of the API, such as https://api.example',
-    API_KEY:
-      'is not set, nor API_KEY_FILE: the account owner makes a key in the admin settings, on the API access page',
-  },
-  kafka: { KAFKA_BROKERS: 'is not set: it is host:port of one or more brokers' },
-  registry: {
-    SCHEMA_REGISTRY_URL:
-      'is not set: it is the address of the schema registry, such as http://127.0.0.1:8081',
-  },
-};
+import { aboutSetting, NEEDED, SCHEMA, SECRETS, SETTINGS } from './settings.ts';
+import type { Name, Need } from './settings.ts';
 
 /** Returns problems that concern several settings: required ones that are missing, contradictions, and names that no setting has. */
 export function settingProblems(texts: SettingTexts, needs: readonly Need[]): SettingProblem[] {
@@ -27,10 +12,12 @@ export function settingProblems(texts: SettingTexts, needs: readonly Need[]): Se
 }
 
 function missingSettings(texts: SettingTexts, needs: readonly Need[]): SettingProblem[] {
-  return [...new Set(needs)]
-    .flatMap((need) => Object.entries(REQUIRED[need]))
-    .filter(([name]) => texts[name] === undefined)
-    .map(([name, advice]) => ({ name, advice }));
+  return NEEDED.flatMap((name) => {
+    const { needed } = aboutSetting(name);
+    if (!needed || !needs.includes(needed.in) || texts[name] !== undefined) return [];
+    const orFile = SECRETS.includes(name) ? `, nor ${name}_FILE` : '';
+    return [{ name, advice: `is not set${orFile}: ${needed.advice}` }];
+  });
 }
 
 /** Returns problems of settings that require another setting, contradict it, or do not fit the list that they are for. */
@@ -67,10 +54,10 @@ function contradictions(texts: SettingTexts): SettingProblem[] {
   }
   const orderKey = SCHEMA.shape.KEY_FIELDS_ORDERS.safeParse(texts.KEY_FIELDS_ORDERS).data;
   if (orderKey && orderKey.join() !== 'order_number') {
-    const advice = 'must be order_number: orders are read again by it';
+    const advice = 'must be order_number: single orders are requested by it';
     problems.push({ name: 'KEY_FIELDS_ORDERS', advice });
   }
-  return [...problems, ...kafkaProblems(texts), ...piiProblems(texts), ...volatileProblems(texts)];
+  return [...problems, ...kafkaProblems(texts), ...fieldProblems(texts)];
 }
 
 const REGISTRY_CERTIFICATE = {
@@ -91,13 +78,13 @@ function severalLogins(texts: SettingTexts): SettingProblem[] {
 }
 
 /** Prefixes of setting families: an unknown name with such a prefix is an error, since a misspelled setting would silently do nothing. */
-const SETTING_FAMILIES = { KEY_FIELDS_: 'is of no resource', PII_: 'is no setting' } as const;
+const SETTING_FAMILIES = { KEY_FIELDS_: 'is not of any list', PII_: 'is not a setting' } as const;
 
 function unknownSettings(texts: SettingTexts): SettingProblem[] {
   return Object.entries(SETTING_FAMILIES).flatMap(([prefix, what]) => {
     const known = SETTINGS.filter((setting) => setting.startsWith(prefix));
     return Object.keys(texts)
       .filter((name) => name.startsWith(prefix) && !known.includes(name))
-      .map((name) => ({ name, advice: `${what}: there are ${known.join(', ')}` }));
+      .map((name) => ({ name, advice: `${what}: the settings are ${known.join(', ')}` }));
   });
 }
