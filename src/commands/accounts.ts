@@ -11,6 +11,7 @@ import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { topicNames } from '../schemas/events/topics.ts';
 import { STARTUP_RETRIES, openKafka } from '../sinks/open-kafka.ts';
 import type { SettingsSource } from './one-account.ts';
+import { processSource } from './one-account.ts';
 
 /**
  * `cellarstream accounts`: prints which instance of the fleet serves which account, since when, and the account's state; problems come
@@ -18,7 +19,7 @@ import type { SettingsSource } from './one-account.ts';
  * if that is set. Resolves to whether every account has an owner and a valid file.
  */
 export async function accountsCommand({ json }: { readonly json?: boolean }): Promise<boolean> {
-  const source = { env: process.env, cwd: process.cwd() };
+  const source = processSource();
   // The registry's settings are required too: without them every account's file would be invalid.
   const needs = hasAccounts(source) ? (['kafka', 'registry'] as const) : (['kafka'] as const);
   const config = loadConfig({ ...source, needs });

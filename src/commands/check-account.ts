@@ -47,7 +47,7 @@ import { tryCheck } from './findings.ts';
 import type { Finding } from './findings.ts';
 import { oneAccount } from './one-account.ts';
 import type { SettingsSource } from './one-account.ts';
-import { instanceText, activeInstanceOf } from './active-instance.ts';
+import { instanceText, runningInstanceOf } from './running-instance.ts';
 
 /** How long each request of the check may take, retries included, in ms. */
 const CHECK_TIMEOUT_MS = 10_000;
@@ -277,7 +277,7 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
         ({ warnings } = inspected);
         await expectPartitionsOf(config, kafka, absent);
         // An account of a fleet is supposed to be served by an instance.
-        if (config.accountsDir === undefined) living = await activeInstanceOf(config, kafka);
+        if (config.accountsDir === undefined) living = await runningInstanceOf(config, kafka);
         const there = absent.length > 0 ? `run will make ${absent.join(', ')}` : 'all topics there';
         return `${brokers} broker${brokers === 1 ? '' : 's'}; ${there}`;
       }),

@@ -2,6 +2,7 @@ import { hasAccounts } from '../config/accounts.ts';
 import { checkAccount } from './check-account.ts';
 import { checkFleet } from './check-fleet.ts';
 import { findingsTable } from './findings.ts';
+import { processSource } from './one-account.ts';
 
 /**
  * `cellarstream check`: tries once everything that `run` requires, and prints the results as a table: the details of one account, or a line
@@ -15,7 +16,7 @@ import { findingsTable } from './findings.ts';
  * then.
  */
 export async function checkCommand({ account }: { readonly account?: string }): Promise<boolean> {
-  const source = { env: process.env, cwd: process.cwd() };
+  const source = processSource();
   const isFleet = account === undefined && hasAccounts(source);
   const found = isFleet ? await checkFleet(source) : await checkAccount(source, account);
   process.stdout.write(findingsTable(found));

@@ -13,7 +13,6 @@ import {
 import type { Observable } from 'rxjs';
 import type { Config, Resource } from '../config/config.ts';
 import { STARTUP_RETRIES, openKafka } from '../sinks/open-kafka.ts';
-import { CellarstreamError } from '../core/errors.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { topicNames } from '../schemas/events/topics.ts';
 import type { Offsets } from '../kafka/log.ts';
@@ -24,8 +23,9 @@ import type { ResyncAck, ResyncRequest } from '../sinks/signals/signals.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import { instantOf } from '../schemas/avro/instant.ts';
 import { logHooks } from './log-hooks.ts';
-import { oneAccount } from './one-account.ts';
+import { oneAccount, usageError, processSource } from './one-account.ts';
 import { stopSignals } from './stop.ts';
+import { printLine } from './terminal.ts';
 
 export interface ResyncFlags {
   /** Name of an account of a fleet. */
@@ -51,7 +51,7 @@ const STAYS = `the request stays in the topic for ${SIGNAL_DAYS} days, and the s
  * each acknowledgement to stdout as a JSON line. Resolves to whether everything was published; to true without waiting.
  */
 export async function resyncCommand(flags: ResyncFlags): Promise<boolean> {
-  const source = { env: process.env, cwd: process.cwd() };
+  const source = processSource();
   const config = oneAccount(source, flags.account, ['kafka']);
   const request = requestOf(flags, config);
   const logger = await createLogger({ level: config.logLevel });
@@ -146,12 +146,4 @@ function numberOf(order: string): number | string {
 function lineOf({ resource, status, events, message }: ResyncAck): string {
   const count = `${events} event${events === 1 ? '' : 's'}`;
   return `${resource}: ${status}, ${count} published${message === null ? '' : ` (${message})`}`;
-}
-
-function printLine(line: string): void {
-  process.stderr.write(`${line}\n`);
-}
-
-function usageError(message: string): CellarstreamError {
-  return new CellarstreamError('SETTINGS', message);
 }

@@ -1,7 +1,7 @@
 import type { Kafka } from 'kafkajs';
 import { merge, NEVER, ReplaySubject, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { CellarstreamError, describeError, isResourceError } from '../core/errors.ts';
+import { describeError, isResourceError } from '../core/errors.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import type { Resource } from '../resources/resources.ts';
 import { topicNames } from '../schemas/events/topics.ts';
@@ -10,8 +10,9 @@ import { existing, missingTopicError } from '../kafka/client/topic-facts.ts';
 import type { CertifyAck } from '../sinks/signals/signals.ts';
 import { freshCertificates, newestOnceReadable } from './fresh-certificates.ts';
 import { logHooks } from './log-hooks.ts';
-import { replayedPrefix, replaySettings } from './replayed-account.ts';
+import { replayedPrefix, replaySettings, usageError, processSource } from './one-account.ts';
 import { stopSignals } from './stop.ts';
+import { printLine } from './terminal.ts';
 import { verifyList } from './verified-list.ts';
 import { isRight, verifyJson, verifyTable } from './verify-lines.ts';
 import type { ListFinding } from './verify-lines.ts';
@@ -37,9 +38,9 @@ export async function verifyCommand(
   flags: VerifyFlags,
 ): Promise<boolean> {
   if (flags.file !== undefined && named.length !== 1) {
-    throw new CellarstreamError('SETTINGS', '--file is a copy of one list: name that one');
+    throw usageError('--file is a copy of one list: name that list');
   }
-  const config = replaySettings({ env: process.env, cwd: process.cwd() }, flags.account);
+  const config = replaySettings(processSource(), flags.account);
   const logger = await createLogger({ level: config.logLevel });
   const log = kafkaLogCreator(logger);
   const { kafka, registry } = openKafkaClients(config, { log, kafkaRetries: STARTUP_RETRIES });
@@ -125,8 +126,4 @@ async function tryVerify<T>(work: () => Promise<T>): Promise<T | { readonly why:
     if (!isResourceError(error)) throw error;
     return { why: describeError(error) };
   }
-}
-
-function printLine(line: string): void {
-  process.stderr.write(`${line}\n`);
 }
