@@ -39,18 +39,8 @@ sandboxFlags(program.command('demo'))
   .description(
     'runs a sandbox of the API, Kafka, a schema registry and the service; needs no settings',
   )
-  .option(
-    '--accounts <n>',
-    'number of accounts; each has as many orders and changes as --orders and --rate say',
-    some,
-    1,
-  )
-  .option(
-    '--instances <n>',
-    'number of instances that share the accounts; each is a process that you can kill',
-    some,
-    1,
-  )
+  .option('--accounts <n>', 'number of accounts, each with its own orders and changes', some, 1)
+  .option('--instances <n>', 'number of instances that share the accounts, a process each', some, 1)
   .action(async (flags: DemoFlags) => (await import('./commands/demo.ts')).demoCommand(flags));
 
 sandboxFlags(program.command('sandbox'))
@@ -58,12 +48,7 @@ sandboxFlags(program.command('sandbox'))
   .option('--host <address>', 'address to listen on', '127.0.0.1')
   .option('--port <n>', 'port to listen on; 0: any free port', port, 8080)
   .option('--api-key <key>', 'API key of the first account', 'sandbox-key')
-  .option(
-    '--accounts <n>',
-    'number of accounts, each with its own key, records and quotas',
-    count,
-    1,
-  )
+  .option('--accounts <n>', 'number of accounts, each with its own key and records', count, 1)
   .option('--accounts-dir <dir>', 'folder to write a file <account>.env for each account into')
   .action(async (flags: SandboxFlags) =>
     (await import('./commands/sandbox.ts')).sandboxCommand(flags),
@@ -71,9 +56,7 @@ sandboxFlags(program.command('sandbox'))
 
 program
   .command('check')
-  .description(
-    'tests the settings, the login, a page of each list, Kafka and the registry, and prints the results',
-  )
+  .description('tests settings, login, a page of each list, Kafka and registry; prints the results')
   .option('--account <name>', `${OF_FLEET}; default: all of them`)
   .action(async (flags: { account?: string }) =>
     exitWith((await import('./commands/check.ts')).checkCommand(flags)),
@@ -81,9 +64,7 @@ program
 
 program
   .command('accounts')
-  .description(
-    'prints which instance of a fleet serves each account, since when, and the state of the account',
-  )
+  .description('prints the state of each account of a fleet, and the instance that serves it')
   .option('--json', 'prints JSON lines instead of a table')
   .action(async (flags: { json?: boolean }) =>
     exitWith((await import('./commands/accounts.ts')).accountsCommand(flags)),
@@ -99,9 +80,7 @@ program
 
 program
   .command('peek')
-  .description(
-    'prints the events that an initial snapshot of a list would publish, as JSON lines; needs no Kafka',
-  )
+  .description('prints the events of an initial snapshot as JSON lines; needs no Kafka')
   .addArgument(new Argument('<resource>', 'the list to read').choices(RESOURCES))
   .option('--account <name>', OF_FLEET)
   .option('--limit <n>', 'stops after this many events', count)

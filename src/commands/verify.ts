@@ -63,23 +63,18 @@ export async function verifyCommand(
     const findings: ListFinding[] = [];
     for (const [nth, resource] of resources.entries()) {
       const published = newest[nth];
-      const why = acks && whyNotFresh(acks.get(resource), flags.timeout);
       const topic = names.records(resource);
-      const found =
-        why !== undefined
-          ? { why }
-          : published === undefined
-            ? await tryVerify(async () => {
-                await requireSome(kafka, [topic]);
-                return { why: NO_CERTIFICATE };
-              })
-            : await tryVerify(() =>
-                verifyList({
-                  ...{ kafka, registry, topic, published, file: flags.file },
-                  now: Date.now(),
-                }),
-              );
-      findings.push({ account, resource, result: found });
+      const whyNot = acks && whyNotFresh(acks.get(resource), flags.timeout);
+      const result = await tryVerify(async () => {
+        if (whyNot !== undefined) return { why: whyNot };
+        if (published) {
+          const { file } = flags;
+          return verifyList({ kafka, registry, topic, published, file, now: Date.now() });
+        }
+        await requireSome(kafka, [topic]);
+        return { why: NO_CERTIFICATE };
+      });
+      findings.push({ account, resource, result });
     }
     process.stdout.write(flags.json ? verifyJson(findings) : verifyTable(findings));
     return findings.every(isRight);
@@ -95,7 +90,7 @@ export async function verifyCommand(
  */
 async function requireSome(kafka: Kafka, topics: readonly string[]): Promise<void> {
   if ((await existing({ kafka }, topics)).size > 0) return;
-  const remedy = 'is TOPIC_PREFIX that of the service, and --account one of its fleet?';
+  const remedy = 'check TOPIC_PREFIX and --account';
   throw missingTopicError(topics[0]!, remedy);
 }
 
