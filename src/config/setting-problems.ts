@@ -20,61 +20,72 @@ function missingSettings(texts: SettingTexts, needs: readonly Need[]): SettingPr
   });
 }
 
-/** Returns problems of settings that require another setting, contradict it, or do not fit the list that they are for. */
-function contradictions(texts: SettingTexts): SettingProblem[] {
-  const problems: SettingProblem[] = [];
-  const needs = (name: string, others: readonly string[], advice?: string) => {
-    if (texts[name] === undefined) return;
-    for (const other of others) {
-      if (texts[other] === undefined) {
-        problems.push({ name, advice: `needs ${other}: ${advice ?? notSet(other)}` });
-      }
-    }
-  };
-  needs('SCHEMA_REGISTRY_USERNAME', ['SCHEMA_REGISTRY_PASSWORD']);
-  needs('SCHEMA_REGISTRY_PASSWORD', ['SCHEMA_REGISTRY_USERNAME']);
-  const OAUTH = 'SCHEMA_REGISTRY_OAUTH_';
-  needs(`${OAUTH}TOKEN_URL`, [`${OAUTH}CLIENT_ID`, `${OAUTH}CLIENT_SECRET`]);
-  for (const name of ['CLIENT_ID', 'CLIENT_SECRET', 'SCOPE']) {
-    needs(`${OAUTH}${name}`, [`${OAUTH}TOKEN_URL`]);
-  }
-  problems.push(...clientCertificateProblems(texts, REGISTRY_CERTIFICATE), ...severalLogins(texts));
-  needs('PII_HMAC', ['PII_HMAC_KEY'], 'it is the key of the HMAC, and is not set');
-  const needsTls = (name: string, advice: string, addresses: readonly string[]) => {
-    const set = addresses.flatMap((address) => texts[address] ?? []);
-    if (texts[name] === undefined || set.length === 0) return;
-    if (set.every((text) => /^http:/i.test(text))) problems.push({ name, advice });
-  };
-  needsTls('API_CA_FILE', 'needs API_BASE_URL (or API_LOGIN_URL) to begin with https://', [
-    'API_BASE_URL',
-    'API_LOGIN_URL',
-  ]);
-  for (const file of ['SCHEMA_REGISTRY_CA_FILE', 'SCHEMA_REGISTRY_CERT_FILE']) {
-    needsTls(file, 'needs SCHEMA_REGISTRY_URL to begin with https://', ['SCHEMA_REGISTRY_URL']);
-  }
-  const orderKey = SCHEMA.shape.KEY_FIELDS_ORDERS.safeParse(texts.KEY_FIELDS_ORDERS).data;
-  if (orderKey && orderKey.join() !== 'order_number') {
-    const advice = 'must be order_number: single orders are requested by it';
-    problems.push({ name: 'KEY_FIELDS_ORDERS', advice });
-  }
-  return [...problems, ...kafkaProblems(texts), ...fieldProblems(texts)];
-}
+/** Settings that are useless without other settings. */
+const REQUIREMENTS: readonly (readonly [name: Name, required: Name])[] = [
+  ['SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD'],
+  ['SCHEMA_REGISTRY_PASSWORD', 'SCHEMA_REGISTRY_USERNAME'],
+  ['SCHEMA_REGISTRY_OAUTH_TOKEN_URL', 'SCHEMA_REGISTRY_OAUTH_CLIENT_ID'],
+  ['SCHEMA_REGISTRY_OAUTH_TOKEN_URL', 'SCHEMA_REGISTRY_OAUTH_CLIENT_SECRET'],
+  ['SCHEMA_REGISTRY_OAUTH_CLIENT_ID', 'SCHEMA_REGISTRY_OAUTH_TOKEN_URL'],
+  ['SCHEMA_REGISTRY_OAUTH_CLIENT_SECRET', 'SCHEMA_REGISTRY_OAUTH_TOKEN_URL'],
+  ['SCHEMA_REGISTRY_OAUTH_SCOPE', 'SCHEMA_REGISTRY_OAUTH_TOKEN_URL'],
+  ['PII_HMAC', 'PII_HMAC_KEY'],
+];
+
+/** Settings for TLS, and the addresses of which at least one has to begin with `https://`. */
+const TLS_REQUIREMENTS: readonly (readonly [name: Name, ...addresses: Name[]])[] = [
+  ['API_CA_FILE', 'API_BASE_URL', 'API_LOGIN_URL'],
+  ['SCHEMA_REGISTRY_CA_FILE', 'SCHEMA_REGISTRY_URL'],
+  ['SCHEMA_REGISTRY_CERT_FILE', 'SCHEMA_REGISTRY_URL'],
+];
+
+/** Settings that each select a different login at the schema registry; only one may be set. */
+const REGISTRY_LOGINS: readonly Name[] = [
+  'SCHEMA_REGISTRY_USERNAME',
+  'SCHEMA_REGISTRY_TOKEN',
+  'SCHEMA_REGISTRY_OAUTH_TOKEN_URL',
+];
 
 const REGISTRY_CERTIFICATE = {
   cert: 'SCHEMA_REGISTRY_CERT_FILE',
   key: 'SCHEMA_REGISTRY_KEY_FILE',
 } as const;
 
-/** Settings that each select a different login at the schema registry; only one may be set. */
-const REGISTRY_LOGINS = [
-  'SCHEMA_REGISTRY_USERNAME',
-  'SCHEMA_REGISTRY_TOKEN',
-  'SCHEMA_REGISTRY_OAUTH_TOKEN_URL',
-] as const satisfies readonly Name[];
+/** Returns problems of settings that require another setting, contradict it, or do not fit the list that they are for. */
+function contradictions(texts: SettingTexts): SettingProblem[] {
+  const isSet = (name: Name) => texts[name] !== undefined;
+  const [login, ...otherLogins] = REGISTRY_LOGINS.filter(isSet);
+  return [
+    ...REQUIREMENTS.filter(([name, required]) => isSet(name) && !isSet(required)).map(
+      ([name, required]) => ({ name, advice: `needs ${required}: ${notSet(required)}` }),
+    ),
+    ...otherLogins.map((name) => ({ name, advice: `and ${login} are both set: keep one of them` })),
+    ...clientCertificateProblems(texts, REGISTRY_CERTIFICATE),
+    ...TLS_REQUIREMENTS.flatMap(([name, ...addresses]) => tlsProblems(texts, name, addresses)),
+    ...orderKeyProblems(texts),
+    ...kafkaProblems(texts),
+    ...fieldProblems(texts),
+  ];
+}
 
-function severalLogins(texts: SettingTexts): SettingProblem[] {
-  const [first, ...others] = REGISTRY_LOGINS.filter((name) => texts[name] !== undefined);
-  return others.map((name) => ({ name, advice: `and ${first} are both set: keep one of them` }));
+function tlsProblems(
+  texts: SettingTexts,
+  name: Name,
+  addresses: readonly Name[],
+): SettingProblem[] {
+  const set = addresses.flatMap((address) => texts[address] ?? []);
+  const isPlain = set.length > 0 && set.every((text) => /^http:/i.test(text));
+  if (texts[name] === undefined || !isPlain) return [];
+  const [address, ...others] = addresses;
+  const orOthers = others.length > 0 ? ` (or ${others.join()})` : '';
+  return [{ name, advice: `needs ${address}${orOthers} to begin with https://` }];
+}
+
+function orderKeyProblems(texts: SettingTexts): SettingProblem[] {
+  const name = 'KEY_FIELDS_ORDERS';
+  const fields = SCHEMA.shape[name].safeParse(texts[name]).data;
+  if (!fields || fields.join() === 'order_number') return [];
+  return [{ name, advice: 'must be order_number: single orders are requested by it' }];
 }
 
 /** Prefixes of setting families: an unknown name with such a prefix is an error, since a misspelled setting would silently do nothing. */
