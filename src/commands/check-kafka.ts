@@ -80,11 +80,11 @@ async function missing(
   work: () => Promise<readonly MissingRights[]>,
 ): Promise<readonly Finding[]> {
   let found: readonly MissingRights[] = [];
-  const looked = await tryCheck('rights', async () => {
+  const finding = await tryCheck('rights', async () => {
     found = await work();
     return '';
   });
-  if (!looked.fine) return [looked];
+  if (!finding.fine) return [finding];
   return found.map((each) => ({
     what: 'rights',
     fine: false,

@@ -60,16 +60,16 @@ export async function* csvRows(
 ): AsyncGenerator<CsvRow> {
   let fields: string[] = [];
   let field = '';
-  let place: ParserState = 'start';
+  let state: ParserState = 'start';
   let [line, begun] = [1, 1];
   let isFirst = true;
   const endField = () => {
     fields.push(field);
     field = '';
-    place = 'start';
+    state = 'start';
   };
   const endRow = (): CsvRow | undefined => {
-    const isEmpty = fields.length === 0 && place === 'start';
+    const isEmpty = fields.length === 0 && state === 'start';
     endField();
     const row = { line: begun, fields };
     fields = [];
@@ -80,28 +80,28 @@ export async function* csvRows(
     for (const char of isFirst ? chunk.replace(/^\uFEFF/, '') : chunk) {
       isFirst = false;
       if (char === '\n') line += 1;
-      if (place === 'quoted') {
-        if (char === '"') place = 'quote';
+      if (state === 'quoted') {
+        if (char === '"') state = 'quote';
         else field += char;
       } else if (char === '"') {
-        if (place === 'plain')
+        if (state === 'plain')
           throw new SyntaxError(`line ${line}: a quote inside a field without quotes`);
-        if (place === 'quote') field += char;
-        place = 'quoted';
+        if (state === 'quote') field += char;
+        state = 'quoted';
       } else if (char === ',') endField();
       else if (char === '\n') {
         const row = endRow();
         if (row) yield row;
         begun = line;
       } else if (char !== '\r') {
-        if (place === 'quote')
+        if (state === 'quote')
           throw new SyntaxError(`line ${line}: a field continues after its closing quote`);
         field += char;
-        place = 'plain';
+        state = 'plain';
       }
     }
   }
-  if (place === 'quoted') throw new SyntaxError(`line ${begun}: a quote is never closed`);
+  if (state === 'quoted') throw new SyntaxError(`line ${begun}: a quote is never closed`);
   const row = endRow();
   if (row) yield row;
 }
