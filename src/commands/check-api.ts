@@ -97,7 +97,6 @@ class ApiCheck {
   readonly #guest: Guest;
   readonly #quota: Quotas;
   readonly #api: Api;
-  /** Newest error of each kind of request. */
   readonly #lastErrors = new Map<string, unknown>();
   /** Errors when waiting is pointless: after a permanent error, or after too many failed logins. */
   readonly #lasting$ = new Subject<never>();

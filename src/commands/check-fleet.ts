@@ -58,7 +58,6 @@ async function checkShared(config: ConfigWith<'kafka' | 'registry'>): Promise<re
   }
 }
 
-/** Checks each account of a fleet. Findings are sorted by account name. */
 async function checkAccounts(files: ReadonlyMap<string, AccountFile>): Promise<readonly Finding[]> {
   const found$ = from(files).pipe(
     mergeMap(([account, file]) => checkOne(account, file), MAX_AT_A_TIME),

@@ -13,7 +13,6 @@ import type { TopicFinding } from '../schemas/events/topic-findings.ts';
 import { tryCheck } from './findings.ts';
 import type { Finding } from './findings.ts';
 
-/** Result of {@link checkKafka}. */
 interface CheckedKafka {
   readonly finding: Finding;
   /** Settings of existing topics that are doubtful. */
@@ -74,7 +73,6 @@ export async function checkRights(checks: KafkaChecks): Promise<readonly Finding
   return [...transactions, ...group, ...rights];
 }
 
-/** Returns one finding for each missing right (ACL); empty if none is missing. */
 async function missing(
   { config }: KafkaChecks,
   work: () => Promise<readonly MissingRights[]>,

@@ -40,7 +40,6 @@ function isFileError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'syscall' in error;
 }
 
-/** A row of a CSV file, and the line where it begins. */
 export interface CsvRow {
   /** Line number, from 1. */
   readonly line: number;

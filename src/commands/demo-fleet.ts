@@ -34,7 +34,6 @@ export interface DemoFleetOptions {
   readonly flags: DemoFlags;
   /** Kafka and the registry; stopped at the end. */
   readonly services: Services;
-  /** Temporary folder of the demo. */
   readonly state: string;
   readonly line: ProgressLine;
   readonly stop$: Observable<NodeJS.Signals>;
@@ -89,7 +88,6 @@ export async function demoFleet(options: DemoFleetOptions): Promise<void> {
  */
 class FleetDemo {
   readonly #options: DemoFleetOptions;
-  /** Settings of all instances. */
   readonly #env: Readonly<Record<string, string | undefined>>;
   /** Printed once, when all accounts are read for the first time. */
   readonly #hints: readonly string[];

@@ -150,7 +150,6 @@ class DemoOutput {
     },
   };
 
-  /** Prints the totals. */
   end(): void {
     const { r, c, u, d } = this.#counts;
     const seconds = ((performance.now() - this.#startedAt) / 1_000).toFixed(0);

@@ -18,7 +18,6 @@ const OPS = {
   d: { label: 'deleted', color: 'red' },
 } as const satisfies Record<Op, { label: string; color: keyof Colors }>;
 
-/** Number of changed fields' paths that are printed for an event. */
 const PATHS_SHOWN = 4;
 
 /**

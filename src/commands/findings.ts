@@ -1,6 +1,5 @@
 import { describeError } from '../core/errors.ts';
 
-/** Result of one check of the command `check`. */
 export interface Finding {
   readonly what: string;
   readonly fine: boolean;

@@ -8,7 +8,6 @@ export class FleetScene {
   readonly #accountCount: number;
   /** Instance that claimed each account last, by account. */
   readonly #owners = new Map<string, string>();
-  /** Accounts that are being read by their owner. */
   readonly #read = new Set<string>();
   #members = '';
 

@@ -17,7 +17,6 @@ export interface FreshOptions {
   readonly resources: readonly string[];
   /** The first value ends the waiting for certificates; a value emitted before the subscription counts if it is replayed. */
   readonly deadline$: Observable<unknown>;
-  /** Called with each list's acknowledgement of the request for a certificate. */
   readonly onAck: (ack: CertifyAck) => void;
   readonly onRetry: (retry: Retry) => void;
 }

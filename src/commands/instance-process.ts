@@ -15,7 +15,6 @@ export interface InstanceLine {
   readonly err?: { readonly message?: string };
 }
 
-/** How an instance's process has ended. */
 export interface InstanceEnd {
   /** Exit code; null if a signal ended the process. */
   readonly code: number | null;
@@ -40,7 +39,6 @@ export class InstanceProcess {
   readonly ended: Promise<InstanceEnd>;
   readonly #child: ChildProcess;
 
-  /** @param onLine Called with each line of the instance's log. */
   constructor(
     env: Readonly<Record<string, string | undefined>>,
     cwd: string,

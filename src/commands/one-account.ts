@@ -10,7 +10,6 @@ import { topicNames } from '../schemas/events/topics.ts';
 /** Environment and working directory that settings are read from. */
 export type SettingsSource = Pick<AccountsOptions, 'env' | 'cwd'>;
 
-/** The environment and the working directory of this process. */
 export function processSource(): SettingsSource {
   return { env: process.env, cwd: process.cwd() };
 }

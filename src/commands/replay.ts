@@ -19,7 +19,6 @@ import { stopSignals } from './stop.ts';
 import { ProgressLine, stdoutColors } from './terminal.ts';
 
 export interface ReplayFlags {
-  /** Name of an account of a fleet. */
   readonly account?: string;
   readonly from: string;
   readonly to: string;

@@ -15,7 +15,6 @@ import { stopSignals } from './stop.ts';
 import { printLine } from './terminal.ts';
 
 export interface ResyncFlags {
-  /** Name of an account of a fleet. */
   readonly account?: string;
   /** Number of the order that is to be published again. */
   readonly order?: string;

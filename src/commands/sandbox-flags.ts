@@ -3,13 +3,11 @@ import type { Command } from 'commander';
 import { NAMED_FAULTS, withFault } from '../sandbox/named-faults.ts';
 import type { SandboxOptions, Sort } from '../sandbox/index.ts';
 
-/** Flags of the command `demo`. */
 export interface DemoFlags extends DataFlags {
   readonly accounts: number;
   readonly instances: number;
 }
 
-/** Flags of the command `sandbox`. */
 export interface SandboxFlags extends DataFlags {
   readonly host: string;
   readonly port: number;
@@ -19,7 +17,6 @@ export interface SandboxFlags extends DataFlags {
   readonly accountsDir?: string;
 }
 
-/** Flags that `demo` and `sandbox` share. */
 interface DataFlags {
   readonly orders: number;
   readonly rate: number;
@@ -37,7 +34,6 @@ const DRIFT_EVERY = 30;
 
 const SORTS = ['key-asc', 'key-desc', 'updated-asc', 'updated-desc'] as const satisfies Sort[];
 
-/** Adds the sandbox's flags to a command. */
 export function sandboxFlags(command: Command): Command {
   return command
     .option('--orders <n>', 'number of orders at the start', count, 10_000)
@@ -59,7 +55,6 @@ export function sandboxFlags(command: Command): Command {
     );
 }
 
-/** Converts the command's flags into the sandbox's options. */
 export function sandboxOptions(flags: DataFlags): SandboxOptions {
   const { orders, rate, seed, sort, latency, quota, drift, fault } = flags;
   const options: SandboxOptions = {
@@ -84,7 +79,6 @@ function faults(text: string, before: readonly string[]): readonly string[] {
   return [...before, text];
 }
 
-/** Parses a flag's value as a whole number. */
 export function count(text: string): number {
   const value = Number(text);
   if (!Number.isInteger(value) || value < 0)

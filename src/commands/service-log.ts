@@ -10,14 +10,12 @@ import type { Readiness } from '../ops/status/readiness.ts';
 import type { SettingsSource } from './one-account.ts';
 import { stopSignals } from './stop.ts';
 
-/** HTTP endpoints of a service, for {@link runLogged}. */
 interface LoggedOperations {
   readonly url: string;
   readonly check: () => Readiness;
   readonly close: () => Promise<void>;
 }
 
-/** Properties of a service that {@link runLogged} runs. */
 interface LoggedService<C extends Config, O extends LoggedOperations> {
   readonly config: C;
   /** Where the settings of `config` were read from. */
@@ -64,7 +62,6 @@ export function logSettings(logger: LineLogger, config: Config, source: Settings
   }
 }
 
-/** Returns a callback that logs errors of the HTTP endpoints and of their hooks. */
 export function logOperations(logger: LineLogger): (error: unknown) => void {
   return (error) =>
     logger.error(

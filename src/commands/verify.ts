@@ -18,7 +18,6 @@ import { isRight, verifyJson, verifyTable } from './verify-lines.ts';
 import type { ListFinding } from './verify-lines.ts';
 
 export interface VerifyFlags {
-  /** Name of an account of a fleet. */
   readonly account?: string;
   readonly json?: boolean;
   /** Whether to request new certificates from the running service before the topics are checked. */
