@@ -12,8 +12,13 @@ import type { DemoFlags, SandboxFlags } from './commands/sandbox-flags.ts';
 
 // Commands are imported when they are run, so that --help and errors appear at once.
 
-const OF_FLEET = 'account of a fleet, by the name of its file in ACCOUNTS_DIR';
+const OF_FLEET = 'account of a fleet: the name of its file in ACCOUNTS_DIR, without .env';
 const EXIT = { done: 0, failed: 1, usage: 2 } as const;
+
+/** Sets the exit code of a command that resolves to whether all is well. */
+async function exitWith(isFine: Promise<boolean>): Promise<void> {
+  process.exitCode = (await isFine) ? EXIT.done : EXIT.failed;
+}
 
 const program = new Command('cellarstream')
   .description('Turns a rate-limited REST API into trustworthy change events on Kafka.')
@@ -27,58 +32,47 @@ const program = new Command('cellarstream')
 
 program
   .command('run')
-  .description('runs the service: from the API to Kafka, until SIGTERM or SIGINT')
+  .description('runs the service until SIGTERM or SIGINT')
   .action(async () => (await import('./commands/run.ts')).runCommand());
 
 sandboxFlags(program.command('demo'))
   .description(
     'runs a sandbox of the API, Kafka, a schema registry and the service; needs no settings',
   )
-  .option('--accounts <n>', 'accounts of the API, each with as many orders and changes', some, 1)
-  .option(
-    '--instances <n>',
-    'instances that the accounts are assigned to; each is a process and can be killed',
-    some,
-    1,
-  )
+  .option('--accounts <n>', 'number of accounts, each with its own orders and changes', some, 1)
+  .option('--instances <n>', 'number of instances that share the accounts, a process each', some, 1)
   .action(async (flags: DemoFlags) => (await import('./commands/demo.ts')).demoCommand(flags));
 
 sandboxFlags(program.command('sandbox'))
-  .description('runs a sandbox of the API alone, with data that changes')
+  .description('runs only a sandbox of the API, with data that changes')
   .option('--host <address>', 'address to listen on', '127.0.0.1')
-  .option('--port <n>', 'port to listen on; 0 takes a free one', port, 8080)
-  .option('--api-key <key>', 'the key that the login accepts', 'sandbox-key')
-  .option('--accounts <n>', 'accounts, each with a key, records and quotas of its own', count, 1)
-  .option('--accounts-dir <dir>', 'writes a file <account>.env for each account into this folder')
+  .option('--port <n>', 'port to listen on; 0: any free port', port, 8080)
+  .option('--api-key <key>', 'API key of the first account', 'sandbox-key')
+  .option('--accounts <n>', 'number of accounts, each with its own key and records', count, 1)
+  .option('--accounts-dir <dir>', 'folder to write a file <account>.env for each account into')
   .action(async (flags: SandboxFlags) =>
     (await import('./commands/sandbox.ts')).sandboxCommand(flags),
   );
 
 program
   .command('check')
-  .description(
-    'tries settings, login, a page of each list, Kafka and registry; prints what works, and why the rest does not',
-  )
-  .option('--account <name>', `${OF_FLEET}; default: a line for each`)
-  .action(async (flags: { account?: string }) => {
-    const fine = await (await import('./commands/check.ts')).checkCommand(flags);
-    process.exitCode = fine ? EXIT.done : EXIT.failed;
-  });
+  .description('tests settings, login, a page of each list, Kafka and registry; prints the results')
+  .option('--account <name>', `${OF_FLEET}; default: all of them`)
+  .action(async (flags: { account?: string }) =>
+    exitWith((await import('./commands/check.ts')).checkCommand(flags)),
+  );
 
 program
   .command('accounts')
-  .description(
-    'prints which instance of a fleet runs which account, since when, and the state of the account',
-  )
+  .description('prints the state of each account of a fleet, and the instance that serves it')
   .option('--json', 'prints JSON lines instead of a table')
-  .action(async (flags: { json?: boolean }) => {
-    const fine = await (await import('./commands/accounts.ts')).accountsCommand(flags);
-    process.exitCode = fine ? EXIT.done : EXIT.failed;
-  });
+  .action(async (flags: { json?: boolean }) =>
+    exitWith((await import('./commands/accounts.ts')).accountsCommand(flags)),
+  );
 
 program
   .command('asyncapi')
-  .description('prints an AsyncAPI 3 document of the topics, with the schemas as registered')
+  .description('prints an AsyncAPI 3 document of the topics, with their registered schemas')
   .option('--account <name>', OF_FLEET)
   .action(async (flags: { account?: string }) =>
     (await import('./commands/asyncapi.ts')).asyncApiCommand(flags),
@@ -86,76 +80,91 @@ program
 
 program
   .command('peek')
-  .description('prints what would be published, as JSON lines; needs no Kafka')
-  .addArgument(new Argument('<resource>', 'the resource to read').choices(RESOURCES))
+  .description('prints the events of an initial snapshot as JSON lines; needs no Kafka')
+  .addArgument(new Argument('<resource>', 'the list to read').choices(RESOURCES))
   .option('--account <name>', OF_FLEET)
-  .option('--limit <n>', 'stop after this many events', count)
+  .option('--limit <n>', 'stops after this many events', count)
   .action(async (resource: Resource, flags: { account?: string; limit?: number }) =>
     (await import('./commands/peek.ts')).peekCommand(resource, flags),
   );
 
 program
   .command('replay')
-  .description('prints the decoded events of a topic, as JSON lines')
+  .description('prints the decoded events of a topic as JSON lines')
   .argument(
     '<topic>',
     `${RESOURCES.join(', ')}, order-status-changes, dead-letters, or another topic under TOPIC_PREFIX that holds events`,
   )
-  .option('--account <name>', `${OF_FLEET}, or under TOPIC_PREFIX where ACCOUNTS_DIR is not set`)
+  .option(
+    '--account <name>',
+    `${OF_FLEET}, or its name under TOPIC_PREFIX if ACCOUNTS_DIR is not set`,
+  )
   .option(
     '--from <position>',
-    'beginning, latest, a time (ISO 8601), or partition:offset,...',
+    'where to begin: beginning, latest, a time (ISO 8601), or partition:offset,...',
     'beginning',
   )
-  .option('--to <position>', 'latest (as of now), a time, or partition:offset,...', 'latest')
-  .option('--follow', 'continues with new events until a signal')
-  .option('--key <key>', 'only the events of one record')
-  .option('--limit <n>', 'stop after this many events', count)
-  .option('--by-time', 'merges the partitions by the time of their events')
-  .option('--pretty', 'prints a line for people instead of JSON')
+  .option(
+    '--to <position>',
+    'where to end: latest (as of now), a time, or partition:offset,...',
+    'latest',
+  )
+  .option('--follow', 'continues with new events until SIGTERM or SIGINT')
+  .option('--key <key>', 'prints only the events of the record with this key')
+  .option('--limit <n>', 'stops after this many events', count)
+  .option('--by-time', 'merges the partitions by the timestamps of their events')
+  .option('--pretty', 'prints readable lines instead of JSON')
   .action(async (topic: string, flags: ReplayFlags) =>
     (await import('./commands/replay.ts')).replayCommand(topic, flags),
   );
 
 program
   .command('resync')
-  .description('publishes again what the API says now, through the running service')
+  .description('asks the running service to publish records again as the API has them now')
   .option('--account <name>', OF_FLEET)
   .option('--order <n>', 'only this order')
   .addOption(
     new Option('--resource <name>', 'only this list; default: all of RESOURCES').choices(RESOURCES),
   )
-  .option('--since <time>', 'only what was modified at that time or later, ISO 8601')
-  .option('--no-wait', 'ends as soon as the request is written, and waits for no acknowledgement')
-  .option('--timeout <seconds>', 'longest wait, in seconds; 0: no limit', count, 0)
-  .action(async (flags: ResyncFlags) => {
-    const done = await (await import('./commands/resync.ts')).resyncCommand(flags);
-    process.exitCode = done ? EXIT.done : EXIT.failed;
-  });
+  .option('--since <time>', 'only records that were modified at this time (ISO 8601) or later')
+  .option('--no-wait', 'ends once the request is written, without waiting for acknowledgements')
+  .option(
+    '--timeout <seconds>',
+    'longest wait for acknowledgements, in seconds; 0: no limit',
+    count,
+    0,
+  )
+  .action(async (flags: ResyncFlags) =>
+    exitWith((await import('./commands/resync.ts')).resyncCommand(flags)),
+  );
 
 program
   .command('verify')
-  .description('compares the topics with the newest certificates, and your own copy with both')
+  .description(
+    'compares the topics with the newest certificates, and your own copy of a list with both',
+  )
   .addArgument(
-    new Argument('[resource...]', 'the lists to look at; default: all of RESOURCES').choices(
+    new Argument('[resource...]', 'the lists to verify; default: all of RESOURCES').choices(
       RESOURCES,
     ),
   )
   .option('--account <name>', OF_FLEET)
   .option('--json', 'prints JSON lines instead of a table')
-  .option('--file <copy.csv>', 'a copy of the one list named: columns key and sequence')
-  .option('--fresh', 'requests a new full scan from the running service first')
+  .option(
+    '--file <copy.csv>',
+    'CSV file with a copy of the one list that is named: columns key and sequence',
+  )
+  .option('--fresh', 'first requests a new full scan from the running service')
   .option('--timeout <seconds>', 'longest wait for that scan, in seconds', some, 600)
-  .action(async (resources: Resource[], flags: VerifyFlags) => {
-    const fine = await (await import('./commands/verify.ts')).verifyCommand(resources, flags);
-    process.exitCode = fine ? EXIT.done : EXIT.failed;
-  });
+  .action(async (resources: Resource[], flags: VerifyFlags) =>
+    exitWith((await import('./commands/verify.ts')).verifyCommand(resources, flags)),
+  );
 
-// The reader of our output may close the pipe early (`| head`): that is not an error.
+// The reader of stdout may close the pipe early (`| head`): that is not an error.
 process.stdout.once('error', (error: NodeJS.ErrnoException) => {
   process.stdout.on('error', () => undefined); // ignore further errors
   if (error.code !== 'EPIPE') process.exit(EXIT.failed);
-  // A command that handles signals is stopped by one, so that it cleans up.
+  // A command that handles SIGTERM is stopped by it, so that it cleans up.
   if (!process.emit('SIGTERM', 'SIGTERM')) process.exit(EXIT.done);
 });
 

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import { volatilePointers } from '../config/volatile-fields-of.ts';
+import { volatilePointers } from '../config/field-problems.ts';
 import type { ResourceRules } from '../resources/resources.ts';
 import type { ListRequest } from '../streams/decode/response.ts';
 import type { PagePlan } from '../streams/http/page-plan.ts';

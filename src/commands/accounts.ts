@@ -1,4 +1,3 @@
-import pc from 'picocolors';
 import { hasAccounts, loadAccounts } from '../config/accounts.ts';
 import { loadConfig } from '../config/load-config.ts';
 import type { Config } from '../config/config.ts';
@@ -11,6 +10,8 @@ import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { topicNames } from '../schemas/events/topics.ts';
 import { STARTUP_RETRIES, openKafka } from '../sinks/open-kafka.ts';
 import type { SettingsSource } from './one-account.ts';
+import { processSource } from './one-account.ts';
+import { stdoutColors, tableLines } from './terminal.ts';
 
 /**
  * `cellarstream accounts`: prints which instance of the fleet serves which account, since when, and the account's state; problems come
@@ -18,7 +19,7 @@ import type { SettingsSource } from './one-account.ts';
  * if that is set. Resolves to whether every account has an owner and a valid file.
  */
 export async function accountsCommand({ json }: { readonly json?: boolean }): Promise<boolean> {
-  const source = { env: process.env, cwd: process.cwd() };
+  const source = processSource();
   // The registry's settings are required too: without them every account's file would be invalid.
   const needs = hasAccounts(source) ? (['kafka', 'registry'] as const) : (['kafka'] as const);
   const config = loadConfig({ ...source, needs });
@@ -63,23 +64,18 @@ const COLUMNS: readonly ((account: AccountOverview) => string)[] = [
     figures?.quota ? `${figures.quota.name} ${figures.quota.used} of ${figures.quota.limit}` : '-',
   ({ problem = '' }) => problem,
 ];
-const STATE = 1;
+const STATE_COLUMN = 1;
 
 function table(accounts: readonly AccountOverview[]): string {
   if (accounts.length === 0) return 'the fleet has no accounts\n';
-  const colors = pc.createColors(process.stdout.isTTY && pc.isColorSupported);
-  const widths = COLUMNS.map((cell) => Math.max(...accounts.map((one) => cell(one).length)));
-  return accounts
-    .map((one) => {
-      const good = one.state === 'running' ? colors.green : colors.yellow;
-      const inColor = hasProblem(one) ? colors.red : good;
-      const cells = COLUMNS.map((cell, place) => {
-        const text = cell(one).padEnd(widths[place]!);
-        return place === STATE ? inColor(text) : text;
-      });
-      return `${cells.join('  ').trimEnd()}\n`;
-    })
-    .join('');
+  const { red, green, yellow } = stdoutColors();
+  const rows = accounts.map((account) => COLUMNS.map((cell) => cell(account)));
+  const lines = tableLines(rows, (text, row, column) => {
+    if (column !== STATE_COLUMN) return text;
+    if (hasProblem(accounts[row]!)) return red(text);
+    return accounts[row]!.state === 'running' ? green(text) : yellow(text);
+  });
+  return lines.map((line) => `${line}\n`).join('');
 }
 
 function timeOf(since: number | undefined): string | undefined {

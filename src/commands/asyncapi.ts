@@ -3,11 +3,11 @@ import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { asyncApiDocument } from '../schemas/events/asyncapi.ts';
 import { keySubject, topicNames, valueSubject } from '../schemas/events/topics.ts';
 import { openKafkaClients } from '../sinks/open-kafka.ts';
-import { oneAccount } from './one-account.ts';
+import { oneAccount, processSource } from './one-account.ts';
 
 /** `cellarstream asyncapi`: prints an AsyncAPI document of the account's topics as JSON, with the schemas from the registry. */
 export async function asyncApiCommand({ account }: { readonly account?: string }): Promise<void> {
-  const source = { env: process.env, cwd: process.cwd() };
+  const source = processSource();
   const config = oneAccount(source, account, ['kafka', 'registry']);
   const log = kafkaLogCreator(await createLogger({ level: config.logLevel }));
   const { registry, connections } = openKafkaClients(config, { log });

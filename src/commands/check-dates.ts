@@ -10,7 +10,6 @@ import { datesText, ListDates } from '../streams/paging/list-dates.ts';
 
 const A_MINUTE_MS = 60_000;
 
-/** Findings of the command `check` about the date parameters of a list. */
 export interface DatesCheck {
   readonly text: string;
   /** Whether polls have to use dates in another way than documented, or can't use them at all. */

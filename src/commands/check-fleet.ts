@@ -7,11 +7,10 @@ import { describeError } from '../core/errors.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { topicNames, valueSubject } from '../schemas/events/topics.ts';
 import { openKafkaClients } from '../sinks/open-kafka.ts';
-import { inspectTopics } from '../sinks/topics/kafka-topics.ts';
 import { sharedTopicsOf } from '../sinks/topics/destination.ts';
 import { fleetGroupId } from '../fleet/fleet-group.ts';
-import { checkApi, isTopicProblem } from './check-account.ts';
-import { checkRights } from './check-kafka.ts';
+import { checkApi } from './check-api.ts';
+import { checkKafka, checkRights } from './check-kafka.ts';
 import { tryCheck } from './findings.ts';
 import type { Finding } from './findings.ts';
 import type { SettingsSource } from './one-account.ts';
@@ -30,7 +29,7 @@ export async function checkFleet(source: SettingsSource): Promise<readonly Findi
     files = loadAccounts({ ...source, config: { ...own, accountsDir } });
     config = { ...own, accountsDir };
     const accounts = `${files.size} account${files.size === 1 ? '' : 's'}`;
-    return Promise.resolve(`all there; ${accounts} in ACCOUNTS_DIR`);
+    return `valid; ${accounts} in ACCOUNTS_DIR`;
   });
   if (!config) return [settings];
   const [destination, accounts] = await Promise.all([checkShared(config), checkAccounts(files)]);
@@ -42,32 +41,23 @@ async function checkShared(config: ConfigWith<'kafka' | 'registry'>): Promise<re
   const { kafka, registry, connections } = openKafkaClients(config, { log, kafkaRetries: 2 });
   try {
     const topics = sharedTopicsOf(config, { kafka, connections });
-    let isAnswering = true;
-    const [ofKafka, ofRegistry] = await Promise.all([
-      tryCheck('kafka', async () => {
-        const { brokers, absent } = await inspectTopics(topics).catch((error: unknown) => {
-          isAnswering = isTopicProblem(error);
-          throw error;
-        });
-        const there = absent.length > 0 ? `run will make ${absent.join(', ')}` : 'all topics there';
-        return `${brokers} broker${brokers === 1 ? '' : 's'}; ${there}`;
-      }),
+    const [{ finding, isAnswering }, ofRegistry] = await Promise.all([
+      checkKafka(topics),
       tryCheck('registry', async () => {
         const { deadLetters } = topicNames(config.topics.prefix);
         await registry.latest(valueSubject(deadLetters)); // any subject will do
-        return 'answers';
+        return 'responds';
       }),
     ]);
     const group = fleetGroupId(config.topics.sharedPrefix);
     const rights = isAnswering ? await checkRights({ config, topics, group }) : [];
-    return [ofKafka, ...rights, ofRegistry];
+    return [finding, ...rights, ofRegistry];
   } finally {
     connections.close();
     await registry.close();
   }
 }
 
-/** Checks each account of a fleet. Findings are sorted by account name. */
 async function checkAccounts(files: ReadonlyMap<string, AccountFile>): Promise<readonly Finding[]> {
   const found$ = from(files).pipe(
     mergeMap(([account, file]) => checkOne(account, file), MAX_AT_A_TIME),
@@ -91,6 +81,7 @@ async function checkOne(what: string, file: AccountFile): Promise<Finding> {
 /** Joins the details of an account's failed findings, or of all its findings if none failed. */
 function detailOf(found: readonly Finding[]): string {
   const wrong = found.filter(({ fine }) => !fine);
-  const told = wrong.length > 0 ? wrong : found;
-  return told.map(({ what, detail }) => `${what}: ${detail}`).join('; ');
+  return (wrong.length > 0 ? wrong : found)
+    .map(({ what, detail }) => `${what}: ${detail}`)
+    .join('; ');
 }

@@ -7,9 +7,50 @@ import {
   missingTopicRights,
 } from '../sinks/topics/missing-rights.ts';
 import type { MissingRights } from '../sinks/topics/missing-rights.ts';
+import { inspectTopics } from '../sinks/topics/kafka-topics.ts';
 import type { TopicsOptions } from '../sinks/topics/kafka-topics.ts';
+import type { TopicFinding } from '../schemas/events/topic-findings.ts';
 import { tryCheck } from './findings.ts';
 import type { Finding } from './findings.ts';
+
+interface CheckedKafka {
+  readonly finding: Finding;
+  /** Settings of existing topics that are doubtful. */
+  readonly warnings: readonly TopicFinding[];
+  /** Whether Kafka has responded, so that further checks make sense. */
+  readonly isAnswering: boolean;
+}
+
+/**
+ * Checks that Kafka responds, and that `run` can use the existing topics.
+ *
+ * @param checkMore Called with the topics that do not exist yet; an error becomes the finding.
+ */
+export async function checkKafka(
+  topics: TopicsOptions,
+  checkMore?: (absent: readonly string[]) => Promise<void>,
+): Promise<CheckedKafka> {
+  let warnings: readonly TopicFinding[] = [];
+  let isAnswering = true;
+  const finding = await tryCheck('kafka', async () => {
+    const inspected = await inspectTopics(topics).catch((error: unknown) => {
+      isAnswering = isTopicProblem(error);
+      throw error;
+    });
+    const { brokers, absent } = inspected;
+    ({ warnings } = inspected);
+    await checkMore?.(absent);
+    const rest = absent.length > 0 ? `run will create ${absent.join(', ')}` : 'all topics exist';
+    return `${brokers} broker${brokers === 1 ? '' : 's'}; ${rest}`;
+  });
+  return { finding, warnings, isAnswering };
+}
+
+/** Whether the error concerns only topics: Kafka has responded, so the other checks can go on. */
+function isTopicProblem(error: unknown): boolean {
+  if (!(error instanceof CellarstreamError)) return false;
+  return error.code === 'TOPIC_SETTINGS' || error.context.concerns === 'topic';
+}
 
 interface KafkaChecks {
   readonly config: ConfigWith<'kafka'>;
@@ -32,17 +73,16 @@ export async function checkRights(checks: KafkaChecks): Promise<readonly Finding
   return [...transactions, ...group, ...rights];
 }
 
-/** Returns one finding for each missing right (ACL); empty if none is missing. */
 async function missing(
   { config }: KafkaChecks,
   work: () => Promise<readonly MissingRights[]>,
 ): Promise<readonly Finding[]> {
   let found: readonly MissingRights[] = [];
-  const looked = await tryCheck('rights', async () => {
+  const finding = await tryCheck('rights', async () => {
     found = await work();
     return '';
   });
-  if (!looked.fine) return [looked];
+  if (!finding.fine) return [finding];
   return found.map((each) => ({
     what: 'rights',
     fine: false,

@@ -8,9 +8,7 @@ import { keyOfFields } from '../streams/records/key-of.ts';
  */
 const ODD_OFFSET = 3;
 
-/** Properties of the list whose paging is checked. */
 export interface PagingToCheck {
-  /** Page size as set by `PAGE_SIZE`. */
   readonly pageSize: number;
   readonly keyFields: readonly string[];
   /** Page plan of the list; `isWhole` once the API has refused offsets that are not multiples of the page size. */

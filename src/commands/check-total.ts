@@ -16,9 +16,7 @@ const A_DAY_MS = 86_400_000;
  */
 const MARGIN = 20;
 
-/** Properties of the list whose total is checked. */
 export interface TotalToCheck {
-  /** Page size as set by `PAGE_SIZE`. */
   readonly pageSize: number;
   readonly keyFields: readonly string[];
   /** Whether the API reads the modification dates in requests as written. */

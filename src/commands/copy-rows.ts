@@ -1,6 +1,5 @@
 import { createReadStream } from 'node:fs';
 import { CellarstreamError } from '../core/errors.ts';
-import { csvRows } from './csv-rows.ts';
 
 /** A row of a user's copy of a list, read from a CSV file. */
 export interface CopyRow {
@@ -39,4 +38,69 @@ export async function* copyRows(file: string): AsyncGenerator<CopyRow> {
 
 function isFileError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'syscall' in error;
+}
+
+export interface CsvRow {
+  /** Line number, from 1. */
+  readonly line: number;
+  readonly fields: readonly string[];
+}
+
+/** State of the CSV parser: before a field, in an unquoted field, in a quoted field, or after a quote within a quoted field. */
+type ParserState = 'start' | 'plain' | 'quoted' | 'quote';
+
+/**
+ * Parses CSV (RFC 4180): commas, quotes doubled within quotes, any line ending. Empty lines are skipped.
+ *
+ * @throws SyntaxError with the line number, if a quote is misplaced.
+ */
+export async function* csvRows(
+  chunks: AsyncIterable<string> | Iterable<string>,
+): AsyncGenerator<CsvRow> {
+  let fields: string[] = [];
+  let field = '';
+  let state: ParserState = 'start';
+  let [line, begun] = [1, 1];
+  let isFirst = true;
+  const endField = () => {
+    fields.push(field);
+    field = '';
+    state = 'start';
+  };
+  const endRow = (): CsvRow | undefined => {
+    const isEmpty = fields.length === 0 && state === 'start';
+    endField();
+    const row = { line: begun, fields };
+    fields = [];
+    return isEmpty ? undefined : row;
+  };
+
+  for await (const chunk of chunks) {
+    for (const char of isFirst ? chunk.replace(/^\uFEFF/, '') : chunk) {
+      isFirst = false;
+      if (char === '\n') line += 1;
+      if (state === 'quoted') {
+        if (char === '"') state = 'quote';
+        else field += char;
+      } else if (char === '"') {
+        if (state === 'plain')
+          throw new SyntaxError(`line ${line}: a quote inside a field without quotes`);
+        if (state === 'quote') field += char;
+        state = 'quoted';
+      } else if (char === ',') endField();
+      else if (char === '\n') {
+        const row = endRow();
+        if (row) yield row;
+        begun = line;
+      } else if (char !== '\r') {
+        if (state === 'quote')
+          throw new SyntaxError(`line ${line}: a field continues after its closing quote`);
+        field += char;
+        state = 'plain';
+      }
+    }
+  }
+  if (state === 'quoted') throw new SyntaxError(`line ${begun}: a quote is never closed`);
+  const row = endRow();
+  if (row) yield row;
 }

@@ -4,7 +4,7 @@ import {
   first,
   firstValueFrom,
   forkJoin,
-  map,
+  merge,
   of,
   raceWith,
   startWith,
@@ -21,20 +21,19 @@ import { readFleetGroupState } from '../fleet/fleet-group.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { startSandbox } from '../sandbox/index.ts';
 import { STARTUP_RETRIES, openKafka } from '../sinks/open-kafka.ts';
-import { writeAccountFiles } from './account-files.ts';
+import { writeAccountFiles } from './write-account-files.ts';
 import { directLoopback } from './direct-loopback.ts';
-import { fleetScene } from './fleet-scene.ts';
-import { instanceProcess } from './instance-process.ts';
-import type { InstanceEnd, InstanceLine, InstanceProcess } from './instance-process.ts';
-import type { ProgressLine } from './progress-line.ts';
+import { FleetScene } from './fleet-scene.ts';
+import { InstanceProcess } from './instance-process.ts';
+import type { InstanceEnd, InstanceLine } from './instance-process.ts';
 import { sandboxOptions } from './sandbox-flags.ts';
 import type { DemoFlags } from './sandbox-flags.ts';
+import type { ProgressLine } from './terminal.ts';
 
 export interface DemoFleetOptions {
   readonly flags: DemoFlags;
   /** Kafka and the registry; stopped at the end. */
   readonly services: Services;
-  /** Temporary folder of the demo. */
   readonly state: string;
   readonly line: ProgressLine;
   readonly stop$: Observable<NodeJS.Signals>;
@@ -76,99 +75,125 @@ export async function demoFleet(options: DemoFleetOptions): Promise<void> {
     line.end(
       `Kafka ${services.brokers.join(',')}  registry ${services.registryUrl}  API ${sandbox.url}`,
     );
-    await runInstances(options, env, usageHints(config, accountsDir, sandbox.accounts[0]!.name));
+    const hints = usageHints(config, accountsDir, sandbox.accounts[0]!.name);
+    await new FleetDemo(options, env, hints).run();
   } finally {
     await Promise.allSettled([sandbox.close(), services.stop()]);
   }
 }
 
-/** Runs the demo's instances until a signal; rejects if an instance can't start. In either case all instances have ended then. */
-async function runInstances(
-  { flags, state, line, stop$ }: DemoFleetOptions,
-  env: Readonly<Record<string, string | undefined>>,
-  hints: readonly string[],
-): Promise<void> {
-  const scene = fleetScene(flags.accounts);
-  const running = new Map<string, InstanceProcess>();
-  const told$ = new Subject<void>();
-  const over$ = new Subject<void>();
-  const failed$ = new Subject<never>();
-  const failed = firstValueFrom(failed$);
-  let isStopping = false;
-  let isTold = false;
+/**
+ * Runs the demo's instances. An instance that ends is started again; an instance that can't even join the fleet ends the demo. `run` ends
+ * after a signal, or with the error of an instance that can't start; in either case all instances have ended then.
+ */
+class FleetDemo {
+  readonly #options: DemoFleetOptions;
+  readonly #env: Readonly<Record<string, string | undefined>>;
+  /** Printed once, when all accounts are read for the first time. */
+  readonly #hints: readonly string[];
+  readonly #scene: FleetScene;
+  readonly #running = new Map<string, InstanceProcess>();
+  /** Emits after every log line of an instance. */
+  readonly #changed$ = new Subject<void>();
+  /** Emits when the demo begins to stop, or errors when an instance can't start. */
+  readonly #over$ = new Subject<void>();
+  #isStopping = false;
+  #areHintsPrinted = false;
 
-  /** Emits once all accounts are being read, or after {@link RESTART_DEADLINE_MS}. */
-  const whole$ = told$.pipe(
-    startWith(undefined),
-    map(() => scene.isFullyServed()),
-    first(Boolean),
-    raceWith(timer(RESTART_DEADLINE_MS)),
-  );
-  const print = (lines: readonly string[]): void => {
-    if (lines.length === 0) return;
-    const at = new Date().toTimeString().slice(0, 8);
-    line.clear();
-    process.stdout.write(lines.map((text) => `${at}  ${text}\n`).join(''));
-  };
-  const logLine = (name: string, entry: InstanceLine): void => {
-    if (isStopping) return;
-    if (entry.event === 'listening') line.end(`status page of ${name}: ${entry.url}`);
-    if (isProblem(entry)) line.end(problemText(name, entry));
-    print(scene.linesFor(name, entry));
-    told$.next();
-    if (isTold || !scene.isFullyServed()) return;
-    isTold = true;
-    for (const hint of hints) line.end(hint);
-    const [, victim] = [...running].at(-1)!;
-    const again = `it is started again after ${RESTART_AFTER_MS / 1_000} s or more, and accounts move back`;
-    line.end(`kill one: kill -9 ${victim.pid}; ${again}`);
-  };
-  const start = (name: string): void => {
+  constructor(
+    options: DemoFleetOptions,
+    env: Readonly<Record<string, string | undefined>>,
+    hints: readonly string[],
+  ) {
+    this.#options = options;
+    this.#env = env;
+    this.#hints = hints;
+    this.#scene = new FleetScene(options.flags.accounts);
+  }
+
+  async run(): Promise<void> {
+    const { flags, line, stop$ } = this.#options;
+    const over = firstValueFrom(merge(stop$, this.#over$));
+    try {
+      for (let n = 1; n <= flags.instances; n += 1) this.#start(`instance-${n}`);
+      await over;
+    } finally {
+      this.#isStopping = true;
+      this.#over$.next();
+      line.show('stopping the instances');
+      await Promise.all([...this.#running.values()].map((instance) => instance.stop()));
+      line.end('all instances have ended');
+    }
+  }
+
+  #start(name: string): void {
+    const { state, line } = this.#options;
     const stateDir = join(state, name);
     mkdirSync(stateDir, { recursive: true });
-    let isUp = false;
-    const instance = instanceProcess({
-      env: { ...env, INSTANCE_NAME: name, STATE_DIR: stateDir },
-      cwd: state, // no .env: the demo must work without any settings
-      onLine: (entry) => {
-        isUp ||= entry.event === 'generation';
-        logLine(name, entry);
-      },
+    let hasJoined = false;
+    const env = { ...this.#env, INSTANCE_NAME: name, STATE_DIR: stateDir };
+    // Without a .env in its folder: the demo must work without any settings.
+    const instance = new InstanceProcess(env, state, (entry) => {
+      hasJoined ||= entry.event === 'generation';
+      if (!this.#isStopping) this.#logged(name, entry);
     });
-    running.set(name, instance);
+    this.#running.set(name, instance);
     if (instance.pid !== undefined) line.end(`${name} is process ${instance.pid}`);
     void instance.ended.then((end) => {
-      running.delete(name);
-      if (isStopping) return;
-      if (!isUp && end.code !== null) return failed$.error(startError(name, end));
-      const had = scene.instanceEnded(name).join(', ') || 'no accounts';
-      print([`${name} has ended (${end.cause}), and leaves ${had}`]);
-      const hasOthers = running.size > 0;
-      const once = hasOthers ? ', once the others have its accounts' : '';
-      line.end(`${name} is started again after ${RESTART_AFTER_MS / 1_000} s${once}`);
-      forkJoin([timer(RESTART_AFTER_MS), hasOthers ? whole$ : of(true)])
-        .pipe(takeUntil(over$))
-        .subscribe(() => start(name));
+      this.#running.delete(name);
+      if (this.#isStopping) return;
+      if (!hasJoined && end.code !== null) this.#over$.error(startError(name, end));
+      else this.#restart(name, end);
     });
-  };
+  }
 
-  try {
-    for (let n = 1; n <= flags.instances; n += 1) start(`instance-${n}`);
-    await Promise.race([firstValueFrom(stop$), failed]);
-  } finally {
-    isStopping = true;
-    over$.next();
-    line.show('stopping the instances');
-    await Promise.all([...running.values()].map(({ stop }) => stop()));
-    line.end('all instances have ended');
+  /** Starts an instance again after a while, and after the other instances have claimed its accounts. */
+  #restart(name: string, { cause }: InstanceEnd): void {
+    const accounts = this.#scene.instanceEnded(name).join(', ') || 'no accounts';
+    this.#print([`${name} has ended (${cause}); it owned ${accounts}`]);
+    const hasOthers = this.#running.size > 0;
+    const condition = hasOthers ? ', once the others have its accounts' : '';
+    this.#options.line.end(
+      `${name} is started again after ${RESTART_AFTER_MS / 1_000} s${condition}`,
+    );
+    const areServed$ = this.#changed$.pipe(
+      startWith(undefined),
+      first(() => this.#scene.isFullyServed),
+      raceWith(timer(RESTART_DEADLINE_MS)),
+    );
+    forkJoin([timer(RESTART_AFTER_MS), hasOthers ? areServed$ : of(true)])
+      .pipe(takeUntil(this.#over$))
+      .subscribe({ next: () => this.#start(name), error: () => undefined });
+  }
+
+  #logged(name: string, entry: InstanceLine): void {
+    const { line } = this.#options;
+    if (entry.event === 'listening') line.end(`status page of ${name}: ${entry.url}`);
+    if (isProblem(entry)) line.end(problemText(name, entry));
+    this.#print(this.#scene.linesFor(name, entry));
+    this.#changed$.next();
+    if (this.#areHintsPrinted || !this.#scene.isFullyServed) return;
+    this.#areHintsPrinted = true;
+    const newest = [...this.#running.values()].at(-1)!;
+    for (const hint of this.#hints) line.end(hint);
+    line.end(
+      `kill one: kill -9 ${newest.pid}; it is started again after ${RESTART_AFTER_MS / 1_000} s or more, and accounts move back`,
+    );
+  }
+
+  #print(lines: readonly string[]): void {
+    if (lines.length === 0) return;
+    const at = new Date().toTimeString().slice(0, 8);
+    this.#options.line.clear();
+    process.stdout.write(lines.map((text) => `${at}  ${text}\n`).join(''));
   }
 }
 
-const PROBLEM_EVENTS: ReadonlySet<string> = new Set(['warn', 'error', 'fatal']);
+const PROBLEM_LEVELS: readonly string[] = ['warn', 'error', 'fatal'];
 
 /** Whether an instance's log line reports a problem. Lines without `event` come from kafkajs, about errors that it resolves itself. */
 function isProblem({ level = '', event }: InstanceLine): boolean {
-  return event !== undefined && PROBLEM_EVENTS.has(level);
+  return event !== undefined && PROBLEM_LEVELS.includes(level);
 }
 
 function problemText(name: string, { account, msg = '', err }: InstanceLine): string {
@@ -213,6 +238,6 @@ async function expectNoFleet(config: ConfigWith<'kafka'>): Promise<void> {
   if (members.length === 0) return;
   throw new CellarstreamError(
     'SETTINGS',
-    `a fleet runs on KAFKA_BROKERS under TOPIC_PREFIX=${sharedPrefix}: ${members.map(({ name }) => name).join(', ')}. Set another TOPIC_PREFIX, or stop it; or unset KAFKA_BROKERS and SCHEMA_REGISTRY_URL, for a Kafka of the demo's own`,
+    `a fleet with the instances ${members.map(({ name }) => name).join(', ')} runs on KAFKA_BROKERS under TOPIC_PREFIX=${sharedPrefix}: set another TOPIC_PREFIX or stop the fleet, or unset KAFKA_BROKERS and SCHEMA_REGISTRY_URL: then the demo starts a Kafka of its own`,
   );
 }

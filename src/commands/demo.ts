@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { logCreator } from 'kafkajs';
-import pc from 'picocolors';
 import { firstValueFrom } from 'rxjs';
 import { run } from '../app.ts';
 import { loadConfig } from '../config/load-config.ts';
@@ -19,15 +18,16 @@ import { registryUrlOf } from '../devstack/registry-server.ts';
 import type { Services } from '../devstack/services.ts';
 import { startServices } from '../devstack/start-services.ts';
 import type { Operation } from '../streams/diff/change.ts';
-import { instanceText, activeInstanceOf } from './active-instance.ts';
-import { changeLines } from './change-lines.ts';
+import { instanceText, runningInstanceOf } from './running-instance.ts';
 import { demoFleet } from './demo-fleet.ts';
 import { directLoopback } from './direct-loopback.ts';
+import { changeLines } from './event-lines.ts';
 import { logHooks } from './log-hooks.ts';
-import { progressLine } from './progress-line.ts';
 import { sandboxOptions } from './sandbox-flags.ts';
 import type { DemoFlags } from './sandbox-flags.ts';
+import { logOperations } from './service-log.ts';
 import { stopSignals } from './stop.ts';
+import { ProgressLine, stdoutColors } from './terminal.ts';
 
 /** Default ports of Kafka and the registry in the examples, as in docker-compose.yml. */
 const PORTS = { kafka: 9092, registry: 8081 };
@@ -37,10 +37,8 @@ const PORTS = { kafka: 9092, registry: 8081 };
  * messages about the demo itself go to stderr. For several accounts or instances see {@link demoFleet}.
  */
 export async function demoCommand(flags: DemoFlags): Promise<void> {
-  const started = performance.now();
   const stop$ = stopSignals();
-  const line = progressLine(process.stderr);
-  const colors = pc.createColors(process.stdout.isTTY && pc.isColorSupported);
+  const line = new ProgressLine();
   const state = mkdtempSync(join(tmpdir(), 'cellarstream-demo-'));
 
   // Runs also when a second signal ends the process immediately.
@@ -49,7 +47,7 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
   const brokers = process.env.KAFKA_BROKERS?.split(',').filter(Boolean) ?? [];
   const registryUrl = process.env.SCHEMA_REGISTRY_URL;
   line.show(
-    brokers.length > 0 ? 'looking at KAFKA_BROKERS' : 'starting Kafka and a schema registry',
+    brokers.length > 0 ? 'connecting to KAFKA_BROKERS' : 'starting Kafka and a schema registry',
   );
   const starting = startServices({
     brokers,
@@ -85,67 +83,79 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
   const logger = await createLogger({ level: config.logLevel });
   if (services.origin === 'settings') {
     line.end(
-      `the Kafka and the registry are those of KAFKA_BROKERS (${services.brokers.join(',')}) and SCHEMA_REGISTRY_URL`,
+      `using the Kafka of KAFKA_BROKERS (${services.brokers.join(',')}) and the registry of SCHEMA_REGISTRY_URL`,
     );
     const log = kafkaLogCreator(logger);
     await Promise.race([expectNoRunningInstance(config, log, line), firstValueFrom(stop$)]);
   }
-  const operations = await openOnFreePort(config, (error) =>
-    logger.error(
-      { event: 'operations', err: error },
-      'an HTTP endpoint or a hook failed; the service continues',
-    ),
-  );
+  const operations = await openOnFreePort(config, logOperations(logger));
+  const { prefix } = config.topics;
 
-  const counts: Record<Operation, number> = { r: 0, c: 0, u: 0, d: 0 };
-  let statusCount = 0;
-  const snapshots = new Map<string, Progress>();
-  let isTold = false;
-  const hooks: Hooks = {
-    ...logHooks(logger),
+  const output = new DemoOutput(config, line, () => [
+    `Kafka ${services.brokers.join(',')}  registry ${services.registryUrl}  API ${sandbox.url}`,
+    `status page ${operations.url}`,
+    `topics ${prefix}.{${[...config.resources, 'order-status-changes', 'dead-letters'].join(',')}}`,
+    ...exportLines(services, prefix),
+  ]);
+  try {
+    const hooks = allHooks({ ...logHooks(logger), ...output.hooks }, operations.hooks);
+    await run({ config, stop$, hooks, kafkaLog: kafkaLogCreator(logger) });
+  } finally {
+    output.end();
+    await Promise.allSettled([operations.close(), sandbox.close(), services.stop()]);
+  }
+}
+
+/** Prints what the demo's service does: its addresses once, the progress of the initial snapshots, then a line for each change. */
+class DemoOutput {
+  readonly #config: Config;
+  readonly #line: ProgressLine;
+  readonly #startedAt = performance.now();
+  readonly #colors = stdoutColors();
+  readonly #counts: Record<Operation, number> = { r: 0, c: 0, u: 0, d: 0 };
+  #statusCount = 0;
+  readonly #snapshots = new Map<string, Progress>();
+  /** Lines to print when the first list is claimed; undefined once they are printed. */
+  #introduction: (() => readonly string[]) | undefined;
+
+  constructor(config: Config, line: ProgressLine, introduction: () => readonly string[]) {
+    this.#config = config;
+    this.#line = line;
+    this.#introduction = introduction;
+  }
+
+  readonly hooks: Pick<Hooks, 'onReady' | 'onProgress' | 'onPublished'> = {
     onReady: () => {
-      if (isTold) return;
-      isTold = true;
-      line.end(
-        `Kafka ${services.brokers.join(',')}  registry ${services.registryUrl}  API ${sandbox.url}`,
-      );
-      line.end(`status page ${operations.url}`);
-      const { prefix } = config.topics;
-      const topics = [...config.resources, 'order-status-changes', 'dead-letters'];
-      line.end(`topics ${prefix}.{${topics.join(',')}}`);
-      const exported = exportLines(services, prefix);
-      if (exported) line.end(`in the terminal of an example: export ${exported}`);
+      for (const text of this.#introduction?.() ?? []) this.#line.end(text);
+      this.#introduction = undefined;
     },
     onProgress: (progress) => {
       const { resource, total, done } = progress;
-      snapshots.set(resource, progress);
-      if (done) line.end(`initial snapshot of ${resource} done: ${total} records`);
-      const all = [...snapshots.values()];
-      if (snapshots.size === config.resources.length && all.every((each) => each.done)) {
-        return line.end('from here on, changes as they happen');
+      this.#snapshots.set(resource, progress);
+      if (done) this.#line.end(`initial snapshot of ${resource} done: ${total} records`);
+      const all = [...this.#snapshots.values()];
+      if (all.length === this.#config.resources.length && all.every((each) => each.done)) {
+        return this.#line.end('from here on, changes as they happen');
       }
       const sum = (of: 'read' | 'total') => all.reduce((before, each) => before + each[of], 0);
-      line.progress('initial snapshot', sum('read'), sum('total'));
+      this.#line.progress('initial snapshot', sum('read'), sum('total'));
     },
     onPublished: (published) => {
-      for (const { op } of published.changes) counts[op] += 1;
-      statusCount += published.statusChanges.length;
-      const lines = changeLines(published, colors, new Date().toTimeString().slice(0, 8));
+      for (const { op } of published.changes) this.#counts[op] += 1;
+      this.#statusCount += published.statusChanges.length;
+      const lines = changeLines(published, this.#colors, new Date().toTimeString().slice(0, 8));
       if (lines.length === 0) return;
-      line.clear();
-      process.stdout.write(lines.join('\n') + '\n');
+      this.#line.clear();
+      process.stdout.write(`${lines.join('\n')}\n`);
     },
   };
-  try {
-    const all = allHooks(hooks, operations.hooks);
-    await run({ config, stop$, hooks: all, kafkaLog: kafkaLogCreator(logger) });
-  } finally {
-    const seconds = ((performance.now() - started) / 1_000).toFixed(0);
-    line.end(
-      `${counts.r} read, ${counts.c} created, ${counts.u} updated, ${counts.d} deleted, ` +
-        `${statusCount} status changes in ${seconds} s`,
+
+  end(): void {
+    const { r, c, u, d } = this.#counts;
+    const seconds = ((performance.now() - this.#startedAt) / 1_000).toFixed(0);
+    this.#line.end(
+      `${r} read, ${c} created, ${u} updated, ${d} deleted, ${this.#statusCount} status changes in ${seconds} s`,
     );
-    await Promise.allSettled([operations.close(), sandbox.close(), services.stop()]);
   }
 }
 
@@ -158,18 +168,18 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
 async function expectNoRunningInstance(
   config: ConfigWith<'kafka'>,
   log: logCreator,
-  line: ReturnType<typeof progressLine>,
+  line: ProgressLine,
 ): Promise<void> {
   const kafka = openKafka(config, { log, kafkaRetries: STARTUP_RETRIES });
   const { prefix } = config.topics;
-  const living = await activeInstanceOf(config, kafka, () =>
-    line.show(`looking whether another service publishes under TOPIC_PREFIX=${prefix} there`),
+  const running = await runningInstanceOf(config, kafka, () =>
+    line.show(`checking whether another service publishes under TOPIC_PREFIX=${prefix}`),
   );
   line.clear();
-  if (!living) return;
+  if (!running) return;
   throw new CellarstreamError(
     'SETTINGS',
-    `another service publishes to KAFKA_BROKERS under TOPIC_PREFIX=${prefix}, ${instanceText(living)}: set another TOPIC_PREFIX, or stop it; or unset KAFKA_BROKERS and SCHEMA_REGISTRY_URL, for a Kafka of the demo's own`,
+    `another service, ${instanceText(running)}, publishes to KAFKA_BROKERS under TOPIC_PREFIX=${prefix}: set another TOPIC_PREFIX or stop that service, or unset KAFKA_BROKERS and SCHEMA_REGISTRY_URL: then the demo starts a Kafka of its own`,
   );
 }
 
@@ -187,19 +197,18 @@ async function openOnFreePort(
   }
 }
 
-/**
- * Returns the environment variables that examples need to reach this demo, as `NAME=value`; only those that differ from the examples'
- * defaults.
- */
-function exportLines({ brokers, registryUrl }: Services, prefix: string): string {
+/** Returns a line with the environment variables that examples need to reach this demo; none if all are the examples' defaults. */
+function exportLines({ brokers, registryUrl }: Services, prefix: string): readonly string[] {
   const { kafka, registry } = PORTS;
-  const exportedLines = [
+  const variables = [
     ['KAFKA_BROKERS', brokers.join(','), `127.0.0.1:${kafka}`],
     ['SCHEMA_REGISTRY_URL', registryUrl, registryUrlOf('127.0.0.1', registry)],
     ['TOPIC_PREFIX', prefix, 'wine'],
   ] as const;
-  return exportedLines
+  const exported = variables
     .filter(([, value, expected]) => value.replace('localhost', '127.0.0.1') !== expected)
-    .map(([name, value]) => `${name}=${value}`)
-    .join(' ');
+    .map(([name, value]) => `${name}=${value}`);
+  return exported.length === 0
+    ? []
+    : [`in the terminal of an example: export ${exported.join(' ')}`];
 }

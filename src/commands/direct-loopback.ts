@@ -1,4 +1,3 @@
-/** Environment variables by name. */
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const LOOPBACK = ['127.0.0.1', 'localhost', '::1'];

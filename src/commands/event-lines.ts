@@ -1,50 +1,49 @@
-import type pc from 'picocolors';
 import type { Consumed } from '../consumers/consumed.ts';
+import type { Published } from '../observe/hooks.ts';
+import type { StatusChange } from '../resources/orders/order-status.ts';
+import type { ChangeEvent, Op } from '../schemas/events/envelope.ts';
 import type { DeadLetter, OrderStatusChange } from '../schemas/events/own-records.ts';
-import type { ChangeEvent } from '../schemas/events/envelope.ts';
 import { stringifyJson } from '../schemas/json/json.ts';
 import type { JsonObject } from '../schemas/json/json.ts';
-import { firstPaths, statusName, OP_LABELS } from './change-labels.ts';
-
-type Colors = ReturnType<typeof pc.createColors>;
+import type { Colors } from './terminal.ts';
 
 /** A value that `replay` prints: an event of a resource, a status change, or a dead letter. */
 export type ReplayedValue = ChangeEvent | OrderStatusChange | DeadLetter;
+
+/** Label that is printed for each kind of event, and its color. */
+const OPS = {
+  r: { label: 'read', color: 'blue' },
+  c: { label: 'created', color: 'green' },
+  u: { label: 'updated', color: 'yellow' },
+  d: { label: 'deleted', color: 'red' },
+} as const satisfies Record<Op, { label: string; color: keyof Colors }>;
+
+const PATHS_SHOWN = 4;
 
 /**
  * Formats a message as JSON: partition, offset, time and key, then the fields of its value, or `tombstone` if it has none. Numbers from the
  * API are written as received.
  */
-export function jsonLine({
-  key,
-  partition,
-  offset,
-  timestamp,
-  headers,
-  value,
-}: Consumed<ReplayedValue>) {
-  const place = { key, partition, offset: Number(offset), timestamp };
+export function jsonLine(message: Consumed<ReplayedValue>): string {
+  const { key, partition, offset, timestamp, headers, value } = message;
   const line = {
-    ...place,
+    ...{ key, partition, offset: Number(offset), timestamp },
     ...(Object.keys(headers).length > 0 && { headers }),
     ...(value ?? { tombstone: true }),
   };
   return stringifyJson(line as unknown as JsonObject); // the value is JSON, but its interfaces have no index signature
 }
 
-/**
- * Formats a message as a readable line: time, position, key and kind of change. It contains the paths of changed fields, not their values.
- */
+/** Formats a message as a readable line. It contains the paths of changed fields, but not their values, which may be personal. */
 export function eventLine(message: Consumed<ReplayedValue>, of: string, colors: Colors): string {
-  const { key, partition, offset, timestamp, value } = message;
+  const { partition, offset, timestamp } = message;
   const time = new Date(timestamp).toISOString().replace('T', ' ').replace('Z', '');
-  const place = `${partition}:${offset}`.padEnd(10);
-  return `${colors.dim(time)}  ${colors.dim(place)} ${textOf(key, value, of, colors)}`;
+  const position = `${partition}:${offset}`.padEnd(10);
+  return `${colors.dim(time)}  ${colors.dim(position)} ${textOf(message, of, colors)}`;
 }
 
 function textOf(
-  key: string | null,
-  value: ReplayedValue | null,
+  { key, value }: Pick<Consumed<ReplayedValue>, 'key' | 'value'>,
   of: string,
   colors: Colors,
 ): string {
@@ -55,11 +54,62 @@ function textOf(
     return `${'rejected'.padEnd(9)} ${resource} ${key ?? '∅'}  ${reason}${which} ${colors.dim(message)}`;
   }
   if (!('op' in value)) {
-    const { subject, subject_id, field, from, to } = value;
-    const name = statusName(subject, subject_id, field);
-    return `order ${key}  ${name} ${colors.dim(from ?? '∅')} → ${colors.bold(to ?? '∅')}`;
+    const status = { ...value, subjectId: value.subject_id };
+    return `order ${key}  ${statusText(status, colors)}`;
   }
   const { op, changed } = value;
-  const paths = firstPaths(changed).join(', ');
-  return `${OP_LABELS[op].padEnd(9)} ${of} ${key}  ${colors.dim(paths)}`.trimEnd();
+  return `${OPS[op].label.padEnd(9)} ${of} ${key}  ${colors.dim(firstPaths(changed).join(', '))}`.trimEnd();
+}
+
+/**
+ * Formats a line for each change except those of initial snapshots: the record's key, its status changes with values, and the other changed
+ * paths without values, which may be personal.
+ */
+export function changeLines(published: Published, colors: Colors, time: string): string[] {
+  const { changes, statusChanges, resource } = published;
+  return changes
+    .filter(({ op }) => op !== 'r')
+    .map(({ op, key, changed }) => {
+      const statuses = statusChanges.filter((status) => status.key === key);
+      const reportedPaths = new Set(statuses.map(({ change }) => pathOf(change)));
+      const otherPaths = changed.filter(
+        (path) => !reportedPaths.has(path) && !/(^|\.)updated_at$/.test(path),
+      );
+      const details = [
+        ...statuses.map(({ change }) => statusText(change, colors)),
+        ...firstPaths(otherPaths),
+      ].join(colors.dim(', '));
+      const { label, color } = OPS[op];
+      const what = `${colors.dim(time)} ${colors[color](label.padEnd(7))} ${resource} ${key}`;
+      return details === '' ? what : `${what}  ${details}`;
+    });
+}
+
+/** Path of a status within an order, in the notation of `changed`. */
+function pathOf({ subject, subjectId, field }: StatusChange): string {
+  const parents = {
+    order: '',
+    order_edit: `order_edit[${subjectId}].`,
+    fulfillment: `fulfillment_info[${subjectId}].`,
+    club_package: 'club_package_info.',
+  };
+  return parents[subject] + field;
+}
+
+/** A status change, as a record of `order-status-changes` or as the service reports it. */
+type StatusText = Pick<StatusChange, 'subject' | 'subjectId' | 'from' | 'to'> & {
+  readonly field: string;
+};
+
+/** Formats a status and its values, such as `fulfillment[7].status open → sent`; the subject is left out for a status of the order itself. */
+function statusText({ subject, subjectId, field, from, to }: StatusText, colors: Colors): string {
+  const which = subjectId === null ? '' : `[${subjectId}]`;
+  const name = subject === 'order' ? field : `${subject}${which}.${field}`;
+  return `${name} ${colors.dim(from ?? '∅')} → ${colors.bold(to ?? '∅')}`;
+}
+
+/** Returns the first few paths of an event's changed fields, followed by the number of the others. */
+function firstPaths(paths: readonly string[]): readonly string[] {
+  const more = paths.length - PATHS_SHOWN;
+  return more > 0 ? [...paths.slice(0, PATHS_SHOWN), `${more} more`] : paths;
 }

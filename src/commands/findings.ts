@@ -1,7 +1,5 @@
-import pc from 'picocolors';
 import { describeError } from '../core/errors.ts';
 
-/** Result of one check of the command `check`. */
 export interface Finding {
   readonly what: string;
   readonly fine: boolean;
@@ -11,23 +9,13 @@ export interface Finding {
 }
 
 /** Runs one check and returns its finding: a success with the text that the check returns, or a failure with the error's text. */
-export async function tryCheck(what: string, work: () => Promise<string>): Promise<Finding> {
+export async function tryCheck(
+  what: string,
+  work: () => string | Promise<string>,
+): Promise<Finding> {
   try {
     return { what, fine: true, detail: await work() };
   } catch (error) {
     return { what, fine: false, detail: describeError(error) };
   }
-}
-
-/** Formats findings as a table with one line for each. */
-export function findingsTable(findings: readonly Finding[]): string {
-  const colors = pc.createColors(process.stdout.isTTY && pc.isColorSupported);
-  const width = Math.max(...findings.map(({ what }) => what.length));
-  return findings
-    .map(({ what, fine, isUnwise = false, detail }) => {
-      const good = isUnwise ? colors.yellow('warn') : colors.green('ok  ');
-      const mark = fine ? good : colors.red('FAIL');
-      return `${what.padEnd(width)}  ${mark}  ${detail}\n`;
-    })
-    .join('');
 }

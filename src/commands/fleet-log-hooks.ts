@@ -12,7 +12,6 @@ const STEPS = {
   stop: "the account's file has changed: stopping the account",
 } as const;
 
-/** Hooks that log the events of a fleet. */
 export function fleetLogHooks(logger: LineLogger): FleetHooks {
   return {
     onGeneration: ({ number, instances, accounts }) =>

@@ -1,71 +1,78 @@
 import type { InstanceLine } from './instance-process.ts';
 
-/** Builds the output of a fleet's demo from the log lines of its instances. */
-export interface FleetScene {
-  /** Returns the lines to print for one line of an instance's log. */
-  readonly linesFor: (instance: string, line: InstanceLine) => readonly string[];
-  /** Called when an instance's process has ended. Returns the accounts that the instance owned. */
-  readonly instanceEnded: (instance: string) => readonly string[];
-  /** Whether every account is being read by a running instance. */
-  readonly isFullyServed: () => boolean;
-}
-
 /**
- * Creates the object that turns the log lines of a fleet's instances into the demo's output.
- *
- * @param accounts Number of accounts of the fleet.
+ * The state of a fleet's demo, as the log lines of its instances report it: each account is owned by the instance that claimed it last, and
+ * is read from that instance's `ready` line until it releases the account, ends, or another instance claims it.
  */
-export function fleetScene(accounts: number): FleetScene {
+export class FleetScene {
+  readonly #accountCount: number;
   /** Instance that claimed each account last, by account. */
-  const owners = new Map<string, string>();
-  /** Accounts that are being read by the instance that claimed them last. */
-  const read = new Set<string>();
-  let members = '';
+  readonly #owners = new Map<string, string>();
+  readonly #read = new Set<string>();
+  #members = '';
 
-  const take = (instance: string, account: string): string => {
-    const before = owners.get(account);
-    owners.set(account, instance);
-    read.delete(account);
-    const from = before === undefined || before === instance ? '' : ` over from ${before}`;
-    return `${instance} takes ${account}${from}`;
-  };
-  const stepped = (instance: string, account: string, step: string): readonly string[] => {
-    if (step === 'claim') return [take(instance, account)];
-    const isOwn = owners.get(account) === instance;
-    if (isOwn && (step === 'release' || step === 'stop')) read.delete(account);
-    if (step === 'ask') return [`${instance} has the images of ${account}, and asks for it`];
-    return step === 'release' ? [`${instance} releases ${account}`] : [];
-  };
-  const ready = (instance: string, account: string): readonly string[] => {
-    if (owners.get(account) !== instance || read.has(account)) return [];
-    read.add(account);
-    return read.size === accounts ? [`all ${accounts} accounts are read: ${shares()}`] : [];
-  };
-  const shares = (): string => {
-    const all = [...owners.values()];
-    const names = [...new Set(all)].sort();
-    return names
-      .map((name) => `${name} ${all.filter((owner) => owner === name).length}`)
-      .join(', ');
-  };
+  constructor(accountCount: number) {
+    this.#accountCount = accountCount;
+  }
 
-  return {
-    linesFor: (instance, { event, account, step, instances }) => {
-      if (event === 'generation' && instances) {
-        const now = [...instances].sort().join(', ');
-        if (now === members) return []; // every member logs the generation
-        members = now;
-        return [`the accounts are shared out among ${now}`];
-      }
-      if (account === undefined) return [];
-      if (event === 'account' && step !== undefined) return stepped(instance, account, step);
-      return event === 'ready' ? ready(instance, account) : [];
-    },
-    instanceEnded: (instance) => {
-      const had = [...owners].flatMap(([account, owner]) => (owner === instance ? [account] : []));
-      for (const account of had) read.delete(account);
-      return had.sort();
-    },
-    isFullyServed: () => read.size === accounts,
-  };
+  /** Whether every account is being read by a running instance. */
+  get isFullyServed(): boolean {
+    return this.#read.size === this.#accountCount;
+  }
+
+  /** Updates the state by one line of an instance's log, and returns the lines to print. */
+  linesFor(instance: string, { event, account, step, instances }: InstanceLine): readonly string[] {
+    if (event === 'generation' && instances) return this.#generation(instances);
+    if (account === undefined) return [];
+    if (event === 'account') return this.#stepped(instance, account, step);
+    return event === 'ready' ? this.#ready(instance, account) : [];
+  }
+
+  /** Updates the state after an instance's process has ended, and returns the accounts that the instance owned. */
+  instanceEnded(instance: string): readonly string[] {
+    const owned = [...this.#owners.keys()].filter((name) => this.#owners.get(name) === instance);
+    for (const account of owned) this.#read.delete(account);
+    return owned.sort();
+  }
+
+  #generation(instances: readonly string[]): readonly string[] {
+    const members = [...instances].sort().join(', ');
+    if (members === this.#members) return []; // every member logs the generation
+    this.#members = members;
+    return [`the accounts are assigned to ${members}`];
+  }
+
+  #stepped(instance: string, account: string, step: string | undefined): readonly string[] {
+    const owner = this.#owners.get(account);
+    switch (step) {
+      case 'claim':
+        this.#owners.set(account, instance);
+        this.#read.delete(account);
+        return [
+          `${instance} claims ${account}${owner && owner !== instance ? ` from ${owner}` : ''}`,
+        ];
+      case 'ask':
+        return [
+          `${instance} has the images of ${account}, and asks ${owner ?? 'its owner'} for it`,
+        ];
+      case 'release':
+      case 'stop':
+        if (owner === instance) this.#read.delete(account);
+        return step === 'release' ? [`${instance} releases ${account}`] : [];
+      default:
+        return [];
+    }
+  }
+
+  #ready(instance: string, account: string): readonly string[] {
+    if (this.#owners.get(account) !== instance || this.#read.has(account)) return [];
+    this.#read.add(account);
+    if (!this.isFullyServed) return [];
+    const counts = new Map<string, number>();
+    for (const owner of [...this.#owners.values()].sort()) {
+      counts.set(owner, (counts.get(owner) ?? 0) + 1);
+    }
+    const shares = [...counts].map(([owner, count]) => `${owner} ${count}`).join(', ');
+    return [`all ${this.#accountCount} accounts are read: ${shares}`];
+  }
 }

@@ -1,24 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { Kafka } from 'kafkajs';
-import {
-  defer,
-  filter,
-  lastValueFrom,
-  mergeMap,
-  repeat,
-  takeUntil,
-  takeWhile,
-  tap,
-  timer,
-} from 'rxjs';
+import { defer, lastValueFrom, repeat, takeUntil, takeWhile, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { newestCertificates } from '../consumers/certificates.ts';
 import type { PublishedCertificate } from '../consumers/certificates.ts';
 import { kafkaSignals } from '../sinks/signals/kafka-signals.ts';
-import { parseSignal, signalMessage } from '../sinks/signals/signals.ts';
-import type { CertifyAck, CertifyRequest } from '../sinks/signals/signals.ts';
-import { backoff } from '../streams/flow/backoff.ts';
+import type { CertifyAck } from '../sinks/signals/signals.ts';
 import type { Retry } from '../streams/flow/backoff.ts';
+import { sendRequest } from './signal-acks.ts';
 
 export interface FreshOptions {
   readonly kafka: Kafka;
@@ -28,7 +17,6 @@ export interface FreshOptions {
   readonly resources: readonly string[];
   /** The first value ends the waiting for certificates; a value emitted before the subscription counts if it is replayed. */
   readonly deadline$: Observable<unknown>;
-  /** Called with each list's acknowledgement of the request for a certificate. */
   readonly onAck: (ack: CertifyAck) => void;
   readonly onRetry: (retry: Retry) => void;
 }
@@ -42,37 +30,24 @@ const CHECK_EVERY_MS = 200;
  *
  * @throws CellarstreamError `POSITION` if there is no such topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
  */
-export async function freshCertificates(
-  options: FreshOptions,
-): Promise<ReadonlyMap<string, CertifyAck>> {
-  const { kafka, account, resources, deadline$, onAck, onRetry } = options;
-  const topic = kafkaSignals({ kafka }, options.topic);
-  const request: CertifyRequest = {
+export async function freshCertificates({
+  kafka,
+  topic: name,
+  account,
+  resources,
+  deadline$,
+  onAck,
+  onRetry,
+}: FreshOptions): Promise<ReadonlyMap<string, CertifyAck>> {
+  const topic = kafkaSignals({ kafka }, name);
+  const acknowledgements = await sendRequest(topic, {
     type: 'certify',
     id: randomUUID(),
     account,
     resources: [...resources],
     requested_at: new Date().toISOString(),
-  };
-  const acks = new Map<string, CertifyAck>();
-  const from = await topic.ends();
-  await topic.send(signalMessage(topic.name, request));
-  const acks$ = topic.read({ from, follow: true }).pipe(
-    mergeMap(({ messages }) => messages.filter(({ key }) => key?.toString() === request.id)),
-    mergeMap((message) => {
-      const signal = parseSignal(message);
-      return signal.type === 'certify-ack' && signal.account === account ? [signal] : [];
-    }),
-    backoff({ onRetry }),
-    filter(({ resource }) => !acks.has(resource)), // acknowledgements are repeated after an error
-    tap((ack) => {
-      acks.set(ack.resource, ack);
-      onAck(ack);
-    }),
-    takeWhile(() => resources.some((resource) => !acks.has(resource))),
-    takeUntil(deadline$),
-  );
-  await lastValueFrom(acks$, { defaultValue: undefined });
+  });
+  const acks = await acknowledgements({ over$: deadline$, onAck, onRetry });
   await topic.close();
   return acks;
 }

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
-import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 /** A line of an instance's log, limited to the fields that the demo uses. */
@@ -16,7 +15,6 @@ export interface InstanceLine {
   readonly err?: { readonly message?: string };
 }
 
-/** How an instance's process has ended. */
 export interface InstanceEnd {
   /** Exit code; null if a signal ended the process. */
   readonly code: number | null;
@@ -24,20 +22,6 @@ export interface InstanceEnd {
   readonly cause: string;
   /** Last line of stderr that is not a log line: the error text, if there is one. */
   readonly lastOutput: string;
-}
-
-export interface InstanceProcess {
-  /** Process id; undefined if the process could not be started. */
-  readonly pid: number | undefined;
-  readonly ended: Promise<InstanceEnd>;
-  /** Stops the process and resolves when it has ended; a process that takes too long is killed. */
-  readonly stop: () => Promise<void>;
-}
-
-export interface InstanceProcessOptions {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly cwd: string;
-  readonly onLine: (line: InstanceLine) => void;
 }
 
 /** Path of the compiled command, also when this file runs from src: Node 20 can't run TypeScript. */
@@ -48,46 +32,57 @@ const END_WITH_PARENT = new URL('../../dist/commands/end-with-parent.js', import
 const STOP_TIMEOUT_MS = 25_000;
 
 /**
- * Starts `cellarstream run` as a child process that ends together with this one, however this one ends. It is detached, that is, in another
+ * A child process with `cellarstream run` that ends together with this process, however this one ends. It is detached, that is, in another
  * process group, so that Ctrl-C reaches only the demo: a second signal would end an instance at once.
  */
-export function instanceProcess({ env, cwd, onLine }: InstanceProcessOptions): InstanceProcess {
-  const child = spawn(process.execPath, ['--import', END_WITH_PARENT, CLI, 'run'], {
-    ...{ env, cwd, detached: true },
-    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-  });
-  let lastOutput = '';
-  createInterface({ input: child.stderr! }).on('line', (text) => {
-    const line = lineOf(text);
-    if (line) onLine(line);
-    else lastOutput = text;
-  });
-  const ended = new Promise<InstanceEnd>((resolve) => {
-    child.once('error', ({ message }) => {
-      if (child.pid === undefined) resolve({ code: 1, cause: 'not started', lastOutput: message });
-    });
-    child.once('close', (code, signal) => {
-      resolve({ code, cause: signal ?? `exit code ${code}`, lastOutput });
-    });
-  });
-  return { pid: child.pid, ended, stop: () => stop(child, ended) };
-}
+export class InstanceProcess {
+  readonly ended: Promise<InstanceEnd>;
+  readonly #child: ChildProcess;
 
-async function stop(child: ChildProcess, ended: Promise<unknown>): Promise<void> {
-  child.kill('SIGTERM');
-  child.kill('SIGCONT'); // wakes a paused process, so that it receives the SIGTERM
-  const over = new AbortController();
-  const late = pause(STOP_TIMEOUT_MS, undefined, { signal: over.signal }).then(
-    () => child.kill('SIGKILL'),
-    () => undefined,
-  );
-  await Promise.race([ended, late]);
-  over.abort();
-  await ended;
+  constructor(
+    env: Readonly<Record<string, string | undefined>>,
+    cwd: string,
+    onLine: (line: InstanceLine) => void,
+  ) {
+    const child = spawn(process.execPath, ['--import', END_WITH_PARENT, CLI, 'run'], {
+      ...{ env, cwd, detached: true },
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    });
+    this.#child = child;
+    let lastOutput = '';
+    createInterface({ input: child.stderr! }).on('line', (text) => {
+      const line = parseLine(text);
+      if (line) onLine(line);
+      else lastOutput = text;
+    });
+    this.ended = new Promise((resolve) => {
+      child.once('error', ({ message }) => {
+        if (child.pid === undefined)
+          resolve({ code: 1, cause: 'not started', lastOutput: message });
+      });
+      child.once('close', (code, signal) => {
+        resolve({ code, cause: signal ?? `exit code ${code}`, lastOutput });
+      });
+    });
+  }
+
+  /** Process id; undefined if the process could not be started. */
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  /** Stops the process and resolves when it has ended; a process that takes too long is killed. */
+  async stop(): Promise<void> {
+    this.#child.kill('SIGTERM');
+    this.#child.kill('SIGCONT'); // wakes a paused process, so that it receives the SIGTERM
+    const late = setTimeout(() => this.#child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+    await this.ended;
+    clearTimeout(late);
+  }
 }
 
 /** Parses a log line; undefined if the text is not one. */
-function lineOf(text: string): InstanceLine | undefined {
+function parseLine(text: string): InstanceLine | undefined {
   if (!text.startsWith('{')) return undefined;
   try {
     return JSON.parse(text) as InstanceLine;

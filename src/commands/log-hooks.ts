@@ -7,7 +7,6 @@ import { findingText } from '../schemas/events/topic-findings.ts';
 import { countPage, provesDeletions } from '../ops/status/hook-figures.ts';
 import { fewNames } from '../ops/status/shortened.ts';
 import { datesText } from '../streams/paging/list-dates.ts';
-import { coalesce } from './coalesce.ts';
 
 /** Errors of the signals topic whose retry pause is shorter than this (ms) are logged at debug level only: they resolve themselves. */
 const WARN_AFTER_MS = 500;
@@ -22,6 +21,8 @@ const REPEAT_WARNING_EVERY_MS = 10 * 60_000;
 /** Number of consecutive sweeps that prove no deletions before a warning is logged. */
 const UNPROVEN_SWEEPS = 3;
 
+type HookEvent<K extends keyof Hooks> = Parameters<Required<Hooks>[K]>[0];
+
 /** Hooks that are called too often to be logged; metrics count them. */
 type MeteredHook = 'onStart' | 'onRequest' | 'onDropped' | 'onCommit' | 'onCommitted';
 
@@ -31,24 +32,26 @@ type MeteredHook = 'onStart' | 'onRequest' | 'onDropped' | 'onCommit' | 'onCommi
  */
 export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>> {
   const isProgressDue = atMostEvery(PROGRESS_EVERY_MS);
-  const isTroubleDue = atMostEvery(REPEAT_WARNING_EVERY_MS);
-  const tallies = new Map<string, Tally>();
-  const lastGone = new Map<string, number>();
-  type Told<K extends 'onRefused' | 'onRejected'> = Parameters<Required<Hooks>[K]>[0];
-  const refused = coalesce<Told<'onRefused'>>(RECORDS_EVERY_MS, ({ resource, error }, count) =>
+  const isWarningDue = atMostEvery(REPEAT_WARNING_EVERY_MS);
+  const tallies = new Map<string, PublishedTally>();
+  /** Number of missing records of each list whose deletions were held back last. */
+  const lastMissing = new Map<string, number>();
+  /** Consecutive sweeps of each list that prove no deletions, and the time of the first, in ms. */
+  const unproven = new Map<string, { readonly since: number; sweeps: number }>();
+  const refused = coalesce<HookEvent<'onRefused'>>(RECORDS_EVERY_MS, ({ resource, error }, count) =>
     logger.warn(
       { event: 'refused', resource, count, err: error },
       'requests for single records were refused',
     ),
   );
-  const rejected = coalesce<Told<'onRejected'>>(RECORDS_EVERY_MS, (newest, count) => {
-    const { resource, reason, offset } = newest;
-    logger.warn(
-      { event: 'dead-letter', resource, reason, offset, count },
-      'records went to dead letters',
-    );
-  });
-  const doubts = new Map<string, { readonly since: number; sweeps: number }>();
+  const rejected = coalesce<HookEvent<'onRejected'>>(
+    RECORDS_EVERY_MS,
+    ({ resource, reason, offset }, count) =>
+      logger.warn(
+        { event: 'dead-letter', resource, reason, offset, count },
+        'records went to dead letters',
+      ),
+  );
 
   return {
     onLogin: () => logger.debug({ event: 'login' }, 'logged in'),
@@ -63,16 +66,18 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>>
       logger.debug({ event: 'empty', resource }, 'the list has no records yet'),
     onKeyFields: ({ resource, keyFields }) =>
       logger.info({ event: 'key-fields', resource, keyFields }, 'chose the key fields of the list'),
-    onUnseen: ({ resource, field }) =>
-      field.startsWith('/')
-        ? logger.warn(
-            { event: 'volatile-unseen', resource, field },
-            'none of the first records has this field of VOLATILE_FIELDS: check its spelling, a wrong name does nothing',
-          )
-        : logger.warn(
-            { event: 'pii-unseen', resource, field },
-            'none of the first records has this field of the PII_ settings: check its spelling, a wrong name hides nothing',
-          ),
+    onUnseen: ({ resource, field }) => {
+      const isVolatile = field.startsWith('/');
+      const [setting, effect] = isVolatile
+        ? ['VOLATILE_FIELDS', 'does nothing']
+        : ['the PII_ settings', 'hides nothing'];
+      logger.warn(
+        isVolatile
+          ? { event: 'volatile-unseen', resource, field }
+          : { event: 'pii-unseen', resource, field },
+        `none of the first records has this field of ${setting}: check its spelling, a wrong name ${effect}`,
+      );
+    },
     onSchema: ({ resource, schemaId }) =>
       logger.info({ event: 'schema', resource, schemaId }, 'events use this schema'),
     onProgress: ({ resource, read, total, done }) => {
@@ -88,30 +93,33 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>>
     onPublished: (page) => {
       const { resource, changes, statusChanges } = page;
       const now = performance.now();
-      const tally = tallies.get(resource) ?? newPublishedTally(now);
+      const tally = tallies.get(resource) ?? {
+        since: now,
+        records: 0,
+        events: 0,
+        statusChanges: 0,
+      };
       tallies.set(resource, tally);
       tally.records += countPage(page).read;
       tally.events += changes.length;
       tally.statusChanges += statusChanges.length;
-      if (now - tally.since < TALLY_EVERY_MS) return;
-      const { records, events, statusChanges: statuses } = tally;
-      const seconds = Math.round((now - tally.since) / 1_000);
+      const { since, ...counts } = tally;
+      if (now - since < TALLY_EVERY_MS) return;
+      tallies.set(resource, { since: now, records: 0, events: 0, statusChanges: 0 });
       logger.info(
-        { event: 'published', resource, seconds, records, events, statusChanges: statuses },
+        { event: 'published', resource, seconds: Math.round((now - since) / 1_000), ...counts },
         'published since the previous log line of this list',
       );
-      tallies.set(resource, newPublishedTally(now));
     },
     onSwept: ({ resource, number, records, proof, canBeAsked }) => {
       logger.debug({ event: 'swept', resource, number, records, proof }, 'sweep completed');
+      if (provesDeletions({ proof, canBeAsked })) return void unproven.delete(resource);
       const now = performance.now();
-      const isProven = provesDeletions({ proof, canBeAsked });
-      const doubt = isProven ? undefined : (doubts.get(resource) ?? { since: now, sweeps: 0 });
-      if (!doubt) return void doubts.delete(resource);
-      doubt.sweeps += 1;
-      doubts.set(resource, doubt);
-      if (doubt.sweeps < UNPROVEN_SWEEPS || now - doubt.since < REPEAT_WARNING_EVERY_MS) return;
-      doubts.delete(resource); // logged again after the same time
+      const run = unproven.get(resource) ?? { since: now, sweeps: 0 };
+      run.sweeps += 1;
+      unproven.set(resource, run);
+      if (run.sweeps < UNPROVEN_SWEEPS || now - run.since < REPEAT_WARNING_EVERY_MS) return;
+      unproven.delete(resource); // logged again after the same time
       logger.warn(
         { event: 'deletions-unknown', resource, records, proof },
         'no sweep was exact (total_records changed or did not match) or anchored (the list has no total order): deletions from this list are not published',
@@ -129,9 +137,9 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>>
       logger.debug({ event: 'uncertified', resource, why }, 'a full scan was not certified');
     },
     onHeld: ({ resource, gone, known, limitPercent }) => {
-      const isNew = lastGone.get(resource) !== gone;
-      lastGone.set(resource, gone);
-      if (!isTroubleDue(`${resource} held`, isNew)) return;
+      const isNew = lastMissing.get(resource) !== gone;
+      lastMissing.set(resource, gone);
+      if (!isWarningDue(`${resource} held`, isNew)) return;
       logger.error(
         { event: 'deletes-held', resource, gone, known, limitPercent },
         `${gone} of ${known} records are missing from the newest full scan: their deletions are held back by DELETE_LIMIT_PERCENT. If they were really deleted, set it to 100 until the deletions are published`,
@@ -148,7 +156,7 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>>
         `${resource} is stopped until an operator resolves the error; it is retried each minute, other lists are not affected`,
       ),
     onTrouble: ({ resource, trouble, offset }) => {
-      const quiet = trouble === 'stepped-back' || !isTroubleDue(`${resource} ${trouble}`);
+      const quiet = trouble === 'stepped-back' || !isWarningDue(`${resource} ${trouble}`);
       logger[quiet ? 'debug' : 'warn'](
         { event: 'scan-trouble', resource, trouble, offset },
         trouble === 'cut'
@@ -157,7 +165,7 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>>
       );
     },
     onStale: ({ resource, held, ageMs }) =>
-      logger[isTroubleDue(`${resource} stale`) ? 'warn' : 'debug'](
+      logger[isWarningDue(`${resource} stale`) ? 'warn' : 'debug'](
         { event: 'stale-answer', resource, held, ageMs },
         'the API sent a response older than an earlier one: from a lagging replica (held: records that wait for a second read) or from a cache (ageMs)',
       ),
@@ -186,11 +194,7 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>>
       const text = status === 'begun' ? 'started a resync request' : `resync request: ${status}`;
       logger[level](
         {
-          event: 'resync',
-          resource,
-          id,
-          status,
-          events,
+          ...{ event: 'resync', resource, id, status, events },
           ...(message !== null && { reason: message }),
         },
         text,
@@ -246,13 +250,41 @@ function atMostEvery(intervalMs: number): (name: string, urgent?: boolean) => bo
   };
 }
 
-interface Tally {
+/** What was published of a list since the time `since`, in ms. */
+interface PublishedTally {
   readonly since: number;
   records: number;
   events: number;
   statusChanges: number;
 }
 
-function newPublishedTally(since: number): Tally {
-  return { since, records: 0, events: 0, statusChanges: 0 };
+/**
+ * Returns a function that passes the items of each name to `emit`, at a limited rate: the first item at once, then at most every `everyMs`
+ * the newest item and the number of items since the previous call. Memory is bounded by the number of names. Its timers do not keep the
+ * process alive; items that are not emitted when the process ends are dropped.
+ */
+function coalesce<T>(
+  everyMs: number,
+  emit: (newest: T, count: number) => void,
+): (name: string, one: T) => void {
+  const groups = new Map<string, { newest: T; count: number }>();
+  return (name, one) => {
+    const pending = groups.get(name);
+    if (pending) {
+      pending.count += 1;
+      pending.newest = one;
+      return;
+    }
+    emit(one, 1);
+    const group = { newest: one, count: 0 };
+    groups.set(name, group);
+    const timer = setInterval(() => {
+      const { newest, count } = group;
+      group.count = 0;
+      if (count > 0) return emit(newest, count);
+      clearInterval(timer);
+      groups.delete(name);
+    }, everyMs);
+    timer.unref();
+  };
 }

@@ -1,11 +1,18 @@
+import type { Kafka } from 'kafkajs';
 import { accountNames, hasAccounts, loadAccount } from '../config/accounts.ts';
 import type { AccountsOptions } from '../config/accounts.ts';
 import type { ConfigWith, Need } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { CellarstreamError } from '../core/errors.ts';
+import { existing } from '../kafka/client/topic-facts.ts';
+import { topicNames } from '../schemas/events/topics.ts';
 
 /** Environment and working directory that settings are read from. */
 export type SettingsSource = Pick<AccountsOptions, 'env' | 'cwd'>;
+
+export function processSource(): SettingsSource {
+  return { env: process.env, cwd: process.cwd() };
+}
 
 /** Maximum number of account names in an error text. */
 const MAX_NAMES = 10;
@@ -37,6 +44,40 @@ export function oneAccount<N extends Need>(
   return loadAccount(account, { ...source, config: { ...own, accountsDir } }, needs);
 }
 
+/**
+ * Loads the settings for a replay: from the account's file if ACCOUNTS_DIR is set. Consumers have no API keys and often no accounts' files:
+ * then {@link replayedPrefix} determines the account's topics.
+ *
+ * @throws CellarstreamError `SETTINGS`.
+ */
+export function replaySettings(
+  source: SettingsSource,
+  account: string | undefined,
+): ConfigWith<'kafka' | 'registry'> {
+  return oneAccount(source, hasAccounts(source) ? account : undefined, ['kafka', 'registry']);
+}
+
+/**
+ * Returns the prefix of an account's topics. Without the account's file that is `<TOPIC_PREFIX>.<account>`, if Kafka has a fleet's topic
+ * under TOPIC_PREFIX. If the file sets another prefix, TOPIC_PREFIX has to be set to it instead.
+ *
+ * @throws CellarstreamError `SETTINGS` if there is no fleet, and the account is not the one in the settings.
+ */
+export async function replayedPrefix(
+  { account: own, accountsDir, topics }: ConfigWith<'kafka' | 'registry'>,
+  account: string | undefined,
+  kafka: Kafka,
+): Promise<string> {
+  const { prefix } = topics;
+  if (account === undefined || accountsDir !== undefined) return prefix;
+  const { fleet } = topicNames(prefix);
+  if ((await existing({ kafka }, [fleet])).has(fleet)) return `${prefix}.${account}`;
+  if (account === own) return prefix;
+  throw usageError(
+    `--account ${account}: Kafka has no fleet under TOPIC_PREFIX=${prefix}, and the one account there is ${own} (ACCOUNT_NAME)`,
+  );
+}
+
 function inFolder(names: readonly string[]): string {
   if (names.length === 0) return 'ACCOUNTS_DIR has no file <account>.env';
   const more = names.length - MAX_NAMES;
@@ -44,6 +85,7 @@ function inFolder(names: readonly string[]): string {
   return `the accounts of ACCOUNTS_DIR are ${shown}${more > 0 ? `, and ${more} more` : ''}`;
 }
 
-function usageError(message: string): CellarstreamError {
+/** An error of the command line: exit code 2. */
+export function usageError(message: string): CellarstreamError {
   return new CellarstreamError('SETTINGS', message);
 }

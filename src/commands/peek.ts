@@ -33,8 +33,8 @@ import { RULES } from '../resources/resources.ts';
 import { VERSION } from '../core/version.ts';
 import { lineWriter } from './line-writer.ts';
 import { logHooks } from './log-hooks.ts';
-import { logSettings } from './log-settings.ts';
-import { oneAccount } from './one-account.ts';
+import { oneAccount, processSource } from './one-account.ts';
+import { logSettings } from './service-log.ts';
 import { stopSignals } from './stop.ts';
 
 /** Maximum number of requests that are declared in the ledger, or granted by a running service, at a time. */
@@ -51,7 +51,7 @@ export async function peekCommand(
   resource: Resource,
   { limit = Infinity, account }: { readonly limit?: number; readonly account?: string },
 ): Promise<void> {
-  const source = { env: process.env, cwd: process.cwd() };
+  const source = processSource();
   const config = oneAccount(source, account, ['api']);
   const logger = await createLogger({ level: config.logLevel });
   logSettings(logger, config, source);

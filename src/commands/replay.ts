@@ -1,21 +1,24 @@
 import { fstatSync } from 'node:fs';
-import pc from 'picocolors';
 import { lastValueFrom, merge, Subject } from 'rxjs';
+import { RESOURCES } from '../config/config.ts';
 import type { TopicPosition } from '../consumers/position.ts';
 import { replay } from '../consumers/replay.ts';
+import { jsonEvents, readAs } from '../consumers/topic.ts';
+import type { Topic, ValueReader } from '../consumers/topic.ts';
+import { valueSchemaOf } from '../schemas/events/envelope.ts';
+import { topicNames, valueSubject } from '../schemas/events/topics.ts';
+import type { Registry } from '../schemas/registry/registry.ts';
 import { STARTUP_RETRIES, openKafkaClients } from '../sinks/open-kafka.ts';
-import { CellarstreamError } from '../core/errors.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
-import { isoInstant } from '../config/settings.ts';
+import { isoInstant } from '../config/setting-parsers.ts';
 import { eventLine, jsonLine } from './event-lines.ts';
+import type { ReplayedValue } from './event-lines.ts';
 import { lineWriter } from './line-writer.ts';
-import { progressLine } from './progress-line.ts';
-import { replayedPrefix, replaySettings } from './replayed-account.ts';
-import { replayedTopic } from './replayed-topic.ts';
+import { replayedPrefix, replaySettings, usageError, processSource } from './one-account.ts';
 import { stopSignals } from './stop.ts';
+import { ProgressLine, stdoutColors } from './terminal.ts';
 
 export interface ReplayFlags {
-  /** Name of an account of a fleet. */
   readonly account?: string;
   readonly from: string;
   readonly to: string;
@@ -36,7 +39,7 @@ export async function replayCommand(of: string, flags: ReplayFlags): Promise<voi
   const to = positionOf('--to', flags.to, ['latest']);
   if (flags.follow && flags.to !== 'latest')
     throw usageError('--follow has no end: leave out --to');
-  const config = replaySettings({ env: process.env, cwd: process.cwd() }, flags.account);
+  const config = replaySettings(processSource(), flags.account);
   const logger = await createLogger({ level: config.logLevel });
   const { kafka, registry } = openKafkaClients(config, {
     log: kafkaLogCreator(logger),
@@ -47,8 +50,8 @@ export async function replayCommand(of: string, flags: ReplayFlags): Promise<voi
   const topic = await replayedTopic(of, prefix, registry);
   const { key, limit = Infinity, byTime, pretty, follow } = flags;
   const lines = lineWriter(process.stdout);
-  const colors = pc.createColors(process.stdout.isTTY && pc.isColorSupported);
-  const progress = fstatSync(STDOUT).isFile() ? progressLine(process.stderr) : undefined;
+  const colors = stdoutColors();
+  const progress = fstatSync(STDOUT).isFile() ? new ProgressLine() : undefined;
   const enough$ = new Subject<void>();
   let count = 0;
 
@@ -105,6 +108,39 @@ function positionOf<Word extends string>(
   );
 }
 
-function usageError(message: string): CellarstreamError {
-  return new CellarstreamError('SETTINGS', message);
+/** Topics of the service's own messages that can be replayed, by their name after the prefix. */
+const SERVICE_TOPICS = ['order-status-changes', 'dead-letters'];
+
+/**
+ * Returns the topic with this name after the prefix: the events of a known list, one of the service's own topics, or any topic whose schema
+ * in the registry is that of events.
+ *
+ * @throws CellarstreamError `SETTINGS` for any other topic; `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`.
+ */
+async function replayedTopic(
+  of: string,
+  prefix: string,
+  registry: Registry,
+): Promise<Topic<ReplayedValue>> {
+  const name = topicNames(prefix).records(of);
+  if (SERVICE_TOPICS.includes(of)) return { name, values: asWritten };
+  const isKnown = RESOURCES.some((resource) => resource === of);
+  if (isKnown || (await hasEvents(name, registry))) return { name, values: jsonEvents };
+  throw usageError(
+    `${of}: give ${[...RESOURCES, ...SERVICE_TOPICS].join(', ')}, or another topic under TOPIC_PREFIX that holds events: the registry has no schema of events for ${name}`,
+  );
 }
+
+async function hasEvents(topic: string, registry: Registry): Promise<boolean> {
+  const latest = await registry.latest(valueSubject(topic));
+  if (!latest) return false;
+  try {
+    valueSchemaOf(latest.schema);
+    return true;
+  } catch {
+    return false; // written by another program
+  }
+}
+
+/** Decodes a message with the schema that it was written with, so that fields unknown to this version are shown. */
+const asWritten: ValueReader<ReplayedValue> = (writer) => readAs<ReplayedValue>(writer)(writer);

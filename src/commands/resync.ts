@@ -1,34 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import {
-  filter,
-  lastValueFrom,
-  merge,
-  mergeMap,
-  NEVER,
-  takeUntil,
-  takeWhile,
-  tap,
-  timer,
-} from 'rxjs';
-import type { Observable } from 'rxjs';
+import { merge, NEVER, timer } from 'rxjs';
 import type { Config, Resource } from '../config/config.ts';
 import { STARTUP_RETRIES, openKafka } from '../sinks/open-kafka.ts';
-import { CellarstreamError } from '../core/errors.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { topicNames } from '../schemas/events/topics.ts';
-import type { Offsets } from '../kafka/log.ts';
 import { kafkaSignals } from '../sinks/signals/kafka-signals.ts';
-import type { SignalTopic } from '../sinks/signals/kafka-signals.ts';
-import { parseSignal, SIGNAL_DAYS, signalMessage } from '../sinks/signals/signals.ts';
+import { SIGNAL_DAYS } from '../sinks/signals/signals.ts';
 import type { ResyncAck, ResyncRequest } from '../sinks/signals/signals.ts';
-import { backoff } from '../streams/flow/backoff.ts';
 import { instantOf } from '../schemas/avro/instant.ts';
 import { logHooks } from './log-hooks.ts';
-import { oneAccount } from './one-account.ts';
+import { oneAccount, usageError, processSource } from './one-account.ts';
+import { sendRequest } from './signal-acks.ts';
 import { stopSignals } from './stop.ts';
+import { printLine } from './terminal.ts';
 
 export interface ResyncFlags {
-  /** Name of an account of a fleet. */
   readonly account?: string;
   /** Number of the order that is to be published again. */
   readonly order?: string;
@@ -51,7 +37,7 @@ const STAYS = `the request stays in the topic for ${SIGNAL_DAYS} days, and the s
  * each acknowledgement to stdout as a JSON line. Resolves to whether everything was published; to true without waiting.
  */
 export async function resyncCommand(flags: ResyncFlags): Promise<boolean> {
-  const source = { env: process.env, cwd: process.cwd() };
+  const source = processSource();
   const config = oneAccount(source, flags.account, ['kafka']);
   const request = requestOf(flags, config);
   const logger = await createLogger({ level: config.logLevel });
@@ -59,37 +45,33 @@ export async function resyncCommand(flags: ResyncFlags): Promise<boolean> {
   const topic = kafkaSignals({ kafka }, topicNames(config.topics.sharedPrefix).signals);
   const stop$ = stopSignals();
 
-  const ends = await topic.ends();
-  await topic.send(signalMessage(topic.name, request));
+  const acknowledgements = await sendRequest(topic, request);
   printLine(`${request.resources.join(', ')}: requested, request ${request.id}`);
   if (!flags.wait) return true;
 
   const left = new Set(request.resources);
-  let isFine = true;
-  const { onSignalsFailed } = logHooks(logger);
-  const acknowledged$ = acknowledgements(topic, ends, request).pipe(
-    backoff({ onRetry: onSignalsFailed }),
-    filter(({ resource }) => left.delete(resource)), // acknowledgements are repeated after an error
-    tap((ack) => {
-      isFine &&= ack.status === 'done';
-      process.stdout.write(`${JSON.stringify(ack)}\n`);
-      printLine(lineOf(ack));
-    }),
-    takeWhile(() => left.size > 0),
-  );
   const silence = timer(SILENCE_MS).subscribe(() => {
     if (left.size === request.resources.length)
       printLine(`no service has acknowledged it yet: ${STAYS}`);
     else
-      printLine(`waiting for ${[...left].join(', ')} (an empty list answers when it has a record)`);
+      printLine(
+        `waiting for ${[...left].join(', ')} (an empty list is acknowledged once it has a record)`,
+      );
   });
   const late$ = flags.timeout === 0 ? NEVER : timer(flags.timeout * 1_000);
-  const enough$ = merge(stop$, late$);
-  await lastValueFrom(acknowledged$.pipe(takeUntil(enough$)), { defaultValue: undefined });
+  const acks = await acknowledgements({
+    over$: merge(stop$, late$),
+    onRetry: logHooks(logger).onSignalsFailed,
+    onAck: (ack) => {
+      left.delete(ack.resource);
+      process.stdout.write(`${JSON.stringify(ack)}\n`);
+      printLine(lineOf(ack));
+    },
+  });
   silence.unsubscribe();
   await topic.close();
   if (left.size > 0) printLine(`${[...left].join(', ')}: not acknowledged so far; ${STAYS}`);
-  return isFine && left.size === 0;
+  return left.size === 0 && [...acks.values()].every(({ status }) => status === 'done');
 }
 
 /**
@@ -97,17 +79,17 @@ export async function resyncCommand(flags: ResyncFlags): Promise<boolean> {
  *
  * @throws CellarstreamError `SETTINGS` if the flags contradict each other.
  */
-export function requestOf(
+function requestOf(
   { order, resource, since }: Pick<ResyncFlags, 'order' | 'resource' | 'since'>,
   { account, resources }: Pick<Config, 'account' | 'resources'>,
 ): ResyncRequest {
   if (order !== undefined && !(/^\d{1,19}$/.test(order) && BigInt(order) < 2n ** 63n))
-    throw usageError('--order must be an order number: digits, of 64 bits at most');
+    throw usageError('--order must be an order number: digits, less than 2^63');
   if (order !== undefined && (resource ?? 'orders') !== 'orders') {
-    throw usageError(`--order concerns orders alone: leave out --resource ${resource}`);
+    throw usageError(`--order can't be used with --resource ${resource}: leave out one of them`);
   }
   if (order !== undefined && since !== undefined)
-    throw usageError('--order and --since exclude each other: give one of them');
+    throw usageError("--order and --since can't be used together: leave out one of them");
   const from = since === undefined ? null : instantOf({ since }, 'since');
   if (since !== undefined && from === null) {
     throw usageError('--since must be an ISO 8601 time, such as 2026-01-31T12:00:00Z');
@@ -124,20 +106,6 @@ export function requestOf(
   };
 }
 
-function acknowledgements(
-  topic: SignalTopic,
-  from: Offsets,
-  { id, account }: ResyncRequest,
-): Observable<ResyncAck> {
-  return topic.read({ from, follow: true }).pipe(
-    mergeMap(({ messages }) => messages.filter(({ key }) => key?.toString() === id)),
-    mergeMap((message) => {
-      const signal = parseSignal(message);
-      return signal.type === 'resync-ack' && signal.account === account ? [signal] : [];
-    }),
-  );
-}
-
 /** The order number as a number if JavaScript represents it exactly, else as a string. */
 function numberOf(order: string): number | string {
   return Number.isSafeInteger(Number(order)) ? Number(order) : order;
@@ -146,12 +114,4 @@ function numberOf(order: string): number | string {
 function lineOf({ resource, status, events, message }: ResyncAck): string {
   const count = `${events} event${events === 1 ? '' : 's'}`;
   return `${resource}: ${status}, ${count} published${message === null ? '' : ` (${message})`}`;
-}
-
-function printLine(line: string): void {
-  process.stderr.write(`${line}\n`);
-}
-
-function usageError(message: string): CellarstreamError {
-  return new CellarstreamError('SETTINGS', message);
 }

@@ -3,13 +3,11 @@ import type { Command } from 'commander';
 import { NAMED_FAULTS, withFault } from '../sandbox/named-faults.ts';
 import type { SandboxOptions, Sort } from '../sandbox/index.ts';
 
-/** Flags of the command `demo`. */
 export interface DemoFlags extends DataFlags {
   readonly accounts: number;
   readonly instances: number;
 }
 
-/** Flags of the command `sandbox`. */
 export interface SandboxFlags extends DataFlags {
   readonly host: string;
   readonly port: number;
@@ -19,7 +17,6 @@ export interface SandboxFlags extends DataFlags {
   readonly accountsDir?: string;
 }
 
-/** Flags that `demo` and `sandbox` share. */
 interface DataFlags {
   readonly orders: number;
   readonly rate: number;
@@ -32,34 +29,32 @@ interface DataFlags {
   readonly fault: readonly string[];
 }
 
-/** Number of random changes between two oddities of `--drift`, such as a new field: 15 s at the default rate. */
+/** Number of random changes between two irregularities of `--drift`: 15 s at the default rate. */
 const DRIFT_EVERY = 30;
 
 const SORTS = ['key-asc', 'key-desc', 'updated-asc', 'updated-desc'] as const satisfies Sort[];
 
-/** Adds the sandbox's flags to a command. */
 export function sandboxFlags(command: Command): Command {
   return command
-    .option('--orders <n>', 'orders at the start', count, 10_000)
-    .option('--rate <n>', 'random changes a second', number, 2)
-    .option('--seed <n>', 'the same seed gives the same data', count, 1)
+    .option('--orders <n>', 'number of orders at the start', count, 10_000)
+    .option('--rate <n>', 'number of random changes a second', number, 2)
+    .option('--seed <n>', 'seed of the random data: the same seed gives the same data', count, 1)
     .addOption(new Option('--sort <order>', 'order of the lists').choices(SORTS).default('key-asc'))
-    .option('--latency <ms>', 'response time, in milliseconds', number, 20)
-    .option('--quota <n>', 'list requests a minute, for each list', count, 100)
+    .option('--latency <ms>', 'response time of the API, in milliseconds', number, 20)
+    .option('--quota <n>', 'list requests that the API allows a minute, for each list', count, 100)
     .option(
       '--drift',
-      `after every ${DRIFT_EVERY} random changes something odd happens to one of the lists: a new field, ` +
-        'numbers as text, a record without its key, or a page with some records twice',
+      `after every ${DRIFT_EVERY} random changes, makes one list irregular: a new field, numbers as text, ` +
+        'a record without its key, or a page with duplicate records',
     )
     .option(
       '--fault <name[=value]>',
-      `makes the API behave as some APIs do; may be repeated. Names: ${Object.keys(NAMED_FAULTS).join(', ')}`,
+      `makes the API misbehave in a way that real APIs do; may be repeated. Names: ${Object.keys(NAMED_FAULTS).join(', ')}`,
       faults,
       [],
     );
 }
 
-/** Converts the command's flags into the sandbox's options. */
 export function sandboxOptions(flags: DataFlags): SandboxOptions {
   const { orders, rate, seed, sort, latency, quota, drift, fault } = flags;
   const options: SandboxOptions = {
@@ -84,7 +79,6 @@ function faults(text: string, before: readonly string[]): readonly string[] {
   return [...before, text];
 }
 
-/** Parses a flag's value as a whole number. */
 export function count(text: string): number {
   const value = Number(text);
   if (!Number.isInteger(value) || value < 0)

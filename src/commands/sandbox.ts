@@ -3,7 +3,7 @@ import { firstValueFrom } from 'rxjs';
 import { CellarstreamError } from '../core/errors.ts';
 import { startSandbox } from '../sandbox/index.ts';
 import type { Sandbox } from '../sandbox/index.ts';
-import { writeAccountFiles } from './account-files.ts';
+import { writeAccountFiles } from './write-account-files.ts';
 import { sandboxOptions } from './sandbox-flags.ts';
 import type { SandboxFlags } from './sandbox-flags.ts';
 import { stopSignals } from './stop.ts';

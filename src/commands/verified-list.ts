@@ -41,7 +41,6 @@ export interface VerifiedList {
 }
 
 export interface ListToVerify extends Pick<KafkaClients, 'kafka' | 'registry'> {
-  /** Topic with the list's events. */
   readonly topic: string;
   readonly published: PublishedCertificate;
   /** Path of a CSV file with a copy of the list. */

@@ -1,7 +1,7 @@
-import pc from 'picocolors';
 import type { Certificate } from '../schemas/events/certificate.ts';
 import type { CheckedCertificate } from '../consumers/check-certificate.ts';
 import type { CheckedCopy, KeyList, VerifiedList } from './verified-list.ts';
+import { stdoutColors, tableLines } from './terminal.ts';
 
 /** Result of the command `verify` for one requested list, or the reason why the list was not checked. */
 export interface ListFinding {
@@ -19,20 +19,17 @@ export function isRight({ result }: ListFinding): boolean {
 
 /** Formats the results of `verify` as text: a line for each list, and a line for each kind of error in a copy. */
 export function verifyTable(findings: readonly ListFinding[]): string {
-  const colors = pc.createColors(process.stdout.isTTY && pc.isColorSupported);
-  const rows = findings.map((finding) => ({ finding, cells: cellsOf(finding) }));
-  const widths = [0, 1, 2, 3, 4].map((nth) =>
-    Math.max(...rows.map(({ cells }) => cells[nth]!.length)),
-  );
-  return rows
-    .map(({ finding, cells }) => {
-      const padded = cells.map((cell, nth) => cell.padEnd(widths[nth] ?? 0));
-      const color = padded[1]!.startsWith('ok') ? colors.green : colors.red;
-      const line = padded.with(1, color(padded[1])).join('  ').trimEnd();
-      const { result } = finding;
-      const copy = 'checked' in result && result.copy ? copyLines(result.copy) : [];
-      return [line, ...copy].map((text) => `${text}\n`).join('');
+  const { green, red } = stdoutColors();
+  const lines = tableLines(findings.map(cellsOf), (text, _, column) => {
+    if (column !== VERDICT_COLUMN) return text;
+    return text.startsWith('ok') ? green(text) : red(text);
+  });
+  return lines
+    .flatMap((line, nth) => {
+      const { result } = findings[nth]!;
+      return [line, ...('checked' in result && result.copy ? copyLines(result.copy) : [])];
     })
+    .map((line) => `${line}\n`)
     .join('');
 }
 
@@ -64,6 +61,9 @@ function jsonOf({ checked: { certificate, publishedAt, ...checked }, copy }: Ver
     copy: copy ? { ...copy, checked: isRightCopy(copy) ? 'agrees' : 'disagrees' } : null,
   };
 }
+
+/** Index of the verdict in the cells of a list's line. */
+const VERDICT_COLUMN = 1;
 
 /** Returns the cells of a list's line: name, verdict, counts, proof, time, details. */
 function cellsOf({ resource, result }: ListFinding): string[] {

@@ -1,7 +1,7 @@
 import type { Kafka } from 'kafkajs';
 import { merge, NEVER, ReplaySubject, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { CellarstreamError, describeError, isResourceError } from '../core/errors.ts';
+import { describeError, isResourceError } from '../core/errors.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import type { Resource } from '../resources/resources.ts';
 import { topicNames } from '../schemas/events/topics.ts';
@@ -10,14 +10,14 @@ import { existing, missingTopicError } from '../kafka/client/topic-facts.ts';
 import type { CertifyAck } from '../sinks/signals/signals.ts';
 import { freshCertificates, newestOnceReadable } from './fresh-certificates.ts';
 import { logHooks } from './log-hooks.ts';
-import { replayedPrefix, replaySettings } from './replayed-account.ts';
+import { replayedPrefix, replaySettings, usageError, processSource } from './one-account.ts';
 import { stopSignals } from './stop.ts';
+import { printLine } from './terminal.ts';
 import { verifyList } from './verified-list.ts';
 import { isRight, verifyJson, verifyTable } from './verify-lines.ts';
 import type { ListFinding } from './verify-lines.ts';
 
 export interface VerifyFlags {
-  /** Name of an account of a fleet. */
   readonly account?: string;
   readonly json?: boolean;
   /** Whether to request new certificates from the running service before the topics are checked. */
@@ -37,9 +37,9 @@ export async function verifyCommand(
   flags: VerifyFlags,
 ): Promise<boolean> {
   if (flags.file !== undefined && named.length !== 1) {
-    throw new CellarstreamError('SETTINGS', '--file is a copy of one list: name that one');
+    throw usageError('--file is a copy of one list: name that list');
   }
-  const config = replaySettings({ env: process.env, cwd: process.cwd() }, flags.account);
+  const config = replaySettings(processSource(), flags.account);
   const logger = await createLogger({ level: config.logLevel });
   const log = kafkaLogCreator(logger);
   const { kafka, registry } = openKafkaClients(config, { log, kafkaRetries: STARTUP_RETRIES });
@@ -62,23 +62,18 @@ export async function verifyCommand(
     const findings: ListFinding[] = [];
     for (const [nth, resource] of resources.entries()) {
       const published = newest[nth];
-      const why = acks && whyNotFresh(acks.get(resource), flags.timeout);
       const topic = names.records(resource);
-      const found =
-        why !== undefined
-          ? { why }
-          : published === undefined
-            ? await tryVerify(async () => {
-                await requireSome(kafka, [topic]);
-                return { why: NO_CERTIFICATE };
-              })
-            : await tryVerify(() =>
-                verifyList({
-                  ...{ kafka, registry, topic, published, file: flags.file },
-                  now: Date.now(),
-                }),
-              );
-      findings.push({ account, resource, result: found });
+      const whyNot = acks && whyNotFresh(acks.get(resource), flags.timeout);
+      const result = await tryVerify(async () => {
+        if (whyNot !== undefined) return { why: whyNot };
+        if (published) {
+          const { file } = flags;
+          return verifyList({ kafka, registry, topic, published, file, now: Date.now() });
+        }
+        await requireSome(kafka, [topic]);
+        return { why: NO_CERTIFICATE };
+      });
+      findings.push({ account, resource, result });
     }
     process.stdout.write(flags.json ? verifyJson(findings) : verifyTable(findings));
     return findings.every(isRight);
@@ -94,7 +89,7 @@ export async function verifyCommand(
  */
 async function requireSome(kafka: Kafka, topics: readonly string[]): Promise<void> {
   if ((await existing({ kafka }, topics)).size > 0) return;
-  const remedy = 'is TOPIC_PREFIX that of the service, and --account one of its fleet?';
+  const remedy = 'check TOPIC_PREFIX and --account';
   throw missingTopicError(topics[0]!, remedy);
 }
 
@@ -125,8 +120,4 @@ async function tryVerify<T>(work: () => Promise<T>): Promise<T | { readonly why:
     if (!isResourceError(error)) throw error;
     return { why: describeError(error) };
   }
-}
-
-function printLine(line: string): void {
-  process.stderr.write(`${line}\n`);
 }

@@ -2,29 +2,18 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parse } from 'dotenv';
 import { CellarstreamError } from '../core/errors.ts';
-import { RESOURCES } from '../resources/resources.ts';
 import type { Config, ConfigWith, Need } from './config.ts';
 import { loadConfig } from './load-config.ts';
-import { settingTexts } from './setting-texts.ts';
-import { settingsFileText } from './settings-file.ts';
-import { keyFieldsSetting, SCHEMA } from './settings.ts';
+import { settingsFileText, settingTexts } from './setting-texts.ts';
+import { ACCOUNT_SETTINGS, SCHEMA, SECRETS } from './settings.ts';
 
-/** Settings that an account's file may set. All others belong to the instance and come from its environment. */
-const ACCOUNT_SETTINGS: ReadonlySet<string> = new Set([
-  ...['API_BASE_URL', 'API_LOGIN_URL', 'API_CA_FILE', 'API_KEY', 'API_KEY_FILE'],
-  ...['API_KEY_PATIENCE_MS', 'RESOURCES', 'START_FROM', 'TOPIC_PREFIX'],
-  ...['QUOTA_PER_MINUTE', 'LOGIN_QUOTA_PER_MINUTE', 'QUOTA_SCOPE', 'INITIAL_SNAPSHOT_PERCENT'],
-  ...['POLL_INTERVAL_MS', 'LOOKBACK_MS', 'SWEEP_INTERVAL_MS', 'PAGE_SIZE'],
-  ...['DELETE_LIMIT_PERCENT', 'DELETE_PROOF_MS', 'VOLATILE_FIELDS', 'KEY_FORMAT'],
-  ...['PII_DROP', 'PII_MASK', 'PII_HMAC', 'PII_HMAC_KEY', 'PII_HMAC_KEY_FILE'],
-  ...RESOURCES.map(keyFieldsSetting),
-]);
+/** Names of a secret of an account: if its file sets either name, both are ignored in the environment. */
+const SECRET_PAIRS = ACCOUNT_SETTINGS.filter((name) => SECRETS.includes(name)).map(
+  (name) => [name, `${name}_FILE`] as const,
+);
 
-/** Pairs of names for one setting: if an account's file sets either name, both are ignored in the environment. */
-const ALTERNATIVE_SETTINGS = [
-  ['API_KEY', 'API_KEY_FILE'],
-  ['PII_HMAC_KEY', 'PII_HMAC_KEY_FILE'],
-] as const;
+/** Names that an account's file may set. All others belong to the instance and come from its environment. */
+const ALLOWED_NAMES: ReadonlySet<string> = new Set([...ACCOUNT_SETTINGS, ...SECRET_PAIRS.flat()]);
 
 /** Location of the accounts' files, and the source of the settings that they do not set. */
 export interface AccountsOptions {
@@ -55,10 +44,9 @@ export function accountNames(folder: string): readonly string[] {
     files = readdirSync(folder);
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code ?? 'no reason given';
-    throw new CellarstreamError(
-      'SETTINGS',
+    throw settingsError(
       `ACCOUNTS_DIR can't be read (${code}): it must be a folder with a file <account>.env for each account`,
-      { cause },
+      cause,
     );
   }
   const names = files.flatMap((file) => ACCOUNT_FILE.exec(file)?.groups?.account ?? []);
@@ -90,7 +78,7 @@ export function loadAccount(
   try {
     expectName(name);
     const found = settingsFileText(readFileSync(join(config.accountsDir, file)));
-    if ('advice' in found) throw new CellarstreamError('SETTINGS', found.advice);
+    if ('advice' in found) throw settingsError(found.advice);
     const own = parse(found.text);
     expectOwn(own);
     return loadConfig({
@@ -112,28 +100,27 @@ export function loadAccount(
 
 function expectName(name: string): void {
   if (SCHEMA.shape.ACCOUNT_NAME.safeParse(name).success) return;
-  const advice =
-    'is not a valid name of an account: use letters, digits, dots, hyphens or underscores';
-  throw new CellarstreamError('SETTINGS', advice);
+  throw settingsError(
+    'is not a valid name of an account: use letters, digits, dots, hyphens or underscores',
+  );
 }
 
 function expectOwn(own: Readonly<Record<string, string>>): void {
-  const foreign = Object.keys(own).filter((setting) => !ACCOUNT_SETTINGS.has(setting));
+  const foreign = Object.keys(own).filter((setting) => !ALLOWED_NAMES.has(setting));
   if (foreign.length === 0) return;
-  const advice = `${foreign.join(', ')} can't be set for an account: each is a setting of the instance, or no setting at all`;
-  throw new CellarstreamError('SETTINGS', advice);
+  throw settingsError(
+    `${foreign.join(', ')} can't be set for an account: each is a setting of the instance, or no setting at all`,
+  );
 }
 
 function withoutOwn(
   env: AccountsOptions['env'],
   own: Readonly<Record<string, string>>,
 ): AccountsOptions['env'] {
-  const hidden = ALTERNATIVE_SETTINGS.filter((pair) =>
-    pair.some((name) => (own[name] ?? '') !== ''),
+  const hidden: readonly string[] = SECRET_PAIRS.filter((pair) =>
+    pair.some((name) => own[name]),
   ).flat();
-  return Object.fromEntries(
-    Object.entries(env).filter(([name]) => !hidden.some((each) => each === name)),
-  );
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !hidden.includes(name)));
 }
 
 function fileError(file: string, error: unknown): unknown {
@@ -142,11 +129,7 @@ function fileError(file: string, error: unknown): unknown {
   }
   const code = (error as NodeJS.ErrnoException).code;
   if (code === undefined) return error;
-  return new CellarstreamError(
-    'SETTINGS',
-    `${file} can't be read (${code}): check its permissions`,
-    { cause: error },
-  );
+  return settingsError(`${file} can't be read (${code}): check its permissions`, error);
 }
 
 /** The validated settings of an account. */
@@ -165,20 +148,13 @@ export function loadAccounts(options: AccountsOptions): ReadonlyMap<string, Acco
   const accounts = new Map<string, AccountFile>();
   const owners = new Map<string, string>();
   for (const name of accountNames(options.config.accountsDir)) {
-    accounts.set(
-      name,
-      tryLoad(() => ({ config: expectUnique(loadAccount(name, options), owners) })),
-    );
+    try {
+      accounts.set(name, { config: expectUnique(loadAccount(name, options), owners) });
+    } catch (error) {
+      accounts.set(name, { error });
+    }
   }
   return accounts;
-}
-
-function tryLoad(load: () => AccountFile): AccountFile {
-  try {
-    return load();
-  } catch (error) {
-    return { error };
-  }
 }
 
 /**
@@ -195,10 +171,15 @@ function expectUnique(config: AccountConfig, owners: Map<string, string>): Accou
   for (const [setting, value] of Object.entries(own)) {
     const other = owners.get(`${setting} ${value}`);
     if (other !== undefined) {
-      const advice = `${setting} is that of ${other}.env: each account needs one of its own`;
-      throw new CellarstreamError('SETTINGS', `${account}.env: ${advice}`);
+      throw settingsError(
+        `${account}.env: ${setting} is that of ${other}.env: each account needs one of its own`,
+      );
     }
   }
   for (const [setting, value] of Object.entries(own)) owners.set(`${setting} ${value}`, account);
   return config;
+}
+
+function settingsError(message: string, cause?: unknown): CellarstreamError {
+  return new CellarstreamError('SETTINGS', message, cause === undefined ? {} : { cause });
 }

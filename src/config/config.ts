@@ -2,13 +2,14 @@ import type { ClientCredentials } from '../core/client-tokens.ts';
 import type { Resource } from '../resources/resources.ts';
 import type { Proxies } from '../core/proxies.ts';
 import type { Secret } from '../core/secret.ts';
-import type { FieldPointer, LogLevel } from './settings.ts';
+import type { FieldPointer } from './setting-parsers.ts';
+import type { LogLevel, Need } from './settings.ts';
 
 export { RESOURCES } from '../resources/resources.ts';
 export type { Resource } from '../resources/resources.ts';
-export { SETTINGS } from './setting-texts.ts';
-export { DEFAULTS, LOG_LEVELS } from './settings.ts';
-export type { FieldPointer, LogLevel } from './settings.ts';
+export { LOG_LEVELS } from './settings.ts';
+export type { FieldPointer } from './setting-parsers.ts';
+export type { LogLevel, Need } from './settings.ts';
 export type { ClientCredentials } from '../core/client-tokens.ts';
 
 /** Settings of the API and its login. */
@@ -149,9 +150,6 @@ export interface Config {
   readonly http: { readonly host: string; readonly port: number };
   readonly logLevel: LogLevel;
 }
-
-/** A group of settings that a command may require. */
-export type Need = 'api' | 'kafka' | 'registry';
 
 /** A {@link Config} in which the required groups are set. */
 export type ConfigWith<N extends Need> = Config & {

@@ -1,23 +1,20 @@
 import { clientCertificateProblems } from './client-certificate.ts';
+import { itemsOf } from './setting-parsers.ts';
 import { notSet } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
-import { itemsOf } from './settings.ts';
 
-const PASSWORD = { needs: ['KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD'], takes: [] };
-/** Settings of each SASL mechanism: required ones (`needs`) and optional ones (`takes`). */
-const LOGINS: Readonly<Record<string, Readonly<Record<'needs' | 'takes', readonly string[]>>>> = {
+const PASSWORD = ['KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD'];
+/** Settings that each SASL mechanism requires. */
+const REQUIRED: Readonly<Record<string, readonly string[]>> = {
   plain: PASSWORD,
   'scram-sha-256': PASSWORD,
   'scram-sha-512': PASSWORD,
-  oauthbearer: {
-    needs: ['KAFKA_OAUTH_TOKEN_URL', 'KAFKA_OAUTH_CLIENT_ID', 'KAFKA_OAUTH_CLIENT_SECRET'],
-    takes: ['KAFKA_OAUTH_SCOPE', 'KAFKA_OAUTH_EXTENSIONS'],
-  },
-  'aws-msk-iam': { needs: [], takes: [] },
+  oauthbearer: ['KAFKA_OAUTH_TOKEN_URL', 'KAFKA_OAUTH_CLIENT_ID', 'KAFKA_OAUTH_CLIENT_SECRET'],
+  'aws-msk-iam': [],
 };
-const LOGIN_SETTINGS = [
-  ...new Set(Object.values(LOGINS).flatMap(({ needs, takes }) => [...needs, ...takes])),
-];
+/** Further settings of the mechanism `oauthbearer`. */
+const OAUTH_OPTIONS = ['KAFKA_OAUTH_SCOPE', 'KAFKA_OAUTH_EXTENSIONS'];
+const LOGIN_SETTINGS = [...PASSWORD, ...REQUIRED.oauthbearer!, ...OAUTH_OPTIONS];
 
 const CLIENT_CERTIFICATE = {
   cert: 'KAFKA_SSL_CERT_FILE',
@@ -48,21 +45,19 @@ function tlsProblems(texts: SettingTexts): SettingProblem[] {
 
 function loginProblems(texts: SettingTexts): SettingProblem[] {
   const mechanism = mechanismOf(texts);
-  const login = LOGINS[mechanism ?? ''];
-  if (mechanism !== undefined && !login) return []; // an unknown mechanism is reported by the schema
-  const missing = (login?.needs ?? [])
+  const required = REQUIRED[mechanism ?? ''] ?? [];
+  if (mechanism !== undefined && !REQUIRED[mechanism]) return []; // an unknown mechanism is reported by the schema
+  const missing = required
     .filter((name) => texts[name] === undefined)
     .map((name) => ({ name: 'KAFKA_SASL_MECHANISM', advice: `needs ${name}: ${notSet(name)}` }));
-  const known = new Set([...(login?.needs ?? []), ...(login?.takes ?? [])]);
-  const unused = LOGIN_SETTINGS.filter((name) => texts[name] !== undefined && !known.has(name)).map(
-    (name) => {
-      const advice =
-        mechanism === undefined
-          ? 'needs KAFKA_SASL_MECHANISM: it is not set'
-          : `is not used by KAFKA_SASL_MECHANISM=${mechanism}: unset one of them`;
-      return { name, advice };
-    },
-  );
+  const used = [...required, ...(mechanism === 'oauthbearer' ? OAUTH_OPTIONS : [])];
+  const advice =
+    mechanism === undefined
+      ? 'needs KAFKA_SASL_MECHANISM: it is not set'
+      : `is not used by KAFKA_SASL_MECHANISM=${mechanism}: unset one of them`;
+  const unused = LOGIN_SETTINGS.filter(
+    (name) => texts[name] !== undefined && !used.includes(name),
+  ).map((name) => ({ name, advice }));
   const isWithoutRegion =
     mechanism === 'aws-msk-iam' &&
     mskRegion(itemsOf(texts.KAFKA_BROKERS ?? ''), texts.AWS_REGION) === undefined;

@@ -2,9 +2,8 @@ import { CellarstreamError } from '../core/errors.ts';
 import { configOf } from './config-of.ts';
 import type { ConfigWith, Need } from './config.ts';
 import { settingProblems } from './setting-problems.ts';
-import { settingTexts } from './setting-texts.ts';
+import { isQuoted, QUOTED, settingTexts } from './setting-texts.ts';
 import type { SettingProblem } from './setting-texts.ts';
-import { isQuoted, QUOTED } from './settings-file.ts';
 import { SCHEMA } from './settings.ts';
 
 /** Sources of the settings for {@link loadConfig}, and the groups that are required. */

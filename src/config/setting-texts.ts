@@ -1,8 +1,8 @@
+import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { parse } from 'dotenv';
-import { settingsFileText } from './settings-file.ts';
-import { SCHEMA } from './settings.ts';
+import { CONTENTS, SECRETS } from './settings.ts';
 import type { Name } from './settings.ts';
 
 /** Text of each setting, as written, by name. */
@@ -15,46 +15,13 @@ export interface SettingProblem {
   readonly advice: string;
 }
 
-/** Settings that hold a secret. Instead of one, `<name>_FILE` may be set to the path of a file that contains it. */
-export const SECRETS = [
-  'API_KEY',
-  'KAFKA_SSL_KEY_PASSWORD',
-  'KAFKA_SASL_PASSWORD',
-  'KAFKA_OAUTH_CLIENT_SECRET',
-  'SCHEMA_REGISTRY_PASSWORD',
-  'SCHEMA_REGISTRY_TOKEN',
-  'SCHEMA_REGISTRY_OAUTH_CLIENT_SECRET',
-  'SCHEMA_REGISTRY_HEADERS',
-  'PII_HMAC_KEY',
-  'HTTP_PROXY',
-  'HTTPS_PROXY',
-] as const satisfies readonly Name[];
-
 /** Returns the text that a required setting is missing; for a secret it also mentions the `_FILE` name. */
 export function notSet(name: string): string {
-  const isSecret = SECRETS.some((secret) => secret === name);
-  return isSecret ? `neither it nor ${name}_FILE is set` : 'it is not set';
+  return isSecret(name) ? `neither it nor ${name}_FILE is set` : 'it is not set';
 }
-
-/** Names of the settings that hold the path of a file; the file's content becomes their value. */
-const CONTENTS = [
-  'API_CA_FILE',
-  'KAFKA_SSL_CA_FILE',
-  'KAFKA_SSL_CERT_FILE',
-  'KAFKA_SSL_KEY_FILE',
-  'SCHEMA_REGISTRY_CA_FILE',
-  'SCHEMA_REGISTRY_CERT_FILE',
-  'SCHEMA_REGISTRY_KEY_FILE',
-] as const satisfies readonly Name[];
 
 /** Settings that other programs also read in lower case; if both are set, the lower-case one is used, as in curl. */
 const IN_EITHER_CASE = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'] as const satisfies readonly Name[];
-
-/** Names of all settings, `*_FILE` names of secrets included. */
-export const SETTINGS: readonly string[] = [
-  ...Object.keys(SCHEMA.shape),
-  ...SECRETS.map((name) => `${name}_FILE`),
-];
 
 /**
  * Returns the text of all settings: files are read, secrets are read from their `*_FILE` files, and empty values are left out. Adds to
@@ -87,19 +54,14 @@ export function settingTexts(
     });
     return undefined;
   };
-  const inFile = present(parse(read('.env', join(cwd, '.env')) ?? ''));
+  const inFile = present(parse(read('.env', '.env') ?? ''));
   const inEnv = present(env);
-  for (const name of SECRETS) {
-    const twin = `${name}_FILE`;
-    // A secret and its `*_FILE` name are one setting: if the environment has either, both are ignored in `.env`.
-    if (inEnv[name] ?? inEnv[twin]) {
-      delete inFile[name];
-      delete inFile[twin];
-    }
-  }
   const texts: Texts = { ...inFile, ...inEnv };
   for (const name of SECRETS) {
     const twin = `${name}_FILE`;
+    // A secret and its `*_FILE` name are one setting: if the environment has either, both are ignored in `.env`.
+    if (inEnv[name] ?? inEnv[twin])
+      Object.assign(texts, { [name]: inEnv[name], [twin]: inEnv[twin] });
     const file = texts[twin];
     if (file === undefined) continue;
     if (texts[name] !== undefined) {
@@ -122,7 +84,7 @@ function present(texts: SettingTexts): Texts {
   const some: Texts = {};
   for (const [name, text = ''] of Object.entries(texts)) {
     if (text.trim() === '') continue;
-    some[name] = SECRETS.some((secret) => secret === name) ? withoutLineEnd(text) : text.trim();
+    some[name] = isSecret(name) ? withoutLineEnd(text) : text.trim();
   }
   for (const name of IN_EITHER_CASE) {
     const lower = some[name.toLowerCase()];
@@ -131,6 +93,42 @@ function present(texts: SettingTexts): Texts {
   return some;
 }
 
+function isSecret(name: string): boolean {
+  return SECRETS.some((secret) => secret === name);
+}
+
 function withoutLineEnd(text: string): string {
   return text.replace(/[\r\n]+$/, '');
 }
+
+const UTF8_MARK = '\ufeff';
+const UTF16_MARKS = [Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])];
+const SAVE_AS = 'save the file as UTF-8 (in Windows PowerShell: Out-File -Encoding ascii)';
+
+/**
+ * Decodes a settings file: `.env`, an account's file, a secret, certificates. A UTF-8 byte order mark, as Windows editors write one, is
+ * dropped. UTF-16, which Windows PowerShell writes with `>`, and other encodings are refused: decoding them as UTF-8 would yield a wrong
+ * secret.
+ *
+ * @returns The text or, if the file is not UTF-8, advice that continues a line beginning with the setting's name.
+ */
+export function settingsFileText(
+  bytes: Buffer,
+): { readonly text: string } | { readonly advice: string } {
+  // UTF-16 without a byte order mark is valid UTF-8, with a zero in every other byte.
+  if (UTF16_MARKS.some((mark) => bytes.subarray(0, 2).equals(mark)) || bytes.includes(0)) {
+    return { advice: `is not UTF-8 but UTF-16 or binary: ${SAVE_AS}` };
+  }
+  if (!isUtf8(bytes)) return { advice: `is not UTF-8: ${SAVE_AS}` };
+  const text = bytes.toString('utf8');
+  return { text: text.startsWith(UTF8_MARK) ? text.slice(1) : text };
+}
+
+/** Whether a value still has the quotes that a shell or `.env` would have removed; `docker run --env-file` keeps them. */
+export function isQuoted(text: string): boolean {
+  return /^(["']).*\1$/s.test(text.trim());
+}
+
+/** Advice for a setting whose value is in quotes; see {@link isQuoted}. */
+export const QUOTED =
+  'is in quotes: docker run --env-file and Kubernetes keep them, so remove them there';

@@ -1,14 +1,19 @@
-import type { ConfigOptions } from './load-config.ts';
-import { clearTextWarnings } from './clear-text.ts';
-import type { Config } from './config.ts';
+import { isIPv4 } from 'node:net';
 import { describedType } from '../resources/described-type.ts';
 import { RULES } from '../resources/resources.ts';
-import { SECRETS, SETTINGS, settingTexts } from './setting-texts.ts';
-import type { SettingProblem, SettingTexts } from './setting-texts.ts';
-import { isQuoted, isSpaced, QUOTED, SPACED } from './settings-file.ts';
-import type { FieldPointer } from './settings.ts';
 import { HIDING_METHODS } from '../streams/records/personal-fields.ts';
-import { volatileItem } from './volatile-fields-of.ts';
+import { loginUrlOf } from './config-of.ts';
+import type { ApiConfig, Config, KafkaConfig, RegistryConfig } from './config.ts';
+import { piiItem, volatileItem } from './field-problems.ts';
+import type { ConfigOptions } from './load-config.ts';
+import type { FieldPointer } from './setting-parsers.ts';
+import { isQuoted, QUOTED, settingTexts } from './setting-texts.ts';
+import type { SettingProblem, SettingTexts } from './setting-texts.ts';
+import { SECRETS, SETTINGS } from './settings.ts';
+
+/** Advice for a secret with white space at either end or a line break, which rarely belong to one. */
+const SPACED =
+  'begins or ends with a space, or contains a line break: it is sent unchanged, so remove the white space unless it is part of the secret';
 
 /**
  * Returns warnings about settings that are allowed but may be mistakes: a field that the schema does not have, a secret sent in clear text,
@@ -21,23 +26,25 @@ export function settingWarnings(
   source: Pick<ConfigOptions<never>, 'env' | 'cwd'>,
 ): SettingProblem[] {
   const texts = settingTexts(source.env, source.cwd, []);
+  const warnings = (names: readonly string[], test: (text: string) => boolean, advice: string) =>
+    names.filter((name) => test(texts[name] ?? '')).map((name) => ({ name, advice }));
   return [
     ...unknownNames(texts),
-    ...quotedSettings(texts),
-    ...spacedSecrets(texts),
+    ...warnings(SETTINGS, isQuoted, QUOTED),
+    ...warnings(SECRETS, (text) => text !== text.trim() || /[\r\n\u200b]/.test(text), SPACED),
     ...clearTextWarnings(config),
     ...undescribed(config),
   ];
 }
 
 /** Prefixes of settings. An unknown name with one of them is probably misspelled. */
-const OWN_NAMES = ['KAFKA_SSL_', 'KAFKA_SASL_', 'KAFKA_OAUTH_', 'SCHEMA_REGISTRY_'] as const;
+const OWN_PREFIXES = ['KAFKA_SSL_', 'KAFKA_SASL_', 'KAFKA_OAUTH_', 'SCHEMA_REGISTRY_'] as const;
 /** Variables that Kubernetes sets for a service named `schema-registry`. */
 const OF_KUBERNETES = /^SCHEMA_REGISTRY_(SERVICE_(HOST|PORT)|PORT)(_|$)/;
 
 function unknownNames(texts: SettingTexts): SettingProblem[] {
   const isUnknown = (name: string) =>
-    OWN_NAMES.some((beginning) => name.startsWith(beginning)) &&
+    OWN_PREFIXES.some((prefix) => name.startsWith(prefix)) &&
     !SETTINGS.includes(name) &&
     !OF_KUBERNETES.test(name);
   return Object.keys(texts)
@@ -45,34 +52,95 @@ function unknownNames(texts: SettingTexts): SettingProblem[] {
     .map((name) => ({ name, advice: 'is not a setting and is ignored: check its spelling' }));
 }
 
-function quotedSettings(texts: SettingTexts): SettingProblem[] {
-  return SETTINGS.filter((name) => isQuoted(texts[name] ?? '')).map((name) => ({
-    name,
-    advice: QUOTED,
-  }));
-}
-
-function spacedSecrets(texts: SettingTexts): SettingProblem[] {
-  return SECRETS.filter((name) => isSpaced(texts[name] ?? '')).map((name) => ({
-    name,
-    advice: SPACED,
-  }));
-}
-
+/** Warnings about fields that the documented schema of their list does not have. */
 function undescribed({ pii, volatileFields }: Pick<Config, 'pii' | 'volatileFields'>) {
-  const hidden = HIDING_METHODS.flatMap((way) =>
-    pii[way].filter(isUndescribed).map(({ resource, path }) => ({
-      name: `PII_${way.toUpperCase()}`,
-      advice: `names ${resource}.${path.join('.')}, which is no field of the schema: a misspelled name hides nothing`,
-    })),
-  );
-  const passedOver = volatileFields.filter(isUndescribed).map((field) => ({
-    name: 'VOLATILE_FIELDS',
-    advice: `names ${volatileItem(field)}, which is no field of the schema: a misspelled name does nothing`,
-  }));
-  return [...hidden, ...passedOver];
+  const warning = (name: string, item: string, effect: string) => ({
+    name,
+    advice: `names ${item}, which is not a field of the schema: a misspelled name ${effect}`,
+  });
+  return [
+    ...HIDING_METHODS.flatMap((method) =>
+      pii[method]
+        .filter(isUndescribed)
+        .map((field) => warning(`PII_${method.toUpperCase()}`, piiItem(field), 'hides nothing')),
+    ),
+    ...volatileFields
+      .filter(isUndescribed)
+      .map((field) => warning('VOLATILE_FIELDS', volatileItem(field), 'does nothing')),
+  ];
 }
 
 function isUndescribed({ resource, path }: FieldPointer): boolean {
   return RULES[resource].described !== undefined && !describedType(resource, path);
+}
+
+/** Warnings about settings that send a secret without TLS to another machine. */
+function clearTextWarnings({
+  api,
+  kafka,
+  registry,
+}: Pick<Config, 'api' | 'kafka' | 'registry'>): SettingProblem[] {
+  return [
+    ...(api ? apiWarnings(api) : []),
+    ...(kafka ? kafkaWarnings(kafka) : []),
+    ...(registry ? registryWarnings(registry) : []),
+  ];
+}
+
+function apiWarnings({ baseUrl, loginUrl }: ApiConfig): SettingProblem[] {
+  const secrets = 'the API key or its tokens';
+  const isOwnLogin = loginUrl !== loginUrlOf(baseUrl);
+  return [
+    ...addressWarnings('API_BASE_URL', baseUrl, secrets),
+    ...(isOwnLogin ? addressWarnings('API_LOGIN_URL', loginUrl, secrets) : []),
+  ];
+}
+
+/** Secrets that a client sends to an OAuth 2 token endpoint, and receives from it. */
+const CLIENT_SECRETS = 'the client secret and the tokens';
+
+/**
+ * Warns about PLAIN and OAUTHBEARER logins without TLS. The other mechanisms need no warning: SCRAM does not reveal the password, and MSK
+ * with IAM requires TLS.
+ */
+function kafkaWarnings({ sasl, ssl, brokers }: KafkaConfig): SettingProblem[] {
+  if (sasl?.mechanism !== 'plain' && sasl?.mechanism !== 'oauthbearer') return [];
+  const isPlain =
+    !ssl && brokers.some((broker) => !isLoopback(broker.replace(/:\d+$/, '').toLowerCase()));
+  const secret = sasl.mechanism === 'plain' ? 'the password' : 'the token';
+  const advice = `${sasl.mechanism} without KAFKA_SSL=true: ${secret} crosses the network in clear text`;
+  return [
+    ...(isPlain ? [{ name: 'KAFKA_SASL_MECHANISM', advice }] : []),
+    ...(sasl.mechanism === 'oauthbearer'
+      ? addressWarnings('KAFKA_OAUTH_TOKEN_URL', sasl.credentials.tokenUrl, CLIENT_SECRETS)
+      : []),
+  ];
+}
+
+function registryWarnings({ url, auth, headers }: RegistryConfig): SettingProblem[] {
+  const hasLogin = auth !== undefined || Object.keys(headers).length > 0;
+  return [
+    ...(hasLogin ? addressWarnings('SCHEMA_REGISTRY_URL', url, 'the credentials') : []),
+    ...(auth?.kind === 'oauth'
+      ? addressWarnings(
+          'SCHEMA_REGISTRY_OAUTH_TOKEN_URL',
+          auth.credentials.tokenUrl,
+          CLIENT_SECRETS,
+        )
+      : []),
+  ];
+}
+
+function addressWarnings(name: string, address: string, secrets: string): SettingProblem[] {
+  const { protocol, hostname } = new URL(address);
+  if (protocol !== 'http:' || isLoopback(hostname)) return [];
+  return [{ name, advice: `begins with http://: ${secrets} cross the network in clear text` }];
+}
+
+function isLoopback(hostname: string): boolean {
+  return (
+    /^(.+\.)?localhost$/.test(hostname) ||
+    (isIPv4(hostname) && hostname.startsWith('127.')) ||
+    hostname === '[::1]'
+  );
 }

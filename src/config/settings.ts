@@ -1,334 +1,473 @@
-import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { RESOURCES } from '../resources/resources.ts';
 import type { Resource } from '../resources/resources.ts';
-import { pointerNames } from '../schemas/json/json.ts';
-import { readProxy } from '../core/proxies.ts';
-import { Secret } from '../core/secret.ts';
+import {
+  brokers,
+  certificates,
+  fieldNames,
+  fields,
+  headers,
+  hmacKey,
+  hostName,
+  httpAddress,
+  integer,
+  isoInstant,
+  milliseconds,
+  name,
+  oneOf,
+  percent,
+  pointers,
+  privateKey,
+  proxy,
+  resources,
+  saslExtensions,
+  secret,
+  text,
+  withoutSlash,
+} from './setting-parsers.ts';
 
 /** Log levels, from the most verbose to none. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 /** Lowest level of the log messages that are written. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Default values of settings. Settings that are not listed are unset by default. */
-export const DEFAULTS = {
-  API_KEY_PATIENCE_MS: 600_000,
-  ACCOUNT_NAME: 'default',
-  KAFKA_SSL: 'false',
-  TOPIC_PREFIX: 'wine',
-  TOPIC_PARTITIONS: 6,
-  RESOURCES,
-  LOOKBACK_MS: 60_000,
-  SWEEP_INTERVAL_MS: 86_400_000,
-  QUOTA_PER_MINUTE: 100,
-  LOGIN_QUOTA_PER_MINUTE: 10,
-  QUOTA_SCOPE: 'endpoint',
-  KEY_FORMAT: 'text',
-  INITIAL_SNAPSHOT_PERCENT: 73,
-  PAGE_SIZE: 1_000,
-  DELETE_LIMIT_PERCENT: 5,
-  DELETE_PROOF_MS: 60_000,
-  CERTIFICATE_INTERVAL_MS: 60_000,
-  STATE_DIR: '.cellarstream',
-  HTTP_HOST: '127.0.0.1',
-  HTTP_PORT: 9_464,
-  LOG_LEVEL: 'info',
-} as const;
+/** A group of settings that a command may require. */
+export type Need = 'api' | 'kafka' | 'registry';
 
-/** A field of a list's records. A path passes through arrays: `orders.tender_info.last_four` means the field of every element. */
-export interface FieldPointer {
-  readonly resource: Resource;
-  readonly path: readonly string[];
+/** Properties of a setting beside its parser and default. */
+export interface AboutSetting {
+  /** Meaning of the setting, in Markdown: its text in docs/settings.md and .env.example, where the accepted range is added to it. */
+  readonly text: string;
+  /** Noun for the value of a secret. A secret may be in a file that the setting `<name>_FILE` names. */
+  readonly secret?: string;
+  /** Whether the file of an account may set it. All other settings belong to the instance. */
+  readonly isPerAccount?: boolean;
+  /** Group that the setting is a required part of, and what the setting is, for the error message if it is missing. */
+  readonly needed?: { readonly in: Need; readonly advice: string };
 }
 
-// Validators for each kind of setting. They convert its text into its value, or report advice that follows the setting's name.
+const ABOUT = z.registry<AboutSetting>();
 
-const oneOf = <const T extends readonly [string, ...string[]]>(values: T) =>
-  z
-    .string()
-    .toLowerCase()
-    .pipe(z.enum(values, { error: `must be one of ${values.join(', ')}` }));
+// The settings, by their sections in docs/settings.md. After a change `npm run docs` updates that page and .env.example.
 
-const matching = (pattern: RegExp, advice: string) => z.string().regex(pattern, advice);
-
-const integerSetting = (least: number, most: number, why = '') => {
-  const advice = `must be a whole number from ${least} to ${most}${why}`;
-  return matching(/^\d{1,15}$/, advice)
-    .transform(Number)
-    .refine((value) => value >= least && value <= most, advice);
+const API = {
+  API_BASE_URL: httpAddress()
+    .transform((url) => withoutSlash(withoutSlash(url).replace(/\/v1$/, '')))
+    .optional()
+    .register(ABOUT, {
+      text: "Address of the API, with or without a trailing `/v1` (the staging server's address ends in it). Lists are requested at `<base>/v1/<resource>`.",
+      isPerAccount: true,
+      needed: { in: 'api', advice: 'it is the address of the API, such as https://api.example' },
+    }),
+  API_KEY: secret.optional().register(ABOUT, {
+    text: 'The API key. The account owner creates it in the admin settings, on the API access page.',
+    secret: 'API key',
+    isPerAccount: true,
+    needed: {
+      in: 'api',
+      advice: 'the account owner makes a key in the admin settings, on the API access page',
+    },
+  }),
+  API_KEY_PATIENCE_MS: milliseconds(0)
+    .default(600_000)
+    .register(ABOUT, {
+      text:
+        'How long the login may refuse a key that has worked in this process before `run` ends: a gateway in trouble refuses valid keys too. ' +
+        'A key that never worked ends `run` at once.',
+      isPerAccount: true,
+    }),
+  API_LOGIN_URL: httpAddress().optional().register(ABOUT, {
+    text: 'Address of the login, if it is not `<base>/v1/auth/public/login`.',
+    isPerAccount: true,
+  }),
+  API_CA_FILE: certificates.optional().register(ABOUT, {
+    text: "File with the certificates (PEM) of the authorities to trust for the API, instead of Node's own. Requires an address with `https://`.",
+    isPerAccount: true,
+  }),
+  ACCOUNT_NAME: name(100, /^(?!\.+$)[\w.-]+$/)
+    .default('default')
+    .register(ABOUT, {
+      text:
+        'Name of the account that the key belongs to. It is in `source.name` of every event, in cursors and in transactional ids. ' +
+        "Each account needs a `TOPIC_PREFIX` of its own: the keys of messages don't contain the account, and `run` refuses to share a prefix. " +
+        "Don't change it later: another name is another account, which starts with an initial snapshot.",
+    }),
 };
 
-/** Longest delay of Node's timers, in ms; longer ones fire at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-/** Upper limit of `DELETE_PROOF_MS`, in ms. */
-const A_DAY_MS = 86_400_000;
-const milliseconds = (least = 100) => integerSetting(least, LONGEST_TIMER_MS, ' milliseconds');
-
-const list = z.string().transform(itemsOf);
-const items = (valid: (item: string) => boolean, advice: string) =>
-  list.refine((all) => all.length > 0 && all.every(valid), advice);
-
-const resources = list.transform((all, context): Resource[] => {
-  const unknown = all.filter((item) => !isResource(item));
-  if (unknown.length === 0 && all.length > 0) return all.filter(isResource);
-  const which = unknown.map((item) => JSON.stringify(item.slice(0, 40))).join(', ') || 'nothing';
-  context.addIssue(`names ${which}: it must be of ${RESOURCES.join(', ')}, with commas between`);
-  return z.NEVER;
-});
-
-/**
- * Field names joined by dots. Rejects spellings that would silently match no field: a space next to a dot, and path syntax of other
- * languages, such as `[0]`, `.0.`, `/` and `*`.
- */
-const FIELD = /^[^.]+(\.(?!\s|\d+(\.|$))[^.[\]/*]+(?<!\s))+$/;
-
-/** Comma-separated field names. The error text does not repeat the items: it would reveal a key pasted into `PII_HMAC` by mistake. */
-const fields = items(
-  (item) => FIELD.test(item) && isResource(item.split('.')[0]!),
-  `must be fields such as orders.email or orders.tender_info.last_four, with commas between ` +
-    `(a path means every element of an array: no indexes, and no [ ] / *); the first word is one of ${RESOURCES.join(', ')}`,
-).transform((all) =>
-  all.map((item): FieldPointer => {
-    const [resource, ...path] = item.split('.');
-    return { resource: resource as Resource, path };
+const KAFKA = {
+  KAFKA_BROKERS: brokers.optional().register(ABOUT, {
+    text: 'Brokers to connect to first, as `host:port`, with commas between.',
+    needed: { in: 'kafka', advice: 'it is host:port of one or more brokers' },
   }),
-);
-
-/**
- * A list, a colon and a JSON Pointer without array indexes. Rejects spellings that would silently match no field: array indexes, spaces
- * next to a slash, and path syntax of other languages.
- */
-const POINTER = /^([^:]+):((?:\/(?!\s|(?:\d+|-)(?:\/|$))(?:[^~/[\]*]|~[01])+(?<!\s))+)$/;
-
-const pointers = items(
-  (item) => isResource(POINTER.exec(item)?.[1] ?? ''),
-  `must be JSON Pointers such as products:/image_url or products:/images/url, with commas between ` +
-    `(a path means every element of an array: no indexes, and no [ ] *); the word before the colon is one of ${RESOURCES.join(', ')}`,
-).transform((all) =>
-  all.map((item): FieldPointer => {
-    const [, resource, pointer] = POINTER.exec(item)!;
-    return { resource: resource as Resource, path: pointerNames(pointer!) };
+  KAFKA_SSL: oneOf('true', 'false').default('false').register(ABOUT, {
+    text: '`true`: connect with TLS.',
   }),
-);
-
-const names = items(() => true, 'must be names of fields, with commas between');
-
-const brokers = items((item) => {
-  const [, port] = /^[\w.-]+:(\d{1,5})$/.exec(item) ?? [];
-  return Number(port) >= 1 && Number(port) <= 65_535;
-}, 'must be host:port of one or more brokers, with commas between and no protocol');
-
-const httpAddress = (queryAllowed: boolean) =>
-  z.string().transform((text, context): string => {
-    const url = URL.canParse(text) ? new URL(text) : undefined;
-    if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
-      context.addIssue('must be an http or https address, such as https://host.example');
-    } else if (url.username || url.password) {
-      context.addIssue('must not hold a user or a password: they have settings of their own');
-    } else if (url.hash || (url.search && !queryAllowed)) {
-      const parts = queryAllowed ? 'a fragment (#)' : 'a query (?) and a fragment (#)';
-      context.addIssue(`must be an address without ${parts}`);
-    } else return url.href;
-    return z.NEVER;
-  });
-const address = httpAddress(false);
-const withoutSlash = (url: string) => url.replace(/\/+$/, '');
-
-const proxy = z.string().transform((text, context) => {
-  const server = readProxy(text);
-  if (server) return server;
-  context.addIssue(
-    'must be the address of an HTTP proxy, such as http://proxy.example:3128 or http://user:password@proxy.example:3128 ' +
-      '(write special characters of a password as %XX; SOCKS proxies are not supported)',
-  );
-  return z.NEVER;
-});
-
-const certificates = z.string().refine(holdsCertificates, {
-  error: 'must name a file with certificates in PEM form, each of them complete',
-});
-
-const privateKey = secretText(
-  z.string().regex(/-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----[^]+-----END /, {
-    error:
-      'must name a file with a private key in PEM form (of a PKCS #12 file: openssl pkcs12 -in FILE -nocerts)',
+  KAFKA_SSL_CA_FILE: certificates.optional().register(ABOUT, {
+    text:
+      "File with the certificates (PEM) of the authorities to trust for the brokers, instead of Node's own. " +
+      "For the token endpoint they are trusted in addition to Node's own. Requires `KAFKA_SSL=true`.",
   }),
-);
-
-/** SASL extensions as in RFC 7628, section 3.1: names of letters only, values of visible characters. */
-const extensions = items(
-  (item) => /^(?!auth=)[A-Za-z]+=[\x20-\x7e]+$/.test(item),
-  'must be name=value, with commas between and names of letters alone, such as logicalCluster=lkc-1,identityPoolId=pool-2',
-).transform((all): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    all.map((item) => {
-      const at = item.indexOf('=');
-      return [item.slice(0, at), item.slice(at + 1)];
+  KAFKA_SSL_CERT_FILE: certificates.optional().register(ABOUT, {
+    text: "File with the client's certificate (PEM), followed by its intermediate certificates. Requires `KAFKA_SSL_KEY_FILE` and `KAFKA_SSL=true`.",
+  }),
+  KAFKA_SSL_KEY_FILE: privateKey.optional().register(ABOUT, {
+    text: 'File with the private key of that certificate (PEM).',
+  }),
+  KAFKA_SSL_KEY_PASSWORD: secret.optional().register(ABOUT, {
+    text: 'Password of the private key, if it is encrypted.',
+    secret: 'password',
+  }),
+  KAFKA_SASL_MECHANISM: oneOf(
+    'plain',
+    'scram-sha-256',
+    'scram-sha-512',
+    'oauthbearer',
+    'aws-msk-iam',
+  )
+    .optional()
+    .register(ABOUT, {
+      text:
+        'How to log in to the brokers; unset: no login. `plain`, `scram-sha-256` and `scram-sha-512` require ' +
+        '`KAFKA_SASL_USERNAME` and `KAFKA_SASL_PASSWORD`; `oauthbearer` requires the settings that begin with `KAFKA_OAUTH_`; ' +
+        '`aws-msk-iam` requires `KAFKA_SSL=true`, AWS credentials, and the package `aws-msk-iam-sasl-signer-js` installed beside this one. ' +
+        'Examples: [security.md](security.md#managed-clusters).',
     }),
-  ),
-);
+  KAFKA_SASL_USERNAME: text.optional().register(ABOUT, { text: 'User name at the brokers.' }),
+  KAFKA_SASL_PASSWORD: secret.optional().register(ABOUT, {
+    text: 'Password at the brokers.',
+    secret: 'password',
+  }),
+  KAFKA_OAUTH_TOKEN_URL: httpAddress({ isQueryAllowed: true })
+    .optional()
+    .register(ABOUT, {
+      text:
+        "Address of the identity provider's token endpoint, which issues access tokens for the brokers (OAuth 2, client credentials). " +
+        'With `http://` the client secret crosses the network in clear text, and a warning says so.',
+    }),
+  KAFKA_OAUTH_CLIENT_ID: text.optional().register(ABOUT, {
+    text: 'Id of the client at the identity provider.',
+  }),
+  KAFKA_OAUTH_CLIENT_SECRET: secret.optional().register(ABOUT, {
+    text: 'Secret of the client.',
+    secret: 'client secret',
+  }),
+  KAFKA_OAUTH_SCOPE: text.optional().register(ABOUT, {
+    text: 'Scopes to request, with spaces between; unset: none.',
+  }),
+  KAFKA_OAUTH_EXTENSIONS: saslExtensions.optional().register(ABOUT, {
+    text: 'SASL extensions that are sent with each token, as `name=value` with commas between, such as `logicalCluster=lkc-1,identityPoolId=pool-2`.',
+  }),
+  AWS_REGION: text.optional().register(ABOUT, {
+    text: "Region of the cluster for `aws-msk-iam`, if the host names in `KAFKA_BROKERS` don't contain it. It is AWS's own variable.",
+  }),
+};
 
-/** ISO 8601 date-times with or without seconds. */
-const times = [-1, null].map((precision) => z.iso.datetime({ offset: true, precision }));
-/** Parses a point in time into epoch ms. */
-export const isoInstant = z
-  .union([z.iso.date(), ...times], {
-    error:
-      'must be an ISO 8601 date or time with its zone, such as 2025-01-31 or 2025-01-31T08:00Z',
-  })
-  .transform((text) => Date.parse(text));
+const SCHEMA_REGISTRY = {
+  SCHEMA_REGISTRY_URL: httpAddress()
+    .transform(withoutSlash)
+    .optional()
+    .register(ABOUT, {
+      text: "Address of a registry with Confluent's API, including the path (Apicurio's ends in `/apis/ccompat/v7`).",
+      needed: {
+        in: 'registry',
+        advice: 'it is the address of the schema registry, such as http://127.0.0.1:8081',
+      },
+    }),
+  SCHEMA_REGISTRY_USERNAME: text.optional().register(ABOUT, {
+    text: 'User name at the registry (HTTP Basic); unset: none is sent. At Confluent Cloud it is an API key that was created for its Schema Registry.',
+  }),
+  SCHEMA_REGISTRY_PASSWORD: secret.optional().register(ABOUT, {
+    text: 'Password at the registry.',
+    secret: 'password',
+  }),
+  SCHEMA_REGISTRY_TOKEN: secret.optional().register(ABOUT, {
+    text: 'Bearer token for the registry, instead of a user name and a password.',
+    secret: 'token',
+  }),
+  SCHEMA_REGISTRY_OAUTH_TOKEN_URL: httpAddress({ isQueryAllowed: true })
+    .optional()
+    .register(ABOUT, {
+      text:
+        'Address of the token endpoint that issues bearer tokens for the registry (OAuth 2, client credentials). ' +
+        'With `http://` the client secret crosses the network in clear text, and a warning says so.',
+    }),
+  SCHEMA_REGISTRY_OAUTH_CLIENT_ID: text.optional().register(ABOUT, {
+    text: 'Id of the client at that endpoint.',
+  }),
+  SCHEMA_REGISTRY_OAUTH_CLIENT_SECRET: secret.optional().register(ABOUT, {
+    text: 'Secret of the client at that endpoint.',
+    secret: 'client secret',
+  }),
+  SCHEMA_REGISTRY_OAUTH_SCOPE: text.optional().register(ABOUT, {
+    text: 'Scopes to request, with spaces between; unset: none.',
+  }),
+  SCHEMA_REGISTRY_HEADERS: headers.optional().register(ABOUT, {
+    text: 'Additional headers of each request to the registry: `Name: value`, with commas or line ends between.',
+    secret: 'headers',
+  }),
+  SCHEMA_REGISTRY_CA_FILE: certificates.optional().register(ABOUT, {
+    text:
+      "File with the certificates (PEM) of the authorities to trust for the registry, instead of Node's own. " +
+      "For its token endpoint they are trusted in addition to Node's own. Requires an address with `https://`.",
+  }),
+  SCHEMA_REGISTRY_CERT_FILE: certificates.optional().register(ABOUT, {
+    text: 'File with a client certificate (PEM), followed by its intermediate certificates. Requires `SCHEMA_REGISTRY_KEY_FILE` and an address with `https://`.',
+  }),
+  SCHEMA_REGISTRY_KEY_FILE: privateKey.optional().register(ABOUT, {
+    text: 'File with the private key of that certificate (PEM, not encrypted).',
+  }),
+};
 
-const secret = secretText(z.string());
+const PROXIES = {
+  HTTP_PROXY: proxy.optional().register(ABOUT, {
+    text:
+      'Address of the proxy for `http://` addresses, such as `http://proxy.example:3128` or `http://user:password@proxy.example:3128` ' +
+      '(special characters as `%XX`); also for `https://` addresses while `HTTPS_PROXY` is unset.',
+    secret: 'address of the proxy',
+  }),
+  HTTPS_PROXY: proxy.optional().register(ABOUT, {
+    text: 'Address of the proxy for `https://` addresses. TLS is negotiated with the server itself, through the proxy.',
+    secret: 'address of the proxy',
+  }),
+  NO_PROXY: text.optional().register(ABOUT, {
+    text:
+      'Hosts that are reached without a proxy, with commas or spaces between. `example.com` includes all its subdomains, ' +
+      '`host:port` is one port; IP addresses, ranges such as `10.0.0.0/8`, and `*` for all hosts are allowed too.',
+  }),
+};
 
-/** HTTP header fields by name: `Name: value` or `Name=value`, with commas or line ends between. Values may be credentials. */
-const headers = z.string().transform((text, context): Readonly<Record<string, Secret>> => {
-  const fields = text.split(/[,\n]/).flatMap((field): [string, Secret][] => {
-    const [, name, value] =
-      /^\s*([!#$%&'*+.^`|~\w-]+)\s*[:=]\s*([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)\s*$/.exec(
-        field,
-      ) ?? [];
-    return name === undefined ? [] : [[name.toLowerCase(), new Secret(value!)]];
+const TOPICS = {
+  TOPIC_PREFIX: name(200).default('wine').register(ABOUT, {
+    text: "Prefix of the topics' names, as in `wine.orders`.",
+    isPerAccount: true,
+  }),
+  TOPIC_PARTITIONS: integer(1, 10_000).default(6).register(ABOUT, {
+    text: 'Number of partitions of the topics that `run` creates. Existing topics keep theirs.',
+  }),
+  TOPIC_REPLICATION: integer(1, 100).optional().register(ABOUT, {
+    text: 'Replication factor of the topics that `run` creates; unset: 3, or the number of brokers if that is smaller.',
+  }),
+};
+
+const keyFieldsOf = (record: string) =>
+  fieldNames.optional().register(ABOUT, {
+    text: `Fields that make up the key of ${record}; see \`KEY_FIELDS_CUSTOMERS\`.`,
+    isPerAccount: true,
   });
-  const count = text.split(/[,\n]/).filter((field) => field.trim() !== '').length;
-  if (fields.length === count && count > 0) return Object.fromEntries(fields);
-  context.addIssue('must be headers such as X-Tenant: wines, with commas between');
-  return z.NEVER;
-});
 
-/**
- * Key of the HMAC, at least 16 characters long: a shorter one could be guessed, which would reveal the hidden values. (An empty file is
- * reported elsewhere.)
- */
-const hmacKey = matching(/^(.{16,})?$/s, 'must be 16 characters or more, and random').transform(
-  (text) => new Secret(text),
-);
+const READING = {
+  RESOURCES: resources.default([...RESOURCES]).register(ABOUT, {
+    text: 'Lists to read, with commas between; see [resources.md](resources.md).',
+    isPerAccount: true,
+  }),
+  POLL_INTERVAL_MS: milliseconds(100)
+    .optional()
+    .register(ABOUT, {
+      text:
+        'Time from one poll of a list to the next; unset: as often as the quota allows. ' +
+        'For lists without dates: time from one sweep to the next. The lists of an account are not polled all at once: ' +
+        'between its first and its second poll each list waits for a different part of this time.',
+      isPerAccount: true,
+    }),
+  LOOKBACK_MS: milliseconds(0)
+    .default(60_000)
+    .register(ABOUT, {
+      text:
+        'A record that becomes visible up to this long after its `updated_at` is still found, at most this long after it became visible. ' +
+        'Once in this time a poll looks back that far; the other polls look back ten seconds.',
+      isPerAccount: true,
+    }),
+  SWEEP_INTERVAL_MS: milliseconds(100)
+    .default(86_400_000)
+    .register(ABOUT, {
+      text:
+        'Time from the start of one sweep of a list with dates to the start of the next; the default is a day. ' +
+        'A sweep reads the whole list and finds deletions. Lists without dates are always read by sweeps.',
+      isPerAccount: true,
+    }),
+  START_FROM: isoInstant.optional().register(ABOUT, {
+    text:
+      'ISO 8601 date, or time with its zone (`2025-01-31`, `2025-01-31T08:00Z`). In lists with dates, the initial snapshot reads ' +
+      'only records that were modified at that time or later; unset: all.',
+    isPerAccount: true,
+  }),
+  PAGE_SIZE: integer(21, 1_000, ' (pages overlap)').default(1_000).register(ABOUT, {
+    text: 'Number of records per page.',
+    isPerAccount: true,
+  }),
+  DELETE_LIMIT_PERCENT: percent.default(5).register(ABOUT, {
+    text:
+      "When more than this share of a list's records (and more than 20), or more than a third of them (and more than 2), " +
+      'go missing between two full scans, no deletion is published, and an error is logged. 100 publishes all deletions.',
+    isPerAccount: true,
+  }),
+  DELETE_PROOF_MS: milliseconds(0, 86_400_000)
+    .default(60_000)
+    .register(ABOUT, {
+      text:
+        'How long a record has to stay missing before its deletion is published: a list that is wrong for a shorter time deletes nothing. ' +
+        'See [resources.md](resources.md#deletions).',
+      isPerAccount: true,
+    }),
+  CERTIFICATE_INTERVAL_MS: milliseconds(100).default(60_000).register(ABOUT, {
+    text: 'Shortest time from one [certificate](certificates.md) of a list to the next.',
+  }),
+  KEY_FORMAT: oneOf('text', 'avro')
+    .default('text')
+    .register(ABOUT, {
+      text:
+        'How keys are encoded in the topics of records and status changes: `text`, or `avro`, an Avro record with a string for each ' +
+        'key field under the subject `<topic>-key`, which [sinks of Debezium](consumers.md#from-kafka-connect) require. ' +
+        "Either way the text of the key determines the partition. Can't be changed once events are published. " +
+        'Set `avro` only when all instances have a version that knows this setting: an older one misreads such keys.',
+      isPerAccount: true,
+    }),
+  KEY_FIELDS_ORDERS: fieldNames.optional().register(ABOUT, {
+    text: 'Fields that make up the key of an order. Only `order_number` is allowed, which is also the default.',
+    isPerAccount: true,
+  }),
+  KEY_FIELDS_CUSTOMERS: fieldNames.optional().register(ABOUT, {
+    text:
+      'Fields that make up the key of a customer, with commas between; unset: chosen from the first page, see ' +
+      "[resources.md](resources.md). Can't be changed once events are published.",
+    isPerAccount: true,
+  }),
+  KEY_FIELDS_INVENTORY: keyFieldsOf('an inventory item'),
+  KEY_FIELDS_WINE_CLUBS: keyFieldsOf('a wine club'),
+  KEY_FIELDS_WINE_CLUB_MEMBERS: keyFieldsOf('a wine-club member'),
+  KEY_FIELDS_PRODUCTS: keyFieldsOf('a product'),
+  VOLATILE_FIELDS: pointers.default([]).register(ABOUT, {
+    text:
+      'Fields that cause no event when only they change, as `products:/image_url` or `products:/images/url` (JSON Pointers without ' +
+      'array indexes: an array on the path means each of its elements), with commas between. ' +
+      'See [resources.md](resources.md#fields-that-differ-in-every-answer).',
+    isPerAccount: true,
+  }),
+};
+
+const QUOTA = {
+  QUOTA_PER_MINUTE: integer(1, 1_000_000).default(100).register(ABOUT, {
+    text: 'Number of list requests that the API allows in any 60 seconds.',
+    isPerAccount: true,
+  }),
+  LOGIN_QUOTA_PER_MINUTE: integer(1, 1_000_000).default(10).register(ABOUT, {
+    text: 'Number of logins that the API allows in any 60 seconds.',
+    isPerAccount: true,
+  }),
+  QUOTA_SCOPE: oneOf('endpoint', 'key').default('endpoint').register(ABOUT, {
+    text: 'How the API counts list requests: `endpoint`, for each list separately; `key`, for all lists of an API key together.',
+    isPerAccount: true,
+  }),
+  INITIAL_SNAPSHOT_PERCENT: integer(1, 95)
+    .default(73)
+    .register(ABOUT, {
+      text:
+        'Share of the quota for the initial snapshot of a list with dates. Polls have the rest meanwhile, and the snapshot also gets ' +
+        'what they leave unused: with 73 there is a poll every 2.2 seconds. A lower value publishes changes sooner, a higher value ends the snapshot sooner.',
+      isPerAccount: true,
+    }),
+};
+
+const PERSONAL_FIELDS = {
+  PII_DROP: fields.default([]).register(ABOUT, {
+    text:
+      'Fields to leave out before anything is published or stored, as `orders.email` or `orders.tender_info.last_four` ' +
+      '(the path passes through arrays, without indexes), with commas between. A field may be in only one of these three settings.',
+    isPerAccount: true,
+  }),
+  PII_MASK: fields.default([]).register(ABOUT, {
+    text: 'Fields whose value is replaced by `***`. In orders, only text fields.',
+    isPerAccount: true,
+  }),
+  PII_HMAC: fields.default([]).register(ABOUT, {
+    text: 'Fields whose value is replaced by its HMAC, so that equal values stay equal. In orders, only text fields. Requires `PII_HMAC_KEY`.',
+    isPerAccount: true,
+  }),
+  PII_HMAC_KEY: hmacKey.optional().register(ABOUT, {
+    text: 'Key of that HMAC: 16 characters or more, and random.',
+    secret: 'key',
+    isPerAccount: true,
+  }),
+};
+
+const PROCESS = {
+  ACCOUNTS_DIR: text.optional().register(ABOUT, {
+    text: 'Folder with a file `<account>.env` for each account of a [fleet](fleet.md); unset: one account, with these settings.',
+  }),
+  INSTANCE_NAME: name(100).optional().register(ABOUT, {
+    text: "Name of this process in a fleet; unset: the host's name and a random suffix.",
+  }),
+  STATE_DIR: text.default('.cellarstream').register(ABOUT, {
+    text: 'Folder for the images of records, a cache that is rebuilt from Kafka, and for recent request times. Only one process can use it at a time.',
+  }),
+  HTTP_HOST: hostName.default('127.0.0.1').register(ABOUT, {
+    text: 'Address that the status page, health and metrics listen on.',
+  }),
+  HTTP_PORT: integer(0, 65_535).default(9_464).register(ABOUT, {
+    text: 'Port that they listen on; 0 takes any free port.',
+  }),
+  LOG_LEVEL: oneOf(...LOG_LEVELS)
+    .default('info')
+    .register(ABOUT, {
+      text: '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`.',
+    }),
+};
+
+/** All settings by section, in the order of docs/settings.md. */
+export const SECTIONS = {
+  'The API': API,
+  Kafka: KAFKA,
+  'Schema registry': SCHEMA_REGISTRY,
+  Proxies: PROXIES,
+  Topics: TOPICS,
+  Reading: READING,
+  Quota: QUOTA,
+  'Personal fields': PERSONAL_FIELDS,
+  'The process': PROCESS,
+};
 
 export const SCHEMA = z.object({
-  API_BASE_URL: address
-    .transform((url) => withoutSlash(withoutSlash(url).replace(/\/v1$/, '')))
-    .optional(),
-  API_LOGIN_URL: address.optional(),
-  API_CA_FILE: certificates.optional(),
-  API_KEY: secret.optional(),
-  API_KEY_PATIENCE_MS: milliseconds(0).default(DEFAULTS.API_KEY_PATIENCE_MS),
-  ACCOUNT_NAME: matching(
-    /^(?!\.+$)[\w.-]{1,100}$/,
-    'must be 1 to 100 letters, digits, dots, hyphens or underscores',
-  ).default(DEFAULTS.ACCOUNT_NAME),
-  KAFKA_BROKERS: brokers.optional(),
-  KAFKA_SSL: oneOf(['true', 'false']).default(DEFAULTS.KAFKA_SSL),
-  KAFKA_SSL_CA_FILE: certificates.optional(),
-  KAFKA_SSL_CERT_FILE: certificates.optional(),
-  KAFKA_SSL_KEY_FILE: privateKey.optional(),
-  KAFKA_SSL_KEY_PASSWORD: secret.optional(),
-  KAFKA_SASL_MECHANISM: oneOf([
-    ...(['plain', 'scram-sha-256', 'scram-sha-512'] as const),
-    ...(['oauthbearer', 'aws-msk-iam'] as const),
-  ]).optional(),
-  KAFKA_SASL_USERNAME: z.string().optional(),
-  KAFKA_SASL_PASSWORD: secret.optional(),
-  KAFKA_OAUTH_TOKEN_URL: httpAddress(true).optional(),
-  KAFKA_OAUTH_CLIENT_ID: z.string().optional(),
-  KAFKA_OAUTH_CLIENT_SECRET: secret.optional(),
-  KAFKA_OAUTH_SCOPE: z.string().optional(),
-  KAFKA_OAUTH_EXTENSIONS: extensions.optional(),
-  AWS_REGION: z.string().optional(),
-  SCHEMA_REGISTRY_URL: address.transform(withoutSlash).optional(),
-  SCHEMA_REGISTRY_USERNAME: z.string().optional(),
-  SCHEMA_REGISTRY_PASSWORD: secret.optional(),
-  SCHEMA_REGISTRY_TOKEN: secret.optional(),
-  SCHEMA_REGISTRY_OAUTH_TOKEN_URL: httpAddress(true).optional(),
-  SCHEMA_REGISTRY_OAUTH_CLIENT_ID: z.string().optional(),
-  SCHEMA_REGISTRY_OAUTH_CLIENT_SECRET: secret.optional(),
-  SCHEMA_REGISTRY_OAUTH_SCOPE: z.string().optional(),
-  SCHEMA_REGISTRY_HEADERS: headers.optional(),
-  SCHEMA_REGISTRY_CA_FILE: certificates.optional(),
-  SCHEMA_REGISTRY_CERT_FILE: certificates.optional(),
-  SCHEMA_REGISTRY_KEY_FILE: privateKey.optional(),
-  HTTP_PROXY: proxy.optional(),
-  HTTPS_PROXY: proxy.optional(),
-  NO_PROXY: z.string().optional(),
-  TOPIC_PREFIX: matching(
-    /^[\w.-]{1,200}$/,
-    'must be 1 to 200 letters, digits, dots, hyphens or underscores',
-  ).default(DEFAULTS.TOPIC_PREFIX),
-  TOPIC_PARTITIONS: integerSetting(1, 10_000).default(DEFAULTS.TOPIC_PARTITIONS),
-  TOPIC_REPLICATION: integerSetting(1, 100).optional(),
-  RESOURCES: resources.default([...DEFAULTS.RESOURCES]),
-  POLL_INTERVAL_MS: milliseconds().optional(),
-  LOOKBACK_MS: milliseconds(0).default(DEFAULTS.LOOKBACK_MS),
-  SWEEP_INTERVAL_MS: milliseconds().default(DEFAULTS.SWEEP_INTERVAL_MS),
-  START_FROM: isoInstant.optional(),
-  QUOTA_PER_MINUTE: integerSetting(1, 1_000_000).default(DEFAULTS.QUOTA_PER_MINUTE),
-  LOGIN_QUOTA_PER_MINUTE: integerSetting(1, 1_000_000).default(DEFAULTS.LOGIN_QUOTA_PER_MINUTE),
-  QUOTA_SCOPE: oneOf(['endpoint', 'key']).default(DEFAULTS.QUOTA_SCOPE),
-  INITIAL_SNAPSHOT_PERCENT: integerSetting(1, 95).default(DEFAULTS.INITIAL_SNAPSHOT_PERCENT),
-  PAGE_SIZE: integerSetting(21, 1_000, ' (pages overlap)').default(DEFAULTS.PAGE_SIZE),
-  DELETE_LIMIT_PERCENT: matching(
-    /^(100|\d{1,2}(\.\d{1,6})?)$/,
-    'must be a number from 0 to 100, without a percent sign',
-  )
-    .transform(Number)
-    .default(DEFAULTS.DELETE_LIMIT_PERCENT),
-  CERTIFICATE_INTERVAL_MS: milliseconds().default(DEFAULTS.CERTIFICATE_INTERVAL_MS),
-  DELETE_PROOF_MS: integerSetting(0, A_DAY_MS, ' milliseconds').default(DEFAULTS.DELETE_PROOF_MS),
-  PII_DROP: fields.default([]),
-  PII_MASK: fields.default([]),
-  PII_HMAC: fields.default([]),
-  PII_HMAC_KEY: hmacKey.optional(),
-  VOLATILE_FIELDS: pointers.default([]),
-  KEY_FORMAT: oneOf(['text', 'avro']).default(DEFAULTS.KEY_FORMAT),
-  KEY_FIELDS_ORDERS: names.optional(),
-  KEY_FIELDS_CUSTOMERS: names.optional(),
-  KEY_FIELDS_INVENTORY: names.optional(),
-  KEY_FIELDS_WINE_CLUBS: names.optional(),
-  KEY_FIELDS_WINE_CLUB_MEMBERS: names.optional(),
-  KEY_FIELDS_PRODUCTS: names.optional(),
-  ACCOUNTS_DIR: z.string().optional(),
-  INSTANCE_NAME: matching(
-    /^[\w.-]{1,100}$/,
-    'must be 1 to 100 letters, digits, dots, hyphens or underscores',
-  ).optional(),
-  STATE_DIR: z.string().default(DEFAULTS.STATE_DIR),
-  HTTP_HOST: matching(
-    /^[\w.:-]+$/,
-    'must be a host name or an IP address, without a port or brackets',
-  ).default(DEFAULTS.HTTP_HOST),
-  HTTP_PORT: integerSetting(0, 65_535).default(DEFAULTS.HTTP_PORT),
-  LOG_LEVEL: oneOf(LOG_LEVELS).default(DEFAULTS.LOG_LEVEL),
+  ...API,
+  ...KAFKA,
+  ...SCHEMA_REGISTRY,
+  ...PROXIES,
+  ...TOPICS,
+  ...READING,
+  ...QUOTA,
+  ...PERSONAL_FIELDS,
+  ...PROCESS,
 });
 export type Settings = z.output<typeof SCHEMA>;
 export type Name = keyof Settings;
 
-export function itemsOf(text: string): string[] {
-  const all = text.split(',').map((item) => item.trim());
-  return [...new Set(all.filter((item) => item !== ''))];
+const NAMES = Object.keys(SCHEMA.shape) as Name[];
+
+/** Returns the properties of a setting that are not in its parser. */
+export function aboutSetting(setting: Name): AboutSetting {
+  return ABOUT.get(SCHEMA.shape[setting])!;
 }
+
+/** Names of the settings with a property. */
+function namesWith(property: keyof AboutSetting): readonly Name[] {
+  return NAMES.filter((setting) => aboutSetting(setting)[property] !== undefined);
+}
+
+/** Settings that hold a secret. Instead of one, `<name>_FILE` may be set to the path of a file that contains it. */
+export const SECRETS = namesWith('secret');
+
+/** Settings that some commands require. */
+export const NEEDED = namesWith('needed');
+
+/** Settings that hold the path of a file; the file's content becomes their value. */
+export const CONTENTS = NAMES.filter((setting) => setting.endsWith('_FILE'));
+
+/** Names of all settings, `*_FILE` names of secrets included. */
+export const SETTINGS: readonly string[] = [...NAMES, ...SECRETS.map((each) => `${each}_FILE`)];
+
+/** Settings that an account's file may set, without the `*_FILE` names of its secrets. */
+export const ACCOUNT_SETTINGS = namesWith('isPerAccount');
 
 /** Name of the setting that lists the key fields of a list. */
 export function keyFieldsSetting(resource: Resource): Name {
   return `KEY_FIELDS_${resource.toUpperCase().replaceAll('-', '_')}` as Name;
-}
-
-function secretText<T extends z.ZodType<string>>(text: T) {
-  return text.transform((value) => new Secret(value));
-}
-
-/** Whether the text contains valid certificates only: Node silently ignores text that is not one. */
-function holdsCertificates(text: string): boolean {
-  const [, ...parts] = text.split('-----BEGIN CERTIFICATE-----');
-  return parts.length > 0 && parts.every((part) => isCertificate(part));
-}
-
-function isCertificate(part: string): boolean {
-  try {
-    return Boolean(new X509Certificate(`-----BEGIN CERTIFICATE-----${part}`));
-  } catch {
-    return false;
-  }
-}
-
-export function isResource(text: string): text is Resource {
-  return RESOURCES.some((resource) => resource === text);
 }

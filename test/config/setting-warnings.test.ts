@@ -10,7 +10,7 @@ const doubted = (env: Record<string, string>) => {
 
 it('doubts a personal field of orders that their schema does not describe', () => {
   const names = 'orders.emial,orders.email.domain,orders.tender_info.last_four,customers.emial';
-  const advice = 'which is no field of the schema: a misspelled name hides nothing';
+  const advice = 'which is not a field of the schema: a misspelled name hides nothing';
   expect(doubted({ PII_DROP: names, PII_MASK: 'orders.phone,orders.fone' })).toEqual([
     `PII_DROP names orders.emial, ${advice}`,
     `PII_DROP names orders.email.domain, ${advice}`,
@@ -33,7 +33,7 @@ it('doubts names that begin as settings do, and are none', () => {
 it('doubts a volatile field of orders that their schema does not describe', () => {
   const names = 'orders:/fulfillment_info/tracking/seen,orders:/notes,customers:/emial';
   expect(doubted({ VOLATILE_FIELDS: names })).toEqual([
-    'VOLATILE_FIELDS names orders:/fulfillment_info/tracking/seen, which is no field of the schema: a misspelled name does nothing',
+    'VOLATILE_FIELDS names orders:/fulfillment_info/tracking/seen, which is not a field of the schema: a misspelled name does nothing',
   ]);
 });
 

@@ -62,8 +62,7 @@ it('reads the file of an account likewise', () => {
   );
 });
 
-const QUOTED =
-  'holds its quotes: docker run --env-file and Kubernetes keep them, so remove them there';
+const QUOTED = 'is in quotes: docker run --env-file and Kubernetes keep them, so remove them there';
 
 it.each([`"${KEY}"`, `'${KEY}'`])('warns of a secret that is still in quotes: %s', (API_KEY) => {
   const source = { env: { ...API, API_KEY }, cwd };
@@ -80,7 +79,7 @@ it.each([`${KEY} `, ` ${KEY}`, `${KEY}\t`, `${KEY}\u00a0`, `\u200b${KEY}`, `${KE
       cwd,
     });
     expect(warnings.map(({ name }) => name)).toEqual(['API_KEY']);
-    expect(warnings[0]!.advice).toMatch(/^begins or ends with a space, or has a line break in it/);
+    expect(warnings[0]!.advice).toMatch(/^begins or ends with a space, or contains a line break/);
     expect(keyOf({ API_KEY_FILE })).toBe(text);
   },
 );

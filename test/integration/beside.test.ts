@@ -20,10 +20,10 @@ it(
 
     const second = demo();
     expect(await second.ended).toBe(2);
-    expect(second.stderr()).toMatch(/the Kafka and the registry are those of KAFKA_BROKERS/);
+    expect(second.stderr()).toMatch(/using the Kafka of KAFKA_BROKERS/);
     expect(second.stderr()).not.toMatch(/starting Kafka/);
     expect(second.stderr().trim().split('\n').at(-1)).toMatch(
-      /^cellarstream: another service publishes .* under TOPIC_PREFIX=beside, instance [0-9a-f-]{36} since \d{4}-.*Z: set another TOPIC_PREFIX, or stop it/,
+      /^cellarstream: another service, instance [0-9a-f-]{36} since \d{4}-.*Z, publishes .* under TOPIC_PREFIX=beside: set another TOPIC_PREFIX or stop that service/,
     );
     const lines = first.stdout().length;
     await vi.waitUntil(() => first.stdout().length > lines, SLOW);

@@ -54,7 +54,7 @@ describe.concurrent('demo with several instances', { timeout: 240_000 }, () => {
     await vi.waitFor(() => expect(cli.stdout()).toMatch(/instance-2 has ended \(SIGKILL\)/), SOON);
     const before = timesWhole(cli).length;
     expect(await whole(cli, before + 1)).toBe(' all 6 accounts are read: instance-1 6');
-    expect(cli.stdout()).toMatch(/instance-1 takes winery-\d over from instance-2/);
+    expect(cli.stdout()).toMatch(/instance-1 claims winery-\d from instance-2/);
 
     await vi.waitFor(() => {
       expect(timesWhole(cli).at(-1)).toBe(' all 6 accounts are read: instance-1 3, instance-2 3');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { accountNames, loadAccounts } from '../../src/config/accounts.ts';
-import { SETTINGS } from '../../src/config/config.ts';
+import { SETTINGS } from '../../src/config/settings.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { FLEET_METRICS } from '../../src/ops/metrics/fleet-metrics.ts';
 import { LABELS } from '../../src/ops/metrics/metric-labels.ts';

@@ -91,7 +91,7 @@ it('`--drift` turns it on; --help says what it does', async () => {
   expect(options.driftEvery).toBe(30);
   await start(options);
   expect(sandboxFlags(new Command()).helpInformation().replace(/\s+/g, ' ')).toContain(
-    'after every 30 random changes something odd happens to one of the lists: a new field',
+    'after every 30 random changes, makes one list irregular: a new field',
   );
   await expect(startSandbox({ driftEvery: 0.5 })).rejects.toThrow('driftEvery');
 });

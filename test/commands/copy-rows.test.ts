@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { csvRows } from '../../src/commands/csv-rows.ts';
+import { csvRows } from '../../src/commands/copy-rows.ts';
 
 /** The fields of all rows, of a text that comes in chunks of one size. */
 async function rowsOf(text: string, size = text.length): Promise<(readonly string[])[]> {

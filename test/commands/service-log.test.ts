@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { logReadiness } from '../../src/commands/log-readiness.ts';
+import { logReadiness, logSettings } from '../../src/commands/service-log.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
 import type { Readiness } from '../../src/ops/status/readiness.ts';
 import { virtualTime } from '../support/virtual-time.ts';
 import { lineLogger } from '../support/line-logger.ts';
@@ -37,4 +38,18 @@ describe('logReadiness', () => {
       { level: 'warn', event: 'readiness', ready: false, reasons: ['e'], text: 'not ready' },
     ]);
   });
+});
+
+it('tells of each setting that may be a slip, by its name', () => {
+  const lines: unknown[] = [];
+  const warn = (fields: object, text: string) => lines.push([fields, text]);
+  const env = { PII_MASK: 'orders.emial,orders.phone', PII_DROP: 'customers.emial' };
+  const source = { env, cwd: import.meta.dirname };
+  logSettings(lineLogger({ warn }), loadConfig(source), source);
+  expect(lines).toEqual([
+    [
+      { event: 'setting', setting: 'PII_MASK' },
+      expect.stringMatching(/^PII_MASK names orders\.emial, which is not a field of the schema/),
+    ],
+  ]);
 });

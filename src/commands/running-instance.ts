@@ -20,7 +20,7 @@ const STALE_LEDGER_MS = 10 * 60_000;
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, `CURSOR_UNREADABLE`.
  */
-export async function activeInstanceOf(
+export async function runningInstanceOf(
   { account, topics }: ConfigWith<'kafka'>,
   kafka: Kafka,
   onWatch?: () => void,

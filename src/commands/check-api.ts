@@ -1,0 +1,238 @@
+import {
+  defer,
+  firstValueFrom,
+  ignoreElements,
+  merge,
+  Subject,
+  tap,
+  throwError,
+  timeout,
+} from 'rxjs';
+import type { Observable } from 'rxjs';
+import { openApi } from '../account/api.ts';
+import type { Api } from '../account/api.ts';
+import { LOGIN_QUOTA, SHARED_QUOTA } from '../account/ledger/ledger-record.ts';
+import { openGuest } from '../account/permits/open-guest.ts';
+import type { Guest } from '../account/permits/open-guest.ts';
+import { namedFields } from '../account/personal-fields-of.ts';
+import { quotas } from '../account/quotas.ts';
+import type { Quotas } from '../account/quotas.ts';
+import type { ConfigWith, Resource } from '../config/config.ts';
+import { steadyScheduler } from '../core/clock.ts';
+import { CellarstreamError, describeError, isRetryableAtApi } from '../core/errors.ts';
+import type { Retrying } from '../observe/hooks.ts';
+import { createLogger, kafkaLogCreator } from '../observe/log.ts';
+import { keyFieldsOf } from '../pipeline/choose-key.ts';
+import { RULES } from '../resources/resources.ts';
+import { openKafka } from '../sinks/open-kafka.ts';
+import type { PagePlace } from '../streams/http/page-plan.ts';
+import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
+import { during } from '../streams/quota/token-bucket.ts';
+import type { Limit } from '../streams/quota/token-bucket.ts';
+import { checkDates } from './check-dates.ts';
+import { checkPaging } from './check-paging.ts';
+import { checkTotal } from './check-total.ts';
+import { tryCheck } from './findings.ts';
+import type { Finding } from './findings.ts';
+
+/** How long each request of the check may take, retries included, in ms. */
+const CHECK_TIMEOUT_MS = 10_000;
+/** How long a request may wait while other processes use up the quota, in ms. */
+const QUOTA_PATIENCE_MS = 20_000;
+/** How long to try to reach Kafka before the first requests are sent without it, in ms: the API can be checked without Kafka. */
+const KAFKA_TIMEOUT_MS = 2_000;
+/** Failed logins after which a check gives up: more would use up the login quota of the next check. */
+const MAX_FAILED_LOGINS = 5;
+/** Page size of the check's requests for lists: enough records to determine the key fields. */
+const PAGE_SIZE = 100;
+
+/** Checks a login and a page of each list; the requests count against the account's quota. */
+export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Finding[]> {
+  const log = kafkaLogCreator(await createLogger({ level: 'silent' }));
+  let uncounted: unknown;
+  const guest = openGuest({
+    kafka: openKafka(config, { log, kafkaRetries: 2 }),
+    config,
+    batchSizes: permitBatchSizes(config),
+    patienceMs: QUOTA_PATIENCE_MS,
+    kafkaPatienceMs: KAFKA_TIMEOUT_MS,
+    scheduler: steadyScheduler,
+    onUndeclared: (error) => (uncounted = error),
+  });
+  const quota = quotas({ config, scheduler: steadyScheduler, ledger: guest });
+  try {
+    const counted = await tryCheck('quota', async () => {
+      const firstBatch = firstValueFrom(guest.batches$);
+      guest.start();
+      await firstBatch;
+      const isRefused =
+        uncounted instanceof CellarstreamError && uncounted.code === 'KAFKA_REFUSED';
+      return isRefused
+        ? `${describeError(uncounted)}. A running service does not count the requests of this check`
+        : '';
+    });
+    if (!counted.fine) return [counted];
+    const findings = await new ApiCheck(config, guest, quota).run();
+    return counted.detail === '' ? findings : [...findings, { ...counted, isUnwise: true }];
+  } finally {
+    await guest.close();
+  }
+}
+
+/**
+ * Number of requests to reserve first, by quota: one for the login, and for each list the most that its check may take. That is four
+ * requests for a list without dates: the first page, one at another offset, the end of the list, and the record behind it. For a list with
+ * dates it is eight: the first three of those, three that measure the dates, and two that check a round total. Later requests wait for
+ * permits of their own.
+ */
+function permitBatchSizes({ quota, resources }: ConfigWith<'api'>): Record<string, number> {
+  const counts = resources.map((resource) => [resource, RULES[resource].windowed ? 8 : 4] as const);
+  if (quota.scope !== 'key') return { [LOGIN_QUOTA]: 1, ...Object.fromEntries(counts) };
+  return { [LOGIN_QUOTA]: 1, [SHARED_QUOTA]: counts.reduce((sum, [, count]) => sum + count, 0) };
+}
+
+/** Checks the login, then all lists at once. Failed requests are retried; if one takes too long, its newest error is reported. */
+class ApiCheck {
+  readonly #config: ConfigWith<'api'>;
+  readonly #guest: Guest;
+  readonly #quota: Quotas;
+  readonly #api: Api;
+  readonly #lastErrors = new Map<string, unknown>();
+  /** Errors when waiting is pointless: after a permanent error, or after too many failed logins. */
+  readonly #lasting$ = new Subject<never>();
+  #failedLogins = 0;
+  #isLoginGranted = false;
+
+  constructor(config: ConfigWith<'api'>, guest: Guest, quota: Quotas) {
+    this.#config = config;
+    this.#guest = guest;
+    this.#quota = quota;
+    this.#api = openApi({
+      config: config.api,
+      loginLimit: this.#loginLimit(),
+      maySend: guest.isBatchValid,
+      scheduler: steadyScheduler,
+      hooks: { onRetry: (retrying) => this.#failed(retrying) },
+    });
+  }
+
+  async run(): Promise<Finding[]> {
+    try {
+      const login = await tryCheck('login', async () => {
+        const { lifeMs } = await this.#first('login', this.#api.tokens.token$);
+        return `a token valid for ${lifeText(lifeMs)}`;
+      });
+      if (!login.fine) return [login];
+      const lists = this.#config.resources.map((resource) => this.#checkList(resource));
+      return [login, ...(await Promise.all(lists))];
+    } finally {
+      await this.#api.close();
+    }
+  }
+
+  async #checkList(resource: Resource): Promise<Finding> {
+    let isUnwise = false as boolean;
+    const finding = await tryCheck(resource, async () => {
+      const { poll } = this.#quota.lanes(resource, false);
+      const rules = RULES[resource];
+      const { plan, pages } = this.#api.list(rules);
+      const list = pages();
+      const ask = (query: ProbeDates & Partial<PagePlace>) =>
+        this.#first(resource, list({ offset: 0, pageSize: PAGE_SIZE, ...query }, poll));
+      const answer = await ask({});
+      const data = answer.data.map(({ json }) => json);
+      const { pageSize } = this.#config.poll;
+      const keyFields = keyFieldsOf(rules, this.#config, data);
+      const checked = { pageSize, keyFields: keyFields ?? [] };
+
+      const paging = await checkPaging(answer, ask, { ...checked, plan });
+      const dates = rules.windowed
+        ? await checkDates(answer, ask, () => steadyScheduler.now())
+        : undefined;
+      let notes: readonly string[] = [];
+      const takesDates = dates?.isUnusual === false;
+      const now = steadyScheduler.now();
+      const cut = await checkTotal(answer, ask, { ...checked, takesDates, now }).catch(
+        (error: unknown) => {
+          // The list is readable, but with a running service that uses its whole quota the last requests may time out.
+          if (!isRetryableAtApi(error)) throw error;
+          notes = ['could not check whether the API serves the whole list'];
+          return undefined;
+        },
+      );
+      const warnings = [...paging, ...(cut === undefined ? [] : [cut])];
+      isUnwise = dates?.isUnusual === true || warnings.length > 0;
+
+      const { total_records: total = 'an unknown number of' } = answer.pagination;
+      const key = keyFields
+        ? `key ${keyFields.join('+')}`
+        : 'no record yet to determine the key from';
+      const hides = namedFields(this.#config.pii, resource, data).map(
+        ({ name, isSeen }) => (isSeen ? name : `${name} (not seen)`), // a misspelled field hides nothing
+      );
+      return [
+        `${total} records, ${key}`,
+        ...(hides.length > 0 ? [`hides ${hides.join(', ')}`] : []),
+        ...warnings,
+        ...notes,
+        ...(dates ? [dates.text] : []),
+      ].join('; ');
+    });
+    return { ...finding, ...(isUnwise && { isUnwise }) };
+  }
+
+  /** Resolves to the first value of a request; rejects after {@link CHECK_TIMEOUT_MS}, or when waiting is pointless. */
+  #first<T>(what: string, source: Observable<T>): Promise<T> {
+    const impatient = timeout<T, Observable<never>>({
+      first: CHECK_TIMEOUT_MS,
+      with: () => throwError(() => this.#timeoutError(what)),
+    });
+    const noPermits$ = this.#guest.batches$.pipe(ignoreElements());
+    return firstValueFrom(merge(source, this.#lasting$, noPermits$).pipe(impatient));
+  }
+
+  #timeoutError(what: string): unknown {
+    const last = this.#lastErrors.get(what) ?? this.#lastErrors.get('login');
+    if (last !== undefined) return last;
+    if (this.#isLoginGranted) {
+      const message = `the API did not respond within ${CHECK_TIMEOUT_MS / 1_000} s`;
+      return new CellarstreamError('API_UNREACHABLE', message);
+    }
+    const { loginsPerMinute } = this.#config.quota;
+    return new CellarstreamError(
+      'QUOTA_EXCEEDED',
+      `no login is left: all ${loginsPerMinute} of a minute (LOGIN_QUOTA_PER_MINUTE) are used or reserved. Run check again in a minute`,
+    );
+  }
+
+  #failed({ what, error }: Pick<Retrying, 'what' | 'error'>): void {
+    this.#lastErrors.set(what, error);
+    if (what === 'login') this.#failedLogins += 1;
+    // A failed TLS handshake does not succeed within seconds.
+    const isPermanent = error instanceof CellarstreamError && error.context.tls !== undefined;
+    if (isPermanent || this.#failedLogins >= MAX_FAILED_LOGINS) this.#lasting$.error(error);
+  }
+
+  /** The quota of logins, which also records whether it has granted one. */
+  #loginLimit(): Limit {
+    const { login } = this.#quota;
+    const granted = () => (this.#isLoginGranted = true);
+    const limit = <T>(source: Observable<T>) => login(source).pipe(tap(granted));
+    return Object.assign(limit, {
+      during: <T>(work: Observable<T>) =>
+        during(
+          login,
+          defer(() => {
+            granted();
+            return work;
+          }),
+        ),
+    });
+  }
+}
+
+/** Formats a login token's lifetime in minutes; in seconds if it is so short that logins have to wait for one another. */
+function lifeText(lifeMs: number): string {
+  const minutes = Math.round(lifeMs / 60_000);
+  return minutes > 0 ? `${minutes} min` : `only ${Math.round(lifeMs / 1_000)} s`;
+}

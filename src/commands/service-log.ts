@@ -1,0 +1,94 @@
+import { distinctUntilChanged, map, timer } from 'rxjs';
+import type { Observable, SchedulerLike, Subscription } from 'rxjs';
+import type { Config } from '../config/config.ts';
+import { settingWarnings } from '../config/setting-warnings.ts';
+import { steadyScheduler } from '../core/clock.ts';
+import { VERSION } from '../core/version.ts';
+import { createLogger } from '../observe/log.ts';
+import type { LineLogger } from '../observe/log.ts';
+import type { Readiness } from '../ops/status/readiness.ts';
+import type { SettingsSource } from './one-account.ts';
+import { stopSignals } from './stop.ts';
+
+interface LoggedOperations {
+  readonly url: string;
+  readonly check: () => Readiness;
+  readonly close: () => Promise<void>;
+}
+
+interface LoggedService<C extends Config, O extends LoggedOperations> {
+  readonly config: C;
+  /** Where the settings of `config` were read from. */
+  readonly source: SettingsSource;
+  /** Fields of the log line at the start, besides the version. */
+  readonly fields: object;
+  readonly open: (onError: (error: unknown) => void) => Promise<O>;
+  readonly run: (parts: {
+    readonly logger: Awaited<ReturnType<typeof createLogger>>;
+    readonly operations: O;
+    readonly stop$: Observable<NodeJS.Signals>;
+  }) => Promise<void>;
+}
+
+/** Runs a service until a signal, with its HTTP endpoints, and logs its start, doubtful settings, its readiness and its end. */
+export async function runLogged<C extends Config, O extends LoggedOperations>({
+  config,
+  source,
+  fields,
+  open,
+  run,
+}: LoggedService<C, O>): Promise<void> {
+  const logger = await createLogger({ level: config.logLevel });
+  const stop$ = stopSignals();
+  logger.info({ event: 'start', version: VERSION, ...fields }, 'start');
+  logSettings(logger, config, source);
+  stop$.subscribe((signal) => logger.info({ event: 'stopping', signal }, 'stopping'));
+  const operations = await open(logOperations(logger));
+  logger.info({ event: 'listening', url: operations.url }, 'status page, metrics and health');
+  const readiness = logReadiness(logger, operations.check, steadyScheduler);
+  try {
+    await run({ logger, operations, stop$ });
+  } finally {
+    readiness.unsubscribe();
+    await operations.close();
+  }
+  logger.info({ event: 'stopped' }, 'stopped');
+}
+
+/** Logs a warning for each setting that is allowed but may be a mistake. `source` is where the settings of `config` were read from. */
+export function logSettings(logger: LineLogger, config: Config, source: SettingsSource): void {
+  for (const { name, advice } of settingWarnings(config, source)) {
+    logger.warn({ event: 'setting', setting: name }, `${name} ${advice}`);
+  }
+}
+
+export function logOperations(logger: LineLogger): (error: unknown) => void {
+  return (error) =>
+    logger.error(
+      { event: 'operations', err: error },
+      'an HTTP endpoint or a hook failed; the service continues',
+    );
+}
+
+/** How often the service's readiness is checked, in ms. Shorter changes are not logged. */
+const CHECK_EVERY_MS = 1_000;
+
+/** Logs a line when the service becomes ready, when it stops being ready, and when the causes change, until unsubscribed. */
+export function logReadiness(
+  logger: LineLogger,
+  check: () => Readiness,
+  scheduler: SchedulerLike,
+): Subscription {
+  return timer(CHECK_EVERY_MS, CHECK_EVERY_MS, scheduler)
+    .pipe(
+      map(check),
+      distinctUntilChanged((a, b) => a.causes.join() === b.causes.join()),
+    )
+    .subscribe(({ ready, reasons, causes }) => {
+      const isNormal = causes.every((cause) => cause === 'starting');
+      logger[isNormal ? 'info' : 'warn'](
+        { event: 'readiness', ready, reasons },
+        ready ? 'ready' : 'not ready',
+      );
+    });
+}

@@ -1,0 +1,88 @@
+import type { WriteStream } from 'node:tty';
+import pc from 'picocolors';
+
+export type Colors = ReturnType<typeof pc.createColors>;
+
+/** Colors for stdout; none if it is not a terminal. */
+export function stdoutColors(): Colors {
+  return pc.createColors(process.stdout.isTTY && pc.isColorSupported);
+}
+
+/** Writes a line for the user to stderr: stdout is for data. */
+export function printLine(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
+/**
+ * Formats rows of cells as lines with aligned columns.
+ *
+ * @param paint Colors the padded text of a cell.
+ */
+export function tableLines(
+  rows: readonly (readonly string[])[],
+  paint: (text: string, row: number, column: number) => string,
+): string[] {
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  return rows.map((row, nth) =>
+    row
+      .map((cell, column) => {
+        const isLast = column === row.length - 1;
+        return paint(isLast ? cell : cell.padEnd(widths![column]!), nth, column);
+      })
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+/** Shortest time between two lines of a {@link ProgressLine} in a pipe, in ms. */
+const IN_A_PIPE_EVERY_MS = 5_000;
+const CLEAR = '\r\u001b[K';
+
+/** A status line: on a terminal it is overwritten in place, in a pipe it is printed every few seconds. */
+export class ProgressLine {
+  readonly #stream: WriteStream;
+  #isShown = false;
+  #writtenAt = -Infinity;
+  /** The task of the newest call of `progress`, and its first progress. */
+  #task: { readonly what: string; readonly at: number; readonly done: number } | undefined;
+
+  constructor(stream: WriteStream = process.stderr) {
+    this.#stream = stream;
+  }
+
+  /** Shows a text until the next one is shown. */
+  show(text: string): void {
+    const now = performance.now();
+    if (this.#stream.isTTY) {
+      this.#stream.write(CLEAR + text.slice(0, this.#stream.columns - 1));
+      this.#isShown = true;
+    } else if (now - this.#writtenAt >= IN_A_PIPE_EVERY_MS) {
+      this.#stream.write(`${text}\n`);
+      this.#writtenAt = now;
+    }
+  }
+
+  /** Shows the progress of a task, its rate and the estimated time left. */
+  progress(what: string, done: number, total: number): void {
+    const now = performance.now();
+    if (this.#task?.what !== what) this.#task = { what, at: now, done };
+    const { at, done: before } = this.#task;
+    const rate = ((done - before) / (now - at)) * 1_000;
+    const left =
+      rate > 0 ? `, ${Math.round(rate)}/s, ${Math.ceil((total - done) / rate)} s left` : '';
+    const percent = Math.floor((100 * done) / Math.max(1, total));
+    this.show(`${what}: ${done} of ${total} (${percent} %)${left}`);
+  }
+
+  /** Erases the line, so that other output can be written. */
+  clear(): void {
+    if (this.#isShown) this.#stream.write(CLEAR);
+    this.#isShown = false;
+  }
+
+  /** Erases the status line and writes a permanent line. */
+  end(text: string): void {
+    this.clear();
+    this.#stream.write(`${text}\n`);
+  }
+}

@@ -1,0 +1,143 @@
+import { describedType } from '../resources/described-type.ts';
+import { RULES } from '../resources/resources.ts';
+import type { Resource } from '../resources/resources.ts';
+import { pointerStep } from '../schemas/json/json.ts';
+import type { StatusSubject } from '../schemas/events/own-records.ts';
+import type { Config } from './config.ts';
+import { itemsOf } from './setting-parsers.ts';
+import type { FieldPointer } from './setting-parsers.ts';
+import type { SettingProblem, SettingTexts } from './setting-texts.ts';
+import { keyFieldsSetting, SCHEMA } from './settings.ts';
+
+const PII_SETTINGS = ['PII_DROP', 'PII_MASK', 'PII_HMAC'] as const;
+
+/** A field, and the setting that names it. */
+interface NamedField extends FieldPointer {
+  readonly setting: (typeof PII_SETTINGS)[number] | 'VOLATILE_FIELDS';
+  /** The field's name as written in the setting. */
+  readonly item: string;
+}
+
+/** Returns the JSON Pointers of the fields of a list that `VOLATILE_FIELDS` names. */
+export function volatilePointers(
+  { volatileFields }: Pick<Config, 'volatileFields'>,
+  resource: Resource,
+): readonly string[] {
+  return volatileFields.filter((field) => field.resource === resource).map(pointerOf);
+}
+
+/** Formats a field as in `VOLATILE_FIELDS`, such as `products:/image_url`. */
+export function volatileItem(field: FieldPointer): string {
+  return `${field.resource}:${pointerOf(field)}`;
+}
+
+function pointerOf({ path }: FieldPointer): string {
+  return path.map(pointerStep).join('');
+}
+
+/** Formats a field as in the `PII_` settings, such as `orders.email`. */
+export function piiItem({ resource, path }: FieldPointer): string {
+  return [resource, ...path].join('.');
+}
+
+/**
+ * Returns problems with the settings that name fields, beyond their syntax: a field that the service depends on, one that two settings
+ * hide, or one that can't hold text instead of its value.
+ */
+export function fieldProblems(texts: SettingTexts): SettingProblem[] {
+  const named = (setting: NamedField['setting'], itemOf: (field: FieldPointer) => string) =>
+    (SCHEMA.shape[setting].safeParse(texts[setting]).data ?? []).map((field): NamedField => {
+      return { ...field, setting, item: itemOf(field) };
+    });
+  const hidden = PII_SETTINGS.flatMap((setting) => named(setting, piiItem));
+  const volatile = named('VOLATILE_FIELDS', volatileItem);
+  const problem = (field: NamedField, advice: string | undefined) =>
+    advice === undefined ? [] : [{ name: field.setting, advice: `names ${field.item}${advice}` }];
+  return [
+    ...hidden.flatMap((field, index) =>
+      problem(
+        field,
+        duplicateAdvice(field, hidden.slice(0, index)) ??
+          neededAdvice(field, texts, "it can't be hidden") ??
+          noTextAdvice(field),
+      ),
+    ),
+    ...volatile.flatMap((field) =>
+      problem(field, neededAdvice(field, texts, "its changes can't be ignored")),
+    ),
+  ];
+}
+
+function duplicateAdvice(field: NamedField, earlier: readonly NamedField[]): string | undefined {
+  const other = earlier.find(
+    ({ setting, resource, path }) =>
+      setting !== field.setting && resource === field.resource && isWithin(field.path, path),
+  );
+  if (!other) return undefined;
+  const relation = Math.sign(field.path.length - other.path.length);
+  const which =
+    relation === 0
+      ? 'is also'
+      : relation > 0
+        ? `is part of ${other.item}`
+        : `contains ${other.item}`;
+  return `, which ${which} in ${other.setting}: remove one of them`;
+}
+
+/**
+ * Returns advice if the service itself depends on a field, such as a key, a date, a status, or a field that identifies elements of an array.
+ *
+ * @param but Why the setting can't name such a field; ends the advice.
+ */
+function neededAdvice(
+  { resource, path }: FieldPointer,
+  texts: SettingTexts,
+  but: string,
+): string | undefined {
+  const keyFields = texts[keyFieldsSetting(resource)];
+  if (keyFields !== undefined && itemsOf(keyFields).includes(path[0]!)) {
+    return `: ${keyFieldsSetting(resource)} uses it as a key, so ${but}`;
+  }
+  const needed = neededPaths(resource).find((each) => isWithin(each, path));
+  if (!needed) return undefined;
+  return needed.length > path.length
+    ? `: the service depends on ${needed.join('.')} in it; name its other fields instead`
+    : `: the service depends on it, so ${but}`;
+}
+
+const SUBJECTS: Readonly<Record<StatusSubject, readonly string[]>> = {
+  order: [],
+  order_edit: ['order_edit'],
+  fulfillment: ['fulfillment_info'],
+  club_package: ['club_package_info'],
+};
+
+function neededPaths(resource: Resource): readonly (readonly string[])[] {
+  const { keyCandidates, identities = {}, statusFields } = RULES[resource];
+  const statuses = Object.entries(statusFields ?? {}) as [StatusSubject, readonly string[]][];
+  return [
+    ...(keyCandidates.length === 1 ? keyCandidates[0]!.map((field) => [field]) : []),
+    ['created_at'],
+    ['updated_at'],
+    ...Object.entries(identities),
+    ...statuses.flatMap(([subject, fields]) =>
+      fields.map((field) => [...SUBJECTS[subject], field]),
+    ),
+    ...(statusFields ? [[...SUBJECTS.fulfillment, 'updated_at']] : []), // dates the status change
+  ];
+}
+
+/** Whether one path is a prefix of the other, or both are equal. */
+function isWithin(one: readonly string[], other: readonly string[]): boolean {
+  const length = Math.min(one.length, other.length);
+  return one.slice(0, length).join('\0') === other.slice(0, length).join('\0');
+}
+
+/** Returns advice if a field to be masked or hashed is not text in the schema: masks and HMACs are text. */
+function noTextAdvice({ setting, resource, path }: NamedField): string | undefined {
+  const type = setting === 'PII_DROP' ? undefined : describedType(resource, path);
+  if (type === undefined || type === 'string') return undefined;
+  return typeof type === 'object' && 'fields' in type
+    ? ', which has fields of its own: name those that are text, or name it in PII_DROP'
+    : ', which is not text in the schema: name it in PII_DROP';
+}

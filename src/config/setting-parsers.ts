@@ -1,0 +1,224 @@
+import { X509Certificate } from 'node:crypto';
+import { z } from 'zod';
+import { readProxy } from '../core/proxies.ts';
+import { Secret } from '../core/secret.ts';
+import { RESOURCES } from '../resources/resources.ts';
+import type { Resource } from '../resources/resources.ts';
+import { pointerNames } from '../schemas/json/json.ts';
+
+// Zod parsers for each kind of setting. They convert the text of a setting into its value, or report advice that follows the setting's name.
+
+/** Accepted texts of a parser, as a phrase such as `a whole number from 1 to 100`; quoted in docs/settings.md. */
+export const ACCEPTED = z.registry<{ readonly phrase: string }>();
+
+/** A field of a list's records. A path passes through arrays: `orders.tender_info.last_four` means the field of every element. */
+export interface FieldPointer {
+  readonly resource: Resource;
+  readonly path: readonly string[];
+}
+
+export const text = z.string();
+export const secret = secretText(text);
+
+export const oneOf = <const T extends readonly [string, ...string[]]>(...values: T) =>
+  text.toLowerCase().pipe(z.enum(values, { error: `must be one of ${values.join(', ')}` }));
+
+export const integer = (least: number, most: number, suffix = '') => {
+  const phrase = `a whole number from ${least} to ${most}${suffix}`;
+  return text
+    .regex(/^\d{1,15}$/, `must be ${phrase}`)
+    .transform(Number)
+    .refine((value) => value >= least && value <= most, `must be ${phrase}`)
+    .register(ACCEPTED, { phrase });
+};
+
+/** Longest delay of Node's timers, in ms; longer ones fire at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** A duration in ms. */
+export const milliseconds = (least: number, most = LONGEST_TIMER_MS) =>
+  integer(least, most, ' milliseconds').register(ACCEPTED, {
+    phrase: `in milliseconds, ${most === LONGEST_TIMER_MS ? `${least} or more` : `${least} to ${most}`}`,
+  });
+
+export const percent = text
+  .regex(/^(100|\d{1,2}(\.\d{1,6})?)$/, 'must be a number from 0 to 100, without a percent sign')
+  .transform(Number)
+  .register(ACCEPTED, { phrase: 'a number from 0 to 100, without a percent sign' });
+
+/** A name that becomes part of the names of topics, files or transactional ids. */
+export const name = (longest: number, pattern = /^[\w.-]+$/) => {
+  const phrase = `1 to ${longest} letters, digits, dots, hyphens or underscores`;
+  return text
+    .refine((value) => value.length <= longest && pattern.test(value), `must be ${phrase}`)
+    .register(ACCEPTED, { phrase });
+};
+
+export const hostName = text.regex(
+  /^[\w.:-]+$/,
+  'must be a host name or an IP address, without a port or brackets',
+);
+
+/** Splits text at commas; empty and repeated items are left out. */
+export function itemsOf(list: string): string[] {
+  const all = list.split(',').map((item) => item.trim());
+  return [...new Set(all.filter((item) => item !== ''))];
+}
+
+const list = text.transform(itemsOf);
+const items = (isValid: (item: string) => boolean, advice: string) =>
+  list.refine((all) => all.length > 0 && all.every(isValid), advice);
+
+export const fieldNames = items(() => true, 'must be names of fields, with commas between');
+
+export const brokers = items((item) => {
+  const [, port] = /^[\w.-]+:(\d{1,5})$/.exec(item) ?? [];
+  return Number(port) >= 1 && Number(port) <= 65_535;
+}, 'must be host:port of one or more brokers, with commas between and no protocol');
+
+export const resources = list.transform((all, context): Resource[] => {
+  const unknown = all.filter((item) => !isResource(item));
+  if (unknown.length === 0 && all.length > 0) return all.filter(isResource);
+  const which = unknown.map((item) => JSON.stringify(item.slice(0, 40))).join(', ') || 'nothing';
+  context.addIssue(`names ${which}: it must be of ${RESOURCES.join(', ')}, with commas between`);
+  return z.NEVER;
+});
+
+function isResource(item: string | undefined): item is Resource {
+  return RESOURCES.some((resource) => resource === item);
+}
+
+/**
+ * Field names joined by dots. Rejects spellings that would silently match no field: a space next to a dot, and path syntax of other
+ * languages, such as `[0]`, `.0.`, `/` and `*`.
+ */
+const FIELD = /^[^.]+(\.(?!\s|\d+(\.|$))[^.[\]/*]+(?<!\s))+$/;
+
+/** Comma-separated fields. The error text does not repeat the items: it would reveal a key pasted into `PII_HMAC` by mistake. */
+export const fields = items(
+  (item) => FIELD.test(item) && isResource(item.split('.')[0]),
+  `must be fields such as orders.email or orders.tender_info.last_four, with commas between ` +
+    `(a path means every element of an array: no indexes, and no [ ] / *); the first word is one of ${RESOURCES.join(', ')}`,
+).transform((all) =>
+  all.map((item): FieldPointer => {
+    const [resource, ...path] = item.split('.');
+    return { resource: resource as Resource, path };
+  }),
+);
+
+/**
+ * A list, a colon and a JSON Pointer without array indexes. Rejects spellings that would silently match no field: array indexes, spaces
+ * next to a slash, and path syntax of other languages.
+ */
+const POINTER = /^([^:]+):((?:\/(?!\s|(?:\d+|-)(?:\/|$))(?:[^~/[\]*]|~[01])+(?<!\s))+)$/;
+
+export const pointers = items(
+  (item) => isResource(POINTER.exec(item)?.[1]),
+  `must be JSON Pointers such as products:/image_url or products:/images/url, with commas between ` +
+    `(a path means every element of an array: no indexes, and no [ ] *); the word before the colon is one of ${RESOURCES.join(', ')}`,
+).transform((all) =>
+  all.map((item): FieldPointer => {
+    const [, resource, pointer] = POINTER.exec(item)!;
+    return { resource: resource as Resource, path: pointerNames(pointer!) };
+  }),
+);
+
+export const httpAddress = ({ isQueryAllowed = false } = {}) =>
+  text.transform((value, context): string => {
+    const url = URL.canParse(value) ? new URL(value) : undefined;
+    if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
+      context.addIssue('must be an http or https address, such as https://host.example');
+    } else if (url.username || url.password) {
+      context.addIssue('must not hold a user or a password: they have settings of their own');
+    } else if (url.hash || (url.search && !isQueryAllowed)) {
+      const parts = isQueryAllowed ? 'a fragment (#)' : 'a query (?) and a fragment (#)';
+      context.addIssue(`must be an address without ${parts}`);
+    } else return url.href;
+    return z.NEVER;
+  });
+
+export const withoutSlash = (url: string) => url.replace(/\/+$/, '');
+
+export const proxy = text.transform((value, context) => {
+  const server = readProxy(value);
+  if (server) return server;
+  context.addIssue(
+    'must be the address of an HTTP proxy, such as http://proxy.example:3128 or http://user:password@proxy.example:3128 ' +
+      '(write special characters of a password as %XX; SOCKS proxies are not supported)',
+  );
+  return z.NEVER;
+});
+
+export const certificates = text.refine(
+  holdsCertificates,
+  'must name a file with certificates in PEM form, each of them complete',
+);
+
+/** Whether the text contains valid certificates only: Node silently ignores text that is not one. */
+function holdsCertificates(pem: string): boolean {
+  const [, ...parts] = pem.split('-----BEGIN CERTIFICATE-----');
+  try {
+    for (const part of parts) new X509Certificate(`-----BEGIN CERTIFICATE-----${part}`);
+    return parts.length > 0;
+  } catch {
+    return false;
+  }
+}
+
+export const privateKey = secretText(
+  text.regex(
+    /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----[^]+-----END /,
+    'must name a file with a private key in PEM form (of a PKCS #12 file: openssl pkcs12 -in FILE -nocerts)',
+  ),
+);
+
+/**
+ * Key of the HMAC, at least 16 characters long: a shorter one could be guessed, which would reveal the hidden values. (An empty file is
+ * reported elsewhere.)
+ */
+export const hmacKey = secretText(
+  text.regex(/^(.{16,})?$/s, 'must be 16 characters or more, and random'),
+);
+
+/** SASL extensions as in RFC 7628, section 3.1: names of letters only, values of visible characters. */
+export const saslExtensions = items(
+  (item) => /^(?!auth=)[A-Za-z]+=[\x20-\x7e]+$/.test(item),
+  'must be name=value, with commas between and names of letters alone, such as logicalCluster=lkc-1,identityPoolId=pool-2',
+).transform((all): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    all.map((item) => {
+      const at = item.indexOf('=');
+      return [item.slice(0, at), item.slice(at + 1)];
+    }),
+  ),
+);
+
+/** HTTP header fields by name: `Name: value` or `Name=value`, with commas or line ends between. Values may be credentials. */
+export const headers = text.transform((value, context): Readonly<Record<string, Secret>> => {
+  const lines = value.split(/[,\n]/).filter((line) => line.trim() !== '');
+  const found = lines.flatMap((line): [string, Secret][] => {
+    const [, header, content] =
+      /^\s*([!#$%&'*+.^`|~\w-]+)\s*[:=]\s*([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)\s*$/.exec(
+        line,
+      ) ?? [];
+    return header === undefined ? [] : [[header.toLowerCase(), new Secret(content!)]];
+  });
+  if (found.length === lines.length && found.length > 0) return Object.fromEntries(found);
+  context.addIssue('must be headers such as X-Tenant: wines, with commas between');
+  return z.NEVER;
+});
+
+/** ISO 8601 date-times with or without seconds. */
+const times = [-1, null].map((precision) => z.iso.datetime({ offset: true, precision }));
+
+/** Parses a point in time into epoch ms. */
+export const isoInstant = z
+  .union([z.iso.date(), ...times], {
+    error:
+      'must be an ISO 8601 date or time with its zone, such as 2025-01-31 or 2025-01-31T08:00Z',
+  })
+  .transform((value) => Date.parse(value));
+
+function secretText<T extends z.ZodType<string>>(parser: T) {
+  return parser.transform((value) => new Secret(value));
+}
