@@ -96,11 +96,11 @@ export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Fin
     scheduler,
     onUndeclared: (error) => (uncounted = error),
   });
-  const quota = quotas({ config, scheduler, ledger: guest });
+  const quota = quotas({ config, scheduler, ledger: guest.permits });
   try {
     const counted = await tryCheck('quota', async () => {
-      const firstBatch = firstValueFrom(guest.batches$);
-      guest.start();
+      const firstBatch = firstValueFrom(guest.permits.batches$);
+      guest.permits.start();
       await firstBatch;
       return isRequestRefused(uncounted)
         ? `${describeError(uncounted)}. A running service does not count the requests of this check`
@@ -188,10 +188,10 @@ async function checkRequests(
           () => last.get(what) ?? last.get('login') ?? (isLoginFree ? silent() : noLoginFree()),
         ),
     });
-    const noPermits$ = guest.batches$.pipe(ignoreElements());
+    const noPermits$ = guest.permits.batches$.pipe(ignoreElements());
     return firstValueFrom(merge(source, lasting$, noPermits$).pipe(impatient));
   };
-  const maySend = guest.isBatchValid;
+  const maySend = () => guest.permits.isBatchValid();
   const api = openApi({
     config: config.api,
     loginLimit,

@@ -88,7 +88,7 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
     bodies: options.bodies,
     config: config.api,
     loginLimit: quota.login,
-    maySend: ledger.isLeaseValid,
+    maySend: () => ledger.isLeaseValid(),
     scheduler,
     hooks,
   });
@@ -169,8 +169,8 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
     isOver = true;
     await Promise.allSettled([api.close(), store.close()]);
     // After the last request. Without a final declaration a successor waits until the lease expires.
-    await withTimeout(ledger.declareFinal, scheduler);
-    await withTimeout(ledger.close, scheduler);
+    await withTimeout(() => ledger.declareFinal(), scheduler);
+    await withTimeout(() => ledger.close(), scheduler);
     quota.close();
   }
 }

@@ -4,8 +4,7 @@ import { defer, lastValueFrom, race, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import type { Config } from '../../config/config.ts';
 import { guestDeclarations } from './guest-declarations.ts';
-import { guestPermits } from './guest-permits.ts';
-import type { GuestPermits } from './guest-permits.ts';
+import { GuestPermits } from './guest-permits.ts';
 import { permitRequests } from './permit-requests.ts';
 import { permitSource } from './permit-source.ts';
 import { topicNames } from '../../schemas/events/topics.ts';
@@ -26,8 +25,9 @@ export interface GuestOptions {
   readonly onUndeclared: (error: unknown) => void;
 }
 
-/** The permits of a command, such as `check`, that sends requests beside the service. To be closed after its last request. */
-export interface Guest extends Omit<GuestPermits, 'close'> {
+/** A command, such as `check`, that sends requests beside the service. To be closed after its last request. */
+export interface Guest {
+  readonly permits: GuestPermits;
   readonly close: () => Promise<void>;
 }
 
@@ -47,9 +47,9 @@ export function openGuest(options: GuestOptions): Guest {
   const declarations = guestDeclarations({ log, instance, scheduler });
   const requestPermits = permitRequests({ topic, account, instance, scheduler });
   const acquireBatch = permitSource({ ...options, requestPermits, declarations, account });
-  const permits = guestPermits({ batchSizes, acquireBatch, scheduler });
+  const permits = new GuestPermits({ batchSizes, acquireBatch, scheduler });
   return {
-    ...permits,
+    permits,
     close: async () => {
       permits.close();
       const settled$ = defer(() => declarations.declareFinal(permits.demands()));

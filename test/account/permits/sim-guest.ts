@@ -1,8 +1,7 @@
 import { defer, repeat, Subscription } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { guestDeclarations } from '../../../src/account/permits/guest-declarations.ts';
-import { guestPermits } from '../../../src/account/permits/guest-permits.ts';
-import type { GuestPermits } from '../../../src/account/permits/guest-permits.ts';
+import { GuestPermits } from '../../../src/account/permits/guest-permits.ts';
 import { permitRequests } from '../../../src/account/permits/permit-requests.ts';
 import { permitSource } from '../../../src/account/permits/permit-source.ts';
 import { quotas } from '../../../src/account/quotas.ts';
@@ -58,7 +57,12 @@ export class SimGuest {
       ...{ scheduler, wallNow, random: chance.next },
       onUndeclared: (error) => (this.error = error),
     });
-    const permits = guestPermits({ batchSizes: batches, acquireBatch: get, scheduler, wallNow });
+    const permits = new GuestPermits({
+      batchSizes: batches,
+      acquireBatch: get,
+      scheduler,
+      wallNow,
+    });
     this.#permits = permits;
     this.#settle = () => declarations.declareFinal(permits.demands());
     this.#subscription.add(
