@@ -1,21 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Kafka } from 'kafkajs';
-import {
-  defer,
-  filter,
-  lastValueFrom,
-  mergeMap,
-  repeat,
-  takeUntil,
-  takeWhile,
-  tap,
-  timer,
-} from 'rxjs';
+import { defer, filter, lastValueFrom, repeat, takeUntil, takeWhile, tap, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { newestCertificates } from '../consumers/certificates.ts';
 import type { PublishedCertificate } from '../consumers/certificates.ts';
+import { acknowledgementsOf } from '../sinks/signals/acknowledgements.ts';
 import { kafkaSignals } from '../sinks/signals/kafka-signals.ts';
-import { parseSignal, signalMessage } from '../sinks/signals/signals.ts';
+import { signalMessage } from '../sinks/signals/signals.ts';
 import type { CertifyAck, CertifyRequest } from '../sinks/signals/signals.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import type { Retry } from '../streams/flow/backoff.ts';
@@ -57,12 +48,7 @@ export async function freshCertificates(
   const acks = new Map<string, CertifyAck>();
   const from = await topic.ends();
   await topic.send(signalMessage(topic.name, request));
-  const acks$ = topic.read({ from, follow: true }).pipe(
-    mergeMap(({ messages }) => messages.filter(({ key }) => key?.toString() === request.id)),
-    mergeMap((message) => {
-      const signal = parseSignal(message);
-      return signal.type === 'certify-ack' && signal.account === account ? [signal] : [];
-    }),
+  const acks$ = acknowledgementsOf(topic, request, from).pipe(
     backoff({ onRetry }),
     filter(({ resource }) => !acks.has(resource)), // acknowledgements are repeated after an error
     tap((ack) => {

@@ -1,25 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import {
-  filter,
-  lastValueFrom,
-  merge,
-  mergeMap,
-  NEVER,
-  takeUntil,
-  takeWhile,
-  tap,
-  timer,
-} from 'rxjs';
-import type { Observable } from 'rxjs';
+import { filter, lastValueFrom, merge, NEVER, takeUntil, takeWhile, tap, timer } from 'rxjs';
 import type { Config, Resource } from '../config/config.ts';
 import { STARTUP_RETRIES, openKafka } from '../sinks/open-kafka.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { topicNames } from '../schemas/events/topics.ts';
-import type { Offsets } from '../kafka/log.ts';
+import { acknowledgementsOf } from '../sinks/signals/acknowledgements.ts';
 import { kafkaSignals } from '../sinks/signals/kafka-signals.ts';
-import type { SignalTopic } from '../sinks/signals/kafka-signals.ts';
-import { parseSignal, SIGNAL_DAYS, signalMessage } from '../sinks/signals/signals.ts';
+import { SIGNAL_DAYS, signalMessage } from '../sinks/signals/signals.ts';
 import type { ResyncAck, ResyncRequest } from '../sinks/signals/signals.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import { instantOf } from '../schemas/avro/instant.ts';
@@ -67,7 +55,7 @@ export async function resyncCommand(flags: ResyncFlags): Promise<boolean> {
   const left = new Set(request.resources);
   let isFine = true;
   const { onSignalsFailed } = logHooks(logger);
-  const acknowledged$ = acknowledgements(topic, ends, request).pipe(
+  const acknowledged$ = acknowledgementsOf(topic, request, ends).pipe(
     backoff({ onRetry: onSignalsFailed }),
     filter(({ resource }) => left.delete(resource)), // acknowledgements are repeated after an error
     tap((ack) => {
@@ -122,20 +110,6 @@ export function requestOf(
     since: from === null ? null : new Date(from).toISOString(),
     requested_at: new Date().toISOString(),
   };
-}
-
-function acknowledgements(
-  topic: SignalTopic,
-  from: Offsets,
-  { id, account }: ResyncRequest,
-): Observable<ResyncAck> {
-  return topic.read({ from, follow: true }).pipe(
-    mergeMap(({ messages }) => messages.filter(({ key }) => key?.toString() === id)),
-    mergeMap((message) => {
-      const signal = parseSignal(message);
-      return signal.type === 'resync-ack' && signal.account === account ? [signal] : [];
-    }),
-  );
 }
 
 /** The order number as a number if JavaScript represents it exactly, else as a string. */

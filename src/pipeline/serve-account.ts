@@ -18,7 +18,7 @@ import { openLedger } from '../account/ledger/ledger.ts';
 import type { LedgerOptions } from '../account/ledger/ledger.ts';
 import { permitGrants } from '../account/permits/permit-grants.ts';
 import { quotas } from '../account/quotas.ts';
-import { signalJobs } from '../account/signal-jobs.ts';
+import { SignalJobs } from '../account/signal-jobs.ts';
 import type { ConfigWith } from '../config/config.ts';
 import { keyDigest } from '../config/key-digest.ts';
 import { wallClock } from '../core/clock.ts';
@@ -94,7 +94,7 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
   });
   const lists = openAccount({ config, api, quotas: quota });
   const permitRequests$ = new Subject<PermitsRequest>();
-  const resyncs = signalJobs({
+  const resyncs = new SignalJobs({
     topic: signals,
     ...{ account, resources, scheduler, hooks },
     onPermitsRequest: (request) => permitRequests$.next(request),
