@@ -32,7 +32,7 @@ export interface GuestPermitsOptions {
   /** Number of permits to acquire at a time, by the quota's name. Default for other quotas: 1. */
   readonly batchSizes: Readonly<Record<string, number>>;
   /** Acquires permits for at least part of the demands, which it reads when it needs them. Rejects if no permits can be acquired. */
-  readonly acquireBatch: (shares: () => QuotaDemands) => Promise<PermitBatch>;
+  readonly acquireBatch: (demands: () => QuotaDemands) => Promise<PermitBatch>;
   readonly scheduler: SchedulerLike;
   /** The machine's clock, in ms, which advances while the machine sleeps. Default `Date.now`. */
   readonly wallNow?: () => number;

@@ -6,7 +6,7 @@ import type { Config } from '../../config/config.ts';
 import { guestDeclarations } from './guest-declarations.ts';
 import { GuestPermits } from './guest-permits.ts';
 import { permitRequests } from './permit-requests.ts';
-import { permitSource } from './permit-source.ts';
+import { PermitSource } from './permit-source.ts';
 import { topicNames } from '../../schemas/events/topics.ts';
 import { guestLog } from '../../sinks/ledger/guest-log.ts';
 import { kafkaSignals } from '../../sinks/signals/kafka-signals.ts';
@@ -46,8 +46,12 @@ export function openGuest(options: GuestOptions): Guest {
   const log = guestLog({ kafka, topic: names.ledger, account, instance, scheduler });
   const declarations = guestDeclarations({ log, instance, scheduler });
   const requestPermits = permitRequests({ topic, account, instance, scheduler });
-  const acquireBatch = permitSource({ ...options, requestPermits, declarations, account });
-  const permits = new GuestPermits({ batchSizes, acquireBatch, scheduler });
+  const source = new PermitSource({ ...options, requestPermits, declarations, account });
+  const permits = new GuestPermits({
+    batchSizes,
+    acquireBatch: (demands) => source.acquire(demands),
+    scheduler,
+  });
   return {
     permits,
     close: async () => {

@@ -9,6 +9,7 @@ import {
   merge,
   mergeMap,
   Observable,
+  of,
   race,
   timer,
 } from 'rxjs';
@@ -68,19 +69,16 @@ export function permitGrants(
 
   const ackOf = (request: PermitsRequest, permits: readonly QuotaPermit[]): PermitsAck => {
     const granted: Record<string, number> = {};
-    for (const { name, isGranted } of permits)
-      if (isGranted()) granted[name] = (granted[name] ?? 0) + 1;
-    const isShort = permits.some(({ isGranted }) => !isGranted());
+    for (const { name } of permits.filter((permit) => permit.isGranted()))
+      granted[name] = (granted[name] ?? 0) + 1;
     const unknown = Object.keys(request.quotas).filter((name) => !quota.guestLane(name));
+    const shortage = permits.every((permit) => permit.isGranted())
+      ? null
+      : 'no more permits are free';
     return {
       ...{ type: 'permits-ack', id: request.id, account, instance, granted },
       for_ms: Math.max(0, Math.floor(ledger.leaseRemainingMs())),
-      message:
-        unknown.length > 0
-          ? `no such quota: ${unknown.join(', ')}`
-          : isShort
-            ? 'no more permits are free'
-            : null,
+      message: unknown.length > 0 ? `no such quota: ${unknown.join(', ')}` : shortage,
       at: new Date(wallNow()).toISOString(),
     };
   };
@@ -92,12 +90,13 @@ export function permitGrants(
       });
       /** Latest time at which requests with the granted permits may reach the API, in ms on the scheduler's clock. */
       let until = -Infinity;
+      const expired$ = defer(() => timer(Math.max(0, until - scheduler.now()), scheduler));
       const all$ = merge(
         ledger.leaseOfAtLeast(MIN_LEASE_MS),
         ...permits.map(({ granted$ }) => granted$),
       );
       const enough$ = race(all$.pipe(endWith(undefined)), timer(GRANT_TIMEOUT_MS, scheduler));
-      const told$ = enough$.pipe(
+      return enough$.pipe(
         mergeMap(() => {
           const ack = ackOf(request, permits);
           for (const permit of permits) if (!permit.isGranted()) permit.release();
@@ -107,15 +106,12 @@ export function permitGrants(
             if (isGranted()) lane.storeForSuccessor([{ at: until, count: 1 }]);
           return topic.send(signalMessage(topic.name, ack));
         }),
-        mergeMap(() => timer(Math.max(0, until - scheduler.now()), scheduler)),
-        ignoreElements(),
-      );
-      return told$.pipe(
         catchError((error: unknown) => {
           hooks.onSignalsFailed?.({ error, delayMs: 0 });
-          // The acknowledgement may have been sent despite the error, so the permits count.
-          return timer(Math.max(0, until - scheduler.now()), scheduler).pipe(ignoreElements());
+          return of(undefined); // the acknowledgement may have been sent despite the error, so the permits count
         }),
+        mergeMap(() => expired$),
+        ignoreElements(),
         finalize(() => {
           for (const { lane, isGranted, release } of permits) {
             // The process ends before these permits expire: they stay counted.

@@ -3,7 +3,7 @@ import type { SchedulerLike } from 'rxjs';
 import { guestDeclarations } from '../../../src/account/permits/guest-declarations.ts';
 import { GuestPermits } from '../../../src/account/permits/guest-permits.ts';
 import { permitRequests } from '../../../src/account/permits/permit-requests.ts';
-import { permitSource } from '../../../src/account/permits/permit-source.ts';
+import { PermitSource } from '../../../src/account/permits/permit-source.ts';
 import { quotas } from '../../../src/account/quotas.ts';
 import { during } from '../../../src/streams/quota/token-bucket.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
@@ -46,7 +46,7 @@ export class SimGuest {
     const log = ledger.guest(name, ways, () => time.now());
     const declarations = guestDeclarations({ log, instance: name, scheduler, wallNow });
     const asking = { topic: signals.of(ways), account: 'main', instance: name, scheduler, wallNow };
-    const get = permitSource({
+    const source = new PermitSource({
       ...{
         requestPermits: permitRequests(asking),
         declarations,
@@ -59,7 +59,7 @@ export class SimGuest {
     });
     const permits = new GuestPermits({
       batchSizes: batches,
-      acquireBatch: get,
+      acquireBatch: (demands) => source.acquire(demands),
       scheduler,
       wallNow,
     });
