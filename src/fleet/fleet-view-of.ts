@@ -7,6 +7,12 @@ import type { FleetAssignment } from './member-metadata.ts';
 import type { AccountPhase } from './next-step.ts';
 import { apiKeyConflictText } from './api-key-conflicts.ts';
 
+/** What an instance does with each account, and the account's error if it failed; by account. */
+export type LocalAccountPhases = ReadonlyMap<
+  string,
+  { readonly doing: AccountPhase; readonly error: unknown }
+>;
+
 /** State of a fleet as known to one instance: the input of {@link fleetViewOf}. */
 export interface FleetViewInput extends FleetTopicState {
   /** Human-readable name of the instance. */
@@ -14,11 +20,7 @@ export interface FleetViewInput extends FleetTopicState {
   readonly generation: number | undefined;
   readonly assignment: FleetAssignment | undefined;
   readonly files: AccountFiles;
-  /** Current activity of this instance for each account, and the error if it failed; by account. */
-  readonly localAccounts: ReadonlyMap<
-    string,
-    { readonly doing: AccountPhase; readonly error: unknown }
-  >;
+  readonly localAccounts: LocalAccountPhases;
   readonly now: number;
 }
 

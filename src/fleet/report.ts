@@ -1,10 +1,14 @@
 import { z } from 'zod';
+import type { AccountConfig } from '../config/accounts.ts';
+import { describeError } from '../core/errors.ts';
+import type { AccountFigures } from '../observe/fleet-view.ts';
+import { shortened } from '../ops/status/shortened.ts';
 import type { Message } from '../sinks/sink.ts';
 
 const NAME = z.string().min(1).max(200);
 const COUNT = z.number().min(0);
 // Later versions may add fields; unknown ones are ignored.
-const FIGURES = z.object({
+const FIGURES: z.ZodType<AccountFigures> = z.object({
   at: z.number(),
   ready: z.boolean(),
   reasons: z.array(z.string()).readonly(),
@@ -77,4 +81,37 @@ function parseReport(value: Buffer): Report | undefined {
   } catch {
     return undefined; // not JSON
   }
+}
+
+/**
+ * Maximum length of an error text, or of a reason why an account is not ready, in characters: reports of a thousand failing accounts then
+ * take less than half of the maximum size of a message.
+ */
+const MAX_TEXT = 200;
+
+export interface AccountReportInput {
+  readonly config: Pick<AccountConfig, 'account' | 'topics'>;
+  readonly weight: number;
+  /** Error because of which the account is not served; undefined if there is none. */
+  readonly error: unknown;
+  /** Current figures of the account; undefined if it is not running. */
+  readonly figures: AccountFigures | undefined;
+}
+
+/** Builds the compact report of an account, with only the first of the reasons why it is not ready. */
+export function accountReport(input: AccountReportInput): AccountReport {
+  const { config, weight, error, figures } = input;
+  const { prefix, sharedPrefix } = config.topics;
+  return {
+    weight,
+    ...(prefix !== `${sharedPrefix}.${config.account}` && { prefix }),
+    ...(error !== undefined && { failed: shortened(describeError(error), MAX_TEXT) }),
+    ...(figures && {
+      figures: {
+        ...figures,
+        reasons: figures.reasons.slice(0, 1).map((reason) => shortened(reason, MAX_TEXT)),
+        eventsPerSecond: Math.round(figures.eventsPerSecond * 100) / 100,
+      },
+    }),
+  };
 }
