@@ -5,7 +5,7 @@ import { ledgerText, parseLedger, declarationsIn } from './ledger-record.ts';
 import type { LedgerDeclaration, DatedDeclaration } from './ledger-record.ts';
 import { DeclaredQuota } from './quota-ledger.ts';
 import type { QuotaLedger } from './quota-ledger.ts';
-import type { AccountLog, GuestEntries, PriorEntries } from '../../sinks/ledger/kafka-ledger.ts';
+import type { AccountLog, PriorEntries } from '../../sinks/ledger/kafka-ledger.ts';
 import type { Message } from '../../sinks/sink.ts';
 import { backoff } from '../../streams/flow/backoff.ts';
 
@@ -218,7 +218,7 @@ export class Ledger {
     // this declaration.
     const guests = this.isLeaseValid() ? undefined : await this.#log?.guests();
     if (!this.#isActive) return; // ended by `declareFinal` during the append
-    if (guests) this.#guestDeclarations$.next(guestDeclarationsIn(guests));
+    if (guests) this.#guestDeclarations$.next(declarationsIn(guests.guestEntries, guests.at));
     this.#beginLease(declaration, { at: now + leaseMs, wallAt: wallNow + leaseMs });
   }
 
@@ -262,13 +262,8 @@ function inheritedFrom(prior: PriorEntries): InheritedLedger {
   return {
     declaration,
     latestSentAt,
-    guests: guestDeclarationsIn(prior),
+    guests: declarationsIn(prior.guestEntries, prior.at),
     isLeaseActive: declaration !== undefined && latestSentAt + declaration.blockMs > claimedAt,
     hasUnreadableEntry: newest !== undefined && !declaration,
   };
-}
-
-/** Returns the declarations of requests among ledger entries of guests. Skips claims and unreadable entries. */
-function guestDeclarationsIn({ guestEntries, at }: GuestEntries): DatedDeclaration[] {
-  return guestEntries.flatMap((entry) => declarationsIn(entry, at));
 }

@@ -1,7 +1,6 @@
 import type { Observable } from 'rxjs';
 import type { QuotaDeclaration, TimedCount } from './ledger-record.ts';
-import { startPacer } from './start-pacer.ts';
-import type { StartPacer } from './start-pacer.ts';
+import { StartPacer } from './start-pacer.ts';
 import type { Gate } from '../../streams/quota/token-bucket.ts';
 import { usedRequests } from './used-requests.ts';
 
@@ -45,7 +44,7 @@ export class DeclaredQuota implements QuotaLedger {
     this.#capacity = capacity;
     this.#isRare = isRare;
     this.#lease = lease;
-    this.#pacer = startPacer(capacity);
+    this.#pacer = new StartPacer(capacity);
     this.gate = {
       opensAt: (now, rank) => {
         if (this.#remainingStarts === 0 || !lease.isLeaseValid()) return Infinity;

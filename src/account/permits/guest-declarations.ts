@@ -10,7 +10,6 @@ import {
 import type { DatedDeclaration } from '../ledger/ledger-record.ts';
 import type { GuestLog } from '../../sinks/ledger/guest-log.ts';
 import type { PriorEntries } from '../../sinks/ledger/kafka-ledger.ts';
-import type { LedgerEntry } from '../../sinks/ledger/ledger-entries.ts';
 import { WINDOW_MS } from '../quota.ts';
 
 export interface GuestDeclarationsOptions {
@@ -97,13 +96,12 @@ function otherDeclarations({
   guestEntries,
   at,
 }: PriorEntries): DatedDeclaration[] | undefined {
-  const sent = (entry: LedgerEntry) => declarationsIn(entry, at);
   // A recent entry of an unknown version: how many requests its process sends is unknown.
   if (entries.some(({ text, ageMs }) => !parseLedger(text) && ageMs < WINDOW_MS)) return undefined;
-  const service = entries.flatMap(sent).at(-1);
+  const service = declarationsIn(entries, at).at(-1);
   // `latestSentAt` is not before the actual sending, so the lease may have expired earlier, never later.
   if (service && service.latestSentAt + service.declaration.blockMs > at) return undefined;
-  return [...(service ? [service] : []), ...guestEntries.flatMap(sent)];
+  return [...(service ? [service] : []), ...declarationsIn(guestEntries, at)];
 }
 
 /** Returns the number of requests of a quota that neither other processes nor this one have used. */
