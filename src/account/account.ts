@@ -66,7 +66,7 @@ export function openAccount({ config, api, quotas }: AccountOptions): Account {
   return {
     name: config.account,
     tokens: api.tokens,
-    lanes: quotas.lanes,
+    lanes: (resource, seenBefore) => quotas.lanes(resource, seenBefore),
     list: (rules, { onUnmatchedField } = {}) => {
       const { resource } = rules;
       const { clock, plan, pages } = api.list(rules);

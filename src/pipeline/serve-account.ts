@@ -83,7 +83,7 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
   });
   const writer = ledgerWriter(join(stateDir, 'quota', account, 'writer'));
   const quota = quotas({ config, scheduler, stateDir, ledger, writer, instance });
-  hooks.onStart?.({ quotas: quota.usage });
+  hooks.onStart?.({ quotas: () => quota.usage() });
   const api = openApi({
     bodies: options.bodies,
     config: config.api,

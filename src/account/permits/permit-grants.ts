@@ -17,7 +17,7 @@ import type { SchedulerLike } from 'rxjs';
 import type { Hooks } from '../../observe/hooks.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { MAX_REQUEST_DELAY_MS } from '../ledger/ledger-record.ts';
-import type { GuestLane, Quotas } from '../quotas.ts';
+import type { GuestQuota, Quotas } from '../quotas.ts';
 import type { SignalTopic } from '../../sinks/signals/kafka-signals.ts';
 import { signalMessage } from '../../sinks/signals/signals.ts';
 import type { PermitsAck, PermitsRequest } from '../../sinks/signals/signals.ts';
@@ -28,7 +28,7 @@ export interface PermitGrantsOptions {
   readonly account: string;
   /** Id of this process. */
   readonly instance: string;
-  readonly quota: Pick<Quotas, 'guestLane'>;
+  readonly quota: Pick<Quotas, 'guestQuota'>;
   readonly ledger: Pick<Ledger, 'leaseRemainingMs' | 'leaseOfAtLeast'>;
   readonly scheduler: SchedulerLike;
   /** The machine's clock, in ms. Default `Date.now`. */
@@ -71,7 +71,7 @@ export function permitGrants(
     const granted: Record<string, number> = {};
     for (const { name } of permits.filter((permit) => permit.isGranted()))
       granted[name] = (granted[name] ?? 0) + 1;
-    const unknown = Object.keys(request.quotas).filter((name) => !quota.guestLane(name));
+    const unknown = Object.keys(request.quotas).filter((name) => !quota.guestQuota(name));
     const shortage = permits.every((permit) => permit.isGranted())
       ? null
       : 'no more permits are free';
@@ -85,7 +85,7 @@ export function permitGrants(
   const grant = (request: PermitsRequest): Observable<never> =>
     defer(() => {
       const permits = Object.entries(request.quotas).flatMap(([name, count]) => {
-        const lane = quota.guestLane(name);
+        const lane = quota.guestQuota(name);
         return lane ? Array.from({ length: count }, () => requestPermit(name, lane)) : [];
       });
       /** Latest time at which requests with the granted permits may reach the API, in ms on the scheduler's clock. */
@@ -115,7 +115,7 @@ export function permitGrants(
         finalize(() => {
           for (const { lane, isGranted, release } of permits) {
             // The process ends before these permits expire: they stay counted.
-            if (isGranted() && until > scheduler.now()) lane.count([{ at: until, count: 1 }]);
+            if (isGranted() && until > scheduler.now()) lane.countOthers([{ at: until, count: 1 }]);
             release();
           }
         }),
@@ -134,7 +134,7 @@ export function permitGrants(
 /** A permit for one request of a guest: already granted, or still waiting for the quota. */
 interface QuotaPermit {
   readonly name: string;
-  readonly lane: GuestLane;
+  readonly lane: GuestQuota;
   readonly isGranted: () => boolean;
   /** Completes once the permit is granted. */
   readonly granted$: Observable<never>;
@@ -142,14 +142,14 @@ interface QuotaPermit {
   readonly release: () => void;
 }
 
-function requestPermit(name: string, lane: GuestLane): QuotaPermit {
+function requestPermit(name: string, lane: GuestQuota): QuotaPermit {
   const granted$ = new AsyncSubject<never>();
   let isTaken = false;
   const used$ = new Observable<never>(() => {
     isTaken = true;
     granted$.complete();
   });
-  const held = during(lane.limit, used$).subscribe();
+  const held = during(lane.guests, used$).subscribe();
   return {
     name,
     lane,
