@@ -25,30 +25,21 @@ export interface QuotaOptions {
 }
 
 /**
- * Time added to the minute in which requests are counted, in ms. The API counts requests as they arrive: latencies vary, and clocks do not
- * run at the same rate. Too small: the server may count more requests than the quota. Too large: quota is wasted.
+ * Time added to the minute in which requests are counted, in ms, as latencies and clock rates vary. Too small: the server may count more
+ * requests than the quota. Too large: quota is wasted.
  */
 const HEADROOM_MS = 200;
 /** Window in which requests are counted against a quota, in ms. */
 export const WINDOW_MS = 60_000 + HEADROOM_MS;
-/**
- * Fraction of a list's quota that guests (processes such as `check`) may use. Guests are served before polls: they are rare, and an
- * operator waits for them.
- */
+/** Fraction of a list's quota that guests may use. Guests are served before polls: they are rare, and an operator waits for them. */
 const GUEST_SHARE = 0.15;
 const GUEST_RANK = -1;
 /** Fraction of the login quota that guests may use. Their logins are served after the service's own. */
 const GUEST_LOGIN_SHARE = 0.5;
 const GUEST_LOGIN_RANK = 1;
-/**
- * Upper bound of how much later a request is dated in a ledger declaration than in the stored request times, in ms: its longest delay, and
- * rounding up to a second.
- */
+/** How much later a request may be dated in a declaration than in the stored request times, in ms: by rounding up, and its delay. */
 const DECLARATION_ROUNDING_MS = 1_000 + MAX_REQUEST_DELAY_MS;
-/**
- * Upper bound of how far a stored request time may be in the future, in ms: the end of a predecessor's lease. Later times come from a clock
- * that was set back.
- */
+/** How far a stored request time may be in the future, in ms: the end of a lease. Later times come from a clock that was set back. */
 export const MAX_FUTURE_START_MS = LEASE_MS + LEASE_RENEWAL_MARGIN_MS + MAX_REQUEST_DELAY_MS;
 
 /** One quota at the API, of logins, of one list, or of all lists together: its token bucket, its part of the ledger, its stored times. */

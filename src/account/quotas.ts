@@ -24,14 +24,11 @@ export interface QuotasOptions {
   readonly scheduler: SchedulerLike;
   /** Folder in which request times are stored for the next process. Default: they are not stored. */
   readonly stateDir?: string;
-  /** Opens the stored request times of a quota, by its name. Default: a file in `stateDir` for each quota. */
+  /** Opens the stored request times of a quota. Default: a file in `stateDir` for each quota. */
   readonly storedStartsOf?: (name: string, capacity: number) => RecentStarts;
   /** Ledger in which requests are declared before they are sent. Default: they are not declared. */
   readonly ledger?: Pick<Ledger, 'quota'> & Partial<Pick<Ledger, 'guestDeclarations$'>>;
-  /**
-   * Remembers which process wrote the stored request times. Default: the process is unknown, so the stored times never replace a
-   * declaration in the ledger.
-   */
+  /** Remembers which process wrote the stored request times. Default: unknown, so these never replace a declaration in the ledger. */
   readonly writer?: LedgerWriter;
   /** Id of this process. */
   readonly instance?: string;

@@ -23,14 +23,18 @@ export interface InheritedLedger {
   readonly hasUnreadableEntry: boolean;
 }
 
-export interface LedgerOptions {
+/** The two clocks by which leases and permits expire. */
+export interface LeaseClocks {
+  readonly scheduler: SchedulerLike;
+  /** The machine's clock, in ms, which advances while the machine sleeps. Default `Date.now`. */
+  readonly wallNow?: () => number;
+}
+
+export interface LedgerOptions extends LeaseClocks {
   /** Id of this process. */
   readonly instance: string;
   /** Digest of the API key, by which processes recognize declarations of other accounts that use the same key. */
   readonly apiKeyDigest?: string;
-  readonly scheduler: SchedulerLike;
-  /** The machine's clock, in ms, which advances while the machine sleeps. Default `Date.now`. */
-  readonly wallNow?: () => number;
   readonly hooks?: Pick<Hooks, 'onRetry'>;
   /** Messages to be committed with each claim and with the final declaration. Default none. */
   readonly sideMessages?: LedgerSideMessages | undefined;
@@ -50,10 +54,7 @@ export const LEASE_MS = 10_000;
 export const LEASE_RENEWAL_MARGIN_MS = 1_000;
 /** Longest pause between two attempts to write a declaration to the ledger, in ms. */
 const MAX_PAUSE_MS = 5_000;
-/**
- * Maximum number of processes listed in a declaration of requests. More can't have sent requests in the last minute, as each takes seconds
- * to start.
- */
+/** Maximum number of processes listed in a declaration. More can't have sent requests in the last minute, as each takes seconds to start. */
 const MAX_WRITERS = 16;
 /** End of a lease that has expired, or was never begun. */
 const EXPIRED = { at: -Infinity, wallAt: -Infinity };
@@ -90,10 +91,7 @@ export class Ledger {
     this.#options = options;
   }
 
-  /**
-   * Declarations of requests that guests (processes beside the service) wrote while this process had no lease. Must be counted
-   * synchronously: requests start right after the emission.
-   */
+  /** Declarations that guests wrote while this process had no lease. Must be counted synchronously: requests start right afterwards. */
   get guestDeclarations$(): Observable<readonly DatedDeclaration[]> {
     return this.#guestDeclarations$;
   }

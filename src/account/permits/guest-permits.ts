@@ -1,5 +1,6 @@
 import { EMPTY, Subject, switchMap, timer } from 'rxjs';
-import type { Observable, SchedulerLike, Subscription } from 'rxjs';
+import type { Observable, Subscription } from 'rxjs';
+import type { LeaseClocks } from '../ledger/ledger.ts';
 import type { QuotaLedger } from '../ledger/quota-ledger.ts';
 import type { AgedCount } from '../ledger/ledger-record.ts';
 import { usedRequests } from '../ledger/used-requests.ts';
@@ -28,14 +29,11 @@ export interface PermitBatch {
   readonly wallExpiresAt: number;
 }
 
-export interface GuestPermitsOptions {
+export interface GuestPermitsOptions extends LeaseClocks {
   /** Number of permits to acquire at a time, by the quota's name. Default for other quotas: 1. */
   readonly batchSizes: Readonly<Record<string, number>>;
   /** Acquires permits for at least part of the demands, which it reads when it needs them. Rejects if no permits can be acquired. */
   readonly acquireBatch: (demands: () => QuotaDemands) => Promise<PermitBatch>;
-  readonly scheduler: SchedulerLike;
-  /** The machine's clock, in ms, which advances while the machine sleeps. Default `Date.now`. */
-  readonly wallNow?: () => number;
 }
 
 const EMPTY_BATCH: PermitBatch = { counts: {}, expiresAt: -Infinity, wallExpiresAt: -Infinity };

@@ -34,9 +34,7 @@ export interface Guest {
 /** How long `close` waits for the final declaration, in ms. Without that declaration, unused permits count until they expire. */
 const FINAL_DECLARATION_TIMEOUT_MS = 3_000;
 
-/**
- * Opens a guest of an account, which sends requests alongside the service: with permits from the service, or with declarations of its own.
- */
+/** Opens a guest of an account: it sends requests with permits from the service, or with declarations of its own. */
 export function openGuest(options: GuestOptions): Guest {
   const { kafka, config, batchSizes, scheduler } = options;
   const { account } = config;

@@ -1,26 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { defer, firstValueFrom, ignoreElements, map, merge, takeUntil, timer } from 'rxjs';
-import type { SchedulerLike } from 'rxjs';
+import type { LeaseClocks } from '../ledger/ledger.ts';
 import type { PermitBatch } from './guest-permits.ts';
 import type { SignalTopic } from '../../sinks/signals/kafka-signals.ts';
 import { acknowledgementsOf } from '../../sinks/signals/acknowledgements.ts';
 import { signalMessage } from '../../sinks/signals/signals.ts';
 import type { PermitsRequest } from '../../sinks/signals/signals.ts';
 
-export interface PermitRequestsOptions {
+export interface PermitRequestsOptions extends LeaseClocks {
   readonly topic: SignalTopic;
   readonly account: string;
-  /** Id of this process. */
   readonly instance: string;
-  readonly scheduler: SchedulerLike;
-  /** The machine's clock, in ms. Default `Date.now`. */
-  readonly wallNow?: () => number;
 }
 
-/**
- * How long to wait for the service's response to a request for permits, in ms: a service responds within two seconds, and Kafka adds its
- * latency.
- */
+/** How long to wait for the service's response, in ms: a service responds within two seconds, and Kafka adds its latency. */
 const GRANT_RESPONSE_TIMEOUT_MS = 4_000;
 
 /**

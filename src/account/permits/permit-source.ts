@@ -1,11 +1,11 @@
 import { firstValueFrom, timer } from 'rxjs';
-import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 import type { GuestDeclarations } from './guest-declarations.ts';
 import type { PermitBatch, QuotaDemands } from './guest-permits.ts';
 import { LEASE_MS } from '../ledger/ledger.ts';
+import type { LeaseClocks } from '../ledger/ledger.ts';
 
-export interface PermitSourceOptions {
+export interface PermitSourceOptions extends LeaseClocks {
   /** Requests permits from the service that runs the account; undefined if no service responds. */
   readonly requestPermits: (
     wanted: Readonly<Record<string, number>>,
@@ -16,9 +16,6 @@ export interface PermitSourceOptions {
   readonly patienceMs: number;
   /** How long to retry an unreachable Kafka before the first requests are sent undeclared, in ms. */
   readonly kafkaPatienceMs: number;
-  readonly scheduler: SchedulerLike;
-  /** The machine's clock, in ms. Default `Date.now`. */
-  readonly wallNow?: () => number;
   /** Returns random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
   readonly random?: () => number;
   /** Called once, with the error, if requests are sent undeclared because Kafka is unreachable; other processes do not count them. */
@@ -27,10 +24,7 @@ export interface PermitSourceOptions {
 
 /** How long to wait for a service that does not respond, in ms: longer than a lease, so that the lease of a crashed service has expired. */
 const RUNNER_SILENCE_MS = 20_000;
-/**
- * Mean pause between two attempts to acquire permits, in ms. Jittered by 50 % either way, so that guests that collided do not collide
- * again.
- */
+/** Mean pause between two attempts to acquire permits, in ms. Jittered by 50 %, so that guests that collided do not collide again. */
 const RETRY_PAUSE_MS = 1_000;
 
 /**
