@@ -32,8 +32,8 @@ export interface AccountList extends Pick<ApiList, 'clock' | 'plan'> {
    * Requests pages, decoded into records.
    *
    * @param decoding.keyOf Returns a record's key. Default: records have no keys.
-   * @param decoding.decode Decoder of pages. Default: parses each record as JSON. It is ignored if the list has hidden fields, as it works on
-   * the bytes that were sent, in which nothing is hidden.
+   * @param decoding.decode Decoder of pages. Default: parses each record as JSON. It is ignored if the list has hidden fields, as it works
+   * on the bytes that were sent, in which nothing is hidden.
    */
   readonly pages: (decoding?: { keyOf?: KeyOf; decode?: Decoder }) => ListRequest;
   /** The list's hidden fields, also needed for images stored before the fields were hidden; undefined if none are hidden. */

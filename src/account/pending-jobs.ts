@@ -43,8 +43,8 @@ const MAX_PENDING_REQUESTS = 1_000;
 const DAY_MS = 86_400_000;
 
 /**
- * The requests of an account in the signals topic that are not acknowledged yet, as far as the topic was read. A request is pending from its
- * message on until each list that it names is acknowledged.
+ * The requests of an account in the signals topic that are not acknowledged yet, as far as the topic was read. A request is pending from
+ * its message on until each list that it names is acknowledged.
  */
 export class PendingJobs {
   readonly #options: PendingJobsOptions;

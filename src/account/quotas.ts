@@ -65,8 +65,8 @@ export class Quotas {
   /**
    * Returns the lanes of a list, the same ones for every call.
    *
-   * @param seenBefore Whether an earlier process has read this list. If its request times are neither stored nor declared in the ledger, the
-   * first request waits for a full window.
+   * @param seenBefore Whether an earlier process has read this list. If its request times are neither stored nor declared in the ledger,
+   * the first request waits for a full window.
    */
   lanes(resource: Resource, seenBefore: boolean): Lanes {
     const { quota, lanes } = this.#listOf(resource);

@@ -17,7 +17,9 @@ export interface UnmatchedFieldsOptions {
   readonly onUnmatchedField: (field: string) => void;
 }
 
-/** Number of records that must lack a field before it is reported. Too small: rare fields are reported. Too large: a typo is reported late. */
+/**
+ * Number of records that must lack a field before it is reported. Too small: rare fields are reported. Too large: a typo is reported late.
+ */
 const RECORDS_TO_CHECK = 100;
 
 /**

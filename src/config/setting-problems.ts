@@ -67,7 +67,7 @@ function contradictions(texts: SettingTexts): SettingProblem[] {
   }
   const orderKey = SCHEMA.shape.KEY_FIELDS_ORDERS.safeParse(texts.KEY_FIELDS_ORDERS).data;
   if (orderKey && orderKey.join() !== 'order_number') {
-    const advice = 'must be order_number: orders are read again by it';
+    const advice = 'must be order_number: single orders are requested by this field';
     problems.push({ name: 'KEY_FIELDS_ORDERS', advice });
   }
   return [...problems, ...kafkaProblems(texts), ...piiProblems(texts), ...volatileProblems(texts)];

@@ -37,10 +37,7 @@ export interface Failure {
   readonly retryAt: number;
 }
 
-/**
- * Pause before an account is claimed again after this instance was fenced, in ms; meanwhile the assignment may show that the new owner is
- * the right one.
- */
+/** Pause before an account is claimed again after a fence, in ms: the assignment may show meanwhile that the new owner is the right one. */
 const RETRY_AFTER_FENCED_MS = 5_000;
 /** Pause before an account is claimed again after any other error, in ms. */
 const RETRY_AFTER_FAILURE_MS = 60_000;

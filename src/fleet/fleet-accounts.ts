@@ -26,11 +26,10 @@ export interface FleetAccountsOptions {
   readonly log: FleetLog;
   readonly watch: (config: AccountConfig) => AccountObservers;
   readonly fleetHooks: FleetHooks;
-  /** Called whenever another step with an account may be due. */
-  readonly onChange: () => void;
+  readonly onChange: LocalAccountOptions['onChange'];
 }
 
-/** Load of a quarantined account: close to zero, because the account is assigned but not served. */
+/** Load of a quarantined account, which is assigned but not served. */
 const QUARANTINED_WEIGHT = 0.01;
 
 /**

@@ -4,7 +4,6 @@ import type { FleetLog } from './fleet-log.ts';
 import { fleetMessage } from './fleet-record.ts';
 import type { FleetRecord, Owner } from './fleet-record.ts';
 
-/** Details of an account's claim, for the messages about it in the fleet's topic. */
 export interface ClaimDetails {
   /** Generation in which the account was assigned to the instance. */
   readonly generation: number;
@@ -13,7 +12,6 @@ export interface ClaimDetails {
 }
 
 export interface FleetAnnouncementsOptions {
-  /** Unique id of this process. */
   readonly instance: string;
   /** Human-readable name of the instance. */
   readonly name: string;

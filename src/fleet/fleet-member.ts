@@ -39,21 +39,15 @@ export interface FleetMemberOptions {
   readonly scheduler: SchedulerLike;
 }
 
-/**
- * Session timeout in Kafka's group, in ms: an instance without heartbeats for this long is removed. Shorter: pauses of the process cause
- * rebalances. Longer: crashes are detected later.
- */
+/** Session timeout in Kafka's group, in ms. Shorter: pauses of the process cause rebalances. Longer: crashes are detected later. */
 const SESSION_TIMEOUT_MS = 8_000;
 /** Heartbeat interval in Kafka's group, in ms; also how soon an instance learns of a rebalance. */
 const HEARTBEAT_MS = 1_000;
-/** How often each account's next step is checked for changes that raise no event, such as a timeout, in ms. */
+/** How often each account's next step is computed for changes that raise no event, such as a timeout, in ms. */
 const STEP_EVERY_MS = 500;
 /** Shortest interval between two calls of the hook `onFleet`, in ms. */
 const VIEW_EVERY_MS = 250;
-/**
- * Longest interval between two calls of the hook `onFleet`, in ms, for changes that come with time alone, such as an account without an
- * owner.
- */
+/** Longest interval between two calls of the hook `onFleet`, in ms, as some changes come with time alone. */
 const VIEW_AT_LEAST_EVERY_MS = 5_000;
 /** How often the group's leader checks whether the members' loads have become uneven, in ms. */
 const CHECK_BALANCE_EVERY_MS = 15_000;

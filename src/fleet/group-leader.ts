@@ -5,10 +5,7 @@ import type { Report } from './report.ts';
 import { candidateOf, leaderAssignment, servableMetadata, weightsOf } from './leader-assignment.ts';
 import { isImbalanced } from './imbalance.ts';
 
-/**
- * How long the members' loads must be uneven before accounts move for that reason alone, in ms. Shorter: a passing load moves accounts.
- * Longer: an overloaded member keeps its load.
- */
+/** How long loads must be uneven before accounts move, in ms. Shorter: a passing load moves accounts. Longer: a member stays overloaded. */
 const IMBALANCE_GRACE_MS = 600_000;
 
 /**

@@ -13,8 +13,8 @@ export interface PreviousGeneration {
 }
 
 /**
- * Computes the assignment that the leader sends to each member, by member id. Accounts move to even out loads only if the set of instances
- * differs from the previous generation, or if loads have been uneven for long.
+ * Computes the assignment that the leader sends to each member, by member id. Accounts move only if the set of instances differs from the
+ * previous generation, or if loads have been uneven for long.
  */
 export function leaderAssignment(
   members: readonly Member[],
@@ -43,10 +43,7 @@ export function leaderAssignment(
   return new Map(members.map(({ id }) => [id, given]));
 }
 
-/**
- * Converts a member's metadata into the input of the assignment. The member is identified by its instance id: its member id in Kafka's
- * group changes when it has to join again.
- */
+/** Identifies the member by its instance id, as its member id in Kafka's group changes when it has to join again. */
 export function candidateOf({ instance, configured, owned, warm }: MemberMetadata): Candidate {
   return {
     id: instance,
@@ -68,7 +65,7 @@ export function weightsOf(members: readonly MemberMetadata[]): ReadonlyMap<strin
   return new Map([...newest].map(([account, { weight }]) => [account, weight]));
 }
 
-/** Returns the metadata of the members, without accounts that may not be served because another account has the same API key. */
+/** Returns the members' metadata without accounts that may not be served because another account has the same API key. */
 export function servableMetadata(members: readonly Member[]): readonly MemberMetadata[] {
   const all = readableMetadata(members);
   return withoutApiKeyConflicts(all, apiKeyConflictsOf(all));

@@ -97,8 +97,8 @@ export class LocalAccount {
   }
 
   /**
-   * Whether this instance has recently claimed the account, and it is suspected of causing crashes. Such accounts are claimed one at a time,
-   * so that a crash can be attributed to one of them.
+   * Whether this instance has recently claimed the account, and it is suspected of causing crashes. Such accounts are claimed one at a
+   * time, so that a crash can be attributed to one of them.
    */
   get isOnProbation(): boolean {
     const { context } = this.#options;

@@ -20,7 +20,7 @@ const FIGURES: z.ZodType<AccountFigures> = z.object({
   firstRead: z.object({ read: COUNT, total: COUNT }).nullable(),
 });
 const ACCOUNT_REPORT = z.object({
-  /** Current load of the account; 1 is normal. */
+  /** Load of the account; 1 is normal. */
   weight: z.number().positive(),
   /** Prefix of the account's topics, if its file sets `TOPIC_PREFIX`. */
   prefix: z.string().optional(),
@@ -38,17 +38,11 @@ const REPORT = z.object({
   accounts: z.record(NAME, ACCOUNT_REPORT),
 });
 
-/**
- * State of an instance's accounts, written to the fleet's topic from time to time as one message. It is not protected by fencing, so it
- * decides nothing except how loads are balanced.
- */
+/** State of an instance's accounts, as one message in the fleet's topic. It is not fenced, so it decides only how loads are balanced. */
 export type Report = z.infer<typeof REPORT>;
 export type AccountReport = z.infer<typeof ACCOUNT_REPORT>;
 
-/**
- * Prefix of the Kafka keys of reports. The other messages have account names as keys, which contain no slash, so the two kinds never
- * collide.
- */
+/** Prefix of the Kafka keys of reports. Other messages have account names as keys, which contain no slash. */
 const PREFIX = 'instance/';
 
 export function reportMessage(topic: string, report: Report): Message {
@@ -84,8 +78,7 @@ function parseReport(value: Buffer): Report | undefined {
 }
 
 /**
- * Maximum length of an error text, or of a reason why an account is not ready, in characters: reports of a thousand failing accounts then
- * take less than half of the maximum size of a message.
+ * Maximum length of a text in a report, in characters: a thousand failing accounts then take less than half of a message's maximum size.
  */
 const MAX_TEXT = 200;
 

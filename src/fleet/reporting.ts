@@ -6,7 +6,6 @@ import { reportMessage } from './report.ts';
 import type { AccountReport, Report } from './report.ts';
 
 export interface ReportingOptions {
-  /** Unique id of this process. */
   readonly instance: string;
   /** Human-readable name of the instance. */
   readonly name: string;
@@ -17,13 +16,10 @@ export interface ReportingOptions {
   readonly scheduler: SchedulerLike;
 }
 
-/** How often the current state of this instance's accounts is compared with the last report, in ms. */
+/** How often the state of this instance's accounts is compared with the last report, in ms. */
 const CHECK_EVERY_MS = 15_000;
 
-/**
- * Writes a report on this instance's accounts to the fleet's topic whenever it differs notably from the last one there. The observable
- * emits nothing.
- */
+/** Writes a report on this instance's accounts to the fleet's topic whenever it differs notably from the last one there. Emits nothing. */
 export function reporting(options: ReportingOptions): Observable<never> {
   const { instance, name, topic, log, report, onRetry, scheduler } = options;
   const reportIfChanged = async (): Promise<void> => {
@@ -38,10 +34,7 @@ export function reporting(options: ReportingOptions): Observable<never> {
   );
 }
 
-/**
- * Whether the current report on an instance's accounts differs notably from the last one. Figures change all the time, so small differences
- * do not count.
- */
+/** Whether the report `now` differs notably from the one `before`. Figures change all the time, so small differences do not count. */
 export function isReportable(now: Report['accounts'], before: Report['accounts'] = {}): boolean {
   const accounts = Object.entries(now);
   if (accounts.length !== Object.keys(before).length) return true;

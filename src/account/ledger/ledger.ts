@@ -54,7 +54,9 @@ export const LEASE_MS = 10_000;
 export const LEASE_RENEWAL_MARGIN_MS = 1_000;
 /** Longest pause between two attempts to write a declaration to the ledger, in ms. */
 const MAX_PAUSE_MS = 5_000;
-/** Maximum number of processes listed in a declaration. More can't have sent requests in the last minute, as each takes seconds to start. */
+/**
+ * Maximum number of processes listed in a declaration. More can't have sent requests in the last minute, as each takes seconds to start.
+ */
 const MAX_WRITERS = 16;
 /** End of a lease that has expired, or was never begun. */
 const EXPIRED = { at: -Infinity, wallAt: -Infinity };

@@ -8,8 +8,8 @@ const TIMER_MS = 20;
 const EPSILON = 1e-6;
 
 /**
- * Spreads the starts of requests over time, as a token bucket with a small burst, at slightly more than the rate of their quota. A burst that
- * uses up the quota would leave a successor nothing for a minute.
+ * Spreads the starts of requests over time, as a token bucket with a small burst, at slightly more than the rate of their quota. A burst
+ * that uses up the quota would leave a successor nothing for a minute.
  */
 export class StartPacer {
   readonly #perMs: number;
@@ -25,8 +25,8 @@ export class StartPacer {
   }
 
   /**
-   * Returns the time from which a request may start, in ms; `now` if it may start at once. Only a lane of rank 0 (polls) or less may use the
-   * last request of a burst.
+   * Returns the time from which a request may start, in ms; `now` if it may start at once. Only a lane of rank 0 (polls) or less may use
+   * the last request of a burst.
    */
   opensAt(now: number, rank: number): number {
     const missing = (rank <= 0 ? 1 : 2) - EPSILON - this.#levelAt(now);

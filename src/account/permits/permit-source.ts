@@ -86,7 +86,9 @@ export class PermitSource {
     }
   }
 
-  /** Whether a failed attempt to acquire permits is retried; if not, requests are sent undeclared. Rethrows an error that allows neither. */
+  /**
+   * Whether a failed attempt to acquire permits is retried; if not, requests are sent undeclared. Rethrows an error that allows neither.
+   */
   #isRetried(error: unknown, waitedMs: number): boolean {
     const { kafkaPatienceMs, onUndeclared } = this.#options;
     const patienceMs = this.#hasReachedKafka ? RUNNER_SILENCE_MS : kafkaPatienceMs;
