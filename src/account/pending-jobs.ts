@@ -1,4 +1,5 @@
 import type { Offsets } from '../kafka/log.ts';
+import type { Hooks } from '../observe/hooks.ts';
 import type { SignalBatch } from '../sinks/signals/kafka-signals.ts';
 import { parseSignal, SIGNAL_DAYS } from '../sinks/signals/signals.ts';
 import type {
@@ -30,14 +31,6 @@ export type SignalJob =
 
 type JobRequest = ResyncRequest | CertifyRequest;
 
-export interface PendingJobsOptions {
-  /** Account whose signals are applied; those of other accounts are ignored. */
-  readonly account: string;
-  readonly now: () => number;
-  /** Called with each message that is not a valid signal, and with each request that exceeds {@link MAX_PENDING_REQUESTS}. */
-  readonly onIgnored: (ignored: { partition: number; offset: string; reason: string }) => void;
-}
-
 /** Maximum number of pending requests from the signals topic. Further ones are ignored, so that memory stays bounded. */
 const MAX_PENDING_REQUESTS = 1_000;
 const DAY_MS = 86_400_000;
@@ -47,14 +40,26 @@ const DAY_MS = 86_400_000;
  * its message on until each list that it names is acknowledged.
  */
 export class PendingJobs {
-  readonly #options: PendingJobsOptions;
+  readonly #account: string;
+  readonly #now: () => number;
+  readonly #onIgnored: NonNullable<Hooks['onSignalIgnored']>;
   /** Pending requests by id, and the lists for which each is not acknowledged yet. */
   readonly #requests = new Map<string, { request: JobRequest; left: Set<string> }>();
   /** Offset up to which each partition of the signals topic has been read. */
   readonly #readTo = new Map<number, bigint>();
 
-  constructor(options: PendingJobsOptions) {
-    this.#options = options;
+  /**
+   * @param account Account whose signals are applied; those of other accounts are ignored.
+   * @param onIgnored Called with each message that is not a valid signal, and each request that exceeds {@link MAX_PENDING_REQUESTS}.
+   */
+  constructor(
+    account: string,
+    now: () => number,
+    onIgnored: NonNullable<Hooks['onSignalIgnored']> = () => undefined,
+  ) {
+    this.#account = account;
+    this.#now = now;
+    this.#onIgnored = onIgnored;
   }
 
   /** Offsets at which to continue to read the topic. */
@@ -83,26 +88,19 @@ export class PendingJobs {
         requests.push(...this.#applySignal(parseSignal(message)));
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
-        this.#options.onIgnored({ partition, offset: message.offset, reason });
+        this.#onIgnored({ partition, offset: message.offset, reason });
       }
     }
     return requests;
   }
 
   #applySignal(signal: Signal): (JobRequest | PermitsRequest)[] {
-    if (signal.account !== this.#options.account) return [];
-    switch (signal.type) {
-      case 'resync-ack':
-      case 'certify-ack':
-        this.acknowledged(signal);
-        return [];
-      case 'permits':
-        return [signal];
-      case 'permits-ack':
-        return [];
-      default:
-        return this.#add(signal) ? [signal] : [];
-    }
+    if (signal.account !== this.#account) return [];
+    const { type } = signal;
+    if (type === 'permits') return [signal];
+    if (type === 'resync' || type === 'certify') return this.#add(signal) ? [signal] : [];
+    if (type === 'resync-ack' || type === 'certify-ack') this.acknowledged(signal);
+    return [];
   }
 
   #add(request: JobRequest): boolean {
@@ -120,7 +118,7 @@ export class PendingJobs {
    * still be readable although its acknowledgement has been deleted, and must not be carried out again.
    */
   #isOld({ requested_at }: JobRequest): boolean {
-    return Date.parse(requested_at) < this.#options.now() - SIGNAL_DAYS * DAY_MS;
+    return Date.parse(requested_at) < this.#now() - SIGNAL_DAYS * DAY_MS;
   }
 
   acknowledged({ id, resource }: { readonly id: string; readonly resource: string }): void {

@@ -101,11 +101,7 @@ export class SignalJobs {
     const { account, resources, scheduler, hooks } = options;
     this.#options = options;
     this.#inDoubt = new Set(resources);
-    this.#pending = new PendingJobs({
-      account,
-      now: () => scheduler.now(),
-      onIgnored: (ignored) => hooks.onSignalIgnored?.(ignored),
-    });
+    this.#pending = new PendingJobs(account, () => scheduler.now(), hooks.onSignalIgnored);
     this.following$ = merge(this.#follow(), this.#refuseForeign());
   }
 

@@ -2,21 +2,18 @@ import type { AccountConfig } from '../config/accounts.ts';
 import { keyDigest } from '../config/key-digest.ts';
 import type { AccountFiles } from './account-files.ts';
 import { isFenced } from './account-run.ts';
-import type { InstanceContext } from './account-run.ts';
-import type { FleetHooks } from './fleet-hooks.ts';
 import type { FleetLog } from './fleet-log.ts';
 import type { LocalAccountPhases } from './fleet-view-of.ts';
 import { isQuarantined } from './crashes.ts';
 import { LocalAccount } from './local-account.ts';
-import type { AccountObservers, GroupGeneration, LocalAccountOptions } from './local-account.ts';
+import type { GroupGeneration, LocalAccountOptions, SharedByAccounts } from './local-account.ts';
 import type { FleetAssignment, MemberMetadata } from './member-metadata.ts';
 import { FleetAnnouncements } from './fleet-announcements.ts';
 import { accountReport } from './report.ts';
 import type { Report } from './report.ts';
 import type { WarmFolders } from './warm-folders.ts';
 
-export interface FleetAccountsOptions {
-  readonly context: InstanceContext;
+export interface FleetAccountsOptions extends SharedByAccounts {
   /** Human-readable name of the instance. */
   readonly name: string;
   /** State folders of the fleet's accounts, one for each account. */
@@ -24,9 +21,6 @@ export interface FleetAccountsOptions {
   /** Name of the fleet's topic. */
   readonly topic: string;
   readonly log: FleetLog;
-  readonly watch: (config: AccountConfig) => AccountObservers;
-  readonly fleetHooks: FleetHooks;
-  readonly onChange: LocalAccountOptions['onChange'];
 }
 
 /** Load of a quarantined account, which is assigned but not served. */
@@ -52,12 +46,12 @@ export class FleetAccounts {
   #isOver = false;
 
   constructor(options: FleetAccountsOptions) {
-    const { context, name, topic, log, fleetHooks, watch, onChange } = options;
+    const { context, name, topic, log } = options;
     const { instance, scheduler } = context;
     this.#options = options;
     this.#announcements = new FleetAnnouncements({ instance, name, topic, log, scheduler });
     this.#accountOptions = {
-      ...{ context, fleetHooks, watch, onChange },
+      ...options,
       fleetTopic: log,
       announcements: this.#announcements,
       accounts: this.#accounts,

@@ -3,7 +3,7 @@ import { CellarstreamError, isRetryable } from '../core/errors.ts';
 import { topicNames } from '../schemas/events/topics.ts';
 import { existing } from '../kafka/client/topic-facts.ts';
 import { readFleetGroupState } from './fleet-group.ts';
-import { readFleetTopic } from './read-fleet-topic.ts';
+import { readFleetTopic } from './fleet-topic-state.ts';
 
 /** A fleet and one of its accounts whose topics would have a given prefix. */
 export interface FleetAccountName {

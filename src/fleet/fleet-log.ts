@@ -21,9 +21,8 @@ import { CellarstreamError } from '../core/errors.ts';
 import { readBatches } from '../kafka/fetch/read-batches.ts';
 import { plainProducer } from '../sinks/producer/plain-producer.ts';
 import type { Message } from '../sinks/sink.ts';
-import { FleetTopicTable } from './fleet-topic-state.ts';
+import { fleetLogBounds, FleetTopicTable } from './fleet-topic-state.ts';
 import type { FleetTopicState } from './fleet-topic-state.ts';
-import { fleetLogBounds } from './read-fleet-topic.ts';
 
 /** The fleet's topic: the state of the fleet as far as the topic was read, and a producer for it. */
 export interface FleetLog extends FleetTopicState {

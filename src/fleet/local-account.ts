@@ -31,15 +31,18 @@ export interface AccountObservers {
   readonly end: () => void;
 }
 
-/** Objects that the accounts of an instance share, and what they know of each other. */
-export interface LocalAccountOptions {
+/** Objects that the accounts of an instance share. */
+export interface SharedByAccounts {
   readonly context: InstanceContext;
-  readonly fleetTopic: FleetTopicState;
-  readonly announcements: FleetAnnouncements;
-  readonly fleetHooks: FleetHooks;
   readonly watch: (config: AccountConfig) => AccountObservers;
+  readonly fleetHooks: FleetHooks;
   /** Called whenever another step with an account may be due. */
   readonly onChange: () => void;
+}
+
+export interface LocalAccountOptions extends SharedByAccounts {
+  readonly fleetTopic: FleetTopicState;
+  readonly announcements: FleetAnnouncements;
   /** All accounts that this instance serves, restores or stops. */
   readonly accounts: ReadonlyMap<string, LocalAccount>;
   /** Number of the newest generation of the fleet's Kafka group. */
