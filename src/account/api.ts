@@ -27,14 +27,13 @@ import type { Limit } from '../streams/quota/token-bucket.ts';
 import { tokenSource } from '../streams/http/token.ts';
 import type { TokenSource } from '../streams/http/token.ts';
 import { unreadableTexts } from '../streams/decode/decoded-page.ts';
-import type { UnreadableTexts } from '../streams/decode/decoded-page.ts';
 
 export interface ApiOptions {
   readonly config: ApiConfig;
   readonly loginLimit: Limit;
   readonly scheduler: SchedulerLike;
   readonly hooks?: Pick<Hooks, 'onRetry' | 'onLogin' | 'onRequest'>;
-  /** Connections to the API. Default: a pool of its own, with the timeouts and limits of this file. */
+  /** Connections to the API. Default: a pool with the timeouts and limits of this file. */
   readonly dispatcher?: Dispatcher;
   /** Pool of page buffers, shared by the accounts of a process. Default: each page gets new memory. */
   readonly bodies?: BodyPool | undefined;
@@ -44,10 +43,7 @@ export interface ApiOptions {
   readonly random?: () => number;
 }
 
-/**
- * One account at the API: its connections, its token, its lists. `streams/http` sends requests and handles responses; `core/errors.ts`
- * defines which errors are retried.
- */
+/** One account at the API: its connections, its token, its lists. */
 export interface Api {
   readonly tokens: TokenSource;
   readonly list: (rules: ResourceRules) => ApiList;
@@ -58,10 +54,7 @@ export interface Api {
 export interface ApiList {
   /** Logical clock that numbers the begin and the end of each of the list's reads, so that overlapping reads are recognized. */
   readonly clock: LogicalClock;
-  /**
-   * Chooses the list offset and the size of the next page to request, by what the server was observed to support. Shared by all scans of
-   * the list.
-   */
+  /** Chooses list offset and size of the next page, by what the server was observed to support. Shared by all scans of the list. */
   readonly plan: PagePlan;
   /** Requests pages, decoded into records. Default: each record is parsed as JSON, and has no key. */
   readonly pages: (
@@ -117,14 +110,13 @@ export function openApi(options: ApiOptions): Api {
       hooks.onRetry?.({ what: 'login', error, count: 1, delayMs });
     },
   });
-  const texts = Object.fromEntries(RESOURCES.map((name) => [name, unreadableTexts()])) as Record<
-    Resource,
-    UnreadableTexts
-  >;
-  /** Findings about the paging of each list, shared by all requests of this process. */
-  const found = Object.fromEntries(
-    RESOURCES.map((name) => [name, { plan: new PagePlan(), places: new FailingOffsets() }]),
-  ) as Record<Resource, { readonly plan: PagePlan; readonly places: FailingOffsets }>;
+  /** Findings about the pages of each list, shared by all requests of this process. */
+  const findings = new Map(
+    RESOURCES.map((name) => [
+      name,
+      { texts: unreadableTexts(), plan: new PagePlan(), places: new FailingOffsets() },
+    ]),
+  );
   return {
     tokens,
     list: ({ resource, path }) => {
@@ -135,24 +127,12 @@ export function openApi(options: ApiOptions): Api {
         random,
         hooks: hooksOf(resource, resource),
       };
-      const request = pageRequest({
-        ...shared,
-        dispatcher,
-        tokens,
-        ages,
-        bodies,
-      });
+      const found = findings.get(resource)!;
+      const request = pageRequest({ ...shared, dispatcher, tokens, ages, bodies });
       return {
         clock: shared.logicalClock,
-        plan: found[resource].plan,
-        pages: (options) =>
-          decodedList({
-            ...shared,
-            request,
-            texts: texts[resource],
-            ...found[resource],
-            ...options,
-          }),
+        plan: found.plan,
+        pages: (options) => decodedList({ ...shared, ...found, request, ...options }),
       };
     },
     close: () => connections.destroy(),

@@ -2,7 +2,7 @@ import type { SchedulerLike } from 'rxjs';
 import type { Config } from '../config/config.ts';
 import type { Limit, TokenBucket } from '../streams/quota/token-bucket.ts';
 
-/** The lanes of one list: its streams of reads, such as polls and sweeps, each with its share of the quota. */
+/** The lanes of one list, each with its share of the quota. */
 export interface Lanes {
   /** Lane of polls for new changes, with the highest priority. */
   readonly poll: Limit;
@@ -10,25 +10,19 @@ export interface Lanes {
   readonly lookback: Limit;
   /** Lane of the initial snapshot: `INITIAL_SNAPSHOT_PERCENT` of the quota, and whatever polls leave over. */
   readonly initialSnapshot: Limit;
-  /** Lane of sweeps (recurring full scans) of a list that is not polled. */
+  /** Lane of sweeps of a list that is not polled. */
   readonly fullScan: Limit;
-  /** Lane of sweeps (recurring full scans) of a polled list: the part of the quota that polls leave over. */
+  /** Lane of sweeps of a polled list: the part of the quota that polls leave over. */
   readonly sweep: Limit;
   /** Lane of requests for single records that a sweep did not show, of which there may be many. */
   readonly singleRecords: Limit;
-  /**
-   * Returns the time between poll requests, in ms, at which polls stay within their share of the quota while the reads `beside` are
-   * running.
-   */
+  /** Returns the time between poll requests, in ms, that keeps polls within their share of the quota while the reads `beside` run. */
   readonly pollSpacingMs: (beside: ConcurrentReads) => number;
   /** Time between requests, in ms, at which a single lane uses up the list's whole share of the quota. */
   readonly requestIntervalMs: number;
 }
 
-/**
- * Kind of reads that run alongside a list's polls: the initial snapshot (`first-read`), requests for single records or other requested
- * reads (`asking`), or none.
- */
+/** Reads that run alongside a list's polls: the initial snapshot (`first-read`), single records or other requested reads (`asking`). */
 type ConcurrentReads = 'first-read' | 'asking' | 'nothing';
 
 export interface LanesOptions {
@@ -72,10 +66,7 @@ export function lanesOf(options: LanesOptions): Lanes {
 
   const poll = bucket.lane({ rank: 0 });
   const lookback = bucket.lane({ rank: 1, share: () => Math.floor((perMinute - notPolls()) / 3) });
-  /**
-   * Number of requests kept free for the next polls, once it has been measured how much of the quota polls use: one for each list, and one
-   * spare.
-   */
+  /** Number of requests kept free for the next polls, once their use of the quota is measured: one for each list, and one spare. */
   const ready = lists + 1;
   let polledSince: number | undefined;
   const leftByPolls = (): number => {
@@ -88,10 +79,8 @@ export function lanesOf(options: LanesOptions): Lanes {
   };
   const initialSnapshot = bucket.lane({ rank: 2, share: leftByPolls });
   const sweep = bucket.lane({ rank: 3, share: spare });
-  const singleRecords = bucket.lane({
-    rank: 3,
-    share: Math.max(spare, part(SINGLE_RECORDS_SHARE)),
-  });
+  const forSingleRecords = Math.max(spare, part(SINGLE_RECORDS_SHARE));
+  const singleRecords = bucket.lane({ rank: 3, share: forSingleRecords });
   const notPolls = () => initialSnapshot.used() + sweep.used() + singleRecords.used();
 
   let firstReadAt = -Infinity;

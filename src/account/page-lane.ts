@@ -13,10 +13,7 @@ import type { PagesOptions, ScanPage } from '../streams/paging/pages.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
 import type { KeyOf } from '../streams/records/key-of.ts';
 
-/**
- * A lane, which is one of the streams of reads of a list: its share of the quota, and its page slots, which stop requests while earlier
- * pages wait for their commit.
- */
+/** A lane of a list: its share of the quota, and its page slots, which stop requests while earlier pages wait for their commit. */
 export interface PageLane {
   readonly limit: Limit;
   readonly pageSlots: PageSlots;
@@ -39,12 +36,9 @@ export interface PageLanesOptions {
   /** Logical clock that numbers the begin and the end of each of the list's reads, so that overlapping reads are recognized. */
   readonly logicalClock: LogicalClock;
   readonly keyOf: KeyOf;
-  /**
-   * Fields that are ignored when anchor records are compared to join two pages, because they differ in every response. A finding of one
-   * lane applies to all.
-   */
+  /** Fields that are ignored when anchors are compared, because they differ in every response. A finding of one lane applies to all. */
   readonly leftOut: LeftOut;
-  /** Chooses the list offset and the size of the next page to request. A finding of one lane about the server's paging applies to all. */
+  /** Chooses the list offset and the size of the next page. A finding of one lane about the server's paging applies to all. */
   readonly plan?: PagePlan | undefined;
   /** Time between requests that the quota allows, in ms. */
   readonly requestIntervalMs: number;

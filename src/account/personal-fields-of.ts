@@ -1,5 +1,3 @@
-// The fields of a list that the `PII_` settings hide.
-
 import type { PiiConfig } from '../config/config.ts';
 import type { Resource } from '../resources/resources.ts';
 import { isJsonObject } from '../schemas/json/json.ts';

@@ -13,40 +13,21 @@ import {
   timer,
   toArray,
 } from 'rxjs';
-import type { Observable, SchedulerLike } from 'rxjs';
+import type { MonoTypeOperatorFunction, Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryable } from '../core/errors.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { singleFlight } from '../core/single-flight.ts';
 import type { SignalBatch, SignalTopic } from '../sinks/signals/kafka-signals.ts';
-import { parseSignal, SIGNAL_DAYS, signalMessage } from '../sinks/signals/signals.ts';
-import type {
-  CertifyAck,
-  CertifyRequest,
-  PermitsRequest,
-  ResyncAck,
-  ResyncRequest,
-  Signal,
-} from '../sinks/signals/signals.ts';
+import { signalMessage } from '../sinks/signals/signals.ts';
+import type { CertifyAck, PermitsRequest, ResyncAck } from '../sinks/signals/signals.ts';
 import type { Message } from '../sinks/sink.ts';
+import { jobsOf, PendingJobs } from './pending-jobs.ts';
+import type { CertifyJob, ResyncJob, SignalJob } from './pending-jobs.ts';
 
-/** The part of a resync request (to publish records again) that concerns one list. */
-export interface ResyncJob {
-  readonly id: string;
-  readonly resource: string;
-  /** Key of the single order to publish again; null: the whole list. */
-  readonly orderNumber: string | null;
-  /** Restricts the resync to records modified at this time (epoch ms) or later; null: no restriction. */
-  readonly since: number | null;
-}
+export type { CertifyJob, ResyncJob } from './pending-jobs.ts';
 
 /** Outcome of a resync request, as its acknowledgement reports it. */
 export type ResyncOutcome = Pick<ResyncAck, 'status' | 'message'>;
-
-/** The part of a certificate request that concerns one list. */
-export interface CertifyJob {
-  readonly id: string;
-  readonly resource: string;
-}
 
 /** Outcome of a certificate request, as its acknowledgement reports it. */
 export type CertifyOutcome = Pick<CertifyAck, 'status' | 'number' | 'message'>;
@@ -68,16 +49,6 @@ export interface TaskJobs {
   readonly ackCommitted: (request: { readonly id: string }) => void;
 }
 
-/** Requests in the signals topic, for all lists of an account. */
-export interface SignalJobs {
-  readonly task: (resource: string) => TaskJobs;
-  /**
-   * Follows the signals topic while subscribed, and refuses requests for lists that this process does not read. Emits nothing; retries
-   * after every error.
-   */
-  readonly following$: Observable<never>;
-}
-
 export interface SignalJobsOptions {
   readonly topic: SignalTopic;
   /** Account whose requests are handled; requests for other accounts are ignored. */
@@ -90,9 +61,6 @@ export interface SignalJobsOptions {
   readonly onPermitsRequest?: (request: PermitsRequest) => void;
 }
 
-/** Maximum number of pending requests from the signals topic. Further ones are ignored, so that memory stays bounded. */
-const MAX_PENDING_REQUESTS = 1_000;
-const DAY_MS = 86_400_000;
 /** First and longest pause before the signals topic is read again after a transient error, in ms; pauses double in between. */
 const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 5_000;
@@ -100,201 +68,153 @@ const MAX_PAUSE_MS = 5_000;
 const PERMANENT_ERROR_PAUSE_MS = 60_000;
 
 /**
- * Tracks the requests of an account in the signals topic that are not acknowledged yet. Requests sent while the service was down are
- * handled when it runs again, and acknowledged ones are not repeated.
+ * The requests of an account in the signals topic, for the tasks of its lists. Requests sent while the service was down are handled when it
+ * runs again, and acknowledged ones are not repeated.
  *
  * A task that has just been opened, or whose last acknowledgement may not have been committed, gets requests only after the topic has been
  * read to its end: by then the outcome of earlier transactions is final.
  */
-export function signalJobs(options: SignalJobsOptions): SignalJobs {
-  const { topic, account, resources, scheduler, hooks, onPermitsRequest } = options;
-  /** Whether the signals topic has been read to its end once, so that further messages are new. */
-  let isFollowing = false;
-  /** Pending requests by id, and the lists for which each is not acknowledged yet. */
-  const pending = new Map<string, { request: JobRequest; left: Set<string> }>();
-  const come$ = new Subject<AnyJob>();
-  /** Offset up to which each partition of the signals topic has been read. */
-  const readTo = new Map<number, bigint>();
+export class SignalJobs {
+  /**
+   * Follows the signals topic while subscribed, and refuses requests for lists that this process does not read. Emits nothing; retries
+   * after every error.
+   */
+  readonly following$: Observable<never>;
+  readonly #options: SignalJobsOptions;
+  readonly #pending: PendingJobs;
+  readonly #newJobs$ = new Subject<SignalJob>();
   /** Lists with a request whose acknowledgement may or may not have been committed. */
-  const inDoubt = new Set(resources);
-
-  /** Applies a batch of messages of the signals topic, and returns the new requests in it. */
-  const fold = ({ partition, messages, next }: SignalBatch): JobRequest[] => {
-    const at = readTo.get(partition) ?? 0n;
-    if (next <= at) return []; // both readers, `catchUp` and `live$`, may deliver a batch
-    readTo.set(partition, next);
-    const fresh: JobRequest[] = [];
-    for (const message of messages) {
-      if (BigInt(message.offset) < at) continue;
-      try {
-        fresh.push(...take(parseSignal(message)));
-      } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error);
-        hooks.onSignalIgnored?.({ partition, offset: message.offset, reason });
-      }
-    }
-    return fresh;
-  };
-  const take = (signal: Signal): JobRequest[] => {
-    if (signal.account !== account) return [];
-    const { type } = signal;
-    if (type === 'resync-ack' || type === 'certify-ack') removePending(signal.id, signal.resource);
-    if (type === 'permits' && isFollowing) onPermitsRequest?.(signal);
-    if (type !== 'resync' && type !== 'certify') return [];
-    if (pending.has(signal.id) || isOld(signal)) return [];
-    if (pending.size >= MAX_PENDING_REQUESTS) {
-      throw new Error(`${MAX_PENDING_REQUESTS} requests are waiting already`);
-    }
-    pending.set(signal.id, { request: signal, left: new Set(signal.resources) });
-    return [signal];
-  };
-  /**
-   * Whether a request is older than the topic's retention time, so that it is ignored. Kafka deletes whole segments: such a request may
-   * still be readable although its acknowledgement has been deleted, and must not be carried out again.
-   */
-  const isOld = ({ requested_at }: JobRequest) =>
-    Date.parse(requested_at) < scheduler.now() - SIGNAL_DAYS * DAY_MS;
-  /**
-   * Emits new requests to the lists that they concern. To be called after the whole batch is applied, as their acknowledgements may be in
-   * the same batch.
-   */
-  const announce = (fresh: readonly JobRequest[]): void => {
-    for (const asked of fresh.flatMap(jobsOf)) come$.next(asked); // subscribers drop those acknowledged by now
-  };
-  const removePending = (id: string, resource: string): void => {
-    const left = pending.get(id)?.left;
-    left?.delete(resource);
-    if (left?.size === 0) pending.delete(id);
-  };
-  const isWaiting = ({ id, resource }: CertifyJob) => pending.get(id)?.left.has(resource) ?? false;
-  const waitingNow = () => [...pending.values()].flatMap(({ request }) => jobsOf(request));
-
-  const catchUp = singleFlight(async (): Promise<void> => {
-    const batches$ = topic.read({ from: new Map(readTo), follow: false });
-    announce(await lastValueFrom(batches$.pipe(concatMap(fold), toArray())));
-  });
-  const requests = (isMine: (resource: string) => boolean) =>
-    defer(() => merge(from(waitingNow()), come$)).pipe(
-      filter((asked) => isMine(asked.resource) && isWaiting(asked)),
+  readonly #inDoubt: Set<string>;
+  /** Whether the signals topic has been read to its end once, so that further messages are new. */
+  #isFollowing = false;
+  /** Reads the signals topic to its current end. */
+  readonly #catchUp = singleFlight(async (): Promise<void> => {
+    const batches$ = this.#options.topic.read({ from: this.#pending.position, follow: false });
+    const jobs$ = batches$.pipe(
+      concatMap((batch) => this.#apply(batch)),
+      toArray(),
     );
+    this.#emit(await lastValueFrom(jobs$));
+  });
 
-  const ackOf = (
-    resync: ResyncJob,
-    { status, message }: ResyncOutcome,
-    events: number,
-  ): Message => {
-    const { id, resource } = resync;
-    const at = new Date(scheduler.now()).toISOString();
-    return signalMessage(topic.name, {
-      type: 'resync-ack',
-      id,
-      account,
-      resource,
-      status,
-      events,
-      message,
-      at,
+  constructor(options: SignalJobsOptions) {
+    const { account, resources, scheduler, hooks } = options;
+    this.#options = options;
+    this.#inDoubt = new Set(resources);
+    this.#pending = new PendingJobs(account, () => scheduler.now(), hooks.onSignalIgnored);
+    this.following$ = merge(this.#follow(), this.#refuseForeign());
+  }
+
+  task(resource: string): TaskJobs {
+    const jobs$ = this.#jobsOf(resource);
+    const acknowledge = (id: string, outcome: AckOutcome): Message => {
+      this.#inDoubt.add(resource);
+      return this.#acknowledgement({ id, resource }, outcome);
+    };
+    return {
+      resyncs$: jobs$.pipe(filter((job) => job.type === 'resync')),
+      certifications$: jobs$.pipe(filter((job) => job.type === 'certify')),
+      resyncAck: ({ id }, { status, message }, events) =>
+        acknowledge(id, { type: 'resync-ack', status, events, message }),
+      certifyAck: ({ id }, outcome) => acknowledge(id, { type: 'certify-ack', ...outcome }),
+      ackCommitted: ({ id }) => {
+        this.#inDoubt.delete(resource);
+        this.#pending.acknowledged({ id, resource });
+      },
+    };
+  }
+
+  /** Applies a batch of messages of the signals topic, reports its requests for permits, and returns its new jobs. */
+  #apply(batch: SignalBatch): SignalJob[] {
+    return this.#pending.apply(batch).flatMap((request) => {
+      if (request.type !== 'permits') return jobsOf(request);
+      if (this.#isFollowing) this.#options.onPermitsRequest?.(request);
+      return [];
     });
-  };
-  const certifyAckOf = ({ id, resource }: CertifyJob, outcome: CertifyOutcome): Message => {
-    const at = new Date(scheduler.now()).toISOString();
-    return signalMessage(topic.name, {
-      type: 'certify-ack',
-      id,
-      account,
-      resource,
-      ...outcome,
-      at,
-    });
-  };
-  const refuse = async (asked: AnyJob): Promise<void> => {
-    if (!isWaiting(asked)) return;
-    const { id, resource } = asked;
+  }
+
+  /** Emits new jobs. To be called after the whole batch is applied, as their acknowledgements may be in the same batch. */
+  #emit(jobs: readonly SignalJob[]): void {
+    for (const job of jobs) this.#newJobs$.next(job);
+  }
+
+  #pendingJobs(isMine: (resource: string) => boolean): Observable<SignalJob> {
+    return defer(() => merge(from(this.#pending.all()), this.#newJobs$)).pipe(
+      filter((job) => isMine(job.resource) && this.#pending.isPending(job)),
+    );
+  }
+
+  #jobsOf(resource: string): Observable<SignalJob> {
+    return defer(async () => {
+      if (this.#inDoubt.has(resource)) await this.#catchUp();
+      this.#inDoubt.delete(resource);
+    }).pipe(
+      this.#retried(),
+      switchMap(() => this.#pendingJobs((each) => each === resource)),
+    );
+  }
+
+  #follow(): Observable<never> {
+    return defer(this.#catchUp).pipe(
+      switchMap(() => {
+        this.#isFollowing = true;
+        return this.#options.topic.read({ from: this.#pending.position, follow: true });
+      }),
+      tap((batch) => this.#emit(this.#apply(batch))),
+      this.#retried(),
+      ignoreElements(),
+    );
+  }
+
+  /** Refuses jobs for lists that this process does not read. */
+  #refuseForeign(): Observable<never> {
+    const { resources } = this.#options;
+    return defer(this.#catchUp).pipe(
+      switchMap(() => this.#pendingJobs((resource) => !resources.includes(resource))),
+      concatMap((job) => this.#refuse(job)),
+      this.#retried(),
+      ignoreElements(),
+    );
+  }
+
+  async #refuse(job: SignalJob): Promise<void> {
+    if (!this.#pending.isPending(job)) return;
+    const { topic, resources, hooks } = this.#options;
+    const { id, resource, type } = job;
     const message = `this service does not read ${resource}: it reads ${resources.join(', ')}`;
     const refused = { status: 'refused', message } as const;
-    if (asked.type === 'certify') {
-      await topic.send(certifyAckOf(asked, { ...refused, number: null }));
-      return;
-    }
-    await topic.send(ackOf(asked, refused, 0));
-    hooks.onResync?.({ resource, id, ...refused, events: 0 });
-  };
+    const outcome: AckOutcome =
+      type === 'certify'
+        ? { type: 'certify-ack', ...refused, number: null }
+        : { type: 'resync-ack', status: refused.status, events: 0, message };
+    await topic.send(this.#acknowledgement(job, outcome));
+    if (type === 'resync') hooks.onResync?.({ resource, id, ...refused, events: 0 });
+  }
+
+  #acknowledgement({ id, resource }: CertifyJob, outcome: AckOutcome): Message {
+    const { topic, account, scheduler } = this.#options;
+    const at = new Date(scheduler.now()).toISOString();
+    const common = { type: outcome.type, id, account, resource };
+    return signalMessage(topic.name, { ...common, ...outcome, at });
+  }
 
   /** Retries without limit: an error in reading signals must not stop the service. */
-  const persistent = <T>() =>
-    retry<T>({
+  #retried<T>(): MonoTypeOperatorFunction<T> {
+    const { scheduler, hooks } = this.#options;
+    return retry<T>({
       resetOnSuccess: true,
       delay: (error: unknown, count) => {
-        const isPosition = error instanceof CellarstreamError && error.code === 'POSITION';
-        if (isPosition) readTo.clear(); // the topic was deleted and recreated
+        const isRecreated = error instanceof CellarstreamError && error.code === 'POSITION';
+        if (isRecreated) this.#pending.topicRecreated();
         const pause = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(count - 1, 10));
-        const delayMs = isRetryable(error) || isPosition ? pause : PERMANENT_ERROR_PAUSE_MS;
+        const delayMs = isRetryable(error) || isRecreated ? pause : PERMANENT_ERROR_PAUSE_MS;
         hooks.onSignalsFailed?.({ error, delayMs });
         return timer(delayMs, scheduler);
       },
     });
-  const live$ = defer(catchUp).pipe(
-    switchMap(() => {
-      isFollowing = true;
-      return topic.read({ from: new Map(readTo), follow: true });
-    }),
-    tap((batch) => announce(fold(batch))),
-    persistent(),
-    ignoreElements(),
-  );
-  const refusing$ = defer(catchUp).pipe(
-    switchMap(() => requests((resource) => !resources.includes(resource))),
-    concatMap((asked) => refuse(asked)),
-    persistent(),
-    ignoreElements(),
-  );
-
-  const requestsOf = (resource: string): Observable<AnyJob> =>
-    defer(async () => {
-      if (inDoubt.has(resource)) await catchUp();
-      inDoubt.delete(resource);
-    }).pipe(
-      persistent(),
-      switchMap(() => requests((each) => each === resource)),
-    );
-
-  return {
-    task: (resource) => ({
-      resyncs$: requestsOf(resource).pipe(filter((asked) => asked.type === 'resync')),
-      certifications$: requestsOf(resource).pipe(filter((asked) => asked.type === 'certify')),
-      resyncAck: (resync, outcome, events) => {
-        inDoubt.add(resource);
-        return ackOf(resync, outcome, events);
-      },
-      certifyAck: (asked, outcome) => {
-        inDoubt.add(resource);
-        return certifyAckOf(asked, outcome);
-      },
-      ackCommitted: ({ id }) => {
-        inDoubt.delete(resource);
-        removePending(id, resource);
-      },
-    }),
-    following$: merge(live$, refusing$),
-  };
+  }
 }
 
-type JobRequest = ResyncRequest | CertifyRequest;
-
-/** A resync or certificate request, for one of the lists that it names. */
-type AnyJob =
-  ({ readonly type: 'resync' } & ResyncJob) | ({ readonly type: 'certify' } & CertifyJob);
-
-function jobsOf(request: JobRequest): AnyJob[] {
-  const { id, type } = request;
-  const resources = [...new Set(request.resources)];
-  if (type === 'certify') return resources.map((resource) => ({ type, id, resource }));
-  const { order_number, since } = request;
-  return resources.map((resource) => ({
-    type,
-    id,
-    resource,
-    orderNumber: order_number === null ? null : String(BigInt(order_number)),
-    since: since === null ? null : Date.parse(since),
-  }));
-}
+type OfRequest = 'id' | 'account' | 'resource' | 'at';
+/** An acknowledgement without what it repeats of its request. */
+type AckOutcome = Omit<ResyncAck, OfRequest> | Omit<CertifyAck, OfRequest>;

@@ -7,7 +7,7 @@ import { volatileFields } from '../streams/records/volatile-fields.ts';
 
 export interface UnmatchedFieldsOptions {
   readonly pii: PiiConfig;
-  /** JSON Pointers to volatile fields: a change of these alone publishes no event. Default none. */
+  /** JSON Pointers to volatile fields. Default none. */
   readonly volatile?: readonly string[];
   readonly resource: Resource;
   /**
@@ -33,16 +33,15 @@ export function unmatchedFields(
   const pointed = volatile.map((name) => ({ name, without: volatileFields([name]).without }));
   const fieldsIn = (data: readonly JsonValue[]) => [
     ...namedFields(pii, resource, data),
-    ...pointed.map(({ name, without }) => {
-      return { name, isSeen: data.some((each) => without(each) !== each) };
-    }),
+    ...pointed.map(({ name, without }) => ({
+      name,
+      isSeen: data.some((each) => without(each) !== each),
+    })),
   ];
   const unseen = new Set(fieldsIn([]).map(({ name }) => name));
   let looked = 0;
-  return (answer, query) => {
-    if (unseen.size === 0) return;
-    const { data, pagination } = answer;
-    if (data.length === 0) return;
+  return ({ data, pagination }, query) => {
+    if (unseen.size === 0 || data.length === 0) return;
     looked += data.length;
     for (const { name, isSeen } of fieldsIn(data.map(({ json }) => json))) {
       if (isSeen) unseen.delete(name);

@@ -59,11 +59,11 @@ export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Fin
     scheduler: steadyScheduler,
     onUndeclared: (error) => (uncounted = error),
   });
-  const quota = quotas({ config, scheduler: steadyScheduler, ledger: guest });
+  const quota = quotas({ config, scheduler: steadyScheduler, ledger: guest.permits });
   try {
     const counted = await tryCheck('quota', async () => {
-      const firstBatch = firstValueFrom(guest.batches$);
-      guest.start();
+      const firstBatch = firstValueFrom(guest.permits.batches$);
+      guest.permits.start();
       await firstBatch;
       const isRefused =
         uncounted instanceof CellarstreamError && uncounted.code === 'KAFKA_REFUSED';
@@ -110,7 +110,7 @@ class ApiCheck {
     this.#api = openApi({
       config: config.api,
       loginLimit: this.#loginLimit(),
-      maySend: guest.isBatchValid,
+      maySend: () => guest.permits.isBatchValid(),
       scheduler: steadyScheduler,
       hooks: { onRetry: (retrying) => this.#failed(retrying) },
     });
@@ -187,7 +187,7 @@ class ApiCheck {
       first: CHECK_TIMEOUT_MS,
       with: () => throwError(() => this.#timeoutError(what)),
     });
-    const noPermits$ = this.#guest.batches$.pipe(ignoreElements());
+    const noPermits$ = this.#guest.permits.batches$.pipe(ignoreElements());
     return firstValueFrom(merge(source, this.#lasting$, noPermits$).pipe(impatient));
   }
 

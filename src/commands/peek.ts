@@ -81,11 +81,11 @@ export async function peekCommand(
           ),
       })
     : undefined;
-  const quota = quotas({ config, scheduler, ...(guest && { ledger: guest }) });
+  const quota = quotas({ config, scheduler, ...(guest && { ledger: guest.permits }) });
   const api = openApi({
     config: config.api,
     loginLimit: quota.login,
-    ...(guest && { maySend: guest.isBatchValid }),
+    ...(guest && { maySend: () => guest.permits.isBatchValid() }),
     scheduler,
     hooks: { onRetry },
   });
@@ -154,7 +154,7 @@ export async function peekCommand(
     takeUntil(stopSignals()),
   );
   const over$ = lines$.pipe(ignoreElements(), endWith(undefined));
-  const noPermits$ = (guest?.batches$ ?? NEVER).pipe(ignoreElements());
+  const noPermits$ = (guest?.permits.batches$ ?? NEVER).pipe(ignoreElements());
   try {
     await firstValueFrom(merge(over$, noPermits$));
   } finally {

@@ -85,7 +85,7 @@ function orderKeyProblems(texts: SettingTexts): SettingProblem[] {
   const name = 'KEY_FIELDS_ORDERS';
   const fields = SCHEMA.shape[name].safeParse(texts[name]).data;
   if (!fields || fields.join() === 'order_number') return [];
-  return [{ name, advice: 'must be order_number: single orders are requested by it' }];
+  return [{ name, advice: 'must be order_number: single orders are requested by this field' }];
 }
 
 /** Prefixes of setting families: an unknown name with such a prefix is an error, since a misspelled setting would silently do nothing. */

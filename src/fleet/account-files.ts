@@ -5,18 +5,15 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import { accountNames, loadAccounts } from '../config/accounts.ts';
 import type { AccountFile, AccountsOptions } from '../config/accounts.ts';
 
-/**
- * How often the folder of account files is read, in ms. File system events are not used: they are missed on mounted volumes such as
- * Kubernetes' config maps.
- */
+/** How often the folder of account files is read, in ms. File system events are missed on volumes such as Kubernetes' config maps. */
 const CHECK_FOLDER_EVERY_MS = 2_000;
 
 export type AccountFiles = ReadonlyMap<string, AccountFile>;
 
 /**
  * Emits the accounts that have a file in the folder: at once, and whenever a file is added, changed or removed. An account whose file is
- * unchanged is emitted as the same object. While the folder can't be read, its last contents count; if it can't be read at the start, that
- * is an error, `SETTINGS`.
+ * unchanged is emitted as the same object. While the folder can't be read, its last contents count; at the start that is an error,
+ * `SETTINGS`.
  */
 export function watchAccounts(
   options: AccountsOptions & { readonly scheduler: SchedulerLike },
@@ -36,11 +33,8 @@ export function watchAccounts(
     distinctUntilChanged(),
     map(() => loadAccounts(load)),
     scan((before: AccountFiles, now) => {
-      const same = [...now].map(([name, file]) => {
-        const known = before.get(name);
-        return [name, known && isSame(known, file) ? known : file] as const;
-      });
-      return new Map(same);
+      const unchanged = [...before].filter(([name, file]) => isSame(file, now.get(name)));
+      return new Map([...now, ...unchanged]);
     }, new Map()),
   );
 }
@@ -57,16 +51,13 @@ function textOf(folder: string): string {
   return JSON.stringify(accountNames(folder).map((name) => [name, read(name)]));
 }
 
-function isSame(a: AccountFile, b: AccountFile): boolean {
-  if ('error' in a || 'error' in b) {
-    return 'error' in a && 'error' in b && String(a.error) === String(b.error);
-  }
-  return textOfConfig(a) === textOfConfig(b);
+function isSame(a: AccountFile, b: AccountFile | undefined): boolean {
+  return b !== undefined && comparable(a) === comparable(b);
 }
 
-/**
- * Serializes an account's configuration for comparison. Secrets are redacted in JSON, so their values are added; the text is not stored.
- */
-function textOfConfig({ config }: Extract<AccountFile, { config: unknown }>): string {
+/** Serializes an account's configuration or error for comparison. Secrets are redacted in JSON, so their values are added. */
+function comparable(file: AccountFile): string {
+  if ('error' in file) return `error: ${String(file.error)}`;
+  const { config } = file;
   return JSON.stringify([config, config.api.key.reveal(), config.pii.hmacKey?.reveal()]);
 }

@@ -4,9 +4,7 @@ import type { FleetGroupState } from './fleet-group.ts';
 import type { FleetTopicState } from './fleet-topic-state.ts';
 import { fleetViewOf } from './fleet-view-of.ts';
 
-/**
- * State of a fleet, as far as a process that is not a member can learn it: from the fleet's topic, its Kafka group and the account files.
- */
+/** State of a fleet, as seen by a process that is not a member. */
 export interface FleetOverview extends FleetTopicState {
   readonly group: FleetGroupState;
   /** Account files of the calling process; empty if it has no ACCOUNTS_DIR. */
@@ -14,21 +12,17 @@ export interface FleetOverview extends FleetTopicState {
   readonly now: number;
 }
 
-/** State of an account of a fleet, as seen by a process that is not a member. */
 export interface AccountOverview extends Omit<FleetAccount, 'since'> {
   /** When the account entered its current state, in epoch ms; undefined if no message says so, as after a crash of the owner. */
   readonly since: number | undefined;
 }
 
-/**
- * Returns the state of each account of a fleet, for a process that is not a member. Accounts with problems come first; otherwise they are
- * sorted by state and name.
- */
+/** Returns the state of each account of a fleet: accounts with problems first, otherwise sorted by state and name. */
 export function accountOverviews(fleet: FleetOverview): readonly AccountOverview[] {
-  const { accounts: words, reports, group, files, now } = fleet;
+  const { assignment } = fleet.group;
   const { accounts } = fleetViewOf({
-    ...{ name: '', generation: undefined, localAccounts: new Map(), assignment: group.assignment },
-    ...{ accounts: words, reports, files, now },
+    ...fleet,
+    ...{ name: '', generation: undefined, localAccounts: new Map(), assignment },
   });
   return accounts
     .map((account) => accountOverview(account, fleet))
@@ -54,18 +48,15 @@ function rankOf(account: AccountOverview): number {
   return account.problem === undefined ? rank : 0.5;
 }
 
-/**
- * Completes the state of an account for a process that is not a member: why a running account is not ready, or why an account has no owner,
- * for example because no member has its file.
- */
+/** Adds why a running account is not ready, or why an account has no owner, for example because no member has its file. */
 function accountOverview(one: FleetAccount, { accounts, group }: FleetOverview): AccountOverview {
   const { account, owner, state } = one;
-  const word = accounts.get(account);
-  const isGone = word?.owner !== undefined && owner === undefined;
-  const now = { ...one, since: isGone || !word ? undefined : one.since };
+  const known = accounts.get(account);
+  const hasDeparted = known?.owner !== undefined && owner === undefined;
+  const now = { ...one, since: hasDeparted || !known ? undefined : one.since };
   if (state === 'running') return { ...now, problem: whyNotReady(one) };
   if (state !== 'without-owner') return now;
-  const last = isGone ? `; ${word.owner.name} was its last owner and has left the fleet` : '';
+  const last = hasDeparted ? `; ${known.owner.name} was its last owner and has left the fleet` : '';
   return { ...now, problem: `${whyUnowned(account, group) ?? one.problem}${last}` };
 }
 

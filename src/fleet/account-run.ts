@@ -31,35 +31,13 @@ export interface AccountRunOptions {
   readonly onFailed: (error: unknown, delayMs: number) => void;
 }
 
-/**
- * Restores, claims, serves and releases one account at this instance. It does one thing at a time: calls that do not fit its phase are
- * ignored.
- */
-export interface AccountRun {
-  readonly phase: () => AccountPhase;
-  /** Last error of the account, and the scheduler time before which the account is not claimed again; undefined if there is none. */
-  readonly failure: () => Failure | undefined;
-  /** Current load of the account; 1 is normal, more while initial snapshots run. */
-  readonly weight: () => number;
-  /** Whether the account was claimed recently and none of its lists is being read yet. */
-  readonly isStarting: () => boolean;
-  readonly warm: () => void;
-  readonly claim: () => void;
-  /** Releases the account to another instance: polls its lists once more, then stops it. */
-  readonly release: () => void;
-  /** Stops the account; resolves once everything that runs for it has ended. */
-  readonly stop: () => Promise<void>;
-}
-
+/** Last error of an account, and the scheduler time before which the account is not claimed again. */
 export interface Failure {
   readonly error: unknown;
   readonly retryAt: number;
 }
 
-/**
- * Pause before an account is claimed again after this instance was fenced, in ms; meanwhile the assignment may show that the new owner is
- * the right one.
- */
+/** Pause before an account is claimed again after a fence, in ms: the assignment may show meanwhile that the new owner is the right one. */
 const RETRY_AFTER_FENCED_MS = 5_000;
 /** Pause before an account is claimed again after any other error, in ms. */
 const RETRY_AFTER_FAILURE_MS = 60_000;
@@ -68,102 +46,143 @@ const SNAPSHOT_WEIGHT = 0.5;
 /** An account that is still starting after this time (ms) no longer counts against the limit of concurrent starts. */
 const START_TIMEOUT_MS = 15_000;
 
-export function accountRun(options: AccountRunOptions): AccountRun {
-  const { config, context, hooks, ledgerMessages, onChange, onFirstResponse, onFailed } = options;
-  const { work, scheduler } = context;
-  let doing: AccountPhase = 'nothing';
-  let failure: Failure | undefined;
-  let end: (() => void) | undefined;
-  let polls: FinalPolls | undefined;
-  let done: Promise<void> = Promise.resolve();
-  let startedAt: number | undefined;
-  let isAnswered = false;
-  const snapshots = new Set<string>();
+/**
+ * Restores, claims, serves and releases one account at this instance: `nothing` becomes `warming` and `warm` by {@link warm}; both, except
+ * while `warming`, become `running` by {@link claim}. {@link release} and {@link stop} lead by `stopping` back to `nothing`, as does an
+ * error. Calls that do not fit the phase are ignored.
+ */
+export class AccountRun {
+  readonly #options: AccountRunOptions;
+  #phase: AccountPhase = 'nothing';
+  #failure: Failure | undefined;
+  /** Settles when the current phase's work has ended. */
+  #done: Promise<void> = Promise.resolve();
+  /** Ends the current phase's work. */
+  #end: () => void = () => undefined;
+  #finalPolls: FinalPolls | undefined;
+  /** When the account was claimed; undefined once a list is being read, and after the end. */
+  #startedAt: number | undefined;
+  /** Lists with a running initial snapshot. */
+  readonly #snapshots = new Set<string>();
 
-  const become = (next: AccountPhase): void => {
-    doing = next;
-    onChange();
-  };
-  const failed = (error: unknown): void => {
-    const pauseMs = isFenced(error) ? RETRY_AFTER_FENCED_MS : RETRY_AFTER_FAILURE_MS;
-    failure = { error, retryAt: scheduler.now() + pauseMs };
-    onFailed(error, pauseMs);
-    timer(pauseMs, scheduler).subscribe(onChange);
-  };
-  const own: Hooks = {
-    onReady: () => (startedAt = undefined),
-    onRequest: ({ what, status = 0 }) => {
-      if (isAnswered || what === 'login' || status < 200 || status > 299) return;
-      isAnswered = true;
-      onFirstResponse();
-    },
-    onFailed: () => (startedAt = undefined),
-    onProgress: ({ resource, done: isDone }) => {
-      if (isDone) snapshots.delete(resource);
-      else snapshots.add(resource);
-    },
-  };
+  constructor(options: AccountRunOptions) {
+    this.#options = options;
+  }
 
-  const warm = async (signal: AbortSignal): Promise<void> => {
+  get phase(): AccountPhase {
+    return this.#phase;
+  }
+
+  /** Last error of the account, until the account may be claimed again; undefined if there is none. */
+  get failure(): Failure | undefined {
+    return this.#failure && this.#failure.retryAt > this.#now() ? this.#failure : undefined;
+  }
+
+  /** Current load of the account; 1 is normal, more while initial snapshots run. */
+  get weight(): number {
+    return 1 + SNAPSHOT_WEIGHT * this.#snapshots.size;
+  }
+
+  /** Whether the account was claimed recently and none of its lists is being read yet. */
+  get isStarting(): boolean {
+    return this.#startedAt !== undefined && this.#now() < this.#startedAt + START_TIMEOUT_MS;
+  }
+
+  warm(): void {
+    if (this.#phase !== 'nothing') return;
+    const aborting = new AbortController();
+    this.#end = () => aborting.abort();
+    this.#phase = 'warming';
+    this.#done = this.#restore(aborting.signal);
+  }
+
+  claim(): void {
+    if (this.#phase !== 'nothing' && this.#phase !== 'warm') return;
+    const stop$ = new ReplaySubject<void>(1);
+    this.#end = () => stop$.next();
+    this.#finalPolls = finalPolls(this.#options.context.scheduler);
+    this.#phase = 'running';
+    this.#done = this.#serve(stop$, this.#finalPolls);
+  }
+
+  /** Releases the account to another instance: polls its lists once more, then stops it. */
+  release(): void {
+    if (this.#phase !== 'running') return;
+    this.#phase = 'stopping';
+    this.#finalPolls?.pollAll$.subscribe(this.#end);
+  }
+
+  /** Stops the account; resolves once everything that runs for it has ended. */
+  stop(): Promise<void> {
+    if (this.#phase === 'warm') this.#phase = 'nothing';
+    if (this.#phase === 'warming' || this.#phase === 'running') {
+      this.#phase = 'stopping';
+      this.#end();
+    }
+    return this.#done;
+  }
+
+  #now(): number {
+    return this.#options.context.scheduler.now();
+  }
+
+  #become(phase: AccountPhase): void {
+    this.#phase = phase;
+    this.#options.onChange();
+  }
+
+  async #restore(signal: AbortSignal): Promise<void> {
+    const { config, context, hooks } = this.#options;
     try {
-      await work.warm(config, signal);
+      await context.work.warm(config, signal);
     } catch (error) {
       // The claim restores the images anyway, and reports what is wrong.
       if (!signal.aborted) hooks.onRetry?.({ what: 'kafka', error, count: 1, delayMs: 0 });
     }
-    become(signal.aborted ? 'nothing' : 'warm');
-  };
-  const serve = async (stop$: ReplaySubject<void>, last: FinalPolls): Promise<void> => {
-    snapshots.clear();
-    failure = undefined;
-    isAnswered = false;
-    startedAt = scheduler.now();
+    this.#become(signal.aborted ? 'nothing' : 'warm');
+  }
+
+  async #serve(stop$: ReplaySubject<void>, { pollNow$, hooks }: FinalPolls): Promise<void> {
+    const { config, context, ledgerMessages } = this.#options;
+    this.#snapshots.clear();
+    this.#failure = undefined;
+    this.#startedAt = this.#now();
     try {
-      await work.serve({
-        ...{ config, stop$, pollNow$: last.pollNow$, sideMessages: ledgerMessages },
-        hooks: allHooks(own, last.hooks, hooks),
+      await context.work.serve({
+        ...{ config, stop$, pollNow$, sideMessages: ledgerMessages },
+        hooks: allHooks(this.#progressHooks(), hooks, this.#options.hooks),
       });
     } catch (error) {
-      failed(error);
+      this.#failed(error);
     }
-    startedAt = undefined;
-    become('nothing');
-  };
+    this.#startedAt = undefined;
+    this.#become('nothing');
+  }
 
-  return {
-    phase: () => doing,
-    failure: () => (failure && failure.retryAt > scheduler.now() ? failure : undefined),
-    weight: () => 1 + SNAPSHOT_WEIGHT * snapshots.size,
-    isStarting: () => startedAt !== undefined && scheduler.now() < startedAt + START_TIMEOUT_MS,
-    warm: () => {
-      if (doing !== 'nothing') return;
-      const aborting = new AbortController();
-      end = () => aborting.abort();
-      doing = 'warming';
-      done = warm(aborting.signal);
-    },
-    claim: () => {
-      if (doing !== 'nothing' && doing !== 'warm') return;
-      const stop$ = new ReplaySubject<void>(1);
-      end = () => stop$.next();
-      polls = finalPolls(scheduler);
-      doing = 'running';
-      done = serve(stop$, polls);
-    },
-    release: () => {
-      if (doing !== 'running') return;
-      doing = 'stopping';
-      polls?.pollAll$.subscribe(end);
-    },
-    stop: () => {
-      if (doing === 'warm') doing = 'nothing';
-      if (doing === 'warming' || doing === 'running') {
-        doing = 'stopping';
-        end?.();
-      }
-      return done;
-    },
-  };
+  #progressHooks(): Hooks {
+    let isAnswered = false;
+    return {
+      onReady: () => (this.#startedAt = undefined),
+      onFailed: () => (this.#startedAt = undefined),
+      onRequest: ({ what, status = 0 }) => {
+        if (isAnswered || what === 'login' || status < 200 || status > 299) return;
+        isAnswered = true;
+        this.#options.onFirstResponse();
+      },
+      onProgress: ({ resource, done }) => {
+        if (done) this.#snapshots.delete(resource);
+        else this.#snapshots.add(resource);
+      },
+    };
+  }
+
+  #failed(error: unknown): void {
+    const { context, onChange, onFailed } = this.#options;
+    const pauseMs = isFenced(error) ? RETRY_AFTER_FENCED_MS : RETRY_AFTER_FAILURE_MS;
+    this.#failure = { error, retryAt: this.#now() + pauseMs };
+    onFailed(error, pauseMs);
+    timer(pauseMs, context.scheduler).subscribe(onChange);
+  }
 }
 
 /** Whether the error says that another instance claimed the account. */

@@ -1,11 +1,7 @@
-import type { Observable, SchedulerLike } from 'rxjs';
-import type { LedgerSideMessages } from '../account/ledger/ledger.ts';
 import type { AccountConfig } from '../config/accounts.ts';
-import type { Hooks } from '../observe/hooks.ts';
 import { serveAccount } from '../pipeline/serve-account.ts';
+import type { ServeAccountOptions } from '../pipeline/serve-account.ts';
 import { warmAccount } from '../pipeline/warm-account.ts';
-import type { KafkaClients } from '../sinks/open-kafka.ts';
-import type { SignalTopic } from '../sinks/signals/kafka-signals.ts';
 import { BodyPool } from '../streams/http/body.ts';
 import { openingQueue } from './opening-queue.ts';
 
@@ -17,26 +13,15 @@ export interface AccountWork {
   readonly serve: (serving: ServeOptions) => Promise<void>;
 }
 
-export interface ServeOptions {
+export interface ServeOptions extends Required<
+  Pick<ServeAccountOptions, 'stop$' | 'pollNow$' | 'hooks' | 'sideMessages'>
+> {
   readonly config: AccountConfig;
-  readonly stop$: Observable<unknown>;
-  /** Each value triggers an immediate poll of the account's lists. */
-  readonly pollNow$: Observable<unknown>;
-  readonly hooks: Hooks;
-  /** Messages to commit in the same transactions as the account's claim and its release. */
-  readonly sideMessages: LedgerSideMessages;
 }
 
-/** Objects that all accounts of an instance share. */
-export interface AccountWorkOptions {
-  /** Unique id of this process. */
-  readonly instance: string;
-  readonly clients: KafkaClients;
-  readonly signals: SignalTopic;
-  readonly scheduler: SchedulerLike;
-}
-
-export function accountWork(parts: AccountWorkOptions): AccountWork {
+export function accountWork(
+  parts: Pick<ServeAccountOptions, 'instance' | 'clients' | 'signals' | 'scheduler'>,
+): AccountWork {
   const { instance, clients, scheduler } = parts;
   const opening = openingQueue(scheduler);
   const bodies = new BodyPool();

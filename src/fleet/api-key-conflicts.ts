@@ -7,9 +7,8 @@ import type { MemberMetadata } from './member-metadata.ts';
 export type ApiKeyConflicts = ReadonlyMap<string, string>;
 
 /**
- * Detects accounts with the same API key at different instances. A single folder of account files can't have two; but after a file is
- * renamed, instances see the new name at different times. Of such accounts one is served: the one that a leaving instance still runs, else
- * one that is assigned, else the first by name.
+ * Detects accounts with the same API key at different instances, as after a file was renamed: instances see the new name at different
+ * times. Of such accounts one is served: the one that a leaving instance still runs, else one that is assigned, else the first by name.
  */
 export function apiKeyConflictsOf(members: readonly MemberMetadata[]): ApiKeyConflicts {
   const byKey = new Map<string, Set<string>>();
@@ -33,19 +32,18 @@ export function apiKeyConflictsOf(members: readonly MemberMetadata[]): ApiKeyCon
   );
 }
 
-/** Returns the members' metadata without the accounts in `twins`, as if the members had no files of those. */
+/** Returns the members' metadata as if the members had no files of the accounts in `conflicts`. */
 export function withoutApiKeyConflicts(
   members: readonly MemberMetadata[],
-  twins: ApiKeyConflicts,
+  conflicts: ApiKeyConflicts,
 ): readonly MemberMetadata[] {
-  if (twins.size === 0) return members;
-  return members.map((one) => ({
-    ...one,
-    configured: one.configured.filter((each) => !twins.has(each)),
+  return members.map((member) => ({
+    ...member,
+    configured: member.configured.filter((account) => !conflicts.has(account)),
   }));
 }
 
 /** Error text for an account that has the same API key as another one. */
 export function apiKeyConflictText(account: string, other: string): string {
-  return `${account}.env: API_KEY is that of ${other}.env at another instance: give all instances the same files`;
+  return `${account}.env: API_KEY is also in ${other}.env at another instance: give all instances the same files in ACCOUNTS_DIR`;
 }

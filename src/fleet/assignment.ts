@@ -1,4 +1,4 @@
-/** A member of the fleet, with what the assignment of accounts depends on. */
+/** A member of the fleet, to which accounts can be assigned. */
 export interface Candidate {
   /** Instance id of the member. */
   readonly id: string;
@@ -6,7 +6,7 @@ export interface Candidate {
   readonly configured: ReadonlySet<string>;
   /** Accounts that the member serves or was last assigned, with the generation of that assignment. */
   readonly ownedSince: ReadonlyMap<string, number>;
-  /** Accounts whose images, the stored copies of published records, are still in the member's state folder. */
+  /** Accounts whose images are in the member's state folder. */
   readonly warm: ReadonlySet<string>;
 }
 
@@ -14,10 +14,7 @@ export interface AssignmentOptions {
   readonly members: readonly Candidate[];
   /** Current load of each account, greater than 0; default 1. */
   readonly weights: ReadonlyMap<string, number>;
-  /**
-   * Whether accounts may move between members to even out the loads: true when members joined or left, or when loads have been uneven for
-   * long.
-   */
+  /** Whether accounts may move between members to even out the loads, as members joined or left, or loads have been uneven for long. */
   readonly mayMove: boolean;
 }
 
@@ -27,8 +24,8 @@ export type Assignment = ReadonlyMap<string, readonly string[]>;
 /** Loads count as balanced if no member deviates from the mean load by more than this fraction of it. */
 export const BALANCE_TOLERANCE = 0.1;
 /**
- * An account moves only if its weight is at most this fraction of the load difference between the two members: moving a heavier one would
- * nearly reverse the difference, and the next small change of a weight would move it back.
+ * An account moves only if its weight is at most this fraction of the load difference between the two members. Larger: a move nearly
+ * reverses the difference, and the next small change of a weight moves the account back.
  */
 export const MAX_MOVE_SHARE = 0.75;
 
@@ -44,14 +41,14 @@ export function assign({ members, weights, mayMove }: AssignmentOptions): Assign
   const loads = new Loads(byId, (account) => weights.get(account) ?? 1);
   const accounts = [...new Set(byId.flatMap(({ configured }) => [...configured]))].sort(compare);
 
-  const homeless = accounts.filter((account) => {
-    const holder = currentOwner(account, byId);
-    if (holder) loads.assign(holder, account);
-    return !holder;
+  const unowned = accounts.filter((account) => {
+    const owner = currentOwner(account, byId);
+    if (owner) loads.assign(owner, account);
+    return !owner;
   });
   const heaviestFirst = (a: string, b: string) =>
     loads.weightOf(b) - loads.weightOf(a) || compare(a, b);
-  for (const account of homeless.sort(heaviestFirst)) {
+  for (const account of unowned.sort(heaviestFirst)) {
     loads.assign(newOwnerFor(account, byId, loads), account);
   }
   if (mayMove) balance(byId, loads);
@@ -67,19 +64,17 @@ function currentOwner(account: string, members: readonly Candidate[]): Candidate
   return holders.find(({ ownedSince }) => ownedSince.get(account) === newest);
 }
 
-/**
- * Returns the least loaded member that has the account's file; among members with nearly the same load, one that has the account's images.
- */
+/** Returns the least loaded member that has the account's file; of members with nearly the same load, one that has its images. */
 function newOwnerFor(account: string, members: readonly Candidate[], loads: Loads): Candidate {
   const able = members.filter(({ configured }) => configured.has(account));
   const least = Math.min(...able.map((member) => loads.loadOf(member)));
   // A larger allowance would create an imbalance that the next rebalance has to undo.
   const enough = least + BALANCE_TOLERANCE * loads.mean();
   const warm = able.filter((member) => member.warm.has(account) && loads.loadOf(member) <= enough);
-  const [home] = (warm.length > 0 ? warm : able).toSorted(
+  const byLoad = (warm.length > 0 ? warm : able).toSorted(
     (a, b) => loads.loadOf(a) - loads.loadOf(b),
   );
-  return home!; // not empty: the account is configured at one of the members
+  return byLoad[0]!; // not empty: the account is configured at one of the members
 }
 
 /** Moves accounts while a move brings two members' loads closer together, starting with the members furthest from the mean. */
@@ -98,10 +93,7 @@ function balance(members: readonly Candidate[], loads: Loads): void {
   }
 }
 
-/**
- * Returns the account whose move from one member to the other makes their loads most equal; among equals, one whose images the target
- * already has.
- */
+/** Returns the account whose move makes the two members' loads most equal; of equals, one whose images the target has. */
 function bestMove(from: Candidate, to: Candidate, loads: Loads): string | undefined {
   const gap = loads.loadOf(from) - loads.loadOf(to);
   const fitting = loads

@@ -2,25 +2,18 @@ import { merge, Observable, Subject, take, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import type { Hooks } from '../observe/hooks.ts';
 
-/**
- * Polls an account's lists once more before its release, so that the time without polls during a handover starts at the release, and not up
- * to a poll interval earlier.
- */
+/** Polls an account's lists once more before its release, so that they are without polls only from then on. */
 export interface FinalPolls {
   /** Each value triggers an immediate poll of the account's lists. */
   readonly pollNow$: Observable<void>;
-  /** Hooks to be called with the account's events: they show when a poll is complete. */
+  /** Hooks to be called with the account's events. */
   readonly hooks: Hooks;
-  /**
-   * Polls the account's lists on subscription; emits one value as soon as every list that was polled before has published its results, at
-   * the latest after one second.
-   */
+  /** Polls on subscription; emits one value once every list that was polled before has published its results, after one second at most. */
   readonly pollAll$: Observable<unknown>;
 }
 
 /**
- * How long to wait for the final polls of an account's lists, in ms. Must stay well below the five seconds after which the next owner
- * claims the account without a release.
+ * How long to wait for the final polls, in ms. Must stay well below `RELEASE_TIMEOUT_MS`, after which the next owner claims the account.
  */
 const FINAL_POLL_TIMEOUT_MS = 1_000;
 

@@ -1,24 +1,19 @@
 import type { AccountConfig } from '../config/accounts.ts';
 import { keyDigest } from '../config/key-digest.ts';
-import type { AccountFigures } from '../observe/fleet-view.ts';
-import type { Hooks } from '../observe/hooks.ts';
 import type { AccountFiles } from './account-files.ts';
-import { accountReport } from './account-report.ts';
-import { accountRun, isFenced } from './account-run.ts';
-import type { InstanceContext } from './account-run.ts';
-import { accountSteps } from './account-steps.ts';
-import type { LocalAccountState, GroupGeneration } from './account-steps.ts';
-import type { FleetHooks } from './fleet-hooks.ts';
+import { isFenced } from './account-run.ts';
 import type { FleetLog } from './fleet-log.ts';
+import type { LocalAccountPhases } from './fleet-view-of.ts';
 import { isQuarantined } from './crashes.ts';
+import { LocalAccount } from './local-account.ts';
+import type { GroupGeneration, LocalAccountOptions, SharedByAccounts } from './local-account.ts';
 import type { FleetAssignment, MemberMetadata } from './member-metadata.ts';
-import type { AccountPhase } from './next-step.ts';
-import { fleetAnnouncements } from './fleet-announcements.ts';
+import { FleetAnnouncements } from './fleet-announcements.ts';
+import { accountReport } from './report.ts';
 import type { Report } from './report.ts';
 import type { WarmFolders } from './warm-folders.ts';
 
-export interface FleetAccountsOptions {
-  readonly context: InstanceContext;
+export interface FleetAccountsOptions extends SharedByAccounts {
   /** Human-readable name of the instance. */
   readonly name: string;
   /** State folders of the fleet's accounts, one for each account. */
@@ -26,235 +21,205 @@ export interface FleetAccountsOptions {
   /** Name of the fleet's topic. */
   readonly topic: string;
   readonly log: FleetLog;
-  readonly watch: (config: AccountConfig) => AccountObservers;
-  readonly fleetHooks: FleetHooks;
-  /** Called whenever another step with an account may be due. */
-  readonly onChange: () => void;
 }
 
-/** Hooks and figures that observe one account, until `end` is called. */
-export interface AccountObservers {
-  readonly hooks: Hooks;
-  /** Current figures of the account, for the report to the other instances. */
-  readonly figures?: () => AccountFigures;
-  readonly end: () => void;
-}
-
-/** The accounts of one instance: those that it serves, restores or stops. */
-export interface FleetAccounts {
-  /** Sets the accounts' files. An account whose file has changed is restarted; one whose file was removed or is invalid is stopped. */
-  readonly setFiles: (files: AccountFiles) => void;
-  /** Called when a generation of the fleet's Kafka group has begun. */
-  readonly generationStarted: (generation: number, given: FleetAssignment) => void;
-  /** Takes the next step, such as a claim, with each account. Rejects if the fleet's topic can't be read. */
-  readonly step: () => Promise<void>;
-  /** Returns the metadata that this instance sends to the fleet's Kafka group when it joins. */
-  readonly memberMetadata: (
-    known: readonly string[],
-  ) => Pick<MemberMetadata, 'configured' | 'owned' | 'warm' | 'apiKeyDigests'>;
-  /** Returns the report on this instance's accounts that is written to the fleet's topic between rebalances. */
-  readonly report: () => Report['accounts'];
-  readonly localAccounts: () => ReadonlyMap<
-    string,
-    { readonly doing: AccountPhase; readonly error: unknown }
-  >;
-  /** Called when the instance begins to leave: other instances will claim its accounts. */
-  readonly startLeaving: () => void;
-  readonly stopAll: () => Promise<void>;
-}
-
-/** Load of a quarantined account: close to zero, because the account is assigned but not served. */
+/** Load of a quarantined account, which is assigned but not served. */
 const QUARANTINED_WEIGHT = 0.01;
 
-interface LocalAccount extends LocalAccountState {
-  readonly config: AccountConfig;
-  readonly watched: AccountObservers;
-}
-
-export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
-  const { context, name, folders, topic, log, watch, fleetHooks, onChange } = options;
-  const { instance, scheduler } = context;
-  const all = new Map<string, LocalAccount>();
+/**
+ * The accounts of one instance. An account begins here when it is assigned to this instance and has a valid file, and ends when it has
+ * stopped, because it was assigned to another instance or its file changed; with a changed file it begins again.
+ */
+export class FleetAccounts {
+  readonly #options: FleetAccountsOptions;
+  readonly #announcements: FleetAnnouncements;
+  readonly #accounts = new Map<string, LocalAccount>();
+  readonly #accountOptions: LocalAccountOptions;
   /** Newest generation in which each account was assigned to this instance, by account. */
-  const assignedSince = new Map<string, number>();
-  let files: AccountFiles = new Map();
+  readonly #assignedSince = new Map<string, number>();
+  #files: AccountFiles = new Map();
   /** Newest generation of the fleet's group, with its assignment; undefined before the first. */
-  let standing: GroupGeneration | undefined;
+  #newest: GroupGeneration | undefined;
   /** Whether the fleet's topic has been read up to where it ended when the newest generation began. */
-  let isCurrent = false;
-  let isLeaving = false;
-  let isOver = false;
+  #isCurrent = false;
+  #isLeaving = false;
+  #isOver = false;
 
-  const now = () => scheduler.now();
-  const isGiven = (account: string) => standing?.assigned.get(account) === instance;
-  const announcements = fleetAnnouncements({ instance, name, topic, log, scheduler });
-  const takeStep = accountSteps({
-    instance,
-    accounts: all,
-    fleetTopic: log,
-    announcements,
-    fleetHooks,
-    scheduler,
-  });
-  const configOf = (account: string): AccountConfig | undefined => {
-    const file = files.get(account);
-    return file && 'config' in file ? file.config : undefined;
-  };
-  /**
-   * Returns digests of the API keys of the accounts in `known`. A leaving instance instead returns those of the accounts that it still
-   * serves: no other account may use their keys meanwhile.
-   */
-  const keysOf = (known: readonly string[]): ReadonlyMap<string, string> => {
-    const configs = isLeaving
-      ? [...all.values()].map(({ config }) => config)
-      : known.flatMap((account) => configOf(account) ?? []);
-    return new Map(configs.map(({ account, api }) => [account, keyDigest(api)]));
-  };
-  const isAsFiled = (account: string, { config }: LocalAccount) => configOf(account) === config;
-  /** Creates the local state of an account that is assigned to this instance and has a valid file. */
-  const begin = (account: string): void => {
-    folders.use(account);
-    const config = configOf(account);
-    if (!config || all.has(account)) return;
-    const watched = watch(config);
-    const run = accountRun({
-      ...{ config, context, onChange },
-      hooks: watched.hooks,
-      ledgerMessages: announcements.ledgerMessages(account, () => ({
-        generation: standing?.generation ?? 0,
-        crashTimes: here.crashTimes,
-      })),
-      onFirstResponse: () => {
-        const { silentSince } = here;
-        here.silentSince = undefined;
-        if (silentSince === undefined) return;
-        fleetHooks.onHandover?.({ account, elapsedMs: now() - silentSince });
-      },
-      onFailed: (error, delayMs) => {
-        here.silentSince = undefined; // the failure is reported by other hooks
-        if (isFenced(error)) fleetHooks.onFenced?.({ account });
-        fleetHooks.onAccountFailed?.({ account, error, delayMs });
-      },
-    });
-    const here: LocalAccount = {
-      ...{ config, run, watched, releaseRequestedAt: undefined },
-      ...{
-        crashTimes: [],
-        claimedAt: undefined,
-        silentSince: undefined,
-        quarantineBasis: undefined,
-      },
+  constructor(options: FleetAccountsOptions) {
+    const { context, name, topic, log } = options;
+    const { instance, scheduler } = context;
+    this.#options = options;
+    this.#announcements = new FleetAnnouncements({ instance, name, topic, log, scheduler });
+    this.#accountOptions = {
+      ...options,
+      fleetTopic: log,
+      announcements: this.#announcements,
+      accounts: this.#accounts,
+      newestGeneration: () => this.#newest?.generation ?? 0,
     };
-    all.set(account, here);
-  };
-  const weightOf = (account: string): number =>
-    isQuarantined(log.accounts.get(account), now())
-      ? QUARANTINED_WEIGHT
-      : (all.get(account)?.run.weight() ?? 1);
+  }
 
-  /** Ends an account's quarantine because its file has changed, which may have solved the problem. */
-  const free = (account: string): void => {
-    announcements.released(account).catch(() => undefined); // without it, the quarantine ends after an hour
-  };
-  const remove = (account: string, watched: AccountObservers): void => {
-    all.delete(account);
-    watched.end();
-  };
+  /** Sets the accounts' files. An account whose file has changed is restarted; one whose file was removed or is invalid is stopped. */
+  setFiles(files: AccountFiles): void {
+    this.#files = files;
+  }
+
+  /** Called when a generation of the fleet's Kafka group has begun. */
+  generationStarted(generation: number, assignment: FleetAssignment): void {
+    this.#newest = {
+      generation,
+      members: new Set(assignment.members.map(({ instance }) => instance)),
+      assigned: assignment.accounts,
+      apiKeyConflicts: assignment.apiKeyConflicts ?? new Map(),
+    };
+    this.#isCurrent = false;
+    for (const here of this.#accounts.values()) here.generationStarted();
+    for (const account of assignment.accounts.keys())
+      if (this.#isAssigned(account)) this.#assignedSince.set(account, generation);
+  }
+
+  /** Takes the next step, such as a claim, with each account. Rejects if the fleet's topic can't be read. */
+  async step(): Promise<void> {
+    const newest = this.#newest;
+    if (!newest || this.#isOver) return;
+    if (!this.#isCurrent) {
+      await this.#options.log.catchUp();
+      this.#isCurrent = newest === this.#newest;
+      if (!this.#isCurrent) return this.#options.onChange();
+    }
+    for (const account of newest.assigned.keys())
+      if (this.#isAssigned(account)) this.#begin(account);
+    for (const [account, here] of this.#accounts) {
+      if (this.#configOf(account) === here.config) {
+        here.step(newest);
+        this.#removeIfOver(account, here);
+      } else this.#end(account, here);
+    }
+    this.#forgetOthers();
+    this.#options.folders.clear();
+  }
+
+  /** Returns the metadata that this instance sends to the fleet's Kafka group when it joins. */
+  memberMetadata(configured: readonly string[]): Omit<MemberMetadata, 'instance' | 'name'> {
+    return {
+      configured,
+      owned: new Map(
+        [...this.#assignedSince].map(([account, generation]) => [
+          account,
+          { generation, weight: this.#weightOf(account) },
+        ]),
+      ),
+      warm: this.#options.folders.warm(),
+      apiKeyDigests: this.#apiKeyDigests(configured),
+    };
+  }
+
+  /** Returns the report on this instance's accounts that is written to the fleet's topic between rebalances. */
+  report(): Report['accounts'] {
+    return Object.fromEntries(
+      [...this.#accounts].map(([account, { config, run, observers }]) => {
+        const failure = run.failure?.error;
+        const error = isFenced(failure) ? undefined : failure; // the new owner reports the account's state
+        const figures = run.phase === 'running' ? observers.figures?.() : undefined;
+        const weight = this.#weightOf(account);
+        return [account, accountReport({ config, weight, error, figures })];
+      }),
+    );
+  }
+
+  localAccounts(): LocalAccountPhases {
+    return new Map(
+      [...this.#accounts].map(([account, { run }]) => [
+        account,
+        { doing: run.phase, error: run.failure?.error },
+      ]),
+    );
+  }
+
+  /** Called when the instance begins to leave: other instances will claim its accounts. */
+  startLeaving(): void {
+    this.#isLeaving = true;
+  }
+
+  async stopAll(): Promise<void> {
+    this.#isOver = true;
+    await Promise.allSettled([...this.#accounts.values()].map(({ run }) => run.stop()));
+  }
+
+  #isAssigned(account: string): boolean {
+    return this.#newest?.assigned.get(account) === this.#options.context.instance;
+  }
+
+  #configOf(account: string): AccountConfig | undefined {
+    const file = this.#files.get(account);
+    return file && 'config' in file ? file.config : undefined;
+  }
+
+  #isQuarantined(account: string): boolean {
+    const { log, context } = this.#options;
+    return isQuarantined(log.accounts.get(account), context.scheduler.now());
+  }
+
+  #weightOf(account: string): number {
+    if (this.#isQuarantined(account)) return QUARANTINED_WEIGHT;
+    return this.#accounts.get(account)?.run.weight ?? 1;
+  }
+
   /**
-   * Stops an account whose file has changed or was removed. If it is still assigned to this instance, it begins again with the new file.
+   * Returns digests of the API keys of these accounts. A leaving instance instead returns those of the accounts that it still serves: no
+   * other account may use their keys meanwhile.
    */
-  const end = (account: string, { run, watched }: LocalAccount): void => {
-    if (run.phase() === 'nothing') {
-      if (isGiven(account) && isQuarantined(log.accounts.get(account), now())) free(account);
-      remove(account, watched);
+  #apiKeyDigests(configured: readonly string[]): ReadonlyMap<string, string> {
+    const configs = this.#isLeaving
+      ? [...this.#accounts.values()].map(({ config }) => config)
+      : configured.flatMap((account) => this.#configOf(account) ?? []);
+    return new Map(configs.map(({ account, api }) => [account, keyDigest(api)]));
+  }
+
+  #begin(account: string): void {
+    this.#options.folders.use(account);
+    const config = this.#configOf(account);
+    if (!config || this.#accounts.has(account)) return;
+    this.#accounts.set(account, new LocalAccount(config, this.#accountOptions));
+  }
+
+  /** Stops an account whose file has changed or was removed, and removes it once it has stopped. */
+  #end(account: string, here: LocalAccount): void {
+    const { fleetHooks, onChange } = this.#options;
+    const { run } = here;
+    if (run.phase === 'nothing') {
+      // The changed file may have solved the problem. Without this message the quarantine ends after an hour.
+      if (this.#isAssigned(account) && this.#isQuarantined(account))
+        this.#announcements.released(account).catch(() => undefined);
+      this.#remove(account, here);
       onChange();
-    } else if (run.phase() !== 'stopping') {
+    } else if (run.phase !== 'stopping') {
       fleetHooks.onAccount?.({ account, step: 'stop' });
       void run.stop().then(onChange);
     }
-  };
+  }
+
   /** Removes an account that has stopped and is not assigned to this instance. */
-  const forget = (account: string, { run, watched }: LocalAccount): void => {
-    if (run.phase() !== 'nothing' || run.failure() || isGiven(account)) return;
-    remove(account, watched);
-  };
+  #removeIfOver(account: string, here: LocalAccount): void {
+    const { run } = here;
+    if (run.phase === 'nothing' && !run.failure && !this.#isAssigned(account))
+      this.#remove(account, here);
+  }
+
+  #remove(account: string, { observers }: LocalAccount): void {
+    this.#accounts.delete(account);
+    observers.end();
+  }
+
   /**
    * Forgets assignments of accounts that went to other instances: if the metadata reported them, the accounts would be assigned to this one
    * again.
    */
-  const letGo = (): void => {
-    for (const account of assignedSince.keys()) {
-      if (all.has(account) || isGiven(account)) continue;
-      assignedSince.delete(account);
-      folders.release(account);
+  #forgetOthers(): void {
+    for (const account of this.#assignedSince.keys()) {
+      if (this.#accounts.has(account) || this.#isAssigned(account)) continue;
+      this.#assignedSince.delete(account);
+      this.#options.folders.release(account);
     }
-  };
-
-  return {
-    setFiles: (next) => (files = next),
-    generationStarted: (number, shared) => {
-      standing = {
-        generation: number,
-        members: new Set(shared.members.map((member) => member.instance)),
-        assigned: new Map(shared.accounts),
-        apiKeyConflicts: shared.apiKeyConflicts ?? new Map(),
-      };
-      isCurrent = false;
-      for (const here of all.values()) here.releaseRequestedAt = undefined;
-      for (const account of shared.accounts.keys())
-        if (isGiven(account)) assignedSince.set(account, number);
-    },
-    step: async () => {
-      const newest = standing;
-      if (!newest || isOver) return;
-      if (!isCurrent) {
-        await log.catchUp();
-        isCurrent = newest === standing;
-        if (!isCurrent) return onChange();
-      }
-      for (const account of newest.assigned.keys()) if (isGiven(account)) begin(account);
-      for (const [account, here] of all) {
-        if (!isAsFiled(account, here)) {
-          end(account, here);
-          continue;
-        }
-        takeStep(account, here, newest);
-        forget(account, here);
-      }
-      letGo();
-      folders.clear();
-    },
-    memberMetadata: (configured) => ({
-      configured,
-      owned: new Map(
-        [...assignedSince].map(([account, since]) => [
-          account,
-          { generation: since, weight: weightOf(account) },
-        ]),
-      ),
-      warm: folders.warm(),
-      apiKeyDigests: keysOf(configured),
-    }),
-    report: () =>
-      Object.fromEntries(
-        [...all].map(([account, { config, run, watched }]) => {
-          const why = run.failure()?.error;
-          const error = isFenced(why) ? undefined : why; // the new owner reports the account's state
-          const figures = run.phase() === 'running' ? watched.figures?.() : undefined;
-          return [account, accountReport({ weight: weightOf(account), config, error, figures })];
-        }),
-      ),
-    localAccounts: () =>
-      new Map(
-        [...all].map(([account, { run }]) => [
-          account,
-          { doing: run.phase(), error: run.failure()?.error },
-        ]),
-      ),
-    startLeaving: () => void (isLeaving = true),
-    stopAll: async () => {
-      isOver = true;
-      await Promise.allSettled([...all.values()].map(({ run }) => run.stop()));
-    },
-  };
+  }
 }

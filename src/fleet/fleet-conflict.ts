@@ -3,9 +3,9 @@ import { CellarstreamError, isRetryable } from '../core/errors.ts';
 import { topicNames } from '../schemas/events/topics.ts';
 import { existing } from '../kafka/client/topic-facts.ts';
 import { readFleetGroupState } from './fleet-group.ts';
-import { readFleetTopic } from './read-fleet-topic.ts';
+import { readFleetTopic } from './fleet-topic-state.ts';
 
-/** A fleet and one of its accounts, by names, whose topics would have a given prefix. */
+/** A fleet and one of its accounts whose topics would have a given prefix. */
 export interface FleetAccountName {
   /** Topic prefix of the fleet. */
   readonly fleet: string;
@@ -15,16 +15,15 @@ export interface FleetAccountName {
 /** Splits a topic prefix into every possible pair of fleet prefix and account name; both may contain dots. */
 export function fleetAccountsUnder(prefix: string): readonly FleetAccountName[] {
   const parts = prefix.split('.');
-  return parts.slice(1).map((_, place) => ({
-    fleet: parts.slice(0, place + 1).join('.'),
-    account: parts.slice(place + 1).join('.'),
+  return parts.slice(1).map((_, index) => ({
+    fleet: parts.slice(0, index + 1).join('.'),
+    account: parts.slice(index + 1).join('.'),
   }));
 }
 
 /**
- * Throws if an account to be served outside of a fleet has the same topics as an account of a running fleet. The transactional ids of the
- * two differ, so they would not fence each other, and each change would be published twice. Without permission to read the fleet's Kafka
- * group the check is skipped.
+ * Throws if an account to be served outside of a fleet has the topics of an account of a running fleet: their transactional ids differ, so
+ * they would not fence each other, and each change would be published twice. Skipped without permission to read the fleet's Kafka group.
  *
  * @throws CellarstreamError `SETTINGS`, or `KAFKA_UNREACHABLE`, which is retryable.
  */

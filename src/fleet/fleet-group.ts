@@ -18,17 +18,14 @@ export interface FleetGroupState {
   readonly assignment: FleetAssignment | undefined;
 }
 
-/**
- * How long to wait for a running rebalance of the group to end, in ms: during a rebalance the coordinator describes no members. Longer than
- * a session timeout, after which members that do not rejoin are removed.
- */
+/** How long to wait for the end of a rebalance, in ms, as it hides the members. Longer than a session timeout, which may end it. */
 const REBALANCE_DEADLINE_MS = 12_000;
 /** Pause before the group is described again during a rebalance, in ms. */
 const DESCRIBE_EVERY_MS = 300;
 
 /**
- * Reads the state of a fleet's Kafka group from its coordinator; during a rebalance repeatedly, until the rebalance has ended or the
- * deadline is over. Members whose metadata this version can't decode are left out.
+ * Reads the state of a fleet's Kafka group from its coordinator, after the end of a running rebalance or of the deadline. Members whose
+ * metadata this version can't decode are left out.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
  */

@@ -2,26 +2,20 @@ import type { FleetView } from '../observe/fleet-view.ts';
 
 /** Callbacks through which an instance reports events of its fleet. All are optional; none may throw or block. */
 export interface FleetHooks {
-  /**
-   * A generation of the fleet's Kafka group has begun. Reports its number, the names of its members, and how many accounts are assigned to
-   * this instance.
-   */
+  /** A generation of the fleet's Kafka group has begun: its number, the names of its members, the number of this instance's accounts. */
   readonly onGeneration?: (generation: {
     number: number;
     instances: readonly string[];
     accounts: number;
   }) => void;
-  /**
-   * This instance takes the next step with an account. The steps are described at `AccountStep`; `stop` means that the account's file
-   * changed or was removed.
-   */
+  /** This instance takes an `AccountStep`, or stops an account (`stop`) because its file changed or was removed. */
   readonly onAccount?: (step: {
     account: string;
     step: 'claim' | 'warm' | 'ask' | 'release' | 'drop' | 'stop';
   }) => void;
   /**
-   * Called at the first response for an account that another instance owned before, when the handover is complete. `elapsedMs` counts from
-   * the request for the account's release, from its release, or from when the crash of its owner was detected.
+   * The first response for an account that another instance owned before: the handover is complete. `elapsedMs` counts from the request for
+   * the account's release, from its release, or from when the crash of its owner was detected.
    */
   readonly onHandover?: (handover: { account: string; elapsedMs: number }) => void;
   /** Another instance claimed an account that this one had not released. */

@@ -21,19 +21,15 @@ import { CellarstreamError } from '../core/errors.ts';
 import { readBatches } from '../kafka/fetch/read-batches.ts';
 import { plainProducer } from '../sinks/producer/plain-producer.ts';
 import type { Message } from '../sinks/sink.ts';
-import { FleetTopicTable } from './fleet-topic-state.ts';
+import { fleetLogBounds, FleetTopicTable } from './fleet-topic-state.ts';
 import type { FleetTopicState } from './fleet-topic-state.ts';
-import { fleetLogBounds } from './read-fleet-topic.ts';
 
 /** The fleet's topic: the state of the fleet as far as the topic was read, and a producer for it. */
 export interface FleetLog extends FleetTopicState {
   /** Reads the fleet's topic without end; emits after each batch that held messages. Errors go to `onRetry`, and reading resumes. */
   readonly following$: Observable<void>;
-  /**
-   * Resolves once everything written to the fleet's topic before the call has been read. Works only while {@link following$} is subscribed.
-   */
+  /** Resolves once everything written before the call has been read. Works only while {@link following$} is subscribed. */
   readonly catchUp: () => Promise<void>;
-  /** Sends a message to the fleet's topic. */
   readonly send: (message: Message) => Promise<void>;
   readonly close: () => void;
 }
@@ -47,17 +43,13 @@ export interface FleetLogOptions {
 
 /** Pause before reading the fleet's topic is retried after an error, in ms. */
 const PAUSE_MS = 1_000;
-/**
- * If the end of the fleet's topic is not reached within this time (ms), the connection is assumed dead and replaced; kafkajs takes half a
- * minute to notice.
- */
+/** Time limit for reading to the topic's end, in ms, before the connection is replaced as dead; kafkajs takes half a minute to notice. */
 const READ_TIMEOUT_MS = 3_000;
 
 /**
- * Opens the fleet's topic. It is read up to the high watermark. It is not read only up to the last stable offset, because a transaction
- * left open by a crashed instance would then block all accounts for a minute; so messages of aborted transactions count too. An instance
- * fences the previous owner before it writes its claim, so everything the previous owner could write precedes it: the last message is the
- * newest owner's.
+ * Opens the fleet's topic. It is read up to the high watermark, because a transaction left open by a crashed instance would hold back the
+ * last stable offset, and with it all accounts, for a minute; so messages of aborted transactions count too. An instance fences the
+ * previous owner before it writes its claim, so the last message is the newest owner's.
  */
 export function fleetLog(options: FleetLogOptions): FleetLog {
   const { kafka, topic, scheduler, onRetry } = options;
@@ -124,7 +116,6 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
 }
 
 function unreadError(topic: string): CellarstreamError {
-  const seconds = READ_TIMEOUT_MS / 1_000;
-  const message = `${topic} was not read to its end in ${seconds} s: it is read over another connection`;
+  const message = `${topic} was not read to its end in ${READ_TIMEOUT_MS / 1_000} s: it is read over another connection`;
   return new CellarstreamError('KAFKA_UNREACHABLE', message, { context: { topic } });
 }

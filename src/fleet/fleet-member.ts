@@ -19,11 +19,10 @@ import { membership } from '../kafka/membership/membership.ts';
 import type { Generation } from '../kafka/membership/membership.ts';
 import type { MembershipGroup } from '../kafka/membership/group.ts';
 import type { AccountFiles } from './account-files.ts';
-import { fleetAccounts } from './fleet-accounts.ts';
+import { FleetAccounts } from './fleet-accounts.ts';
 import type { FleetAccountsOptions } from './fleet-accounts.ts';
-import type { FleetHooks } from './fleet-hooks.ts';
 import { fleetViewOf } from './fleet-view-of.ts';
-import { leader } from './group-leader.ts';
+import { Leader } from './group-leader.ts';
 import { packMemberMetadata, unpackFleetAssignment } from './member-metadata.ts';
 import type { FleetAssignment } from './member-metadata.ts';
 import { reportTombstone } from './report.ts';
@@ -40,21 +39,15 @@ export interface FleetMemberOptions {
   readonly scheduler: SchedulerLike;
 }
 
-/**
- * Session timeout in Kafka's group, in ms: an instance without heartbeats for this long is removed. Shorter: pauses of the process cause
- * rebalances. Longer: crashes are detected later.
- */
+/** Session timeout in Kafka's group, in ms. Shorter: pauses of the process cause rebalances. Longer: crashes are detected later. */
 const SESSION_TIMEOUT_MS = 8_000;
 /** Heartbeat interval in Kafka's group, in ms; also how soon an instance learns of a rebalance. */
 const HEARTBEAT_MS = 1_000;
-/** How often each account's next step is checked for changes that raise no event, such as a timeout, in ms. */
+/** How often each account's next step is computed for changes that raise no event, such as a timeout, in ms. */
 const STEP_EVERY_MS = 500;
 /** Shortest interval between two calls of the hook `onFleet`, in ms. */
 const VIEW_EVERY_MS = 250;
-/**
- * Longest interval between two calls of the hook `onFleet`, in ms, for changes that come with time alone, such as an account without an
- * owner.
- */
+/** Longest interval between two calls of the hook `onFleet`, in ms, as some changes come with time alone. */
 const VIEW_AT_LEAST_EVERY_MS = 5_000;
 /** How often the group's leader checks whether the members' loads have become uneven, in ms. */
 const CHECK_BALANCE_EVERY_MS = 15_000;
@@ -65,159 +58,207 @@ const HANDOVER_TIMEOUT_MS = 20_000;
  * Runs an instance as a member of the fleet's Kafka group, until `stop$` emits. Resolves once the instance's accounts are handed over to
  * other instances, or are stopped if there is no other.
  */
-export async function runFleetMember(options: FleetMemberOptions): Promise<void> {
-  const { group, files$, stop$, scheduler } = options;
-  const { name, topic, log, fleetHooks, context } = options.accounts;
-  const { instance } = context;
-  let generation: Generation | undefined;
-  let assignment: FleetAssignment | undefined;
-  let files: AccountFiles = new Map();
-  let isIn = false;
-  let isLeaving = false;
-  const changed$ = new Subject<void>();
-  const rejoin$ = new Subject<void>();
-  const leave$ = new ReplaySubject<void>(1);
+export function runFleetMember(options: FleetMemberOptions): Promise<void> {
+  return new FleetMember(options).run();
+}
 
-  const onRetry: NonNullable<FleetHooks['onRetry']> = (retry) => fleetHooks.onRetry?.(retry);
-  const onError = (error: unknown): void => onRetry({ error, count: 1, delayMs: 0 });
-  const accounts = fleetAccounts({ ...options.accounts, onChange: () => changed$.next() });
-  const leading = leader(scheduler);
+/**
+ * An instance as a member of the fleet's Kafka group: it joins, takes part in one generation after the other, and at the end leaves. While
+ * leaving it reports no files, so that the next generation assigns its accounts to other instances.
+ */
+class FleetMember {
+  readonly #options: FleetMemberOptions;
+  readonly #accounts: FleetAccounts;
+  readonly #leader: Leader;
+  #files: AccountFiles = new Map();
+  #generation: Generation | undefined;
+  #assignment: FleetAssignment | undefined;
+  /** Whether the instance is a member at present. */
+  #isMember = false;
+  #isLeaving = false;
+  readonly #changed$ = new Subject<void>();
+  readonly #rejoin$ = new Subject<void>();
+  readonly #leave$ = new ReplaySubject<void>(1);
 
-  const take$ = (next: Generation) => {
-    generation = next;
-    const before = assignment?.apiKeyConflicts;
-    assignment = unpackFleetAssignment(next.assignment);
+  constructor(options: FleetMemberOptions) {
+    this.#options = options;
+    const onChange = () => this.#changed$.next();
+    this.#accounts = new FleetAccounts({ ...options.accounts, onChange });
+    this.#leader = new Leader(options.scheduler);
+  }
+
+  async run(): Promise<void> {
+    const { accounts, stop$ } = this.#options;
+    try {
+      const over$ = new Subject<void>();
+      const left = lastValueFrom(this.#membership(), { defaultValue: undefined });
+      void firstValueFrom(stop$).then(() => this.#handOver());
+      const beside$ = merge(
+        this.#readFiles(),
+        accounts.log.following$.pipe(tap(() => this.#changed$.next())),
+        this.#takeSteps(),
+        this.#writeReports(),
+        this.#watchBalance(),
+        this.#showFleet(),
+      ).pipe(takeUntil(over$));
+      await Promise.race([left, lastValueFrom(beside$, { defaultValue: undefined })]);
+      over$.next();
+    } finally {
+      await this.#accounts.stopAll();
+      this.#show(); // the final state, after leaving the group
+    }
+  }
+
+  #membership(): Observable<Generation> {
+    const { group, accounts, scheduler } = this.#options;
+    const { name, context } = accounts;
+    return membership({
+      ...{ group, scheduler, sessionTimeoutMs: SESSION_TIMEOUT_MS, heartbeatMs: HEARTBEAT_MS },
+      memberMetadata: () =>
+        packMemberMetadata({
+          ...{ instance: context.instance, name },
+          ...this.#accounts.memberMetadata(this.#isLeaving ? [] : servableAccounts(this.#files)),
+        }),
+      assign: (members) => this.#leader.assign(members),
+      ...{ rejoin$: this.#rejoin$, leave$: this.#leave$ },
+      onMembershipChange: (isMember) => {
+        this.#isMember = isMember;
+        this.#changed$.next();
+      },
+      onRetry: this.#onError,
+    }).pipe(tap((generation) => this.#generationStarted(generation)));
+  }
+
+  #generationStarted(generation: Generation): void {
+    const { fleetHooks, context } = this.#options.accounts;
+    const before = this.#assignment?.apiKeyConflicts;
+    const assignment = unpackFleetAssignment(generation.assignment);
+    this.#generation = generation;
+    this.#assignment = assignment;
     for (const [account, other] of assignment.apiKeyConflicts ?? []) {
-      if (!files.has(account) || before?.has(account)) continue;
+      if (!this.#files.has(account) || before?.has(account)) continue;
       const error = new CellarstreamError('SETTINGS', apiKeyConflictText(account, other));
       fleetHooks.onWrongFile?.({ account, error });
     }
-    leading.generationStarted(next, assignment);
-    accounts.generationStarted(next.number, assignment);
+    this.#leader.generationStarted(generation, assignment);
+    this.#accounts.generationStarted(generation.number, assignment);
     fleetHooks.onGeneration?.({
-      number: next.number,
-      instances: assignment.members.map((member) => member.name),
-      accounts: [...assignment.accounts.values()].filter((each) => each === instance).length,
+      number: generation.number,
+      instances: assignment.members.map(({ name }) => name),
+      accounts: [...assignment.accounts.values()].filter((each) => each === context.instance)
+        .length,
     });
-    changed$.next();
-  };
-  const member$ = membership({
-    group,
-    sessionTimeoutMs: SESSION_TIMEOUT_MS,
-    heartbeatMs: HEARTBEAT_MS,
-    memberMetadata: () =>
-      packMemberMetadata({
-        instance,
-        name,
-        ...accounts.memberMetadata(isLeaving ? [] : servableAccounts(files)),
+    this.#changed$.next();
+  }
+
+  #readFiles(): Observable<AccountFiles> {
+    const { files$, accounts } = this.#options;
+    return files$.pipe(
+      tap((files) => {
+        const before = this.#files;
+        this.#files = files;
+        for (const [account, file] of files) {
+          if ('error' in file && before.get(account) !== file)
+            accounts.fleetHooks.onWrongFile?.({ account, error: file.error });
+        }
+        this.#accounts.setFiles(files);
+        if (servableAccounts(before).join() !== servableAccounts(files).join())
+          this.#rejoin$.next();
+        this.#changed$.next();
       }),
-    assign: leading.assign,
-    ...{ rejoin$, leave$, scheduler },
-    onMembershipChange: (now) => {
-      isIn = now;
-      changed$.next();
-    },
-    onRetry: onError,
-  }).pipe(tap(take$));
-  const reading$ = files$.pipe(
-    tap((now) => {
-      const before = files;
-      files = now;
-      for (const [account, file] of now) {
-        if ('error' in file && before.get(account) !== file)
-          fleetHooks.onWrongFile?.({ account, error: file.error });
-      }
-      accounts.setFiles(now);
-      if (servableAccounts(before).join() !== servableAccounts(now).join()) rejoin$.next();
-      changed$.next();
-    }),
-  );
-  // Steps never overlap: a step may first have to read the fleet's topic to its end.
-  const stepping$ = merge(changed$, interval(STEP_EVERY_MS, scheduler)).pipe(
-    exhaustMap(() =>
-      accounts
-        .step()
-        .catch((error: unknown) => onRetry({ error, count: 1, delayMs: STEP_EVERY_MS })),
-    ),
-  );
-  const reporting$ = reporting({
-    ...{ instance, name, topic, log, scheduler },
-    report: accounts.report,
-    onRetry: onError,
-  });
-  /** Deletes the reports of departed instances from the fleet's topic. */
-  const forgetReports = (): void => {
-    const members = new Set(assignment?.members.map((member) => member.instance));
-    for (const departed of log.reports.keys()) {
-      if (!members.has(departed)) log.send(reportTombstone(topic, departed)).catch(onError);
+    );
+  }
+
+  /** Steps never overlap: a step may first have to read the fleet's topic to its end. */
+  #takeSteps(): Observable<void> {
+    return merge(this.#changed$, interval(STEP_EVERY_MS, this.#options.scheduler)).pipe(
+      exhaustMap(() =>
+        this.#accounts.step().catch((error: unknown) => this.#onError(error, STEP_EVERY_MS)),
+      ),
+    );
+  }
+
+  #writeReports(): Observable<never> {
+    const { accounts, scheduler } = this.#options;
+    const { name, topic, log, context } = accounts;
+    return reporting({
+      ...{ instance: context.instance, name, topic, log, scheduler },
+      report: () => this.#accounts.report(),
+      onRetry: this.#onError,
+    });
+  }
+
+  /** While this instance leads the group: evens out loads, and deletes the reports of departed instances. */
+  #watchBalance(): Observable<unknown> {
+    const { accounts, scheduler } = this.#options;
+    return interval(CHECK_BALANCE_EVERY_MS, scheduler).pipe(
+      filter(() => this.#isMember && this.#generation?.isLeader === true && !this.#isLeaving),
+      tap(() => {
+        this.#deleteDepartedReports();
+        if (this.#leader.isRebalanceDue(accounts.log.reports)) this.#rejoin$.next();
+      }),
+    );
+  }
+
+  #deleteDepartedReports(): void {
+    const { topic, log } = this.#options.accounts;
+    const members = new Set(this.#assignment?.members.map(({ instance }) => instance));
+    for (const instance of log.reports.keys()) {
+      if (!members.has(instance)) log.send(reportTombstone(topic, instance)).catch(this.#onError);
     }
-  };
-  const weighing$ = interval(CHECK_BALANCE_EVERY_MS, scheduler).pipe(
-    filter(() => isIn && generation?.isLeader === true && !isLeaving),
-    tap(() => {
-      forgetReports();
-      if (leading.isRebalanceDue(log.reports)) rejoin$.next();
-    }),
-  );
-  const show = (): void =>
+  }
+
+  #showFleet(): Observable<unknown> {
+    const { scheduler } = this.#options;
+    return merge(this.#changed$, interval(VIEW_AT_LEAST_EVERY_MS, scheduler)).pipe(
+      auditTime(VIEW_EVERY_MS, scheduler),
+      tap(() => this.#show()),
+    );
+  }
+
+  #show(): void {
+    const { accounts, scheduler } = this.#options;
+    const { name, log, fleetHooks } = accounts;
     fleetHooks.onFleet?.(
       fleetViewOf({
-        ...{ name, assignment, files, accounts: log.accounts, reports: log.reports },
-        generation: isIn ? generation?.number : undefined,
-        localAccounts: accounts.localAccounts(),
+        ...{ name, accounts: log.accounts, reports: log.reports },
+        ...{ assignment: this.#assignment, files: this.#files },
+        generation: this.#isMember ? this.#generation?.number : undefined,
+        localAccounts: this.#accounts.localAccounts(),
         now: scheduler.now(),
       }),
     );
-  const showing$ = merge(changed$, interval(VIEW_AT_LEAST_EVERY_MS, scheduler)).pipe(
-    auditTime(VIEW_EVERY_MS, scheduler),
-    tap(show),
-  );
+  }
+
+  /** Hands this instance's accounts over to other instances; without other instances it just stops the accounts. */
+  async #handOver(): Promise<void> {
+    const { scheduler } = this.#options;
+    this.#isLeaving = true;
+    this.#accounts.startLeaving();
+    if ((this.#assignment?.members.length ?? 0) > 1) {
+      this.#rejoin$.next();
+      const empty$ = merge(this.#changed$, interval(STEP_EVERY_MS, scheduler)).pipe(
+        filter(() => !this.#isAwaited()),
+      );
+      await firstValueFrom(race(empty$, timer(HANDOVER_TIMEOUT_MS, scheduler)));
+    }
+    await this.#accounts.stopAll();
+    this.#leave$.next();
+  }
+
   /**
    * Whether an account that still runs at this instance is assigned to another one, which will claim it. Never true when all instances
    * leave at once.
    */
-  const isAwaited = () =>
-    [...accounts.localAccounts()].some(
+  #isAwaited(): boolean {
+    return [...this.#accounts.localAccounts()].some(
       ([account, { doing }]) =>
-        (doing === 'running' || doing === 'stopping') && assignment?.accounts.has(account),
+        (doing === 'running' || doing === 'stopping') && this.#assignment?.accounts.has(account),
     );
-  /** Hands this instance's accounts over to other instances; without other instances it just stops the accounts. */
-  const leaving = async (): Promise<void> => {
-    isLeaving = true;
-    accounts.startLeaving();
-    const hasOthers = (assignment?.members.length ?? 0) > 1;
-    if (hasOthers) {
-      rejoin$.next();
-      const empty$ = merge(changed$, interval(STEP_EVERY_MS, scheduler)).pipe(
-        filter(() => !isAwaited()),
-      );
-      await firstValueFrom(race(empty$, timer(HANDOVER_TIMEOUT_MS, scheduler)));
-    }
-    await accounts.stopAll();
-    leave$.next();
-  };
-
-  try {
-    const over$ = new Subject<void>();
-    const left = lastValueFrom(member$, { defaultValue: undefined });
-    void firstValueFrom(stop$).then(leaving);
-    const beside$ = merge(
-      reading$,
-      log.following$.pipe(tap(() => changed$.next())),
-      stepping$,
-      reporting$,
-      weighing$,
-      showing$,
-    );
-    await Promise.race([
-      left,
-      lastValueFrom(beside$.pipe(takeUntil(over$)), { defaultValue: undefined }),
-    ]);
-    over$.next();
-  } finally {
-    await accounts.stopAll();
-    show(); // the final state, after leaving the group
   }
+
+  readonly #onError = (error: unknown, delayMs = 0): void =>
+    this.#options.accounts.fleetHooks.onRetry?.({ error, count: 1, delayMs });
 }
 
 /** Returns the accounts whose files are valid. */

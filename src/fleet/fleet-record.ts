@@ -2,28 +2,25 @@ import { z } from 'zod';
 import type { Message } from '../sinks/sink.ts';
 
 const NAME = z.string().min(1).max(200);
-/** Times at which instances crashed shortly after they claimed the account. */
-const CRASH_TIMES = z.array(z.iso.datetime()).max(10);
 const COMMON_FIELDS = { account: NAME, instance: NAME, name: NAME, at: z.iso.datetime() };
+const CLAIM_FIELDS = {
+  ...COMMON_FIELDS,
+  /** Generation in which the account was assigned to the owner. */
+  generation: z.int(),
+  /** Times at which instances crashed shortly after they claimed the account. */
+  losses: z.array(z.iso.datetime()).max(10),
+};
 
 /**
  * Messages about an account in the fleet's topic; the key is the account's name. `runs` and `released` are written with the transactional
  * id of the account's ledger, so a fenced instance can't write them.
  */
 const RECORD = z.discriminatedUnion('type', [
-  /**
-   * Message that announces a claim. The claim itself takes a moment: an instance that is assigned the account meanwhile has to ask for its
-   * release.
-   */
-  z.object({
-    type: z.literal('takes'),
-    ...COMMON_FIELDS,
-    generation: z.int(),
-    losses: CRASH_TIMES,
-  }),
-  /** Message that the claim of an account is committed. `generation` is the one in which the account was assigned to the owner. */
-  z.object({ type: z.literal('runs'), ...COMMON_FIELDS, generation: z.int(), losses: CRASH_TIMES }),
-  /** Message that asks the owner of an account for a release: the account is assigned to the sender, which has restored its images. */
+  /** Announces a claim, which takes a moment: an instance that is assigned the account meanwhile has to ask for its release. */
+  z.object({ type: z.literal('takes'), ...CLAIM_FIELDS }),
+  /** The claim is committed. */
+  z.object({ type: z.literal('runs'), ...CLAIM_FIELDS }),
+  /** Asks the owner for a release: the account is assigned to the sender, which has restored its images. */
   z.object({
     type: z.literal('asks'),
     ...COMMON_FIELDS,
@@ -31,9 +28,9 @@ const RECORD = z.discriminatedUnion('type', [
     /** The owner that is asked. It is named because compaction may have removed the owner's own message. */
     owner: z.object({ instance: NAME, name: NAME, generation: z.int() }),
   }),
-  /** Message that an account is no longer served, and that its final declaration is in the ledger. */
+  /** The account is not served any more, and its final declaration is in the ledger. */
   z.object({ type: z.literal('released'), ...COMMON_FIELDS }),
-  /** Message that an account is quarantined after several crashes: no instance serves it for a while. */
+  /** The account is quarantined after several crashes: no instance serves it for a while. */
   z.object({ type: z.literal('quarantined'), ...COMMON_FIELDS }),
 ]);
 export type FleetRecord = z.infer<typeof RECORD>;
@@ -93,14 +90,9 @@ export function applyRecord(
   if (type === 'quarantined') return { ...NO_OWNER, updatedAt: at, quarantinedAt: at };
   if (type === 'released') {
     // A late `released` of a previous owner says nothing about the current one.
-    const isOwn = !before?.owner || before.owner.instance === instance;
-    if (!isOwn) return before;
-    return {
-      ...NO_OWNER,
-      updatedAt: at,
-      releasedBy: instance,
-      crashTimes: before?.crashTimes ?? [],
-    };
+    if (before?.owner && before.owner.instance !== instance) return before;
+    const crashTimes = before?.crashTimes ?? [];
+    return { ...NO_OWNER, updatedAt: at, releasedBy: instance, crashTimes };
   }
   const { generation } = record;
   // Only `runs` is protected by fencing; other messages of older generations may arrive late.
@@ -111,22 +103,16 @@ export function applyRecord(
     return { ...known, updatedAt: at, releaseRequest: { instance, generation } };
   }
   if (type === 'takes' && before && isClaimKnown(before, record)) return before;
-  const crashTimes = record.losses.map((each) => Date.parse(each));
-  const isClaimPending = type === 'takes';
   return {
     ...NO_OWNER,
     owner: { instance, name, generation },
-    isClaimPending,
-    updatedAt: at,
-    claimedAt: at,
-    crashTimes,
+    isClaimPending: type === 'takes',
+    ...{ updatedAt: at, claimedAt: at },
+    crashTimes: record.losses.map((each) => Date.parse(each)),
   };
 }
 
-/**
- * Whether the claim that a message announces is already known to be committed. Announcement and commit come from different producers, so
- * either may arrive first.
- */
+/** Whether the announced claim is known to be committed: its two messages come from different producers, so either may arrive first. */
 function isClaimKnown(
   { owner, isClaimPending, claimedAt }: AccountTopicState,
   { instance, at }: FleetRecord,

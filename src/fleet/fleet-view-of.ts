@@ -7,18 +7,20 @@ import type { FleetAssignment } from './member-metadata.ts';
 import type { AccountPhase } from './next-step.ts';
 import { apiKeyConflictText } from './api-key-conflicts.ts';
 
-/** State of a fleet as known to one instance: the input of {@link fleetViewOf}. */
+/** What an instance does with each account, and the account's error if it failed; by account. */
+export type LocalAccountPhases = ReadonlyMap<
+  string,
+  { readonly doing: AccountPhase; readonly error: unknown }
+>;
+
+/** State of a fleet as known to one instance. */
 export interface FleetViewInput extends FleetTopicState {
   /** Human-readable name of the instance. */
   readonly name: string;
   readonly generation: number | undefined;
   readonly assignment: FleetAssignment | undefined;
   readonly files: AccountFiles;
-  /** Current activity of this instance for each account, and the error if it failed; by account. */
-  readonly localAccounts: ReadonlyMap<
-    string,
-    { readonly doing: AccountPhase; readonly error: unknown }
-  >;
+  readonly localAccounts: LocalAccountPhases;
   readonly now: number;
 }
 
@@ -28,27 +30,20 @@ const SLOW_HANDOVER_MS = 30_000;
 /** Converts the state of a fleet, as known to one instance, into the view that operators see. */
 export function fleetViewOf(known: FleetViewInput): FleetView {
   const { name, generation, assignment, accounts, files } = known;
-  const names = new Set([
-    ...files.keys(),
-    ...accounts.keys(),
+  const assigned = new Set([
     ...(assignment?.accounts.keys() ?? []),
+    ...(assignment?.apiKeyConflicts?.keys() ?? []),
   ]);
-  for (const account of assignment?.apiKeyConflicts?.keys() ?? []) names.add(account);
+  const names = [...new Set([...files.keys(), ...accounts.keys(), ...assigned])];
   return {
     instance: name,
     generation,
     instances: (assignment?.members ?? []).map((member) => member.name).sort(),
-    accounts: [...names].sort().flatMap((account) => {
-      const word = accounts.get(account);
-      const file = files.get(account);
-      const isKnown =
-        file !== undefined ||
-        assignment?.accounts.has(account) ||
-        assignment?.apiKeyConflicts?.has(account);
+    accounts: names
+      .sort()
       // An account without a file and without an owner was removed properly: not shown.
-      if (!isKnown && !word?.owner) return [];
-      return [accountView(account, known)];
-    }),
+      .filter((each) => files.has(each) || assigned.has(each) || accounts.get(each)?.owner)
+      .map((account) => accountView(account, known)),
   };
 }
 
@@ -97,9 +92,7 @@ function accountView(account: string, known: FleetViewInput): FleetAccount {
   return { ...one, state: 'without-owner', problem };
 }
 
-/**
- * Returns why the account can't be served: this instance's own error, or the one reported by its owner or the instance it is assigned to.
- */
+/** Returns why the account can't be served: this instance's own error, or the one reported by its owner or the assigned instance. */
 function failureOf(
   account: string,
   { localAccounts, reports }: FleetViewInput,

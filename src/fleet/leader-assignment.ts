@@ -5,20 +5,16 @@ import { packFleetAssignment, unpackMemberMetadata } from './member-metadata.ts'
 import type { MemberMetadata } from './member-metadata.ts';
 import { apiKeyConflictsOf, withoutApiKeyConflicts } from './api-key-conflicts.ts';
 
-export interface PreviousGeneration {
-  /** Instance ids of the previous generation's members; empty if the leader does not know them. */
-  readonly instances: ReadonlySet<string>;
-  /** Whether the loads of those members have been uneven for too long. */
-  readonly isImbalanced: boolean;
-}
-
 /**
- * Computes the assignment that the leader sends to each member, by member id. Accounts move to even out loads only if the set of instances
- * differs from the previous generation, or if loads have been uneven for long.
+ * Computes the assignment that the leader sends to each member, by member id. Accounts move only if the set of instances differs from the
+ * previous generation, or if loads have been uneven for long.
+ *
+ * @param before Instance ids of the previous generation's members, none if the leader does not know them, and whether their loads have been
+ * uneven for too long.
  */
 export function leaderAssignment(
   members: readonly Member[],
-  before: PreviousGeneration,
+  before: { readonly instances: ReadonlySet<string>; readonly isImbalanced: boolean },
 ): ReadonlyMap<string, Buffer> {
   const all = readableMetadata(members);
   const apiKeyConflicts = apiKeyConflictsOf(all);
@@ -31,8 +27,8 @@ export function leaderAssignment(
     weights: weightsOf(servable),
     mayMove: isOther || before.isImbalanced,
   });
-  const given = packFleetAssignment({
-    members: servable.map(({ instance, name }) => ({ instance, name })),
+  const packed = packFleetAssignment({
+    members: servable,
     accounts: new Map(
       [...assignment].flatMap(([instance, accounts]) =>
         accounts.map((account) => [account, instance] as const),
@@ -40,13 +36,10 @@ export function leaderAssignment(
     ),
     apiKeyConflicts,
   });
-  return new Map(members.map(({ id }) => [id, given]));
+  return new Map(members.map(({ id }) => [id, packed]));
 }
 
-/**
- * Converts a member's metadata into the input of the assignment. The member is identified by its instance id: its member id in Kafka's
- * group changes when it has to join again.
- */
+/** Identifies the member by its instance id, as its member id in Kafka's group changes when it has to join again. */
 export function candidateOf({ instance, configured, owned, warm }: MemberMetadata): Candidate {
   return {
     id: instance,
@@ -68,7 +61,7 @@ export function weightsOf(members: readonly MemberMetadata[]): ReadonlyMap<strin
   return new Map([...newest].map(([account, { weight }]) => [account, weight]));
 }
 
-/** Returns the metadata of the members, without accounts that may not be served because another account has the same API key. */
+/** Returns the members' metadata without accounts that may not be served because another account has the same API key. */
 export function servableMetadata(members: readonly Member[]): readonly MemberMetadata[] {
   const all = readableMetadata(members);
   return withoutApiKeyConflicts(all, apiKeyConflictsOf(all));

@@ -12,12 +12,9 @@ export interface MemberMetadata {
   readonly configured: readonly string[];
   /** Accounts that the member serves or was last assigned. */
   readonly owned: ReadonlyMap<string, OwnedAccount>;
-  /** Accounts whose images, the stored copies of published records, are still in the member's state folder. */
+  /** Accounts whose images are in the member's state folder. */
   readonly warm: readonly string[];
-  /**
-   * Digest of each account's API key, by account: of the accounts whose files the member has, or of those that it still serves while
-   * leaving.
-   */
+  /** Digests of API keys by account: of the accounts whose files the member has, or of those that it still serves while leaving. */
   readonly apiKeyDigests: ReadonlyMap<string, string>;
 }
 
@@ -57,27 +54,20 @@ const FLEET_ASSIGNMENT = z.object({
   twins: z.array(z.tuple([z.string(), z.string()])).optional(),
 });
 
-export function packMemberMetadata({
-  instance,
-  name,
-  configured,
-  owned,
-  warm,
-  apiKeyDigests,
-}: MemberMetadata): Buffer {
-  const places = new Map(configured.map((account, place) => [account, place]));
-  const placeOf = (account: string) => places.get(account) ?? [];
+export function packMemberMetadata(metadata: MemberMetadata): Buffer {
+  const { instance, name, configured, owned, warm, apiKeyDigests } = metadata;
+  const indexes = new Map(configured.map((account, index) => [account, index]));
   return deflated({
     instance,
     name,
     known: configured,
     // An account without a file is being stopped, so it is left out.
-    held: [...owned].flatMap(([account, { generation, weight }]) =>
-      [placeOf(account)].flat().map((place) => [place, generation, weight]),
-    ),
-    warm: warm.flatMap(placeOf),
+    held: [...owned]
+      .filter(([account]) => indexes.has(account))
+      .map(([account, { generation, weight }]) => [indexes.get(account), generation, weight]),
+    warm: warm.flatMap((account) => indexes.get(account) ?? []),
     keys: packedKeys(configured, apiKeyDigests),
-    left: [...apiKeyDigests].filter(([account]) => !places.has(account)),
+    left: [...apiKeyDigests].filter(([account]) => !indexes.has(account)),
   });
 }
 
@@ -88,13 +78,13 @@ export function packMemberMetadata({
  */
 export function unpackMemberMetadata(bytes: Buffer): MemberMetadata {
   const { known, held, warm, keys, left, ...who } = MEMBER_METADATA.parse(inflated(bytes));
-  const accountAt = (place: number) => known.slice(place, place + 1);
+  const accountAt = (index: number) => known.slice(index, index + 1);
   return {
     ...who,
     configured: known,
     owned: new Map(
-      held.flatMap(([place, generation, weight]) =>
-        accountAt(place).map((account) => [account, { generation, weight }] as const),
+      held.flatMap(([index, generation, weight]) =>
+        accountAt(index).map((account) => [account, { generation, weight }] as const),
       ),
     ),
     warm: warm.flatMap(accountAt),
@@ -102,15 +92,12 @@ export function unpackMemberMetadata(bytes: Buffer): MemberMetadata {
   };
 }
 
-export function packFleetAssignment({
-  members,
-  accounts,
-  apiKeyConflicts,
-}: FleetAssignment): Buffer {
-  const places = new Map(members.map(({ instance }, place) => [instance, place]));
+export function packFleetAssignment(assignment: FleetAssignment): Buffer {
+  const { members, accounts, apiKeyConflicts } = assignment;
+  const indexes = new Map(members.map(({ instance }, index) => [instance, index]));
   return deflated({
     members: members.map(({ instance, name }) => [instance, name]),
-    accounts: [...accounts].map(([account, instance]) => [account, places.get(instance)!]),
+    accounts: [...accounts].map(([account, instance]) => [account, indexes.get(instance)!]),
     ...(apiKeyConflicts && apiKeyConflicts.size > 0 && { twins: [...apiKeyConflicts] }),
   });
 }
@@ -125,8 +112,8 @@ export function unpackFleetAssignment(bytes: Buffer): FleetAssignment {
   return {
     members: members.map(([instance, name]) => ({ instance, name })),
     accounts: new Map(
-      accounts.flatMap(([account, place]) =>
-        members.slice(place, place + 1).map(([instance]) => [account, instance] as const),
+      accounts.flatMap(([account, index]) =>
+        members.slice(index, index + 1).map(([instance]) => [account, instance] as const),
       ),
     ),
     ...(twins && { apiKeyConflicts: new Map(twins) }),
@@ -136,7 +123,7 @@ export function unpackFleetAssignment(bytes: Buffer): FleetAssignment {
 /** Stands for the digest of an API key where an account has none. */
 const NO_KEY = '0'.repeat(2 * KEY_DIGEST_BYTES);
 
-/** Packs the API keys' digests of the accounts in `known`, as base64 of their bytes: digests do not compress. */
+/** Packs the digests of the accounts in `known` as base64 of their bytes: digests do not compress. */
 function packedKeys(known: readonly string[], keys: ReadonlyMap<string, string>): string {
   const all = known.map((account) => keys.get(account) ?? NO_KEY);
   return Buffer.from(all.join(''), 'hex').toString('base64');
@@ -144,9 +131,9 @@ function packedKeys(known: readonly string[], keys: ReadonlyMap<string, string>)
 
 function unpackedKeys(known: readonly string[], packedText: string): ReadonlyMap<string, string> {
   const bytes = Buffer.from(packedText, 'base64');
-  const keyAt = (place: number) =>
-    bytes.toString('hex', place * KEY_DIGEST_BYTES, (place + 1) * KEY_DIGEST_BYTES);
-  const all = known.map((account, place) => [account, keyAt(place)] as const);
+  const keyAt = (index: number) =>
+    bytes.toString('hex', index * KEY_DIGEST_BYTES, (index + 1) * KEY_DIGEST_BYTES);
+  const all = known.map((account, index) => [account, keyAt(index)] as const);
   return new Map(all.filter(([, key]) => key.length === NO_KEY.length && key !== NO_KEY));
 }
 

@@ -5,7 +5,6 @@ export type AccountPhase = 'nothing' | 'warming' | 'warm' | 'running' | 'stoppin
 
 /** Everything on which an instance's next step with an account depends. */
 export interface StepInput {
-  /** Unique id of this process. */
   readonly instance: string;
   readonly phase: AccountPhase;
   /** Newest generation of the fleet's Kafka group that this instance knows; undefined before the first. */
@@ -34,12 +33,11 @@ export interface StepInput {
 export type AccountStep = 'claim' | 'warm' | 'ask' | 'release' | 'drop' | 'stay';
 
 /**
- * How long to wait for the owner to release an account before claiming it anyway, in ms. Too small: the owner is fenced during its last
- * poll. Too large: a hung owner delays the handover.
+ * How long to wait for a release before claiming anyway, in ms. Too small: the owner is fenced during its last poll. Too large: a hung
+ * owner delays the handover.
  */
 export const RELEASE_TIMEOUT_MS = 5_000;
 
-/** Decides an instance's next step with an account. */
 export function nextStep(situation: StepInput): AccountStep {
   const { phase, generation, isAssigned, hasApiKeyConflict = false } = situation;
   if (generation === undefined || phase === 'stopping') return 'stay';

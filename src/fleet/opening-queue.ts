@@ -3,8 +3,8 @@ import type { SchedulerLike } from 'rxjs';
 import type { Opening } from '../pipeline/list-task.ts';
 
 /**
- * Number of lists that an instance opens (claims and restores) at the same time, not counting the first list of each account, which
- * never waits. More: restores compete for disk and network. Fewer: accounts start slowly.
+ * Number of lists that are opened at the same time, first lists not counted. More: restores compete for disk and network. Fewer: accounts
+ * start slowly.
  */
 const MAX_CONCURRENT_OPENINGS = 6;
 /** After this time (ms) a list that is still opening, such as one with many images to restore, gives its slot to the next one. */

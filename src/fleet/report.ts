@@ -1,10 +1,14 @@
 import { z } from 'zod';
+import type { AccountConfig } from '../config/accounts.ts';
+import { describeError } from '../core/errors.ts';
+import type { AccountFigures } from '../observe/fleet-view.ts';
+import { shortened } from '../ops/status/shortened.ts';
 import type { Message } from '../sinks/sink.ts';
 
 const NAME = z.string().min(1).max(200);
 const COUNT = z.number().min(0);
 // Later versions may add fields; unknown ones are ignored.
-const FIGURES = z.object({
+const FIGURES: z.ZodType<AccountFigures> = z.object({
   at: z.number(),
   ready: z.boolean(),
   reasons: z.array(z.string()).readonly(),
@@ -16,7 +20,7 @@ const FIGURES = z.object({
   firstRead: z.object({ read: COUNT, total: COUNT }).nullable(),
 });
 const ACCOUNT_REPORT = z.object({
-  /** Current load of the account; 1 is normal. */
+  /** Load of the account; 1 is normal. */
   weight: z.number().positive(),
   /** Prefix of the account's topics, if its file sets `TOPIC_PREFIX`. */
   prefix: z.string().optional(),
@@ -34,17 +38,11 @@ const REPORT = z.object({
   accounts: z.record(NAME, ACCOUNT_REPORT),
 });
 
-/**
- * State of an instance's accounts, written to the fleet's topic from time to time as one message. It is not protected by fencing, so it
- * decides nothing except how loads are balanced.
- */
+/** State of an instance's accounts, as one message in the fleet's topic. It is not fenced, so it decides only how loads are balanced. */
 export type Report = z.infer<typeof REPORT>;
 export type AccountReport = z.infer<typeof ACCOUNT_REPORT>;
 
-/**
- * Prefix of the Kafka keys of reports. The other messages have account names as keys, which contain no slash, so the two kinds never
- * collide.
- */
+/** Prefix of the Kafka keys of reports. Other messages have account names as keys, which contain no slash. */
 const PREFIX = 'instance/';
 
 export function reportMessage(topic: string, report: Report): Message {
@@ -77,4 +75,36 @@ function parseReport(value: Buffer): Report | undefined {
   } catch {
     return undefined; // not JSON
   }
+}
+
+/**
+ * Maximum length of a text in a report, in characters: a thousand failing accounts then take less than half of a message's maximum size.
+ */
+const MAX_TEXT = 200;
+
+export interface AccountReportInput {
+  readonly config: Pick<AccountConfig, 'account' | 'topics'>;
+  readonly weight: number;
+  /** Error because of which the account is not served; undefined if there is none. */
+  readonly error: unknown;
+  /** Current figures of the account; undefined if it is not running. */
+  readonly figures: AccountFigures | undefined;
+}
+
+/** Builds the compact report of an account, with only the first of the reasons why it is not ready. */
+export function accountReport(input: AccountReportInput): AccountReport {
+  const { config, weight, error, figures } = input;
+  const { prefix, sharedPrefix } = config.topics;
+  return {
+    weight,
+    ...(prefix !== `${sharedPrefix}.${config.account}` && { prefix }),
+    ...(error !== undefined && { failed: shortened(describeError(error), MAX_TEXT) }),
+    ...(figures && {
+      figures: {
+        ...figures,
+        reasons: figures.reasons.slice(0, 1).map((reason) => shortened(reason, MAX_TEXT)),
+        eventsPerSecond: Math.round(figures.eventsPerSecond * 100) / 100,
+      },
+    }),
+  };
 }

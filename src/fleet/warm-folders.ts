@@ -15,10 +15,7 @@ export interface WarmFolders {
   readonly clear: () => void;
 }
 
-/**
- * How long the unused state folder of an account is retained, in ms. Shorter: a returning account is restored from Kafka. Longer: more disk
- * space.
- */
+/** How long an unused state folder is retained, in ms. Shorter: a returning account is restored from Kafka. Longer: more disk space. */
 const RETENTION_MS = 3_600_000;
 
 /**
@@ -29,8 +26,7 @@ const RETENTION_MS = 3_600_000;
 export function warmFolders(stateDir: string, scheduler: SchedulerLike): WarmFolders {
   /** When each account's folder became unused, on the scheduler's clock; Infinity while it is in use. */
   const unused = new Map<string, number>();
-  const entries = readdirSync(stateDir, { withFileTypes: true });
-  for (const entry of entries) {
+  for (const entry of readdirSync(stateDir, { withFileTypes: true })) {
     if (entry.isDirectory() && hasImages(join(stateDir, entry.name))) {
       unused.set(entry.name, scheduler.now());
     }
@@ -52,10 +48,7 @@ export function warmFolders(stateDir: string, scheduler: SchedulerLike): WarmFol
   };
 }
 
-/**
- * Whether the folder holds an image store, in which the service stores records as published. Other folders do not belong to the service and
- * are never deleted.
- */
+/** Whether the folder holds an image store. Other folders do not belong to the service and are never deleted. */
 function hasImages(folder: string): boolean {
   return existsSync(join(folder, IMAGES));
 }

@@ -18,7 +18,7 @@ import { openLedger } from '../account/ledger/ledger.ts';
 import type { LedgerOptions } from '../account/ledger/ledger.ts';
 import { permitGrants } from '../account/permits/permit-grants.ts';
 import { quotas } from '../account/quotas.ts';
-import { signalJobs } from '../account/signal-jobs.ts';
+import { SignalJobs } from '../account/signal-jobs.ts';
 import type { ConfigWith } from '../config/config.ts';
 import { keyDigest } from '../config/key-digest.ts';
 import { wallClock } from '../core/clock.ts';
@@ -82,18 +82,18 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
   });
   const writer = ledgerWriter(join(stateDir, 'quota', account, 'writer'));
   const quota = quotas({ config, scheduler, stateDir, ledger, writer, instance });
-  hooks.onStart?.({ quotas: quota.usage });
+  hooks.onStart?.({ quotas: () => quota.usage() });
   const api = openApi({
     bodies: options.bodies,
     config: config.api,
     loginLimit: quota.login,
-    maySend: ledger.isLeaseValid,
+    maySend: () => ledger.isLeaseValid(),
     scheduler,
     hooks,
   });
   const lists = openAccount({ config, api, quotas: quota });
   const permitRequests$ = new Subject<PermitsRequest>();
-  const resyncs = signalJobs({
+  const resyncs = new SignalJobs({
     topic: signals,
     ...{ account, resources, scheduler, hooks },
     onPermitsRequest: (request) => permitRequests$.next(request),
@@ -168,8 +168,8 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
     isOver = true;
     await Promise.allSettled([api.close(), store.close()]);
     // After the last request. Without a final declaration a successor waits until the lease expires.
-    await withTimeout(ledger.declareFinal, scheduler);
-    await withTimeout(ledger.close, scheduler);
+    await withTimeout(() => ledger.declareFinal(), scheduler);
+    await withTimeout(() => ledger.close(), scheduler);
     quota.close();
   }
 }

@@ -31,9 +31,9 @@ describe('quotas', () => {
     const scheduler = virtualTime();
     scheduler.run(() => {
       scheduler.schedule(() => {
-        const { lanes } = quotas({ config, scheduler, stateDir });
+        const quota = quotas({ config, scheduler, stateDir });
         range(150)
-          .pipe(lanes('orders', seenBefore).poll)
+          .pipe(quota.lanes('orders', seenBefore).poll)
           .subscribe(() => times.push(scheduler.now()));
       }, wait);
     });
@@ -52,10 +52,10 @@ describe('quotas', () => {
   it('tells how much of each quota is in use', () => {
     const scheduler = virtualTime();
     scheduler.run(() => {
-      const { login, lanes, usage } = quotas({ config, scheduler });
-      range(7).pipe(lanes('products', false).poll).subscribe();
-      range(2).pipe(login).subscribe();
-      expect(usage()).toEqual([
+      const quota = quotas({ config, scheduler });
+      range(7).pipe(quota.lanes('products', false).poll).subscribe();
+      range(2).pipe(quota.login).subscribe();
+      expect(quota.usage()).toEqual([
         { name: 'orders', used: 0, limit: 100 },
         { name: 'products', used: 7, limit: 100 },
         { name: 'login', used: 2, limit: 10 },
@@ -186,11 +186,11 @@ describe('quotas', () => {
   });
 
   it('is one quota for all lists where the server counts by key', () => {
-    const { lanes } = quotas({
+    const quota = quotas({
       config: { ...config, quota: { ...config.quota, scope: 'key' } },
       scheduler: virtualTime(),
     });
-    expect(lanes('orders', false)).toBe(lanes('products', false));
+    expect(quota.lanes('orders', false)).toBe(quota.lanes('products', false));
   });
 
   describe('sweeps', () => {
@@ -204,9 +204,9 @@ describe('quotas', () => {
       const scheduler = virtualTime();
       const times: number[] = [];
       scheduler.run(() => {
-        const { lanes } = quotas({ config: options, scheduler });
+        const quota = quotas({ config: options, scheduler });
         range(150)
-          .pipe(lanes('orders', false).sweep)
+          .pipe(quota.lanes('orders', false).sweep)
           .subscribe(() => times.push(scheduler.now()));
         scheduler.maxFrames = 60_000;
       });
@@ -236,8 +236,8 @@ describe('quotas', () => {
       const scheduler = virtualTime();
       const started: string[] = [];
       scheduler.run(() => {
-        const { lanes } = quotas({ config: withQuota(WINDOW_MS), scheduler });
-        const { poll, initialSnapshot, sweep } = lanes('orders', false);
+        const quota = quotas({ config: withQuota(WINDOW_MS), scheduler });
+        const { poll, initialSnapshot, sweep } = quota.lanes('orders', false);
         range(100).pipe(poll).subscribe(); // the minute is used up
         range(3)
           .pipe(sweep)
@@ -255,7 +255,7 @@ describe('quotas', () => {
 
     it('leave the polls of all lists the pace that they go at', () => {
       for (const scope of ['endpoint', 'key'] as const) {
-        const { lanes } = quotas({
+        const quota = quotas({
           config: withQuota(undefined, { scope }),
           scheduler: virtualTime(),
         });
@@ -264,7 +264,7 @@ describe('quotas', () => {
           ['nothing', 95],
           ['first-read', 30],
         ] as const) {
-          const pace = (lists * WINDOW_MS) / lanes('orders', false).pollSpacingMs(beside);
+          const pace = (lists * WINDOW_MS) / quota.lanes('orders', false).pollSpacingMs(beside);
           expect(pace).toBeCloseTo(share);
         }
       }
@@ -280,14 +280,19 @@ describe('quotas', () => {
       const scheduler = virtualTime();
       const asked: { at: number; what: string }[] = [];
       scheduler.run(() => {
-        const { lanes } = quotas({ config: options, scheduler });
+        const quota = quotas({ config: options, scheduler });
         const answer = (what: string) =>
           defer(() => {
             asked.push({ at: scheduler.now(), what });
             return timer(tookMs, scheduler);
           });
         for (const resource of options.resources.slice(0, lists)) {
-          const { poll: first, lookback, initialSnapshot, pollSpacingMs } = lanes(resource, false);
+          const {
+            poll: first,
+            lookback,
+            initialSnapshot,
+            pollSpacingMs,
+          } = quota.lanes(resource, false);
           const scan = (what: string, limit: Limit) => () =>
             during(limit, answer(what)).pipe(map(() => scanPage(true, scheduler.now())));
           poll({
@@ -363,11 +368,11 @@ describe('quotas', () => {
     });
 
     it('has its part too where other lists of the same quota are done with theirs', () => {
-      const quota = { ...config.quota, scope: 'key' } as const;
-      const { lanes } = quotas({ config: { ...config, quota }, scheduler: virtualTime() });
-      const quiet = lanes('products', false).pollSpacingMs('nothing');
-      expect(quiet).toBeLessThan(lanes('orders', false).pollSpacingMs('first-read'));
-      expect(lanes('products', false).pollSpacingMs('nothing')).toBeGreaterThan(2 * quiet);
+      const shared = { ...config.quota, scope: 'key' } as const;
+      const quota = quotas({ config: { ...config, quota: shared }, scheduler: virtualTime() });
+      const quiet = quota.lanes('products', false).pollSpacingMs('nothing');
+      expect(quiet).toBeLessThan(quota.lanes('orders', false).pollSpacingMs('first-read'));
+      expect(quota.lanes('products', false).pollSpacingMs('nothing')).toBeGreaterThan(2 * quiet);
     });
   });
 

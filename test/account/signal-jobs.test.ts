@@ -2,7 +2,7 @@ import { asyncScheduler, concat, EMPTY, of, Subject, throwError } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { Hooks } from '../../src/observe/hooks.ts';
-import { signalJobs } from '../../src/account/signal-jobs.ts';
+import { SignalJobs } from '../../src/account/signal-jobs.ts';
 import type { ResyncJob } from '../../src/account/signal-jobs.ts';
 import type { SignalBatch, SignalTopic } from '../../src/sinks/signals/kafka-signals.ts';
 import { parseSignal } from '../../src/sinks/signals/signals.ts';
@@ -82,7 +82,7 @@ function process(
   resources = ['orders', 'products'],
   isFollowing = true,
 ) {
-  const all = signalJobs({
+  const all = new SignalJobs({
     topic,
     account: 'estate',
     resources,
@@ -101,7 +101,7 @@ function process(
     });
     return { ids, errors, stop: () => taking.unsubscribe() };
   };
-  return { ...all, orders, given };
+  return { all, orders, given };
 }
 const done = { status: 'done', message: null } as const;
 const resync = (id: string): ResyncJob => ({
@@ -202,8 +202,8 @@ describe('resyncRequests', () => {
   it('reads what was asked before once, for all lists that begin at once', async () => {
     const { topic, write, state } = memoryTopic();
     write(request('a'));
-    const all = process(topic, {}, ['orders', 'products', 'customers'], false);
-    const [orders] = ['orders', 'products', 'customers'].map((each) => all.given(all.task(each)));
+    const { all, given } = process(topic, {}, ['orders', 'products', 'customers'], false);
+    const [orders] = ['orders', 'products', 'customers'].map((each) => given(all.task(each)));
     await settled();
     expect(orders!.ids).toEqual(['a']);
     expect(state.reads).toBe(1);

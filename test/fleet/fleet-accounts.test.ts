@@ -6,7 +6,7 @@ import type { Published } from '../../src/observe/hooks.ts';
 import type { ServeOptions } from '../../src/fleet/account-work.ts';
 import { applyRecord, parseFleetRecord } from '../../src/fleet/fleet-record.ts';
 import type { AccountTopicState, FleetRecord } from '../../src/fleet/fleet-record.ts';
-import { fleetAccounts } from '../../src/fleet/fleet-accounts.ts';
+import { FleetAccounts } from '../../src/fleet/fleet-accounts.ts';
 import { SimTime } from '../sim/sim-time.ts';
 
 const fileOf = (page: number): AccountFile => ({
@@ -33,7 +33,7 @@ function instance({ imagesMs = 0, hears = false } = {}) {
   const handovers: number[] = [];
   const asked: string[] = [];
   let isCutOff = false;
-  const accounts = fleetAccounts({
+  const accounts = new FleetAccounts({
     context: {
       instance: 'me',
       scheduler: time.scheduler,

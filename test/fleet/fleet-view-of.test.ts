@@ -113,7 +113,7 @@ it('says that an account is not run as another one has its key, wherever its fil
     accounts: new Map<string, string>(),
     apiKeyConflicts: new Map([['b', 'a']]),
   };
-  const problem = expect.stringContaining('API_KEY is that of a.env') as string;
+  const problem = expect.stringContaining('API_KEY is also in a.env') as string;
   for (const files of [new Map([['b', file]]), new Map()]) {
     expect(view({ assignment: given, files })).toEqual([['b', 'wrong-file', undefined, problem]]);
   }

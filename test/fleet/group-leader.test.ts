@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { leader } from '../../src/fleet/group-leader.ts';
+import { Leader } from '../../src/fleet/group-leader.ts';
 import { packMemberMetadata, unpackFleetAssignment } from '../../src/fleet/member-metadata.ts';
 import type { Report } from '../../src/fleet/report.ts';
 import { SimTime } from '../sim/sim-time.ts';
@@ -10,7 +10,7 @@ const HEAVY = 4;
 /** The leader of two instances, which are as long in the group as it is. */
 function fleet({ isLeader = true, known = ALL }: { isLeader?: boolean; known?: string[] } = {}) {
   const time = new SimTime(0);
-  const leading = leader(time.scheduler);
+  const leading = new Leader(time.scheduler);
   const weights = new Map(ALL.map((account) => [account, 1]));
   let owners = new Map<string, string>();
   const own = (instance: string) =>

@@ -13,7 +13,7 @@ import type { Hooks } from '../../src/observe/hooks.ts';
 import { listTask } from '../../src/pipeline/list-task.ts';
 import { RULES } from '../../src/resources/resources.ts';
 import { datesText } from '../../src/streams/paging/list-dates.ts';
-import { signalJobs } from '../../src/account/signal-jobs.ts';
+import { SignalJobs } from '../../src/account/signal-jobs.ts';
 import type { SimLedger } from '../account/ledger/sim-ledger.ts';
 import type { Chance } from '../support/chance.ts';
 import type { SimApi } from './sim-api.ts';
@@ -136,7 +136,7 @@ export class SimProcess {
       random,
     });
     tell('starts');
-    const { task, following$ } = signalJobs({
+    const signals = new SignalJobs({
       topic: signalsOf(broker, { step, awake, scheduler }),
       account: config.account,
       resources: [resource],
@@ -183,11 +183,11 @@ export class SimProcess {
       log: brokerOf(broker, { step, fate, now: () => time.now() }),
       registry: registryOf(registry, step),
       store: storeOf(folder, step),
-      resyncs: task(resource),
+      resyncs: signals.task(resource),
       random,
       compile,
     });
-    const served$ = inherited$.pipe(switchMap(() => merge(task$, following$)));
+    const served$ = inherited$.pipe(switchMap(() => merge(task$, signals.following$)));
     this.#task = merge(served$, ledger.failed$).subscribe({
       error: (error: unknown) => {
         tell(`ends: ${String(error)}`);

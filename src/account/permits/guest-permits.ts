@@ -1,6 +1,7 @@
-import { defer, EMPTY, Subject, switchMap, timer } from 'rxjs';
-import type { Observable, SchedulerLike, Subscription } from 'rxjs';
-import type { QuotaLedger } from '../ledger/ledger.ts';
+import { EMPTY, Subject, switchMap, timer } from 'rxjs';
+import type { Observable, Subscription } from 'rxjs';
+import type { LeaseClocks } from '../ledger/ledger.ts';
+import type { QuotaLedger } from '../ledger/quota-ledger.ts';
 import type { AgedCount } from '../ledger/ledger-record.ts';
 import { usedRequests } from '../ledger/used-requests.ts';
 import type { UsedRequests } from '../ledger/used-requests.ts';
@@ -28,144 +29,135 @@ export interface PermitBatch {
   readonly wallExpiresAt: number;
 }
 
-/** The permits of a guest. Requests wait for them at the gate of each quota's {@link QuotaLedger}. */
-export interface GuestPermits {
+export interface GuestPermitsOptions extends LeaseClocks {
+  /** Number of permits to acquire at a time, by the quota's name. Default for other quotas: 1. */
+  readonly batchSizes: Readonly<Record<string, number>>;
+  /** Acquires permits for at least part of the demands, which it reads when it needs them. Rejects if no permits can be acquired. */
+  readonly acquireBatch: (demands: () => QuotaDemands) => Promise<PermitBatch>;
+}
+
+const EMPTY_BATCH: PermitBatch = { counts: {}, expiresAt: -Infinity, wallExpiresAt: -Infinity };
+
+interface GuestQuota {
+  readonly capacity: number;
+  readonly used: UsedRequests;
+  /** Number of requests that may still start with permits of the current batch. */
+  remainingStarts: number;
+  /** Whether a request has waited for a permit since the current batch was acquired. */
+  isWanted: boolean;
+}
+
+/**
+ * The permits of a guest. Requests wait for them at the gate of each quota's {@link QuotaLedger}. Permits are acquired one batch at a time:
+ * the next batch when a permit is wanted and no request of the current batch is in flight. So a request that waits long for its connection
+ * is never counted with a later batch.
+ */
+export class GuestPermits {
+  readonly #options: GuestPermitsOptions;
+  readonly #quotas = new Map<string, GuestQuota>();
+  readonly #opened$ = new Subject<void>();
+  readonly #batches$ = new Subject<PermitBatch>();
+  /** The current batch; {@link EMPTY_BATCH} while the next one is being acquired. */
+  #batch = EMPTY_BATCH;
+  #isFirst = true;
+  #inFlight = 0;
+  #acquiring: Subscription | undefined;
+
+  constructor(options: GuestPermitsOptions) {
+    this.#options = options;
+  }
+
+  /** Emits each batch of permits once it is acquired; errors if no permits can be acquired. */
+  get batches$(): Observable<PermitBatch> {
+    return this.#batches$;
+  }
+
   /**
    * Opens a quota, whose requests then wait for permits.
    *
    * @param capacity Maximum number of requests in a minute.
    */
-  readonly quota: (name: string, capacity: number) => QuotaLedger;
-  /** Whether the current batch of permits has not expired, so that a request that has started may be sent. */
-  readonly isBatchValid: () => boolean;
-  /** Emits each batch of permits once it is acquired; errors if no permits can be acquired. */
-  readonly batches$: Observable<PermitBatch>;
-  /** Returns for each quota the permits wanted and the requests sent so far. */
-  readonly demands: () => QuotaDemands;
-  /** Acquires the first batch of permits before any request waits for it. */
-  readonly start: () => void;
-  readonly close: () => void;
-}
-
-export interface GuestPermitsOptions {
-  /** Number of permits to acquire at a time, by the quota's name. Default for other quotas: 1. */
-  readonly batchSizes: Readonly<Record<string, number>>;
-  /** Acquires permits for at least part of the demands, which it reads when it needs them. Rejects if no permits can be acquired. */
-  readonly acquireBatch: (shares: () => QuotaDemands) => Promise<PermitBatch>;
-  readonly scheduler: SchedulerLike;
-  /** The machine's clock, in ms, which advances while the machine sleeps. Default `Date.now`. */
-  readonly wallNow?: () => number;
-}
-
-const EMPTY_BATCH: PermitBatch = { counts: {}, expiresAt: -Infinity, wallExpiresAt: -Infinity };
-
-interface GuestQuotaState {
-  readonly capacity: number;
-  readonly used: UsedRequests;
-  remainingStarts: number;
-  isWanted: boolean;
-}
-
-/**
- * Acquires permits one batch at a time: the next batch when a permit is wanted and no request of the current batch is in flight. So a
- * request that waits long for its connection is never counted with a later batch.
- */
-export function guestPermits(options: GuestPermitsOptions): GuestPermits {
-  const { batchSizes, acquireBatch, scheduler, wallNow = () => Date.now() } = options;
-  const parts = new Map<string, GuestQuotaState>();
-  const opened$ = new Subject<void>();
-  const batches$ = new Subject<PermitBatch>();
-  let batch = EMPTY_BATCH;
-  let inFlight = 0;
-  let getting: Subscription | undefined;
-  let isFirst = true;
-
-  const isBatchValid = () => scheduler.now() < batch.expiresAt && wallNow() < batch.wallExpiresAt;
-  const batchOf = (name: string) => batchSizes[name] ?? 1;
-  const demands = (): QuotaDemands => {
-    const now = scheduler.now();
-    const shareOf = (name: string, { capacity, used, isWanted }: GuestQuotaState): QuotaDemand => {
-      const isAsked = isWanted || (isFirst && Object.hasOwn(batchSizes, name));
-      return {
-        capacity,
-        used: used.ages(now),
-        requested: isAsked ? Math.min(capacity, batchOf(name)) : 0,
-      };
+  quota(name: string, capacity: number): QuotaLedger {
+    const used = usedRequests();
+    const quota: GuestQuota = { capacity, used, remainingStarts: 0, isWanted: false };
+    this.#quotas.set(name, quota);
+    return {
+      gate: {
+        opensAt: (now) => (quota.remainingStarts > 0 && this.isBatchValid() ? now : Infinity),
+        want: () => {
+          quota.isWanted = true;
+          this.start();
+        },
+        opened$: this.#opened$,
+      },
+      onStart: () => {
+        quota.remainingStarts -= 1;
+        this.#inFlight += 1;
+        return (end, isAnswered) => {
+          this.#inFlight -= 1;
+          used.requestEnded(end, isAnswered);
+          if ([...this.#quotas.values()].some(({ isWanted }) => isWanted)) this.start();
+        };
+      },
+      count: used.count,
     };
-    return Object.fromEntries([...parts].map(([name, part]) => [name, shareOf(name, part)]));
-  };
-  const open = (got: PermitBatch): void => {
-    batch = got;
-    isFirst = false;
-    for (const [name, part] of parts) {
-      part.remainingStarts = got.counts[name] ?? 0;
-      part.isWanted = false;
-    }
-    batches$.next(got);
-  };
+  }
+
+  /** Whether the current batch of permits has not expired, so that a request that has started may be sent. */
+  isBatchValid(): boolean {
+    const { scheduler, wallNow = Date.now } = this.#options;
+    return scheduler.now() < this.#batch.expiresAt && wallNow() < this.#batch.wallExpiresAt;
+  }
+
+  /** Returns for each quota the permits wanted and the requests sent so far. */
+  demands(): QuotaDemands {
+    const { batchSizes, scheduler } = this.#options;
+    const now = scheduler.now();
+    return Object.fromEntries(
+      [...this.#quotas].map(([name, { capacity, used, isWanted }]) => {
+        const isRequested = isWanted || (this.#isFirst && Object.hasOwn(batchSizes, name));
+        const requested = isRequested ? Math.min(capacity, batchSizes[name] ?? 1) : 0;
+        return [name, { capacity, used: used.ages(now), requested }];
+      }),
+    );
+  }
+
   /**
-   * Acquires a batch of permits. Drops the unused permits of the current batch first, so that the demands include all requests for which
-   * that batch was used.
+   * Acquires a batch of permits unless requests of the current one are in flight: in a later turn of the event loop, so that the batch
+   * includes all permits wanted in this turn.
    */
-  const next$ = defer(() => {
-    batch = EMPTY_BATCH;
-    return acquireBatch(demands);
-  });
-  /** Acquires the next batch in a later turn of the event loop, so that the batch includes all permits wanted in this turn. */
-  const go = (): void => {
-    if (getting || inFlight > 0) return;
-    getting = timer(0, scheduler)
-      .pipe(switchMap(() => (inFlight > 0 ? EMPTY : next$)))
+  start(): void {
+    if (this.#acquiring || this.#inFlight > 0) return;
+    this.#acquiring = timer(0, this.#options.scheduler)
+      .pipe(switchMap(() => (this.#inFlight > 0 ? EMPTY : this.#acquire())))
       .subscribe({
-        next: open,
-        error: (error: unknown) => batches$.error(error),
+        next: (batch) => this.#open(batch),
+        error: (error: unknown) => this.#batches$.error(error),
         complete: () => {
-          getting = undefined;
-          opened$.next();
+          this.#acquiring = undefined;
+          this.#opened$.next();
         },
       });
-  };
-  const goAgain = (): void => {
-    if ([...parts.values()].some(({ isWanted }) => isWanted)) go();
-  };
+  }
 
-  return {
-    quota: (name, capacity) => {
-      const part: GuestQuotaState = {
-        capacity,
-        used: usedRequests(),
-        remainingStarts: 0,
-        isWanted: false,
-      };
-      parts.set(name, part);
-      return {
-        gate: {
-          opensAt: (now) => (part.remainingStarts > 0 && isBatchValid() ? now : Infinity),
-          want: () => {
-            part.isWanted = true;
-            go();
-          },
-          opened$,
-        },
-        onStart: () => {
-          part.remainingStarts -= 1;
-          inFlight += 1;
-          return (end, isAnswered) => {
-            inFlight -= 1;
-            part.used.requestEnded(end, isAnswered);
-            goAgain();
-          };
-        },
-        count: part.used.count,
-      };
-    },
-    isBatchValid,
-    batches$,
-    demands,
-    start: go,
-    close: () => {
-      getting?.unsubscribe();
-      batch = EMPTY_BATCH;
-    },
-  };
+  close(): void {
+    this.#acquiring?.unsubscribe();
+    this.#batch = EMPTY_BATCH;
+  }
+
+  /** Drops the unused permits of the current batch first, so that the demands include all requests for which that batch was used. */
+  #acquire(): Promise<PermitBatch> {
+    this.#batch = EMPTY_BATCH;
+    return this.#options.acquireBatch(() => this.demands());
+  }
+
+  #open(batch: PermitBatch): void {
+    this.#batch = batch;
+    this.#isFirst = false;
+    for (const [name, quota] of this.#quotas) {
+      quota.remainingStarts = batch.counts[name] ?? 0;
+      quota.isWanted = false;
+    }
+    this.#batches$.next(batch);
+  }
 }

@@ -4,10 +4,9 @@ import { defer, lastValueFrom, race, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import type { Config } from '../../config/config.ts';
 import { guestDeclarations } from './guest-declarations.ts';
-import { guestPermits } from './guest-permits.ts';
-import type { GuestPermits } from './guest-permits.ts';
+import { GuestPermits } from './guest-permits.ts';
 import { permitRequests } from './permit-requests.ts';
-import { permitSource } from './permit-source.ts';
+import { PermitSource } from './permit-source.ts';
 import { topicNames } from '../../schemas/events/topics.ts';
 import { guestLog } from '../../sinks/ledger/guest-log.ts';
 import { kafkaSignals } from '../../sinks/signals/kafka-signals.ts';
@@ -26,17 +25,16 @@ export interface GuestOptions {
   readonly onUndeclared: (error: unknown) => void;
 }
 
-/** The permits of a command, such as `check`, that sends requests beside the service. To be closed after its last request. */
-export interface Guest extends Omit<GuestPermits, 'close'> {
+/** A command, such as `check`, that sends requests beside the service. To be closed after its last request. */
+export interface Guest {
+  readonly permits: GuestPermits;
   readonly close: () => Promise<void>;
 }
 
 /** How long `close` waits for the final declaration, in ms. Without that declaration, unused permits count until they expire. */
 const FINAL_DECLARATION_TIMEOUT_MS = 3_000;
 
-/**
- * Opens a guest of an account, which sends requests alongside the service: with permits from the service, or with declarations of its own.
- */
+/** Opens a guest of an account: it sends requests with permits from the service, or with declarations of its own. */
 export function openGuest(options: GuestOptions): Guest {
   const { kafka, config, batchSizes, scheduler } = options;
   const { account } = config;
@@ -46,10 +44,14 @@ export function openGuest(options: GuestOptions): Guest {
   const log = guestLog({ kafka, topic: names.ledger, account, instance, scheduler });
   const declarations = guestDeclarations({ log, instance, scheduler });
   const requestPermits = permitRequests({ topic, account, instance, scheduler });
-  const acquireBatch = permitSource({ ...options, requestPermits, declarations, account });
-  const permits = guestPermits({ batchSizes, acquireBatch, scheduler });
+  const source = new PermitSource({ ...options, requestPermits, declarations, account });
+  const permits = new GuestPermits({
+    batchSizes,
+    acquireBatch: (demands) => source.acquire(demands),
+    scheduler,
+  });
   return {
-    ...permits,
+    permits,
     close: async () => {
       permits.close();
       const settled$ = defer(() => declarations.declareFinal(permits.demands()));

@@ -9,36 +9,30 @@ import {
   merge,
   mergeMap,
   Observable,
+  of,
   race,
   timer,
 } from 'rxjs';
-import type { SchedulerLike } from 'rxjs';
+import type { Subscription } from 'rxjs';
 import type { Hooks } from '../../observe/hooks.ts';
-import type { Ledger } from '../ledger/ledger.ts';
+import type { LeaseClocks, Ledger } from '../ledger/ledger.ts';
 import { MAX_REQUEST_DELAY_MS } from '../ledger/ledger-record.ts';
-import type { GuestLane, Quotas } from '../quotas.ts';
+import type { GuestQuota, Quotas } from '../quotas.ts';
 import type { SignalTopic } from '../../sinks/signals/kafka-signals.ts';
 import { signalMessage } from '../../sinks/signals/signals.ts';
 import type { PermitsAck, PermitsRequest } from '../../sinks/signals/signals.ts';
 import { during } from '../../streams/quota/token-bucket.ts';
 
-export interface PermitGrantsOptions {
+export interface PermitGrantsOptions extends LeaseClocks {
   readonly topic: Pick<SignalTopic, 'name' | 'send'>;
   readonly account: string;
-  /** Id of this process. */
   readonly instance: string;
-  readonly quota: Pick<Quotas, 'guestLane'>;
+  readonly quota: Pick<Quotas, 'guestQuota'>;
   readonly ledger: Pick<Ledger, 'leaseRemainingMs' | 'leaseOfAtLeast'>;
-  readonly scheduler: SchedulerLike;
-  /** The machine's clock, in ms. Default `Date.now`. */
-  readonly wallNow?: () => number;
   readonly hooks: Pick<Hooks, 'onSignalsFailed'>;
 }
 
-/**
- * How long the response to a guest waits for permits, in ms. After that it grants those that are available. Too large: the guest stops
- * waiting for the response.
- */
+/** How long to wait for the requested permits before those available are granted, in ms. Too large: the guest stops waiting. */
 const GRANT_TIMEOUT_MS = 2_000;
 /** Minimum remaining time of the lease that permits belong to, in ms, if it can be renewed in time. Too small: permits expire unused. */
 const MIN_LEASE_MS = 5_000;
@@ -55,72 +49,60 @@ const MAX_CONCURRENT_GRANTS = 32;
 export function permitGrants(
   options: PermitGrantsOptions,
 ): (requests$: Observable<PermitsRequest>) => Observable<never> {
-  const {
-    topic,
-    account,
-    instance,
-    quota,
-    ledger,
-    scheduler,
-    wallNow = () => Date.now(),
-  } = options;
-  const { hooks } = options;
+  const { topic, account, instance, quota, ledger, scheduler, hooks } = options;
+  const { wallNow = () => Date.now() } = options;
 
   const ackOf = (request: PermitsRequest, permits: readonly QuotaPermit[]): PermitsAck => {
     const granted: Record<string, number> = {};
-    for (const { name, isGranted } of permits)
-      if (isGranted()) granted[name] = (granted[name] ?? 0) + 1;
-    const isShort = permits.some(({ isGranted }) => !isGranted());
-    const unknown = Object.keys(request.quotas).filter((name) => !quota.guestLane(name));
+    for (const { name } of permits.filter((permit) => permit.isGranted))
+      granted[name] = (granted[name] ?? 0) + 1;
+    const unknown = Object.keys(request.quotas).filter((name) => !quota.guestQuota(name));
+    const shortage = permits.every((permit) => permit.isGranted)
+      ? null
+      : 'no more permits are free';
     return {
       ...{ type: 'permits-ack', id: request.id, account, instance, granted },
       for_ms: Math.max(0, Math.floor(ledger.leaseRemainingMs())),
-      message:
-        unknown.length > 0
-          ? `no such quota: ${unknown.join(', ')}`
-          : isShort
-            ? 'no more permits are free'
-            : null,
+      message: unknown.length > 0 ? `no such quota: ${unknown.join(', ')}` : shortage,
       at: new Date(wallNow()).toISOString(),
     };
   };
   const grant = (request: PermitsRequest): Observable<never> =>
     defer(() => {
       const permits = Object.entries(request.quotas).flatMap(([name, count]) => {
-        const lane = quota.guestLane(name);
-        return lane ? Array.from({ length: count }, () => requestPermit(name, lane)) : [];
+        const lane = quota.guestQuota(name);
+        return lane ? Array.from({ length: count }, () => new QuotaPermit(name, lane)) : [];
       });
       /** Latest time at which requests with the granted permits may reach the API, in ms on the scheduler's clock. */
       let until = -Infinity;
+      const expired$ = defer(() => timer(Math.max(0, until - scheduler.now()), scheduler));
       const all$ = merge(
         ledger.leaseOfAtLeast(MIN_LEASE_MS),
         ...permits.map(({ granted$ }) => granted$),
       );
       const enough$ = race(all$.pipe(endWith(undefined)), timer(GRANT_TIMEOUT_MS, scheduler));
-      const told$ = enough$.pipe(
+      return enough$.pipe(
         mergeMap(() => {
           const ack = ackOf(request, permits);
-          for (const permit of permits) if (!permit.isGranted()) permit.release();
+          for (const permit of permits) if (!permit.isGranted) permit.release();
           until = scheduler.now() + ack.for_ms + MAX_REQUEST_DELAY_MS;
           // Stored first: if this process is killed now, the next one using this state folder still counts the permits.
-          for (const { lane, isGranted } of permits)
-            if (isGranted()) lane.storeForSuccessor([{ at: until, count: 1 }]);
+          for (const permit of permits)
+            if (permit.isGranted) permit.quota.storeForSuccessor([{ at: until, count: 1 }]);
           return topic.send(signalMessage(topic.name, ack));
         }),
-        mergeMap(() => timer(Math.max(0, until - scheduler.now()), scheduler)),
-        ignoreElements(),
-      );
-      return told$.pipe(
         catchError((error: unknown) => {
           hooks.onSignalsFailed?.({ error, delayMs: 0 });
-          // The acknowledgement may have been sent despite the error, so the permits count.
-          return timer(Math.max(0, until - scheduler.now()), scheduler).pipe(ignoreElements());
+          return of(undefined); // the acknowledgement may have been sent despite the error, so the permits count
         }),
+        mergeMap(() => expired$),
+        ignoreElements(),
         finalize(() => {
-          for (const { lane, isGranted, release } of permits) {
+          for (const permit of permits) {
             // The process ends before these permits expire: they stay counted.
-            if (isGranted() && until > scheduler.now()) lane.count([{ at: until, count: 1 }]);
-            release();
+            if (permit.isGranted && until > scheduler.now())
+              permit.quota.countOthers([{ at: until, count: 1 }]);
+            permit.release();
           }
         }),
       );
@@ -135,30 +117,27 @@ export function permitGrants(
     );
 }
 
-/** A permit for one request of a guest: already granted, or still waiting for the quota. */
-interface QuotaPermit {
+/** A permit for one request of a guest: granted, or still waiting for the quota. */
+class QuotaPermit {
   readonly name: string;
-  readonly lane: GuestLane;
-  readonly isGranted: () => boolean;
+  readonly quota: GuestQuota;
   /** Completes once the permit is granted. */
-  readonly granted$: Observable<never>;
-  /** Ends the permit: a granted one no longer counts as in flight, a pending one is no longer waited for. */
-  readonly release: () => void;
-}
+  readonly granted$ = new AsyncSubject<never>();
+  isGranted = false;
+  readonly #start: Subscription;
 
-function requestPermit(name: string, lane: GuestLane): QuotaPermit {
-  const granted$ = new AsyncSubject<never>();
-  let isTaken = false;
-  const used$ = new Observable<never>(() => {
-    isTaken = true;
-    granted$.complete();
-  });
-  const held = during(lane.limit, used$).subscribe();
-  return {
-    name,
-    lane,
-    isGranted: () => isTaken,
-    granted$,
-    release: () => held.unsubscribe(),
-  };
+  constructor(name: string, quota: GuestQuota) {
+    this.name = name;
+    this.quota = quota;
+    const use$ = new Observable<never>(() => {
+      this.isGranted = true;
+      this.granted$.complete();
+    });
+    this.#start = during(quota.guests, use$).subscribe();
+  }
+
+  /** Ends the permit: a granted one no longer counts as in flight, a pending one is no longer waited for. */
+  release(): void {
+    this.#start.unsubscribe();
+  }
 }

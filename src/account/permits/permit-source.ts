@@ -1,11 +1,11 @@
 import { firstValueFrom, timer } from 'rxjs';
-import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 import type { GuestDeclarations } from './guest-declarations.ts';
 import type { PermitBatch, QuotaDemands } from './guest-permits.ts';
 import { LEASE_MS } from '../ledger/ledger.ts';
+import type { LeaseClocks } from '../ledger/ledger.ts';
 
-export interface PermitSourceOptions {
+export interface PermitSourceOptions extends LeaseClocks {
   /** Requests permits from the service that runs the account; undefined if no service responds. */
   readonly requestPermits: (
     wanted: Readonly<Record<string, number>>,
@@ -16,9 +16,6 @@ export interface PermitSourceOptions {
   readonly patienceMs: number;
   /** How long to retry an unreachable Kafka before the first requests are sent undeclared, in ms. */
   readonly kafkaPatienceMs: number;
-  readonly scheduler: SchedulerLike;
-  /** The machine's clock, in ms. Default `Date.now`. */
-  readonly wallNow?: () => number;
   /** Returns random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
   readonly random?: () => number;
   /** Called once, with the error, if requests are sent undeclared because Kafka is unreachable; other processes do not count them. */
@@ -27,117 +24,118 @@ export interface PermitSourceOptions {
 
 /** How long to wait for a service that does not respond, in ms: longer than a lease, so that the lease of a crashed service has expired. */
 const RUNNER_SILENCE_MS = 20_000;
-/**
- * Mean pause between two attempts to acquire permits, in ms. Jittered by 50 % either way, so that guests that collided do not collide
- * again.
- */
+/** Mean pause between two attempts to acquire permits, in ms. Jittered by 50 %, so that guests that collided do not collide again. */
 const RETRY_PAUSE_MS = 1_000;
 
 /**
- * Returns a function that acquires permits for a guest's requests to the API: from the service that runs the account, or else by a
- * declaration in the ledger. If the topics do not exist, no service has ever run. If Kafka is unreachable, no process can declare, and a
- * running service sends requests only until its lease expires, after 11 s at most. In both cases a batch is used undeclared for the length
- * of a lease, and Kafka is tried again for the next one.
- *
- * @throws CellarstreamError `NO_PERMITS`; errors of Kafka that occur after it was reachable.
+ * Acquires permits for a guest's requests to the API: from the service that runs the account, or else by a declaration in the ledger. If
+ * the topics do not exist, no service has ever run. If Kafka is unreachable, no process can declare, and a running service sends requests
+ * only until its lease expires, after 11 s at most. In both cases a batch is used undeclared for the length of a lease, and Kafka is tried
+ * again for the next one.
  */
-export function permitSource(
-  options: PermitSourceOptions,
-): (shares: () => QuotaDemands) => Promise<PermitBatch> {
-  const { requestPermits, declarations, account, patienceMs, scheduler, onUndeclared } = options;
-  const { kafkaPatienceMs, wallNow = () => Date.now(), random = Math.random } = options;
+export class PermitSource {
+  readonly #options: PermitSourceOptions;
   /** Whether an attempt to acquire permits has ever reached Kafka. From then on requests are never sent undeclared. */
-  let isCounted = false;
+  #hasReachedKafka = false;
   /** Whether Kafka was unreachable for longer than `kafkaPatienceMs`, and `onUndeclared` was called. */
-  let isMissed = false;
+  #isUndeclared = false;
   /** Whether no service was running at the last attempt to acquire permits. The next attempt then skips the request to a service. */
-  let isAlone = false;
+  #isAlone = false;
 
-  /** Requests permits from the service; undefined if no service responds, or the topic does not exist. */
-  const asked = async (shares: QuotaDemands) => {
-    if (isAlone) return undefined;
-    return requestPermits(requestedPermits(shares)).catch((error: unknown) => {
-      if (isTopicMissing(error)) return undefined;
-      throw error;
-    });
-  };
-  const tried = async (shares: () => QuotaDemands): Promise<PermitAttempt> => {
-    const granted = await asked(shares());
-    if (granted) return { batch: granted, runner: 'service' };
-    const declared = await declarations.declare(shares());
-    isAlone = declared !== undefined;
-    return declared ? { batch: declared, runner: 'nobody' } : SILENT;
-  };
-  /**
-   * Decides what follows a failed attempt to acquire permits: `again` means a retry, `uncounted` that requests are sent undeclared.
-   * Rethrows the error if neither is allowed.
-   */
-  const failed = (error: unknown, waitedMs: number): 'again' | 'uncounted' => {
-    const canPass =
-      isRetryable(error) && waitedMs <= (isCounted ? RUNNER_SILENCE_MS : kafkaPatienceMs);
-    if (isCounted && !canPass) throw error;
-    if (isCounted || (canPass && !isMissed)) return 'again';
-    if (!isMissed && !isTopicMissing(error)) {
-      isMissed = true;
-      onUndeclared(error);
-    }
-    return 'uncounted';
-  };
-  const uncounted = (shares: QuotaDemands): PermitBatch => ({
-    counts: requestedPermits(shares),
-    expiresAt: scheduler.now() + LEASE_MS,
-    wallExpiresAt: wallNow() + LEASE_MS,
-  });
+  constructor(options: PermitSourceOptions) {
+    this.#options = options;
+  }
 
-  return async (shares) => {
+  /** @throws CellarstreamError `NO_PERMITS`; errors of Kafka that occur after it was reachable. */
+  async acquire(demands: () => QuotaDemands): Promise<PermitBatch> {
+    const { account, patienceMs, scheduler, random = Math.random } = this.#options;
     const startedAt = scheduler.now();
     for (;;) {
       let attempt = SILENT;
       try {
-        attempt = await tried(shares);
-        isCounted = true;
+        attempt = await this.#attempt(demands);
+        this.#hasReachedKafka = true;
       } catch (error) {
-        if (failed(error, scheduler.now() - startedAt) === 'uncounted') return uncounted(shares());
+        if (!this.#isRetried(error, scheduler.now() - startedAt))
+          return this.#undeclared(demands());
       }
       const { batch, runner } = attempt;
       if (batch && Object.values(batch.counts).some((count) => count > 0)) return batch;
-      const waited = scheduler.now() - startedAt;
-      if (waited > (runner === 'silent' ? RUNNER_SILENCE_MS : patienceMs))
+      const waitedMs = scheduler.now() - startedAt;
+      if (waitedMs > (runner === 'silent' ? RUNNER_SILENCE_MS : patienceMs))
         throw noPermitsError(account, runner);
       await firstValueFrom(timer(RETRY_PAUSE_MS * (0.5 + random()), scheduler));
     }
-  };
+  }
+
+  async #attempt(demands: () => QuotaDemands): Promise<PermitAttempt> {
+    const granted = this.#isAlone ? undefined : await this.#request(demands());
+    if (granted) return { batch: granted, runner: 'service' };
+    const declared = await this.#options.declarations.declare(demands());
+    this.#isAlone = declared !== undefined;
+    return declared ? { batch: declared, runner: 'none' } : SILENT;
+  }
+
+  /** Requests permits from the service; undefined if no service responds, or the topic does not exist. */
+  async #request(demands: QuotaDemands): Promise<PermitBatch | undefined> {
+    try {
+      return await this.#options.requestPermits(requestedPermits(demands));
+    } catch (error) {
+      if (isTopicMissing(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * Whether a failed attempt to acquire permits is retried; if not, requests are sent undeclared. Rethrows an error that allows neither.
+   */
+  #isRetried(error: unknown, waitedMs: number): boolean {
+    const { kafkaPatienceMs, onUndeclared } = this.#options;
+    const patienceMs = this.#hasReachedKafka ? RUNNER_SILENCE_MS : kafkaPatienceMs;
+    const mayPass = isRetryable(error) && waitedMs <= patienceMs;
+    if (this.#hasReachedKafka && !mayPass) throw error;
+    if (this.#hasReachedKafka || (mayPass && !this.#isUndeclared)) return true;
+    if (!this.#isUndeclared && !isTopicMissing(error)) {
+      this.#isUndeclared = true;
+      onUndeclared(error);
+    }
+    return false;
+  }
+
+  #undeclared(demands: QuotaDemands): PermitBatch {
+    const { scheduler, wallNow = Date.now } = this.#options;
+    return {
+      counts: requestedPermits(demands),
+      expiresAt: scheduler.now() + LEASE_MS,
+      wallExpiresAt: wallNow() + LEASE_MS,
+    };
+  }
 }
 
 /** Result of one attempt to acquire permits. */
 interface PermitAttempt {
   readonly batch: PermitBatch | undefined;
   /** Which process runs the account: a service that responds, no process, or one that does not respond. */
-  readonly runner: 'service' | 'nobody' | 'silent';
+  readonly runner: 'service' | 'none' | 'silent';
 }
 
 const SILENT: PermitAttempt = { batch: undefined, runner: 'silent' };
 
 const NO_PERMITS_REASONS: Readonly<Record<PermitAttempt['runner'], string>> = {
   service: 'the running service has no permits left for other processes: try again in a minute',
-  nobody: 'the requests of the last minute have used up the quota: try again in a minute',
+  none: 'the requests of the last minute have used up the quota: try again in a minute',
   silent:
     'a service runs the account, but does not respond: try again when it does, or stop it; also compare the clocks of both machines',
 };
 
-function noPermitsError(account: string, who: PermitAttempt['runner']): CellarstreamError {
-  return new CellarstreamError(
-    'NO_PERMITS',
-    `no permits for requests of ${account}: ${NO_PERMITS_REASONS[who]}`,
-    {
-      context: { account },
-    },
-  );
+function noPermitsError(account: string, runner: PermitAttempt['runner']): CellarstreamError {
+  const message = `no permits for requests of ${account}: ${NO_PERMITS_REASONS[runner]}`;
+  return new CellarstreamError('NO_PERMITS', message, { context: { account } });
 }
 
-function requestedPermits(shares: QuotaDemands): Record<string, number> {
-  const wanted = Object.entries(shares).filter(([, share]) => share.requested > 0);
-  return Object.fromEntries(wanted.map(([name, share]) => [name, share.requested]));
+function requestedPermits(demands: QuotaDemands): Record<string, number> {
+  const wanted = Object.entries(demands).filter(([, { requested }]) => requested > 0);
+  return Object.fromEntries(wanted.map(([name, { requested }]) => [name, requested]));
 }
 
 function isTopicMissing(error: unknown): boolean {

@@ -85,7 +85,7 @@ function stateText({ state, retry, at, firstRead, commitBeganAt }: DatedResource
   const next = retry && retry.nextAt > at ? `next in ${duration(retry.nextAt - at)}` : 'now';
   switch (state) {
     case 'taking-over':
-      return 'being taken over';
+      return 'being claimed or catching up';
     case 'first-read':
       return `initial snapshot, ${percent(firstRead?.read ?? 0, firstRead?.total ?? 0)}`;
     case 'following':

@@ -184,7 +184,7 @@ export class ReadinessCheck {
     if (commitAt !== undefined && now - commitAt > MAX_COMMIT_MS) {
       return { cause: 'kafka', what: 'waiting for Kafka', since: commitAt, error: 'no answer' };
     }
-    if (!isOpen) return { cause: 'starting', what: 'not taken over yet' };
+    if (!isOpen) return { cause: 'starting', what: 'not claimed yet' };
     if (lastScanAt === undefined) return { cause: 'starting', what: 'not caught up yet' };
     if (now - lastScanAt <= this.#staleMs(state)) return undefined;
     return { cause: 'stale', what: 'no poll or sweep has ended', since: lastScanAt };

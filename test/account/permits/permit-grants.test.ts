@@ -57,7 +57,9 @@ async function service({ lasting = true } = {}) {
           },
         },
         ...{ account: 'main', instance: 'p0', quota, scheduler, hooks: {} },
-        ledger: lasting ? ledger : { ...ledger, leaseOfAtLeast: () => NEVER },
+        ledger: lasting
+          ? ledger
+          : { leaseRemainingMs: () => ledger.leaseRemainingMs(), leaseOfAtLeast: () => NEVER },
         wallNow: () => time.now(),
       }),
     )

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import type { PermitBatch, QuotaDemands } from '../../../src/account/permits/guest-permits.ts';
-import { permitSource } from '../../../src/account/permits/permit-source.ts';
+import { PermitSource } from '../../../src/account/permits/permit-source.ts';
 import { SimTime } from '../../sim/sim-time.ts';
 
 const START = 1_750_000_000_000;
@@ -19,7 +19,7 @@ function source(wrongAt: (ms: number) => Error | undefined, random = () => 0.5) 
   const { scheduler } = time;
   const told: unknown[] = [];
   const begun: number[] = [];
-  const get = permitSource({
+  const permits = new PermitSource({
     requestPermits: async () => {
       const at = time.now();
       begun.push(at - START);
@@ -43,7 +43,7 @@ function source(wrongAt: (ms: number) => Error | undefined, random = () => 0.5) 
     onUndeclared: (error) => told.push(error),
   });
   const got = async (): Promise<PermitBatch> => {
-    const work = get(() => SHARES);
+    const work = permits.acquire(() => SHARES);
     let isOver = false;
     work.catch(() => undefined).finally(() => (isOver = true));
     await time.until(() => isOver, Infinity);

@@ -1,10 +1,9 @@
 import { defer, repeat, Subscription } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { guestDeclarations } from '../../../src/account/permits/guest-declarations.ts';
-import { guestPermits } from '../../../src/account/permits/guest-permits.ts';
-import type { GuestPermits } from '../../../src/account/permits/guest-permits.ts';
+import { GuestPermits } from '../../../src/account/permits/guest-permits.ts';
 import { permitRequests } from '../../../src/account/permits/permit-requests.ts';
-import { permitSource } from '../../../src/account/permits/permit-source.ts';
+import { PermitSource } from '../../../src/account/permits/permit-source.ts';
 import { quotas } from '../../../src/account/quotas.ts';
 import { during } from '../../../src/streams/quota/token-bucket.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
@@ -47,7 +46,7 @@ export class SimGuest {
     const log = ledger.guest(name, ways, () => time.now());
     const declarations = guestDeclarations({ log, instance: name, scheduler, wallNow });
     const asking = { topic: signals.of(ways), account: 'main', instance: name, scheduler, wallNow };
-    const get = permitSource({
+    const source = new PermitSource({
       ...{
         requestPermits: permitRequests(asking),
         declarations,
@@ -58,7 +57,12 @@ export class SimGuest {
       ...{ scheduler, wallNow, random: chance.next },
       onUndeclared: (error) => (this.error = error),
     });
-    const permits = guestPermits({ batchSizes: batches, acquireBatch: get, scheduler, wallNow });
+    const permits = new GuestPermits({
+      batchSizes: batches,
+      acquireBatch: (demands) => source.acquire(demands),
+      scheduler,
+      wallNow,
+    });
     this.#permits = permits;
     this.#settle = () => declarations.declareFinal(permits.demands());
     this.#subscription.add(

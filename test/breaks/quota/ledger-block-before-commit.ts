@@ -6,8 +6,7 @@ export * from '../../../src/account/ledger/ledger.ts';
 /** Requests begin while the declaration that lets them is still being committed. */
 export const openLedger: typeof real.openLedger = (options) => {
   const ledger = real.openLedger(options);
-  return {
-    ...ledger,
+  return withOthers(ledger, {
     claim: (log) =>
       ledger.claim(
         withOthers(log, {
@@ -17,5 +16,5 @@ export const openLedger: typeof real.openLedger = (options) => {
           },
         }),
       ),
-  };
+  });
 };

@@ -1,4 +1,5 @@
 import * as real from '../../../src/account/quotas.ts';
+import { withOthers } from '../with-others.ts';
 
 export * from '../../../src/account/quotas.ts';
 
@@ -10,11 +11,10 @@ export const quotas: typeof real.quotas = (options) => {
     ...options,
     ...(writer && { writer: { ...writer, get: () => declarer } }),
   });
-  return {
-    ...all,
+  return withOthers(all, {
     inherit: (inherited) => {
       declarer = inherited.declaration?.instance;
       return all.inherit(inherited);
     },
-  };
+  });
 };

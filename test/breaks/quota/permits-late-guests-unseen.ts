@@ -7,5 +7,5 @@ export * from '../../../src/account/ledger/ledger.ts';
 export const openLedger: typeof real.openLedger = (options) => {
   const ledger = real.openLedger(options);
   const guests = () => Promise.resolve({ guestEntries: [], at: options.scheduler.now() });
-  return { ...ledger, claim: (log) => ledger.claim(withOthers(log, { guests })) };
+  return withOthers(ledger, { claim: (log) => ledger.claim(withOthers(log, { guests })) });
 };

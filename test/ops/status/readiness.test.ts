@@ -66,9 +66,9 @@ describe('readiness', () => {
     const { check, login, takenOver, complete } = service();
     expect(check()).toEqual({ ready: false, reasons: ['not logged in yet'], causes: ['starting'] });
     login();
-    expect(check().reasons).toEqual(['orders, inventory: not taken over yet']);
+    expect(check().reasons).toEqual(['orders, inventory: not claimed yet']);
     takenOver('inventory');
-    expect(check().reasons).toEqual(['orders: not taken over yet', 'inventory: not caught up yet']);
+    expect(check().reasons).toEqual(['orders: not claimed yet', 'inventory: not caught up yet']);
     takenOver('orders');
     complete('inventory', 'sweep');
     expect(check()).toEqual({
@@ -236,7 +236,7 @@ describe('readiness', () => {
       'waiting for Kafka since 2026-01-01T00:00:03Z: no answer from Kafka: connect ECONNREFUSED',
     ]);
     takenOver('orders');
-    expect(check().reasons).toEqual(['orders: not caught up yet', 'inventory: not taken over yet']);
+    expect(check().reasons).toEqual(['orders: not caught up yet', 'inventory: not claimed yet']);
   });
 
   it('says that Kafka is waited for where nobody logs in before that', () => {

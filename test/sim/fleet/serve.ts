@@ -99,8 +99,8 @@ export async function serve(
   } finally {
     isOver = true;
     await traffic.close().catch(() => undefined);
-    await soon(ledger.declareFinal, scheduler);
-    await soon(ledger.close, scheduler);
+    await soon(() => ledger.declareFinal(), scheduler);
+    await soon(() => ledger.close(), scheduler);
     quota.close();
     told.endedAt = time.now();
   }

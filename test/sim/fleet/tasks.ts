@@ -46,7 +46,7 @@ export function tasks(data: SimData, options: TrafficOptions): Traffic {
   const connections = data.api.dispatcher({
     name: instance,
     awake: server.awake,
-    mayBeSent: ledger.isLeaseValid,
+    mayBeSent: () => ledger.isLeaseValid(),
     isReading: () => true,
   });
   const dropped = answering(async () => {

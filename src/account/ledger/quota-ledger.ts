@@ -1,0 +1,106 @@
+import type { Observable } from 'rxjs';
+import type { QuotaDeclaration, TimedCount } from './ledger-record.ts';
+import { StartPacer } from './start-pacer.ts';
+import type { Gate } from '../../streams/quota/token-bucket.ts';
+import { usedRequests } from './used-requests.ts';
+
+/** Connects a quota's token bucket with the ledger: requests start only as far as they are declared there. */
+export interface QuotaLedger {
+  readonly gate: Gate;
+  /** Records the start of a request; the returned function records its end. */
+  readonly onStart: (at: number) => (end: number, isAnswered: boolean) => void;
+  /** Adds requests of other processes to the next declaration. */
+  readonly count: (requests: readonly TimedCount[]) => void;
+}
+
+/** The lease of this process, in which declared requests may start. */
+export interface Lease {
+  readonly isLeaseValid: () => boolean;
+  /** Writes a declaration soon, unless one is being written; {@link leaseBegan$} emits once it is committed. */
+  readonly requestLease: () => void;
+  readonly leaseBegan$: Observable<void>;
+}
+
+/**
+ * Requests of one quota in this process. A declaration fixes how many more may start ({@link declarationSent}); those that start before its
+ * commit are part of that number ({@link leaseBegan}).
+ */
+export class DeclaredQuota implements QuotaLedger {
+  readonly gate: Gate;
+  readonly #capacity: number;
+  readonly #isRare: boolean;
+  readonly #lease: Lease;
+  readonly #pacer: StartPacer;
+  readonly #used = usedRequests();
+  #inFlight = 0;
+  /** Number of requests that may still start in this lease. */
+  #remainingStarts = 0;
+  #startsSinceDeclared = 0;
+  /** Whether a request has waited for a declaration since the newest one was sent. */
+  #isWanted = false;
+
+  /** @param isRare Whether each request is declared on demand, one by one, instead of a lease's worth in advance. */
+  constructor(capacity: number, isRare: boolean, lease: Lease) {
+    this.#capacity = capacity;
+    this.#isRare = isRare;
+    this.#lease = lease;
+    this.#pacer = new StartPacer(capacity);
+    this.gate = {
+      opensAt: (now, rank) => {
+        if (this.#remainingStarts === 0 || !lease.isLeaseValid()) return Infinity;
+        return isRare ? now : this.#pacer.opensAt(now, rank);
+      },
+      want: () => {
+        this.#isWanted = true;
+        lease.requestLease();
+      },
+      opened$: lease.leaseBegan$,
+    };
+  }
+
+  readonly onStart: QuotaLedger['onStart'] = (at) => {
+    this.#pacer.take(at);
+    this.#remainingStarts -= 1;
+    this.#startsSinceDeclared += 1;
+    this.#inFlight += 1;
+    return (end, isAnswered) => {
+      this.#inFlight -= 1;
+      this.#used.requestEnded(end, isAnswered);
+    };
+  };
+
+  count(requests: readonly TimedCount[]): void {
+    this.#used.count(requests);
+  }
+
+  /** Whether requests have started since the newest declaration was sent. */
+  get hasStarted(): boolean {
+    return this.#startsSinceDeclared > 0;
+  }
+
+  /** Returns this quota's part of a declaration. A lease of 0 ms makes it a final one, which allows no more starts. */
+  declaration(now: number, leaseMs: number): QuotaDeclaration {
+    return {
+      used: this.#used.ages(now),
+      underWay: this.#inFlight,
+      more: leaseMs === 0 ? 0 : this.#maxStarts(leaseMs),
+    };
+  }
+
+  /** Returns at least the starts left of the current lease, which may be used until the new declaration is committed. */
+  #maxStarts(leaseMs: number): number {
+    const unusedStarts = this.#lease.isLeaseValid() ? this.#remainingStarts : 0;
+    const wanted = this.#isRare ? Number(this.#isWanted) : this.#pacer.maxStarts(leaseMs);
+    return Math.min(this.#capacity, Math.max(unusedStarts, wanted));
+  }
+
+  declarationSent(): void {
+    this.#startsSinceDeclared = 0;
+    this.#isWanted = false;
+  }
+
+  /** Called when a declaration that allows `more` starts is committed. */
+  leaseBegan(more: number): void {
+    this.#remainingStarts = Math.max(0, more - this.#startsSinceDeclared);
+  }
+}

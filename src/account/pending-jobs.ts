@@ -1,0 +1,153 @@
+import type { Offsets } from '../kafka/log.ts';
+import type { Hooks } from '../observe/hooks.ts';
+import type { SignalBatch } from '../sinks/signals/kafka-signals.ts';
+import { parseSignal, SIGNAL_DAYS } from '../sinks/signals/signals.ts';
+import type {
+  CertifyRequest,
+  PermitsRequest,
+  ResyncRequest,
+  Signal,
+} from '../sinks/signals/signals.ts';
+
+/** The part of a resync request (to publish records again) that concerns one list. */
+export interface ResyncJob {
+  readonly id: string;
+  readonly resource: string;
+  /** Key of the single order to publish again; null: the whole list. */
+  readonly orderNumber: string | null;
+  /** Restricts the resync to records modified at this time (epoch ms) or later; null: no restriction. */
+  readonly since: number | null;
+}
+
+/** The part of a certificate request that concerns one list. */
+export interface CertifyJob {
+  readonly id: string;
+  readonly resource: string;
+}
+
+/** A resync or certificate request, for one of the lists that it names. */
+export type SignalJob =
+  ({ readonly type: 'resync' } & ResyncJob) | ({ readonly type: 'certify' } & CertifyJob);
+
+type JobRequest = ResyncRequest | CertifyRequest;
+
+/** Maximum number of pending requests from the signals topic. Further ones are ignored, so that memory stays bounded. */
+const MAX_PENDING_REQUESTS = 1_000;
+const DAY_MS = 86_400_000;
+
+/**
+ * The requests of an account in the signals topic that are not acknowledged yet, as far as the topic was read. A request is pending from
+ * its message on until each list that it names is acknowledged.
+ */
+export class PendingJobs {
+  readonly #account: string;
+  readonly #now: () => number;
+  readonly #onIgnored: NonNullable<Hooks['onSignalIgnored']>;
+  /** Pending requests by id, and the lists for which each is not acknowledged yet. */
+  readonly #requests = new Map<string, { request: JobRequest; left: Set<string> }>();
+  /** Offset up to which each partition of the signals topic has been read. */
+  readonly #readTo = new Map<number, bigint>();
+
+  /**
+   * @param account Account whose signals are applied; those of other accounts are ignored.
+   * @param onIgnored Called with each message that is not a valid signal, and each request that exceeds {@link MAX_PENDING_REQUESTS}.
+   */
+  constructor(
+    account: string,
+    now: () => number,
+    onIgnored: NonNullable<Hooks['onSignalIgnored']> = () => undefined,
+  ) {
+    this.#account = account;
+    this.#now = now;
+    this.#onIgnored = onIgnored;
+  }
+
+  /** Offsets at which to continue to read the topic. */
+  get position(): Offsets {
+    return new Map(this.#readTo);
+  }
+
+  /** Makes the topic be read from its beginning, because it was deleted and recreated. */
+  topicRecreated(): void {
+    this.#readTo.clear();
+  }
+
+  /**
+   * Applies a batch of messages of the signals topic. Messages that were applied before are skipped.
+   *
+   * @returns the new requests in the batch; later messages of the batch may have acknowledged them already.
+   */
+  apply({ partition, messages, next }: SignalBatch): (JobRequest | PermitsRequest)[] {
+    const readTo = this.#readTo.get(partition) ?? 0n;
+    if (next <= readTo) return [];
+    this.#readTo.set(partition, next);
+    const requests: (JobRequest | PermitsRequest)[] = [];
+    for (const message of messages) {
+      if (BigInt(message.offset) < readTo) continue;
+      try {
+        requests.push(...this.#applySignal(parseSignal(message)));
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        this.#onIgnored({ partition, offset: message.offset, reason });
+      }
+    }
+    return requests;
+  }
+
+  #applySignal(signal: Signal): (JobRequest | PermitsRequest)[] {
+    if (signal.account !== this.#account) return [];
+    const { type } = signal;
+    if (type === 'permits') return [signal];
+    if (type === 'resync' || type === 'certify') return this.#add(signal) ? [signal] : [];
+    if (type === 'resync-ack' || type === 'certify-ack') this.acknowledged(signal);
+    return [];
+  }
+
+  #add(request: JobRequest): boolean {
+    const { id, resources } = request;
+    if (this.#requests.has(id) || this.#isOld(request)) return false;
+    if (this.#requests.size >= MAX_PENDING_REQUESTS) {
+      throw new Error(`${MAX_PENDING_REQUESTS} requests are waiting already`);
+    }
+    this.#requests.set(id, { request, left: new Set(resources) });
+    return true;
+  }
+
+  /**
+   * Whether a request is older than the topic's retention time, so that it is ignored. Kafka deletes whole segments: such a request may
+   * still be readable although its acknowledgement has been deleted, and must not be carried out again.
+   */
+  #isOld({ requested_at }: JobRequest): boolean {
+    return Date.parse(requested_at) < this.#now() - SIGNAL_DAYS * DAY_MS;
+  }
+
+  acknowledged({ id, resource }: { readonly id: string; readonly resource: string }): void {
+    const left = this.#requests.get(id)?.left;
+    left?.delete(resource);
+    if (left?.size === 0) this.#requests.delete(id);
+  }
+
+  isPending({ id, resource }: SignalJob): boolean {
+    return this.#requests.get(id)?.left.has(resource) ?? false;
+  }
+
+  /** Returns the jobs of all pending requests, oldest first, including those for lists that are acknowledged. */
+  all(): SignalJob[] {
+    return [...this.#requests.values()].flatMap(({ request }) => jobsOf(request));
+  }
+}
+
+/** Splits a request into one job for each list that it names. */
+export function jobsOf(request: JobRequest): SignalJob[] {
+  const { id, type } = request;
+  const resources = [...new Set(request.resources)];
+  if (type === 'certify') return resources.map((resource) => ({ type, id, resource }));
+  const { order_number, since } = request;
+  return resources.map((resource) => ({
+    type,
+    id,
+    resource,
+    orderNumber: order_number === null ? null : String(BigInt(order_number)),
+    since: since === null ? null : Date.parse(since),
+  }));
+}

@@ -1,0 +1,247 @@
+import type { AccountConfig } from '../config/accounts.ts';
+import type { AccountFigures } from '../observe/fleet-view.ts';
+import type { Hooks } from '../observe/hooks.ts';
+import { AccountRun, isFenced } from './account-run.ts';
+import type { InstanceContext } from './account-run.ts';
+import type { ApiKeyConflicts } from './api-key-conflicts.ts';
+import { isQuarantined, isSuspect, crashTimesOf, MAX_CRASHES, PROBATION_MS } from './crashes.ts';
+import type { FleetAnnouncements } from './fleet-announcements.ts';
+import type { FleetHooks } from './fleet-hooks.ts';
+import type { AccountTopicState } from './fleet-record.ts';
+import type { FleetTopicState } from './fleet-topic-state.ts';
+import { nextStep } from './next-step.ts';
+import type { AccountStep } from './next-step.ts';
+
+/** A generation of the fleet's Kafka group, that is, the period between two rebalances, with its assignment of accounts. */
+export interface GroupGeneration {
+  readonly generation: number;
+  /** Instance ids of the generation's members. */
+  readonly members: ReadonlySet<string>;
+  /** Id of the instance that each account is assigned to, by account. */
+  readonly assigned: ReadonlyMap<string, string>;
+  /** Accounts that no instance may serve because another account has the same API key. */
+  readonly apiKeyConflicts: ApiKeyConflicts;
+}
+
+/** Hooks and figures that observe one account, until `end` is called. */
+export interface AccountObservers {
+  readonly hooks: Hooks;
+  /** Current figures of the account, for the report to the other instances. */
+  readonly figures?: () => AccountFigures;
+  readonly end: () => void;
+}
+
+/** Objects that the accounts of an instance share. */
+export interface SharedByAccounts {
+  readonly context: InstanceContext;
+  readonly watch: (config: AccountConfig) => AccountObservers;
+  readonly fleetHooks: FleetHooks;
+  /** Called whenever another step with an account may be due. */
+  readonly onChange: () => void;
+}
+
+export interface LocalAccountOptions extends SharedByAccounts {
+  readonly fleetTopic: FleetTopicState;
+  readonly announcements: FleetAnnouncements;
+  /** All accounts that this instance serves, restores or stops. */
+  readonly accounts: ReadonlyMap<string, LocalAccount>;
+  /** Number of the newest generation of the fleet's Kafka group. */
+  readonly newestGeneration: () => number;
+}
+
+/**
+ * Number of accounts that may be starting at this instance at the same time. Without a limit the first instance of a fleet would claim all
+ * accounts before others have joined.
+ */
+const MAX_STARTING = 4;
+/** Number of accounts whose images this instance restores at the same time while other instances serve them. */
+const MAX_WARMING = 2;
+
+/**
+ * An account at this instance, from its assignment until it has stopped. {@link step} decides and takes the next step by the assignment and
+ * the account's state in the fleet's topic. Times are on the scheduler's clock.
+ */
+export class LocalAccount {
+  readonly config: AccountConfig;
+  readonly observers: AccountObservers;
+  readonly run: AccountRun;
+  readonly #options: LocalAccountOptions;
+  /** When this instance asked the account's owner for a release in the current generation; undefined if it has not. */
+  #releaseRequestedAt: number | undefined;
+  /** When this instance claimed the account; undefined if it has not. */
+  #claimedAt: number | undefined;
+  /** Times at which instances crashed shortly after they claimed this account, as known when this instance claimed it. */
+  #crashTimes: readonly number[] = [];
+  /**
+   * When the handover of the account began: its previous owner stopped serving it, or was asked for a release. Undefined until then, and
+   * after the first response to this instance.
+   */
+  #silentSince: number | undefined;
+  /**
+   * State of the account in the fleet's topic when this instance quarantined it: prevents a second announcement of the quarantine before
+   * the first has been read back.
+   */
+  #quarantineBasis: AccountTopicState | undefined;
+
+  constructor(config: AccountConfig, options: LocalAccountOptions) {
+    const { context, announcements, onChange } = options;
+    this.config = config;
+    this.#options = options;
+    this.observers = options.watch(config);
+    this.run = new AccountRun({
+      ...{ config, context, onChange, hooks: this.observers.hooks },
+      ledgerMessages: announcements.ledgerMessages(config.account, () => ({
+        generation: options.newestGeneration(),
+        crashTimes: this.#crashTimes,
+      })),
+      onFirstResponse: () => this.#handedOver(),
+      onFailed: (error, delayMs) => this.#failed(error, delayMs),
+    });
+  }
+
+  /**
+   * Whether this instance has recently claimed the account, and it is suspected of causing crashes. Such accounts are claimed one at a
+   * time, so that a crash can be attributed to one of them.
+   */
+  get isOnProbation(): boolean {
+    const { context } = this.#options;
+    const claimedAt = this.#claimedAt ?? -Infinity;
+    return isSuspect(this.#crashTimes) && context.scheduler.now() < claimedAt + PROBATION_MS;
+  }
+
+  /** Called when a generation begins: a request for release counts only in the generation in which it was made. */
+  generationStarted(): void {
+    this.#releaseRequestedAt = undefined;
+  }
+
+  /** Takes the next step with the account, if one is due. */
+  step(newest: GroupGeneration): void {
+    const { account } = this.config;
+    const { instance, scheduler } = this.#options.context;
+    const { generation, members, assigned, apiKeyConflicts } = newest;
+    const { run } = this;
+    const now = scheduler.now();
+    const isAssigned = assigned.get(account) === instance;
+    if (isAssigned && run.phase !== 'running') this.#watchSilence(newest);
+    const step = nextStep({
+      ...{ instance, generation, members, account: this.#topicState, isAssigned },
+      hasApiKeyConflict: apiKeyConflicts.has(account),
+      phase: run.phase,
+      releaseRequestedMs:
+        this.#releaseRequestedAt === undefined ? undefined : now - this.#releaseRequestedAt,
+    });
+    if (isQuarantined(this.#topicState, now)) return this.#disproveQuarantine();
+    if (step === 'stay' || this.#isFull(step)) return;
+    if (run.failure && step !== 'drop') return;
+    if (step === 'claim') return this.#claim(newest);
+    this.#options.fleetHooks.onAccount?.({ account, step });
+    if (step === 'warm') run.warm();
+    else if (step === 'ask') this.#requestRelease(generation);
+    else if (step === 'release') run.release();
+    else if (run.phase === 'running') void run.stop().then(() => this.#withdrawClaim());
+    else void run.stop();
+  }
+
+  get #topicState(): AccountTopicState | undefined {
+    return this.#options.fleetTopic.accounts.get(this.config.account);
+  }
+
+  #isFull(step: AccountStep): boolean {
+    const runs = [...this.#options.accounts.values()].map(({ run }) => run);
+    return (
+      (step === 'claim' && runs.filter((run) => run.isStarting).length >= MAX_STARTING) ||
+      (step === 'warm' && runs.filter((run) => run.phase === 'warming').length >= MAX_WARMING)
+    );
+  }
+
+  /**
+   * Claims the account. An account that must be quarantined is quarantined instead; one that is suspected of causing crashes has to wait
+   * while another such account is on probation.
+   */
+  #claim({ generation, members }: GroupGeneration): void {
+    const { context, accounts, announcements, fleetHooks } = this.#options;
+    const { account } = this.config;
+    const { instance, scheduler } = context;
+    const crashTimes = crashTimesOf(this.#topicState, { instance, members, now: scheduler.now() });
+    if (crashTimes.length >= MAX_CRASHES) return this.#quarantine();
+    if (isSuspect(crashTimes) && [...accounts.values()].some((one) => one.isOnProbation)) return;
+    fleetHooks.onAccount?.({ account, step: 'claim' });
+    this.#crashTimes = crashTimes;
+    this.#claimedAt = scheduler.now();
+    // Not awaited: an instance that misses the announcement claims the account as well, and fences this one.
+    announcements.claiming(account, { generation, crashTimes }).catch(() => undefined);
+    this.run.claim();
+  }
+
+  #requestRelease(generation: number): void {
+    const { context, announcements } = this.#options;
+    this.#releaseRequestedAt = context.scheduler.now();
+    // On failure the request is repeated: the account would otherwise be claimed after the timeout, without a release.
+    announcements
+      .requestRelease(this.config.account, generation, this.#topicState!.owner!)
+      .catch(() => (this.#releaseRequestedAt = undefined));
+  }
+
+  #quarantine(): void {
+    const { announcements, fleetHooks } = this.#options;
+    const { account } = this.config;
+    if (this.#quarantineBasis === this.#topicState) return;
+    this.#quarantineBasis = this.#topicState;
+    this.#silentSince = undefined;
+    announcements.quarantined(account).then(
+      () => fleetHooks.onQuarantined?.({ account }),
+      () => (this.#quarantineBasis = undefined), // the next step tries again
+    );
+  }
+
+  /**
+   * Stops an account that another instance quarantined although this one was serving it, disconnected from Kafka. The `released` message
+   * that the stop writes ends the quarantine, and the account is claimed again.
+   */
+  #disproveQuarantine(): void {
+    if (this.run.phase !== 'running') return;
+    this.#options.fleetHooks.onAccount?.({ account: this.config.account, step: 'drop' });
+    void this.run.stop();
+  }
+
+  /**
+   * Announces the release of an account after this instance has abandoned a claim that it had announced: the next owner would otherwise ask
+   * this instance for a release and wait in vain.
+   */
+  #withdrawClaim(): void {
+    const { context, announcements } = this.#options;
+    const owner = this.#topicState?.owner;
+    if (this.run.phase !== 'nothing' || (owner && owner.instance !== context.instance)) return;
+    announcements.released(this.config.account).catch(() => undefined); // without it, the next owner claims after the release timeout
+  }
+
+  /** Sets the time since when an account assigned to this instance has not been served, to measure the length of the handover. */
+  #watchSilence({ members }: GroupGeneration): void {
+    const { instance, scheduler } = this.#options.context;
+    const { owner, releasedBy } = this.#topicState ?? {};
+    const last = owner?.instance ?? releasedBy;
+    if (last === undefined || last === instance) return;
+    this.#silentSince =
+      owner !== undefined && members.has(last)
+        ? this.#releaseRequestedAt
+        : (this.#silentSince ?? this.#releaseRequestedAt ?? scheduler.now());
+  }
+
+  /** Reports the length of the handover, at the first response. */
+  #handedOver(): void {
+    const { context, fleetHooks } = this.#options;
+    const since = this.#silentSince;
+    this.#silentSince = undefined;
+    if (since === undefined) return;
+    const elapsedMs = context.scheduler.now() - since;
+    fleetHooks.onHandover?.({ account: this.config.account, elapsedMs });
+  }
+
+  #failed(error: unknown, delayMs: number): void {
+    const { fleetHooks } = this.#options;
+    const { account } = this.config;
+    this.#silentSince = undefined; // the failure is reported by other hooks
+    if (isFenced(error)) fleetHooks.onFenced?.({ account });
+    fleetHooks.onAccountFailed?.({ account, error, delayMs });
+  }
+}

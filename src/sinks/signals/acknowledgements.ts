@@ -1,0 +1,37 @@
+import { mergeMap } from 'rxjs';
+import type { Observable } from 'rxjs';
+import type { Offsets } from '../../kafka/log.ts';
+import type { SignalTopic } from './kafka-signals.ts';
+import { parseSignal } from './signals.ts';
+import type {
+  CertifyAck,
+  CertifyRequest,
+  PermitsAck,
+  PermitsRequest,
+  ResyncAck,
+  ResyncRequest,
+  Signal,
+} from './signals.ts';
+
+type SignalRequest = ResyncRequest | CertifyRequest | PermitsRequest;
+/** Acknowledgement of one list, by the type of the request. */
+export type AckOf<R extends SignalRequest> = Acks[R['type']];
+interface Acks {
+  readonly resync: ResyncAck;
+  readonly certify: CertifyAck;
+  readonly permits: PermitsAck;
+}
+
+/** Follows the signals topic from these offsets on, and emits the acknowledgements of the request. Errors with CellarstreamError. */
+export function acknowledgementsOf<R extends SignalRequest>(
+  topic: SignalTopic,
+  { type, id, account }: R,
+  from: Offsets,
+): Observable<AckOf<R>> {
+  const isAck = (signal: Signal): signal is AckOf<R> =>
+    signal.type === `${type}-ack` && signal.account === account;
+  return topic.read({ from, follow: true }).pipe(
+    mergeMap(({ messages }) => messages.filter(({ key }) => key?.toString() === id)),
+    mergeMap((message) => [parseSignal(message)].filter(isAck)),
+  );
+}
