@@ -65,10 +65,7 @@ export class GoldenApi {
   /** When the next response of a path may arrive, in epoch ms. */
   #slot(path: string): number {
     const nth = RESOURCES.findIndex((name) => RULES[name].path === path) + 1; // 0 for logins
-    const earliest = Math.max(
-      this.#time.now() + WAY_MS,
-      (this.#lastSlot.get(path) ?? 0) + 1,
-    );
+    const earliest = Math.max(this.#time.now() + WAY_MS, (this.#lastSlot.get(path) ?? 0) + 1);
     const slot = Math.ceil((earliest - nth) / SLOT_MS) * SLOT_MS + nth;
     this.#lastSlot.set(path, slot);
     return slot;

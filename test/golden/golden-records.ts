@@ -88,7 +88,10 @@ export class GoldenRecords {
   #key(number: number): Json {
     const isText = (field: string) => /uuid|sku|handle/.test(field);
     return Object.fromEntries(
-      this.#keyFields.map((field, nth) => [field, isText(field) ? `${field}-é-${number}` : number + nth]),
+      this.#keyFields.map((field, nth) => [
+        field,
+        isText(field) ? `${field}-é-${number}` : number + nth,
+      ]),
     );
   }
 
@@ -144,7 +147,9 @@ export class GoldenRecords {
       order_discounts: { auto_discount: null, promocode_discount: 1.5 },
       customer_tags: this.#chance.shuffled(TAGS).slice(0, count % 4),
       notes: this.#chance.pick(NAMES),
-      order_edit: [{ order_number: number, created_at: stamp, status: status(), activity: 'edited' }],
+      order_edit: [
+        { order_number: number, created_at: stamp, status: status(), activity: 'edited' },
+      ],
       club_package_info: {
         wine_club_name: this.#chance.pick(NAMES),
         package_status: status(),
@@ -165,7 +170,9 @@ export class GoldenRecords {
           notify_customer: false,
         },
       ],
-      tender_info: [{ payment_type: 'card', last_four: '4242', amount: cents / 100, created_at: stamp }],
+      tender_info: [
+        { payment_type: 'card', last_four: '4242', amount: cents / 100, created_at: stamp },
+      ],
     };
   }
 
