@@ -137,7 +137,7 @@ export class GoldenKafka implements ClusterState {
         headers: Object.fromEntries(headers),
         offset: String(offset),
         timestamp: isAppendTime ? String(appendedAt) : timestamp,
-      })) as unknown as LogMessage[];
+      }));
   }
 
   leader(): number {
@@ -173,7 +173,7 @@ export class GoldenKafka implements ClusterState {
     const messages = records.map(({ key, value, timestamp, headers }, n) => ({
       ...{ offset: baseOffset + n, key, value, timestamp, appendedAt, transaction },
       headers: Object.entries(headers).flatMap(([header, text]) =>
-        [text ?? []].flat().map((each) => [header, each as Buffer] as const),
+        [text ?? []].flat().map((each) => [header, each] as const),
       ),
     }));
     this.#append(name, transaction, content, messages);

@@ -2,7 +2,7 @@ import { RULES } from '../../src/resources/resources.ts';
 import type { Resource } from '../../src/resources/resources.ts';
 import type { Chance } from '../support/chance.ts';
 
-export type Json = { [name: string]: unknown };
+export type Json = Record<string, unknown>;
 
 /** Marks a text that {@link textOf} writes as it is, for numbers that JavaScript would round. */
 const RAW = '@@';

@@ -28,23 +28,23 @@ export interface GoldenRun {
 const START = Date.parse('2026-06-01T12:00:00Z');
 export const PREFIX = 'golden';
 const ACCOUNT = 'estate';
-const RECORDS = 24;
+const RECORDS = 33;
 const PERSONAL = { drop: 'phone', mask: 'first_name', hmac: 'email' };
 /** Times of the run, in seconds after its start. */
 const AT = {
   snapshotCrash: 1,
-  changes: 15,
-  deadLetters: 27,
-  mended: 38,
-  growth: 46,
-  resync: 56,
-  lostCommit: 64,
-  takeover: 72,
-  secondGrowth: 86,
-  secondResync: 94,
-  restart: 100,
-  lastChanges: 118,
-  end: 140,
+  changes: 10,
+  deadLetters: 20,
+  mended: 31,
+  growth: 36,
+  resync: 45,
+  lostCommit: 51,
+  takeover: 57,
+  secondGrowth: 70,
+  secondResync: 76,
+  restart: 82,
+  lastChanges: 98,
+  end: 118,
 } as const;
 /** Time between two changes of the API's lists, in ms. */
 const CHANGE_MS = 2_400;
@@ -148,8 +148,8 @@ function configOf(seed: number) {
       SCHEMA_REGISTRY_URL: 'http://golden',
       TOPIC_PREFIX: PREFIX,
       TOPIC_PARTITIONS: '3',
-      POLL_INTERVAL_MS: '4000',
-      PAGE_SIZE: '21',
+      POLL_INTERVAL_MS: '5000',
+      PAGE_SIZE: '30',
       LOOKBACK_MS: '15000',
       SWEEP_INTERVAL_MS: '10000',
       CERTIFICATE_INTERVAL_MS: '20000',
