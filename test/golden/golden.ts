@@ -16,6 +16,7 @@ const FILE = new URL('./hashes.json', import.meta.url);
 const isUpdate = Boolean(process.env.UPDATE_GOLDEN);
 /** Folder for the listings of all topics, by which the runs of two versions are compared line by line. Default: only those that differ. */
 const listingsFolder = process.env.GOLDEN_LISTINGS;
+let temporaryFolder = listingsFolder;
 /** `GOLDEN_SEED=7` runs one seed alone. */
 const only = process.env.GOLDEN_SEED;
 /** How many of a part's runs at least contain each of {@link IN_SOME_RUNS}. */
@@ -78,8 +79,8 @@ function differencesOf(
     const { entries, sha256 } = hashOf(listing);
     if (sha256 === before.sha256) continue;
     const from = firstDifference(listing, before);
-    const folder = listingsFolder ?? mkdtempSync(join(tmpdir(), 'golden-'));
-    const path = save(folder, seed, name, listing);
+    temporaryFolder ??= mkdtempSync(join(tmpdir(), 'golden-'));
+    const path = save(temporaryFolder, seed, name, listing);
     const lines = listing.lines.slice(from, from + LINES_PER_MARK);
     differences.push(
       [
