@@ -17,6 +17,8 @@ interface Steps {
  */
 export class SimTime {
   readonly #virtual = new VirtualTimeScheduler();
+  /** Number of jobs that {@link outside} is running. */
+  #jobsOutside = 0;
   readonly scheduler: SchedulerLike;
 
   /** @param start of the clock, ms since the epoch. */
@@ -62,7 +64,7 @@ export class SimTime {
   /** Lets time pass until something is true; the time after which it is not waited for any longer. */
   async until(isDone: () => boolean, atMost: number): Promise<void> {
     const steps = this.#virtual as unknown as Steps;
-    await settled();
+    await this.#settled();
     while (!isDone()) {
       const action = steps.actions.shift();
       if (!action) throw new Error('nothing is left to happen');
@@ -70,7 +72,7 @@ export class SimTime {
       if (this.now() > atMost) throw new Error(`not done by ${new Date(atMost).toISOString()}`);
       const error = action.execute(action.state, action.delay);
       if (error) throw error as Error;
-      await settled();
+      await this.#settled();
     }
   }
 
@@ -80,9 +82,20 @@ export class SimTime {
     this.scheduler.schedule(() => (isOver = true), ms);
     await this.until(() => isOver, Infinity);
   }
-}
 
-/** Resolves when no promise can go on. */
-function settled(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
+  /** Runs a job that takes real time, such as compression on zlib's threads: the virtual clock does not move before the job has ended. */
+  async outside<T>(job: () => Promise<T>): Promise<T> {
+    this.#jobsOutside += 1;
+    try {
+      return await job();
+    } finally {
+      this.#jobsOutside -= 1;
+    }
+  }
+
+  /** Resolves when no promise can go on. */
+  async #settled(): Promise<void> {
+    do await new Promise((resolve) => setImmediate(resolve));
+    while (this.#jobsOutside > 0);
+  }
 }
