@@ -37,36 +37,55 @@ export interface LogicalClock {
 
 /** Creates a clock that numbers the begins and ends of reads, from 1. */
 export function logicalClock(): LogicalClock {
-  let tick = 0;
-  const open = new Set<number>(); // in order of insertion: the oldest read is first
-  const held = new Map<number, 'open' | 'settled'>();
-  const callbacks: (() => void)[] = [];
-  const close = (begin: number): void => {
-    if (open.delete(begin) && open.size === 0) for (const callback of callbacks) callback();
-  };
-  return {
-    begin: () => {
-      open.add(++tick);
-      return tick;
-    },
-    answered: (begin) => ({ begin, end: ++tick }),
-    settle: (begin) => {
-      if (held.has(begin)) held.set(begin, 'settled');
-      else close(begin);
-    },
-    hold: (begin) => {
-      held.set(begin, 'open');
-      return () => {
-        const state = held.get(begin);
-        held.delete(begin);
-        if (state === 'settled') close(begin);
-      };
-    },
-    oldest: () => open.values().next().value ?? Infinity,
-    overlaps: ({ begin, end }) => {
-      for (const other of open) if (other !== begin) return other < end;
-      return false;
-    },
-    onIdle: (callback) => void callbacks.push(callback),
-  };
+  return new Sequence();
+}
+
+class Sequence implements LogicalClock {
+  #newest = 0;
+  /** Begins of the open reads, the oldest first. */
+  readonly #open = new Set<number>();
+  readonly #held = new Map<number, 'open' | 'settled'>();
+  readonly #onIdle: (() => void)[] = [];
+
+  begin(): number {
+    this.#open.add(++this.#newest);
+    return this.#newest;
+  }
+
+  answered(begin: number): Span {
+    return { begin, end: ++this.#newest };
+  }
+
+  settle(begin: number): void {
+    if (this.#held.has(begin)) this.#held.set(begin, 'settled');
+    else this.#close(begin);
+  }
+
+  hold(begin: number): () => void {
+    this.#held.set(begin, 'open');
+    return () => {
+      const state = this.#held.get(begin);
+      this.#held.delete(begin);
+      if (state === 'settled') this.#close(begin);
+    };
+  }
+
+  oldest(): number {
+    return this.#open.values().next().value ?? Infinity;
+  }
+
+  overlaps({ begin, end }: Span): boolean {
+    for (const other of this.#open) if (other !== begin) return other < end;
+    return false;
+  }
+
+  onIdle(callback: () => void): void {
+    this.#onIdle.push(callback);
+  }
+
+  #close(begin: number): void {
+    if (this.#open.delete(begin) && this.#open.size === 0) {
+      for (const callback of this.#onIdle) callback();
+    }
+  }
 }

@@ -94,61 +94,70 @@ const MAX_ADDRESSES = 1_000;
  *   behind. After {@link STEADY_MS} such a clock is recognised, and its responses stop counting as stale.
  */
 export function answerAges(): AnswerAges {
-  /** Lower bound of how far the server's fastest clock is ahead of the local clock, in ms; negative if it is behind. */
-  let ahead = -Infinity;
-  /**
-   * Slower clocks of the server's backends, the least recently seen first. `ahead`: upper bound of how far the clock is ahead of the local
-   * one, in ms (negative: behind); `since`: local time in ms when it was first seen; `answers`: number of its responses.
-   */
-  const clocks: { readonly ahead: number; readonly since: number; answers: number }[] = [];
+  const estimator = new AgeEstimator();
+  return { of: (answer) => estimator.ageOf(answer) };
+}
 
-  /**
-   * Counts a response whose `Date` is behind, and returns whether it comes from a backend clock that is known to be behind by a constant
-   * amount. `maxAhead`: upper bound of how far that clock is ahead of the local one, in ms (negative: behind); `now`: local time in ms.
-   */
-  const isOfSteadyClock = (maxAhead: number, now: number): boolean => {
-    const place = clocks.findIndex((clock) => Math.abs(clock.ahead - maxAhead) <= SAME_CLOCK_MS);
-    const [known] = place < 0 ? [] : clocks.splice(place, 1);
-    const clock = known ?? { ahead: maxAhead, since: now, answers: 0 };
-    clock.answers += 1;
-    clocks.push(clock);
-    if (clocks.length > MAX_CLOCKS) clocks.shift();
-    return clock.answers >= STEADY_ANSWERS && now - clock.since >= STEADY_MS;
-  };
-  /**
-   * By request address: the first of the responses that had the newest `Date` of that address. The least recently requested address comes
-   * first.
-   */
-  const firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
+/** A backend whose clock is behind the server's fastest clock. */
+interface SlowClock {
+  /** Upper bound of how far the clock is ahead of the local clock, in ms; negative if it is behind. */
+  readonly ahead: number;
+  /** Local time at which the clock was first seen, in ms. */
+  readonly since: number;
+  answers: number;
+}
+
+class AgeEstimator {
+  /** Lower bound of how far the server's fastest clock is ahead of the local clock, in ms; negative if it is behind. */
+  #ahead = -Infinity;
+  /** Slower clocks of the server's backends, the least recently seen first. */
+  readonly #slowClocks: SlowClock[] = [];
+  /** The first of the responses that had the newest `Date` of an address, by address. The least recently requested address comes first. */
+  readonly #firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
+
+  ageOf(answer: DatedAnswer) {
+    const dateLagMs = this.#lagOf(answer);
+    const staleMs = Math.max(answer.ageMs ?? 0, dateLagMs);
+    return { asOf: answer.askedAt - staleMs, staleMs, dateLagMs };
+  }
 
   /**
    * How far the `Date` of a response is behind the `Date` of other responses, in ms. For a response that a cache repeats: its lag when it
    * was first received, plus the time since then.
    */
-  const lagOf = (answer: DatedAnswer): number => {
+  #lagOf(answer: DatedAnswer): number {
     const { address, askedAt, date } = answer;
-    const lagMs = dateLag(answer);
+    const lagMs = this.#dateLag(answer);
     if (address === undefined || date === undefined) return lagMs;
-    const known = firsts.get(address);
+    const known = this.#firsts.get(address);
     const first = known?.date === date ? known : { ...answer, lagMs };
-    firsts.delete(address);
-    firsts.set(address, first);
-    if (firsts.size > MAX_ADDRESSES) firsts.delete(firsts.keys().next().value!);
+    this.#firsts.delete(address);
+    this.#firsts.set(address, first);
+    if (this.#firsts.size > MAX_ADDRESSES) this.#firsts.delete(this.#firsts.keys().next().value!);
     const since = askedAt - first.askedAt;
     return since > first.elapsedMs + DATE_STEP_MS ? first.lagMs + since : lagMs;
-  };
-  const dateLag = ({ askedAt, elapsedMs, date }: DatedAnswer): number => {
+  }
+
+  #dateLag({ askedAt, elapsedMs, date }: DatedAnswer): number {
     if (date === undefined) return 0;
     const maxAhead = date + DATE_STEP_MS - askedAt;
-    ahead = Math.max(ahead, date - elapsedMs - askedAt);
-    const lag = ahead - maxAhead;
-    return lag <= MAX_LAG_MS || isOfSteadyClock(maxAhead, askedAt) ? 0 : lag;
-  };
-  return {
-    of: (answer) => {
-      const dateLagMs = lagOf(answer);
-      const staleMs = Math.max(answer.ageMs ?? 0, dateLagMs);
-      return { asOf: answer.askedAt - staleMs, staleMs, dateLagMs };
-    },
-  };
+    this.#ahead = Math.max(this.#ahead, date - elapsedMs - askedAt);
+    const lag = this.#ahead - maxAhead;
+    return lag <= MAX_LAG_MS || this.#isOfSteadyClock(maxAhead, askedAt) ? 0 : lag;
+  }
+
+  /**
+   * Counts a response whose `Date` is behind, and returns whether it comes from a backend clock that is known to be behind by a constant
+   * amount. `ahead`: upper bound of how far that clock is ahead of the local one; `now`: local time; both in ms.
+   */
+  #isOfSteadyClock(ahead: number, now: number): boolean {
+    const clocks = this.#slowClocks;
+    const place = clocks.findIndex((clock) => Math.abs(clock.ahead - ahead) <= SAME_CLOCK_MS);
+    const [known] = place < 0 ? [] : clocks.splice(place, 1);
+    const clock = known ?? { ahead, since: now, answers: 0 };
+    clock.answers += 1;
+    clocks.push(clock);
+    if (clocks.length > MAX_CLOCKS) clocks.shift();
+    return clock.answers >= STEADY_ANSWERS && now - clock.since >= STEADY_MS;
+  }
 }

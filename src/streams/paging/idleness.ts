@@ -36,45 +36,45 @@ const IDLE_FULL_PAGES = 6;
  */
 const PAGES_BEHIND = 10;
 
-/** Creates the detector of a scan that makes no progress although the server claims more pages. */
-export function idleness() {
-  let missed: 'not' | 'once' | 'once, and the page before had nothing new' = 'not';
-  let pages = 0;
-  let fullPages = 0;
+/** Detects that a scan makes no progress although the server claims more pages. */
+export class Idleness {
+  /** Pages that shared no record with the one before. It leaves `not` with the first of them, and returns once a page brings news. */
+  #missed: 'not' | 'once' | 'once, and the page before had nothing new' = 'not';
+  #shortPages = 0;
+  #fullPages = 0;
 
-  return {
-    /**
-     * Whether the server must be starting pages at other offsets than requested: a page shared no record with the previous page, the
-     * previous page was read again and had nothing new, and the page again shares no record with it.
-     */
-    isStuck: (at: Position, records: PageRecords, anchored: boolean): boolean => {
-      if (at.isBlind) return false;
-      if (anchored) {
-        if (!isIdle(at, records)) missed = 'not';
-        else if (missed === 'once') missed = 'once, and the page before had nothing new';
-        return false;
-      }
-      if (sharesRecord(at, records)) return false; // its records have changed content, which is a different trouble
-      const isStuck = missed === 'once, and the page before had nothing new';
-      missed = 'once';
-      return isStuck;
-    },
-    /** Whether to treat the list as ended although the server claims a next page. */
-    isOver: (page: IdlePage): boolean => {
-      const { hasNewKey, isIdle, isShort, hasNext, end, total, pageSize } = page;
-      if (!hasNext || (total !== undefined && end < total) || hasNewKey === true) {
-        pages = 0;
-        fullPages = 0;
-        return false;
-      }
-      if (hasNewKey === undefined && !isIdle) {
-        return total !== undefined && end > 2 * total + PAGES_BEHIND * pageSize;
-      }
-      if (isShort) pages += 1;
-      else fullPages += 1;
-      return pages >= IDLE_PAGES || fullPages >= IDLE_FULL_PAGES;
-    },
-  };
+  /**
+   * Whether the server must be starting pages at other offsets than requested: a page shared no record with the previous page, the previous
+   * page was read again and had nothing new, and the page again shares no record with it.
+   */
+  isStuck(at: Position, records: PageRecords, anchored: boolean): boolean {
+    if (at.isBlind) return false;
+    if (anchored) {
+      if (!isIdle(at, records)) this.#missed = 'not';
+      else if (this.#missed === 'once') this.#missed = 'once, and the page before had nothing new';
+      return false;
+    }
+    if (sharesRecord(at, records)) return false; // its records have changed content, which is a different trouble
+    const isStuck = this.#missed === 'once, and the page before had nothing new';
+    this.#missed = 'once';
+    return isStuck;
+  }
+
+  /** Whether to treat the list as ended although the server claims a next page. */
+  isOver(page: IdlePage): boolean {
+    const { hasNewKey, isIdle, isShort, hasNext, end, total, pageSize } = page;
+    if (!hasNext || (total !== undefined && end < total) || hasNewKey === true) {
+      this.#shortPages = 0;
+      this.#fullPages = 0;
+      return false;
+    }
+    if (hasNewKey === undefined && !isIdle) {
+      return total !== undefined && end > 2 * total + PAGES_BEHIND * pageSize;
+    }
+    if (isShort) this.#shortPages += 1;
+    else this.#fullPages += 1;
+    return this.#shortPages >= IDLE_PAGES || this.#fullPages >= IDLE_FULL_PAGES;
+  }
 }
 
 /** Whether a page ends with the last record of the previous page, so that nothing new follows that record. */

@@ -34,6 +34,8 @@ interface MissingKeysOptions {
   readonly scheduler: SchedulerLike;
 }
 
+export type MissingKeys = ReturnType<typeof missingKeys>;
+
 /** Iterates, slice by slice, over the keys that the newest sweep has not seen. */
 export function missingKeys(options: MissingKeysOptions) {
   const { progress, records, isDeletable, proofMs, scheduler } = options;

@@ -112,14 +112,14 @@ export function poll(options: PollOptions): Observable<PollPage> {
     const shallow = Math.min(SHORT_LOOKBACK_MS, 2 * lookbackMs);
     const isOne = Math.max(shallow, intervalMs) >= lookbackMs;
     const known = { clock, since: options.since, windowOf, scheduler };
-    const newest = scanChain({
+    const newest = new ScanChain({
       ...known,
       scan,
       behindMs: 0,
       reach: isOne ? 'far' : 'near',
       lookbackMs: isOne ? Math.max(shallow, lookbackMs) : shallow,
     });
-    const back = scanChain({
+    const back = new ScanChain({
       ...known,
       scan: scanBack,
       behindMs: lookbackMs,
@@ -128,17 +128,17 @@ export function poll(options: PollOptions): Observable<PollPage> {
     });
     /** Fraction of the polls' share of the quota that the lookback chain uses. */
     const forBack = (): number => {
-      if (isOne || back.requests() === 0) return 0;
-      return Math.min(MAX_BACK, (back.requests() * spacingMs()) / lookbackMs);
+      if (isOne || back.requests === 0) return 0;
+      return Math.min(MAX_BACK, (back.requests * spacingMs()) / lookbackMs);
     };
-    const costMs = () => (newest.requests() * spacingMs()) / (1 - forBack());
+    const costMs = () => (newest.requests * spacingMs()) / (1 - forBack());
 
     const newest$ = newest
       .scans((nth) => Math.max(nth === 1 ? firstIntervalMs : intervalMs, costMs()), pollNow$)
       .pipe(
         map(({ page, isLast }): PollPage => {
-          const most = isOne ? Infinity : back.since() + lookbackMs;
-          const since = isLast ? Math.min(newest.since(), most) : undefined;
+          const most = isOne ? Infinity : back.since + lookbackMs;
+          const since = isLast ? Math.min(newest.since, most) : undefined;
           return { page, since, looksBack: false };
         }),
       );
@@ -149,9 +149,7 @@ export function poll(options: PollOptions): Observable<PollPage> {
   });
 }
 
-/** Creates a chain of scans of a list by modification date: the window of each begins where the previous scan began, minus a lookback. */
-function scanChain(options: {
-  readonly scan: (window: Window) => Observable<ScanPage>;
+interface ScanChainOptions extends Required<Pick<PollOptions, 'scan' | 'windowOf'>> {
   readonly clock: ServerClock;
   readonly since: number;
   /** How much earlier than `since` the chain's last scan before a restart may have begun, in ms. */
@@ -159,66 +157,85 @@ function scanChain(options: {
   readonly lookbackMs: number;
   /** Whether windows look back far: the `reach` argument of {@link ServerClock.mark}. */
   readonly reach: 'near' | 'far';
-  readonly windowOf: (from: number, latest: number) => SentWindow;
   readonly scheduler: SchedulerLike;
-}) {
-  const { scan, clock, reach, windowOf, scheduler } = options;
-  let since = options.since - options.behindMs;
-  let startedAt = 0;
-  let requests = 0;
-  let before = 0;
-  let scans = 0;
-  let heldAt: number | undefined; // time of the first of the consecutive windows with a gap that end with the newest
+}
 
-  const one = defer(() => {
+/** A chain of scans of a list by modification date: the window of each begins where the previous scan began, minus a lookback. */
+class ScanChain {
+  readonly #options: ScanChainOptions;
+  #since: number;
+  #startedAt = 0;
+  /** Number of requests of the running scan, or of the last one. */
+  #requests = 0;
+  #requestsBefore = 0;
+  /** Number of completed scans. */
+  #scans = 0;
+  /** Time of the first of the consecutive windows with a gap that end with the newest window. */
+  #gapsSince: number | undefined;
+
+  constructor(options: ScanChainOptions) {
+    this.#options = options;
+    this.#since = options.since - options.behindMs;
+  }
+
+  /** Start of the last completed scan, in epoch ms on the server's clock. */
+  get since(): number {
+    return this.#since;
+  }
+
+  /** Number of requests of the last completed scan, or of the running one if that is larger. */
+  get requests(): number {
+    return Math.max(this.#requestsBefore, this.#requests);
+  }
+
+  /** Repeats the scan for ever. The next scan starts `leastMs(nth)` ms after the start of the nth, or as soon as `now$` emits. */
+  scans(leastMs: (nth: number) => number, now$: Observable<unknown>) {
+    const { scheduler } = this.#options;
+    const pause = (nth: number) =>
+      timer(Math.max(0, this.#startedAt + leastMs(nth) - scheduler.now()), scheduler);
+    return defer(() => this.#scan()).pipe(repeat({ delay: (nth) => merge(pause(nth), now$) }));
+  }
+
+  #scan() {
+    const { clock, scheduler, since, lookbackMs, reach, scan, windowOf } = this.#options;
     let hasGap = false;
-    startedAt = scheduler.now();
-    [before, requests] = [requests, 0];
+    this.#startedAt = scheduler.now();
+    [this.#requestsBefore, this.#requests] = [this.#requests, 0];
     const newest = clock.newest(); // before the scan, which may itself see newer stamps
     let mark: number | undefined;
     // Before the first `Date` header this depends on the local clock; `reached` is what the window includes even if that clock is wrong.
-    const latest = Math.max(clock.latest(scheduler.now()), since, options.since);
-    const { dates, until: reached } = windowOf(since - options.lookbackMs, latest);
+    const latest = Math.max(clock.latest(scheduler.now()), this.#since, since);
+    const { dates, until: reached } = windowOf(this.#since - lookbackMs, latest);
     return scan(dates).pipe(
       map((page) => {
-        if (requests === 0) {
+        if (this.#requests === 0) {
           clock.tell(page.answer.serverTime, scheduler.now());
-          // Start of the next window: the earlier of `Date` and the newest `updated_at` seen before this scan. Undefined while no
-          // `updated_at` has been seen: the start of the window then stays the same.
+          // Start of the next window; undefined while no `updated_at` has been seen: the start of the window then stays the same.
           mark = clock.mark(newest, reach);
         }
-        requests += 1;
+        this.#requests += 1;
         const stamps = recordsOf(page.answer).updatedAt();
         clock.see(stamps);
         // The previous scan has read everything stamped up to `newest`.
-        if (scans > 0 && newest !== undefined) clock.rose(stamps, newest);
+        if (this.#scans > 0 && newest !== undefined) clock.rose(stamps, newest);
         const isLast = page.next === undefined;
         hasGap ||= page.answer.hasGap === true;
-        if (isLast) {
-          heldAt = hasGap ? (heldAt ?? scheduler.now()) : undefined;
-          const isHeld = heldAt !== undefined && scheduler.now() - heldAt < GAP_RETRY_MS;
-          if (!isHeld) since = Math.min(mark ?? since, reached) - clock.takeReach();
-          before = requests;
-          scans += 1;
-        }
+        if (isLast) this.#scanned(Math.min(mark ?? this.#since, reached), hasGap);
         return { page, isLast };
       }),
     );
-  });
-  return {
-    /**
-     * Repeats the scan for ever. The next scan starts `leastMs(nth)` ms after the start of the nth, or as soon as `now$` emits.
-     */
-    scans: (leastMs: (nth: number) => number, now$: Observable<unknown>) => {
-      const pause = (nth: number) =>
-        timer(Math.max(0, startedAt + leastMs(nth) - scheduler.now()), scheduler);
-      return one.pipe(repeat({ delay: (nth) => merge(pause(nth), now$) }));
-    },
-    /** Returns the start of the last completed scan, in epoch ms on the server's clock. */
-    since: () => since,
-    /** Returns the number of requests of the last completed scan, or of the running one if that is larger. */
-    requests: () => Math.max(before, requests),
-  };
+  }
+
+  /** Notes that a scan is complete, after which the next one may begin at `reached` (epoch ms on the server's clock). */
+  #scanned(reached: number, hasGap: boolean): void {
+    const { clock, scheduler } = this.#options;
+    this.#gapsSince = hasGap ? (this.#gapsSince ?? scheduler.now()) : undefined;
+    const isHeld =
+      this.#gapsSince !== undefined && scheduler.now() - this.#gapsSince < GAP_RETRY_MS;
+    if (!isHeld) this.#since = reached - clock.takeReach();
+    this.#requestsBefore = this.#requests;
+    this.#scans += 1;
+  }
 }
 
 /** Returns the window of modification dates from `from` to two days after `latest`, both in epoch ms. */

@@ -57,52 +57,53 @@ const ENOUGH = 3;
 const MAX_FAILURES = 30;
 
 /**
- * Creates the analysis of a scan that makes no progress, which detects the fields that keep its pages from joining. It compares the records
- * used as anchors with the same records on pages that did not join. Only records with an equal `updated_at` count, as the others have
- * changed; so `updated_at` is never among the differing fields, and a list in which all records are being changed has none.
+ * Analysis of a scan that makes no progress, which detects the fields that keep its pages from joining. It compares the records used as
+ * anchors with the same records on pages that did not join. Only records with an equal `updated_at` count, as the others have changed; so
+ * `updated_at` is never among the differing fields, and a list in which all records are being changed has none.
  */
-export function standstill() {
-  let furthest = -1;
-  let failures = 0;
-  let maxFailures = MAX_FAILURES;
-  const kept = new Map<string, JsonObject>();
-  let differing: ReadonlySet<string>[] = [];
+export class Standstill {
+  /** Largest list offset up to which pages have joined. */
+  #furthest = -1;
+  /** Number of pages that failed to join since the scan last made progress. */
+  #failures = 0;
+  #maxFailures = MAX_FAILURES;
+  /** Anchor records of the pages that have joined without progress, by key. */
+  readonly #anchors = new Map<string, JsonObject>();
+  #differing: ReadonlySet<string>[] = [];
 
-  return {
-    /** Notes that a page joined the scan. @param end List offset after the page. @param anchors Anchors taken from the page. */
-    joined: (end: number, records: PageRecords, anchors: readonly Anchor[]): void => {
-      if (end > furthest) {
-        furthest = end;
-        failures = 0;
-        differing = [];
-        kept.clear();
-      }
-      if (failures === 0) return;
-      const keys = new Set(anchors.map(([key]) => key));
-      for (const [key, record] of byKey(records, keys)) kept.set(key, record);
-    },
-    /**
-     * Notes that a page did not join the scan. Returns the fields that differ in every response, after every third failure; otherwise none.
-     */
-    failed: (records: PageRecords, leftOut: readonly string[]): readonly string[] => {
-      failures += 1;
-      if (failures >= MAX_FAILURES) maxFailures = ENOUGH;
-      const { without } = volatileFields(leftOut);
-      for (const [key, record] of byKey(records, kept)) {
-        const [was, is] = [without(kept.get(key)!), without(record)] as [JsonObject, JsonObject];
-        if (stamp(was) === stamp(is)) differing.push(differingFields(was, is));
-      }
-      if (failures % ENOUGH !== 0) return [];
-      const found = commonFields(differing);
-      differing = [];
-      return found;
-    },
-    /**
-     * Whether the scan should read its next page without an overlap, because too many pages have failed to join since it last made
-     * progress.
-     */
-    mustReadBlind: () => failures >= maxFailures,
-  };
+  /** Notes that a page joined the scan. @param end List offset after the page. @param anchors Anchors taken from the page. */
+  joined(end: number, records: PageRecords, anchors: readonly Anchor[]): void {
+    if (end > this.#furthest) {
+      this.#furthest = end;
+      this.#failures = 0;
+      this.#differing = [];
+      this.#anchors.clear();
+    }
+    if (this.#failures === 0) return;
+    const keys = new Set(anchors.map(([key]) => key));
+    for (const [key, record] of byKey(records, keys)) this.#anchors.set(key, record);
+  }
+
+  /** Notes that a page did not join the scan. Returns the fields that differ in every response, after every third failure; otherwise none. */
+  failed(records: PageRecords, leftOut: readonly string[]): readonly string[] {
+    this.#failures += 1;
+    if (this.#failures >= MAX_FAILURES) this.#maxFailures = ENOUGH;
+    const { without } = volatileFields(leftOut);
+    for (const [key, record] of byKey(records, this.#anchors)) {
+      const was = without(this.#anchors.get(key)!) as JsonObject;
+      const is = without(record) as JsonObject;
+      if (stamp(was) === stamp(is)) this.#differing.push(differingFields(was, is));
+    }
+    if (this.#failures % ENOUGH !== 0) return [];
+    const found = commonFields(this.#differing);
+    this.#differing = [];
+    return found;
+  }
+
+  /** Whether the scan should read its next page without an overlap, because too many pages have failed to join without progress. */
+  mustReadBlind(): boolean {
+    return this.#failures >= this.#maxFailures;
+  }
 }
 
 function* byKey(
