@@ -26,8 +26,7 @@ import { FailingOffsets } from '../streams/decode/around-failing.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
 import { tokenSource } from '../streams/http/token.ts';
 import type { TokenSource } from '../streams/http/token.ts';
-import { unreadableTexts } from '../streams/decode/decoded-page.ts';
-import type { UnreadableTexts } from '../streams/decode/decoded-page.ts';
+import { UnreadableTexts } from '../streams/decode/decoded-page.ts';
 
 export interface ApiOptions {
   readonly config: ApiConfig;
@@ -117,10 +116,9 @@ export function openApi(options: ApiOptions): Api {
       hooks.onRetry?.({ what: 'login', error, count: 1, delayMs });
     },
   });
-  const texts = Object.fromEntries(RESOURCES.map((name) => [name, unreadableTexts()])) as Record<
-    Resource,
-    UnreadableTexts
-  >;
+  const texts = Object.fromEntries(
+    RESOURCES.map((name) => [name, new UnreadableTexts()]),
+  ) as Record<Resource, UnreadableTexts>;
   /** Findings about the paging of each list, shared by all requests of this process. */
   const found = Object.fromEntries(
     RESOURCES.map((name) => [name, { plan: new PagePlan(), places: new FailingOffsets() }]),

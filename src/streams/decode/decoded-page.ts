@@ -194,43 +194,40 @@ export function isNoJson(error: unknown): error is Error {
 const MAX_KEPT = 10_000;
 
 /**
- * Set of texts of page elements that are accepted as not being JSON. It is shared by all requests of one list, so that only the first
- * request that meets a text is repeated because of it.
+ * Set of texts of page elements that are accepted as not being JSON; it stores only their lengths and digests. It is shared by all requests
+ * of one list, so that only the first request that meets a text is repeated because of it.
  */
-export type UnreadableTexts = ReturnType<typeof unreadableTexts>;
+export class UnreadableTexts {
+  /** Digests of the texts, by the length of the text in bytes. */
+  readonly #digests = new Map<number, Set<string>>();
+  #size = 0;
 
-/** Creates an empty set of texts known not to be JSON. */
-export function unreadableTexts() {
-  const byLength = new Map<number, Set<string>>();
-  let storedCount = 0;
-  const has = (text: Buffer): boolean => byLength.get(text.length)?.has(digestOf(text)) ?? false;
-  return {
-    /** Whether a text is in the set. */
-    has,
-    /** Adds a text; only its length and a digest are stored. */
-    add: (text: Buffer): void => {
-      if (has(text)) return;
-      if (storedCount === MAX_KEPT) {
-        byLength.clear();
-        storedCount = 0;
-      }
-      storedCount += 1;
-      const digests = byLength.get(text.length) ?? new Set();
-      byLength.set(text.length, digests.add(digestOf(text)));
-    },
-    /**
-     * Returns the index of the end of the page element that begins at `at`: by a known text if one matches, otherwise by brackets and
-     * quotes.
-     */
-    endOf: (page: Buffer, at: number): number => {
-      for (const length of byLength.keys()) {
-        const end = at + length;
-        if (!isDelimiter(page[skipSpace(page, end)])) continue;
-        if (has(page.subarray(at, end))) return end;
-      }
-      return endOfValue(page, at);
-    },
-  };
+  has(text: Buffer): boolean {
+    return this.#digests.get(text.length)?.has(digestOf(text)) ?? false;
+  }
+
+  add(text: Buffer): void {
+    if (this.has(text)) return;
+    if (this.#size === MAX_KEPT) {
+      this.#digests.clear();
+      this.#size = 0;
+    }
+    this.#size += 1;
+    const digests = this.#digests.get(text.length) ?? new Set();
+    this.#digests.set(text.length, digests.add(digestOf(text)));
+  }
+
+  /**
+   * Returns the index of the end of the page element that begins at `at`: by a known text if one matches, otherwise by brackets and quotes.
+   */
+  endOf(page: Buffer, at: number): number {
+    for (const length of this.#digests.keys()) {
+      const end = at + length;
+      if (!isDelimiter(page[skipSpace(page, end)])) continue;
+      if (this.has(page.subarray(at, end))) return end;
+    }
+    return endOfValue(page, at);
+  }
 }
 
 const digestOf = (text: Buffer) => hash('sha256', text, 'base64');

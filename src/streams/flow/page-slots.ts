@@ -14,11 +14,11 @@ export interface PageSlots {
  */
 export function pageSlots(count: number): PageSlots {
   let free = count;
-  const waiting: (() => void)[] = [];
+  const waiting = new Set<() => void>();
   const next = (): void => {
-    if (free === 0) return;
-    const enter = waiting.shift();
-    if (!enter) return;
+    const [enter] = waiting;
+    if (free === 0 || !enter) return;
+    waiting.delete(enter);
     free -= 1;
     enter();
   };
@@ -28,12 +28,9 @@ export function pageSlots(count: number): PageSlots {
         subscriber.next();
         subscriber.complete();
       };
-      waiting.push(enter);
+      waiting.add(enter);
       next();
-      return () => {
-        const index = waiting.indexOf(enter);
-        if (index >= 0) waiting.splice(index, 1);
-      };
+      return () => void waiting.delete(enter);
     }),
     release: () => {
       free = Math.min(count, free + 1);
