@@ -1,4 +1,4 @@
-// Reads pages with a broken record: an element that is not JSON and whose end is unknown, so that the rest of its page cannot be read.
+// Reads pages with a broken record: one that is not JSON and whose end is unknown, so that the rest of its page can't be decoded.
 
 import { concatMap, finalize, from, last, map, of, switchMap, tap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
@@ -14,17 +14,15 @@ import { recordsOf } from './response.ts';
 import type { Answer } from './response.ts';
 import type { UnreadableTexts } from './decoded-page.ts';
 
-/** A page with a record that is not JSON and whose end is unknown. */
 export interface BrokenPage {
   readonly broken: {
-    /** Index of the broken record on the page; the records before it were decoded correctly. */
+    /** Index of the broken record on the page. */
     readonly place: number;
     /** Bytes from the start of the broken record to the end of the page. */
     readonly rest: Buffer;
   };
 }
 
-/** A response whose page is broken: one of its records is not JSON and has no known end, so that the rest cannot be decoded. */
 export type BrokenResponse = Omit<Answer, 'data' | 'records' | 'pagination' | 'notFound'> &
   BrokenPage;
 
@@ -33,21 +31,17 @@ export const isBroken = (answer: Answer | BrokenResponse): answer is BrokenRespo
 
 interface BrokenPageOptions {
   readonly url: URL;
-  /** Requests another page, once; a response that is not JSON is accepted as it is. */
+  /** Requests another page, once. */
   readonly request: (query: ListQuery) => Observable<Answer | BrokenResponse>;
   readonly texts: UnreadableTexts;
-  /** Logical clock on which the reads of responses that are not passed on are settled. */
   readonly clock: LogicalClock;
 }
 
-/**
- * Maximum number of broken records of a page that are requested singly. If the page has more, only the records in front of the next broken
- * one are returned.
- */
+/** Maximum number of broken records that are requested singly. After them, a page ends in front of the next broken record. */
 const MAX_ALONE = 20;
-/** Upper bound of adjacent broken records that are read around; a longer row means that the API, not the records, is at fault. */
+/** Maximum number of adjacent broken records that are read around; more mean that the API is at fault. */
 const MAX_IN_A_ROW = 10;
-/** Number of leading characters by which a broken record is recognized; the rest of its text may differ in each response. */
+/** Number of leading characters by which a broken record is recognized; the rest may differ in each response. */
 const MAX_COMPARED = 64;
 
 /**
@@ -62,7 +56,6 @@ export class BrokenPageReader {
   readonly #query: ListQuery;
   readonly #offset: number;
   readonly #pageSize: number;
-  /** Begins of the reads whose responses were not passed on, on the logical clock. */
   readonly #unsettled = new Set<number>();
 
   constructor(options: BrokenPageOptions, query: ListQuery) {
@@ -91,7 +84,6 @@ export class BrokenPageReader {
       .pipe(tap(({ span }) => this.#unsettled.add(span.begin)));
   }
 
-  /** Requests a part of the page; errors if it is broken, too. */
   #requestWhole(part: PagePlace): Observable<Answer> {
     return this.#request(part).pipe(
       map((answer) => {
@@ -137,10 +129,9 @@ export class BrokenPageReader {
   }
 
   /**
-   * Reads the page in parts around a broken record, if no response has both the record and those after it: the server fails in the middle
-   * of the record and truncates the response, or the record's text differs in every response. Requests the record first (`one`), then the
-   * records after it, those before it, and the record again. The parts form one page only if the broken record was at its index both times,
-   * with the same beginning. A record that leaves the list and comes back between these requests is not noticed.
+   * Reads the page in parts around a broken record that truncates the response, or whose text differs in every response: requests the
+   * records after it, those before it, and the record again. They form one page only if the record was at its index both times, with the
+   * same beginning. A record that leaves the list and comes back in the meantime is not noticed.
    */
   #across(place: number, one: Answer | BrokenResponse): Observable<Answer> {
     const at = this.#offset + place;
@@ -159,7 +150,7 @@ export class BrokenPageReader {
     );
   }
 
-  /** Requests the records from a list offset on. Broken records that directly follow the first one are added to `row`. */
+  /** Requests the records from a list offset on. Broken ones that directly follow the first are added to `row`. */
   #behind(row: (Answer | BrokenResponse)[], offset: number): Observable<Answer> {
     const pageSize = Math.max(1, this.#offset + this.#pageSize - offset);
     return this.#request({ offset, pageSize }).pipe(
@@ -177,7 +168,7 @@ export class BrokenPageReader {
     );
   }
 
-  /** Requests each broken record again, and emits the end of the last read. Errors if one of them is no longer at its list offset. */
+  /** Requests the broken records again, and emits the end of the last read. Errors if one of them has moved. */
   #again(row: readonly (Answer | BrokenResponse)[], offset: number): Observable<number> {
     return from(row).pipe(
       concatMap((each, nth) =>
@@ -216,7 +207,7 @@ export class BrokenPageReader {
   }
 }
 
-/** Returns the text of a response's first record if that is not JSON; undefined if it is. */
+/** Returns the text of the first record if it is not JSON. */
 function malformedTextIn(answer: Answer | BrokenResponse): string | undefined {
   if (isBroken(answer)) return textOfAnyBytes(answer.broken.rest);
   const first = recordsOf(answer).at(0);

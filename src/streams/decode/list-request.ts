@@ -47,40 +47,32 @@ import type { PageQuery } from './page-attempts.ts';
 
 /** Options of {@link decodedList}: how the pages of a list are requested and decoded. */
 export interface DecodedListOptions {
-  /** Requests the bytes of one page. */
   readonly request: PageRequest;
-  /** The list's URL, for errors. */
   readonly url: URL;
-  /** Makes records from the elements of a page. Default: elements are parsed, and records have no key. */
+  /** Default: elements are parsed, and records have no key. */
   readonly decode?: Decoder;
-  /** Called with each decoded response before personal fields are hidden. Default none. */
+  /** Called with each response before personal fields are hidden. Default none. */
   readonly inspect?: (answer: Answer, query: ListQuery) => void;
-  /** Hides the personal fields of a record; only `inspect` sees the record before that. Default: nothing is hidden. */
+  /** Hides the personal fields of a record. Default: nothing is hidden. */
   readonly hide?: ((json: JsonValue) => JsonValue) | undefined;
-  /**
-   * Element texts of the list known not to be JSON. Pass the same object whenever the list's request is created again. Default: none known.
-   */
+  /** Element texts known not to be JSON. Pass the same object whenever the list's request is created again. */
   readonly texts?: UnreadableTexts;
-  /** Known list offsets of records that make every page with them fail. Pass the same object whenever the request is created again. */
+  /** Known offsets of records that make pages fail. Pass the same object whenever the request is created again. */
   readonly failingOffsets?: FailingOffsets;
-  /** Plan that chooses the offsets and sizes of the list's pages; failures update it. Default a new one. */
+  /** Chooses offsets and sizes of pages; failures update it. Default a new one. */
   readonly plan?: PagePlan;
-  /** Logical clock of `request`, on which reads are settled. */
   readonly logicalClock: LogicalClock;
-  /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
-  /** Random numbers, uniform in [0, 1), for the jitter of back-off. Default Math.random. */
   readonly random?: () => number;
-  /** `onRetry` is called for every response that could not be read and is requested again. Default none. */
+  /** `onRetry` is called for each response that could not be read and is requested again. */
   readonly hooks?: Pick<RequestHooks, 'onRetry'>;
 }
 
 /**
- * Creates the request of a list that returns decoded records. A page is decoded once its request is complete, so decoding does not occupy
- * the quota. A response that is not a page is requested again with back-off, for ever. An element that is not JSON becomes an unreadable
- * record if that has not passed after a few tries. `broken-pages.ts` handles elements that keep the rest of their page from being read;
- * `failing-pages.ts` handles pages whose requests keep failing while the API serves others; `dated-patience.ts` decides when a query with
- * modification dates is given up.
+ * Creates the request of a list that returns decoded records. A page is decoded after its request has ended, so decoding does not use
+ * quota. A response that is not a page is requested again with back-off, for ever. An element that is not JSON becomes an unreadable record
+ * after a few tries. `broken-pages.ts` handles elements that keep the rest of their page from being read; `failing-pages.ts` handles pages
+ * that keep failing while the API serves others.
  */
 export function decodedList(options: DecodedListOptions): ListRequest {
   const { url, inspect, hide, scheduler = asyncScheduler } = options;
@@ -120,8 +112,7 @@ type List = DecodedListOptions &
   Required<Pick<DecodedListOptions, 'decode' | 'texts' | 'failingOffsets' | 'plan' | 'scheduler'>>;
 
 /**
- * Decodes one response. Errors with `API_ANSWER` if it is not a page, or has elements that are not JSON and may be readable on another try;
- * also with any other error that the decoder throws.
+ * Decodes one response. Errors with `API_ANSWER` if it is not a page, or has elements that are not JSON and may be readable next time.
  *
  * @param isLastTry Whether elements that are not JSON are accepted as they are; called if there are any.
  */
@@ -163,7 +154,7 @@ function pageIn(
 ): Observable<DecodedPage | BrokenPage> {
   if (raw.isNotFound) return of(NO_SUCH_RECORD);
   if (raw.isEmpty) return of(EMPTY_PAGE);
-  /** Creates the error for a response that can't be decoded. `isNoPage`: nothing of it can be read, so the page may be the cause. */
+  /** `isNoPage`: nothing of the response can be read, so the failure may depend on the page. */
   const failed = (what: string, isNoPage: boolean) =>
     new CellarstreamError('API_ANSWER', `${loggableAddress(url)} sent ${what}`, {
       context: { offset: query.offset, ...(isNoPage && { isNoPage }) },
@@ -218,7 +209,7 @@ class PageReader {
     return isPage(query) ? this.#readInParts(query, limit) : this.#readWhole(query, limit);
   }
 
-  /** Reads a page, in smaller parts or around a failing record once its requests were given up. */
+  /** Reads a page, in smaller parts once its requests were given up. */
   #readInParts(query: PageQuery, limit: Limit): Observable<Answer> {
     const { scheduler, plan, failingOffsets, logicalClock } = this.#list;
     return defer(() => {
@@ -243,7 +234,7 @@ class PageReader {
     });
   }
 
-  /** Reads a page, if need be around its broken records; errors with a `PageFailure` if its requests are given up. */
+  /** Reads a page, if need be around broken records; errors with a `PageFailure` if its requests are given up. */
   #readWhole(query: ListQuery, limit: Limit, patience?: PagePatience): Observable<Answer> {
     const { url, texts, logicalClock: clock } = this.#list;
     const request = (part: ListQuery) => this.#request(part, limit, 1);
@@ -257,7 +248,7 @@ class PageReader {
     );
   }
 
-  /** Requests and decodes a page. @param tries Number of responses that are not JSON after which the newest is accepted as it is. */
+  /** Requests and decodes a page. @param tries Number of tries after which a response that is not JSON is accepted. */
   #request(query: ListQuery, limit: Limit, tries: number, patience?: PagePatience) {
     let left = tries;
     const isLastTry = () => --left <= 0;
@@ -303,7 +294,6 @@ const NO_SUCH_RECORD = {
   notFound: true,
 } as const;
 
-/** Decoded page for a response without a body: no records, unknown total. */
 const EMPTY_PAGE = {
   records: new PageRecords([]),
   pagination: { total_records: undefined, has_next_page: false },
@@ -311,9 +301,9 @@ const EMPTY_PAGE = {
 
 /** Options of {@link listRequest}. */
 export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {
-  /** Returns the key of a record. Default: records have no key. */
+  /** Default: records have no key. */
   readonly keyOf?: KeyOf;
-  /** Plan of the list's page offsets and sizes, the same that is passed to `pages`; failures update it. Default a new one. */
+  /** Chooses offsets and sizes of pages, the same that is passed to `pages`. Default a new one. */
   readonly plan?: PagePlan;
 }
 
@@ -324,10 +314,7 @@ export function listRequest(options: ListRequestOptions): ListRequest {
   return decodedList({ ...options, request, logicalClock, decode: parsingDecoder(keyOf) });
 }
 
-/**
- * Number of requests after which a response that is not JSON is accepted as it is. They take about two seconds, enough for a failure in
- * transit to pass.
- */
+/** Number of tries after which a response that is not JSON is accepted: about two seconds, so that a failure in transit passes. */
 const TRIES = 5;
-/** Upper bound of the first back-off pause after a page could not be read in parts either, in ms. Each attempt takes a dozen requests. */
+/** Maximum first pause after a page could not be read in parts either, in ms. Each attempt takes a dozen requests. */
 const AROUND_AGAIN_MS = 4_000;

@@ -2,36 +2,35 @@
 
 import type { LogicalClock, Span } from '../http/logical-clock.ts';
 
-/** Result of comparing the content of a read with the known content of a key: the read is newer, it is older, or neither can be decided. */
+/** Whether a read is newer than the known content of a key, older, or neither can be decided. */
 export type Verdict = 'newer' | 'older' | 'undecided';
 
 /** Decides which of two reads of a key has the newer content. */
 export interface NewestReads {
-  /** Returns whether different content of `key`, read in `span`, is newer than the known content. */
+  /** Compares different content of `key`, read in `span`, with the known content. */
   judge(key: string, span: Span, updatedAt: number | null): Verdict;
-  /** Notes that `key` now has the content of this read; `same` if the known content was equal. */
+  /** Records the content of a read; `same` if it was known. */
   saw(key: string, span: Span, updatedAt: number | null, same: boolean): void;
-  /** Notes that a read showed the known content of many keys. `members` returns each of them once, and may be called later. */
+  /** Records that a read showed known content. `members` returns each key once, and may be called later. */
   sawAll(members: () => readonly SeenMember[], span: Span): void;
 }
 
-/** A record passed to {@link NewestReads.sawAll}, by its key and `updated_at`. */
 export interface SeenMember {
   readonly key: string;
   /** `updated_at` in epoch ms; null if the record has none. */
   readonly updatedAt: number | null;
 }
 
-/** When the known content of a key was read, as numbers of the list's logical clock. */
+/** When known content was read, on the logical clock. */
 interface SeenContent {
-  /** Earliest end of any read that showed the content. A read that begins later has newer content. */
+  /** Earliest end of the reads that showed the content. A read that begins later has newer content. */
   end: number;
-  /** Latest begin of any read that showed the content. A read that ends earlier has older content. */
+  /** Latest begin of the reads that showed the content. A read that ends earlier has older content. */
   begin: number;
   readonly updatedAt: number | null;
 }
 
-/** Number of calls of `saw` after which those entries are removed that no read in flight can overlap. */
+/** Number of calls of `saw` after which entries are removed that no read can overlap. */
 const SWEEP_EVERY = 1_000;
 
 /**
@@ -49,9 +48,8 @@ export function newestReads(clock: LogicalClock): NewestReads {
 class RememberedReads implements NewestReads {
   readonly #clock: LogicalClock;
   readonly #seen = new Map<string, SeenContent>();
-  /** Arguments of `sawAll` not yet entered in `#seen`; they are entered before the next verdict. */
+  /** Arguments of `sawAll` that are entered in `#seen` before the next verdict. */
   #waiting: { readonly members: () => readonly SeenMember[]; readonly span: Span }[] = [];
-  /** Number of calls of `saw`. */
   #saws = 0;
   #newestOverlap: { readonly span: Span; readonly overlaps: boolean } | undefined;
 
@@ -90,7 +88,7 @@ class RememberedReads implements NewestReads {
     this.#waiting = [...waiting, { members, span }];
   }
 
-  /** Whether an unsettled read overlaps `span`. Cached for the newest span, as it is asked for each record of a page. */
+  /** Cached for the newest span, as it is asked for each record of a page. */
   #overlaps(span: Span): boolean {
     if (this.#newestOverlap?.span !== span) {
       this.#newestOverlap = { span, overlaps: this.#clock.overlaps(span) };
@@ -108,7 +106,7 @@ class RememberedReads implements NewestReads {
     }
   }
 
-  /** Adds the reads in `#waiting` to `#seen`. Must run before a lookup, and before different content replaces an entry. */
+  /** Must run before a lookup, and before different content replaces an entry. */
   #enterAll(): void {
     for (const { members, span } of this.#waiting) {
       for (const { key, updatedAt } of members()) this.#see(key, span, updatedAt, true);

@@ -22,7 +22,6 @@ export interface BackoffOptions {
   readonly stop$?: Observable<unknown>;
 }
 
-/** A failed attempt, and the pause before the next one. */
 export interface Retry {
   readonly error: unknown;
   /** Number of failed attempts since the stream last emitted a value; 1 for the first. */
@@ -31,7 +30,7 @@ export interface Retry {
   readonly delayMs: number;
 }
 
-/** Key under which an error's `context` has the pause that the server requested, in ms. */
+/** Member of an error's `context`: the pause that the server requested. */
 export const RETRY_AFTER = 'retryAfterMs';
 
 /**

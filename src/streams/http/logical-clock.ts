@@ -1,7 +1,4 @@
-/**
- * Begin and end of a read (a request and its response), as numbers in the sequence of all begins and ends of reads. Unlike a wall clock the
- * sequence tells apart events within one tick, and never goes back.
- */
+/** Begin and end of a read, as numbers in the sequence of all begins and ends. Unlike a wall clock it never goes back, and has no ties. */
 export interface Span {
   readonly begin: number;
   readonly end: number;
@@ -13,36 +10,24 @@ export interface LogicalClock {
   begin(): number;
   /** Records that the response of a read has arrived. The read stays open until {@link LogicalClock.settle}. */
   answered(begin: number): Span;
-  /**
-   * Closes a read whose records have been processed, or which has failed or was given up. A held read ({@link LogicalClock.hold}) is closed
-   * later.
-   */
+  /** Closes a read that has been processed, or has failed. A held read ({@link LogicalClock.hold}) is closed later. */
   settle(begin: number): void;
-  /**
-   * Number of the begin of the oldest open read; Infinity when no read is open. A read is open until it is settled and not held any more.
-   */
+  /** Begin of the oldest open read; Infinity if there is none. */
   oldest(): number;
-  /**
-   * Keeps a read open, even after it is settled, until the returned function is called, so that later reads can still be compared with it.
-   */
+  /** Keeps a read open, even after it is settled, until the returned function is called. */
   hold(begin: number): () => void;
-  /**
-   * Whether another read that is not closed yet began before the read with this span ended. If so, either of them may show the newer state
-   * of a record.
-   */
+  /** Whether another open read began before this one ended. If so, either may show the newer state of a record. */
   overlaps(span: Span): boolean;
-  /** Registers a callback that is called whenever the last open read is closed: reads that begin later overlap none of the earlier ones. */
+  /** Registers a callback for when the last open read is closed: later reads overlap none of the earlier ones. */
   onIdle(callback: () => void): void;
 }
 
-/** Creates a clock that numbers the begins and ends of reads, from 1. */
 export function logicalClock(): LogicalClock {
   return new Sequence();
 }
 
 class Sequence implements LogicalClock {
   #newest = 0;
-  /** Begins of the open reads, the oldest first. */
   readonly #open = new Set<number>();
   readonly #held = new Map<number, 'open' | 'settled'>();
   readonly #onIdle: (() => void)[] = [];

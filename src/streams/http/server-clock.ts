@@ -5,13 +5,10 @@
 export interface ServerClock {
   /**
    * Newest `updated_at` of the records read so far that is not later than the server's `Date`; without that header, the newest of all.
-   * Undefined before the first `updated_at`.
+   * Undefined before the first.
    */
   newest(): number | undefined;
-  /**
-   * The `updated_at` from which {@link ServerClock.newest} is computed, as its record has it, without the correction of
-   * {@link ServerClock.shift}.
-   */
+  /** The stamp of {@link ServerClock.newest} as its record has it, without the correction of {@link ServerClock.shift}. */
   newestStamp(): number | undefined;
   /**
    * Returns the time at which the next poll window begins. Call it after `tell` was called with the first response of the current scan.
@@ -22,8 +19,8 @@ export interface ServerClock {
    */
   mark(newest: number | undefined, reach?: 'near' | 'far'): number | undefined;
   /**
-   * Returns the latest time that either of the server's clocks may show; the end of a poll window is computed from it. Before the first
-   * `Date` the local time is included: the stamps of the records read may be old, and a window that ends too late does no harm.
+   * Latest time that either of the server's clocks may show. Before the first `Date` the local time is included: a window that ends too
+   * late does no harm.
    */
   latest(localTime: number): number;
   /** Lower bound of the server's current time: the newest `Date` plus the local time passed since. Undefined before the first `Date`. */
@@ -34,21 +31,15 @@ export interface ServerClock {
    * @param localTime Local time at which the response arrived; {@link ServerClock.now} counts on from it.
    */
   tell(serverTime: number | undefined, localTime?: number): void;
-  /**
-   * Makes the next poll window begin `ms` earlier. Call it when another scan than a poll has read a page that came from a cache and was
-   * `ms` old: that page lacks the changes of that time.
-   */
+  /** Makes the next poll window begin `ms` earlier, because another scan has read a cached page that lacks the changes of that time. */
   reachBack(ms: number): void;
-  /**
-   * Returns how much earlier than {@link ServerClock.mark} says the next poll window must begin, in ms, as {@link ServerClock.reachBack}
-   * has requested, and resets that value to 0. Call it once for each window.
-   */
+  /** Returns how much earlier than {@link ServerClock.mark} the next window must begin, in ms, and resets that to 0. */
   takeReach(): number;
-  /** Records the `updated_at` of records that were read; null for a record without one. */
+  /** Records the `updated_at` of records that were read. */
   see(updatedAt: readonly (number | null)[]): void;
   /**
-   * Records the `updated_at` of records that a poll has read. The previous poll read everything up to `newest`, so a newer stamp belongs to
-   * a recent change, and its lag behind `Date` is the lag of the clock that sets stamps.
+   * Records the `updated_at` of records that a poll has read. Stamps after `newest`, up to which the previous poll read everything, belong
+   * to recent changes, so their lag behind `Date` is that of the clock of stamps.
    */
   rose(updatedAt: readonly (number | null)[], newest: number): void;
   /**
@@ -61,15 +52,15 @@ export interface ServerClock {
 }
 
 /**
- * Largest lag of the clock that sets `updated_at` behind the clock of `Date`, in ms. Too small: changes are missed. Too large: polls of a
- * quiet list read more records again.
+ * Largest lag of the clock of stamps behind that of `Date`, in ms. Too small: changes are missed. Too large: polls of a quiet list read
+ * more records again.
  */
 const MAX_BEHIND_MS = 15 * 60_000;
-/** Largest UTC offset of a time zone, in ms. Too small: polls miss every change of a server whose stamps are local times in such a zone. */
+/** Largest UTC offset of a time zone, in ms. Too small: polls miss changes of a server whose stamps are local times. */
 export const MAX_ZONE_MS = 14 * 3_600_000;
 /** How far local time goes back when daylight saving ends, in ms. */
 export const DST_MS = 3_600_000;
-/** Resolutions of `updated_at` that are recognised, in ms, the coarsest first: day, hour, minute, second. */
+/** Resolutions of stamps that are recognised, in ms: day, hour, minute, second. */
 const STEPS_MS = [86_400_000, 3_600_000, 60_000, 1_000];
 /** Largest lag of a new stamp behind the server's `Date`, in ms: a slow clock plus stamps truncated to the day. */
 export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
@@ -94,19 +85,17 @@ export function serverClock(): ServerClock {
 }
 
 class EstimatedClock implements ServerClock {
-  /** Newest `Date` header. */
   #date: number | undefined;
-  /** Local time at which the response with the newest `Date` header arrived. */
+  /** Local time when the newest `Date` arrived. */
   #dateSeenAt: number | undefined;
   #newest: number | undefined;
-  /** Newest of the `updated_at` values that are later than `Date`; the others need not be stored, as polls read their records again. */
+  /** Newest stamp that is later than `Date`; the others need not be stored, as polls read their records again. */
   #ahead: number | undefined;
   #reachMs = 0;
-  /** Resolution of `updated_at`, in ms: the coarsest step that all stamps seen are multiples of. */
+  /** Coarsest step in ms that all stamps seen are multiples of. */
   #stepMs = STEPS_MS[0]!;
-  /** The offset of {@link ServerClock.shift}. */
   #offsetMs = 0;
-  /** Smallest lag of a stamp behind `Date`, in ms. `far`: among all stamps. `near`: among new changes read by polls. */
+  /** Smallest lag of a stamp behind `Date`, in ms, among all stamps (`far`) or among new changes read by polls (`near`). */
   readonly #lag = { far: Infinity, near: Infinity };
 
   newest(): number | undefined {
@@ -180,12 +169,12 @@ class EstimatedClock implements ServerClock {
     this.#lag.near = Math.max(0, this.#lag.near - moreMs);
   }
 
-  /** Correction that is added to each stamp, in ms: a negative offset, less an hour for zones with daylight saving; else 0. */
+  /** Correction of each stamp, in ms: a negative offset, less an hour for daylight saving; else 0. */
   get #correctionMs(): number {
     return this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0;
   }
 
-  /** Records a stamp to which the correction was added. */
+  /** Records a corrected stamp. */
   #see(at: number): void {
     if (this.#date !== undefined && at > this.#date) {
       this.#ahead = Math.max(this.#ahead ?? at, at);

@@ -3,49 +3,38 @@
 import type { PageRecords } from '../records/page-records.ts';
 import type { Position } from './anchors.ts';
 
-/** Facts about a page that joined the scan, from which to decide whether the list has ended. */
 interface IdlePage {
-  /** Whether the page has a key that this scan had not read before; undefined if keys are not counted. */
+  /** Undefined if keys are not counted. */
   readonly hasNewKey: boolean | undefined;
-  /** Whether the page ends with the last record of the previous page. */
   readonly isIdle: boolean;
-  /** Whether the page has fewer records than were requested. */
   readonly isShort: boolean;
-  /** `has_next_page`, as the server states it. */
   readonly hasNext: boolean;
-  /** List offset after the page's last record. */
   readonly end: number;
-  /** `total_records`; undefined if the server sends none. */
   readonly total: number | undefined;
-  /** Page size that the scan was configured with, in records. */
+  /** The configured page size. */
   readonly pageSize: number;
 }
 
-/**
- * Number of short pages (fewer records than requested) without new keys after which a scan ends. Too small: the scan of a list that changes
- * may end early.
- */
+/** Number of short pages without new keys after which a scan ends. Too small: the scan of a list that changes may end early. */
 const IDLE_PAGES = 3;
 /**
  * Number of full pages without new keys after which a scan ends. More than {@link IDLE_PAGES}: after a full page, the list probably
  * continues.
  */
 const IDLE_FULL_PAGES = 6;
-/**
- * Number of pages beyond twice the list's total after which a scan that does not count keys ends, although the server claims more pages.
- */
+/** Number of pages beyond twice the total after which a scan that does not count keys ends. */
 const PAGES_BEHIND = 10;
 
 /** Detects that a scan makes no progress although the server claims more pages. */
 export class Idleness {
-  /** Pages that shared no record with the one before. It leaves `not` with the first of them, and returns once a page brings news. */
+  /** Whether pages shared no record with the one before. */
   #missed: 'not' | 'once' | 'once, and the page before had nothing new' = 'not';
   #shortPages = 0;
   #fullPages = 0;
 
   /**
-   * Whether the server must be starting pages at other offsets than requested: a page shared no record with the previous page, the previous
-   * page was read again and had nothing new, and the page again shares no record with it.
+   * Whether the server must be starting pages at other offsets than requested: a page shared no record with the previous one, which was
+   * read again and had nothing new, and the page again shares no record with it.
    */
   isStuck(at: Position, records: PageRecords, anchored: boolean): boolean {
     if (at.isBlind) return false;
@@ -77,13 +66,13 @@ export class Idleness {
   }
 }
 
-/** Whether a page ends with the last record of the previous page, so that nothing new follows that record. */
+/** Whether a page ends with the last record of the previous page. */
 export function isIdle({ anchors }: Position, records: PageRecords): boolean {
   const last = anchors.at(-1)?.at(-1)?.[0];
   return last !== undefined && records.at(records.length - 1)?.key === last;
 }
 
-/** Whether a page contains the key of any anchor of the previous page, its record changed or not. */
+/** Whether a page has a key of the previous page's anchors. */
 function sharesRecord({ anchors }: Position, records: PageRecords): boolean {
   const { keys } = records;
   const has = keys

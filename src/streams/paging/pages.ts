@@ -138,21 +138,20 @@ interface ReceivedPage {
   readonly place: PagePlace;
   readonly answer: Answer;
   readonly records: PageRecords;
-  /** List offset of the page's first record, and of the record after its last one. */
+  /** List offsets of the page's first record, and after its last one. */
   readonly begin: number;
   readonly end: number;
   readonly joint: JoinResult;
-  /** Whether the page ends with the last record of the previous page. */
   readonly isIdle: boolean;
-  /** Whether the page has a key that was not read before; undefined if keys are not counted. */
+  /** Undefined if keys are not counted. */
   readonly hasNewKey: boolean | undefined;
-  /** Number of records that were not read although the total implies them; undefined if keys are not counted. */
+  /** Number of records that the total implies and that were not read; undefined if keys are not counted. */
   readonly missing: number | undefined;
 }
 
 /**
- * State of one scan. It is read in rounds: {@link Scan.read} requests the page at a position, and computes the next position from the page.
- * A round that was not consistent leads back to the beginning of the list, with a larger overlap.
+ * State of one scan. {@link Scan.read} requests the page at a position, and computes the next position from it. A round that was not
+ * consistent leads back to the beginning of the list, with a larger overlap.
  */
 class Scan {
   readonly #request: PagesOptions['request'];
@@ -165,16 +164,14 @@ class Scan {
   readonly #onTrouble: PagesOptions['onTrouble'];
   readonly #ahead: PagesAhead;
   readonly #idleness = new Idleness();
-  /** Undefined for a resumed scan, which is not compared with the total. */
+  /** Undefined for a resumed scan. */
   readonly #distinctKeys: DistinctKeys | undefined;
-  /** Number of repetitions so far. */
   #round = 0;
   #overlap: number;
   #isReordered = false;
   #isShort = false;
-  /** List offset of the newest page without records. */
   #emptyAt: number | undefined;
-  /** Whether the server was known to serve pages of one size only when the newest page was requested. */
+  /** Whether the server was known to serve pages of one size only. */
   #wasFixed: boolean;
   #standstill = new Standstill();
 
@@ -197,7 +194,6 @@ class Scan {
     if (from.pageSize !== undefined) this.#plan.foundWhole();
   }
 
-  /** Requests the page at a position, once a page slot is free. */
   read(at: Position): Observable<ScanPage> {
     return this.#permit().pipe(
       switchMap(() => {
@@ -213,12 +209,11 @@ class Scan {
     );
   }
 
-  /** Cancels the requests of pages ahead. */
   end(): void {
     this.#ahead.drop();
   }
 
-  /** Returns the place of the page after another one if the list does not change; undefined if it is unknown. */
+  /** Returns the place of the next page if the list does not change. */
   #placeAfter({ offset, pageSize }: PagePlace, step: number): PagePlace | undefined {
     const plan = this.#plan;
     let next: PagePlace | undefined;
@@ -250,7 +245,7 @@ class Scan {
     return { answer, offset: at.offset, next: this.#positionAfter(page, at) };
   }
 
-  /** Returns the position at which the scan continues after a page; undefined if the page is the last one. */
+  /** Returns where the scan continues; undefined after its last page. */
   #positionAfter(page: ReceivedPage, at: Position): Position | undefined {
     const { requested, answer, records, begin, joint } = page;
     if (answer.isCut && (records.length === 0 || joint.anchored)) {
@@ -270,10 +265,7 @@ class Scan {
     return this.#standstill.mustReadBlind() ? { ...requested, isBlind: true } : joint.next;
   }
 
-  /**
-   * Evaluates how the server has treated the requested offset and page size. Returns the position from which to read again if the page may
-   * be any other page of the list.
-   */
+  /** Evaluates how the server treats offset and page size. Returns where to read again if the page may be any page of the list. */
   #observeServer(
     { requested, place, answer, records, begin, end, joint }: ReceivedPage,
     at: Position,
@@ -300,7 +292,7 @@ class Scan {
     return !wasWhole && plan.isWhole && isElsewhere ? replanned(requested) : undefined;
   }
 
-  /** Returns the position after a page that joined: of the next page, of the next round, or undefined at the end of the scan. */
+  /** Returns the position of the next page or round; undefined at the end of the scan. */
   #positionAfterJoined(
     page: ReceivedPage,
     tell: (trouble: ScanTrouble) => void,
@@ -332,7 +324,7 @@ class Scan {
     return BEGINNING;
   }
 
-  /** Whether the list ends with a page that joined, whatever the server claims. */
+  /** Whether the list ends with this page, whatever the server claims. */
   #isLast(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): boolean {
     const { place, answer, records, end, hasNewKey, isIdle } = page;
     const { total_records: total, has_next_page: hasNext } = answer.pagination;
@@ -349,7 +341,7 @@ class Scan {
     return !(hasNext || isCutShort) || end === this.#emptyAt || isEndless;
   }
 
-  /** Returns the position after a page that joined, aligned to a whole page if the list is read in whole pages. */
+  /** Aligns a position to a whole page if the list is read in those. */
   #planned(next: Position, end: number): Position {
     if (!this.#plan.isWhole) return next;
     const { isBlind, ...place } = this.#plan.next(end, end - next.offset, this.#pageSize);
@@ -358,17 +350,17 @@ class Scan {
   }
 }
 
-/** Counts the distinct keys of a scan, whose number is compared with the list's total for as long as that does not change. */
+/** Counts the distinct keys of a scan for as long as the list's total does not change. */
 class DistinctKeys {
   readonly #seen = new KeyIndex();
-  /** Keys of the first page until a second page arrives: within one page every record counts towards the total, even if keys repeat. */
+  /** Keys of the first page until a second one arrives: within one page every record counts, even if keys repeat. */
   #first: KeyIndex | undefined;
   #total: number | undefined;
   #isCounting = true;
-  /** Number of records whose key repeats that of another record of their page. */
+  /** Number of records with the key of another record of their page. */
   #repeats = 0;
 
-  /** Adds a page; returns whether it has a key not seen before. Always false once counting has stopped. */
+  /** Adds a page; returns whether it has a new key. False once counting has stopped. */
   add(records: PageRecords, pageTotal: number | undefined): boolean {
     const isFirst = this.#total === undefined;
     this.#total ??= pageTotal;
@@ -397,7 +389,6 @@ class DistinctKeys {
     this.#repeats += keys.length - keys.size;
   }
 
-  /** Whether keys are being counted: the total has not changed, and is not too large. */
   get isCounting(): boolean {
     return this.#isCounting && this.#total !== undefined;
   }

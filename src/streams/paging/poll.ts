@@ -7,17 +7,17 @@ import { recordsOf } from '../decode/response.ts';
 import { serverClock } from '../http/server-clock.ts';
 import type { ServerClock } from '../http/server-clock.ts';
 
-/** Date parameters of a scan's requests: the range of modification dates that the scan covers. */
+/** The range of modification dates that a scan covers. */
 export interface Window {
   readonly modifiedFromDate: string;
-  /** End of the range of dates; undefined for a server that refuses this parameter. */
+  /** Undefined for a server that refuses this parameter. */
   readonly modifiedToDate?: string;
 }
 
-/** A window with its date parameters as they are sent to the server. */
+/** A window as it is sent. */
 export interface SentWindow {
   readonly dates: Window;
-  /** Latest modification time that the window is certain to include, in epoch ms. */
+  /** Latest stamp that is certainly included, in epoch ms. */
   readonly until: number;
 }
 
@@ -65,27 +65,20 @@ export interface PollOptions {
   readonly scheduler?: SchedulerLike;
 }
 
-/**
- * How far polls for new records begin before the start of the previous scan, in ms: covers stamps truncated to the second and ordinary late
- * commits. Too large: each poll reads more records again.
- */
+/** How far polls for new records look back, in ms: covers stamps truncated to the second and ordinary late commits. */
 const SHORT_LOOKBACK_MS = 10_000;
-/**
- * Largest fraction of the polls' quota that may go to the lookback chain (polls that begin further back, for records that became visible
- * late).
- */
+/** Largest fraction of the polls' quota for the lookback chain. */
 const MAX_BACK = 1 / 3;
 /**
- * How far in the future the window of modification dates that a poll requests ends, in ms. Large enough that the end is not in the past, in
- * whatever time zone the server parses it and even if the server ignores its time of day.
+ * How far in the future windows end, in ms: not in the past in whatever time zone the server parses the end, even without its time of day.
  */
 export const WINDOW_END_LEAD_MS = 2 * 86_400_000;
 /**
- * How long windows with a gap (a record that no response contains) are read again from the same start, in ms. Too small: if the server
- * recovers later, the record's update is missed until the next sweep. Too large: windows keep growing for that long.
+ * How long windows with a gap are read again from the same start, in ms. Too small: the record's update is missed until the next sweep. Too
+ * large: windows keep growing for that long.
  */
 const GAP_RETRY_MS = 10 * 60_000;
-/** Latest date that is sent, in epoch ms: later years need a sign in ISO 8601, which an API may not parse. */
+/** In epoch ms; later years need a sign in ISO 8601, which an API may not parse. */
 const LAST_DAY = Date.UTC(9999, 11, 31);
 
 /**
@@ -126,7 +119,7 @@ export function poll(options: PollOptions): Observable<PollPage> {
       reach: 'far',
       lookbackMs,
     });
-    /** Fraction of the polls' share of the quota that the lookback chain uses. */
+    /** Fraction of the polls' share that the lookback chain uses. */
     const forBack = (): number => {
       if (isOne || back.requests === 0) return 0;
       return Math.min(MAX_BACK, (back.requests * spacingMs()) / lookbackMs);
@@ -152,10 +145,10 @@ export function poll(options: PollOptions): Observable<PollPage> {
 interface ScanChainOptions extends Required<Pick<PollOptions, 'scan' | 'windowOf'>> {
   readonly clock: ServerClock;
   readonly since: number;
-  /** How much earlier than `since` the chain's last scan before a restart may have begun, in ms. */
+  /** How much earlier the chain's last scan before a restart may have begun, in ms. */
   readonly behindMs: number;
   readonly lookbackMs: number;
-  /** Whether windows look back far: the `reach` argument of {@link ServerClock.mark}. */
+  /** The argument of {@link ServerClock.mark}. */
   readonly reach: 'near' | 'far';
   readonly scheduler: SchedulerLike;
 }
@@ -165,12 +158,10 @@ class ScanChain {
   readonly #options: ScanChainOptions;
   #since: number;
   #startedAt = 0;
-  /** Number of requests of the running scan, or of the last one. */
   #requests = 0;
   #requestsBefore = 0;
-  /** Number of completed scans. */
   #scans = 0;
-  /** Time of the first of the consecutive windows with a gap that end with the newest window. */
+  /** Time of the first of the newest windows that all had a gap. */
   #gapsSince: number | undefined;
 
   constructor(options: ScanChainOptions) {
@@ -188,7 +179,7 @@ class ScanChain {
     return Math.max(this.#requestsBefore, this.#requests);
   }
 
-  /** Repeats the scan for ever. The next scan starts `leastMs(nth)` ms after the start of the nth, or as soon as `now$` emits. */
+  /** Repeats the scan. The next one starts `leastMs(nth)` ms after the start of the nth, or when `now$` emits. */
   scans(leastMs: (nth: number) => number, now$: Observable<unknown>) {
     const { scheduler } = this.#options;
     const pause = (nth: number) =>
@@ -226,7 +217,7 @@ class ScanChain {
     );
   }
 
-  /** Notes that a scan is complete, after which the next one may begin at `reached` (epoch ms on the server's clock). */
+  /** Records a completed scan; the next one may begin at `reached` (epoch ms). */
   #scanned(reached: number, hasGap: boolean): void {
     const { clock, scheduler } = this.#options;
     this.#gapsSince = hasGap ? (this.#gapsSince ?? scheduler.now()) : undefined;
@@ -238,7 +229,7 @@ class ScanChain {
   }
 }
 
-/** Returns the window of modification dates from `from` to two days after `latest`, both in epoch ms. */
+/** Returns the window from `from` to two days after `latest`, both in epoch ms. */
 export function window(from: number, latest: number): Required<Window> {
   return {
     modifiedFromDate: dateText(from),

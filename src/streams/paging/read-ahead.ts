@@ -15,7 +15,6 @@ export interface ReadAhead<T> {
   readonly scheduler?: SchedulerLike;
 }
 
-/** A page that was requested ahead. */
 interface Asked {
   readonly place: PagePlace;
   readonly answer$: ReplaySubject<Answer>;
@@ -23,9 +22,9 @@ interface Asked {
   answer?: Answer;
 }
 
-/** Weight of the newest value in the exponential moving averages of response times and processing times. */
+/** Weight of the newest value in moving averages. */
 const WEIGHT = 0.25;
-/** Added to the computed number of pages to request ahead, so that one request waits for the quota while the others are in flight. */
+/** Added to the number of pages, so that one request waits for the quota while the others are in flight. */
 const SPARE = 0.5;
 
 /**
@@ -41,7 +40,7 @@ export class PagesAhead {
   readonly #options: ReadAhead<Answer>;
   readonly #scheduler: SchedulerLike;
   #asked: Asked[] = [];
-  /** Number of records in the list, by the newest response. */
+  /** `total_records` of the newest response. */
   #total = 0;
   /** Average response time, in ms. */
   #answerMs: number | undefined;
@@ -56,8 +55,7 @@ export class PagesAhead {
   }
 
   /**
-   * Returns the page at `place` (list offset and size), from the request made ahead or from a new one, and requests the pages that may
-   * follow it.
+   * Returns a page, from the request made ahead or from a new one, and requests the pages that may follow it.
    *
    * @param after Returns the place of the page that follows another if the list does not change; undefined if that is unknown.
    */
@@ -83,7 +81,7 @@ export class PagesAhead {
     );
   }
 
-  /** Cancels all requests whose pages were not taken, and passes responses that have already arrived to `onDrop`. */
+  /** Cancels the requests of pages that were not taken. */
   drop(): void {
     const dropped = this.#asked;
     this.#asked = [];

@@ -1,4 +1,4 @@
-// Sweeps a list repeatedly: scans it completely, and emits the missing keys whose deletion is proven.
+// Sweeps a list repeatedly, and emits the missing keys whose deletion is proven.
 
 import {
   asyncScheduler,
@@ -31,63 +31,60 @@ import type { ScanPage, ScanTrouble } from './pages.ts';
 import { hasReadAll, proofRemainingMs, showsAbsence } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
 
-/** One step of a sweep (full scan that finds deletions); it is stored before the next step is emitted. */
+/** One step of a sweep; it is stored before the next step is emitted. */
 export type SweepStep =
   /** A page was read; the first page of a sweep begins the sweep. */
   | {
       readonly kind: 'page';
       readonly page: ScanPage;
-      /** Whether the sweep is consistent so far; also false once it has met an unreadable record, or a response older than the sweep. */
+      /** Also false once the sweep has met an unreadable record, or a response older than itself. */
       readonly isConsistent: boolean;
-      /** Whether the list has kept its order: false once unchanged records were seen in a different order than before. */
+      /** False once unchanged records have changed their order. */
       readonly ordered: boolean;
-      /** When this sweep began, in epoch ms on the local clock. */
+      /** When the sweep began, in epoch ms on the local clock. */
       readonly beganAt: number;
     }
-  /** Unseen keys that count as seen, because their records are so new that a lagging replica may not have shown them. */
+  /** Unseen keys that count as seen: a lagging replica may not show new records yet. */
   | { readonly kind: 'spared'; readonly keys: readonly string[] }
   /** The missing keys were checked against the deletion limit. */
   | { readonly kind: 'judged'; readonly verdict: LimitVerdict }
-  /** Polls that began after the scan of this sweep have read all changes made during it. */
+  /** Polls have read all changes made during this sweep. */
   | { readonly kind: 'polled' }
-  /** Keys proven absent: not seen since sweep number `since`. `span` is the read that counts as showing their absence. */
+  /** Keys proven absent, not seen since sweep `since`. `span` stands for the read that showed it. */
   | {
       readonly kind: 'absent';
       readonly keys: readonly string[];
       readonly since: number;
       readonly span: Span;
     }
-  /** The record of a missing key was requested; `answer` is undefined if the result is unknown. */
+  /** The record of a missing key was requested; `answer` is undefined if that failed. */
   | {
       readonly kind: 'asked';
       readonly key: string;
       readonly since: number;
       readonly answer: Answer | undefined;
-      /** Whether this is the second request for the key, after the first one found no record; the first alone proves nothing. */
+      /** Whether this is the second request, after the first found no record; the first alone proves nothing. */
       readonly again: boolean;
     }
-  /** The records of all missing keys have been requested once. */
+  /** All missing keys have been requested once. */
   | { readonly kind: 'asked-once' }
-  /** The sweep is complete; `held` is the number of deletions held back by the deletion limit. */
+  /** `held`: number of deletions that the deletion limit holds back. */
   | { readonly kind: 'end'; readonly held: number };
 
-/** Deletions held back because more keys went missing at once than the deletion limit allows. */
+/** Deletions that the deletion limit holds back. */
 export interface HeldDeletions {
-  /** Number of missing keys whose deletions are held back. */
   readonly gone: number;
-  /** Number of published records of the list. */
   readonly known: number;
 }
 
-/** Requests for single records by key. */
 interface SingleReads {
-  /** Requests the record of a key; emits once, undefined if the result is unknown. */
+  /** Emits once, undefined if the result is unknown. */
   readonly request: (key: string) => Observable<Answer | undefined>;
-  /** Whether the record of a key can be requested; a key whose record cannot is never published as deleted. */
+  /** A key that can't be requested is never published as deleted. */
   readonly canRequest: (key: string) => boolean;
 }
 
-/** How often a list is swept (scanned completely to find deletions). */
+/** How often a list is swept. */
 export interface SweepPace {
   /** Minimum time from the start of one sweep to the start of the next, in ms; read again before each wait. */
   readonly intervalMs: number;
@@ -99,43 +96,37 @@ export interface SweepPace {
 
 /** When a missing key is considered deleted. */
 export interface DeletionRules {
-  /** How long a key has to stay missing before its deletion is proven, in ms. */
+  /** How long a key has to stay missing, in ms. */
   readonly proofMs: number;
   /**
    * Deletion limit, in percent (0 to 100; 100 turns it off). Deletions are held back if, between two full scans, more keys go missing than
    * this share of the list's records and more than 20, or more than a third of the records and more than 2.
    */
   readonly limitPercent: number;
-  /** Called during each sweep that holds back deletions. */
+  /** Called by each sweep that holds back deletions. */
   readonly onHeld?: (held: HeldDeletions) => void;
-  /**
-   * Called with the list's total by each sweep that has missing keys, if the API has seemed to cap the list at that total for at least
-   * `proofMs`.
-   */
+  /** Called with the total by each sweep with missing keys, if the API has seemed to cap the list there for `proofMs`. */
   readonly onCut?: (total: number) => void;
 }
 
 export interface SweepsOptions {
-  /** Returns the progress as stored with the newest processed step. */
+  /** The stored progress. */
   readonly progress: () => SweepProgress;
-  /** Scans the list from a position, or from its beginning for null; each page takes one of `pageSlots`. */
+  /** Scans the list; each page takes one of `pageSlots`. */
   readonly scan: (
     from: SweepProgress['position'],
     onTrouble: (trouble: ScanTrouble) => void,
   ) => Observable<ScanPage>;
-  /** Page slots, with a capacity of one: a step is stored before the next one is emitted. */
+  /** One page slot: a step is stored before the next one is emitted. */
   readonly pageSlots: PageSlots;
   readonly records: KnownRecords;
-  /** Returns the keys of records published as new since a local time in epoch ms: a lagging replica may not show them yet. Default none. */
+  /** Returns keys published as new since a local time in epoch ms, which a lagging replica may not show yet. Default none. */
   readonly createdSince?: ((time: number) => readonly string[]) | undefined;
-  /** Requests for the records of missing keys. Default: the API has none, and deletions are proven by sweeps alone. */
+  /** Default: the API has no such requests, and sweeps alone prove deletions. */
   readonly single?: SingleReads;
-  /** Emits once polls that began after the subscription have read all changes up to then. Default: the list has no polls. */
+  /** Emits once polls have read all changes up to the subscription. Default: no polls. */
   readonly pollsCompleted$?: Observable<unknown>;
-  /**
-   * Returns a span of the logical clock without duration, which stands for a read where a process that has not read a page itself proves
-   * deletions.
-   */
+  /** Returns a span without duration, for a process that has not read a page itself. */
   readonly emptySpan: () => Span;
   readonly pace: SweepPace;
   readonly deletions: DeletionRules;
@@ -143,17 +134,16 @@ export interface SweepsOptions {
   readonly scheduler?: SchedulerLike;
 }
 
-/** The first request for the record of a missing key. */
 interface FirstRequest {
-  /** Time of the response, in epoch ms on the scheduler's clock. */
+  /** Time of the response, in epoch ms. */
   readonly at: number;
-  /** Number of the sweep that missed the key; a key that is seen in this or a later sweep is not missing. */
+  /** The sweep that missed the key. */
   readonly since: number;
 }
 
 /**
- * Number of consecutive sweeps that could not prove missing keys absent after which the wait for the next sweep stops growing. While
- * missing keys wait for a proof, the wait is at most `proofMs`, doubled with each such sweep after the first.
+ * Number of sweeps in vain after which the wait for the next one stops growing. While missing keys wait for a proof, it is at most
+ * `proofMs`, doubled with each such sweep after the first.
  */
 const MAX_DOUBLED = 4;
 
@@ -173,23 +163,21 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
 }
 
 /**
- * State of a list's sweeps that is not stored. {@link SweepsOptions.progress} has the phase: `reading` emits the pages of a scan, `removing`
- * checks the missing keys, proves their absence, and ends the sweep; `done` waits for the next one.
+ * State of a list's sweeps that is not stored. The stored phase decides: `reading` emits the pages of a scan, `removing` proves missing
+ * keys absent and ends the sweep, `done` waits for the next one.
  */
 class Sweeper {
   readonly #options: SweepsOptions;
   readonly #scheduler: SchedulerLike;
   readonly #missing: MissingKeys;
-  /** Emits once every emitted step has been processed: the only page slot is then free. */
+  /** Emits once every step has been processed, and the page slot is free. */
   readonly #stepsDone$: Observable<void>;
-  /** Number of pages requested since the sweep began. */
   #requests = 0;
   #lastRead: Span | undefined;
-  /** Number of deletions that the deletion limit holds back. */
   #held = 0;
-  /** Number of missing keys that are not yet proven absent. */
+  /** Number of missing keys without a proof. */
   #waiting = 0;
-  /** Number of consecutive sweeps that could not prove that keys are absent, up to {@link MAX_DOUBLED}. */
+  /** Number of consecutive sweeps without a proof, up to {@link MAX_DOUBLED}. */
   #inVain = 0;
   /** First requests for records, by missing key. */
   readonly #firstRequests = new Map<string, FirstRequest>();
@@ -205,7 +193,6 @@ class Sweeper {
     this.#stepsDone$ = pageSlots.acquire.pipe(tap(() => pageSlots.release()));
   }
 
-  /** Emits the steps of all sweeps, the stored one first; never completes. */
   steps(): Observable<SweepStep> {
     return this.#stepsDone$.pipe(
       switchMap(() => {
@@ -235,7 +222,6 @@ class Sweeper {
     return this.#options.pageSlots.acquire.pipe(switchMap(() => step$));
   }
 
-  /** Scans the list from a position on. */
   #read(position: SweepProgress['position']): Observable<SweepStep> {
     return defer(() => {
       let beganAt = this.#scheduler.now();
@@ -263,7 +249,6 @@ class Sweeper {
     });
   }
 
-  /** Proves that missing keys are absent. Emits nothing if the sweep shows no absence. */
   #remove(): Observable<SweepStep> {
     return this.#stepsDone$.pipe(
       switchMap(() => {
@@ -285,7 +270,7 @@ class Sweeper {
     return this.#step(defer(() => of({ kind: 'end', held: this.#held } as const)));
   }
 
-  /** Marks unseen keys as seen if their records are so new that a lagging replica may not have shown them. */
+  /** Spares unseen keys of records that are new. */
   #spare(): Observable<SweepStep> {
     return defer(() => {
       const { createdSince = () => [], records } = this.#options;
@@ -296,7 +281,6 @@ class Sweeper {
     });
   }
 
-  /** Checks the missing keys against the deletion limit. */
   #judge(): Observable<SweepStep> {
     return this.#stepsDone$.pipe(
       switchMap(() => this.#missing.count()),
@@ -315,7 +299,6 @@ class Sweeper {
     );
   }
 
-  /** Runs `work` if there are missing keys whose deletions are not held back. */
   #ifMissing(work: Observable<SweepStep>): Observable<SweepStep> {
     return this.#stepsDone$.pipe(
       switchMap(() => this.#missing.countFree()),
@@ -330,7 +313,7 @@ class Sweeper {
     if (cut && cut.since + proofMs <= this.#scheduler.now()) onCut?.(cut.total);
   }
 
-  /** Proves by this sweep and earlier ones that keys are absent, for a list whose records can't be requested singly. */
+  /** Proves that keys are absent by sweeps alone. */
   #proveBySweeps(): Observable<SweepStep> {
     const { pollsCompleted$, emptySpan } = this.#options;
     const polls$ = defer(() =>
@@ -363,8 +346,8 @@ class Sweeper {
   }
 
   /**
-   * Requests the record of each missing key once, and again when the key has stayed missing for `proofMs`. If the next sweep is due before
-   * that, and this one has read the list in less time than is left, this one ends, and the next one makes the second request.
+   * Requests each missing key once, and again after `proofMs`. If the next sweep is due before that, and this one has read the list in less
+   * time than is left, the next one makes the second request.
    */
   #requestMissing({ request }: SingleReads): Observable<SweepStep> {
     const requestOne = (key: string, since: number, again: boolean) =>
@@ -403,7 +386,7 @@ class Sweeper {
     return concat(once$, this.#ifMissing(again$));
   }
 
-  /** Returns the first request for the record of a missing key; undefined if there was none, or if the key has been seen since. */
+  /** Returns the first request for a key that was not seen since. */
   #firstRequest(key: string): FirstRequest | undefined {
     const first = this.#firstRequests.get(key);
     return first && this.#options.records.isUnseen(key, first.since) ? first : undefined;

@@ -143,15 +143,14 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
   });
 }
 
-/** The lanes of a {@link TokenBucket}, the log of their starts, and the timer of the next start while requests wait for one. */
+/** The lanes of a {@link TokenBucket}, the logs of their starts, and the timer of the next start. */
 class Bucket {
   readonly #options: TokenBucketOptions;
   readonly #scheduler: SchedulerLike;
   /** Lanes by rank, the lowest first. */
   readonly #lanes: Lane[] = [];
-  /** Request starts whose lane is unknown: those before the bucket was created, and those of other processes. */
+  /** Starts of earlier and other processes, whose lane is unknown. */
   readonly #unknown: StartLog;
-  /** The log of each lane, and `#unknown`. */
   readonly #logs: StartLog[];
   #wakeUp: Subscription | undefined;
   #isDraining = false;
@@ -202,20 +201,20 @@ class Bucket {
     return this.#lanes.some(({ line }) => line.length > 0);
   }
 
-  /** Earliest time at which a token may be available to any lane, in ms; `now` if one is available. */
+  /** Earliest time at which any lane may have a token, in ms. */
   #opensAt(now: number): number {
     if (this.#used(now) < this.#options.capacity) return now;
     return Math.min(...this.#logs.map((log) => log.freesAt(now)));
   }
 
-  /** Earliest time, in ms, at which a lane may start a request, by its share and the gate, if the bucket has a token from `opens` on. */
+  /** Earliest time at which a lane may start a request, in ms, if the bucket has a token from `opens` on. */
   #startsAt({ log, share, rank }: Lane, now: number, opens: number): number {
     const at = log.used(now) < share() ? opens : Math.max(opens, log.freesAt(now));
     const { gate } = this.#options;
     return gate ? Math.max(at, gate.opensAt(now, rank)) : at;
   }
 
-  /** Grants starts as long as there are tokens, then sets the timer for the next one. */
+  /** Grants starts while there are tokens, then sets the timer. */
   #drain(): void {
     const { onStart, gate } = this.#options;
     this.#wakeUp = undefined;
@@ -249,7 +248,7 @@ class Bucket {
     this.#drain();
   }
 
-  /** Waits until a lane is granted a start, calls `take`, emits its result, and completes. */
+  /** Waits for a start, and emits the result of `take`. */
   #token<T>(lane: Lane, take: (at: number, onEnd: OnEnd) => T): Observable<T> {
     return new Observable<T>((subscriber) => {
       const start = (at: number, onEnd: OnEnd) => {
@@ -302,15 +301,12 @@ class Bucket {
 interface Lane {
   readonly rank: number;
   readonly share: () => number;
-  /**
-   * Queue of the requests that wait for a start, the oldest first. Each function is called once its start is granted, with the time of the
-   * start (ms) and the callback for its end.
-   */
+  /** Requests that wait for a start, the oldest first. They are called with the time of the start and the callback for its end. */
   readonly line: ((at: number, onEnd: OnEnd) => void)[];
   readonly log: StartLog;
 }
 
-/** Result of `onStart`: the callback for the end of the started work, if there is one. */
+/** The result of `onStart`. */
 type OnEnd = ReturnType<NonNullable<TokenBucketOptions['onStart']>>;
 
 function requireInteger(name: string, value: number, most: number): void {
