@@ -74,7 +74,7 @@ export function giveUpReason(error: unknown): GiveUpReason | undefined {
   return givenUp === 'refused' || givenUp === 'unanswered' ? givenUp : undefined;
 }
 
-/** A 404, a redirect and the block page of a firewall count as caused by the request. */
+/** Returns the likely cause of a failure. A 404, a redirect and the block page of a firewall count as caused by the request. */
 function likelyCause(error: unknown): FailureCause {
   if (!(error instanceof CellarstreamError)) return 'server';
   if (error.code === 'TOKEN_REJECTED') return 'token';

@@ -55,7 +55,7 @@ export interface AroundPage {
   readonly texts: readonly Buffer[];
   /** Index of the first element whose end is a guess; the records before it were decoded correctly. */
   readonly place: number;
-  /** Bytes from that element to the end of the page. */
+  /** Bytes from the first element whose end is a guess to the end of the page. */
   readonly rest: Buffer;
 }
 

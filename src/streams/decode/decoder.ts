@@ -68,7 +68,7 @@ interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf'> {
   readonly payloadDigestOf: (key: string) => PayloadDigest | undefined;
   /** Returns the stored run whose first record has the key. Default none. */
   readonly knownRun?: (key: string) => KnownRun | undefined;
-  /** Default {@link payloadDigest}. */
+  /** Computes the digest of a run's bytes. Default {@link payloadDigest}. */
   readonly runDigest?: (bytes: Buffer) => string;
 }
 

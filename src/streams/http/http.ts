@@ -95,15 +95,8 @@ export function exchange(request: HttpRequest): Observable<HttpResponse> {
   });
 }
 
-function sendRequest({
-  dispatcher,
-  method,
-  url,
-  headers,
-  body,
-  maxBytes,
-  bodies,
-}: HttpRequest): PendingResponse {
+function sendRequest(request: HttpRequest): PendingResponse {
+  const { dispatcher, method, url, body, maxBytes, bodies } = request;
   const asked = {
     method,
     origin: url.origin,
@@ -113,7 +106,7 @@ function sendRequest({
       accept: 'application/json',
       'accept-encoding': 'gzip',
       'cache-control': 'no-cache', // caches must revalidate with the origin before they respond
-      ...headers,
+      ...request.headers,
     },
     body: body ?? null,
   };
@@ -121,11 +114,8 @@ function sendRequest({
     maxBytes,
     bodies,
     tooLargeError: () => {
-      const advice = 'a smaller PAGE_SIZE may help';
-      return new CellarstreamError(
-        'API_ANSWER',
-        `${loggableAddress(url)} sent more than ${maxBytes} bytes: ${advice}`,
-      );
+      const message = `${loggableAddress(url)} sent more than ${maxBytes} bytes: a smaller PAGE_SIZE may help`;
+      return new CellarstreamError('API_ANSWER', message);
     },
     // Called once the headers have arrived, so any error except a timeout means that the body is truncated.
     truncatedError: (cause) =>
@@ -213,33 +203,23 @@ export function statusError(
   context: ErrorContext = {},
   setting = 'API_BASE_URL',
 ): Error {
-  const { status, retryAfterMs } = answer;
+  const { status, retryAfterMs, redirectOrigin } = answer;
   const known = {
     ...context,
     status,
     ...(retryAfterMs === undefined ? {} : { [RETRY_AFTER]: retryAfterMs }),
   };
+  const answered = `${loggableAddress(url)} answered ${status}`;
   if (status === 429) {
-    return new CellarstreamError(
-      'QUOTA_EXCEEDED',
-      `${loggableAddress(url)} answered 429: quota exceeded`,
-      {
-        context: known,
-      },
-    );
-  }
-  const { redirectOrigin } = answer;
-  const redirect =
-    redirectOrigin === undefined || status < 300 || status > 399
-      ? ''
-      : `, a redirect to ${redirectOrigin}: redirects are not followed, so if the API has moved there, set ${setting} to its new address`;
-  return new CellarstreamError(
-    'API_STATUS',
-    `${loggableAddress(url)} answered ${status}${redirect}`,
-    {
+    return new CellarstreamError('QUOTA_EXCEEDED', `${answered}: quota exceeded`, {
       context: known,
-    },
-  );
+    });
+  }
+  const isRedirect = redirectOrigin !== undefined && status >= 300 && status <= 399;
+  const redirect = isRedirect
+    ? `, a redirect to ${redirectOrigin}: redirects are not followed, so if the API has moved there, set ${setting} to its new address`
+    : '';
+  return new CellarstreamError('API_STATUS', answered + redirect, { context: known });
 }
 
 /**

@@ -64,17 +64,14 @@ export function login(options: LoginOptions): Observable<Token> {
       const waitedMs = askedAt - waitsSince;
       const elapsed = () => scheduler.now() - askedAt;
       const key = apiKey();
-      const body = JSON.stringify({ apiKey: key });
-      const headers = { 'content-type': 'application/json' };
-      return exchange({
-        dispatcher,
+      const request = {
+        ...{ dispatcher, url, setting },
         method: 'POST',
-        url,
-        headers,
-        body,
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ apiKey: key }),
         maxBytes: MAX_LOGIN_BYTES,
-        setting,
-      }).pipe(
+      } as const;
+      return exchange(request).pipe(
         tap({
           error: () => {
             refusedSince = undefined;

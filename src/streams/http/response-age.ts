@@ -82,8 +82,7 @@ const MAX_ADDRESSES = 1_000;
  *   behind. After {@link STEADY_MS} such a clock is recognised, and its responses stop counting as stale.
  */
 export function answerAges(): AnswerAges {
-  const estimator = new AgeEstimator();
-  return { of: (answer) => estimator.ageOf(answer) };
+  return new AgeEstimator();
 }
 
 interface SlowClock {
@@ -93,7 +92,7 @@ interface SlowClock {
   answers: number;
 }
 
-class AgeEstimator {
+class AgeEstimator implements AnswerAges {
   /** Lower bound of how far the fastest clock is ahead of the local one, in ms. */
   #ahead = -Infinity;
   /** Slower clocks, the least recently seen first. */
@@ -101,7 +100,7 @@ class AgeEstimator {
   /** By address, the first of the responses with its newest `Date`; the least recently requested address first. */
   readonly #firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
 
-  ageOf(answer: DatedAnswer) {
+  of(answer: DatedAnswer) {
     const dateLagMs = this.#lagOf(answer);
     const staleMs = Math.max(answer.ageMs ?? 0, dateLagMs);
     return { asOf: answer.askedAt - staleMs, staleMs, dateLagMs };

@@ -77,7 +77,7 @@ const MAX_STEPS_BACK = 8;
  * made of the key and of the keys of the records before it: a moved record has other neighbours.
  */
 export function joinPage(at: Position, records: PageRecords, options: JoinOptions): JoinResult {
-  const page = anchorPage(records, options, at.leftOut ?? NO_FIELDS);
+  const page = new AnchorPage(records, options, at.leftOut ?? NO_FIELDS);
   let anchored = at.offset === 0 || at.isBlind === true;
   let swapped = false;
   for (const anchors of at.anchors) {
@@ -96,12 +96,12 @@ export function joinPage(at: Position, records: PageRecords, options: JoinOption
     const next = { ...replanned(at), offset, stepsBack: adrift ? 0 : at.stepsBack + 1 };
     return { anchored, swapped, next, adrift };
   }
-  const next = lazily(() => positionBehind(at, records, page, options));
+  let next: Position | undefined;
   return {
     anchored,
     swapped,
     get next() {
-      return next();
+      return (next ??= positionBehind(at, records, page, options));
     },
     adrift: false,
   };
@@ -122,7 +122,7 @@ function positionBehind(
     leftOut.length === before.length && leftOut.every((field, place) => field === before[place]);
   const anchors = isAsBefore
     ? [...at.anchors, chooseAnchors(page, overlap)].slice(-ANCHORED_PAGES)
-    : [chooseAnchors(anchorPage(records, options, leftOut), overlap)]; // earlier digests were made with other fields left out
+    : [chooseAnchors(new AnchorPage(records, options, leftOut), overlap)]; // earlier digests were made with other fields left out
   return {
     offset: at.offset + step,
     step,
@@ -141,74 +141,92 @@ export function replanned(at: Position): Position {
 const NO_FIELDS: readonly string[] = [];
 
 /** Keys and digests of a page's records by index, as anchors have them. */
-interface AnchorPage {
-  readonly length: number;
-  /** Undefined for a record that can't be recognized again. */
-  readonly keyAt: (place: number) => string | undefined;
-  readonly placeOf: (key: string) => number | undefined;
-  /** Digest for an anchor: of the record's content, or of its bytes if they are known. Undefined if neither can be made. */
-  readonly digest: (place: number, of: 'content' | 'bytes') => string | undefined;
-  readonly isAsIn: (digest: string, place: number) => boolean;
-}
-
-/** A record without a key is identified by the one before it, as equal records may be anywhere in the list. */
-function anchorPage(
-  records: PageRecords,
-  { keyOf, contents: met }: Pick<JoinOptions, 'keyOf' | 'contents'>,
-  leftOut: readonly string[],
-): AnchorPage {
-  const { without } = volatileFields(leftOut);
-  const ownKeyAt = (place: number) => records.at(place)?.key;
-  const contents: (string | undefined)[] = []; // cached by index, as computing one may take parsing
-  const content = (place: number): string | undefined => {
-    if (!(place in contents)) contents[place] = contentOf(place);
-    return contents[place];
-  };
-  const contentOf = (place: number): string | undefined => {
-    const sentAs = met && leftOut.length === 0 ? records.at(place)!.sentAs() : undefined;
-    if (!met || sentAs === undefined) return digestOfContent(place);
-    const known = met.get(sentAs) ?? digestOfContent(place);
-    if (known !== undefined) met.set(sentAs, known); // also after a hit, so that the entry is not evicted
-    return known;
-  };
-  const digestOfContent = (place: number): string | undefined => {
-    const record = records.at(place)!.json;
-    const left = without(record);
-    if (left === record || !isKeyAlone(left, keyOf)) return digestOf(left);
-    const neighbours = Array.from({ length: NEIGHBOURS }, (_, k) => ownKeyAt(place - k));
-    return neighbours.includes(undefined) ? undefined : digestOf(neighbours as string[]);
-  };
-  const bytes = (place: number) => {
-    const digest = leftOut.length === 0 ? records.at(place)?.sentAs() : undefined;
-    return digest && digestOfBytes(digest);
-  };
-  const behind = (place: number) => {
-    const before = place > 0 ? content(place - 1) : undefined;
-    return before === undefined ? undefined : `after ${before}`;
-  };
-  const keyAt = (place: number) => ownKeyAt(place) ?? behind(place);
+class AnchorPage {
+  readonly #records: PageRecords;
+  readonly #keyOf: KeyOf;
+  readonly #known: ContentDigests | undefined;
+  readonly #isComplete: boolean;
+  readonly #without: (record: JsonValue) => JsonValue;
+  /** Digests of content by index, as computing one may take parsing. */
+  readonly #contents: (string | undefined)[] = [];
   /** Last index of each key, for pages in which records lack a key or share one. */
-  const lastPlaces = lazily(() => new Map(records.all().map((_, place) => [keyAt(place), place])));
-  const placeOf = (key: string): number | undefined => {
-    const { keys } = records;
-    if (!keys || keys.size < keys.length) return lastPlaces().get(key);
-    const place = keys.placeOf(key);
-    return place !== undefined && ownKeyAt(place) === key ? place : undefined;
-  };
-  return {
-    length: records.length,
-    keyAt,
-    placeOf,
-    digest: (place, of) => (of === 'bytes' ? bytes(place) : undefined) ?? content(place),
-    isAsIn: (digest, place) =>
-      digest.startsWith(BY_BYTES) ? digest === bytes(place) : digest === content(place),
-  };
-}
+  #lastPlaces: ReadonlyMap<string | undefined, number> | undefined;
 
-/** Computes a value on the first call. */
-function lazily<T>(make: () => T): () => T {
-  let made: T | undefined;
-  return () => (made ??= make());
+  /** @param leftOut Fields that the digests leave out. */
+  constructor(records: PageRecords, { keyOf, contents }: JoinOptions, leftOut: readonly string[]) {
+    this.#records = records;
+    this.#keyOf = keyOf;
+    this.#known = contents;
+    this.#isComplete = leftOut.length === 0;
+    this.#without = volatileFields(leftOut).without;
+  }
+
+  get length(): number {
+    return this.#records.length;
+  }
+
+  /**
+   * Returns the key of the record at an index. A record without a key is identified by the one before it, as equal records may be anywhere
+   * in the list; undefined if that is not possible.
+   */
+  keyAt(place: number): string | undefined {
+    const key = this.#ownKeyAt(place);
+    if (key !== undefined) return key;
+    const before = place > 0 ? this.#content(place - 1) : undefined;
+    return before === undefined ? undefined : `after ${before}`;
+  }
+
+  placeOf(key: string): number | undefined {
+    const { keys } = this.#records;
+    if (!keys || keys.size < keys.length) {
+      const records = this.#records.all();
+      this.#lastPlaces ??= new Map(records.map((_, place) => [this.keyAt(place), place]));
+      return this.#lastPlaces.get(key);
+    }
+    const place = keys.placeOf(key);
+    return place !== undefined && this.#ownKeyAt(place) === key ? place : undefined;
+  }
+
+  /** Digest for an anchor: of the record's content, or of its bytes if they are known. Undefined if neither can be made. */
+  digest(place: number, of: 'content' | 'bytes'): string | undefined {
+    return (of === 'bytes' ? this.#bytes(place) : undefined) ?? this.#content(place);
+  }
+
+  /** Whether an anchor's digest matches the content or the bytes of the record at an index. */
+  isAsIn(digest: string, place: number): boolean {
+    return digest === (digest.startsWith(BY_BYTES) ? this.#bytes(place) : this.#content(place));
+  }
+
+  #ownKeyAt(place: number): string | undefined {
+    return this.#records.at(place)?.key;
+  }
+
+  #bytes(place: number): string | undefined {
+    const digest = this.#isComplete ? this.#records.at(place)?.sentAs() : undefined;
+    return digest && digestOfBytes(digest);
+  }
+
+  #content(place: number): string | undefined {
+    if (!(place in this.#contents)) this.#contents[place] = this.#contentOf(place);
+    return this.#contents[place];
+  }
+
+  #contentOf(place: number): string | undefined {
+    const contents = this.#known;
+    const sentAs = contents && this.#isComplete ? this.#records.at(place)!.sentAs() : undefined;
+    if (!contents || sentAs === undefined) return this.#digestOfContent(place);
+    const known = contents.get(sentAs) ?? this.#digestOfContent(place);
+    if (known !== undefined) contents.set(sentAs, known); // also after a hit, so that the entry is not evicted
+    return known;
+  }
+
+  #digestOfContent(place: number): string | undefined {
+    const record = this.#records.at(place)!.json;
+    const left = this.#without(record);
+    if (left === record || !isKeyAlone(left, this.#keyOf)) return digestOf(left);
+    const neighbours = Array.from({ length: NEIGHBOURS }, (_, k) => this.#ownKeyAt(place - k));
+    return neighbours.includes(undefined) ? undefined : digestOf(neighbours as string[]);
+  }
 }
 
 /** Number of consecutive keys that identify an anchor without comparable fields: a record that moves leaves its neighbours behind. */
@@ -230,18 +248,18 @@ function isKeyAlone(left: JsonValue, keyOf: KeyOf): boolean {
  * digests of content, because a server may send the same record in different bytes the next time.
  */
 function chooseAnchors(page: AnchorPage, overlap: number): readonly Anchor[] {
-  const { digest, keyAt, length } = page;
+  const { length } = page;
   const stride = Math.max(1, Math.floor(length / SPREAD_PER_PAGE));
   const last = length - Math.min(overlap, MAX_LAST);
   const chosen: (readonly [place: number, key: string])[] = [];
   for (let place = 0; place < length; place += 1) {
     if (place < last && place % stride !== 0) continue;
-    const key = keyAt(place);
+    const key = page.keyAt(place);
     if (key !== undefined) chosen.push([place, key]);
   }
   return chosen.flatMap(([place, key], nth): Anchor[] => {
     const isByContent = (chosen.length - 1 - nth) % BY_CONTENT_EVERY === 0;
-    const anchorDigest = digest(place, isByContent ? 'content' : 'bytes');
+    const anchorDigest = page.digest(place, isByContent ? 'content' : 'bytes');
     return anchorDigest === undefined ? [] : [[key, anchorDigest]];
   });
 }

@@ -24,7 +24,7 @@ export interface KnownRun {
   readonly digest: string;
   readonly length: number;
   readonly size: number;
-  /** Created on each access. */
+  /** The records of the run; created on each access. */
   readonly members: readonly KnownMember[];
   /** Returns the nth record of the run, from 0. */
   readonly member: (nth: number) => KnownMember;
@@ -145,7 +145,7 @@ export class PageRecord {
     return this.#own?.unreadableAt;
   }
 
-  /** Undefined for a record made from parsed JSON. */
+  /** The record's bytes; undefined for a record made from parsed JSON. */
   get bytes(): RecordBytes | undefined {
     if (!this.#run || !this.#member) return this.#own?.bytes;
     const { page, from } = this.#run;

@@ -31,7 +31,7 @@ export class PageRecords {
     ));
   }
 
-  /** Undefined if there is none. */
+  /** Returns the record at an index; undefined if there is none. */
   at(place: number): PageRecord | undefined {
     if (this.#all) return this.#all[place];
     let left = place;
@@ -43,13 +43,13 @@ export class PageRecords {
     return undefined;
   }
 
-  /** Keys in page order; undefined if any record has none. */
+  /** Keys of the records in page order; undefined if any record has none. */
   get keys(): KeyIndex | undefined {
     this.#keys ??= { index: indexOf(this.parts) };
     return this.#keys.index;
   }
 
-  /** In epoch ms; null for a record without one. */
+  /** Returns each record's `updated_at`, in epoch ms; null for a record without one. */
   updatedAt(): readonly (number | null)[] {
     const times: (number | null)[] = [];
     const tell = (at: number | null) => void times.push(at);

@@ -21,14 +21,14 @@ export interface PersonalField {
 }
 
 export const MASK = '***';
-/** Prefix of the hexadecimal digits of a hash. */
+/** Prefix of a value hidden by HMAC, before the hexadecimal digits of the hash. */
 const HMAC_PREFIX = 'hmac-sha256:';
 
 /** Returns the same object if it has no personal fields. */
 export interface PersonalFields {
-  /** For an element as the API sent it. */
+  /** Hides the personal fields of an element as the API sent it. */
   readonly hide: (element: JsonValue) => JsonValue;
-  /** For a stored record, in which values that look hidden already stay. */
+  /** Hides the personal fields of a stored record; values that look hidden already are not changed. */
   readonly hideStored: (record: JsonObject) => JsonObject;
 }
 
@@ -65,7 +65,7 @@ export function personalFields(
 
 /** A personal field, or a name on the path to one. */
 interface Node {
-  /** Undefined for a name that is only on the path. */
+  /** How to hide the value here; undefined for a name that is only on the path to one. */
   way: HidingMethod | undefined;
   /** Strictest method at and below this node. */
   strictest: HidingMethod;

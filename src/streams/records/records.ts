@@ -27,7 +27,7 @@ export function listedOffset(rejected: RejectedRecord, ofPage: number): number {
 export interface RejectedJson {
   readonly reason: Exclude<RejectReason, 'unreadable'>;
   readonly raw: JsonValue;
-  /** Null if it has none. */
+  /** Key of the reject; null if it has none. */
   readonly key: string | null;
 }
 
@@ -42,7 +42,7 @@ export interface RejectedText {
 
 /** Keyed records and rejects. */
 export interface SplitRecords {
-  /** Their keys are distinct. */
+  /** Records that can be published; their keys are distinct. */
   readonly keyed: readonly KeyedRecord[];
   readonly rejected: readonly RejectedRecord[];
   /** Indexes of `rejected` on the page. */
@@ -51,7 +51,7 @@ export interface SplitRecords {
 
 /** Keyed records, runs and rejects. */
 export interface SplitPage extends SplitRecords {
-  /** Their records are not in `keyed`. */
+  /** Recognized runs; their records are not in `keyed`. */
   readonly runs: readonly PageRun[];
 }
 
