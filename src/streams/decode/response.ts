@@ -20,7 +20,9 @@ export interface ReportedPlace {
   readonly pageSize?: number;
 }
 
+/** Number of records and end of the list, as a page states them. */
 export interface Pagination {
+  /** Number of records in the list; undefined if the page states no plausible number. */
   readonly total_records: number | undefined;
   /** Whether the server claims another page. */
   readonly has_next_page: boolean;
@@ -35,6 +37,7 @@ export interface Answer {
   readonly pagination: Pagination;
   /** Set if a single record was requested and the response is a 404 without HTML. It may come from a proxy or gateway. */
   readonly notFound?: true;
+  /** Offset and size of the page as the response states them. */
   readonly reported?: ReportedPlace;
   /** List offset of the first record, if it is known to differ from the requested one. */
   readonly offset?: number;
@@ -42,6 +45,7 @@ export interface Answer {
   readonly hasGap?: true;
   /** Set if the API serves no record after this page, although the list has more. */
   readonly isCut?: true;
+  /** Begin and end of the read, as numbers of the list's {@link LogicalClock}. */
   readonly span: Span;
   /**
    * Estimate of the server's time when the request was sent, in epoch ms, never later than the actual one. Undefined before the first

@@ -33,7 +33,9 @@ export interface Unconfirmed {
   readonly from: number;
 }
 
+/** Options of {@link Confirmations}. */
 export interface ConfirmationsOptions {
+  /** Returns the local time, in epoch ms. */
   readonly now: () => number;
   /**
    * Kinds of events that an earlier process may have published shortly before. `newestStamp`: newest `created_at` or `updated_at` of any
@@ -115,10 +117,12 @@ export class Confirmations {
     this.#maxWaiting = maxWaiting;
   }
 
+  /** Whether any record waits for a second read. */
   get isAnyWaiting(): boolean {
     return this.#waiting.size > 0;
   }
 
+  /** Whether the record of a key waits for a second read. */
   isWaiting(key: string): boolean {
     return this.#waiting.has(key);
   }
@@ -159,6 +163,7 @@ export class Confirmations {
     this.#replaced.set(key, [{ image: replaced, at: now }, ...earlier].slice(0, MAX_IMAGES));
   }
 
+  /** Records that a key is published as new, with the local time. */
   created(key: string): void {
     this.#created.delete(key);
     this.#created.set(key, this.#now());

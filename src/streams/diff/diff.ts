@@ -19,6 +19,7 @@ import type { NewestReads, Verdict } from './newest.ts';
 
 /** The last published image of each record. */
 export interface Images {
+  /** Returns the last published image of a key; undefined if there is none. */
   get(key: string): Buffer | undefined;
 }
 

@@ -15,6 +15,7 @@ export interface NewestReads {
   sawAll(members: () => readonly SeenMember[], span: Span): void;
 }
 
+/** A record passed to {@link NewestReads.sawAll}, by its key and `updated_at`. */
 export interface SeenMember {
   readonly key: string;
   /** `updated_at` in epoch ms; null if the record has none. */

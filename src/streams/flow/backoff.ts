@@ -22,6 +22,7 @@ export interface BackoffOptions {
   readonly stop$?: Observable<unknown>;
 }
 
+/** A failed attempt, and the pause before the next one. */
 export interface Retry {
   readonly error: unknown;
   /** Number of failed attempts since the stream last emitted a value; 1 for the first. */

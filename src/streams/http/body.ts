@@ -8,7 +8,7 @@ export class Body {
     this.#onGivenBack = onGivenBack;
   }
 
-  /** @throws Error after {@link Body.giveBack}. */
+  /** The bytes of the body. @throws Error after {@link Body.giveBack}. */
   get bytes(): Buffer {
     if (!this.#bytes)
       throw new Error('a response body was read after its memory had been released');

@@ -95,6 +95,7 @@ export class PagePlan {
     return this.#servedTo;
   }
 
+  /** Returns the findings about the server's paging since the last call. */
   findings(): readonly PlanFinding[] {
     if (this.#findings.length === 0) return this.#findings;
     const found = this.#findings;
@@ -102,6 +103,7 @@ export class PagePlan {
     return found;
   }
 
+  /** Largest page size to request, at most `wanted`. */
   limit(wanted: number): number {
     const most = this.#isWhole ? Math.max(this.#most, this.#least) : Infinity;
     return Math.max(1, Math.min(wanted, this.#usable, most));
@@ -112,6 +114,7 @@ export class PagePlan {
     return this.#isWhole ? this.wholeAt(offset, wanted) : { offset, pageSize: this.limit(wanted) };
   }
 
+  /** Returns the whole page (or half page, while those are in use) that begins at a list offset, or closest before it. */
   wholeAt(offset: number, wanted: number): PagePlace {
     const limit = this.limit(wanted);
     if (this.#isHalf) return halfPage(offset, limit);

@@ -1,5 +1,6 @@
 import type { Token } from './login.ts';
 
+/** Outcome of a request that was sent with an API token, as far as it concerns the token. */
 export type TokenOutcome =
   /** A page that was decoded: the only proof that the server accepts the token. */
   | 'worked'
@@ -28,6 +29,7 @@ export interface TokenUse {
   readonly list: string;
   /** Whether the query is by date or number, whose refusal may be final sooner. Default false. */
   readonly isSelective?: boolean;
+  /** When the request was sent, in ms on the scheduler's clock. */
   readonly sentAt: number;
   /** Times of the query's previous attempt, if it failed with the same token and status. */
   readonly lastTry?: RequestTimes | undefined;

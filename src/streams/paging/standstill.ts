@@ -11,6 +11,7 @@ import type { Anchor } from './anchors.ts';
 export interface LeftOut {
   /** As sorted JSON Pointers. */
   readonly fields: () => readonly string[];
+  /** Adds detected fields; new ones are reported to the `onFound` callback. */
   readonly add: (fields: readonly string[]) => void;
 }
 

@@ -24,6 +24,7 @@ export class KeyIndex {
   /** Hash table with linear probing: 1 plus the index of a key, or 0 for a free slot. */
   #slots = new Int32Array(FIRST_SLOTS);
 
+  /** Adds a key. */
   add(key: string): void {
     this.#add(hashOf(key));
   }
@@ -33,12 +34,14 @@ export class KeyIndex {
     this.#add(hashOfBytes(bytes, from, to));
   }
 
+  /** Adds all keys of another index. */
   addAll(other: KeyIndex): void {
     for (let place = 0; place < other.length; place += 1) {
       this.#add({ high: other.#highs[place]!, low: other.#lows[place]! });
     }
   }
 
+  /** Removes all keys. */
   clear(): void {
     [this.length, this.size, this.#highs, this.#lows] = [0, 0, [], []];
     this.#slots = new Int32Array(FIRST_SLOTS);

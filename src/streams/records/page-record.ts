@@ -246,5 +246,6 @@ function instantIn(json: JsonValue, field: string): number | null {
 export interface ImageCodec {
   /** Records that are equal except for the order of their fields give equal bytes. */
   encode(record: JsonObject): Buffer;
+  /** Decodes the record from its image. */
   decode(bytes: Buffer): JsonObject;
 }

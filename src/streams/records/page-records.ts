@@ -113,10 +113,12 @@ export class PageRun {
     return PageRecord.ofRun(this, this.run.member(nth));
   }
 
+  /** Creates all records of the run. */
   records(): readonly PageRecord[] {
     return this.run.members.map((member) => PageRecord.ofRun(this, member));
   }
 
+  /** Adds the key of each record of the run to `index`, in order. */
   addKeysTo(index: KeyIndex): void {
     this.run.eachKey((bytes, from, to) => index.addBytes(bytes, from, to));
   }

@@ -9,6 +9,7 @@ export interface VolatileFields {
   readonly pointers: readonly string[];
   /** Returns the same value if it has none. */
   readonly without: (value: JsonValue) => JsonValue;
+  /** Whether two records are equal except for their volatile fields. */
   readonly isSame: (one: JsonObject, other: JsonObject) => boolean;
 }
 
