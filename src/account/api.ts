@@ -26,7 +26,7 @@ import { FailingOffsets } from '../streams/decode/around-failing.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
 import { tokenSource } from '../streams/http/token.ts';
 import type { TokenSource } from '../streams/http/token.ts';
-import { unreadableTexts } from '../streams/decode/decoded-page.ts';
+import { UnreadableTexts } from '../streams/decode/decoded-page.ts';
 
 export interface ApiOptions {
   readonly config: ApiConfig;
@@ -114,7 +114,7 @@ export function openApi(options: ApiOptions): Api {
   const findings = new Map(
     RESOURCES.map((name) => [
       name,
-      { texts: unreadableTexts(), plan: new PagePlan(), places: new FailingOffsets() },
+      { texts: new UnreadableTexts(), plan: new PagePlan(), places: new FailingOffsets() },
     ]),
   );
   return {

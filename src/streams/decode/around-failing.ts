@@ -9,37 +9,28 @@ import type { PageAttempts } from './page-attempts.ts';
 
 /** A failing record, identified by its offset and neighbours: every request for a page that contains it fails. */
 interface FailingOffset {
-  /** List offset of the failing record. */
   readonly at: number;
-  /** Key of the record before the failing one; undefined if there is none. */
+  /** Keys of the records before and after the failing one; undefined if there is none. */
   readonly after: string | undefined;
-  /** Key of the record after the failing one; undefined if there is none. */
   readonly before: string | undefined;
 }
 
-/**
- * Maximum number of remembered offsets of failing records per list. Each further one is searched for again at every read, which takes a
- * dozen requests.
- */
+/** Maximum number of remembered offsets per list; each further one is searched for at every read, with a dozen requests. */
 const MAX_PLACES = 100;
 
 /**
  * Known failing offsets of one list. A page that fails is first read around them, which takes two requests instead of a search. The page
- * itself is still requested each time, so it is noticed at once when a record can be read again.
+ * itself is still requested each time, so it is noticed when a record can be read again.
  */
 export class FailingOffsets {
-  /**
-   * Failing offsets of the whole list (`whole`), and of windows of dates (`dated`), in which offsets are counted from the start of the
-   * window.
-   */
+  /** `dated`: offsets in windows of dates, which are counted from the start of the window. */
   readonly #places = { whole: [] as FailingOffset[], dated: [] as FailingOffset[] };
 
-  /** Number of known failing offsets. */
   get size(): number {
     return this.#places.whole.length + this.#places.dated.length;
   }
 
-  /** Returns the first known failing offset in a page, and as `until` the second one, or the end of the page if there is only one. */
+  /** Returns the first known failing offset in a page; `until` is the second one, or the end of the page. */
   find(
     isDated: boolean,
     offset: number,
@@ -71,24 +62,18 @@ export class FailingOffsets {
   }
 }
 
-/** Upper bound of consecutive failing records that are read around: a longer row means that the API, not the records, is at fault. */
+/** Maximum number of consecutive failing records that are read around; more mean that the API is at fault. */
 const MAX_IN_A_ROW = 10;
-/**
- * Minimum number of records that a page should have after a failing one, so that the next page, which overlaps this one, begins after the
- * failing record too.
- */
+/** Minimum number of records after a failing one, so that the next page, which overlaps this one, begins after the failing record too. */
 const MIN_RECORDS_BEHIND = 20;
 
-/**
- * Creates the functions that read a page around failing records: the part before them, a gap, and the part after them. The response ends
- * where the part after them does, which may be before the end of the page.
- */
+/** Creates the functions that read a page around failing records, with a gap in their place. The response may end before the page does. */
 export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: FailingOffsets) {
   const { offset, pageSize } = attempts.query;
   const { isDated } = attempts;
   const end = offset + pageSize;
 
-  /** Requests the part of the page after its failing records. Failing records that directly follow the first one are added to `row`. */
+  /** Requests the part after the failing records. Those that directly follow the first one are added to `row`. */
   const behind = (row: number[], at: number, most: number): Observable<Answer[]> => {
     const part = plan.from(at, Math.max(1, most));
     return attempts.attempt(part).pipe(
@@ -104,10 +89,7 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
       }),
     );
   };
-  /**
-   * Requests further whole pages (at multiples of their size) after the one that follows a failing record, which may have as few as one
-   * record.
-   */
+  /** Requests further whole pages after the one that follows a failing record, which may have as few as one record. */
   const more = (answers: Answer[], at: number, length: number): Observable<Answer[]> => {
     const isEnough = length >= MIN_RECORDS_BEHIND || !answers.at(-1)!.pagination.has_next_page;
     if (!plan.isWhole || isEnough) return of(answers);
@@ -122,10 +104,7 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
         ),
       );
   };
-  /**
-   * Requests the page's records up to an offset, in several whole pages if one does not suffice. Errors as `retryLater` does if a part
-   * fails.
-   */
+  /** Requests the records up to an offset, in several whole pages if need be. Errors as `retryLater` does if a part fails. */
   const front = (at: number, read: readonly Answer[] = []): Observable<readonly Answer[]> => {
     const begins = offset + allRecords(read).length;
     if (begins >= at) return of(read);
@@ -147,17 +126,13 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
     const gap = row.map((place, nth) => PageRecord.unreadable(gapText(isDated, last, nth), place));
     return attempts.joinParts(before, gap, after);
   };
-  /** Requests each of the failing records once more, alone. */
   const again = (row: readonly number[]): Observable<readonly (Answer | undefined)[]> =>
     from(row).pipe(
       concatMap((each) => attempts.attempt({ offset: each, pageSize: 1 })),
       toArray(),
     );
 
-  /**
-   * Reads the page in parts around the record at offset `failing`, which also fails when requested alone. Adds the offset to the known
-   * failing ones.
-   */
+  /** Reads the page around the record at offset `failing`, which fails when requested alone, too. Adds it to the known offsets. */
   const at = (failing: number): Observable<Answer> => {
     const row = [failing];
     return behind(row, failing + 1, end - failing - 1).pipe(
@@ -180,10 +155,7 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
     );
   };
 
-  /**
-   * Reads the page in parts around its first known failing offset. Emits undefined if none is known, or if other records are now next to
-   * it.
-   */
+  /** Reads the page around its first known failing offset. Emits undefined if none is known, or if its neighbours have changed. */
   const known = (): Observable<Answer | undefined> => {
     const found = places.find(isDated, offset, pageSize);
     if (!found) return of(undefined);
@@ -213,8 +185,8 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
 }
 
 /**
- * Returns the text of the dead letter for a record that no response contains. The text does not change while the record stays between the
- * same neighbours, so the record is reported once. In windows of dates the neighbours change, so the text leaves them out.
+ * Returns the text of the dead letter for a record that no response contains. It is the same while the record stays between the same
+ * neighbours, so that the record is reported once. In windows of dates the neighbours change, so they are left out.
  *
  * @param key Key of the nearest readable record before the missing one.
  * @param nth Number of failing records between that record and this one.

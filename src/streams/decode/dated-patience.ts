@@ -3,16 +3,14 @@
 import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError, describeError, RETRYABLE_STATUSES } from '../../core/errors.ts';
 
-/** Why a query with modification dates was given up: the server refuses it, or fails or sends no readable response. */
+/** Whether the server refuses a query with modification dates, or fails or sends no readable response to it. */
 export type GiveUpReason = 'refused' | 'unanswered';
 
-/** Likely cause of a failure: the request itself, the token that it was sent with, or the server. */
 type FailureCause = 'request' | 'token' | 'server';
 
 /**
- * When a query with modification dates is given up, by the likely cause of its failures: the minimum number of consecutive failures, and
- * the minimum time from the first to the newest in ms. Too small: each short outage costs a few requests without dates. Too large: changes
- * wait that much longer before sweeps replace polls. A token is given time to become valid.
+ * Number of consecutive failures, and ms from the first to the newest, after which a query with dates is given up, by their likely cause.
+ * Too small: a short outage costs requests without dates. Too large: changes wait longer before sweeps replace polls.
  */
 const PATIENCE: Readonly<Record<FailureCause, { readonly failures: number; readonly ms: number }>> =
   {
@@ -22,9 +20,8 @@ const PATIENCE: Readonly<Record<FailureCause, { readonly failures: number; reado
   };
 
 /**
- * Counts the failures of one query with modification dates, and decides when to give it up. Other requests are retried for ever, because an
- * outage passes. A list can be read without dates, though, so a query with dates is given up after a while; a request without dates then
- * shows whether the dates are the cause.
+ * Decides when to give up one query with modification dates. Other requests are retried for ever, because an outage passes. A list can be
+ * read without dates, though; a request without dates then shows whether the dates are the cause.
  */
 export class DatedPatience {
   readonly #scheduler: SchedulerLike;
@@ -34,13 +31,12 @@ export class DatedPatience {
   #newest: unknown;
   #givenUp: GiveUpReason | undefined;
 
-  /** Creates the counter for one query. @param list The list's URL as it appears in errors. */
   constructor(scheduler: SchedulerLike, list: string) {
     this.#scheduler = scheduler;
     this.#list = list;
   }
 
-  /** Counts a failure; returns whether the query is given up with it. The same error may be reported by several stages; it counts once. */
+  /** Counts a failure; returns whether the query is given up with it. The same error, reported by several stages, counts once. */
   recordFailure(error: unknown): boolean {
     if (error === this.#newest) return this.#givenUp !== undefined;
     this.#newest = error;
@@ -54,7 +50,6 @@ export class DatedPatience {
     return isOver;
   }
 
-  /** Records that a request of the query succeeded, which resets the count of failures. */
   recordSuccess(): void {
     this.#failures = 0;
     this.#since = undefined;
@@ -62,10 +57,7 @@ export class DatedPatience {
     this.#givenUp = undefined;
   }
 
-  /**
-   * Returns the error to report for the failure `cause`: an error that wraps it if the query was given up because of it, otherwise `cause`
-   * itself.
-   */
+  /** Wraps the error `cause` if the query was given up because of it; returns other errors unchanged. */
   errorOf(cause: unknown): unknown {
     if (this.#givenUp === undefined || cause !== this.#newest) return cause;
     return new CellarstreamError(
@@ -76,14 +68,13 @@ export class DatedPatience {
   }
 }
 
-/** Returns why a query with dates was given up, from its error; undefined for other errors. */
 export function giveUpReason(error: unknown): GiveUpReason | undefined {
   if (!(error instanceof CellarstreamError)) return undefined;
   const { givenUp } = error.context;
   return givenUp === 'refused' || givenUp === 'unanswered' ? givenUp : undefined;
 }
 
-/** Returns the likely cause of a transient failure. A 404, a redirect and the block page of a firewall count as caused by the request. */
+/** Returns the likely cause of a failure. A 404, a redirect and the block page of a firewall count as caused by the request. */
 function likelyCause(error: unknown): FailureCause {
   if (!(error instanceof CellarstreamError)) return 'server';
   if (error.code === 'TOKEN_REJECTED') return 'token';

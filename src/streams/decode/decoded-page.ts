@@ -18,8 +18,7 @@ import type { DecodedPage } from './response.ts';
 import type { Decoder } from './decoder.ts';
 
 /**
- * Decodes a body into a page, element by element, yielding now and then (see {@link stepwise}). Returns undefined if the body is JSON but
- * not a page.
+ * Decodes a body, element by element, yielding now and then (see {@link stepwise}). Undefined if it is JSON but not a page.
  *
  * @param offset List offset of the request.
  * @throws SyntaxError or RangeError if the body is not JSON.
@@ -51,21 +50,19 @@ export function* decodedPage(
 
 /** Result of {@link pageAround}: what is readable of a page whose text is not valid JSON. */
 export interface AroundPage {
-  /** The page, with unreadable records for the elements that are not JSON; undefined if the end of one of them is unknown. */
+  /** The page; undefined if the end of an element that is not JSON is unknown. */
   readonly page: DecodedPage | undefined;
-  /** The texts of the elements that are not JSON. */
   readonly texts: readonly Buffer[];
-  /** Index on the page of the first element whose end is a guess; the records before it were decoded correctly. */
+  /** Index of the first element whose end is a guess; the records before it were decoded correctly. */
   readonly place: number;
-  /** Bytes from the start of the first element whose end is a guess to the end of the page. */
+  /** Bytes from the first element whose end is a guess to the end of the page. */
   readonly rest: Buffer;
 }
 
 /**
- * Decodes a page around elements that are not JSON. JSON is parsed from front to back, so everything before the first such element, and the
- * element's start, are certain. Its end is a guess by brackets and quotes, and these may be what is wrong, so the guessed text may contain
- * records. So the guess is accepted only if everything else is JSON, and the page has as many elements as were requested or as are left in
- * the list.
+ * Decodes a page around elements that are not JSON. Everything before the first of them is certain, and so is its start. Its end is a guess
+ * by brackets and quotes, which may be what is wrong. So the guess is accepted only if everything else is JSON, and the page has as many
+ * elements as were requested or as are left in the list.
  *
  * @param texts Known texts of elements that are not JSON; where one of them matches, the end is certain.
  * @returns Undefined if every element is JSON, so that the error is elsewhere in the page.
@@ -111,7 +108,7 @@ export function* pageAround(
   return alone ? { ...around, ...alone } : { ...around, page: undefined };
 }
 
-/** Decodes the elements at byte `at`, up to one that is followed by a delimiter or the end; undefined if the first is not JSON. */
+/** Decodes the elements at byte `at` that a delimiter or the end follows; undefined if the first is not JSON. */
 function elementsAt(page: Body, at: number, decode: Decoder): Elements<PagePart> | undefined {
   const body = page.bytes;
   try {
@@ -128,7 +125,7 @@ function elementsAt(page: Body, at: number, decode: Decoder): Elements<PagePart>
   }
 }
 
-/** Decodes a page of one element that is not JSON: its text is everything up to a closing bracket of the array. Undefined if none fits. */
+/** Decodes a page of one element that is not JSON: its text ends before a `]` after which the page is JSON. */
 function singleRecordIn(
   body: Buffer,
   at: number,
@@ -147,13 +144,9 @@ function singleRecordIn(
   return undefined;
 }
 
-/**
- * Maximum number of closing brackets that are tried, backwards from the end of the body, as the end of the array of records. Few other
- * arrays follow it.
- */
+/** Maximum number of `]`, from the end of the body, that are tried as the end of the array of records. */
 const MAX_BRACKETS = 20;
 
-/** Whether a page has as many records as were requested, or as are left in the list. */
 function isCompletePage(
   { records, pagination }: DecodedPage,
   offset: number,
@@ -179,65 +172,53 @@ function pageWith(
   }
 }
 
-/**
- * Whether an error of the JSON parser means that the text is not JSON, or (RangeError) is nested too deeply. Other errors are not caused by
- * the response.
- */
+/** Whether an error means that a text is not JSON, or (RangeError) is nested too deeply. */
 export function isNoJson(error: unknown): error is Error {
   return error instanceof SyntaxError || error instanceof RangeError;
 }
 
-/**
- * Maximum number of remembered element texts that are not JSON, about 100 bytes each. Beyond it all of them are forgotten, which costs a
- * few requests for each text again.
- */
+/** Maximum number of remembered texts, about 100 bytes each. Beyond it all are forgotten, which costs a few requests for each. */
 const MAX_KEPT = 10_000;
 
 /**
- * Set of texts of page elements that are accepted as not being JSON. It is shared by all requests of one list, so that only the first
- * request that meets a text is repeated because of it.
+ * Set of texts that are accepted as not being JSON, by their digests. All requests of a list share it, so that only the first request that
+ * meets a text is repeated because of it.
  */
-export type UnreadableTexts = ReturnType<typeof unreadableTexts>;
+export class UnreadableTexts {
+  readonly #digests = new Map<number, Set<string>>();
+  #size = 0;
 
-/** Creates an empty set of texts known not to be JSON. */
-export function unreadableTexts() {
-  const byLength = new Map<number, Set<string>>();
-  let storedCount = 0;
-  const has = (text: Buffer): boolean => byLength.get(text.length)?.has(digestOf(text)) ?? false;
-  return {
-    /** Whether a text is in the set. */
-    has,
-    /** Adds a text; only its length and a digest are stored. */
-    add: (text: Buffer): void => {
-      if (has(text)) return;
-      if (storedCount === MAX_KEPT) {
-        byLength.clear();
-        storedCount = 0;
-      }
-      storedCount += 1;
-      const digests = byLength.get(text.length) ?? new Set();
-      byLength.set(text.length, digests.add(digestOf(text)));
-    },
-    /**
-     * Returns the index of the end of the page element that begins at `at`: by a known text if one matches, otherwise by brackets and
-     * quotes.
-     */
-    endOf: (page: Buffer, at: number): number => {
-      for (const length of byLength.keys()) {
-        const end = at + length;
-        if (!isDelimiter(page[skipSpace(page, end)])) continue;
-        if (has(page.subarray(at, end))) return end;
-      }
-      return endOfValue(page, at);
-    },
-  };
+  has(text: Buffer): boolean {
+    return this.#digests.get(text.length)?.has(digestOf(text)) ?? false;
+  }
+
+  add(text: Buffer): void {
+    if (this.has(text)) return;
+    if (this.#size === MAX_KEPT) {
+      this.#digests.clear();
+      this.#size = 0;
+    }
+    this.#size += 1;
+    const digests = this.#digests.get(text.length) ?? new Set();
+    this.#digests.set(text.length, digests.add(digestOf(text)));
+  }
+
+  /** Returns the end of the element at `at`: by a known text if one matches, otherwise by brackets and quotes. */
+  endOf(page: Buffer, at: number): number {
+    for (const length of this.#digests.keys()) {
+      const end = at + length;
+      if (!isDelimiter(page[skipSpace(page, end)])) continue;
+      if (this.has(page.subarray(at, end))) return end;
+    }
+    return endOfValue(page, at);
+  }
 }
 
 const digestOf = (text: Buffer) => hash('sha256', text, 'base64');
 
 /**
- * Runs a generator with a turn of the event loop at each `yield`, so that long work does not block other work. Emits its return value and
- * completes; errors with what it throws. Each step nests one level deeper, so it suits generators of some hundreds of steps.
+ * Runs a generator with a turn of the event loop at each `yield`, and emits its return value. Each step nests one level deeper, so it suits
+ * generators of some hundreds of steps.
  */
 export function stepwise<T>(
   work: () => Generator<void, T>,

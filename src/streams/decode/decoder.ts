@@ -13,17 +13,16 @@ import { PageRun } from '../records/page-records.ts';
 import type { PagePart } from '../records/page-records.ts';
 
 /**
- * Decodes the element that begins at byte `at` of a page, or a whole known run (adjacent records recognized as a unit by their bytes) that
- * begins there, and returns the records and the index of the byte after the last one. Must be called from the front of a page to its end.
+ * Decodes the element at byte `at` of a page, or a known run (adjacent records recognized by their bytes), and returns the records and the
+ * index of the byte after the last one. Must be called from the front of a page to its end.
  *
  * @throws SyntaxError if the element is not JSON.
  */
 export type Decoder = (page: Body, at: number) => Elements<PagePart>;
 
-/** A {@link Decoder} that returns single records only, no runs. */
 export type RecordDecoder = (page: Body, at: number) => Elements<PageRecord>;
 
-/** Creates a decoder that parses each element. Without `keyOf`, records have no key. */
+/** Creates a decoder that parses each element. Default: records have no key. */
 export function parsingDecoder(keyOf: KeyOf = () => undefined): RecordDecoder {
   return (page, at) => {
     const { value, end } = parsedElement(page.bytes, at);
@@ -31,27 +30,21 @@ export function parsingDecoder(keyOf: KeyOf = () => undefined): RecordDecoder {
   };
 }
 
-/** A record whose image was encoded directly from its JSON bytes. */
 export interface EncodedElement extends Transcoded {
-  /** The codec that encoded the record's image. */
   readonly codec: ImageCodec;
 }
 
 export interface EncodingOptions {
-  /** Names of the fields that make up a key. */
   readonly keyFields: readonly string[];
-  /** Returns the key of a record that has at least these fields. */
+  /** Makes a key from the key fields of a record. */
   readonly keyOf: KeyOf;
-  /**
-   * Encodes the record that begins at byte `at` of a page, and returns its image and the `wanted` fields. Undefined if the element is not a
-   * record, or if the schema lacks some of its fields.
-   */
+  /** Encodes the record at byte `at`. Undefined if the element is not a record, or has fields that the schema lacks. */
   readonly encode: (page: Buffer, at: number, wanted: WantedFields) => EncodedElement | undefined;
 }
 
 /**
- * Creates a decoder that encodes records into images directly from their JSON bytes, and parses only the wanted fields. Elements that
- * cannot be encoded this way are passed to the decoder `next`.
+ * Creates a decoder that encodes records into images directly from their bytes, and parses only the wanted fields. The decoder `next` gets
+ * the other elements.
  */
 export function encodingDecoder(
   { keyFields, keyOf, encode }: EncodingOptions,
@@ -71,28 +64,27 @@ export function encodingDecoder(
 }
 
 interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf'> {
-  /** Returns the stored digest of the bytes from which the published record with a key was made. */
+  /** Returns the stored digest of the published record with a key. */
   readonly payloadDigestOf: (key: string) => PayloadDigest | undefined;
-  /** Returns the stored run (unit of adjacent records) whose first record has the given key. Default none. */
+  /** Returns the stored run whose first record has the key. Default none. */
   readonly knownRun?: (key: string) => KnownRun | undefined;
   /** Computes the digest of a run's bytes. Default {@link payloadDigest}. */
   readonly runDigest?: (bytes: Buffer) => string;
 }
 
 /**
- * Creates a decoder that recognizes unchanged records by digests of their bytes: a single record by the digest stored under its key, or a
- * whole run by the digest of the run that begins with that key. Other elements are passed to `next`, and their digest is added. The key,
- * and with it the length of the stored bytes, is guessed from the raw bytes without parsing. A wrong guess does no harm: the bytes are
- * accepted only if their digest is the stored one.
+ * Creates a decoder that recognizes unchanged records by digests of their bytes, singly or in runs. The decoder `next` gets the other
+ * elements. The key, and with it the length of the stored bytes, is guessed from the raw bytes; a wrong guess does no harm, as the bytes
+ * are accepted only with the stored digest.
  */
 export function digestDecoder(options: MatchingOptions, next: RecordDecoder): Decoder {
   const { keyFields, keyOf, payloadDigestOf } = options;
   const { knownRun = () => undefined, runDigest = payloadDigest } = options;
   const names = keyFields.map((field) => [field, Buffer.from(JSON.stringify(field))] as const);
-  /** Pages in the rest of which a key field's name does not occur, so that they are not searched to their end for each further record. */
+  /** Pages without a further key field, which are not searched to their end again for each record. */
   const exhausted = new WeakSet<Body>();
 
-  /** Guesses the key of the element at `at` from the values after the next occurrence of each key field's name. */
+  /** Guesses a key from the values after the next occurrence of each key field's name. */
   const guess = (page: Body, at: number): string | undefined => {
     if (exhausted.has(page)) return undefined;
     const { bytes } = page;
@@ -111,7 +103,6 @@ export function digestDecoder(options: MatchingOptions, next: RecordDecoder): De
     return keyOf(record);
   };
 
-  /** Returns the stored run whose first record has the key, if the run's bytes are at `at` in the page. */
   const inRun = (page: Body, at: number, key: string): Elements<PageRun> | undefined => {
     const run = knownRun(key);
     const end = at + (run?.length ?? 0);
@@ -119,7 +110,6 @@ export function digestDecoder(options: MatchingOptions, next: RecordDecoder): De
     if (runDigest(page.bytes.subarray(at, end)) !== run.digest) return undefined;
     return { values: [new PageRun(run, page, at)], end };
   };
-  /** Returns the stored record with this key, if its bytes are at `at` in the page. */
   const alone = (page: Body, at: number, key: string): Elements<PageRecord> | undefined => {
     const digest = payloadDigestOf(key);
     const end = at + (digest?.length ?? 0);
@@ -139,7 +129,7 @@ export function digestDecoder(options: MatchingOptions, next: RecordDecoder): De
   };
 }
 
-/** Returns the index of the value that follows the next occurrence of a field name; -1 if there is none. */
+/** Returns the index of the value after the next occurrence of a field name; -1 if there is none. */
 function valueAfterMention(page: Buffer, name: Buffer, at: number): number {
   for (let found = page.indexOf(name, at); found >= 0; found = page.indexOf(name, found + 1)) {
     const start = valueAfterName(page, found + name.length);

@@ -9,7 +9,6 @@ import { PageAttempts } from './page-attempts.ts';
 import type { PageAttemptsOptions, PageQuery } from './page-attempts.ts';
 
 interface FailingPagesOptions extends PageAttemptsOptions {
-  /** Known list offsets of failing records; the search for further ones adds to them. */
   readonly failingOffsets: FailingOffsets;
   readonly scheduler: SchedulerLike;
 }
@@ -42,7 +41,7 @@ export function failingPages(
       const limited = limit(attempts, around.front);
 
       const isAligned = () => !plan.isWhole || offset % pageSize === 0;
-      /** Requests the whole page (its offset is a multiple of its size) that contains the requested offset. */
+      /** Requests the whole page that contains the offset. */
       const aligned = (): Observable<Answer> => {
         const place = plan.wholeAt(offset, pageSize);
         return attempts.attempt(place).pipe(
@@ -53,7 +52,7 @@ export function failingPages(
           }),
         );
       };
-      /** Determines why the page fails. `other` is a page elsewhere, which shows that the API is available. */
+      /** Determines why the page fails while the page elsewhere (`other`) shows that the API is available. */
       const searched = (other: Answer): Observable<Answer> => {
         const { total_records: total } = other.pagination;
         if (offset > 0 && total !== undefined && total <= offset)
@@ -73,13 +72,12 @@ export function failingPages(
           }),
         );
       };
-      /** Reads the page once a single failing record remains: up to the record if the list is capped there, otherwise around it. */
+      /** Reads the page once a single failing record remains. */
       const alone = (at: number, front: Answer | undefined): Observable<Answer> =>
         attempts.attempt({ offset: at, pageSize: 1 }, 'some').pipe(
           switchMap((answer) => (answer ? of(front ?? answer) : limited.at(at))),
           switchMap((answer) => (answer ? of(answer) : around.at(at))),
         );
-      /** Reads the page in smaller parts; a page that reaches beyond the end of the list is shortened first. */
       const inParts = (total = Infinity): Observable<Answer> => {
         // A whole page is not shortened: its parts have to be whole pages as well.
         const size = plan.isWhole ? pageSize : Math.min(pageSize, Math.max(1, total - offset));
@@ -109,7 +107,7 @@ export function failingPages(
   return narrowed;
 }
 
-/** Creates an empty response for a page beyond the end of the list, where the server sends an error instead. */
+/** Returns an empty page, for a page beyond the end of the list that fails. */
 function emptyResponseBehind(other: Answer): Answer {
   const { span, serverTime, elapsedMs = 0, age, pagination } = other;
   other.records?.settle();
@@ -122,8 +120,7 @@ function emptyResponseBehind(other: Answer): Answer {
 
 /**
  * Splits a failing page, and the part of it that fails, until all parts succeed or one record is left. In the first case the page was too
- * large: the plan gets the size of the parts, and the first part is returned. In the second case the record makes every page fail, unless
- * it can be read alone.
+ * large: the plan gets the size of the parts, and the first part is returned.
  *
  * @param alone Reads the page once one record is left; `front` is the response to the first part of the page, if there is one.
  */
@@ -133,7 +130,6 @@ function splitPage(
   failing: PagePlace,
   alone: (at: number, front: Answer | undefined) => Observable<Answer>,
 ): Observable<Answer> {
-  /** Splits one page and requests its parts. @param good Size of the largest part that succeeded. */
   const split = (page: PagePlace, front: Answer | undefined, good: number): Observable<Answer> => {
     const parts = plan.split(page);
     if (parts.length === 0) return alone(page.offset, front);

@@ -15,6 +15,7 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import { backoff } from '../flow/backoff.ts';
+import type { BackoffOptions } from '../flow/backoff.ts';
 import { loggableAddress } from '../http/http.ts';
 import type { RequestHooks } from '../http/http.ts';
 import { logicalClock as newLogicalClock } from '../http/logical-clock.ts';
@@ -33,11 +34,11 @@ import type { KeyOf } from '../records/key-of.ts';
 import { PageRecords } from '../records/page-records.ts';
 import type { Answer, ListRequest, DecodedPage } from './response.ts';
 import { FailingOffsets } from './around-failing.ts';
-import { brokenPages, isBroken } from './broken-pages.ts';
+import { BrokenPageReader, isBroken } from './broken-pages.ts';
 import type { BrokenResponse, BrokenPage } from './broken-pages.ts';
 import { DatedPatience } from './dated-patience.ts';
-import { decodedPage, isNoJson, pageAround, stepwise, unreadableTexts } from './decoded-page.ts';
-import type { AroundPage, UnreadableTexts } from './decoded-page.ts';
+import { decodedPage, isNoJson, pageAround, stepwise, UnreadableTexts } from './decoded-page.ts';
+import type { AroundPage } from './decoded-page.ts';
 import { parsingDecoder } from './decoder.ts';
 import type { Decoder } from './decoder.ts';
 import { failingPages } from './failing-pages.ts';
@@ -46,205 +47,56 @@ import type { PageQuery } from './page-attempts.ts';
 
 /** Options of {@link decodedList}: how the pages of a list are requested and decoded. */
 export interface DecodedListOptions {
-  /** Requests the bytes of one page. */
   readonly request: PageRequest;
-  /** The list's URL, for errors. */
   readonly url: URL;
-  /** Makes records from the elements of a page. Default: elements are parsed, and records have no key. */
+  /** Default: elements are parsed, and records have no key. */
   readonly decode?: Decoder;
-  /** Called with each decoded response before personal fields are hidden. Default none. */
+  /** Called with each response before personal fields are hidden. Default none. */
   readonly inspect?: (answer: Answer, query: ListQuery) => void;
-  /** Hides the personal fields of a record; only `inspect` sees the record before that. Default: nothing is hidden. */
+  /** Hides the personal fields of a record. Default: nothing is hidden. */
   readonly hide?: ((json: JsonValue) => JsonValue) | undefined;
-  /**
-   * Element texts of the list known not to be JSON. Pass the same object whenever the list's request is created again. Default: none known.
-   */
+  /** Element texts known not to be JSON. Pass the same object whenever the list's request is created again. */
   readonly texts?: UnreadableTexts;
-  /** Known list offsets of records that make every page with them fail. Pass the same object whenever the request is created again. */
+  /** Known offsets of records that make pages fail. Pass the same object whenever the request is created again. */
   readonly failingOffsets?: FailingOffsets;
-  /** Plan that chooses the offsets and sizes of the list's pages; failures update it. Default a new one. */
+  /** Chooses offsets and sizes of pages; failures update it. Default a new one. */
   readonly plan?: PagePlan;
-  /** Logical clock of `request`, on which reads are settled. */
   readonly logicalClock: LogicalClock;
-  /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
-  /** Random numbers, uniform in [0, 1), for the jitter of back-off. Default Math.random. */
   readonly random?: () => number;
-  /** `onRetry` is called for every response that could not be read and is requested again. Default none. */
+  /** `onRetry` is called for each response that could not be read and is requested again. */
   readonly hooks?: Pick<RequestHooks, 'onRetry'>;
 }
 
 /**
- * Creates the request of a list that returns decoded records. A page is decoded once its request is complete, so decoding does not occupy
- * the quota. A response that is not a page is requested again with back-off, for ever. An element that is not JSON becomes an unreadable
- * record if that has not passed after a few tries. `broken-pages.ts` handles elements that keep the rest of their page from being read;
- * `failing-pages.ts` handles pages whose requests keep failing while the API serves others; `dated-patience.ts` decides when a query with
- * modification dates is given up.
+ * Creates the request of a list that returns decoded records. A page is decoded after its request has ended, so decoding does not use
+ * quota. A response that is not a page is requested again with back-off, for ever. An element that is not JSON becomes an unreadable record
+ * after a few tries. `broken-pages.ts` handles elements that keep the rest of their page from being read; `failing-pages.ts` handles pages
+ * that keep failing while the API serves others.
  */
 export function decodedList(options: DecodedListOptions): ListRequest {
-  const { request, url, decode = parsingDecoder(), texts = unreadableTexts() } = options;
-  const { logicalClock, scheduler = asyncScheduler, random, hooks: { onRetry } = {} } = options;
-  const { inspect, hide, failingOffsets = new FailingOffsets(), plan = new PagePlan() } = options;
-  /**
-   * Decodes one response. Errors with `API_ANSWER` if it is not a page, or has elements that are not JSON and may be readable on another
-   * try; also with any other error that `decode` throws.
-   */
-  const pageIn = (
-    raw: RawPage,
-    query: ListQuery,
-    isLastTry: () => boolean,
-  ): Observable<DecodedPage | BrokenPage> => {
-    if (raw.isNotFound) return of(NO_SUCH_RECORD);
-    if (raw.isEmpty) return of(EMPTY_PAGE);
-    /**
-     * Creates the error for a response that cannot be decoded. `isNoPage`: nothing of the response can be read, so the failure may depend
-     * on the requested page.
-     */
-    const failed = (what: string, isNoPage: boolean) =>
-      new CellarstreamError('API_ANSWER', `${loggableAddress(url)} sent ${what}`, {
-        context: { offset: query.offset, ...(isNoPage && { isNoPage }) },
-      });
-    const around = (error: Error): Observable<DecodedPage | BrokenPage> =>
-      stepwise(() => pageAround(raw.body, query, decode, texts), scheduler).pipe(
-        map((found) => {
-          const isTried = isLastTry() || (found !== undefined && isKnown(found, texts));
-          if (!found || !isTried) {
-            // The parser's own message is left out: it quotes the text, which may contain personal fields.
-            const kind = error instanceof RangeError ? ' (RangeError)' : '';
-            throw failed(`a response that is not JSON${kind}`, !found);
-          }
-          const { page, place, rest } = found;
-          if (!page) return { broken: { place, rest } };
-          found.texts.forEach(texts.add);
-          return page;
-        }),
-      );
-    return stepwise(() => decodedPage(raw.body, decode, query.offset), scheduler).pipe(
-      map((page) => {
-        if (page) return page;
-        throw failed('a response without a list of records in "data"', true);
-      }),
-      catchError((error: unknown) => {
-        if (!isNoJson(error)) throw error;
-        return around(error);
-      }),
-    );
+  const { url, inspect, hide, scheduler = asyncScheduler } = options;
+  const list: List = {
+    ...options,
+    scheduler,
+    decode: options.decode ?? parsingDecoder(),
+    texts: options.texts ?? new UnreadableTexts(),
+    failingOffsets: options.failingOffsets ?? new FailingOffsets(),
+    plan: options.plan ?? new PagePlan(),
   };
-  const decoded = (
-    raw: RawPage,
-    query: ListQuery,
-    isLastTry: () => boolean,
-  ): Observable<Answer | BrokenResponse> =>
-    defer(() => {
-      let isDecoded = false; // from then on the consumer of the records settles the read
-      return pageIn(raw, query, isLastTry).pipe(
-        tap({ next: () => raw.reportPage(true), error: () => raw.reportPage(false) }),
-        map((page) => {
-          isDecoded = true;
-          const { span, serverTime, elapsedMs, age } = raw;
-          const when = { span, serverTime, elapsedMs, age };
-          if ('broken' in page) return { ...page, ...when };
-          return {
-            ...page,
-            ...when,
-            get data() {
-              return page.records.all();
-            },
-          };
-        }),
-        finalize(() => {
-          if (!isDecoded) logicalClock.settle(raw.span.begin);
-        }),
-      );
-    });
-  /** Creates the function that reads a page; with `dated`, a query with dates is given up when `dated` decides so. */
-  const readingWith = (dated?: DatedPatience) => {
-    const retrying = {
-      scheduler,
-      canPass: (error: unknown) => isRetryableAtApi(error) && dated?.recordFailure(error) !== true,
-      ...(random && { random }),
-      ...(onRetry && { onRetry }),
-    };
-    /** Requests and decodes a page. @param tries Number of responses that are not JSON after which the newest is accepted as it is. */
-    const asking = (query: ListQuery, limit: Limit, tries: number, patience?: PagePatience) => {
-      let left = tries;
-      const isLastTry = () => --left <= 0;
-      const both: PagePatience = {
-        isOfPage: (error) => patience?.isOfPage(error) === true,
-        isGivenUp: (error) =>
-          dated?.recordFailure(error) === true || patience?.isGivenUp(error) === true,
-      };
-      const asFailureIf = <T>(isOfPage: (error: unknown) => boolean) =>
-        catchError<T, Observable<never>>((error: unknown) =>
-          throwError(() => (patience && isOfPage(error) ? new PageFailure(error) : error)),
-        );
-      return request(query, limit, both).pipe(
-        asFailureIf(mayDependOnPage),
-        switchMap((raw) =>
-          decoded(raw, query, isLastTry).pipe(
-            asFailureIf((error) => isUnreadablePage(error) && patience!.isGivenUp(error)),
-          ),
-        ),
-        tap(() => dated?.recordSuccess()),
-        backoff(retrying),
-      );
-    };
-
-    /** Reads a page, if need be around its broken records; errors with a `PageFailure` if its requests are given up. */
-    const reading = (
-      query: ListQuery,
-      limit: Limit,
-      patience?: PagePatience,
-    ): Observable<Answer> => {
-      const around = brokenPages({
-        url,
-        request: (part) => asking(part, limit, 1),
-        texts,
-        clock: logicalClock,
-      });
-      return defer(() => asking(query, limit, TRIES, patience)).pipe(
-        switchMap((answer) => (isBroken(answer) ? around(query, answer) : of(answer))),
-        backoff({ ...retrying, firstMs: AROUND_AGAIN_MS }),
-      );
-    };
-    /** Reads a page, in smaller parts or around a failing record once its requests were given up. */
-    const page = (query: PageQuery, limit: Limit): Observable<Answer> =>
-      defer(() => {
-        let isHurried = plan.isTrying || failingOffsets.size > 0;
-        const narrowed = failingPages({
-          request: (part, tries) => reading(part, limit, pagePatience(scheduler, tries)),
-          plan,
-          failingOffsets,
-          clock: logicalClock,
-          scheduler,
-        });
-        return defer(() =>
-          reading(query, limit, pagePatience(scheduler, isHurried ? 'one' : 'some')),
-        ).pipe(
-          catchError((failure: unknown) => {
-            if (!(failure instanceof PageFailure)) return throwError(() => failure);
-            isHurried = true;
-            return narrowed(query, failure.error);
-          }),
-          backoff({ ...retrying, firstMs: AROUND_AGAIN_MS }),
-        );
-      });
-    return (query: ListQuery, limit: Limit) =>
-      isPage(query) ? page(query, limit) : reading(query, limit);
-  };
-  const patiently = readingWith();
-  const asked: ListRequest = (query, limit) => {
-    if (query.modifiedFromDate === undefined) return patiently(query, limit);
+  const patient = new PageReader(list);
+  const read: ListRequest = (query, limit) => {
+    if (query.modifiedFromDate === undefined) return patient.read(query, limit);
     return defer(() => {
       const patience = new DatedPatience(scheduler, loggableAddress(url));
-      return readingWith(patience)(query, limit).pipe(
-        catchError((error: unknown) => throwError(() => patience.errorOf(error))),
-      );
+      return new PageReader(list, patience)
+        .read(query, limit)
+        .pipe(catchError((error: unknown) => throwError(() => patience.errorOf(error))));
     });
   };
 
   return (query, limit) =>
-    asked(query, limit).pipe(
+    read(query, limit).pipe(
       map((answer) => {
         inspect?.(answer, query);
         if (!hide) return answer;
@@ -253,6 +105,173 @@ export function decodedList(options: DecodedListOptions): ListRequest {
         return { ...answer, data, records: new PageRecords(data) };
       }),
     );
+}
+
+/** {@link DecodedListOptions} with their defaults. */
+type List = DecodedListOptions &
+  Required<Pick<DecodedListOptions, 'decode' | 'texts' | 'failingOffsets' | 'plan' | 'scheduler'>>;
+
+/**
+ * Decodes one response. Errors with `API_ANSWER` if it is not a page, or has elements that are not JSON and may be readable next time.
+ *
+ * @param isLastTry Whether elements that are not JSON are accepted as they are; called if there are any.
+ */
+function decodedResponse(
+  list: List,
+  raw: RawPage,
+  query: ListQuery,
+  isLastTry: () => boolean,
+): Observable<Answer | BrokenResponse> {
+  return defer(() => {
+    let isDecoded = false; // from then on the consumer of the records settles the read
+    return pageIn(list, raw, query, isLastTry).pipe(
+      tap({ next: () => raw.reportPage(true), error: () => raw.reportPage(false) }),
+      map((page) => {
+        isDecoded = true;
+        const { span, serverTime, elapsedMs, age } = raw;
+        const when = { span, serverTime, elapsedMs, age };
+        if ('broken' in page) return { ...page, ...when };
+        return {
+          ...page,
+          ...when,
+          get data() {
+            return page.records.all();
+          },
+        };
+      }),
+      finalize(() => {
+        if (!isDecoded) list.logicalClock.settle(raw.span.begin);
+      }),
+    );
+  });
+}
+
+function pageIn(
+  { url, decode, texts, scheduler }: List,
+  raw: RawPage,
+  query: ListQuery,
+  isLastTry: () => boolean,
+): Observable<DecodedPage | BrokenPage> {
+  if (raw.isNotFound) return of(NO_SUCH_RECORD);
+  if (raw.isEmpty) return of(EMPTY_PAGE);
+  /** `isNoPage`: nothing of the response can be read, so the failure may depend on the page. */
+  const failed = (what: string, isNoPage: boolean) =>
+    new CellarstreamError('API_ANSWER', `${loggableAddress(url)} sent ${what}`, {
+      context: { offset: query.offset, ...(isNoPage && { isNoPage }) },
+    });
+  const around = (error: Error): Observable<DecodedPage | BrokenPage> =>
+    stepwise(() => pageAround(raw.body, query, decode, texts), scheduler).pipe(
+      map((found) => {
+        const isTried = isLastTry() || (found !== undefined && isKnown(found, texts));
+        if (!found || !isTried) {
+          // The parser's own message is left out: it quotes the text, which may contain personal fields.
+          const kind = error instanceof RangeError ? ' (RangeError)' : '';
+          throw failed(`a response that is not JSON${kind}`, !found);
+        }
+        const { page, place, rest } = found;
+        if (!page) return { broken: { place, rest } };
+        for (const text of found.texts) texts.add(text);
+        return page;
+      }),
+    );
+  return stepwise(() => decodedPage(raw.body, decode, query.offset), scheduler).pipe(
+    map((page) => {
+      if (page) return page;
+      throw failed('a response without a list of records in "data"', true);
+    }),
+    catchError((error: unknown) => {
+      if (!isNoJson(error)) throw error;
+      return around(error);
+    }),
+  );
+}
+
+/** Reads pages of one list, with all retries. */
+class PageReader {
+  readonly #list: List;
+  readonly #dated: DatedPatience | undefined;
+  readonly #retrying: BackoffOptions;
+
+  /** @param dated Decides when a query with dates is given up. Default: never. */
+  constructor(list: List, dated?: DatedPatience) {
+    const { scheduler, random, hooks: { onRetry } = {} } = list;
+    this.#list = list;
+    this.#dated = dated;
+    this.#retrying = {
+      scheduler,
+      canPass: (error) => isRetryableAtApi(error) && dated?.recordFailure(error) !== true,
+      ...(random && { random }),
+      ...(onRetry && { onRetry }),
+    };
+  }
+
+  read(query: ListQuery, limit: Limit): Observable<Answer> {
+    return isPage(query) ? this.#readInParts(query, limit) : this.#readWhole(query, limit);
+  }
+
+  /** Reads a page, in smaller parts once its requests were given up. */
+  #readInParts(query: PageQuery, limit: Limit): Observable<Answer> {
+    const { scheduler, plan, failingOffsets, logicalClock } = this.#list;
+    return defer(() => {
+      let isHurried = plan.isTrying || failingOffsets.size > 0;
+      const narrowed = failingPages({
+        request: (part, tries) => this.#readWhole(part, limit, pagePatience(scheduler, tries)),
+        plan,
+        failingOffsets,
+        clock: logicalClock,
+        scheduler,
+      });
+      return defer(() =>
+        this.#readWhole(query, limit, pagePatience(scheduler, isHurried ? 'one' : 'some')),
+      ).pipe(
+        catchError((failure: unknown) => {
+          if (!(failure instanceof PageFailure)) return throwError(() => failure);
+          isHurried = true;
+          return narrowed(query, failure.error);
+        }),
+        backoff({ ...this.#retrying, firstMs: AROUND_AGAIN_MS }),
+      );
+    });
+  }
+
+  /** Reads a page, if need be around broken records; errors with a `PageFailure` if its requests are given up. */
+  #readWhole(query: ListQuery, limit: Limit, patience?: PagePatience): Observable<Answer> {
+    const { url, texts, logicalClock: clock } = this.#list;
+    const request = (part: ListQuery) => this.#request(part, limit, 1);
+    return defer(() => this.#request(query, limit, TRIES, patience)).pipe(
+      switchMap((answer) =>
+        isBroken(answer)
+          ? new BrokenPageReader({ url, request, texts, clock }, query).read(answer)
+          : of(answer),
+      ),
+      backoff({ ...this.#retrying, firstMs: AROUND_AGAIN_MS }),
+    );
+  }
+
+  /** Requests and decodes a page. @param tries Number of tries after which a response that is not JSON is accepted. */
+  #request(query: ListQuery, limit: Limit, tries: number, patience?: PagePatience) {
+    let left = tries;
+    const isLastTry = () => --left <= 0;
+    const both: PagePatience = {
+      isOfPage: (error) => patience?.isOfPage(error) === true,
+      isGivenUp: (error) =>
+        this.#dated?.recordFailure(error) === true || patience?.isGivenUp(error) === true,
+    };
+    const asFailureIf = <T>(isOfPage: (error: unknown) => boolean) =>
+      catchError<T, Observable<never>>((error: unknown) =>
+        throwError(() => (patience && isOfPage(error) ? new PageFailure(error) : error)),
+      );
+    return this.#list.request(query, limit, both).pipe(
+      asFailureIf(mayDependOnPage),
+      switchMap((raw) =>
+        decodedResponse(this.#list, raw, query, isLastTry).pipe(
+          asFailureIf((error) => isUnreadablePage(error) && patience!.isGivenUp(error)),
+        ),
+      ),
+      tap(() => this.#dated?.recordSuccess()),
+      backoff(this.#retrying),
+    );
+  }
 }
 
 function isUnreadablePage(error: unknown): boolean {
@@ -266,7 +285,7 @@ function isPage(query: ListQuery): query is PageQuery {
 }
 
 function isKnown({ page, texts, rest }: AroundPage, known: UnreadableTexts): boolean {
-  return page ? texts.every(known.has) : known.has(rest);
+  return page ? texts.every((text) => known.has(text)) : known.has(rest);
 }
 
 const NO_SUCH_RECORD = {
@@ -275,7 +294,6 @@ const NO_SUCH_RECORD = {
   notFound: true,
 } as const;
 
-/** Decoded page for a response without a body: no records, unknown total. */
 const EMPTY_PAGE = {
   records: new PageRecords([]),
   pagination: { total_records: undefined, has_next_page: false },
@@ -283,9 +301,9 @@ const EMPTY_PAGE = {
 
 /** Options of {@link listRequest}. */
 export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {
-  /** Returns the key of a record. Default: records have no key. */
+  /** Default: records have no key. */
   readonly keyOf?: KeyOf;
-  /** Plan of the list's page offsets and sizes, the same that is passed to `pages`; failures update it. Default a new one. */
+  /** Chooses offsets and sizes of pages, the same that is passed to `pages`. Default a new one. */
   readonly plan?: PagePlan;
 }
 
@@ -296,10 +314,7 @@ export function listRequest(options: ListRequestOptions): ListRequest {
   return decodedList({ ...options, request, logicalClock, decode: parsingDecoder(keyOf) });
 }
 
-/**
- * Number of requests after which a response that is not JSON is accepted as it is. They take about two seconds, enough for a failure in
- * transit to pass.
- */
+/** Number of tries after which a response that is not JSON is accepted: about two seconds, so that a failure in transit passes. */
 const TRIES = 5;
-/** Upper bound of the first back-off pause after a page could not be read in parts either, in ms. Each attempt takes a dozen requests. */
+/** Maximum first pause after a page could not be read in parts either, in ms. Each attempt takes a dozen requests. */
 const AROUND_AGAIN_MS = 4_000;

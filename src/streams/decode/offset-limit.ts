@@ -6,30 +6,25 @@ import { isPageRefused } from './page-attempts.ts';
 import type { PageAttempts } from './page-attempts.ts';
 
 /**
- * Distance, in records, between a failing record and a second one that is tested for a cap (an offset beyond which the API serves no
- * records). Too small: a few bad records in a row are taken for a cap.
+ * Distance, in records, between a failing record and a second one that is tested for a cap. Too small: a few bad records in a row are taken
+ * for a cap.
  */
 const APART = 11;
 /**
- * How long transient failures (5xx, 404, no response) of all records from an offset on must last before they count as a cap, in ms. Too
- * small: the end of a list is left out when a part of the API is unavailable. Too large: an initial snapshot waits this long for records
- * that are never served.
+ * How long transient failures of all records from an offset on must last before they count as a cap, in ms. Too small: the end of a list is
+ * left out when a part of the API is unavailable. Too large: an initial snapshot waits for records that are never served.
  */
 const LIMIT_AFTER_MS = 10 * 60_000;
 
 /**
- * Creates the functions that decide whether the API caps a list at an offset, from which on it serves no record: search engines refuse
- * offsets over 10,000 ("result window is too large"), and databases time out on large ones.
+ * Creates the functions that decide whether the API caps a list at an offset: search engines refuse offsets over 10,000, and databases time
+ * out on large ones. Each of them emits the records in front of the cap, or undefined if there is no cap.
  *
- * @returns A function for one failed page; `front` requests the page's records up to an offset. Each of the functions that it returns emits
- * the records in front of the cap, or undefined if there is no cap.
+ * @returns A function for one failed page; `front` requests the page's records up to an offset.
  */
 export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
   let since: number | undefined;
-  /**
-   * Whether it counts as a cap that every request from some offset on fails: at once if the page was refused, otherwise after {@link
-   * LIMIT_AFTER_MS}.
-   */
+  /** Whether failures from an offset on count as a cap: a refusal at once, others after {@link LIMIT_AFTER_MS}. */
   const isLasting = (error: unknown): boolean => {
     since ??= scheduler.now();
     return isPageRefused(error) || scheduler.now() - since >= LIMIT_AFTER_MS;
@@ -38,7 +33,7 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
   return (attempts: PageAttempts, front: (end: number) => Observable<readonly Answer[]>) => {
     const { offset, pageSize } = attempts.query;
 
-    /** Tests for a cap at an offset whose record failed, given a page elsewhere (`other`) that succeeded. */
+    /** Tests for a cap at an offset whose record failed while a page elsewhere (`other`) succeeded. */
     const beside = (other: Answer, at: number, isKnown = false): Observable<Answer | undefined> => {
       if (at === 0) return of(undefined);
       return isLimit(attempts, at, other.pagination.total_records).pipe(
@@ -56,12 +51,12 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
         }),
       );
     };
-    /** Requests a page elsewhere, then tests for a cap. Errors with the error of the failed page if the API is unavailable. */
+    /** Requests a page elsewhere, then tests for a cap. */
     const at = (place: number, isKnown = false): Observable<Answer | undefined> =>
       attempts
         .probe()
         .pipe(switchMap((other) => (other ? beside(other, place, isKnown) : attempts.giveUp())));
-    /** Tests for a cap at the offset that the plan remembers, if that lies in the page. */
+    /** Tests for a cap at the offset that the plan remembers, if the page contains it. */
     const known = (): Observable<Answer | undefined> => {
       const place = Math.max(offset, plan.servedTo);
       if (place >= offset + pageSize) return of(undefined);
@@ -75,11 +70,7 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
   };
 }
 
-/**
- * Requests single records: at an offset, and at three offsets after it up to the end of the list. Emits whether all of them fail.
- *
- * @param total `total_records`. Default: the server sends none.
- */
+/** Whether the record at an offset and three behind it, up to the end of the list, all fail. Default: the total is unknown. */
 function isLimit(attempts: PageAttempts, at: number, total = Infinity): Observable<boolean> {
   const last = total === Infinity ? at + 2 * attempts.query.pageSize : total - 1;
   const behind = [at + APART, Math.floor((at + last) / 2), last];

@@ -10,7 +10,7 @@ import type { ListQuery, PagePatience } from '../http/page-request.ts';
 import type { PageRecord } from '../records/page-record.ts';
 import type { Answer } from './response.ts';
 
-/** Thrown when the request of a page is given up after an error that may depend on the requested page; `error` is that error. */
+/** Thrown when a page is given up after an error that may depend on the page; `error` is that error. */
 export class PageFailure extends Error {
   readonly error: unknown;
 
@@ -20,15 +20,12 @@ export class PageFailure extends Error {
   }
 }
 
-/** HTTP statuses other than 5xx that servers send for pages that are too large, misaligned, or beyond the end of the list. */
+/** HTTP statuses other than 5xx for pages that are too large, misaligned, or beyond the end of the list. */
 const STATUSES: ReadonlySet<number> = new Set([400, 404, 408, 413, 414, 416, 422]);
-/** HTTP statuses with which a server refuses a page, so that repeating the request is pointless. */
+/** HTTP statuses that repeating the request does not change. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 413, 414, 416, 422]);
 
-/**
- * Whether an error may depend on which page was requested. An outage causes the same errors; only requesting another page shows the
- * difference.
- */
+/** Whether an error may depend on the page. An outage causes the same errors; only another page shows the difference. */
 export function mayDependOnPage(error: unknown): boolean {
   if (!(error instanceof CellarstreamError)) return false;
   if (error.code === 'API_UNREACHABLE' || error.code === 'API_ANSWER') return true;
@@ -36,26 +33,25 @@ export function mayDependOnPage(error: unknown): boolean {
   return error.code === 'API_STATUS' && (status >= 500 || STATUSES.has(status));
 }
 
-/** Whether the server refused the page, so that requesting it again is pointless. Takes the error itself, not its {@link PageFailure}. */
+/** Whether the server refused the page. Takes the error itself, not its {@link PageFailure}. */
 export function isPageRefused(error: unknown): boolean {
   return error instanceof CellarstreamError && REFUSALS.has(Number(error.context.status));
 }
 
-/** Minimum number of consecutive failures before a page is given up. Too small: a short outage is taken for a bad page. */
-const MIN_FAILURES = 3;
 /**
- * Minimum time from the first to the newest failure of a page before the page is given up, in ms. Too small: a short outage is taken for a
+ * Minimum number of failures, and ms between the first and the newest, before a page is given up. Too small: a short outage is taken for a
  * bad page.
  */
+const MIN_FAILURES = 3;
 const LEAST_MS = 5_000;
 
 /**
- * How often a page is requested before it is given up. `some`: a few times. `one`: once. `probe`: once, for a page elsewhere in the list
- * than a failed one: a refusal is then not blamed on the page, but perhaps on the token.
+ * How often a page is requested before it is given up: a few times, or once. `probe`: once, for a page elsewhere than a failed one; a
+ * refusal may then be due to the token.
  */
 type PageTries = 'some' | 'one' | 'probe';
 
-/** Creates the counter of one page's failures, which decides after each failure whether the page is given up. */
+/** Creates the patience with one page. */
 export function pagePatience(scheduler: SchedulerLike, tries: PageTries): PagePatience {
   let failures = 0;
   let since: number | undefined;
@@ -72,27 +68,22 @@ export function pagePatience(scheduler: SchedulerLike, tries: PageTries): PagePa
 }
 
 export interface PageAttemptsOptions {
-  /** Requests a page; errors with a {@link PageFailure} once it is given up. */
   readonly request: (query: ListQuery, tries: PageTries) => Observable<Answer>;
-  /** Plan of the list's page offsets and sizes, which is updated by what the requests show about the server. */
   readonly plan: PagePlan;
-  /** Logical clock on which the reads of the responses are settled. */
   readonly clock: LogicalClock;
 }
 
-/** A query for a page, with its list offset and size. */
 export type PageQuery = ListQuery & PagePlace;
 
 /**
- * The requests by which one failed page is read in another way, and the reads that they open. `settle` closes all of these reads except the
- * one whose response was handed over by `transferSettlement`.
+ * The requests by which one failed page is read in another way. `settle` closes their reads except the one whose response was handed over
+ * by `transferSettlement`.
  */
 export class PageAttempts {
   readonly query: PageQuery;
-  /** The error of the failed page. */
   readonly error: unknown;
   readonly #options: PageAttemptsOptions;
-  /** Begin of the read of a response that is joined from parts, on the logical clock; earlier than the reads of the parts. */
+  /** Begin of a response that is joined from parts; earlier than the reads of the parts. */
   readonly #begin: number;
   readonly #unsettled = new Map<number, Answer>();
   #isJoined = false;
@@ -107,12 +98,11 @@ export class PageAttempts {
     this.#begin = options.clock.begin();
   }
 
-  /** Whether the page belongs to a window of modification dates. */
+  /** Whether the page belongs to a window of dates. */
   get isDated(): boolean {
     return this.query.modifiedFromDate !== undefined;
   }
 
-  /** Requests another page of the same list; errors with a {@link PageFailure} if it fails. */
   request(part: PagePlace, tries: PageTries = 'one'): Observable<Answer> {
     return this.#options
       .request({ ...this.query, ...part }, tries)
@@ -120,8 +110,8 @@ export class PageAttempts {
   }
 
   /**
-   * Requests another page of the same list; emits undefined if it fails. Once the server is first seen to begin pages at other offsets than
-   * requested, errors as `retryLater` does: the failed page is then requested again in whole pages.
+   * Requests another page; emits undefined if it fails. When the server is first seen to begin pages at other offsets than requested,
+   * errors as `retryLater` does, to request the failed page in whole pages.
    *
    * A `probe` that fails with a transient error, after the failed page was refused, errors with its own error: the refusal alone would be
    * final, but the API may be unavailable, or the token invalid.
@@ -143,14 +133,13 @@ export class PageAttempts {
     );
   }
 
-  /** Requests a page of one record outside the failed page; emits undefined if that fails as well. */
+  /** Requests one record outside the failed page; emits undefined if that fails as well. */
   probe(): Observable<Answer | undefined> {
     return this.attempt({ offset: this.#oddOffsets[0], pageSize: 1 }, 'probe');
   }
 
   /**
-   * Emits whether the server begins pages at the requested offsets, as tested with a page of two records at an odd offset. True if no
-   * records at such offsets can show it.
+   * Whether the server begins pages at the requested offsets, as tested with two records at an odd offset. True if no record can show it.
    *
    * @param probed The response to {@link probe}.
    */
@@ -179,31 +168,27 @@ export class PageAttempts {
     return look(this.#oddOffsets, probed);
   }
 
-  /**
-   * Odd list offsets, with which to test whether the server begins pages at other offsets than requested. The first one is outside of the
-   * failed page.
-   */
+  /** Odd list offsets, the first one outside of the failed page. */
   get #oddOffsets(): readonly [number, ...number[]] {
     const { offset, pageSize } = this.query;
     return offset > 0 ? [1, 5] : [pageSize | 1, 1, 5];
   }
 
-  /** Gives up: errors with the error of the failed page, which is final if the page was refused. */
+  /** Errors with the error of the failed page, which is final if the page was refused. */
   giveUp(): Observable<never> {
     return throwError(() => this.error);
   }
 
-  /** Gives up for now: errors with the page's error marked as retryable, as other responses suggest that its cause has passed. */
+  /** Errors with the page's error marked as retryable, as other responses suggest that its cause has passed. */
   retryLater(): Observable<never> {
     return throwError(() => this.#retryable);
   }
 
-  /** Whether an error comes from `giveUp` or `retryLater`. */
   isGivenUp(error: unknown): boolean {
     return error === this.error || error === this.#retryable;
   }
 
-  /** Joins the parts of a page before and after a gap (an unreadable record) into one response, as old as its oldest part. */
+  /** Joins the parts of a page before and after a gap, as old as its oldest part. */
   joinParts(
     before: readonly Answer[],
     gap: readonly PageRecord[],
@@ -214,16 +199,13 @@ export class PageAttempts {
     return { ...this.#join(before, after), data, pagination, hasGap: true };
   }
 
-  /**
-   * Creates the response for a list that the API serves only up to a cap: the records in front of the cap, with the pagination of `other`,
-   * a page elsewhere in the list.
-   */
+  /** Returns the records in front of a cap, with the pagination of `other`, a page elsewhere in the list. */
   cutResponse(before: readonly Answer[], other: Answer): Answer {
     const pagination = { ...other.pagination, has_next_page: false };
     return { ...this.#join(before, [other]), data: allRecords(before), pagination, isCut: true };
   }
 
-  /** Computes span, times and age of a response that is joined from parts: times of the first part in `after`, age of the oldest part. */
+  /** Span, times and age of a joined response: times of the first part in `after`, age of the oldest part. */
   #join(before: readonly Answer[], after: readonly Answer[]) {
     this.#isJoined = true;
     const { serverTime, elapsedMs = 0 } = after[0]!;
@@ -232,12 +214,10 @@ export class PageAttempts {
     return { span, serverTime, elapsedMs, age };
   }
 
-  /** Excludes the read of this response from those that `settle` closes: the response's consumer settles it. */
   transferSettlement({ span }: Answer): void {
     this.#unsettled.delete(span.begin);
   }
 
-  /** Settles the reads of all responses that were not handed over to a consumer. */
   settle(): void {
     const { clock } = this.#options;
     for (const answer of this.#unsettled.values()) {
@@ -257,12 +237,10 @@ function asRetryable(error: unknown): unknown {
   });
 }
 
-/** Whether a response states another list offset than was requested. */
 function isMisplaced({ data, reported }: Answer, { offset }: Pick<PagePlace, 'offset'>): boolean {
   return data.length > 0 && reported?.offset !== undefined && reported.offset !== offset;
 }
 
-/** Returns the records of several responses, in order. */
 export function allRecords(answers: readonly Answer[]): readonly PageRecord[] {
   return answers.flatMap(({ data }) => data);
 }

@@ -12,7 +12,7 @@ import type { PageRecord } from '../records/page-record.ts';
 import { PageRecords } from '../records/page-records.ts';
 import type { PagePart } from '../records/page-records.ts';
 
-/** Offset and size of a page as its response states them. Some servers repeat the request here, whatever page they served. */
+/** Offset and size of a page as its response states them. Some servers repeat the request here, whatever they served. */
 export interface ReportedPlace {
   /** `current_offset`: list offset of the page's first record. */
   readonly offset?: number;
@@ -30,52 +30,50 @@ export interface Pagination {
 
 /** The decoded response to a request for a page or a single record. */
 export interface Answer {
-  /** All records of the page, in order. Records of known runs are created on access. */
+  /** All records of the page. Those of known runs are created on access. */
   readonly data: readonly PageRecord[];
-  /** The records as {@link PageRecords}, for readers that need not create each record of known runs. */
+  /** The same records, for readers that need not create those of known runs. */
   readonly records?: PageRecords | undefined;
   readonly pagination: Pagination;
-  /** Set if the request was for a single record and the response a 404 without HTML. It may also come from a proxy or gateway. */
+  /** Set if a single record was requested and the response is a 404 without HTML. It may come from a proxy or gateway. */
   readonly notFound?: true;
   /** Offset and size of the page as the response states them. */
   readonly reported?: ReportedPlace;
-  /** List offset of the page's first record, if it is known to differ from the requested one. */
+  /** List offset of the first record, if it is known to differ from the requested one. */
   readonly offset?: number;
-  /** Set if the page has a gap: an unreadable record that stands for one that no response contains. */
+  /** Set if an unreadable record stands for one that no response contains. */
   readonly hasGap?: true;
-  /** Set if the list is capped at the end of this page: the API serves no record after it, although the list has more. */
+  /** Set if the API serves no record after this page, although the list has more. */
   readonly isCut?: true;
   /** Begin and end of the read, as numbers of the list's {@link LogicalClock}. */
   readonly span: Span;
   /**
-   * Estimate of the server's time when the request was sent, in epoch ms, never later than the actual one. Undefined if the server has
-   * never sent a `Date` header.
+   * Estimate of the server's time when the request was sent, in epoch ms, never later than the actual one. Undefined before the first
+   * `Date` header.
    */
   readonly serverTime: number | undefined;
-  /** Time from the request to the last byte of the response, in ms. Undefined counts as 0. */
+  /** Time to the last byte of the response, in ms. Undefined counts as 0. */
   readonly elapsedMs?: number;
-  /** How old the content of the response may be. Undefined counts as not older than its request. */
+  /** Undefined counts as not older than its request. */
   readonly age?: AnswerAge | undefined;
 }
 
-/** The decoded content of a response: its records and pagination. */
 export interface DecodedPage extends Pick<Answer, 'pagination' | 'notFound' | 'reported'> {
   readonly records: PageRecords;
 }
 
-/** Requests one page; `limit` is the lane in which the request waits for quota. Emits once and completes. */
+/** Requests one page in a lane of the quota. Emits once and completes. */
 export type ListRequest = (query: ListQuery, limit: Limit) => Observable<Answer>;
 
-/** Returns the records of a response as {@link PageRecords}, without creating those of known runs (units of adjacent records). */
 export function recordsOf(answer: Pick<Answer, 'data' | 'records'>): PageRecords {
   return answer.records ?? new PageRecords(answer.data);
 }
 
 /**
- * Creates a page from decoded records and the rest of the response (`envelope`); undefined if the envelope is not an object.
+ * Creates a page from its records and the rest of the response (`envelope`); undefined if that is not an object.
  *
  * @param offset List offset of the request.
- * @param body Body that holds the bytes of the records; its memory is released when the records are settled.
+ * @param body Body that holds the bytes of the records, which is released when they are settled.
  */
 export function decodedPageOf(
   envelope: JsonValue,
@@ -102,9 +100,8 @@ function isCount(value: JsonValue | undefined): value is number {
 }
 
 /**
- * Parses the pagination of a page in the forms in which servers send it: numbers and booleans as strings, `null`, an empty array for an
- * empty object (PHP), or no pagination at all. Without `has_next_page`, a list continues until its total is reached, or until a page is
- * empty.
+ * Parses pagination in the forms in which servers send it: numbers and booleans as strings, `null`, an empty array for an empty object
+ * (PHP), or none at all. Without `has_next_page`, a list continues until its total is reached, or until a page is empty.
  */
 function paginationOf(told: JsonObject, offset: number, length: number): Pagination {
   const total_records = countIn(told.total_records);
@@ -133,10 +130,7 @@ function flagIn(value: JsonValue | undefined): boolean | undefined {
   return FLAGS[String(value).trim().toLowerCase()];
 }
 
-/**
- * Whether a body without a list of records is the page of an empty list: `data` is null, or absent while there is a pagination. A body that
- * reports an error is not such a page.
- */
+/** Whether a body without a list of records is the page of an empty list: `data` is null, or absent beside a pagination. */
 export function isEmptyPage(body: JsonValue): boolean {
   if (!isJsonObject(body) || isErrorBody(body)) return false;
   const { data, pagination } = body;

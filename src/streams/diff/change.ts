@@ -1,4 +1,4 @@
-// The change of a record, and the function that hides personal fields in it.
+// A record's change, and how personal fields are hidden in it.
 
 import type { Op } from '../../schemas/events/envelope.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
@@ -9,17 +9,17 @@ import type { PersonalFields } from '../records/personal-fields.ts';
 export type Operation = Op;
 
 /**
- * A change of a record, compared with the image (stored encoding) last published under its key. `before`, `after` and `changed` are
- * computed on access. In changes emitted by `diff` they are getters of a class: `JSON.stringify` includes them, `{ ...change }` does not.
+ * A change of a record, compared with its published image. In changes emitted by `diff`, `before`, `after` and `changed` are getters of a
+ * class: `JSON.stringify` includes them, `{ ...change }` does not.
  */
 export interface Change {
   readonly key: string;
   readonly op: Operation;
-  /** The record as last published, decoded from its image; null if none was published. */
+  /** The record as last published; null if it was not. */
   readonly before: JsonObject | null;
-  /** The record's new content, decoded from its new image; null if the record is deleted. */
+  /** The new content; null if the record is deleted. */
   readonly after: JsonObject | null;
-  /** The images: `before` and `after` as the codec encodes them for storage. */
+  /** `before` and `after` as the codec encodes them. */
   readonly images: { readonly before: Buffer | null; readonly after: Buffer | null };
   /** Paths of the fields that differ between `before` and `after`; empty unless `op` is `u`. */
   readonly changed: readonly string[];
@@ -28,8 +28,8 @@ export interface Change {
 }
 
 /**
- * Returns the change with the personal fields hidden in `before`, `after` and their images. Images stored before the fields were configured
- * still contain them: in `before`, and in both images when a record is published again.
+ * Hides personal fields in a change. Images stored before the fields were configured still contain them: in `before`, and in both images
+ * when a record is published again.
  */
 export function withHiddenFields(
   change: Change,

@@ -53,13 +53,12 @@ function own(object: JsonObject, name: string): JsonValue | undefined {
   return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
-/** Names of the fields that identify the elements of a record's arrays, by the path of the array in the record. */
+/** Field that identifies the elements of an array, by the path of the array. */
 export type Identities = Readonly<Record<string, string>>;
 
 /**
- * Returns a map of an array's elements by identity, in order. The identity of an element is the text of its field `field`, with `#2`, `#3`
- * and so on appended if several elements share it. An element without the field is identified by its number in the array (`#1` is the
- * first).
+ * Returns an array's elements by identity: the text of their field `field`, with `#2`, `#3` and so on appended if several share it. An
+ * element without the field is identified by its number (`#1` is the first).
  */
 export function byIdentity(
   array: readonly JsonValue[],

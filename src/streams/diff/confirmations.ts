@@ -4,32 +4,32 @@ import { isStale, MAX_LAG_MS } from '../http/response-age.ts';
 import type { AnswerAge } from '../http/response-age.ts';
 import type { ImageCodec } from '../records/page-record.ts';
 
-/** An image (stored encoding) of a record's earlier published content, which newer content has replaced. */
+/** The image of a record's earlier published content. */
 export interface ReplacedImage {
   readonly bytes: Buffer;
-  /** The codec that encoded the image; the schema may have gained fields since. */
+  /** The codec that encoded it; the schema may have gained fields since. */
   readonly codec: ImageCodec;
 }
 
-/** A record in a response that differs from the image published under its key, or for whose key no image is published. */
+/** A record that differs from its published image, or has none. */
 export interface Sighting {
   readonly key: string;
   /** The record's `updated_at` in epoch ms; null if it has none. */
   readonly updatedAt: number | null;
-  /** Age of the response that contains the record. */
+  /** Age of the response. */
   readonly age: AnswerAge;
   /** `updated_at` of the published image in epoch ms, null if that has none; undefined if no image is published. */
   readonly published: number | null | undefined;
-  /** Returns whether the record, as it was read, equals the content of a given replaced image. */
+  /** Whether the record equals a replaced image. */
   readonly equals: (image: ReplacedImage) => boolean;
-  /** Returns whether the record differs from the published image only because other personal fields are hidden since a restart. */
+  /** Whether the record differs only because other personal fields are hidden since a restart. */
   readonly isHiddenAnew: () => boolean;
 }
 
-/** A record that is published only after a second read shows the same state. */
+/** A record to be confirmed by a second read. */
 export interface Unconfirmed {
   readonly key: string;
-  /** Local time, in epoch ms, from which on a second read can confirm the record's state. */
+  /** Local time, in epoch ms, from which on a read can confirm it. */
   readonly from: number;
 }
 
@@ -38,9 +38,8 @@ export interface ConfirmationsOptions {
   /** Returns the local time, in epoch ms. */
   readonly now: () => number;
   /**
-   * Kinds of events that an earlier process may have published shortly before this one started: updates, and deletions once the initial
-   * snapshot was complete. `newestStamp` is the newest `created_at` or `updated_at` of any published record, in epoch ms; undefined if no
-   * record has one. Default: none.
+   * Kinds of events that an earlier process may have published shortly before. `newestStamp`: newest `created_at` or `updated_at` of any
+   * published record, in epoch ms. Default: none.
    */
   readonly inherited?: {
     readonly updates: boolean;
@@ -53,41 +52,28 @@ export interface ConfirmationsOptions {
 
 type Inherited = NonNullable<ConfirmationsOptions['inherited']>;
 
-/** State of a record that is not published until a second read confirms it. */
 interface Waiting {
-  /** Local time at which the state was first read, in epoch ms. */
+  /** Local time of the first read, in epoch ms. */
   readonly since: number;
   readonly updatedAt: number | null;
 }
 
-/** An earlier published image and the local time at which another replaced it, in epoch ms. */
+/** A replaced image, and when it was replaced in epoch ms. */
 interface Replaced {
   readonly image: ReplacedImage;
   readonly at: number;
 }
 
 const NOTHING: Inherited = { updates: false, deletions: false, newestStamp: undefined };
-/**
- * Default maximum number of records that wait for a second read, about 100 bytes each. Further records are not published until there is
- * space.
- */
+/** About 100 bytes each. Further records are not published until there is space. */
 const MAX_WAITING = 50_000;
-/**
- * Maximum number of remembered keys whose deletion was published, about 100 bytes each. Too small: a lagging replica may bring back a
- * record that was deleted earlier.
- */
+/** Maximum number of deleted keys, about 100 bytes each. Too small: a lagging replica may bring back deleted records. */
 const MAX_DELETED = 50_000;
-/**
- * Maximum number of remembered keys of newly published records, about 100 bytes each. Too small: a sweep (full scan for deletions) may
- * consider a new record missing.
- */
+/** Maximum number of new keys, about 100 bytes each. Too small: a sweep may consider a new record missing. */
 const MAX_CREATED = 10_000;
-/**
- * Maximum number of keys whose replaced images (earlier published content) are remembered for `MAX_LAG_MS`, about 3 KB each. Too small: a
- * lagging replica may revert the records of further keys.
- */
+/** Maximum number of keys with replaced images, about 3 KB each. Too small: a lagging replica may revert the records of further keys. */
 const MAX_REPLACED = 1_000;
-/** Maximum number of replaced images (earlier published content) remembered per key. */
+/** Maximum number of replaced images per key. */
 const MAX_IMAGES = 4;
 
 /**
@@ -113,13 +99,13 @@ export class Confirmations {
   readonly #inherited: Inherited;
   readonly #waiting = new Map<string, Waiting>();
   /**
-   * `updated_at` of deleted records by key, in epoch ms, the oldest deletion first. An entry stays when its record is published again,
-   * because that event may not be committed.
+   * `updated_at` of deleted records by key, the oldest deletion first. An entry stays when its record is published again, because that
+   * event may not be committed.
    */
   readonly #deleted = new Map<string, number | null>();
-  /** Local time at which a record was published as new, in epoch ms, by key; the oldest first. */
+  /** Local time when a record was published as new, by key; the oldest first. */
   readonly #created = new Map<string, number>();
-  /** Published images, by key, that were replaced by images without a later `updated_at`; the newest image of a key first. */
+  /** Images, by key, that others without a later `updated_at` replaced; the newest first. */
   readonly #replaced = new Map<string, readonly Replaced[]>();
 
   constructor(options: ConfirmationsOptions) {
@@ -141,7 +127,7 @@ export class Confirmations {
     return this.#waiting.has(key);
   }
 
-  /** Returns the local time, in epoch ms, from which on the record has to be read again; undefined if it may be published. */
+  /** Returns when the record has to be read again, in epoch ms; undefined if it may be published. */
   confirmableFrom(sighting: Sighting): number | undefined {
     const { key, updatedAt, age } = sighting;
     const first = this.#waiting.get(key);
@@ -157,19 +143,13 @@ export class Confirmations {
     return from;
   }
 
-  /**
-   * Notes that a response showed the published image of `key`. A record that waits for a second read stops waiting, and starts over if it
-   * differs again.
-   */
+  /** Records that a response showed the published image: a record that waits for a second read starts over if it differs again. */
   agreed(key: string, { asOf }: AnswerAge): void {
     const first = this.#waiting.get(key);
     if (first && asOf >= first.since) this.#waiting.delete(key);
   }
 
-  /**
-   * Remembers the image that a newly published record of `key` has replaced: `replaced`, undefined if there was none, or if its
-   * `updated_at` was earlier.
-   */
+  /** Records the image that a published record has replaced; undefined if there was none, or if its `updated_at` was earlier. */
   published(key: string, replaced: ReplacedImage | undefined): void {
     if (!replaced && this.#replaced.size === 0) return;
     const now = this.#now();
@@ -183,14 +163,14 @@ export class Confirmations {
     this.#replaced.set(key, [{ image: replaced, at: now }, ...earlier].slice(0, MAX_IMAGES));
   }
 
-  /** Remembers that the record of a key is published as new, with the current local time. */
+  /** Records that a key is published as new, with the local time. */
   created(key: string): void {
     this.#created.delete(key);
     this.#created.set(key, this.#now());
     dropOldest(this.#created, MAX_CREATED);
   }
 
-  /** Returns the keys of records published as new since a local time in epoch ms, and forgets those published before. */
+  /** Returns the keys published as new since a local time in epoch ms, and forgets earlier ones. */
   createdSince(time: number): readonly string[] {
     for (const [oldest, at] of this.#created) {
       if (at >= time) break;
@@ -199,7 +179,7 @@ export class Confirmations {
     return [...this.#created.keys()];
   }
 
-  /** Remembers that the deletion of a key is published; `updatedAt` is that of the deleted record, in epoch ms. */
+  /** Records a published deletion; `updatedAt` is that of the deleted record. */
   deleted(key: string, updatedAt: number | null): void {
     this.#created.delete(key);
     this.#waiting.delete(key);
@@ -209,7 +189,6 @@ export class Confirmations {
     dropOldest(this.#deleted, MAX_DELETED);
   }
 
-  /** Whether a record returns to an earlier state, by the rules in the description of this class. */
   #goesBack({ key, updatedAt, age, published, equals, isHiddenAnew }: Sighting): boolean {
     const isNew = published === undefined;
     const last = isNew ? this.#deleted.get(key) : published;
@@ -228,7 +207,6 @@ export class Confirmations {
   }
 }
 
-/** Removes the entry that was inserted first if the map has more than `most` entries. */
 function dropOldest(map: Map<string, unknown>, most: number): void {
   if (map.size <= most) return;
   const [oldest] = map.keys();

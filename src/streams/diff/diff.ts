@@ -17,71 +17,63 @@ import type { Identities } from './changed-paths.ts';
 import type { Confirmations, ReplacedImage, Unconfirmed } from './confirmations.ts';
 import type { NewestReads, Verdict } from './newest.ts';
 
-/** Store of the last published image of each record. */
+/** The last published image of each record. */
 export interface Images {
   /** Returns the last published image of a key; undefined if there is none. */
   get(key: string): Buffer | undefined;
 }
 
-/** Records of one response (a page or a single record), with the time of the read and the age of the response. */
+/** Records of one response. */
 export interface ReadRecords {
-  /** Records that are not in `runs`, each with a key. */
+  /** Records that are not in `runs`. */
   readonly records: readonly KeyedRecord[];
-  /** Recognized runs: units of adjacent records that equal their published images. None of their keys is in `records`. Default none. */
+  /** Recognized runs of unchanged records. None of their keys is in `records`. Default none. */
   readonly runs?: readonly PageRun[];
-  /** Keys whose records the read showed to be absent from the list. */
+  /** Keys that the read showed to be absent. */
   readonly gone?: readonly string[];
-  /** Begin and end of the read on the list's logical clock. Can be left out if reads never overlap. */
+  /** Can be left out if reads never overlap. */
   readonly span?: Span;
-  /**
-   * Age of the response, needed for {@link DiffOptions.confirmations}. If undefined, the response counts as never older than its request.
-   */
+  /** Needed for {@link DiffOptions.confirmations}. If undefined, the response counts as not older than its request. */
   readonly age?: AnswerAge | undefined;
 }
 
-/** Result of comparing the records of a read with the published images. */
+/** Records of a read, compared with the published images. */
 export interface Difference<In extends ReadRecords> {
-  /** The read whose records were compared. */
   readonly read: In;
-  /** Changes to publish, in the order of the records; deletions last. */
+  /** In the order of the records; deletions last. */
   readonly changes: readonly Change[];
-  /** Number of records that equal their published images except for volatile fields, including those of recognized runs. */
+  /** Number of records that equal their images except for volatile fields, with those of runs. */
   readonly unchanged: number;
-  /**
-   * The records that equal their published images except for volatile fields; without those of recognized runs (units of adjacent records).
-   */
+  /** The unchanged records, without those of runs. */
   readonly same: readonly KeyedRecord[];
-  /** New stored images, by key, of records in which only volatile fields (different in every response) have changed. */
+  /** New images, by key, of records in which only volatile fields have changed. */
   readonly refreshed: ReadonlyMap<string, Buffer>;
-  /** Keys whose newest content is unknown, because reads that overlapped in time showed different content; they have to be read again. */
+  /** Keys to be read again, because overlapping reads showed different content. */
   readonly undecided: readonly string[];
-  /** Records that return to an earlier state; not published until a later read shows the same state. */
+  /** Records that return to an earlier state, to be read again. */
   readonly unconfirmed: readonly Unconfirmed[];
 }
 
 /** Options of {@link diff}. */
 export interface DiffOptions {
-  /** Encodes records into images, the bytes that are compared and stored. Default: canonical JSON. */
+  /** Encodes records into images. Default: canonical JSON. */
   readonly codec?: ImageCodec;
   /**
    * Store of published images. The caller must update it before the next page is compared. Default: a map in memory with one image per key,
    * which `diff` updates itself.
    */
   readonly images?: Images;
-  /** Whether a record without an image counts as created (`c`), not as part of an initial snapshot (`r`). Default: always. */
+  /** Whether a record without an image is created (`c`), not part of an initial snapshot (`r`). Default: always. */
   readonly isNew?: (record: KeyedRecord) => boolean;
-  /** Keeps an older response from overwriting a newer one; needed if reads overlap. */
+  /** Needed if reads overlap: keeps an older response from overwriting a newer one. */
   readonly newest?: NewestReads;
-  /** Holds back records that return to an earlier state; needed if responses may come from a lagging replica or a cache. */
+  /** Needed if responses may come from a lagging replica or a cache: holds back records that return to an earlier state. */
   readonly confirmations?: Confirmations;
-  /**
-   * Hides personal fields of a published record; needed with `confirmations` if the hidden fields can change at a restart. Default: hides
-   * nothing.
-   */
+  /** Hides personal fields of a published record; needed with `confirmations` if they can change at a restart. */
   readonly hideStored?: ((record: JsonObject) => JsonObject) | undefined;
-  /** Fields that identify the elements of arrays, for {@link Change.changed}. Default: elements are compared by index. */
+  /** For {@link Change.changed}. Default: elements of arrays are compared by index. */
   readonly identities?: Identities;
-  /** Volatile fields: a record counts as unchanged if only these fields differ. Default none. */
+  /** A record is unchanged if only these fields differ. Default none. */
   readonly volatile?: VolatileFields | undefined;
 }
 
@@ -117,7 +109,6 @@ export function diff<In extends ReadRecords>(
   const memoryImages = new Map<string, Buffer>();
   const images = options.images ?? memoryImages;
 
-  /** Whether the content of a read is newer than the content known for a key. */
   const judge = (key: string, span: Span | undefined, updatedAt: number | null): Verdict =>
     span && newest ? newest.judge(key, span, updatedAt) : 'newer';
 
@@ -223,9 +214,8 @@ export function diff<In extends ReadRecords>(
 }
 
 /**
- * A change of a record whose images are decoded on access, because most changes of an initial snapshot are never looked at. `before` and
- * `after` are both decoded by the codec, so values that it considers equal do not differ, and a time that identifies an array element has
- * the same text in both.
+ * A change whose images are decoded on access, because most changes of an initial snapshot are never looked at. The codec decodes both, so
+ * values that it considers equal do not differ, and a time that identifies an array element has the same text in both.
  */
 export class DecodedChange implements Change {
   readonly key: string;
@@ -264,7 +254,7 @@ export class DecodedChange implements Change {
       this.op === 'u' ? changedPaths(this.before!, this.after!, this.#identities) : NO_PATHS);
   }
 
-  /** Returns all properties as a plain object, for `JSON.stringify`. */
+  /** Plain object of all properties, for `JSON.stringify`. */
   toJSON(): Change {
     const { key, op, before, after, images, changed, updatedAt } = this;
     return { key, op, before, after, images, changed, updatedAt };

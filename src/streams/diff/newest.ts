@@ -2,16 +2,16 @@
 
 import type { LogicalClock, Span } from '../http/logical-clock.ts';
 
-/** Result of comparing the content of a read with the known content of a key: the read is newer, it is older, or neither can be decided. */
+/** Whether a read is newer than the known content of a key, older, or neither can be decided. */
 export type Verdict = 'newer' | 'older' | 'undecided';
 
 /** Decides which of two reads of a key has the newer content. */
 export interface NewestReads {
-  /** Returns whether different content of `key`, read in `span`, is newer than the known content. */
+  /** Compares different content of `key`, read in `span`, with the known content. */
   judge(key: string, span: Span, updatedAt: number | null): Verdict;
-  /** Notes that `key` now has the content of this read; `same` if the known content was equal. */
+  /** Records the content of a read; `same` if it was known. */
   saw(key: string, span: Span, updatedAt: number | null, same: boolean): void;
-  /** Notes that a read showed the known content of many keys. `members` returns each of them once, and may be called later. */
+  /** Records that a read showed known content. `members` returns each key once, and may be called later. */
   sawAll(members: () => readonly SeenMember[], span: Span): void;
 }
 
@@ -22,16 +22,16 @@ export interface SeenMember {
   readonly updatedAt: number | null;
 }
 
-/** When the known content of a key was read, as numbers of the list's logical clock. */
+/** When known content was read, on the logical clock. */
 interface SeenContent {
-  /** Earliest end of any read that showed the content. A read that begins later has newer content. */
+  /** Earliest end of the reads that showed the content. A read that begins later has newer content. */
   end: number;
-  /** Latest begin of any read that showed the content. A read that ends earlier has older content. */
+  /** Latest begin of the reads that showed the content. A read that ends earlier has older content. */
   begin: number;
   readonly updatedAt: number | null;
 }
 
-/** Number of calls of `saw` after which those entries are removed that no read in flight can overlap. */
+/** Number of calls of `saw` after which entries are removed that no read can overlap. */
 const SWEEP_EVERY = 1_000;
 
 /**
@@ -43,61 +43,75 @@ const SWEEP_EVERY = 1_000;
  * remembered.
  */
 export function newestReads(clock: LogicalClock): NewestReads {
-  const seen = new Map<string, SeenContent>();
-  /** Arguments of `sawAll` not yet entered in `seen`; they are entered before the next verdict. */
-  let waiting: { readonly members: () => readonly SeenMember[]; readonly span: Span }[] = [];
-  let saws = 0;
-  clock.onIdle(() => {
-    seen.clear();
-    waiting = [];
-  });
+  return new RememberedReads(clock);
+}
 
-  let looked: { readonly span: Span; readonly overlaps: boolean } | undefined;
-  /** Whether an unsettled read overlaps `span`. Cached for the newest span, as it is asked for each record of a page. */
-  const overlaps = (span: Span): boolean => {
-    if (looked?.span !== span) looked = { span, overlaps: clock.overlaps(span) };
-    return looked.overlaps;
-  };
-  const see = (key: string, span: Span, updatedAt: number | null, same: boolean) => {
-    const last = same ? seen.get(key) : undefined;
+class RememberedReads implements NewestReads {
+  readonly #clock: LogicalClock;
+  readonly #seen = new Map<string, SeenContent>();
+  /** Arguments of `sawAll` that are entered in `#seen` before the next verdict. */
+  #waiting: { readonly members: () => readonly SeenMember[]; readonly span: Span }[] = [];
+  #saws = 0;
+  #newestOverlap: { readonly span: Span; readonly overlaps: boolean } | undefined;
+
+  constructor(clock: LogicalClock) {
+    this.#clock = clock;
+    clock.onIdle(() => {
+      this.#seen.clear();
+      this.#waiting = [];
+    });
+  }
+
+  judge(key: string, span: Span, updatedAt: number | null): Verdict {
+    this.#enterAll();
+    const last = this.#seen.get(key);
+    if (!last || span.begin > last.end) return 'newer';
+    if (span.end < last.begin) return 'older';
+    if (updatedAt === null || last.updatedAt === null || updatedAt === last.updatedAt) {
+      return 'undecided';
+    }
+    return updatedAt > last.updatedAt ? 'newer' : 'older';
+  }
+
+  saw(key: string, span: Span, updatedAt: number | null, same: boolean): void {
+    if (!this.#overlaps(span)) return; // every later read begins after this one, and so is newer
+    if (!same) this.#enterAll();
+    this.#see(key, span, updatedAt, same);
+    if (++this.#saws % SWEEP_EVERY !== 0) return;
+    const oldest = this.#clock.oldest();
+    for (const [other, { end }] of this.#seen) if (end < oldest) this.#seen.delete(other);
+  }
+
+  sawAll(members: () => readonly SeenMember[], span: Span): void {
+    if (!this.#overlaps(span)) return;
+    const oldest = this.#clock.oldest();
+    const waiting = this.#waiting.filter((each) => each.span.end >= oldest);
+    this.#waiting = [...waiting, { members, span }];
+  }
+
+  /** Cached for the newest span, as it is asked for each record of a page. */
+  #overlaps(span: Span): boolean {
+    if (this.#newestOverlap?.span !== span) {
+      this.#newestOverlap = { span, overlaps: this.#clock.overlaps(span) };
+    }
+    return this.#newestOverlap.overlaps;
+  }
+
+  #see(key: string, span: Span, updatedAt: number | null, same: boolean): void {
+    const last = same ? this.#seen.get(key) : undefined;
     if (last) {
       last.end = Math.min(last.end, span.end);
       last.begin = Math.max(last.begin, span.begin);
     } else {
-      seen.set(key, { begin: span.begin, end: span.end, updatedAt });
+      this.#seen.set(key, { begin: span.begin, end: span.end, updatedAt });
     }
-  };
-  /** Adds the reads in `waiting` to `seen`. Must run before a lookup, and before different content replaces an entry. */
-  const enterAll = () => {
-    for (const { members, span } of waiting) {
-      for (const { key, updatedAt } of members()) see(key, span, updatedAt, true);
-    }
-    waiting = [];
-  };
+  }
 
-  return {
-    judge: (key, span, updatedAt) => {
-      enterAll();
-      const last = seen.get(key);
-      if (!last || span.begin > last.end) return 'newer';
-      if (span.end < last.begin) return 'older';
-      if (updatedAt === null || last.updatedAt === null || updatedAt === last.updatedAt) {
-        return 'undecided';
-      }
-      return updatedAt > last.updatedAt ? 'newer' : 'older';
-    },
-    saw: (key, span, updatedAt, same) => {
-      if (!overlaps(span)) return; // every later read begins after this one, and so is newer
-      if (!same) enterAll();
-      see(key, span, updatedAt, same);
-      if (++saws % SWEEP_EVERY !== 0) return;
-      const oldest = clock.oldest();
-      for (const [other, { end }] of seen) if (end < oldest) seen.delete(other);
-    },
-    sawAll: (members, span) => {
-      if (!overlaps(span)) return;
-      const oldest = clock.oldest();
-      waiting = [...waiting.filter((each) => each.span.end >= oldest), { members, span }];
-    },
-  };
+  /** Must run before a lookup, and before different content replaces an entry. */
+  #enterAll(): void {
+    for (const { members, span } of this.#waiting) {
+      for (const { key, updatedAt } of members()) this.#see(key, span, updatedAt, true);
+    }
+    this.#waiting = [];
+  }
 }

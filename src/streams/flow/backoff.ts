@@ -31,7 +31,7 @@ export interface Retry {
   readonly delayMs: number;
 }
 
-/** Key under which an error's `context` has the pause that the server requested, in ms. */
+/** Member of an error's `context`: the pause that the server requested. */
 export const RETRY_AFTER = 'retryAfterMs';
 
 /**

@@ -2,8 +2,8 @@ import { concat, concatMap, defer, EMPTY, of } from 'rxjs';
 import type { OperatorFunction } from 'rxjs';
 
 /**
- * Creates an operator that gathers the first values of a stream until `isEnough` returns true for them, and emits them as one array; each
- * later value is emitted as an array of its own. If the source completes earlier, the values gathered so far are emitted.
+ * Gathers the first values of a stream until `isEnough` returns true, or the source completes, and emits them as one array; each later
+ * value is an array of its own.
  */
 export function gatherFirst<T>(
   isEnough: (gathered: readonly T[]) => boolean,

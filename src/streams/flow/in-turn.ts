@@ -14,7 +14,7 @@ export function inTurn<T, R>(
 ): Observable<R> {
   return new Observable((subscriber) => {
     const iterator = values[Symbol.iterator]();
-    // Ends the running observable. A Subscription would not do: it is not available yet while the observable emits synchronously.
+    // Ends the running observable; a Subscription is not available yet while it emits synchronously.
     const over$ = new Subject<void>();
     let isBusy = false;
 

@@ -1,24 +1,21 @@
 import { Observable } from 'rxjs';
 
-/** A fixed number of page slots. A slot is the capacity for one page from its request to its commit. */
+/** A fixed number of page slots: capacity for one page from its request to its commit. */
 export interface PageSlots {
-  /** Takes a page slot on subscription: emits and completes once one is free. Unsubscribing before that takes none. */
+  /** Takes a page slot on subscription: emits and completes once one is free. */
   readonly acquire: Observable<void>;
-  /** Frees a page slot, once its page was committed or dropped, or its request failed. */
+  /** Frees a slot, once its page was committed or dropped, or its request failed. */
   release(): void;
 }
 
-/**
- * Creates `count` page slots, which limit the number of pages that scans have requested and not committed yet. While a slow or unreachable
- * broker delays commits, requests stop and memory stays bounded.
- */
+/** Creates `count` page slots. While a slow or unreachable broker delays commits, requests stop and memory stays bounded. */
 export function pageSlots(count: number): PageSlots {
   let free = count;
-  const waiting: (() => void)[] = [];
+  const waiting = new Set<() => void>();
   const next = (): void => {
-    if (free === 0) return;
-    const enter = waiting.shift();
-    if (!enter) return;
+    const [enter] = waiting;
+    if (free === 0 || !enter) return;
+    waiting.delete(enter);
     free -= 1;
     enter();
   };
@@ -28,12 +25,9 @@ export function pageSlots(count: number): PageSlots {
         subscriber.next();
         subscriber.complete();
       };
-      waiting.push(enter);
+      waiting.add(enter);
       next();
-      return () => {
-        const index = waiting.indexOf(enter);
-        if (index >= 0) waiting.splice(index, 1);
-      };
+      return () => void waiting.delete(enter);
     }),
     release: () => {
       free = Math.min(count, free + 1);

@@ -8,18 +8,14 @@ export class Body {
     this.#onGivenBack = onGivenBack;
   }
 
-  /**
-   * The bytes of the body.
-   *
-   * @throws Error after {@link Body.giveBack}.
-   */
+  /** The bytes of the body. @throws Error after {@link Body.giveBack}. */
   get bytes(): Buffer {
     if (!this.#bytes)
       throw new Error('a response body was read after its memory had been released');
     return this.#bytes;
   }
 
-  /** Releases the memory of the body; further calls do nothing. */
+  /** Releases the memory; further calls do nothing. */
   giveBack(): void {
     if (!this.#bytes) return;
     this.#bytes = undefined;
@@ -28,8 +24,8 @@ export class Body {
 }
 
 /**
- * Pool of buffers for response bodies. Without it V8, which counts external memory too, collects garbage so often that a new buffer for
- * each page of 3 MB costs a fifth of all CPU.
+ * Pool of buffers for response bodies. V8 counts external memory and collects garbage so often that a new buffer for each page of 3 MB
+ * costs a fifth of all CPU.
  */
 export class BodyPool {
   readonly #free: Buffer[] = [];
@@ -49,7 +45,7 @@ export class BodyPool {
     return memory;
   }
 
-  /** Returns a buffer of {@link take} to the pool; the caller must not use it afterwards. */
+  /** Takes back a buffer, which the caller must not use afterwards. */
   giveBack(memory: Buffer): void {
     const { length } = memory;
     if (length < MIN_POOLED_BYTES || this.#freeBytes + length > MAX_FREE_BYTES) return;
@@ -58,7 +54,7 @@ export class BodyPool {
   }
 }
 
-/** Smallest pooled buffer, in bytes; Node itself pools allocations that are smaller. */
+/** In bytes; Node itself pools smaller allocations. */
 const MIN_POOLED_BYTES = 2 ** 14;
-/** Maximum total size of free buffers, in bytes: about six large pages. Too small: pages allocate new memory. Too large: idle memory. */
+/** Maximum total size of free buffers, in bytes: about six large pages. */
 const MAX_FREE_BYTES = 20 * 2 ** 20;

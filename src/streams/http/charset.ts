@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { TextDecoder } from 'node:util';
 
-/** A body that can't be decoded: its declared charset is unknown, or its bytes are not valid in that charset. */
+/** A body whose charset is unknown, or whose bytes are not valid in it. */
 export class UnknownCharset extends Error {
   override readonly name = 'UnknownCharset';
 }
@@ -33,21 +33,15 @@ export function inUtf8(body: Buffer, contentType: string | undefined): Buffer {
   return Buffer.from(decode(decoder, body));
 }
 
-/**
- * Charset names that are read as UTF-8. ASCII is among them, because a body that is declared as ASCII and has other bytes is usually UTF-8.
- */
+/** Charsets that are read as UTF-8. A body that is declared as ASCII and has other bytes is usually UTF-8. */
 const AS_UTF8 = new Set(['utf-8', 'utf8', 'us-ascii', 'ascii']);
 
 interface WideCharset {
   readonly name: 'utf-16le' | 'utf-16be' | 'utf-32le' | 'utf-32be';
-  /** Length of the byte order mark in bytes; 0 without one. */
   readonly mark: number;
 }
 
-/**
- * Recognises UTF-32 and UTF-16 by their byte order mark, or by the positions of the zero bytes in the first characters (RFC 4627, section
- * 3).
- */
+/** Recognises UTF-32 and UTF-16 by their byte order mark, or by the zero bytes in the first characters (RFC 4627, section 3). */
 function wideCharset(body: Buffer): WideCharset | undefined {
   if (startsWith(body, 0xff, 0xfe, 0, 0)) return { name: 'utf-32le', mark: 4 };
   if (startsWith(body, 0, 0, 0xfe, 0xff)) return { name: 'utf-32be', mark: 4 };
@@ -111,10 +105,8 @@ function windows1252(bytes: Buffer): string {
     .replace(/[\x80-\x9f]/g, (char) => FROM_0X80[char.charCodeAt(0) - 0x80]!);
 }
 
-/** Characters 0x80 to 0x9F of windows-1252, in order. */
 const FROM_0X80 = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ';
 
-/** Quotes a charset name from the server for a log line, shortened to 40 characters. */
 function printable(name: string): string {
   return JSON.stringify(name.slice(0, 40));
 }

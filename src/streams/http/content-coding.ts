@@ -3,10 +3,7 @@ import { brotliDecompress, crc32, gunzip, inflate, inflateRaw, inflateRawSync } 
 import type { ZlibOptions } from 'node:zlib';
 import { codeOf } from '../../core/errors.ts';
 
-/**
- * Maximum number of nested content codings (gzip within gzip) that are removed from a response body; some servers compress twice. Too
- * large: crafted bodies cost CPU.
- */
+/** Maximum number of nested content codings; some servers compress twice. Too large: crafted bodies cost CPU. */
 const MAX_LAYERS = 3;
 
 const decompress = {
@@ -17,9 +14,8 @@ const decompress = {
 };
 
 /**
- * Decompresses the body of a response. Gzip and zlib are recognised by their first bytes, whatever `Content-Encoding` says, because the
- * header is often wrong. Brotli and raw deflate have no magic number, so they are tried only where the header declares them.
- * Any other body is returned unchanged.
+ * Decompresses a body. Gzip and zlib are recognised by their first bytes, because `Content-Encoding` is often wrong. Brotli and raw deflate
+ * have no magic number, so they are tried only where the header declares them. Any other body is returned unchanged.
  *
  * @param declared The `Content-Encoding` header; several codings are separated by commas.
  * @param maxBytes Maximum size of the decompressed body, in bytes.
@@ -35,7 +31,7 @@ export function withoutCoding(
   return isPlain ? sent : withoutLayers(sent, unmarked, maxBytes);
 }
 
-/** Removes the nested content codings of a body, the outermost first; `unmarked` lists the declared codings without a magic number. */
+/** Removes content codings, the outermost first; `unmarked` lists the declared ones without a magic number. */
 async function withoutLayers(sent: Buffer, unmarked: string[], maxBytes: number): Promise<Buffer> {
   let body = sent;
   for (let layer = 0; layer < MAX_LAYERS; layer++) {
@@ -56,10 +52,7 @@ async function withoutLayers(sent: Buffer, unmarked: string[], maxBytes: number)
   return body;
 }
 
-/**
- * Decompresses a body whose first bytes do not show its format, by the `coding` that `Content-Encoding` declares. Undefined if the header
- * is wrong and the body is uncompressed text.
- */
+/** Decompresses a body without a magic number. Undefined if the header is wrong and the body is text. */
 async function decompressUnmarked(coding: string, body: Buffer, options: ZlibOptions) {
   try {
     return await decompress[coding === 'br' ? 'br' : 'deflate'](body, options);
@@ -70,10 +63,7 @@ async function decompressUnmarked(coding: string, body: Buffer, options: ZlibOpt
   }
 }
 
-/**
- * Decompresses gzip. Some servers append other bytes, which zlib refuses; the complete gzip members before them are used if their checksums
- * match.
- */
+/** Decompresses gzip. Some servers append other bytes, which zlib refuses; then the complete members before them are used. */
 async function unzipped(body: Buffer, options: ZlibOptions): Promise<Buffer> {
   try {
     return await decompress.gzip(body, options);
@@ -84,19 +74,16 @@ async function unzipped(body: Buffer, options: ZlibOptions): Promise<Buffer> {
   }
 }
 
-/** Result of zlib with the option `info`, which `@types/node` does not declare. */
+/** Result of zlib with the option `info`, which `@types/node` does not declare. `bytesWritten`: number of input bytes used. */
 interface Inflated {
   readonly buffer: Buffer;
-  /** The zlib stream; its `bytesWritten` is the number of input bytes that belong to the compressed data. */
   readonly engine: { readonly bytesWritten: number };
 }
 
-/** Code of Node's error for decompressed content of more than `maxOutputLength` bytes. */
 const TOO_LARGE = 'ERR_BUFFER_TOO_LARGE';
-/** Length of a gzip member's trailer in bytes: CRC-32 and content length. */
 const TRAILER_BYTES = 8;
 
-/** Decompressed content of the complete gzip members (RFC 1952) at the beginning of a body; undefined when there is none. */
+/** Content of the complete gzip members (RFC 1952) at the beginning of a body; undefined if there is none. */
 function wholeMembers(body: Buffer, options: ZlibOptions): Buffer | undefined {
   const members: Buffer[] = [];
   let at = 0;
@@ -121,13 +108,12 @@ function wholeMembers(body: Buffer, options: ZlibOptions): Buffer | undefined {
   return others.length === 0 ? first : Buffer.concat(members);
 }
 
-/** Bits of the flags byte in a gzip header (RFC 1952, section 2.3.1), for its optional fields. */
+/** Flags of a gzip header (RFC 1952, section 2.3.1) for its optional fields. */
 const FLAG_CRC = 2;
 const FLAG_EXTRA = 4;
 const FLAG_NAME = 8;
 const FLAG_COMMENT = 16;
 
-/** Length of a gzip member's header, in bytes. */
 function headerLength(member: Buffer): number {
   const flags = member[3] ?? 0;
   let at = 10;
@@ -140,10 +126,7 @@ function isGzip(body: Buffer): boolean {
   return body[0] === 0x1f && body[1] === 0x8b;
 }
 
-/**
- * Whether a body begins with a zlib header (RFC 1950): method deflate, window of 1 to 32 KiB, valid checksum. JSON objects and arrays never
- * do.
- */
+/** Whether a body begins with a zlib header (RFC 1950): method deflate, window of 1 to 32 KiB, valid checksum. */
 function isZlib(body: Buffer): boolean {
   const method = body[0] ?? 0;
   const flags = body[1] ?? 0;
@@ -152,16 +135,12 @@ function isZlib(body: Buffer): boolean {
   );
 }
 
-/**
- * Whether a body is a Zstandard frame (RFC 8878, section 3.1.1), which is not supported. It can be decompressed once Node 22.15, whose
- * `node:zlib` has zstd, is the oldest supported version.
- */
+/** Whether a body is Zstandard (RFC 8878). It can be supported once Node 22.15, whose `node:zlib` has zstd, is the oldest version. */
 function isZstd(body: Buffer): boolean {
   return body.length >= 4 && body.readUInt32BE(0) === ZSTD_MAGIC;
 }
 
 const ZSTD_MAGIC = 0x28b52ffd;
-/** Number of leading bytes of a body that are examined to recognise text. */
 const TEXT_BYTES = 100;
 
 function isText(body: Buffer): boolean {

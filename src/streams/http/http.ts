@@ -13,35 +13,33 @@ import type { BodyPool } from './body.ts';
 import { inUtf8, UnknownCharset } from './charset.ts';
 import { withoutCoding } from './content-coding.ts';
 
-/** An HTTP request that {@link exchange} sends. */
 export interface HttpRequest {
   readonly dispatcher: Dispatcher;
   readonly method: 'GET' | 'POST';
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Maximum size of the response body in bytes, after decompression. */
+  /** In bytes, after decompression. */
   readonly maxBytes: number;
-  /** Buffer pool for the response body; the consumer of the response releases the buffer. Default: a new buffer. */
+  /** The consumer of the response releases its buffer. Default: a new buffer. */
   readonly bodies?: BodyPool | undefined;
-  /** Name of the setting that the address comes from, for error messages. Default `API_BASE_URL`. */
+  /** Name of the setting with the address, for errors. Default `API_BASE_URL`. */
   readonly setting?: string;
 }
 
-/** A complete HTTP response with any status. */
 export interface HttpResponse {
   readonly status: number;
-  /** Decompressed body in UTF-8, without a byte order mark. */
+  /** Decompressed, in UTF-8 without a byte order mark. */
   readonly body: Body;
-  /** The body as a string; decoded at each access. */
+  /** Decoded at each access. */
   readonly text: string;
-  /** The `Date` header, in epoch ms; undefined when it is missing or not a date. */
+  /** The `Date` header in epoch ms; undefined if it is missing or malformed. */
   readonly date: number | undefined;
-  /** The `Age` header in ms: how long ago a cache received the response from the API; undefined when it is missing or not plausible. */
+  /** The `Age` header in ms; undefined if it is missing or not plausible. */
   readonly ageMs: number | undefined;
-  /** The `Retry-After` header as a delay in ms, 10 minutes at most; undefined when it is missing or malformed. */
+  /** The `Retry-After` header in ms, 10 minutes at most; undefined if it is missing or malformed. */
   readonly retryAfterMs: number | undefined;
-  /** Origin of the `Location` header if it differs from the request's; otherwise undefined. */
+  /** Origin of the `Location` header if it differs from the request's. */
   readonly redirectOrigin?: string | undefined;
 }
 
@@ -63,10 +61,7 @@ export interface RequestHooks {
   readonly onRetry?: (retry: Retry) => void;
 }
 
-/**
- * Upper bound of the delay in a `Retry-After` header, in ms. Too small: a rate-limited server gets requests too soon. Too large: a wrong
- * header stops a list.
- */
+/** Maximum delay in ms. Too small: a rate-limited server gets requests too soon. Too large: a wrong header stops a list. */
 const MAX_RETRY_AFTER_MS = 10 * 60_000;
 
 /**
@@ -100,15 +95,8 @@ export function exchange(request: HttpRequest): Observable<HttpResponse> {
   });
 }
 
-function sendRequest({
-  dispatcher,
-  method,
-  url,
-  headers,
-  body,
-  maxBytes,
-  bodies,
-}: HttpRequest): PendingResponse {
+function sendRequest(request: HttpRequest): PendingResponse {
+  const { dispatcher, method, url, body, maxBytes, bodies } = request;
   const asked = {
     method,
     origin: url.origin,
@@ -118,7 +106,7 @@ function sendRequest({
       accept: 'application/json',
       'accept-encoding': 'gzip',
       'cache-control': 'no-cache', // caches must revalidate with the origin before they respond
-      ...headers,
+      ...request.headers,
     },
     body: body ?? null,
   };
@@ -126,11 +114,8 @@ function sendRequest({
     maxBytes,
     bodies,
     tooLargeError: () => {
-      const advice = 'a smaller PAGE_SIZE may help';
-      return new CellarstreamError(
-        'API_ANSWER',
-        `${loggableAddress(url)} sent more than ${maxBytes} bytes: ${advice}`,
-      );
+      const message = `${loggableAddress(url)} sent more than ${maxBytes} bytes: a smaller PAGE_SIZE may help`;
+      return new CellarstreamError('API_ANSWER', message);
     },
     // Called once the headers have arrived, so any error except a timeout means that the body is truncated.
     truncatedError: (cause) =>
@@ -175,10 +160,7 @@ async function decodedResponse(
   };
 }
 
-/**
- * Transcodes the decompressed body `plain` to UTF-8. If the result still uses the memory of `sent`, that memory is released with the
- * result; otherwise it is released at once.
- */
+/** Transcodes the decompressed body `plain` to UTF-8. The memory of `sent` is released once nothing uses it. */
 function inUtf8Body(sent: Body, plain: Buffer, contentType: string | undefined): Body {
   const body = inUtf8(plain, contentType);
   if (body.buffer === sent.bytes.buffer) return new Body(body, () => sent.giveBack());
@@ -187,8 +169,7 @@ function inUtf8Body(sent: Body, plain: Buffer, contentType: string | undefined):
 }
 
 /**
- * Whether a `Content-Range` header says that the response has only some of the bytes. Ranges in other units do not count: they describe
- * pages of lists, as in PostgREST, which counts rows.
+ * Whether a `Content-Range` header says that the response has only some of the bytes. Ranges in other units count rows, as in PostgREST.
  */
 function isPart(range: string | undefined): boolean {
   const [, first, last, length] = /^\s*bytes\s+(\d+)-(\d+)\/(\d+|\*)/i.exec(range ?? '') ?? [];
@@ -215,45 +196,35 @@ function unreadableResponseError(url: URL, cause: unknown): CellarstreamError {
   return new CellarstreamError('API_ANSWER', message, isText ? {} : { cause });
 }
 
-/** Returns the error for a response with an unexpected status. The message leaves out the body, which may contain personal fields. */
+/** Returns the error for an unexpected status. The message leaves out the body, which may contain personal fields. */
 export function statusError(
   url: URL,
   answer: HttpResponse,
   context: ErrorContext = {},
   setting = 'API_BASE_URL',
 ): Error {
-  const { status, retryAfterMs } = answer;
+  const { status, retryAfterMs, redirectOrigin } = answer;
   const known = {
     ...context,
     status,
     ...(retryAfterMs === undefined ? {} : { [RETRY_AFTER]: retryAfterMs }),
   };
+  const answered = `${loggableAddress(url)} answered ${status}`;
   if (status === 429) {
-    return new CellarstreamError(
-      'QUOTA_EXCEEDED',
-      `${loggableAddress(url)} answered 429: quota exceeded`,
-      {
-        context: known,
-      },
-    );
-  }
-  const { redirectOrigin } = answer;
-  const redirect =
-    redirectOrigin === undefined || status < 300 || status > 399
-      ? ''
-      : `, a redirect to ${redirectOrigin}: redirects are not followed, so if the API has moved there, set ${setting} to its new address`;
-  return new CellarstreamError(
-    'API_STATUS',
-    `${loggableAddress(url)} answered ${status}${redirect}`,
-    {
+    return new CellarstreamError('QUOTA_EXCEEDED', `${answered}: quota exceeded`, {
       context: known,
-    },
-  );
+    });
+  }
+  const isRedirect = redirectOrigin !== undefined && status >= 300 && status <= 399;
+  const redirect = isRedirect
+    ? `, a redirect to ${redirectOrigin}: redirects are not followed, so if the API has moved there, set ${setting} to its new address`
+    : '';
+  return new CellarstreamError('API_STATUS', answered + redirect, { context: known });
 }
 
 /**
- * Returns the error for a refusal (4xx) whose body is not JSON. The API responds in JSON, so a firewall, a proxy or another server in front
- * of it has refused the request: that says nothing about the API key or the token, and is retryable.
+ * Returns the error for a refusal (4xx) without JSON, which a firewall, a proxy or another server in front of the API has sent: it says
+ * nothing about the API key or the token, and is retryable.
  */
 export function blockedError(
   url: URL,
@@ -273,7 +244,7 @@ export function blockedError(
   );
 }
 
-/** Whether the body of a response is JSON, as it is in all responses of the API itself. */
+/** Whether the body is JSON, as in all responses of the API itself. */
 export function isJson(answer: Pick<HttpResponse, 'text'>): boolean {
   try {
     JSON.parse(answer.text);
@@ -289,15 +260,12 @@ function otherOrigin(url: URL, location: string | undefined): string | undefined
   return origin === url.origin ? undefined : origin;
 }
 
-/**
- * Whether an HTTP status is a success. All 2xx count: some servers send 201 for a login, 203 behind a gateway, or 206 with a page of a
- * list.
- */
+/** All 2xx count: some servers send 201 for a login, 203 behind a gateway, or 206 with a page of a list. */
 export function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-/** Returns the form of a URL that may be logged: origin and path, without query and credentials. */
+/** Origin and path of a URL, without query and credentials. */
 export function loggableAddress(url: URL): string {
   return url.origin + url.pathname;
 }
@@ -306,7 +274,7 @@ function single(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header[0] : header;
 }
 
-/** Joins the values of a header that may be sent more than once, separated by commas. */
+/** Joins the values of a repeated header. */
 function all(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header.join(', ') : header;
 }
@@ -316,10 +284,7 @@ function instant(date: string): number | undefined {
   return Number.isNaN(ms) ? undefined : ms;
 }
 
-/**
- * Largest plausible value of an `Age` header, in seconds. Too small: a cached page counts as fresh. Too large: a wrong header moves poll
- * windows back by years.
- */
+/** Largest plausible `Age`, in s. Too small: a cached page counts as fresh. Too large: a wrong header moves poll windows back by years. */
 const MAX_AGE_S = 7 * 86_400;
 
 function cacheAge(age: string | undefined): number | undefined {
@@ -327,10 +292,7 @@ function cacheAge(age: string | undefined): number | undefined {
   return seconds <= MAX_AGE_S ? seconds * 1_000 : undefined;
 }
 
-/**
- * Parses a `Retry-After` header to a delay in ms. It has seconds or a date, which is compared with the response's own `Date`. Undefined if
- * it is malformed.
- */
+/** Parses a `Retry-After` header, which has seconds, or a date to compare with the response's own `Date`. Undefined if malformed. */
 function retryAfterOf(retryAfter: string, date: string | undefined): number | undefined {
   // HTTP dates begin with a weekday; Date.parse would read `1.5` as a day in 2001.
   const until = /^[A-Z]/i.test(retryAfter) ? instant(retryAfter) : undefined;

@@ -1,4 +1,4 @@
-// Logs in with the API key, and reads the token and its lifetime from the response.
+// Logs in with the API key, and reads the token from the response.
 
 import { asyncScheduler, defer, map, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
@@ -36,11 +36,8 @@ export interface LoginOptions {
   readonly hooks?: RequestHooks;
 }
 
-/**
- * Maximum size of a login response, in bytes after decompression. Too small: logins fail. Too large: a wrong server can fill the memory.
- */
+/** Maximum size of a login response, in bytes after decompression. */
 const MAX_LOGIN_BYTES = 1_000_000;
-/** Default of {@link LoginOptions.keyPatienceMs}. */
 const KEY_PATIENCE_MS = 600_000;
 
 /**
@@ -55,8 +52,6 @@ export function login(options: LoginOptions): Observable<Token> {
   const { url, apiKey, limit, scheduler = asyncScheduler, random } = options;
   const { dispatcher = getGlobalDispatcher(), setting = 'API_BASE_URL' } = options;
   const { keyPatienceMs = KEY_PATIENCE_MS, hooks: { onAnswer, onRetry } = {} } = options;
-  // A failing gateway refuses valid keys too. So a previously accepted key counts as wrong only once all responses have refused it for
-  // `keyPatienceMs`; a key that was never accepted counts as wrong at the first refusal.
   let acceptedKey: string | undefined;
   let refusedSince: number | undefined;
   const canPass = (key: string): boolean => {
@@ -69,17 +64,14 @@ export function login(options: LoginOptions): Observable<Token> {
       const waitedMs = askedAt - waitsSince;
       const elapsed = () => scheduler.now() - askedAt;
       const key = apiKey();
-      const body = JSON.stringify({ apiKey: key });
-      const headers = { 'content-type': 'application/json' };
-      return exchange({
-        dispatcher,
+      const request = {
+        ...{ dispatcher, url, setting },
         method: 'POST',
-        url,
-        headers,
-        body,
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ apiKey: key }),
         maxBytes: MAX_LOGIN_BYTES,
-        setting,
-      }).pipe(
+      } as const;
+      return exchange(request).pipe(
         tap({
           error: () => {
             refusedSince = undefined;
@@ -112,7 +104,7 @@ export function login(options: LoginOptions): Observable<Token> {
   });
 }
 
-/** Whether the API itself refuses the key. The API responds in JSON, while firewalls and proxies in front of it send HTML or text. */
+/** Whether the API itself refuses the key, in JSON; firewalls and proxies in front of it send HTML or text. */
 function isRejection(answer: HttpResponse): boolean {
   return [400, 401, 403].includes(answer.status) && isJson(answer);
 }
@@ -126,7 +118,7 @@ function rejection(url: URL, { status }: HttpResponse, canPass: boolean): Cellar
   );
 }
 
-/** Returns the error for a login response that neither has a token nor refuses the key; it names the setting to check. */
+/** Returns the error for a response that neither has a token nor refuses the key. */
 function failure(url: URL, setting: string, answer: HttpResponse): Error {
   const { status } = answer;
   const isWrongAddress = status === 404 || status === 405;
@@ -147,7 +139,7 @@ function failure(url: URL, setting: string, answer: HttpResponse): Error {
 
 /** An access token and its lifetime. */
 export interface Token {
-  /** The token (a JWT) in the form in which requests send it. */
+  /** The token (a JWT) as requests send it. */
   readonly text: string;
   /** When the login request was sent, in ms on the scheduler's clock. The token's lifetime is counted from here. */
   readonly askedAt: number;
@@ -157,24 +149,18 @@ export interface Token {
   readonly serverTime: number | undefined;
 }
 
-/** Lifetime of a token according to the API's documentation, in ms. Assumed if the login response states none. */
+/** Lifetime of a token by the API's documentation, in ms. Assumed if the response states none. */
 const DOCUMENTED_LIFE_MS = 30 * 60_000;
-/**
- * Shortest plausible lifetime of a token, in ms. A shorter one usually comes from clocks that disagree, so it is used only if the login
- * response shows no longer one.
- */
+/** Shortest plausible lifetime, in ms. A shorter one usually comes from clocks that disagree. */
 const LEAST_LIFE_MS = 10_000;
-/** Shortest lifetime that is used at all, in ms: a token with less may expire before a request with it arrives. */
+/** Shortest lifetime that is used, in ms: a request with a token that lives shorter may arrive too late. */
 const LEAST_USABLE_MS = 2_000;
-/** Longest lifetime that is used, in ms: a token is renewed at least once a day. */
+/** Longest lifetime that is used, in ms. */
 const MAX_LIFE_MS = 24 * 60 * 60_000;
-/**
- * Units in which servers send `expiresIn`, in ms, in the order in which they are tried: milliseconds as documented, seconds, microseconds.
- */
+/** Units of `expiresIn`, in ms, in the order in which they are tried: milliseconds as documented, seconds, microseconds. */
 const UNITS_MS = [1, 1_000, 0.001] as const;
-/** Largest time in a JWT that is read as seconds. A larger one would be after the year 5000, so it is read as milliseconds. */
+/** Larger times in a JWT are milliseconds: as seconds they would be after the year 5000. */
 const LARGEST_SECONDS = 1e11;
-/** Matches tokens that an `Authorization` header can hold: printable ASCII without spaces. */
 const SENDABLE = /^[\x21-\x7e]+$/;
 
 /**
@@ -194,7 +180,7 @@ export function tokenIn(url: URL, answer: HttpResponse, askedAt: number, elapsed
   return { text, askedAt, serverTime, lifeMs: lifeOf(exp, [iat, answer.date], body?.expiresIn) };
 }
 
-/** The token as an `Authorization` header holds it: without surrounding white space and without a `Bearer` prefix. */
+/** Returns the token without surrounding white space and without a `Bearer` prefix. */
 function sendable(url: URL, accessToken: unknown): string {
   const text = typeof accessToken === 'string' ? accessToken.trim().replace(/^Bearer\s+/i, '') : '';
   const failed = (what: string) =>
@@ -206,9 +192,7 @@ function sendable(url: URL, accessToken: unknown): string {
   return text;
 }
 
-/**
- * The times `exp` and `iat` of a JWT, in epoch ms; undefined if it has none. The signature is not verified: only the server can do that.
- */
+/** The times `exp` and `iat` of a JWT, in epoch ms. The signature is not verified: only the server can do that. */
 function claimsOf(token: string): { exp: number | undefined; iat: number | undefined } {
   const claims = objectIn(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
   const ms = (claim: unknown) => {

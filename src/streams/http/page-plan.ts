@@ -6,9 +6,7 @@ export interface PagePlace {
 
 /** List offset and page size of the page that follows another one. */
 export interface NextPlace extends PagePlace {
-  /**
-   * Whether the page shows no record of the previous page, because no allowed page begins before the end of that page and reaches past it.
-   */
+  /** Whether the page can't overlap the previous one. */
   readonly isBlind: boolean;
 }
 
@@ -29,17 +27,14 @@ export interface SeenPage {
   readonly reported: { readonly pageSize?: number } | undefined;
 }
 
-/**
- * Number of pages that must be received at a reduced page size before a larger one is tried. Too small: large pages that fail are requested
- * often.
- */
+/** Number of pages at a reduced size after which a larger one is tried. Too small: large pages that fail are requested often. */
 const GROW_AFTER = 10;
 /**
- * Upper bound of the number of pages that must be received before a larger page size is tried. The number doubles with each larger page
- * that fails. Too large: a list is read in small pages long after the server has recovered.
+ * Maximum of that number of pages, which doubles with each larger page that fails. Too large: pages stay small long after the server has
+ * recovered.
  */
 const MAX_GROW_AFTER = 500;
-/** Largest prime factor of preferred page sizes: pages of such sizes can be split into few parts that are whole pages, too. */
+/** Largest prime factor of preferred page sizes, so that pages can be split into few whole pages. */
 const SMOOTH = 7;
 
 /**
@@ -66,15 +61,14 @@ const SMOOTH = 7;
 export class PagePlan {
   #isWhole = false;
   #isHalf = false;
-  /** Smallest page size that the server was seen to use, whatever was requested; applies to whole pages only. */
+  /** Smallest and largest page size of whole pages that the server was seen to use, whatever was requested. */
   #least = 1;
-  /** Largest page size that the server was seen to use, whatever was requested; applies to whole pages only. */
   #most = Infinity;
-  /** Length of the newest page that was shorter than requested although more records follow. */
+  /** Length of the newest page that was shorter than requested and not the last one. */
   #short: number | undefined;
-  /** Largest page size to request after larger pages failed; Infinity: unlimited. */
+  /** Largest page size to request after larger pages failed. */
   #usable = Infinity;
-  /** Size of the largest page that failed: once a page with as many records is received, the size is unlimited again. */
+  /** Size of the largest page that failed; a page with as many records removes the limit. */
   #failing = Infinity;
   #servedTo = Infinity;
   #isTrying = false;
@@ -82,22 +76,21 @@ export class PagePlan {
   #growAfter = GROW_AFTER;
   #findings: PlanFinding[] = [];
 
-  /** Whether the list is read in whole pages, whose list offsets are multiples of their sizes, or in half pages. */
   get isWhole(): boolean {
     return this.#isWhole;
   }
 
-  /** Whether the server serves pages of one size only, so that whole pages can't overlap. */
+  /** Whether the server serves pages of one size only, which can't overlap. */
   get isFixed(): boolean {
     return this.#isWhole && this.#least >= this.#most;
   }
 
-  /** Whether a larger page size is being tried, so that a failure is probably due to the size. */
+  /** Whether a larger page size is being tried, so that a failure is probably due to it. */
   get isTrying(): boolean {
     return this.#isTrying;
   }
 
-  /** Cap of the list: the server was seen to serve no record at or beyond this offset; Infinity if no cap is known. */
+  /** Cap of the list: list offset at and beyond which the server serves no record; Infinity if none is known. */
   get servedTo(): number {
     return this.#servedTo;
   }
@@ -116,7 +109,7 @@ export class PagePlan {
     return Math.max(1, Math.min(wanted, this.#usable, most));
   }
 
-  /** Returns the page that begins at a list offset or, if the list is read in whole pages, the one that begins closest before it. */
+  /** Returns the page that begins at a list offset or, for whole pages, closest before it. */
   at(offset: number, wanted: number): PagePlace {
     return this.#isWhole ? this.wholeAt(offset, wanted) : { offset, pageSize: this.limit(wanted) };
   }
@@ -138,7 +131,6 @@ export class PagePlan {
    *
    * @param end List offset at which the other page ended.
    * @param overlap Minimum number of records before `end` that the page should contain.
-   * @param wanted Wanted page size.
    */
   next(end: number, overlap: number, wanted: number): NextPlace {
     const limit = this.limit(wanted);
@@ -151,12 +143,12 @@ export class PagePlan {
     return { ...this.from(end, limit), isBlind: true };
   }
 
-  /** Returns the largest allowed page that begins exactly at a list offset, with at most `most` records. */
+  /** Returns the largest page of at most `most` records that begins exactly at a list offset. */
   from(offset: number, most: number): PagePlace {
     return { offset, pageSize: this.#divisor(offset, most) };
   }
 
-  /** Splits a page into two halves, or into whole pages of at most half its size. Empty for a page of one record. */
+  /** Splits a page into halves, or into whole pages of at most half its size. Empty for a page of one record. */
   split({ offset, pageSize }: PagePlace): readonly PagePlace[] {
     if (pageSize <= 1) return [];
     if (!this.#isWhole) {
@@ -175,7 +167,7 @@ export class PagePlan {
     return parts;
   }
 
-  /** Records that the server does not begin pages at the requested offset, or refuses such offsets: the list is read in whole pages. */
+  /** Records that the server does not begin pages at the requested offset, or refuses it. */
   foundWhole(): void {
     if (this.#isWhole) return;
     this.#isWhole = true;
@@ -184,20 +176,17 @@ export class PagePlan {
     if (this.isFixed) this.#findings.push('blind');
   }
 
-  /**
-   * Records that successive whole pages did not join, as no anchor record linked them: half pages are requested next. If half pages did not
-   * join, whole pages are requested again.
-   */
+  /** Records that whole pages did not join: half pages are requested next, and whole pages again if those do not join either. */
   foundStuck(): void {
     this.#isHalf = !this.#isHalf;
   }
 
-  /** Records the cap of the list: the server serves no record at or beyond `offset`. Infinity removes the cap. */
+  /** Records the cap of the list; Infinity removes it. */
   limitFound(offset: number): void {
     this.#servedTo = offset;
   }
 
-  /** Evaluates a received page: it may show the server's page sizes, remove the cap, or allow larger pages again. */
+  /** Evaluates a received page, which may show page sizes, remove the cap, or allow larger pages again. */
   saw({ place, length, hasNext, reported }: SeenPage): void {
     if (place.offset + length > this.#servedTo) this.#servedTo = Infinity;
     const wasFixed = this.isFixed;
@@ -224,10 +213,7 @@ export class PagePlan {
     this.#answered = 0;
   }
 
-  /**
-   * Counts a received page of `size` records: after enough pages of the largest usable size, a larger one is tried. The number of records
-   * counts and not the requested size, as a page that failed may have been received in parts.
-   */
+  /** Counts a received page. Its number of records counts, not the requested size: a page that failed may have been received in parts. */
   #grow(size: number): void {
     if (size >= this.#failing) {
       this.#usable = Infinity;
@@ -244,7 +230,7 @@ export class PagePlan {
     this.#isTrying = true;
   }
 
-  /** Returns the whole page that contains at least `back` records before `end` and as many as possible after it; undefined if none does. */
+  /** Returns the whole page with at least `back` records before `end` and most after it; undefined if there is none. */
   #reaching(end: number, back: number, limit: number): PagePlace | undefined {
     let best: PagePlace | undefined;
     let most = end;
@@ -257,14 +243,14 @@ export class PagePlan {
     return best;
   }
 
-  /** Generates the allowed sizes of whole pages: first the preferred ones (see {@link SMOOTH}), then all. */
+  /** Sizes of whole pages, the preferred ones first (see {@link SMOOTH}). */
   *#sizes(limit: number): Generator<number> {
     const least = Math.min(limit, Math.max(this.#least, Math.ceil(limit / 2)));
     for (let size = limit; size >= least; size -= 1) if (isSmooth(size)) yield size;
     for (let size = limit; size >= this.#least; size -= 1) yield size;
   }
 
-  /** Largest page size, at most `most`, that divides the list offset; for lists that are not read in whole pages: `most`. */
+  /** Largest page size that divides the list offset; for lists that are not read in whole pages: `most`. */
   #divisor(offset: number, most: number): number {
     let size = Math.max(1, Math.min(most, this.#isWhole ? this.limit(Infinity) : Infinity));
     if (!this.#isWhole) return size;
@@ -274,7 +260,6 @@ export class PagePlan {
   }
 }
 
-/** Returns the page of `limit` records that begins at the last multiple of half the limit at or before an offset. */
 function halfPage(offset: number, limit: number): PagePlace {
   return { offset: offset - (offset % Math.max(1, Math.floor(limit / 2))), pageSize: limit };
 }

@@ -31,43 +31,30 @@ export interface ListQuery {
   readonly orderNumber?: string;
 }
 
-/** The response to a list request, whose body is not decoded yet. */
+/** The response to a list request, not decoded yet. */
 export interface RawPage extends Pick<HttpResponse, 'body' | 'text'> {
-  /** Whether the response is a 404 with a JSON body to a query for a single record, which means that the record does not exist. */
+  /** Whether a requested single record does not exist. */
   readonly isNotFound: boolean;
-  /** Whether the response is a 204 or 205, which have no body: an empty page. Default false. */
+  /** Whether the response has no body (204, 205): an empty page. Default false. */
   readonly isEmpty?: boolean;
-  /** Begin and end of the request, as numbers of the list's {@link LogicalClock}. */
   readonly span: Span;
-  /**
-   * Lower bound of the time when the server read the page's records, by the server's clock in epoch ms. Undefined if neither this response
-   * nor that of the login shows the server's time.
-   */
+  /** Lower bound of the server's time when it read the records, in epoch ms. Undefined if no response has shown it. */
   readonly serverTime: number | undefined;
-  /** Time from sending the request to the last byte of the response, in ms. */
   readonly elapsedMs: number;
   readonly age: AnswerAge;
-  /** Reports to the token source whether the response body was a page: only a decoded page proves that the server accepts the token. */
+  /** Reports whether the body was a page: only a decoded page proves that the server accepts the token. */
   readonly reportPage: (isPage: boolean) => void;
 }
 
-/** Decides when to give up a page whose requests fail, because the page itself may be the cause. */
+/** Decides when to give up a page that may itself be the cause of failures. */
 export interface PagePatience {
-  /** Called with each retryable error of the page's requests. Returns true to end the retries with that error. */
+  /** Called with each retryable error. Returns true to end the retries with it. */
   readonly isGivenUp: (error: unknown) => boolean;
-  /**
-   * Whether the requested page, and not the token, may be the cause of a refusal such as a 400. The caller then examines the page, and the
-   * refusal is not reported to the token source.
-   */
+  /** Whether the page, and not the token, may be the cause of a refusal, which is then not reported to the token source. */
   readonly isOfPage: (error: unknown) => boolean;
 }
 
-/**
- * Function that requests one page of a list. The observable emits the response once and completes.
- *
- * @param limit Lane of the quota in which the request waits for its start.
- * @param patience When to give up the page. Default: retries never end.
- */
+/** Requests one page in a lane of the quota; emits the response and completes. Without `patience`, retries never end. */
 export type PageRequest = (
   query: ListQuery,
   limit: Limit,
@@ -128,10 +115,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
     bodies,
   } = options;
 
-  /**
-   * Returns the error for a response that is neither a page nor "no such record", and reports to the token source what it shows about the
-   * token.
-   */
+  /** Returns the error for a response that is no page, and reports to the token source what it shows about the token. */
   const failure = (
     answer: HttpResponse,
     use: TokenUse,
@@ -253,14 +237,13 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
   };
 }
 
-/** The most recent failed attempt of a list query. */
 interface FailedTry {
   status?: number;
   token?: Token;
   times?: RequestTimes;
 }
 
-/** Outcome that is reported for the token after a response without a page; undefined if the response shows nothing about the token. */
+/** Outcome to report for the token; undefined if the response shows nothing about it. */
 function outcomeOf(answer: HttpResponse, error: Error, query: ListQuery): TokenOutcome | undefined {
   const { status } = answer;
   if (status === 429) return undefined;
@@ -283,29 +266,28 @@ function forbiddenError(url: URL, status: number, query: ListQuery): Cellarstrea
   );
 }
 
-/** Name of the list and of the kind of query (all records, by number, by date): a server may allow a token one kind and refuse another. */
+/** Name of the list and of the kind of query: a server may allow a token one kind and refuse another. */
 function queryKindOf({ href }: URL, { modifiedFromDate, orderNumber }: ListQuery): string {
   if (orderNumber !== undefined) return `${href} by number`;
   return modifiedFromDate === undefined ? href : `${href} by date`;
 }
 
-/** Whether a refusal names a parameter of the query, as in "offset must be a multiple of pageSize", so that the token is not the cause. */
+/** Whether a refusal names a parameter, as in "offset must be a multiple of pageSize", so that the token is not the cause. */
 function namesParameter({ text }: HttpResponse, query: ListQuery): boolean {
   const bodyText = text.toLowerCase();
   return Object.keys(query).some((name) => bodyText.includes(name.toLowerCase()));
 }
-/** HTTP success statuses of responses without a body. */
 const NO_CONTENT: ReadonlySet<number> = new Set([204, 205]);
 
-/** Whether a response says that no record has the requested number: a 404 with a JSON object. A 404 without one may come from a gateway. */
+/** Whether no record has the requested number: a 404 with a JSON object. Others may come from a gateway. */
 function isNotFound(answer: HttpResponse, { orderNumber }: ListQuery): boolean {
   if (answer.status !== 404 || orderNumber === undefined) return false;
   return answer.text.trimStart().startsWith('{');
 }
 
 /**
- * Lower bound of the time when the server read the content of a response, by the server's clock in epoch ms: the `Date` header, less the
- * duration of the request and any further age of the content. Without the header it is computed from the server's time at the login.
+ * Lower bound of the server's time when it read the content, in epoch ms: the `Date` header, less the duration of the request and any
+ * further age. Without the header it is computed from the server's time at the login.
  */
 function serverTimeAt(
   { askedAt, elapsedMs, date }: DatedAnswer,

@@ -1,10 +1,8 @@
 /** Upper bound of the age of a response's content. */
 export interface AnswerAge {
-  /**
-   * Earliest local time, in ms, at which the server can have read the content of the response: when the request was sent, less `staleMs`.
-   */
+  /** Earliest local time of the content, in ms: when the request was sent, less `staleMs`. */
   readonly asOf: number;
-  /** How long before the request the response was generated, in ms, according to its headers; 0 if it comes from no cache. */
+  /** How much older than its request the response is by its headers, in ms; 0 if it comes from no cache. */
   readonly staleMs: number;
 }
 
@@ -14,12 +12,12 @@ export interface AnswerAge {
  */
 export const MAX_LAG_MS = 10_000;
 
-/** Whether a response counts as cached: it is more than {@link MAX_LAG_MS} old, longer than a replica may lag. False for an unknown age. */
+/** Whether a response is cached, as it is older than a replica may lag. False for an unknown age. */
 export function isStale(age: AnswerAge | undefined): boolean {
   return age !== undefined && age.staleMs > MAX_LAG_MS;
 }
 
-/** Age of a page that was joined from several responses: that of the oldest one. Undefined when no response's age is known. */
+/** Age of the oldest of several responses; undefined if none is known. */
 export function oldestOf(ages: readonly (AnswerAge | undefined)[]): AnswerAge | undefined {
   const known = ages.filter((age) => age !== undefined);
   if (known.length === 0) return undefined;
@@ -48,39 +46,29 @@ export interface DatedAnswer {
 
 /** Estimates the ages of one API's responses. */
 export interface AnswerAges {
-  /** Age of a response, computed from its headers and from those of earlier responses. Call it once for each response. */
+  /** Age of a response by its headers and those of earlier ones. Call it once for each response. */
   readonly of: (answer: DatedAnswer) => AnswerAge & {
     /** How far the response's `Date` is behind the `Date` of other responses, in ms; 0 if it is not behind. */
     readonly dateLagMs: number;
   };
 }
 
-/** Resolution of the `Date` header, in ms: it has whole seconds. */
 const DATE_STEP_MS = 1_000;
-/**
- * Maximum number of remembered clocks of backends (servers that share the API's address) whose `Date` is behind that of others. Too small:
- * responses of one more slow backend count as cached.
- */
+/** Maximum number of remembered slow clocks of backends. Too small: responses of one more slow backend count as cached. */
 const MAX_CLOCKS = 4;
 /**
- * Two responses count as coming from the same server clock if the differences between their `Date` and the local clock are within this many
- * ms of each other. Latency and the resolution of `Date` make them vary. Too small: one slow clock counts as several. Too large: several
- * count as one.
+ * Two responses have the same server clock if their `Date` is ahead of the local clock by as much, within this many ms. Too small: one slow
+ * clock counts as several. Too large: several count as one.
  */
 const SAME_CLOCK_MS = 3_000;
 /**
- * How long, in ms, the `Date` of responses must be behind by a constant amount before they count as responses of a backend with a slow
- * clock and not of a cache. Too small: a cached page counts as fresh. Too large: responses of a slow backend count as cached for longer.
+ * How long, in ms, and in how many responses a `Date` must be behind by a constant amount before it is of a slow clock and not of a cache.
+ * Too small: a cached page counts as fresh. Too large: responses of a slow backend count as cached for longer.
  */
 const STEADY_MS = 30_000;
-/**
- * Number of responses whose `Date` must be behind by a constant amount before they count as responses of a backend with a slow clock and
- * not of a cache. Too small: a cached page counts as fresh. Too large: responses of a slow backend count as cached for longer.
- */
 const STEADY_ANSWERS = 5;
 /**
- * Maximum number of request addresses whose responses are remembered, about 200 bytes each. Too small: cached responses of a list with more
- * pages are not recognised.
+ * Maximum number of remembered addresses, about 200 bytes each. Too small: cached responses of a list with more pages are not recognised.
  */
 const MAX_ADDRESSES = 1_000;
 
@@ -94,61 +82,66 @@ const MAX_ADDRESSES = 1_000;
  *   behind. After {@link STEADY_MS} such a clock is recognised, and its responses stop counting as stale.
  */
 export function answerAges(): AnswerAges {
-  /** Lower bound of how far the server's fastest clock is ahead of the local clock, in ms; negative if it is behind. */
-  let ahead = -Infinity;
-  /**
-   * Slower clocks of the server's backends, the least recently seen first. `ahead`: upper bound of how far the clock is ahead of the local
-   * one, in ms (negative: behind); `since`: local time in ms when it was first seen; `answers`: number of its responses.
-   */
-  const clocks: { readonly ahead: number; readonly since: number; answers: number }[] = [];
+  return new AgeEstimator();
+}
 
-  /**
-   * Counts a response whose `Date` is behind, and returns whether it comes from a backend clock that is known to be behind by a constant
-   * amount. `maxAhead`: upper bound of how far that clock is ahead of the local one, in ms (negative: behind); `now`: local time in ms.
-   */
-  const isOfSteadyClock = (maxAhead: number, now: number): boolean => {
-    const place = clocks.findIndex((clock) => Math.abs(clock.ahead - maxAhead) <= SAME_CLOCK_MS);
-    const [known] = place < 0 ? [] : clocks.splice(place, 1);
-    const clock = known ?? { ahead: maxAhead, since: now, answers: 0 };
-    clock.answers += 1;
-    clocks.push(clock);
-    if (clocks.length > MAX_CLOCKS) clocks.shift();
-    return clock.answers >= STEADY_ANSWERS && now - clock.since >= STEADY_MS;
-  };
-  /**
-   * By request address: the first of the responses that had the newest `Date` of that address. The least recently requested address comes
-   * first.
-   */
-  const firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
+interface SlowClock {
+  /** Upper bound of how far the clock is ahead of the local one, in ms; negative if it is behind. */
+  readonly ahead: number;
+  readonly since: number;
+  answers: number;
+}
+
+class AgeEstimator implements AnswerAges {
+  /** Lower bound of how far the fastest clock is ahead of the local one, in ms. */
+  #ahead = -Infinity;
+  /** Slower clocks, the least recently seen first. */
+  readonly #slowClocks: SlowClock[] = [];
+  /** By address, the first of the responses with its newest `Date`; the least recently requested address first. */
+  readonly #firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
+
+  of(answer: DatedAnswer) {
+    const dateLagMs = this.#lagOf(answer);
+    const staleMs = Math.max(answer.ageMs ?? 0, dateLagMs);
+    return { asOf: answer.askedAt - staleMs, staleMs, dateLagMs };
+  }
 
   /**
    * How far the `Date` of a response is behind the `Date` of other responses, in ms. For a response that a cache repeats: its lag when it
    * was first received, plus the time since then.
    */
-  const lagOf = (answer: DatedAnswer): number => {
+  #lagOf(answer: DatedAnswer): number {
     const { address, askedAt, date } = answer;
-    const lagMs = dateLag(answer);
+    const lagMs = this.#dateLag(answer);
     if (address === undefined || date === undefined) return lagMs;
-    const known = firsts.get(address);
+    const known = this.#firsts.get(address);
     const first = known?.date === date ? known : { ...answer, lagMs };
-    firsts.delete(address);
-    firsts.set(address, first);
-    if (firsts.size > MAX_ADDRESSES) firsts.delete(firsts.keys().next().value!);
+    this.#firsts.delete(address);
+    this.#firsts.set(address, first);
+    if (this.#firsts.size > MAX_ADDRESSES) this.#firsts.delete(this.#firsts.keys().next().value!);
     const since = askedAt - first.askedAt;
     return since > first.elapsedMs + DATE_STEP_MS ? first.lagMs + since : lagMs;
-  };
-  const dateLag = ({ askedAt, elapsedMs, date }: DatedAnswer): number => {
+  }
+
+  #dateLag({ askedAt, elapsedMs, date }: DatedAnswer): number {
     if (date === undefined) return 0;
     const maxAhead = date + DATE_STEP_MS - askedAt;
-    ahead = Math.max(ahead, date - elapsedMs - askedAt);
-    const lag = ahead - maxAhead;
-    return lag <= MAX_LAG_MS || isOfSteadyClock(maxAhead, askedAt) ? 0 : lag;
-  };
-  return {
-    of: (answer) => {
-      const dateLagMs = lagOf(answer);
-      const staleMs = Math.max(answer.ageMs ?? 0, dateLagMs);
-      return { asOf: answer.askedAt - staleMs, staleMs, dateLagMs };
-    },
-  };
+    this.#ahead = Math.max(this.#ahead, date - elapsedMs - askedAt);
+    const lag = this.#ahead - maxAhead;
+    return lag <= MAX_LAG_MS || this.#isOfSteadyClock(maxAhead, askedAt) ? 0 : lag;
+  }
+
+  /**
+   * Counts a response of a slow clock that is `ahead` of the local one by at most that many ms; returns whether it is known to be steady.
+   */
+  #isOfSteadyClock(ahead: number, now: number): boolean {
+    const clocks = this.#slowClocks;
+    const place = clocks.findIndex((clock) => Math.abs(clock.ahead - ahead) <= SAME_CLOCK_MS);
+    const [known] = place < 0 ? [] : clocks.splice(place, 1);
+    const clock = known ?? { ahead, since: now, answers: 0 };
+    clock.answers += 1;
+    clocks.push(clock);
+    if (clocks.length > MAX_CLOCKS) clocks.shift();
+    return clock.answers >= STEADY_ANSWERS && now - clock.since >= STEADY_MS;
+  }
 }

@@ -6,38 +6,31 @@ import type { Dispatcher } from 'undici';
 import { Body } from './body.ts';
 import type { BodyPool } from './body.ts';
 
-/** A complete HTTP response, with the body as it was sent, possibly compressed. */
+/** A complete HTTP response; its body may be compressed. */
 interface RawResponse {
   readonly status: number;
-  /** Values of the response's headers, by their names in lower case. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Body;
 }
 
 interface ReadOptions {
-  /** Maximum size of a response body as it is sent (before decompression), in bytes. */
+  /** Maximum size of the body before decompression, in bytes. */
   readonly maxBytes: number;
-  /** Buffer pool for the response body. Default: a new buffer. */
+  /** Default: a new buffer. */
   readonly bodies?: BodyPool | undefined;
-  /** Creates the error for a response body of more than `maxBytes`. */
   readonly tooLargeError: () => Error;
-  /** Creates the error for a response that failed after its headers had arrived. */
+  /** Creates the error for a failure after the headers. */
   readonly truncatedError: (cause: Error) => Error;
 }
 
-/** A response that is being received. */
 export interface PendingResponse {
-  /**
-   * The complete response. Rejects with undici's error before the headers have arrived, and with the result of `truncatedError` after that.
-   */
+  /** Rejects with undici's error before the headers have arrived, and with the result of `truncatedError` after that. */
   readonly response: Promise<RawResponse>;
-  /** Aborts the request, which closes its connection. */
   readonly abort: () => void;
 }
 
 /**
- * Sends a request and reads the complete response. Each chunk of the body is copied as soon as undici passes it on, because the next read
- * of a socket overwrites it ({@link sharedReads}).
+ * Sends a request and reads the response. Each chunk is copied at once, as the next read of a socket overwrites it ({@link sharedReads}).
  */
 export function readHttpResponse(
   dispatcher: Dispatcher,
@@ -52,10 +45,7 @@ export function readHttpResponse(
   return { response: answer, abort: () => reader?.abort(new errors.RequestAbortedError()) };
 }
 
-/**
- * Maximum number of bytes that are allocated in advance for a response body, because of its `Content-Length` header. Too large: a wrong
- * header costs memory. Too small: more copying.
- */
+/** Maximum number of bytes that are allocated because of a `Content-Length` header, which may be wrong. */
 const MAX_PREALLOCATED_BYTES = 4 * 2 ** 20;
 const NO_BYTES = Buffer.alloc(0);
 
@@ -88,7 +78,7 @@ class Reader implements Dispatcher.DispatchHandler {
     this.#close?.(error);
   }
 
-  /** Called when the request is about to be sent, and again if it is sent again after its connection was closed. */
+  /** Called again if the request is sent again after its connection was closed. */
   onConnect(close: (error?: Error) => void): void {
     this.#close = close;
     if (this.#aborted) close(this.#aborted);
@@ -145,7 +135,7 @@ class Reader implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Size of the shared read buffer in bytes: as much as Node allocates for each read by default. */
+/** In bytes; as much as Node allocates for each read by default. */
 const READ_BYTES = 65_536;
 
 /**

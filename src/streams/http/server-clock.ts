@@ -5,13 +5,10 @@
 export interface ServerClock {
   /**
    * Newest `updated_at` of the records read so far that is not later than the server's `Date`; without that header, the newest of all.
-   * Undefined before the first `updated_at`.
+   * Undefined before the first.
    */
   newest(): number | undefined;
-  /**
-   * The `updated_at` from which {@link ServerClock.newest} is computed, as its record has it, without the correction of
-   * {@link ServerClock.shift}.
-   */
+  /** The stamp of {@link ServerClock.newest} as its record has it, without the correction of {@link ServerClock.shift}. */
   newestStamp(): number | undefined;
   /**
    * Returns the time at which the next poll window begins. Call it after `tell` was called with the first response of the current scan.
@@ -22,8 +19,8 @@ export interface ServerClock {
    */
   mark(newest: number | undefined, reach?: 'near' | 'far'): number | undefined;
   /**
-   * Returns the latest time that either of the server's clocks may show; the end of a poll window is computed from it. Before the first
-   * `Date` the local time is included: the stamps of the records read may be old, and a window that ends too late does no harm.
+   * Latest time that either of the server's clocks may show. Before the first `Date` the local time is included: a window that ends too
+   * late does no harm.
    */
   latest(localTime: number): number;
   /** Lower bound of the server's current time: the newest `Date` plus the local time passed since. Undefined before the first `Date`. */
@@ -34,21 +31,15 @@ export interface ServerClock {
    * @param localTime Local time at which the response arrived; {@link ServerClock.now} counts on from it.
    */
   tell(serverTime: number | undefined, localTime?: number): void;
-  /**
-   * Makes the next poll window begin `ms` earlier. Call it when another scan than a poll has read a page that came from a cache and was
-   * `ms` old: that page lacks the changes of that time.
-   */
+  /** Makes the next poll window begin `ms` earlier, because another scan has read a cached page that lacks the changes of that time. */
   reachBack(ms: number): void;
-  /**
-   * Returns how much earlier than {@link ServerClock.mark} says the next poll window must begin, in ms, as {@link ServerClock.reachBack}
-   * has requested, and resets that value to 0. Call it once for each window.
-   */
+  /** Returns how much earlier than {@link ServerClock.mark} the next window must begin, in ms, and resets that to 0. */
   takeReach(): number;
-  /** Records the `updated_at` of records that were read; null for a record without one. */
+  /** Records the `updated_at` of records that were read. */
   see(updatedAt: readonly (number | null)[]): void;
   /**
-   * Records the `updated_at` of records that a poll has read. The previous poll read everything up to `newest`, so a newer stamp belongs to
-   * a recent change, and its lag behind `Date` is the lag of the clock that sets stamps.
+   * Records the `updated_at` of records that a poll has read. Stamps after `newest`, up to which the previous poll read everything, belong
+   * to recent changes, so their lag behind `Date` is that of the clock of stamps.
    */
   rose(updatedAt: readonly (number | null)[], newest: number): void;
   /**
@@ -61,15 +52,15 @@ export interface ServerClock {
 }
 
 /**
- * Largest lag of the clock that sets `updated_at` behind the clock of `Date`, in ms. Too small: changes are missed. Too large: polls of a
- * quiet list read more records again.
+ * Largest lag of the clock of stamps behind that of `Date`, in ms. Too small: changes are missed. Too large: polls of a quiet list read
+ * more records again.
  */
 const MAX_BEHIND_MS = 15 * 60_000;
-/** Largest UTC offset of a time zone, in ms. Too small: polls miss every change of a server whose stamps are local times in such a zone. */
+/** Largest UTC offset of a time zone, in ms. Too small: polls miss changes of a server whose stamps are local times. */
 export const MAX_ZONE_MS = 14 * 3_600_000;
 /** How far local time goes back when daylight saving ends, in ms. */
 export const DST_MS = 3_600_000;
-/** Resolutions of `updated_at` that are recognised, in ms, the coarsest first: day, hour, minute, second. */
+/** Resolutions of stamps that are recognised, in ms: day, hour, minute, second. */
 const STEPS_MS = [86_400_000, 3_600_000, 60_000, 1_000];
 /** Largest lag of a new stamp behind the server's `Date`, in ms: a slow clock plus stamps truncated to the day. */
 export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
@@ -90,85 +81,117 @@ export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
  * saving; windows with reach `near` do so once a poll has read a new change with such a lag (`rose`).
  */
 export function serverClock(): ServerClock {
-  let date: number | undefined;
-  let newest: number | undefined;
-  /** Newest of the `updated_at` values that are later than `Date`; the others need not be stored, as polls read their records again. */
-  let ahead: number | undefined;
-  let reachMs = 0;
-  /** Resolution of `updated_at`, in ms: the coarsest step that all stamps seen are multiples of. */
-  let step = STEPS_MS[0]!;
-  /** Local time, in ms, at which the response with the newest `Date` header arrived. */
-  let toldAt: number | undefined;
-  let offset = 0;
-  /** Smallest lag of a stamp behind `Date`, in ms. `far`: among all stamps. `near`: among new changes read by polls. */
-  const lag = { far: Infinity, near: Infinity };
+  return new EstimatedClock();
+}
 
-  /**
-   * Correction that is added to the stamp of each record, in ms: the offset of {@link ServerClock.shift} if it is negative, less an hour
-   * for zones with daylight saving; else 0.
-   */
-  const earlier = () => (offset < 0 ? offset - DST_MS : 0);
-  const see = (at: number): void => {
-    if (date !== undefined && at > date) {
-      ahead = Math.max(ahead ?? at, at);
+class EstimatedClock implements ServerClock {
+  #date: number | undefined;
+  /** Local time when the newest `Date` arrived. */
+  #dateSeenAt: number | undefined;
+  #newest: number | undefined;
+  /** Newest stamp that is later than `Date`; the others need not be stored, as polls read their records again. */
+  #ahead: number | undefined;
+  #reachMs = 0;
+  /** Coarsest step in ms that all stamps seen are multiples of. */
+  #stepMs = STEPS_MS[0]!;
+  #offsetMs = 0;
+  /** Smallest lag of a stamp behind `Date`, in ms, among all stamps (`far`) or among new changes read by polls (`near`). */
+  readonly #lag = { far: Infinity, near: Infinity };
+
+  newest(): number | undefined {
+    return this.#newest;
+  }
+
+  newestStamp(): number | undefined {
+    return this.#newest === undefined ? undefined : this.#newest - this.#correctionMs;
+  }
+
+  mark(newest: number | undefined, reach: 'near' | 'far' = 'near'): number | undefined {
+    if (this.#date === undefined || newest === undefined) return newest;
+    const zoneMs = this.#zoneMs(reach);
+    const slackMs = zoneMs > 0 ? DST_MS : 0;
+    const earliest = this.#date - MAX_BEHIND_MS - zoneMs - slackMs - this.#stepMs;
+    return Math.max(Math.min(newest - slackMs, this.#date), earliest);
+  }
+
+  latest(localTime: number): number {
+    const date = this.#date ?? localTime;
+    return Math.max(date, this.#newest ?? -Infinity, this.#ahead ?? -Infinity);
+  }
+
+  now(localTime: number): number | undefined {
+    if (this.#date === undefined || this.#dateSeenAt === undefined) return this.#date;
+    return this.#date + Math.max(0, localTime - this.#dateSeenAt);
+  }
+
+  tell(serverTime: number | undefined, localTime?: number): void {
+    if (serverTime !== undefined) this.#dateSeenAt = localTime;
+    this.#date = serverTime ?? this.#date;
+    if (this.#date === undefined || this.#ahead === undefined || this.#ahead > this.#date) return;
+    this.#see(this.#ahead);
+    this.#ahead = undefined;
+  }
+
+  reachBack(ms: number): void {
+    this.#reachMs = Math.max(this.#reachMs, ms);
+  }
+
+  takeReach(): number {
+    const ms = this.#reachMs;
+    this.#reachMs = 0;
+    return ms;
+  }
+
+  see(updatedAt: readonly (number | null)[]): void {
+    const correctionMs = this.#correctionMs;
+    for (const stamp of updatedAt) if (stamp !== null) this.#see(stamp + correctionMs);
+  }
+
+  rose(updatedAt: readonly (number | null)[], newest: number): void {
+    if (this.#date === undefined) return;
+    const correctionMs = this.#correctionMs;
+    for (const stamp of updatedAt) {
+      if (stamp === null) continue;
+      const at = stamp + correctionMs;
+      if (at > newest && at <= this.#date) {
+        this.#lag.near = Math.min(this.#lag.near, this.#date - at);
+      }
+    }
+  }
+
+  shift(offsetMs: number): void {
+    const before = this.#correctionMs;
+    this.#offsetMs = offsetMs;
+    const moreMs = this.#correctionMs - before;
+    if (this.#newest !== undefined) this.#newest += moreMs;
+    if (this.#ahead !== undefined) this.#ahead += moreMs;
+    this.#lag.far = Math.max(0, this.#lag.far - moreMs);
+    this.#lag.near = Math.max(0, this.#lag.near - moreMs);
+  }
+
+  /** Correction of each stamp, in ms: a negative offset, less an hour for daylight saving; else 0. */
+  get #correctionMs(): number {
+    return this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0;
+  }
+
+  /** Records a corrected stamp. */
+  #see(at: number): void {
+    if (this.#date !== undefined && at > this.#date) {
+      this.#ahead = Math.max(this.#ahead ?? at, at);
       return;
     }
-    newest = Math.max(newest ?? at, at);
-    if (date !== undefined) lag.far = Math.min(lag.far, date - at);
-    const stamp = at - earlier();
-    while (stamp % step !== 0) step = STEPS_MS[STEPS_MS.indexOf(step) + 1] ?? 1;
-  };
-  /** Estimated time-zone lag of stamps behind UTC, in ms; 0 without evidence of one. */
-  const zoneOf = (reach: 'near' | 'far'): number => {
-    const behindMs = (reach === 'far' ? lag.far : lag.near) - Math.max(0, offset);
-    const isZone = behindMs > MAX_BEHIND_MS && behindMs < Infinity;
-    return Math.max(isZone ? Math.min(behindMs, MAX_ZONE_MS) : 0, -offset);
-  };
+    this.#newest = Math.max(this.#newest ?? at, at);
+    if (this.#date !== undefined) this.#lag.far = Math.min(this.#lag.far, this.#date - at);
+    const stamp = at - this.#correctionMs;
+    while (stamp % this.#stepMs !== 0) {
+      this.#stepMs = STEPS_MS[STEPS_MS.indexOf(this.#stepMs) + 1] ?? 1;
+    }
+  }
 
-  return {
-    tell: (serverTime, localTime) => {
-      if (serverTime !== undefined) toldAt = localTime;
-      date = serverTime ?? date;
-      if (date === undefined || ahead === undefined || ahead > date) return;
-      see(ahead);
-      ahead = undefined;
-    },
-    see: (updatedAt) => {
-      for (const at of updatedAt) if (at !== null) see(at + earlier());
-    },
-    rose: (updatedAt, before) => {
-      for (const stamp of updatedAt) {
-        if (date === undefined || stamp === null) continue;
-        const at = stamp + earlier();
-        if (at > before && at <= date) lag.near = Math.min(lag.near, date - at);
-      }
-    },
-    shift: (offsetMs) => {
-      const before = earlier();
-      offset = offsetMs;
-      const more = earlier() - before;
-      if (newest !== undefined) newest += more;
-      if (ahead !== undefined) ahead += more;
-      [lag.far, lag.near] = [Math.max(0, lag.far - more), Math.max(0, lag.near - more)];
-    },
-    reachBack: (ms) => void (reachMs = Math.max(reachMs, ms)),
-    takeReach: () => {
-      const ms = reachMs;
-      reachMs = 0;
-      return ms;
-    },
-    newest: () => newest,
-    newestStamp: () => (newest === undefined ? undefined : newest - earlier()),
-    mark: (then, reach = 'near') => {
-      if (date === undefined || then === undefined) return then;
-      const zone = zoneOf(reach);
-      const slack = zone > 0 ? DST_MS : 0;
-      return Math.max(Math.min(then - slack, date), date - MAX_BEHIND_MS - zone - slack - step);
-    },
-    now: (localTime) => {
-      if (date === undefined || toldAt === undefined) return date;
-      return date + Math.max(0, localTime - toldAt);
-    },
-    latest: (localTime) => Math.max(date ?? localTime, newest ?? -Infinity, ahead ?? -Infinity),
-  };
+  /** Estimated time-zone lag of stamps behind UTC, in ms; 0 without evidence of one. */
+  #zoneMs(reach: 'near' | 'far'): number {
+    const behindMs = this.#lag[reach] - Math.max(0, this.#offsetMs);
+    const isZone = behindMs > MAX_BEHIND_MS && behindMs < Infinity;
+    return Math.max(isZone ? Math.min(behindMs, MAX_ZONE_MS) : 0, -this.#offsetMs);
+  }
 }

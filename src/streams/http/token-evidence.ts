@@ -22,50 +22,43 @@ export interface RequestTimes {
   readonly answeredAt: number;
 }
 
-/** A request to the API, and the API token with which it was sent. */
+/** A request, and the token with which it was sent. */
 export interface TokenUse {
   readonly token: Token;
-  /** Name of the requested list and of the kind of query: all records, by date, or by number. The server may refuse a single kind. */
+  /** The list and the kind of query: all records, by date, or by number. The server may refuse a single kind. */
   readonly list: string;
-  /**
-   * Whether the query selects records by date or number. The refusal of such a query may be final sooner, since the list can be read
-   * without such queries. Default false.
-   */
+  /** Whether the query is by date or number, whose refusal may be final sooner. Default false. */
   readonly isSelective?: boolean;
   /** When the request was sent, in ms on the scheduler's clock. */
   readonly sentAt: number;
-  /** Times of the query's previous attempt, if it failed with the same token and status; undefined for a first attempt. */
+  /** Times of the query's previous attempt, if it failed with the same token and status. */
   readonly lastTry?: RequestTimes | undefined;
 }
 
-/** Refusals of a token by one list since the list last accepted it. */
 interface RefusalState {
-  /** Number of the list's refusals of the token; refusals of requests that were in flight at the same time count as one. */
+  /** Number of refusals; those of requests in flight at the same time count as one. */
   readonly count: number;
-  /** Times of the request with the newest counted refusal, and of its response. */
   readonly newest: RequestTimes;
   /**
-   * Whether the list itself is the cause of its refusals, and not the token: the server accepted the token for other requests both before
-   * and after one of them ({@link TokenEvidence.wasAcceptedDuring}).
+   * Whether the list is the cause, and not the token: the server accepted it before and after ({@link TokenEvidence.wasAcceptedDuring}).
    */
   readonly isListsOwn: boolean;
-  /** When the list may try the token again, in ms on the scheduler's clock. */
+  /** When the list may try again, in ms. */
   readonly retryAt: number;
 }
 
 /** Pause after a list's first refusal of a token, in ms; it doubles with each further refusal. */
 export const FIRST_PAUSE_MS = 1_000;
-/** Longest pause between two attempts with a refused token, in ms. Too large: a list notices late that the token is accepted again. */
+/** Longest pause, in ms. Too large: a list notices late that the token is accepted again. */
 const MAX_PAUSE_MS = 30_000;
 /**
- * How long, in ms, after a request failed because of its query and not because of the token, further such failures of the same list count
- * as caused by their queries, too. Too small: when many queries fail for good, each of them is repeated several times. Too large: a token
- * that stops working is noticed later.
+ * How long further failures of a list count as caused by its queries, in ms. Too small: each of many failing queries is repeated. Too
+ * large: a token that stops working is noticed later.
  */
 const OWN_FAILURE_MS = 60_000;
 /**
- * Number of refusals by one list up to which a new token may still be valid, because a lagging replica may not know it yet. The token is
- * tried again after 1, 2 and 4 s, longer than replicas usually lag (about 5 s).
+ * Number of refusals up to which a lagging replica may not know a new token. It is tried again after 1, 2 and 4 s; replicas usually lag
+ * about 5 s.
  */
 const YOUNG_TRIES = 3;
 
@@ -74,16 +67,12 @@ export class TokenEvidence {
   #token: Token;
   #isDead = false;
   #isRepeated = false;
-  /** Send time, in ms, of the newest successful request with the token, by the name of the list. */
+  /** Send time of the newest successful request, in ms, by list. */
   readonly #worked = new Map<string, number>();
-  /** Arrival time, in ms, of the first successful response to a request with the token; Infinity before it. */
+  /** Arrival time of the first successful response, in ms. */
   #firstWorked = Infinity;
-  /** Refusals of the token, by the name of the list. */
   readonly #troubles = new Map<string, RefusalState>();
-  /**
-   * Time of the newest failure that was caused by the query and not by the token, by the name of the list; failures within a minute after
-   * it do not change it.
-   */
+  /** Time of the newest failure caused by the query, by list; further ones within a minute do not change it. */
   readonly #ownFailures = new Map<string, number>();
   #failingSince: number | undefined;
 
@@ -91,12 +80,11 @@ export class TokenEvidence {
     this.#token = token;
   }
 
-  /** The token, with the lifetime that the newest login gave it. */
   get token(): Token {
     return this.#token;
   }
 
-  /** Whether a later login issued the same token again. Such a server issues a new token only once this one has expired. */
+  /** Whether a later login issued the same token again: the server issues another only once this one has expired. */
   get isRepeated(): boolean {
     return this.#isRepeated;
   }
@@ -115,57 +103,47 @@ export class TokenEvidence {
     return this.#troubles.size > 0 ? 'young' : 'new';
   }
 
-  /**
-   * Time of the first failed request with the token since the last successful one, in ms on the scheduler's clock; undefined if there was
-   * none.
-   */
+  /** Time of the first failed request since the last success, in ms. */
   get failingSince(): number | undefined {
     return this.#failingSince;
   }
 
-  /** Whether the token is young (only refused so far) and a list waits before it tries the token again. */
+  /** Whether the token is young and a list waits before it tries it again. */
   isResting(now: number): boolean {
     if (this.state !== 'young') return false;
     return [...this.#troubles.values()].some(({ retryAt }) => retryAt > now);
   }
 
-  /** Whether lists other than the one of this request refuse the token, too. */
   isRefusedElsewhere({ list }: TokenUse): boolean {
     return [...this.#troubles.keys()].some((other) => other !== list);
   }
 
-  /** Whether this list has ever responded with a page to a request with this token. */
   hasWorkedFor(list: string): boolean {
     return this.#worked.has(list);
   }
 
-  /**
-   * Whether another request with the token has succeeded that was sent after this request, or, if this one repeats a failed query, after
-   * the response to the query's previous attempt.
-   */
+  /** Whether another request has succeeded that was sent after this one, or after the response to its previous attempt. */
   hasWorkedElsewhere({ sentAt, lastTry }: TokenUse): boolean {
     return this.#hasWorkedSince(lastTry?.answeredAt ?? sentAt);
   }
 
   /**
-   * Whether the server accepted the token at the time of a request that it refused: another request succeeded before this one was sent, and
-   * a third one was sent after this one's response and succeeded. A success on one side only proves nothing, as the token may be unknown to
-   * a replica before, or revoked after. A request that was in flight at the same time proves nothing either, as the server may have checked
-   * its token earlier.
+   * Whether the server accepted the token at the time of a refused request: one request succeeded before it was sent, and another was sent
+   * after its response and succeeded. A success on one side only proves nothing, as the token may be unknown to a replica before, or
+   * revoked after.
    */
   wasAcceptedDuring({ sentAt, answeredAt }: RequestTimes): boolean {
     return this.#firstWorked < sentAt && this.#hasWorkedSince(answeredAt);
   }
 
-  /** Records that the final failure of a request was caused by its query and not by the token. */
   recordQueryFailure({ list }: TokenUse, now: number): void {
     const isKnown = now - (this.#ownFailures.get(list) ?? -Infinity) < OWN_FAILURE_MS;
     if (!isKnown) this.#ownFailures.set(list, now);
   }
 
   /**
-   * Whether a request of the list failed within the last minute because of its query and not of the token, and the list has responded with
-   * a page since. False while the token itself may be the cause of failures.
+   * Whether a query of the list failed for good within the last minute, and the list has responded with a page since. False while the token
+   * itself may be the cause of failures.
    */
   isFineBesideFailures({ list }: TokenUse, now: number): boolean {
     if (this.#failingSince !== undefined) return false;
@@ -174,7 +152,6 @@ export class TokenEvidence {
     return worked >= failed && now - failed < OWN_FAILURE_MS;
   }
 
-  /** Records that a request with the token has succeeded. */
   recordSuccess({ list, sentAt }: TokenUse, now: number): void {
     this.#worked.set(list, Math.max(sentAt, this.#worked.get(list) ?? -Infinity));
     this.#firstWorked = Math.min(now, this.#firstWorked);
@@ -183,12 +160,12 @@ export class TokenEvidence {
     this.#isDead = false;
   }
 
-  /** Records that a request with the token has failed; it is ignored if a later request has succeeded. */
+  /** Ignored if a later request has succeeded. */
   recordFailure(use: TokenUse, now: number): void {
     if (!this.hasWorkedElsewhere(use)) this.#failingSince ??= now;
   }
 
-  /** Records that a list refused the token, and returns the list's refusals so far with the time of its next attempt. */
+  /** Records a refusal, and returns those of the list so far. */
   recordRefusal({ list, sentAt }: TokenUse, now: number): RefusalState {
     const before = this.#troubles.get(list);
     if (before && sentAt < before.retryAt) return before;
@@ -205,12 +182,11 @@ export class TokenEvidence {
     return [...this.#worked.values()].some((at) => at > time);
   }
 
-  /** Marks the token as refused for good. */
   markDead(): void {
     this.#isDead = true;
   }
 
-  /** Starts a new lifetime of the token, after a login has issued the same token again. The evidence is retained. */
+  /** Starts a new lifetime after a login has issued the same token; the evidence stays. */
   renew(token: Token): void {
     this.#token = token;
     this.#isDead = false;
@@ -218,7 +194,6 @@ export class TokenEvidence {
   }
 }
 
-/** Whether a list has refused a token too often for a lagging replica to be the cause. */
 export function isTooOld({ count }: RefusalState): boolean {
   return count > YOUNG_TRIES;
 }

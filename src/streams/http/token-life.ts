@@ -8,32 +8,20 @@ export type { RequestTimes, TokenOutcome, TokenUse } from './token-evidence.ts';
 
 /** Decision about a failed request of a list: whether and when it is retried, and whether a login is made. */
 export interface TokenVerdict {
-  /** Whether the list or the query is the cause of the failure and not the token, so that a retry is useless. */
+  /** Whether the list or query, not the token, is the cause, so that a retry is useless. */
   readonly isFinal: boolean;
   /** Pause before the list's next attempt, in ms; undefined: the caller's back-off decides. */
   readonly pauseMs: number | undefined;
-  /** Whether a login must be made because of this request. */
   readonly logsIn: boolean;
 }
 
-/**
- * How long before the end of its lifetime a token counts as expired, in ms: lifetimes are in whole seconds, and a request arrives later
- * than it is sent. Too small: the server refuses tokens that have just expired.
- */
+/** How long before its end a token counts as expired, in ms: lifetimes are in whole seconds, and requests take time. */
 const MARGIN_MS = 2_000;
-/**
- * Margin as a fraction of the token's lifetime. It replaces {@link MARGIN_MS} where it is the smaller of the two: for lifetimes below 40 s.
- */
+/** The margin as a fraction of short lifetimes, below 40 s. */
 const MARGIN_PART = 0.05;
-/**
- * How long all requests with a token must have failed, in ms, before a login is made although the token has not expired. Too small: a short
- * outage causes logins.
- */
+/** How long all requests must have failed before an early login, in ms. Too small: a short outage causes logins. */
 const FAILING_MS = 5_000;
-/**
- * Number of consecutive tokens that a list must refuse, each after all its attempts, before the list counts as forbidden. Too small: a
- * failing login server stops the list.
- */
+/** Number of consecutive tokens that a list must refuse before it counts as forbidden. Too small: a failing login server stops the list. */
 const MAX_REFUSED_TOKENS = 3;
 
 type Refusal = Exclude<TokenOutcome, 'worked' | 'failed'>;
@@ -62,7 +50,7 @@ export class TokenLife {
   #previous: TokenEvidence | undefined;
   #isLoggingIn = false;
   #isLoginWanted = false;
-  /** Number of consecutive tokens that a list refused, each after all its attempts, by the name of the list. */
+  /** Number of consecutive tokens that a list refused, by list. */
   readonly #refusals = new Map<string, { readonly tokens: number; readonly last: TokenEvidence }>();
 
   constructor(pace: LoginPace) {
@@ -73,15 +61,12 @@ export class TokenLife {
     return this.#newest?.token;
   }
 
-  /**
-   * Whether the newest login returned the same token as the one before: the server then issues another token only once this one has
-   * expired.
-   */
+  /** Whether the newest login returned the same token as the one before. */
   get isRepeated(): boolean {
     return this.#newest?.isRepeated === true;
   }
 
-  /** Whether an early login (before the token expires) has been decided on and has not succeeded yet. */
+  /** Whether an early login was decided on and has not succeeded yet. */
   get isLoginWanted(): boolean {
     return this.#isLoginWanted;
   }
@@ -134,10 +119,7 @@ export class TokenLife {
     return GO_ON;
   }
 
-  /**
-   * Handles the outcome of a request with another token than the newest. If it was refused or failed for good, its token is not used again,
-   * and the request is repeated with the current one.
-   */
+  /** Handles a request with another token than the newest. If it was refused, that token is not used again. */
   #reportOld({ token, list }: TokenUse, outcome: TokenOutcome, now: number): TokenVerdict {
     if (outcome === 'failed') return GO_ON;
     if (outcome === 'worked') {
@@ -148,10 +130,7 @@ export class TokenLife {
     return retryAfter(this.#newest?.isResting(now) ? FIRST_PAUSE_MS : 0);
   }
 
-  /**
-   * Handles a retryable failure of a request with the newest token: the caller's back-off decides the pause, and a login is made if all
-   * requests have failed for five seconds.
-   */
+  /** Handles a retryable failure: the caller's back-off decides the pause. */
   #fails(newest: TokenEvidence, use: TokenUse, now: number): TokenVerdict {
     const { failingSince, state } = newest;
     // Recorded as a refusal, so that requests use the previous token for a while: it shows whether the new token is the cause.
@@ -160,7 +139,7 @@ export class TokenLife {
     return isSuspect && this.#mayLogIn('failed', now) ? this.#logsIn(GO_ON, now) : GO_ON;
   }
 
-  /** Handles a refusal of the newest token, or a failure that is final unless the token is the cause. */
+  /** Handles a refusal, or a failure that is final unless the token is the cause. */
   #refuses(newest: TokenEvidence, use: TokenUse, outcome: Refusal, now: number): TokenVerdict {
     const isRefusal = outcome !== 'failed-for-good';
     const isKnown = newest.hasWorkedFor(use.list);
@@ -230,58 +209,47 @@ function isExpired({ askedAt, lifeMs }: Token, now: number): boolean {
   return now >= askedAt + lifeMs - Math.min(MARGIN_MS, lifeMs * MARGIN_PART);
 }
 
-/** Reason for a login before the token expires: `refused`: the server refused the token; `failed`: all requests with it failed. */
+/** Whether the server refused the token, or all requests with it failed. */
 type EarlyLoginReason = 'refused' | 'failed';
 
 /**
- * Minimum time between early logins (those before the token expires), in ms. `first` doubles with each further early login, up to `max`; if
- * the last one returned a token that worked, the minimum is `helped` at most. Too small: a server that fails for an hour uses up the login
- * quota. Too large: lists wait longer for a new token after the server has dropped the old one.
+ * Minimum time between early logins (before the token expires), in ms. `first` doubles up to `max`; if the last one helped, the minimum is
+ * `helped` at most. Too small: a server that fails for an hour uses up the login quota. Too large: lists wait longer for a new token.
  */
 const GAPS = {
   refused: { first: 10_000, helped: 30_000, max: 5 * 60_000 },
   failed: { first: 60_000, helped: 60_000, max: 20 * 60_000 },
 } as const;
-/**
- * Time without an early login (before the token expires) after which the minimum gap between such logins is `first` of {@link GAPS} again,
- * in ms. Too small: repeated failures cause too many logins.
- */
+/** Time without an early login after which the gap is `first` again, in ms. */
 const RESET_AFTER_MS = 60 * 60_000;
 
-/** Number of logins within {@link RECENT_MS} that need no gap between them. Too large: the login quota is used up. */
+/** Number of logins within {@link RECENT_MS} that need no gap. Too large: the login quota is used up. */
 const BURST = 3;
-/** Period in which {@link BURST} logins are allowed without a gap, in ms. */
 const RECENT_MS = 60_000;
-/** Minimum time between further logins within {@link RECENT_MS}, in ms. With the burst, fewer than ten logins are made per minute. */
+/** Minimum time between further logins, in ms: fewer than ten per minute with the burst. */
 const LEAST_GAP_MS = 10_000;
 
-/**
- * Limits how often an account logs in, in addition to the login quota, so that tokens with very short lifetimes or a server that refuses
- * every token cause no login loop.
- */
+/** Limits logins in addition to their quota, so that very short lifetimes or a server that refuses every token cause no login loop. */
 export class LoginPace {
-  /** Times of the newest logins, up to {@link BURST}, in ms. */
   readonly #logins: number[] = [];
-  /** Number of consecutive early logins (before the token expires), each at most {@link RESET_AFTER_MS} after the one before. */
+  /** Number of consecutive early logins, each at most {@link RESET_AFTER_MS} after the one before. */
   #doubts = 0;
   #doubtAt = -Infinity;
-  /** Whether the token of the last early login (before the previous token expired) has worked. */
+  /** Whether the token of the last early login has worked. */
   #hasHelped = false;
 
-  /** Returns how long the next login must wait, in ms; 0 unless there were {@link BURST} logins within the last minute. */
+  /** Returns how long the next login must wait, in ms. */
   waitMs(now: number): number {
     const recent = this.#logins.filter((at) => now - at < RECENT_MS);
     if (recent.length < BURST) return 0;
     return Math.max(0, recent.at(-1)! + LEAST_GAP_MS - now);
   }
 
-  /** Records that a login begins. */
   begin(now: number): void {
     this.#logins.push(now);
     this.#logins.splice(0, this.#logins.length - BURST);
   }
 
-  /** Whether an early login (before the token expires) may be made at `now`, for the reason `doubt`. */
   allows(doubt: EarlyLoginReason, now: number): boolean {
     if (this.#doubts === 0) return true;
     const { first, helped, max } = GAPS[doubt];
@@ -289,14 +257,12 @@ export class LoginPace {
     return now - this.#doubtAt >= gap;
   }
 
-  /** Records that an early login (before the token expires) is about to be made. */
   earlyLoginBegins(now: number): void {
     this.#doubts = now - this.#doubtAt > RESET_AFTER_MS ? 1 : this.#doubts + 1;
     this.#doubtAt = now;
     this.#hasHelped = false;
   }
 
-  /** Records that the server accepts the token of the newest login. */
   tokenWorked(): void {
     this.#hasHelped = true;
   }

@@ -50,16 +50,13 @@ export interface TokenSource {
 }
 
 /**
- * Fraction of an API token's lifetime after which it is renewed, unless {@link SPARE_MS} before its end is later. Too small: more logins.
- * Too large: the token expires before a login that has to be retried is done.
+ * Fraction of a token's lifetime after which it is renewed, for lifetimes of up to five minutes. Too large: it expires before a login that
+ * has to be retried is done.
  */
 const USED_PART = 0.8;
-/**
- * How long before its end an API token with a lifetime of more than five minutes is renewed, in ms. ({@link USED_PART} applies to shorter
- * lifetimes.) Too small: the token expires before a login that has to be retried is done.
- */
+/** How long before its end a token with a longer lifetime is renewed, in ms. */
 const SPARE_MS = 60_000;
-/** Longest delay of a Node timer, in ms (31 bits); a timer with a longer delay fires at once. */
+/** Longest delay of a Node timer, in ms; a longer one fires at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
@@ -103,7 +100,7 @@ export function tokenSource(options: TokenSourceOptions): TokenSource {
     const isFresh = newest !== undefined && !life.isLoginWanted && freshFor(newest) > 0;
     return isFresh ? of(newest) : newLogin;
   });
-  /** Emits `token` when it must be renewed, because it has nearly expired or seems to be dead, and completes. */
+  /** Emits `token` when it must be renewed. */
   const end = (token: Token): Observable<Token> =>
     merge(timer(Math.min(Math.max(0, freshFor(token)), LONGEST_TIMER_MS), scheduler), renew$).pipe(
       map(() => token),

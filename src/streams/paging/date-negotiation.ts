@@ -6,18 +6,15 @@ import { SHORTEST_MS } from './list-dates.ts';
 import type { ListDates, NoDates } from './list-dates.ts';
 import type { Window } from './poll.ts';
 
-/** Date parameters of a trial request; without any, it requests the list's first page. */
+/** A trial request; without dates, it requests the list's first page. */
 export type ProbeDates = Partial<Window>;
 
 const A_MINUTE_MS = 60_000;
 
-/** Facts with which {@link dateNegotiation} begins. */
 interface NegotiationStart {
-  /** The server's time, in epoch ms. */
   readonly now: number;
   /** The newest stamp seen, in epoch ms. */
   readonly newest: number | undefined;
-  /** The error of the refused request, on one line. */
   readonly reason?: string | undefined;
   /** Called once a request without dates has succeeded and the refused request has failed again. Default none. */
   readonly onConfirmed?: () => void;
@@ -25,12 +22,13 @@ interface NegotiationStart {
 
 /**
  * Determines why a request with dates was refused, as a generator of trial requests: without dates, with the same dates, and with a window
- * of a minute. Tries one date format after the other until one is accepted, and halves the longest window if only long ones are refused.
- * `dates` is changed accordingly, unless the refusal has passed. If requests without dates fail as well, the generator is not resumed.
+ * of a minute. Tries one date format after the other, and halves the longest window if only long ones are refused. `dates` is changed
+ * accordingly, unless the refusal has passed. If requests without dates fail as well, the generator is not resumed.
  *
- * A server that fails (5xx, no response) may do so because of the date format, too. Each format then takes a minute to be given up, so the
- * list is reported as one without dates in the meantime, and fewer formats are tried: each end, and each text.
+ * A server that fails may do so because of the date format, too. Each format then takes a minute to be given up, so the list is reported as
+ * one without dates in the meantime, and fewer formats are tried: each end, and each text.
  *
+ * @param start `now` and `newest` (newest stamp) in epoch ms; `reason`: the error on one line.
  * @returns Whether `dates` was changed; if not, the same request is now accepted.
  */
 export function* dateNegotiation(
@@ -86,9 +84,8 @@ export function* dateNegotiation(
 }
 
 /**
- * Probes how a list interprets its date parameters, as a generator of trial requests, and moves on to another date format as long as the
- * end of polls' windows is misinterpreted. Records the findings in `dates`, unless the list cannot be polled by dates or the probe was
- * inconclusive: the caller handles those.
+ * Probes how a list interprets dates, as a generator of trial requests, and moves on to another format as long as the end of polls' windows
+ * is misinterpreted. Records the findings in `dates`, unless the list cannot be polled by dates or the probe was inconclusive.
  *
  * @param newest The newest stamp seen, in epoch ms.
  */
@@ -109,7 +106,7 @@ export function* probedDates(
   return finding;
 }
 
-/** Runs a probe with its windows formatted as the list accepts them. */
+/** Runs a probe with its windows in the list's format. */
 function* withDates<Finding>(
   steps: Generator<ProbeQuestion, Finding, ProbeReply>,
   dates: ListDates,

@@ -1,24 +1,19 @@
 // Probes that measure, by trial requests, how a list interprets its date parameters.
 
-/**
- * A request of a probe: `undated` for the list's first page, or a window of date parameters in epoch ms. `poll-end` stands for the end
- * parameter that polls send.
- */
+/** The list's first page (`undated`), or a window of dates in epoch ms. `poll-end`: the end that polls send. */
 export type ProbeQuestion = 'undated' | { readonly from: number; readonly to: number | 'poll-end' };
 
-/** The part of a response that a probe evaluates. */
 export interface ProbeReply {
   /** `updated_at` of each record, in epoch ms; null for a record without one. */
   readonly stamps: readonly (number | null)[];
-  /** Whether the response holds all records of the window, so that no further page follows. */
+  /** Whether the response has all records of the window. */
   readonly isWhole: boolean;
-  /** Whether the server refused the request, or sent no response to it while it responded to a request without dates. */
+  /** Whether the server refused the request, or did not respond although it responded to one without dates. */
   readonly isRefused: boolean;
-  /** Whether `isRefused` means that there was no response, so that the dates may be fine. Default false. */
+  /** Whether there was no response, so that the dates may be fine. Default false. */
   readonly isUnanswered?: boolean;
 }
 
-/** Result of a probe: how the list interprets its date parameters. */
 export type ProbeFinding =
   /** A record with the stamp `s` is matched by the date parameter `s + offsetMs`. */
   | { readonly kind: 'offset'; readonly offsetMs: number }
@@ -27,29 +22,21 @@ export type ProbeFinding =
   /** Inconclusive: no record has a modification time, a request was refused, or the list changed during the probe. */
   | { readonly kind: 'unknown' };
 
-/**
- * Step in which a probe searches for the offset from stamps to date parameters, in ms: all time zones differ by whole quarters of an hour.
- */
+/** Step of the search for an offset, in ms: all time zones differ by whole quarters of an hour. */
 const QUARTER_MS = 15 * 60_000;
 /**
- * Half the length of the narrow window around a stamp that a probe requests, in ms. Below half of {@link QUARTER_MS}, so that windows at
- * two offsets cannot match the same stamp, even if stamps are truncated to the minute.
+ * Half the length of a narrow window, in ms: below half of {@link QUARTER_MS}, so that windows at two offsets cannot match the same stamp,
+ * even one truncated to the minute.
  */
 const NEAR_MS = 6 * 60_000;
-/**
- * Largest offset from stamps to date parameters that a probe searches for in either direction, in quarters of an hour: time zones range
- * from UTC-12 to UTC+14.
- */
+/** Largest offset that is searched for, in quarters of an hour: time zones range from UTC-12 to UTC+14. */
 const MOST_QUARTERS = 60;
 const DAY_MS = 86_400_000;
-/**
- * How far outside the requested window the stamp of a returned record may lie, in ms: the server may compare with more precision than the
- * stamps it returns, or truncate the bounds of the window.
- */
+/** How far outside a window a returned stamp may lie, in ms: the server may compare more precisely, or truncate the bounds. */
 const STAMP_TOLERANCE_MS = 60_000;
-/** A window in the distant past, of one minute, in which no record can have been modified; in epoch ms. */
+/** A window in which no record can have been modified; in epoch ms. */
 const LONG_AGO = { from: Date.UTC(1990, 0, 1), to: Date.UTC(1990, 0, 1, 0, 1) };
-/** Maximum number of stamps for which one probe tests whether a window returns their record; each takes several requests. */
+/** Maximum number of stamps that one probe tests, with several requests each. */
 const MAX_WITNESSES = 4;
 
 /**
@@ -94,7 +81,7 @@ export function* dateProbe(
   return only && (isAlone || only.kind === 'no-dates') ? only : { kind: 'unknown' };
 }
 
-/** Searches for the offset from stamps to date parameters at which a narrow window returns the record with a given stamp. */
+/** Searches for the offset at which a narrow window returns the record with a given stamp. */
 function* search(
   now: number,
   stamp: number,
@@ -138,14 +125,13 @@ function* search(
 }
 
 /**
- * Tests whether the list misinterprets the end of polls' windows, as a generator of requests: a window with that end, from shortly before a
- * stamp, returns nothing (or records from long before), while a window that ends in the past returns the record with that stamp. If the end
- * is interpreted as documented, one request is enough.
+ * Whether the list misinterprets the end of polls' windows, as a generator of requests: a window with that end, from shortly before a
+ * stamp, returns nothing (or records from long before), while one that ends in the past returns the record. If the end is interpreted as
+ * documented, one request is enough.
  *
  * @param now The server's time, in epoch ms.
  * @param newest The newest stamp seen, in epoch ms, if any.
  * @param offset The offset from stamps to date parameters, in ms.
- * @returns Whether the end is misinterpreted.
  */
 export function* endProbe(
   now: number,
@@ -175,27 +161,25 @@ export function* endProbe(
 const UNKNOWN: ProbeFinding = { kind: 'unknown' };
 
 /**
- * Returns a narrow window of dates around a stamp. If the offset is right, it does not end in the server's future: some servers
- * misinterpret such an end.
+ * Returns a narrow window around a stamp. With the right offset, it does not end in the server's future, which some servers misinterpret.
  */
 function near(stamp: number, offset: number, now: number): { from: number; to: number } {
   const to = Math.min(stamp + NEAR_MS, Math.max(stamp, now));
   return { from: stamp + offset - NEAR_MS, to: to + offset };
 }
 
-/** Returns the distinct stamps of the records of a response, newest first. */
 function distinct({ stamps }: ProbeReply): readonly number[] {
   return [...new Set(stamps.filter((at) => at !== null))].sort((a, b) => b - a);
 }
 
-/** Whether the response to a narrow window around `stamp` has records, and the stamps of all of them lie in the window. */
+/** Whether a response has records, all with stamps in the narrow window around `stamp`. */
 function showsStamp({ stamps }: ProbeReply, stamp: number): boolean {
   const stamped = stamps.filter((at) => at !== null);
   const isFit = (at: number) => Math.abs(at - stamp) <= NEAR_MS + STAMP_TOLERANCE_MS;
   return stamped.length > 0 && stamped.every(isFit);
 }
 
-/** Whether the stamps in a response are further apart than the requested narrow window is long, so that the server ignored the window. */
+/** Whether the server ignored a narrow window, as stamps are further apart. */
 function isSpread({ stamps }: ProbeReply): boolean {
   const known = stamps.filter((at) => at !== null);
   return Math.max(...known) - Math.min(...known) > 2 * (NEAR_MS + STAMP_TOLERANCE_MS);

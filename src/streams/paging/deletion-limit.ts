@@ -1,62 +1,57 @@
 // The deletion limit (`DELETE_LIMIT_PERCENT`): holds back deletions if too many keys go missing between two full scans.
 
 /**
- * A range of keys that went missing between the same two full scans, too many at once to be published as deleted. A key belongs to it if
- * the sweep that last saw the key is in `from` (included) to `to` (excluded).
+ * Keys that went missing between the same two full scans, too many at once to be published as deleted: the sweep that last saw them is in
+ * `from` (included) to `to` (excluded).
  */
 export interface HeldBack {
-  /** Serial number of the last full scan before the first keys of this held-back range went missing. */
+  /** Number of the last full scan before the first of the keys went missing. */
   readonly from: number;
-  /** Serial number of the newest full scan whose newly missing keys belong to this held-back range. */
+  /** Number of the newest full scan whose newly missing keys belong to the range. */
   readonly to: number;
-  /** Serial number of the full scan that detected this held-back range. */
+  /** Number of the full scan that detected the range. */
   readonly found: number;
-  /** How many keys of this held-back range were missing from the API's list in the newest full scan that was checked. */
+  /** How many of the keys were missing in the newest full scan. */
   readonly gone: number;
-  /** Number of published records when this held-back range was detected, without keys that were already missing. */
+  /** Number of published records then, without keys that were already missing. */
   readonly known: number;
-  /** Whether the operator has since raised the limit, so that the deletions may be published. */
+  /** Whether the operator has raised the limit, so that the deletions may be published. */
   readonly isConfirmed: boolean;
 }
 
-/** Numbers of keys missing from a full scan, by when they went missing. */
 export interface MissingKeyCounts {
-  /** Number of newly missing keys, which the previous full scan still had. */
+  /** Number of keys that the previous full scan still had. */
   readonly fresh: number;
-  /** Number of missing keys in each held-back range (keys not published as deleted), in the order of the stored ranges. */
+  /** Number of keys in each held-back range. */
   readonly heldBack: readonly number[];
-  /** Number of all missing keys. */
   readonly all: number;
 }
 
-/** Result of checking the keys missing from a full scan against the deletion limit. */
 export interface LimitVerdict {
   readonly heldBack: readonly HeldBack[];
-  /** Whether keys of a held-back range are back, so many that the rest is within the limit. Earlier scans were then wrong as well. */
+  /** Whether so many keys of a range are back that the rest is within the limit. Earlier scans were then wrong as well. */
   readonly hasRecovered: boolean;
 }
 
-/** Number of newly missing keys up to which the percentage limit does not apply: short lists lose a few records at a time. */
+/** Number of newly missing keys up to which the percentage does not apply: short lists lose a few records at a time. */
 const NEVER_HELD = 20;
-/** Number of newly missing keys up to which no deletions are held back, however few records the list has. */
+/** Number of newly missing keys that are never held back. */
 const NEVER_HELD_OF_SHORT = 2;
-/** Fraction of a list's records above which missing keys are held back even if they are fewer than {@link NEVER_HELD}. */
+/** Fraction of a list's records above which fewer than {@link NEVER_HELD} missing keys are held back. */
 const MAX_OF_SHORT = 1 / 3;
 
-/** Whether `gone` of `known` records are too many to go missing between two full scans. 100 percent turns the limit off. */
+/** Whether too many of `known` records are missing. 100 percent turns the limit off. */
 function isMass(gone: number, known: number, limitPercent: number): boolean {
   if (limitPercent === 100) return false;
   const isMuch = gone > NEVER_HELD && gone > (known * limitPercent) / 100;
   return isMuch || (gone > NEVER_HELD_OF_SHORT && gone > known * MAX_OF_SHORT);
 }
 
-/** Stored marks of when a read last showed each key of a list. */
 export interface SeenMarks {
   /** Whether no read has seen the key since sweep number `since` began. */
   isUnseen(key: string, since: number): boolean;
 }
 
-/** Whether a missing key belongs to one of the ranges `masses`, whose deletions are held back. */
 export function isHeldBack(key: string, masses: readonly HeldBack[], marks: SeenMarks): boolean {
   return masses.some(({ from, to }) => marks.isUnseen(key, to) && !marks.isUnseen(key, from));
 }
@@ -91,7 +86,7 @@ export function judgeMissing(
         isBefore(each) ? { ...each, to: number, gone: each.gone + fresh.gone } : each,
       )
     : [...counted, fresh];
-  /** Whether no key of a range came back: if the range is within the limit now, the operator has raised the limit. */
+  /** Whether no key came back: then the operator has raised the limit. */
   const isWhole = (each: HeldBack) =>
     each.gone > 0 && heldBack.some(({ from, gone }) => from === each.from && each.gone >= gone);
   return {

@@ -3,87 +3,76 @@
 import type { PageRecords } from '../records/page-records.ts';
 import type { Position } from './anchors.ts';
 
-/** Facts about a page that joined the scan, from which to decide whether the list has ended. */
 interface IdlePage {
-  /** Whether the page has a key that this scan had not read before; undefined if keys are not counted. */
+  /** Undefined if keys are not counted. */
   readonly hasNewKey: boolean | undefined;
-  /** Whether the page ends with the last record of the previous page. */
   readonly isIdle: boolean;
-  /** Whether the page has fewer records than were requested. */
   readonly isShort: boolean;
-  /** `has_next_page`, as the server states it. */
   readonly hasNext: boolean;
-  /** List offset after the page's last record. */
   readonly end: number;
-  /** `total_records`; undefined if the server sends none. */
   readonly total: number | undefined;
-  /** Page size that the scan was configured with, in records. */
+  /** The configured page size. */
   readonly pageSize: number;
 }
 
-/**
- * Number of short pages (fewer records than requested) without new keys after which a scan ends. Too small: the scan of a list that changes
- * may end early.
- */
+/** Number of short pages without new keys after which a scan ends. Too small: the scan of a list that changes may end early. */
 const IDLE_PAGES = 3;
 /**
  * Number of full pages without new keys after which a scan ends. More than {@link IDLE_PAGES}: after a full page, the list probably
  * continues.
  */
 const IDLE_FULL_PAGES = 6;
-/**
- * Number of pages beyond twice the list's total after which a scan that does not count keys ends, although the server claims more pages.
- */
+/** Number of pages beyond twice the total after which a scan that does not count keys ends. */
 const PAGES_BEHIND = 10;
 
-/** Creates the detector of a scan that makes no progress although the server claims more pages. */
-export function idleness() {
-  let missed: 'not' | 'once' | 'once, and the page before had nothing new' = 'not';
-  let pages = 0;
-  let fullPages = 0;
+/** Detects that a scan makes no progress although the server claims more pages. */
+export class Idleness {
+  /** Whether pages shared no record with the one before. */
+  #missed: 'not' | 'once' | 'once, and the page before had nothing new' = 'not';
+  #shortPages = 0;
+  #fullPages = 0;
 
-  return {
-    /**
-     * Whether the server must be starting pages at other offsets than requested: a page shared no record with the previous page, the
-     * previous page was read again and had nothing new, and the page again shares no record with it.
-     */
-    isStuck: (at: Position, records: PageRecords, anchored: boolean): boolean => {
-      if (at.isBlind) return false;
-      if (anchored) {
-        if (!isIdle(at, records)) missed = 'not';
-        else if (missed === 'once') missed = 'once, and the page before had nothing new';
-        return false;
-      }
-      if (sharesRecord(at, records)) return false; // its records have changed content, which is a different trouble
-      const isStuck = missed === 'once, and the page before had nothing new';
-      missed = 'once';
-      return isStuck;
-    },
-    /** Whether to treat the list as ended although the server claims a next page. */
-    isOver: (page: IdlePage): boolean => {
-      const { hasNewKey, isIdle, isShort, hasNext, end, total, pageSize } = page;
-      if (!hasNext || (total !== undefined && end < total) || hasNewKey === true) {
-        pages = 0;
-        fullPages = 0;
-        return false;
-      }
-      if (hasNewKey === undefined && !isIdle) {
-        return total !== undefined && end > 2 * total + PAGES_BEHIND * pageSize;
-      }
-      if (isShort) pages += 1;
-      else fullPages += 1;
-      return pages >= IDLE_PAGES || fullPages >= IDLE_FULL_PAGES;
-    },
-  };
+  /**
+   * Whether the server must be starting pages at other offsets than requested: a page shared no record with the previous one, which was
+   * read again and had nothing new, and the page again shares no record with it.
+   */
+  isStuck(at: Position, records: PageRecords, anchored: boolean): boolean {
+    if (at.isBlind) return false;
+    if (anchored) {
+      if (!isIdle(at, records)) this.#missed = 'not';
+      else if (this.#missed === 'once') this.#missed = 'once, and the page before had nothing new';
+      return false;
+    }
+    if (sharesRecord(at, records)) return false; // its records have changed content, which is a different trouble
+    const isStuck = this.#missed === 'once, and the page before had nothing new';
+    this.#missed = 'once';
+    return isStuck;
+  }
+
+  /** Whether to treat the list as ended although the server claims a next page. */
+  isOver(page: IdlePage): boolean {
+    const { hasNewKey, isIdle, isShort, hasNext, end, total, pageSize } = page;
+    if (!hasNext || (total !== undefined && end < total) || hasNewKey === true) {
+      this.#shortPages = 0;
+      this.#fullPages = 0;
+      return false;
+    }
+    if (hasNewKey === undefined && !isIdle) {
+      return total !== undefined && end > 2 * total + PAGES_BEHIND * pageSize;
+    }
+    if (isShort) this.#shortPages += 1;
+    else this.#fullPages += 1;
+    return this.#shortPages >= IDLE_PAGES || this.#fullPages >= IDLE_FULL_PAGES;
+  }
 }
 
-/** Whether a page ends with the last record of the previous page, so that nothing new follows that record. */
+/** Whether a page ends with the last record of the previous page. */
 export function isIdle({ anchors }: Position, records: PageRecords): boolean {
   const last = anchors.at(-1)?.at(-1)?.[0];
   return last !== undefined && records.at(records.length - 1)?.key === last;
 }
 
-/** Whether a page contains the key of any anchor of the previous page, its record changed or not. */
+/** Whether a page has a key of the previous page's anchors. */
 function sharesRecord({ anchors }: Position, records: PageRecords): boolean {
   const { keys } = records;
   const has = keys

@@ -1,18 +1,14 @@
-// How one list interprets date parameters, as detected so far: the format of its windows, and a text that describes deviations.
+// How one list interprets date parameters, as detected so far.
 
 import { DST_MS } from '../http/server-clock.ts';
 import type { ServerClock } from '../http/server-clock.ts';
 import { WINDOW_END_LEAD_MS, dateText } from './poll.ts';
 import type { SentWindow, Window } from './poll.ts';
 
-/** Format of the date parameters of a request. */
 interface DateForm {
   /** Value of `modifiedToDate`: two days ahead (`ahead`), the server's current time (`now`), or left out (`none`). */
   readonly end: 'ahead' | 'now' | 'none';
-  /**
-   * Notation of a date. `ms`: `2026-03-05T12:00:00.000Z`; `seconds`: without the fraction; `offset`: `+00:00` for `Z`; `day`: the date
-   * alone.
-   */
+  /** `ms`: `2026-03-05T12:00:00.000Z`; `seconds`: without the fraction; `offset`: `+00:00` for `Z`; `day`: the date alone. */
   readonly text: 'ms' | 'seconds' | 'offset' | 'day';
 }
 
@@ -22,25 +18,25 @@ interface DateForm {
  */
 export type NoDates = 'refused' | 'unanswered' | 'ignored' | 'empty';
 
-/** How the date parameters of a list differ from the documented behaviour. */
+/** How a list interprets date parameters. */
 export interface DatesFound {
-  /** Description of the date format that works; null while none does. */
+  /** The format that works; null while none does. */
   readonly form: string | null;
-  /** Whether `form` is the first one tried, which is the documented one. */
+  /** Whether `form` is the documented format, which is tried first. */
   readonly isUsualForm: boolean;
   /** Offset from stamps to date parameters, in ms: see {@link ServerClock.shift}. */
   readonly offsetMs: number;
-  /** Length to which windows are limited because the server refuses longer ones, in ms; null if no limit is known. */
+  /** Maximum length of windows, as the server refuses longer ones, in ms; null if no limit is known. */
   readonly longestMs: number | null;
-  /** Why the list is read without dates; null while it is polled by dates. */
+  /** Null while the list is polled by dates. */
   readonly noDates: NoDates | null;
-  /** The error that led to `noDates`, on one line; undefined if there was none. */
+  /** The error that led to `noDates`, on one line. */
   readonly reason?: string | undefined;
 }
 
 /**
- * Date formats in the order in which they are tried. The combination of `day` and `now` is left out, because a bare date as the end may
- * exclude the current day.
+ * Date formats in the order in which they are tried. A bare date as the end may exclude the current day, so `day` and `now` are not
+ * combined.
  */
 const FORMS: readonly DateForm[] = (['ms', 'seconds', 'offset', 'day'] as const).flatMap((text) =>
   (['ahead', 'now', 'none'] as const)
@@ -52,8 +48,8 @@ const FORMS: readonly DateForm[] = (['ms', 'seconds', 'offset', 'day'] as const)
 export const SHORTEST_MS = 86_400_000;
 
 /**
- * Findings of this process about the date parameters of one list, and the windows to request accordingly. Requests begin with the
- * first date format; each refusal leads to the next one.
+ * Findings of this process about the date parameters of one list, and the windows to request accordingly. The first date format is the
+ * documented one; each refusal leads to the next.
  */
 export class ListDates {
   readonly #clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
@@ -68,7 +64,6 @@ export class ListDates {
   constructor(options: {
     readonly clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
     readonly localTime: () => number;
-    /** Called when the findings about the list's date parameters have changed. */
     readonly onFound?: (found: DatesFound) => void;
   }) {
     this.#clock = options.clock;
@@ -92,12 +87,10 @@ export class ListDates {
     return FORMS[this.#form]!;
   }
 
-  /** Whether dates are sent in the notation of the first, documented format. */
   get isUsualText(): boolean {
     return this.form.text === FORMS[0]!.text;
   }
 
-  /** Findings about the list's date parameters so far. */
   get found(): DatesFound {
     const { end, text } = this.form;
     return {
@@ -110,13 +103,12 @@ export class ListDates {
     };
   }
 
-  /** Whether the list's date parameters are known to differ from the documented behaviour. */
   get isUnusual(): boolean {
     const isPlain = this.#form === 0 && this.#longestMs === Infinity;
     return !isPlain || this.#offsetMs !== 0 || this.#noDates !== undefined;
   }
 
-  /** Returns the window from `from` to at least `latest`, both in epoch ms on the server's clock, in the current date format. */
+  /** Returns the window from `from` to at least `latest`, both in epoch ms, in the current format. */
   windowOf(from: number, latest: number): SentWindow {
     const { end, text } = this.form;
     const modifiedFromDate = written(from, text);
@@ -136,37 +128,33 @@ export class ListDates {
     return { dates, until: now - Math.max(0, this.#offsetMs) };
   }
 
-  /**
-   * Estimate of the server's current time, in epoch ms. Until a response with a `Date` header has arrived: the latest time that the server
-   * may have.
-   */
+  /** Estimate of the server's time, in epoch ms; before the first `Date`, the latest time that it may be. */
   get now(): number {
     const localTime = this.#localTime();
     return this.#clock.now(localTime) ?? this.#clock.latest(localTime);
   }
 
-  /** Returns the window of dates that a poll from `from` (epoch ms) would request. */
   polled(from: number): Window {
     return this.windowOf(from, this.#clock.latest(this.#localTime())).dates;
   }
 
-  /** Converts a stamp to a start parameter early enough to include every record stamped at `stamp` or later; both in epoch ms. */
+  /** Converts a stamp to a parameter early enough to include every record stamped then or later; in epoch ms. */
   fromStamp(stamp: number): number {
     return stamp + (this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0);
   }
 
-  /** Formats the start parameter of a window; `at` is in epoch ms and already converted from a stamp to a parameter. */
+  /** Formats the start of a window, a parameter in epoch ms. */
   from(at: number): Pick<Window, 'modifiedFromDate'> {
     return { modifiedFromDate: written(at, this.form.text) };
   }
 
-  /** Formats the date parameters of a window with both bounds, which are in epoch ms and already converted from stamps to parameters. */
+  /** Formats a window with both bounds, parameters in epoch ms. */
   closed(from: number, to: number): Window {
     const { text } = this.form;
     return { modifiedFromDate: written(from, text), modifiedToDate: written(to, text) };
   }
 
-  /** Stores the offset from stamps to date parameters, in ms, that a probe has measured. */
+  /** Records the offset from stamps to date parameters, in ms. */
   offsetFound(ms: number): void {
     if (ms === this.#offsetMs) return;
     this.#offsetMs = ms;
@@ -175,10 +163,8 @@ export class ListDates {
   }
 
   /**
-   * Moves on to the next date format, because the current one is refused or matches nothing; calls `without` if there is none.
-   *
-   * @param what `text`: skip the formats with the same text of dates.
-   * @returns Whether there is another format to try.
+   * Moves on to the next format (`text`: to the next notation), because the current one is refused or matches nothing; calls `without` and
+   * returns false if there is none.
    */
   nextForm(why: NoDates, what: 'form' | 'text' = 'form', reason?: string): boolean {
     const { text } = this.form;
@@ -190,18 +176,18 @@ export class ListDates {
     return true;
   }
 
-  /** Notes that the current date format works with this server. */
+  /** Records that the current format works. */
   formWorks(): void {
     this.#tell();
   }
 
-  /** Notes that the server refuses windows of dates longer than `ms`. */
+  /** Records that the server refuses longer windows. */
   longestFound(ms: number): void {
     this.#longestMs = ms;
     this.#tell();
   }
 
-  /** Notes that the list cannot be polled by dates. @param reason The error that led to this, on one line. */
+  /** Records that the list can't be polled by dates. @param reason The error, on one line. */
   without(why: NoDates, reason?: string): void {
     if (this.#noDates === why) return;
     this.#noDates = why;
@@ -210,7 +196,7 @@ export class ListDates {
     this.#tell();
   }
 
-  /** Starts over with the first date format, to test whether the list can be polled by dates again. */
+  /** Starts over with the first format. */
   tryAgain(): void {
     this.#form = 0;
     this.#longestMs = Infinity;
@@ -239,7 +225,6 @@ const TEXT_TEXTS = {
   day: 'dates without a time',
 } as const;
 
-/** Formats a time in epoch ms as a date parameter. */
 function written(ms: number, text: DateForm['text']): string {
   const whole = dateText(ms);
   switch (text) {

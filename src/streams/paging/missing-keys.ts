@@ -7,7 +7,7 @@ import type { MissingKeyCounts, SeenMarks } from './deletion-limit.ts';
 import { deletedUnlessSeenSince } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
 
-/** A slice of the published keys that no read has seen since a given sweep (full scan). */
+/** A slice of the published keys that no read has seen since a given sweep. */
 export interface UnseenSlice {
   readonly keys: readonly string[];
   /** The `after` argument for the next slice; undefined after the last one. */
@@ -18,21 +18,20 @@ export interface UnseenSlice {
 export interface KnownRecords extends SeenMarks {
   /** Number of published records. */
   count(): number;
-  /**
-   * Returns the next slice of the keys after `after` that no read has seen since sweep number `since`; small enough not to block the event
-   * loop for long.
-   */
+  /** Returns the next slice, after the key `after`; small enough not to block the event loop for long. */
   unseen(since: number, after: string | undefined): UnseenSlice;
 }
 
 interface MissingKeysOptions {
   readonly progress: () => SweepProgress;
   readonly records: KnownRecords;
-  /** Whether a missing key may ever be published as deleted. */
+  /** Whether a key may ever be published as deleted. */
   readonly isDeletable: (key: string) => boolean;
   readonly proofMs: number;
   readonly scheduler: SchedulerLike;
 }
+
+export type MissingKeys = ReturnType<typeof missingKeys>;
 
 /** Iterates, slice by slice, over the keys that the newest sweep has not seen. */
 export function missingKeys(options: MissingKeysOptions) {
@@ -60,7 +59,7 @@ export function missingKeys(options: MissingKeysOptions) {
   };
 
   return {
-    /** Counts the missing keys: all, the newly missing ones, and those of each range whose deletions are held back. */
+    /** Counts the missing keys. */
     count: (): Observable<MissingKeyCounts> =>
       defer(() => {
         const { judged, heldBack } = progress();
@@ -80,20 +79,17 @@ export function missingKeys(options: MissingKeysOptions) {
           ),
         );
       }),
-    /** Counts the missing keys whose deletions are not held back, so that they are published once the absence is proven. */
+    /** Counts the missing keys whose deletions are not held back. */
     countFree: (): Observable<number> =>
       stretches((keys) => of(keys.filter(isFree).length)).pipe(
         reduce((sum, more) => sum + more, 0),
       ),
-    /**
-     * Runs `work` for each missing key after the key `after` whose deletion is not held back, one at a time; a slice is read once the
-     * previous one is processed.
-     */
+    /** Runs `work` for one missing key after the other, from `after` on, whose deletion is not held back. */
     each: <T>(work: (key: string) => Observable<T>, after?: string): Observable<T> =>
       stretches((keys) => from(keys.filter(isFree)).pipe(concatMap(work)), after),
     /**
-     * Runs `work`, slice by slice, with the missing keys whose absence is proven and whose deletions are not held back, and the number of
-     * the sweep since which none of them was seen.
+     * Runs `work`, slice by slice, with the keys proven absent, whose deletions are not held back, and the number of the sweep since which
+     * none of them was seen.
      */
     proven: <T>(
       work: (gone: { readonly keys: readonly string[]; readonly since: number }) => Observable<T>,

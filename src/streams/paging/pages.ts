@@ -10,11 +10,11 @@ import { KeyIndex } from '../records/key-index.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecords } from '../records/page-records.ts';
 import { BEGINNING, contentDigests, joinPage, replanned } from './anchors.ts';
-import type { ContentDigests, Position } from './anchors.ts';
-import { idleness, isIdle } from './idleness.ts';
-import { readAhead } from './read-ahead.ts';
+import type { ContentDigests, JoinResult, Position } from './anchors.ts';
+import { Idleness, isIdle } from './idleness.ts';
+import { PagesAhead } from './read-ahead.ts';
 import type { ReadAhead } from './read-ahead.ts';
-import { ignoredFields as newIgnoredFields, standstill } from './standstill.ts';
+import { ignoredFields as newIgnoredFields, Standstill } from './standstill.ts';
 import type { LeftOut } from './standstill.ts';
 
 /** A page of a scan. */
@@ -114,148 +114,11 @@ export interface PagesOptions {
  * ```
  */
 export function pages(options: PagesOptions): Observable<ScanPage> {
-  const { request, keyOf, permit = () => of(undefined), onTrouble } = options;
-  const {
-    leftOut = newIgnoredFields(),
-    plan = new PagePlan(),
-    contents = contentDigests(),
-    ahead = { most: 0 },
-  } = options;
-  const from = options.from ?? BEGINNING;
-  const pageSize = Math.max(2, options.pageSize ?? 1_000);
-
   return defer(() => {
-    let overlap = Math.max(1, options.overlap ?? 10); // `joinPage` limits it to half a page
-    let round = 0;
-    const tally = from.offset === 0 ? distinctKeyCounter() : undefined;
-    let reordered = false;
-    let short = false;
-    let emptyAt: number | undefined;
-    let isFixed = plan.isFixed;
-    let still = standstill();
-    const idle = idleness();
-    leftOut.add(from.leftOut ?? []);
-    if (from.pageSize !== undefined) plan.foundWhole();
-
-    const take = (asked: Position, place: PagePlace, answer: Answer): ScanPage => {
-      const { pagination, reported } = answer;
-      const at = { ...asked, offset: answer.offset ?? place.offset };
-      const records = recordsOf(answer);
-      const { length } = records;
-      const isNews = tally?.add(records, pagination.total_records);
-      const missing = tally?.missing();
-      const joint = joinPage(at, records, { overlap, keyOf, contents, leftOut: leftOut.fields() });
-      const page = (next: Position | undefined): ScanPage => ({ answer, offset: at.offset, next });
-      const tell = (trouble: ScanTrouble) => onTrouble?.(trouble, at.offset);
-
-      if (answer.isCut && (length === 0 || joint.anchored)) {
-        onTrouble?.('cut', at.offset + length);
-        return page(undefined);
-      }
-      const { total_records: total, has_next_page: claimsNext } = pagination;
-      const end = at.offset + length;
-      // Servers that wrap around claim a next page even after the end.
-      const hasMore = claimsNext && end < (total ?? Infinity);
-      if (answer.hasGap) tell('gap');
-      else plan.saw({ place, length, hasNext: hasMore, reported });
-      const isElsewhere =
-        length > 0 && reported?.offset !== undefined && reported.offset !== place.offset;
-      const isStuck = idle.isStuck(at, records, joint.anchored);
-      const wasWhole = plan.isWhole;
-      if (!wasWhole && (isElsewhere || isStuck)) plan.foundWhole();
-      if (wasWhole && isStuck) plan.foundStuck();
-      plan.findings().forEach(tell);
-      if (plan.isFixed && !isFixed) {
-        isFixed = true;
-        if (at.offset > 0) return page(BEGINNING); // the pages so far did not begin at the requested offsets
-      }
-      // Requests the page again, at the start of a whole page: the received one may be any page.
-      if (!wasWhole && plan.isWhole && isElsewhere) return page(replanned(asked));
-
-      if (joint.swapped && !reordered) tell('reordered');
-      reordered ||= joint.swapped || at.isBlind === true;
-      if (length === 0) emptyAt = at.offset;
-      if (!joint.anchored) {
-        tell(joint.adrift ? 'adrift' : 'stepped-back');
-        leftOut.add(still.failed(records, leftOut.fields()));
-        return page(still.mustReadBlind() ? { ...asked, isBlind: true } : joint.next);
-      }
-      // The server may claim a next page that is empty. The list then ends there, once a page that joins ends at the same offset again:
-      // no record has moved in front of that offset.
-      const isAtEmpty = end === emptyAt;
-      const isOver = idle.isOver({
-        hasNewKey: tally?.isCounting() ? isNews : undefined,
-        isIdle: isIdle(at, records),
-        isShort: length < place.pageSize,
-        hasNext: claimsNext,
-        end,
-        total,
-        pageSize,
-      });
-      if (isOver) tell('endless');
-      // A server may return a short page and claim that it is the last. Its total shows otherwise, as long as pages bring new records.
-      const isCutShort =
-        length < place.pageSize &&
-        end < (total ?? 0) &&
-        (tally?.isCounting() ? isNews === true : !isIdle(at, records));
-      const hasNext = claimsNext || isCutShort;
-      const last = !hasNext || isAtEmpty || isOver;
-      const repeated = round > 0;
-      if (repeated && missing === 0) return page(undefined);
-      if (repeated && missing && !short && (last || isNews === false)) {
-        short = true;
-        tell('short');
-      }
-      if (!last) {
-        const next = following(joint.next, end);
-        still.joined(end, records, next.anchors.at(-1) ?? []);
-        return page(next);
-      }
-
-      const isConsistent = missing === undefined ? !reordered : missing === 0;
-      if (isConsistent) return page(undefined);
-      if (round === MAX_REPEATED_ROUNDS) {
-        tell('unsettled');
-        return page(undefined);
-      }
-      round += 1;
-      overlap *= 5;
-      reordered = false;
-      short = false;
-      still = standstill();
-      return page(BEGINNING);
-    };
-    /** Returns the position after a page that joined, aligned to a whole page if the list is read in whole pages. */
-    const following = (next: Position, end: number): Position => {
-      if (!plan.isWhole) return next;
-      const { isBlind, ...place } = plan.next(end, end - next.offset, pageSize);
-      const step = Math.max(1, place.offset - next.offset + next.step);
-      return { ...replanned(next), ...place, step, ...(isBlind && { isBlind }) };
-    };
-    const placeOf = ({ offset, pageSize: size }: Position): PagePlace =>
-      size !== undefined && offset % size === 0
-        ? { offset, pageSize: size }
-        : plan.at(offset, pageSize);
-    const askedAhead = readAhead(request, ahead);
-    const read = (at: Position): Observable<ScanPage> =>
-      permit().pipe(
-        switchMap(() => {
-          const place = placeOf(at);
-          const placeAfter = ({ offset, pageSize: size }: PagePlace): PagePlace | undefined => {
-            if (!plan.isWhole) return at.step > 0 ? plan.at(offset + at.step, pageSize) : undefined;
-            const next = plan.next(offset + size, overlap, pageSize);
-            return { offset: next.offset, pageSize: next.pageSize };
-          };
-          const after = (each: PagePlace): PagePlace | undefined => {
-            const next = placeAfter(each);
-            return next && next.offset < plan.servedTo ? next : undefined;
-          };
-          return askedAhead.take(place, after).pipe(map((answer) => take(at, place, answer)));
-        }),
-      );
-    return read(from).pipe(
-      expand(({ next }) => (next ? read(next) : EMPTY)),
-      finalize(() => askedAhead.drop()),
+    const scan = new Scan(options);
+    return scan.read(options.from ?? BEGINNING).pipe(
+      expand(({ next }) => (next ? scan.read(next) : EMPTY)),
+      finalize(() => scan.end()),
     );
   });
 }
@@ -268,48 +131,272 @@ const MAX_REPEATED_ROUNDS = 2;
 /** Largest total for which a scan counts distinct keys, which bounds memory: a longer list is only checked for its order. */
 const MAX_COUNTED = 250_000;
 
-/** Creates the counter of a scan's distinct keys, whose number is compared with an unchanged total. */
-function distinctKeyCounter() {
-  const seen = new KeyIndex();
-  /** Keys of the first page until a second page arrives: within one page every record counts towards the total, even if keys repeat. */
-  let first: KeyIndex | undefined;
-  let total: number | undefined;
-  let counting = true;
-  let repeats = 0; // number of records whose key repeats that of another record of their page
+/** A received page, compared with what the scan has read before. */
+interface ReceivedPage {
+  /** Position for which the page was requested. */
+  readonly requested: Position;
+  readonly place: PagePlace;
+  readonly answer: Answer;
+  readonly records: PageRecords;
+  /** List offsets of the page's first record, and after its last one. */
+  readonly begin: number;
+  readonly end: number;
+  readonly joint: JoinResult;
+  readonly isIdle: boolean;
+  /** Undefined if keys are not counted. */
+  readonly hasNewKey: boolean | undefined;
+  /** Number of records that the total implies and that were not read; undefined if keys are not counted. */
+  readonly missing: number | undefined;
+}
 
-  const count = (keys: KeyIndex): boolean => {
-    const before = seen.size;
-    seen.addAll(keys);
-    repeats += keys.length - keys.size;
-    return seen.size > before;
-  };
-  return {
-    /** Adds a page; returns whether it has a key not seen before. Always false once counting has stopped. */
-    add: (records: PageRecords, pageTotal: number | undefined): boolean => {
-      const isFirst = total === undefined;
-      total ??= pageTotal;
-      counting &&= total !== undefined && total === pageTotal && total <= MAX_COUNTED;
-      const keys = counting ? records.keys : undefined;
-      if (!keys) {
-        counting = false;
-        seen.clear();
-        first = undefined;
-        return false;
-      }
-      if (isFirst) {
-        first = keys;
-        return keys.length > 0;
-      }
-      if (first) count(first);
-      first = undefined;
-      return count(keys);
-    },
-    /** Whether keys are being counted: the total has not changed, and is not too large. */
-    isCounting: (): boolean => counting && total !== undefined,
-    /** Returns the number of records that the total implies and that were not read; undefined if keys are not counted. */
-    missing: (): number | undefined =>
-      counting && total !== undefined
-        ? Math.max(0, total - (first ? first.length : seen.size + repeats))
-        : undefined,
-  };
+/**
+ * State of one scan. {@link Scan.read} requests the page at a position, and computes the next position from it. A round that was not
+ * consistent leads back to the beginning of the list, with a larger overlap.
+ */
+class Scan {
+  readonly #request: PagesOptions['request'];
+  readonly #keyOf: KeyOf;
+  readonly #pageSize: number;
+  readonly #plan: PagePlan;
+  readonly #leftOut: LeftOut;
+  readonly #contents: ContentDigests;
+  readonly #permit: () => Observable<unknown>;
+  readonly #onTrouble: PagesOptions['onTrouble'];
+  readonly #ahead: PagesAhead;
+  readonly #idleness = new Idleness();
+  /** Undefined for a resumed scan. */
+  readonly #distinctKeys: DistinctKeys | undefined;
+  #round = 0;
+  #overlap: number;
+  #isReordered = false;
+  #isShort = false;
+  #emptyAt: number | undefined;
+  /** Whether the server was known to serve pages of one size only. */
+  #wasFixed: boolean;
+  #standstill = new Standstill();
+
+  constructor(options: PagesOptions) {
+    const { request, keyOf, permit = () => of(undefined), onTrouble } = options;
+    this.#request = request;
+    this.#keyOf = keyOf;
+    this.#permit = permit;
+    this.#onTrouble = onTrouble;
+    this.#pageSize = Math.max(2, options.pageSize ?? 1_000);
+    this.#overlap = Math.max(1, options.overlap ?? 10); // `joinPage` limits it to half a page
+    this.#plan = options.plan ?? new PagePlan();
+    this.#contents = options.contents ?? contentDigests();
+    this.#ahead = new PagesAhead(this.#request, options.ahead ?? { most: 0 });
+    this.#wasFixed = this.#plan.isFixed;
+    const from = options.from ?? BEGINNING;
+    this.#distinctKeys = from.offset === 0 ? new DistinctKeys() : undefined;
+    this.#leftOut = options.leftOut ?? newIgnoredFields();
+    this.#leftOut.add(from.leftOut ?? []);
+    if (from.pageSize !== undefined) this.#plan.foundWhole();
+  }
+
+  read(at: Position): Observable<ScanPage> {
+    return this.#permit().pipe(
+      switchMap(() => {
+        const { offset, pageSize: size } = at;
+        const isPlanned = size !== undefined && offset % size === 0;
+        const place = isPlanned
+          ? { offset, pageSize: size }
+          : this.#plan.at(offset, this.#pageSize);
+        return this.#ahead
+          .take(place, (each) => this.#placeAfter(each, at.step))
+          .pipe(map((answer) => this.#received(at, place, answer)));
+      }),
+    );
+  }
+
+  end(): void {
+    this.#ahead.drop();
+  }
+
+  /** Returns the place of the next page if the list does not change. */
+  #placeAfter({ offset, pageSize }: PagePlace, step: number): PagePlace | undefined {
+    const plan = this.#plan;
+    let next: PagePlace | undefined;
+    if (plan.isWhole) next = plan.next(offset + pageSize, this.#overlap, this.#pageSize);
+    else if (step > 0) next = plan.at(offset + step, this.#pageSize);
+    return next && next.offset < plan.servedTo
+      ? { offset: next.offset, pageSize: next.pageSize }
+      : undefined;
+  }
+
+  #received(requested: Position, place: PagePlace, answer: Answer): ScanPage {
+    const at = { ...requested, offset: answer.offset ?? place.offset };
+    const records = recordsOf(answer);
+    const isNews = this.#distinctKeys?.add(records, answer.pagination.total_records);
+    const page: ReceivedPage = {
+      ...{ requested, place, answer, records },
+      begin: at.offset,
+      end: at.offset + records.length,
+      joint: joinPage(at, records, {
+        overlap: this.#overlap,
+        keyOf: this.#keyOf,
+        contents: this.#contents,
+        leftOut: this.#leftOut.fields(),
+      }),
+      isIdle: isIdle(at, records),
+      hasNewKey: this.#distinctKeys?.isCounting === true ? isNews : undefined,
+      missing: this.#distinctKeys?.missing,
+    };
+    return { answer, offset: at.offset, next: this.#positionAfter(page, at) };
+  }
+
+  /** Returns where the scan continues; undefined after its last page. */
+  #positionAfter(page: ReceivedPage, at: Position): Position | undefined {
+    const { requested, answer, records, begin, joint } = page;
+    if (answer.isCut && (records.length === 0 || joint.anchored)) {
+      this.#onTrouble?.('cut', page.end);
+      return undefined;
+    }
+    const tell = (trouble: ScanTrouble) => this.#onTrouble?.(trouble, begin);
+    const restart = this.#observeServer(page, at, tell);
+    if (restart) return restart;
+
+    if (joint.swapped && !this.#isReordered) tell('reordered');
+    this.#isReordered ||= joint.swapped || at.isBlind === true;
+    if (records.length === 0) this.#emptyAt = begin;
+    if (joint.anchored) return this.#positionAfterJoined(page, tell);
+    tell(joint.adrift ? 'adrift' : 'stepped-back');
+    this.#leftOut.add(this.#standstill.failed(records, this.#leftOut.fields()));
+    return this.#standstill.mustReadBlind() ? { ...requested, isBlind: true } : joint.next;
+  }
+
+  /** Evaluates how the server treats offset and page size. Returns where to read again if the page may be any page of the list. */
+  #observeServer(
+    { requested, place, answer, records, begin, end, joint }: ReceivedPage,
+    at: Position,
+    tell: (trouble: ScanTrouble) => void,
+  ): Position | undefined {
+    const plan = this.#plan;
+    const { length } = records;
+    const { pagination, reported } = answer;
+    // Servers that wrap around claim a next page even after the end.
+    const hasNext = pagination.has_next_page && end < (pagination.total_records ?? Infinity);
+    if (answer.hasGap) tell('gap');
+    else plan.saw({ place, length, hasNext, reported });
+    const isElsewhere =
+      length > 0 && reported?.offset !== undefined && reported.offset !== place.offset;
+    const isStuck = this.#idleness.isStuck(at, records, joint.anchored);
+    const wasWhole = plan.isWhole;
+    if (!wasWhole && (isElsewhere || isStuck)) plan.foundWhole();
+    if (wasWhole && isStuck) plan.foundStuck();
+    plan.findings().forEach(tell);
+    if (plan.isFixed && !this.#wasFixed) {
+      this.#wasFixed = true;
+      if (begin > 0) return BEGINNING; // the pages so far did not begin at the requested offsets
+    }
+    return !wasWhole && plan.isWhole && isElsewhere ? replanned(requested) : undefined;
+  }
+
+  /** Returns the position of the next page or round; undefined at the end of the scan. */
+  #positionAfterJoined(
+    page: ReceivedPage,
+    tell: (trouble: ScanTrouble) => void,
+  ): Position | undefined {
+    const { records, end, joint, missing, hasNewKey } = page;
+    const isLast = this.#isLast(page, tell);
+    const isRepeated = this.#round > 0;
+    if (isRepeated && missing === 0) return undefined;
+    if (isRepeated && missing && !this.#isShort && (isLast || hasNewKey === false)) {
+      this.#isShort = true;
+      tell('short');
+    }
+    if (!isLast) {
+      const next = this.#planned(joint.next, end);
+      this.#standstill.joined(end, records, next.anchors.at(-1) ?? []);
+      return next;
+    }
+    const isConsistent = missing === undefined ? !this.#isReordered : missing === 0;
+    if (isConsistent) return undefined;
+    if (this.#round === MAX_REPEATED_ROUNDS) {
+      tell('unsettled');
+      return undefined;
+    }
+    this.#round += 1;
+    this.#overlap *= 5;
+    this.#isReordered = false;
+    this.#isShort = false;
+    this.#standstill = new Standstill();
+    return BEGINNING;
+  }
+
+  /** Whether the list ends with this page, whatever the server claims. */
+  #isLast(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): boolean {
+    const { place, answer, records, end, hasNewKey, isIdle } = page;
+    const { total_records: total, has_next_page: hasNext } = answer.pagination;
+    const isShort = records.length < place.pageSize;
+    const isEndless = this.#idleness.isOver({
+      ...{ hasNewKey, isIdle, isShort, hasNext, end, total },
+      pageSize: this.#pageSize,
+    });
+    if (isEndless) tell('endless');
+    // A server may return a short page and claim that it is the last. Its total shows otherwise, as long as pages bring new records.
+    const isCutShort = isShort && end < (total ?? 0) && (hasNewKey ?? !isIdle);
+    // The server may claim a next page that is empty. The list then ends there, once a page that joins ends at the same offset again:
+    // no record has moved in front of that offset.
+    return !(hasNext || isCutShort) || end === this.#emptyAt || isEndless;
+  }
+
+  /** Aligns a position to a whole page if the list is read in those. */
+  #planned(next: Position, end: number): Position {
+    if (!this.#plan.isWhole) return next;
+    const { isBlind, ...place } = this.#plan.next(end, end - next.offset, this.#pageSize);
+    const step = Math.max(1, place.offset - next.offset + next.step);
+    return { ...replanned(next), ...place, step, ...(isBlind && { isBlind }) };
+  }
+}
+
+/** Counts the distinct keys of a scan for as long as the list's total does not change. */
+class DistinctKeys {
+  readonly #seen = new KeyIndex();
+  /** Keys of the first page until a second one arrives: within one page every record counts, even if keys repeat. */
+  #first: KeyIndex | undefined;
+  #total: number | undefined;
+  #isCounting = true;
+  /** Number of records with the key of another record of their page. */
+  #repeats = 0;
+
+  /** Adds a page; returns whether it has a new key. False once counting has stopped. */
+  add(records: PageRecords, pageTotal: number | undefined): boolean {
+    const isFirst = this.#total === undefined;
+    this.#total ??= pageTotal;
+    const isStill = this.#total !== undefined && this.#total === pageTotal;
+    this.#isCounting &&= isStill && this.#total! <= MAX_COUNTED;
+    const keys = this.#isCounting ? records.keys : undefined;
+    if (!keys) {
+      this.#isCounting = false;
+      this.#seen.clear();
+      this.#first = undefined;
+      return false;
+    }
+    if (isFirst) {
+      this.#first = keys;
+      return keys.length > 0;
+    }
+    if (this.#first) this.#addAll(this.#first);
+    this.#first = undefined;
+    const before = this.#seen.size;
+    this.#addAll(keys);
+    return this.#seen.size > before;
+  }
+
+  #addAll(keys: KeyIndex): void {
+    this.#seen.addAll(keys);
+    this.#repeats += keys.length - keys.size;
+  }
+
+  get isCounting(): boolean {
+    return this.#isCounting && this.#total !== undefined;
+  }
+
+  /** Number of records that the total implies and that were not read; undefined if keys are not counted. */
+  get missing(): number | undefined {
+    if (!this.#isCounting || this.#total === undefined) return undefined;
+    const read = this.#first ? this.#first.length : this.#seen.size + this.#repeats;
+    return Math.max(0, this.#total - read);
+  }
 }

@@ -7,17 +7,17 @@ import { recordsOf } from '../decode/response.ts';
 import { serverClock } from '../http/server-clock.ts';
 import type { ServerClock } from '../http/server-clock.ts';
 
-/** Date parameters of a scan's requests: the range of modification dates that the scan covers. */
+/** The range of modification dates that a scan covers. */
 export interface Window {
   readonly modifiedFromDate: string;
-  /** End of the range of dates; undefined for a server that refuses this parameter. */
+  /** Undefined for a server that refuses this parameter. */
   readonly modifiedToDate?: string;
 }
 
-/** A window with its date parameters as they are sent to the server. */
+/** A window as it is sent. */
 export interface SentWindow {
   readonly dates: Window;
-  /** Latest modification time that the window is certain to include, in epoch ms. */
+  /** Latest stamp that is certainly included, in epoch ms. */
   readonly until: number;
 }
 
@@ -65,27 +65,20 @@ export interface PollOptions {
   readonly scheduler?: SchedulerLike;
 }
 
-/**
- * How far polls for new records begin before the start of the previous scan, in ms: covers stamps truncated to the second and ordinary late
- * commits. Too large: each poll reads more records again.
- */
+/** How far polls for new records look back, in ms: covers stamps truncated to the second and ordinary late commits. */
 const SHORT_LOOKBACK_MS = 10_000;
-/**
- * Largest fraction of the polls' quota that may go to the lookback chain (polls that begin further back, for records that became visible
- * late).
- */
+/** Largest fraction of the polls' quota for the lookback chain. */
 const MAX_BACK = 1 / 3;
 /**
- * How far in the future the window of modification dates that a poll requests ends, in ms. Large enough that the end is not in the past, in
- * whatever time zone the server parses it and even if the server ignores its time of day.
+ * How far in the future windows end, in ms: not in the past in whatever time zone the server parses the end, even without its time of day.
  */
 export const WINDOW_END_LEAD_MS = 2 * 86_400_000;
 /**
- * How long windows with a gap (a record that no response contains) are read again from the same start, in ms. Too small: if the server
- * recovers later, the record's update is missed until the next sweep. Too large: windows keep growing for that long.
+ * How long windows with a gap are read again from the same start, in ms. Too small: the record's update is missed until the next sweep. Too
+ * large: windows keep growing for that long.
  */
 const GAP_RETRY_MS = 10 * 60_000;
-/** Latest date that is sent, in epoch ms: later years need a sign in ISO 8601, which an API may not parse. */
+/** In epoch ms; later years need a sign in ISO 8601, which an API may not parse. */
 const LAST_DAY = Date.UTC(9999, 11, 31);
 
 /**
@@ -112,33 +105,33 @@ export function poll(options: PollOptions): Observable<PollPage> {
     const shallow = Math.min(SHORT_LOOKBACK_MS, 2 * lookbackMs);
     const isOne = Math.max(shallow, intervalMs) >= lookbackMs;
     const known = { clock, since: options.since, windowOf, scheduler };
-    const newest = scanChain({
+    const newest = new ScanChain({
       ...known,
       scan,
       behindMs: 0,
       reach: isOne ? 'far' : 'near',
       lookbackMs: isOne ? Math.max(shallow, lookbackMs) : shallow,
     });
-    const back = scanChain({
+    const back = new ScanChain({
       ...known,
       scan: scanBack,
       behindMs: lookbackMs,
       reach: 'far',
       lookbackMs,
     });
-    /** Fraction of the polls' share of the quota that the lookback chain uses. */
+    /** Fraction of the polls' share that the lookback chain uses. */
     const forBack = (): number => {
-      if (isOne || back.requests() === 0) return 0;
-      return Math.min(MAX_BACK, (back.requests() * spacingMs()) / lookbackMs);
+      if (isOne || back.requests === 0) return 0;
+      return Math.min(MAX_BACK, (back.requests * spacingMs()) / lookbackMs);
     };
-    const costMs = () => (newest.requests() * spacingMs()) / (1 - forBack());
+    const costMs = () => (newest.requests * spacingMs()) / (1 - forBack());
 
     const newest$ = newest
       .scans((nth) => Math.max(nth === 1 ? firstIntervalMs : intervalMs, costMs()), pollNow$)
       .pipe(
         map(({ page, isLast }): PollPage => {
-          const most = isOne ? Infinity : back.since() + lookbackMs;
-          const since = isLast ? Math.min(newest.since(), most) : undefined;
+          const most = isOne ? Infinity : back.since + lookbackMs;
+          const since = isLast ? Math.min(newest.since, most) : undefined;
           return { page, since, looksBack: false };
         }),
       );
@@ -149,79 +142,94 @@ export function poll(options: PollOptions): Observable<PollPage> {
   });
 }
 
-/** Creates a chain of scans of a list by modification date: the window of each begins where the previous scan began, minus a lookback. */
-function scanChain(options: {
-  readonly scan: (window: Window) => Observable<ScanPage>;
+interface ScanChainOptions extends Required<Pick<PollOptions, 'scan' | 'windowOf'>> {
   readonly clock: ServerClock;
   readonly since: number;
-  /** How much earlier than `since` the chain's last scan before a restart may have begun, in ms. */
+  /** How much earlier the chain's last scan before a restart may have begun, in ms. */
   readonly behindMs: number;
   readonly lookbackMs: number;
-  /** Whether windows look back far: the `reach` argument of {@link ServerClock.mark}. */
+  /** The argument of {@link ServerClock.mark}. */
   readonly reach: 'near' | 'far';
-  readonly windowOf: (from: number, latest: number) => SentWindow;
   readonly scheduler: SchedulerLike;
-}) {
-  const { scan, clock, reach, windowOf, scheduler } = options;
-  let since = options.since - options.behindMs;
-  let startedAt = 0;
-  let requests = 0;
-  let before = 0;
-  let scans = 0;
-  let heldAt: number | undefined; // time of the first of the consecutive windows with a gap that end with the newest
+}
 
-  const one = defer(() => {
+/** A chain of scans of a list by modification date: the window of each begins where the previous scan began, minus a lookback. */
+class ScanChain {
+  readonly #options: ScanChainOptions;
+  #since: number;
+  #startedAt = 0;
+  #requests = 0;
+  #requestsBefore = 0;
+  #scans = 0;
+  /** Time of the first of the newest windows that all had a gap. */
+  #gapsSince: number | undefined;
+
+  constructor(options: ScanChainOptions) {
+    this.#options = options;
+    this.#since = options.since - options.behindMs;
+  }
+
+  /** Start of the last completed scan, in epoch ms on the server's clock. */
+  get since(): number {
+    return this.#since;
+  }
+
+  /** Number of requests of the last completed scan, or of the running one if that is larger. */
+  get requests(): number {
+    return Math.max(this.#requestsBefore, this.#requests);
+  }
+
+  /** Repeats the scan. The next one starts `leastMs(nth)` ms after the start of the nth, or when `now$` emits. */
+  scans(leastMs: (nth: number) => number, now$: Observable<unknown>) {
+    const { scheduler } = this.#options;
+    const pause = (nth: number) =>
+      timer(Math.max(0, this.#startedAt + leastMs(nth) - scheduler.now()), scheduler);
+    return defer(() => this.#scan()).pipe(repeat({ delay: (nth) => merge(pause(nth), now$) }));
+  }
+
+  #scan() {
+    const { clock, scheduler, since, lookbackMs, reach, scan, windowOf } = this.#options;
     let hasGap = false;
-    startedAt = scheduler.now();
-    [before, requests] = [requests, 0];
+    this.#startedAt = scheduler.now();
+    [this.#requestsBefore, this.#requests] = [this.#requests, 0];
     const newest = clock.newest(); // before the scan, which may itself see newer stamps
     let mark: number | undefined;
     // Before the first `Date` header this depends on the local clock; `reached` is what the window includes even if that clock is wrong.
-    const latest = Math.max(clock.latest(scheduler.now()), since, options.since);
-    const { dates, until: reached } = windowOf(since - options.lookbackMs, latest);
+    const latest = Math.max(clock.latest(scheduler.now()), this.#since, since);
+    const { dates, until: reached } = windowOf(this.#since - lookbackMs, latest);
     return scan(dates).pipe(
       map((page) => {
-        if (requests === 0) {
+        if (this.#requests === 0) {
           clock.tell(page.answer.serverTime, scheduler.now());
-          // Start of the next window: the earlier of `Date` and the newest `updated_at` seen before this scan. Undefined while no
-          // `updated_at` has been seen: the start of the window then stays the same.
+          // Start of the next window; undefined while no `updated_at` has been seen: the start of the window then stays the same.
           mark = clock.mark(newest, reach);
         }
-        requests += 1;
+        this.#requests += 1;
         const stamps = recordsOf(page.answer).updatedAt();
         clock.see(stamps);
         // The previous scan has read everything stamped up to `newest`.
-        if (scans > 0 && newest !== undefined) clock.rose(stamps, newest);
+        if (this.#scans > 0 && newest !== undefined) clock.rose(stamps, newest);
         const isLast = page.next === undefined;
         hasGap ||= page.answer.hasGap === true;
-        if (isLast) {
-          heldAt = hasGap ? (heldAt ?? scheduler.now()) : undefined;
-          const isHeld = heldAt !== undefined && scheduler.now() - heldAt < GAP_RETRY_MS;
-          if (!isHeld) since = Math.min(mark ?? since, reached) - clock.takeReach();
-          before = requests;
-          scans += 1;
-        }
+        if (isLast) this.#scanned(Math.min(mark ?? this.#since, reached), hasGap);
         return { page, isLast };
       }),
     );
-  });
-  return {
-    /**
-     * Repeats the scan for ever. The next scan starts `leastMs(nth)` ms after the start of the nth, or as soon as `now$` emits.
-     */
-    scans: (leastMs: (nth: number) => number, now$: Observable<unknown>) => {
-      const pause = (nth: number) =>
-        timer(Math.max(0, startedAt + leastMs(nth) - scheduler.now()), scheduler);
-      return one.pipe(repeat({ delay: (nth) => merge(pause(nth), now$) }));
-    },
-    /** Returns the start of the last completed scan, in epoch ms on the server's clock. */
-    since: () => since,
-    /** Returns the number of requests of the last completed scan, or of the running one if that is larger. */
-    requests: () => Math.max(before, requests),
-  };
+  }
+
+  /** Records a completed scan; the next one may begin at `reached` (epoch ms). */
+  #scanned(reached: number, hasGap: boolean): void {
+    const { clock, scheduler } = this.#options;
+    this.#gapsSince = hasGap ? (this.#gapsSince ?? scheduler.now()) : undefined;
+    const isHeld =
+      this.#gapsSince !== undefined && scheduler.now() - this.#gapsSince < GAP_RETRY_MS;
+    if (!isHeld) this.#since = reached - clock.takeReach();
+    this.#requestsBefore = this.#requests;
+    this.#scans += 1;
+  }
 }
 
-/** Returns the window of modification dates from `from` to two days after `latest`, both in epoch ms. */
+/** Returns the window from `from` to two days after `latest`, both in epoch ms. */
 export function window(from: number, latest: number): Required<Window> {
   return {
     modifiedFromDate: dateText(from),

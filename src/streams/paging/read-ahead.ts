@@ -15,7 +15,6 @@ export interface ReadAhead<T> {
   readonly scheduler?: SchedulerLike;
 }
 
-/** A page that was requested ahead. */
 interface Asked {
   readonly place: PagePlace;
   readonly answer$: ReplaySubject<Answer>;
@@ -23,9 +22,9 @@ interface Asked {
   answer?: Answer;
 }
 
-/** Weight of the newest value in the exponential moving averages of response times and processing times. */
+/** Weight of the newest value in moving averages. */
 const WEIGHT = 0.25;
-/** Added to the computed number of pages to request ahead, so that one request waits for the quota while the others are in flight. */
+/** Added to the number of pages, so that one request waits for the quota while the others are in flight. */
 const SPARE = 0.5;
 
 /**
@@ -36,73 +35,81 @@ const SPARE = 0.5;
  * page has to join what was read before (see `joinPage`), and the records of a page that joins are right in whatever order pages were
  * requested.
  */
-export function readAhead(
-  request: (place: PagePlace) => Observable<Answer>,
-  { most, paceMs = 0, onDrop, scheduler = asyncScheduler }: ReadAhead<Answer>,
-) {
-  let asked: Asked[] = [];
-  let total = 0; // records in the list, by the newest response
-  let answerMs: number | undefined;
-  let dealtMs: number | undefined; // from the arrival of a page to the request for the next: its processing time
-  let cameAt: number | undefined;
+export class PagesAhead {
+  readonly #request: (place: PagePlace) => Observable<Answer>;
+  readonly #options: ReadAhead<Answer>;
+  readonly #scheduler: SchedulerLike;
+  #asked: Asked[] = [];
+  /** `total_records` of the newest response. */
+  #total = 0;
+  /** Average response time, in ms. */
+  #answerMs: number | undefined;
+  /** Average time from the arrival of a page to the request for the next one, in ms. */
+  #processingMs: number | undefined;
+  #arrivedAt: number | undefined;
 
-  const ask = (place: PagePlace): Asked => {
+  constructor(request: (place: PagePlace) => Observable<Answer>, options: ReadAhead<Answer>) {
+    this.#request = request;
+    this.#options = options;
+    this.#scheduler = options.scheduler ?? asyncScheduler;
+  }
+
+  /**
+   * Returns a page, from the request made ahead or from a new one, and requests the pages that may follow it.
+   *
+   * @param after Returns the place of the page that follows another if the list does not change; undefined if that is unknown.
+   */
+  take(place: PagePlace, after: (place: PagePlace) => PagePlace | undefined): Observable<Answer> {
+    if (this.#arrivedAt !== undefined) {
+      this.#processingMs = average(this.#processingMs, this.#scheduler.now() - this.#arrivedAt);
+    }
+    if (!isSame(this.#asked[0]?.place, place)) this.drop();
+    const current = this.#asked.shift() ?? this.#ask(place);
+    const { most, paceMs = 0 } = this.#options;
+    const pageMs = Math.max(1, paceMs, this.#processingMs ?? 0);
+    const needed = Math.ceil((this.#answerMs ?? 0) / pageMs + SPARE);
+    let last = this.#asked.at(-1)?.place ?? place;
+    while (this.#asked.length < Math.min(most, needed)) {
+      const next = after(last);
+      if (!next || next.offset <= last.offset || next.offset >= this.#total) break;
+      last = next;
+      this.#asked.push(this.#ask(last));
+    }
+    return current.answer$.pipe(
+      tap(() => (this.#arrivedAt = this.#scheduler.now())),
+      finalize(() => current.asking.unsubscribe()),
+    );
+  }
+
+  /** Cancels the requests of pages that were not taken. */
+  drop(): void {
+    const dropped = this.#asked;
+    this.#asked = [];
+    for (const { asking, answer, place } of dropped) {
+      asking.unsubscribe();
+      if (answer) this.#options.onDrop?.(answer, place.offset);
+    }
+  }
+
+  #ask(place: PagePlace): Asked {
     const answer$ = new ReplaySubject<Answer>(1);
-    const one: Asked = {
+    const asked: Asked = {
       place,
       answer$,
       asking: answer$.subscribe({
         next: (answer) => {
           const { total_records, has_next_page } = answer.pagination;
-          one.answer = answer;
+          asked.answer = answer;
           // Without a total, pages beyond the end may be requested, which wastes those requests.
-          total = total_records ?? (has_next_page ? Infinity : 0);
-          answerMs = average(answerMs, answer.elapsedMs ?? 0);
+          this.#total = total_records ?? (has_next_page ? Infinity : 0);
+          this.#answerMs = average(this.#answerMs, answer.elapsedMs ?? 0);
         },
         error: () => undefined, // the ReplaySubject delivers it when the page is taken
       }),
     };
-    one.asking.add(request(place).subscribe(answer$));
-    return one;
-  };
-  const drop = (): void => {
-    const dropped = asked;
-    asked = [];
-    for (const { asking, answer, place } of dropped) {
-      asking.unsubscribe();
-      if (answer) onDrop?.(answer, place.offset);
-    }
-  };
-  return {
-    /**
-     * Returns the page at `place` (list offset and size), from the request made ahead or from a new one, and requests the pages that may
-     * follow it.
-     *
-     * @param after Returns the place of the page that follows another if the list does not change; undefined if that is unknown.
-     */
-    take: (
-      place: PagePlace,
-      after: (place: PagePlace) => PagePlace | undefined,
-    ): Observable<Answer> => {
-      if (cameAt !== undefined) dealtMs = average(dealtMs, scheduler.now() - cameAt);
-      if (!isSame(asked[0]?.place, place)) drop();
-      const current = asked.shift() ?? ask(place);
-      const needed = Math.ceil((answerMs ?? 0) / Math.max(1, paceMs, dealtMs ?? 0) + SPARE);
-      let last = asked.at(-1)?.place ?? place;
-      while (asked.length < Math.min(most, needed)) {
-        const next = after(last);
-        if (!next || next.offset <= last.offset || next.offset >= total) break;
-        last = next;
-        asked.push(ask(last));
-      }
-      return current.answer$.pipe(
-        tap(() => (cameAt = scheduler.now())),
-        finalize(() => current.asking.unsubscribe()),
-      );
-    },
-    /** Cancels all requests whose pages were not taken, and passes responses that have already arrived to `onDrop`. */
-    drop,
-  };
+    asked.asking.add(this.#request(place).subscribe(answer$));
+    return asked;
+  }
 }
 
 function isSame(one: PagePlace | undefined, other: PagePlace): boolean {

@@ -1,26 +1,23 @@
-// Proofs from full scans of a list: how its keys are sorted, whether the API may cap the list at its total, and which missing keys are
+// What full scans of a list prove: how its keys are sorted, whether the API may cap the list at its total, and which missing keys are
 // deleted.
 
 import { PageRecord } from '../records/page-record.ts';
 import type { PageRecords } from '../records/page-records.ts';
 
-/** A full scan that read every record the API served, so that a key missing from it was not served. */
+/** A full scan that read every record the API served. */
 export interface ProvingScan {
-  /** Number of the scan: sweeps of a list are numbered from 1. */
+  /** Number of the sweep, from 1. */
   readonly number: number;
   /** When the first page of the scan was requested, in epoch ms on the local clock. */
   readonly beganAt: number;
-  /** When the scan became usable as a proof, in epoch ms on the local clock. */
+  /** When the scan became a proof, in epoch ms on the local clock. */
   readonly at: number;
 }
 
-/**
- * Maximum number of full scans remembered in a period of `proofMs`, which bounds the stored progress: a scan that follows another one
- * sooner than a tenth of that period is not remembered.
- */
+/** Maximum number of scans remembered in a period of `proofMs`: one that follows sooner than a tenth of it is left out. */
 const MAX_PROVING_SCANS = 10;
 
-/** Returns the scans to remember after `next`, oldest first. Of those at least `proofMs` older than `next`, only the newest is kept. */
+/** Returns the scans to remember, oldest first. Of those at least `proofMs` older than `next`, only the newest is kept. */
 export function addProvingScan(
   before: readonly ProvingScan[],
   next: ProvingScan,
@@ -33,8 +30,8 @@ export function addProvingScan(
 }
 
 /**
- * Returns the number of the full scan with which the proof of deletions begins: a key that was not seen since that scan and is missing from
- * the newest one is deleted. Undefined if no scan in `before` is old enough.
+ * Returns the number of the first scan of a proof: a key that was not seen since, and is missing from the newest scan, is deleted.
+ * Undefined if no scan is old enough.
  */
 export function provenSince(
   before: readonly ProvingScan[],
@@ -45,27 +42,23 @@ export function provenSince(
     ?.number;
 }
 
-/** Whether the second scan began at least `proofMs` after the first one became usable as a proof. */
 function isApart(first: ProvingScan, { beganAt }: ProvingScan, proofMs: number): boolean {
   return first.at + proofMs <= beganAt;
 }
 
-/** `total_records` of a list as scans have seen it, with facts about the newest scan. */
+/** What scans have seen of `total_records`. */
 interface ShownTotal {
-  /** Highest total on the pages of the newest scan. */
+  /** Highest total in the newest scan. */
   readonly top: number;
-  /** Highest total of all scans so far, including the newest. */
+  /** Highest total of all scans. */
   readonly peak: number;
-  /** Whether deletions of the list are held back because many keys went missing at once. */
+  /** Whether deletions are held back. */
   readonly lacksMass: boolean;
-  /** Whether the scan had a single page, with fewer records than were requested. */
+  /** Whether the scan had a single page, shorter than requested. */
   readonly fitsOnePage: boolean;
 }
 
-/**
- * Smallest `total_records` that is considered a possible cap (the API serves no records beyond it although the list has more). Too small:
- * deletions in short lists wait without need.
- */
+/** Smallest total that may be a cap. Too small: deletions in short lists wait without need. */
 const MIN_CAP = 20;
 
 /**
@@ -84,7 +77,7 @@ export function mayBeCut({ top, peak, lacksMass, fitsOnePage }: ShownTotal): boo
   return (top >= peak || lacksMass) && isPlausibleCap(top) && !fitsOnePage;
 }
 
-/** Whether APIs are known to stop counting at this total: a multiple of 1,000, a power of two from 1,024 on, or one less than either. */
+/** Whether APIs stop counting at this total: a multiple of 1,000, a power of two from 1,024 on, or one less. */
 export function isUsualCap(total: number): boolean {
   return total >= 999 && [total, total + 1].some((each) => each % 1_000 === 0 || isPower(each));
 }
@@ -98,13 +91,10 @@ function isPower(total: number): boolean {
   return Number.isInteger(Math.log2(total));
 }
 
-/**
- * How the records of a scan are sorted by key: ascending, descending, `none` once two adjacent records contradict, null while no two
- * adjacent keys have differed.
- */
+/** How a scan is sorted by key; `none` once adjacent records contradict, null while no adjacent keys have differed. */
 export type KeyOrder = 'asc' | 'desc' | 'none' | null;
 
-/** Returns how the records of a scan are sorted by key after one more page. Pages overlap, so only keys within a page are compared. */
+/** Returns the order after one more page. Pages overlap, so only keys within a page are compared. */
 export function keyOrderAfter(order: KeyOrder, records: PageRecords): KeyOrder {
   if (order === 'none') return order;
   let shown: KeyOrder = order;
@@ -124,7 +114,7 @@ export function keyOrderAfter(order: KeyOrder, records: PageRecords): KeyOrder {
   return shown;
 }
 
-/** A key in UTF-8: the bytes from `from` up to, not including, `to`. Keys of runs are compared in place, without making strings. */
+/** A key in UTF-8, compared in place without making strings. */
 interface KeyBytes {
   readonly bytes: Uint8Array;
   readonly from: number;
@@ -137,7 +127,7 @@ function orderWith(order: KeyOrder, sign: number): KeyOrder {
   return order === null || order === next ? next : 'none';
 }
 
-/** Compares two keys: whole numbers by value, all others by their bytes, which is the order of their code points. */
+/** Compares whole numbers by value, other keys by their bytes, which is the order of code points. */
 function compareKeys(one: KeyBytes, other: KeyBytes): number {
   const longer = lengthOf(one) - lengthOf(other);
   if (longer !== 0 && isWholeNumber(one) && isWholeNumber(other)) return longer;
@@ -153,7 +143,6 @@ const lengthOf = ({ from, to }: KeyBytes) => to - from;
 
 const [ZERO, NINE] = [0x30, 0x39];
 
-/** Whether a key consists of decimal digits without a leading zero. */
 function isWholeNumber({ bytes, from, to }: KeyBytes): boolean {
   if (to === from || (bytes[from] === ZERO && to > from + 1)) return false;
   for (let at = from; at < to; at += 1) {

@@ -1,31 +1,26 @@
-// Counts of a full scan for its certificate.
-
-/** A set of record keys, of which only the first {@link MAX_NAMED} are listed. */
+/** A set of keys, of which only the first {@link MAX_NAMED} are listed. */
 export interface KeySample {
   readonly keys: readonly string[];
-  /** Number of further keys of the set. As they are not listed, a repeated key counts again. */
+  /** Number of further keys; a repeated one counts again. */
   readonly more: number;
 }
 
-/** Counts of a full scan in addition to its distinct keys, for its certificate. Plain JSON. */
+/** Counts of a full scan for its certificate. Plain JSON. */
 export interface ScanCounts {
-  /**
-   * When the first page was requested, in epoch ms by the server's clock, or by the local clock if the server sends no `Date`; null before.
-   */
+  /** When the first page was requested, in epoch ms on the server's clock, or on the local one if the server sends no `Date`. */
   readonly beganAt: number | null;
-  /** When the newest page was requested, in epoch ms by the same clock as `beganAt`; null before the first page. */
+  /** When the newest page was requested, on the same clock. */
   readonly endedAt: number | null;
-  /** Highest list offset read so far. Pages overlap, so records before it may be read again. */
+  /** Highest list offset read so far. */
   readonly reached: number;
-  /** Number of rejected records: without a usable key, or in conflict with another one. Each list offset counts once. */
+  /** Number of rejected records. Each list offset counts once. */
   readonly rejected: number;
   /** Number of keys that `START_FROM` excludes. */
   readonly leftOut: number;
-  /** Keys of records whose newest content is not published because it is too large. */
+  /** Keys whose newest content is too large to publish. */
   readonly unpublished: KeySample;
-  /** Keys of records whose newest content is not known yet, because overlapping reads showed different content. */
+  /** Keys of which overlapping reads showed different content. */
   readonly undecided: KeySample;
-  /** Whether the scan is consistent so far. */
   readonly settled: boolean;
 }
 
@@ -42,23 +37,19 @@ export const NO_COUNTS: ScanCounts = {
   settled: true,
 };
 
-/** Counts of one page of a scan. */
 export interface PageScanCounts {
-  /** List offset of the page's first record. */
+  /** List offset of the page. */
   readonly offset: number;
-  /** Number of records on the page. */
   readonly length: number;
-  /** When the page was requested, in epoch ms; `first` is used if it is the first page of the scan, `later` if not. */
+  /** When the page was requested, in epoch ms, if it is the first page of the scan, or a later one. */
   readonly at: { readonly first: number; readonly later: number };
-  /** Indexes of rejected records on the page. */
+  /** Indexes of rejected records. */
   readonly rejectedAt: readonly number[];
-  /** Number of keys, not seen before in this scan, that `START_FROM` excludes. */
+  /** Number of new keys that `START_FROM` excludes. */
   readonly leftOut: number;
-  /** Whether the scan is consistent up to this page. */
   readonly isConsistent: boolean;
 }
 
-/** Returns the counts of a scan after one more page. */
 export function countsAfter(
   counts: ScanCounts,
   { offset, length, at, rejectedAt, leftOut, isConsistent }: PageScanCounts,
@@ -76,16 +67,16 @@ export function countsAfter(
   };
 }
 
-/** Outcome of a read of any lane for keys that may be listed in {@link ScanCounts}. */
+/** Outcome of a read of any lane. */
 export interface KeyOutcomes {
-  /** Keys whose newest content is now published. */
+  /** Keys whose newest content is published. */
   readonly decided: ReadonlySet<string>;
   /** Keys whose newest content is too large to publish. */
   readonly unpublished: readonly string[];
   readonly undecided: readonly string[];
 }
 
-/** Returns the counts of a scan with the outcome of a read applied: keys whose content is now decided are removed from the listed ones. */
+/** Applies the outcome of a read: keys whose content is now decided are removed. */
 export function countsWith(counts: ScanCounts, read: KeyOutcomes): ScanCounts {
   const unpublished = updateSample(counts.unpublished, read.unpublished, read.decided);
   const undecided = updateSample(counts.undecided, read.undecided, read.decided);
@@ -94,14 +85,11 @@ export function countsWith(counts: ScanCounts, read: KeyOutcomes): ScanCounts {
     : { ...counts, unpublished, undecided };
 }
 
-/** Number of keys in a sample, listed or not. */
 export function sampleSize({ keys, more }: KeySample): number {
   return keys.length + more;
 }
 
-/**
- * Maximum number of keys listed in a {@link KeySample}. A key beyond it cannot be removed once its content is decided, and stays counted.
- */
+/** Maximum number of listed keys. A key beyond it stays counted once its content is decided. */
 const MAX_NAMED = 1_000;
 
 function updateSample(

@@ -1,4 +1,4 @@
-// Detects fields that differ in every response and so keep pages from joining, and holds the fields that the anchors of a list leave out.
+// Detects fields that differ in every response and so keep pages from joining.
 
 import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
@@ -7,22 +7,19 @@ import type { PageRecords } from '../records/page-records.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
 import type { Anchor } from './anchors.ts';
 
-/**
- * Fields that are left out when the anchor records of a list are compared: the configured ones, and those detected to differ in every
- * response.
- */
+/** Fields that anchors leave out: the configured ones, and those detected to differ in every response. */
 export interface LeftOut {
-  /** Returns the left-out fields, as sorted JSON Pointers. */
+  /** As sorted JSON Pointers. */
   readonly fields: () => readonly string[];
-  /** Adds detected fields to those left out; new ones are reported to the `onFound` callback. */
+  /** Adds detected fields; new ones are reported to the `onFound` callback. */
   readonly add: (fields: readonly string[]) => void;
 }
 
-/** Maximum number of detected fields that differ in every response: a list may name its fields differently in every response. */
+/** Maximum number of detected fields: a list may name its fields differently in every response. */
 const MAX_FOUND = 50;
 
 /**
- * Creates the set of left-out fields that all scans of one list share, so that each field is detected once.
+ * Creates the left-out fields that all scans of one list share.
  *
  * @param set Configured fields, as JSON Pointers; they are not reported.
  * @param onFound Called with newly detected fields.
@@ -45,64 +42,63 @@ export function ignoredFields(
 }
 
 /**
- * Number of pages that failed to join, without progress between them, after which differing fields are computed. Too small: a field that
- * changed in one record is taken for one that differs in every response.
+ * Number of pages that failed to join, without progress, after which differing fields are computed. Too small: a field that changed in one
+ * record is taken for one that differs in every response.
  */
 const ENOUGH = 3;
 /**
- * Number of pages that failed to join, without progress between them, after which the scan reads a page without an overlap. Too small: a
- * list that changes quickly is read without overlaps, and has to be read again. Too large: a list whose overlap is too small for any anchor
- * to be recognized costs more requests. Once it was reached, {@link ENOUGH} failures suffice for the rest of the scan.
+ * Number of such pages after which one is read without an overlap; then {@link ENOUGH} suffice. Too small: a list that changes quickly is
+ * read without overlaps, and has to be read again. Too large: a list whose overlap is too small costs more requests.
  */
 const MAX_FAILURES = 30;
 
 /**
- * Creates the analysis of a scan that makes no progress, which detects the fields that keep its pages from joining. It compares the records
- * used as anchors with the same records on pages that did not join. Only records with an equal `updated_at` count, as the others have
- * changed; so `updated_at` is never among the differing fields, and a list in which all records are being changed has none.
+ * Analysis of a scan that makes no progress, which detects the fields that keep its pages from joining. It compares the records used as
+ * anchors with the same records on pages that did not join. Only records with an equal `updated_at` count, as the others have changed; so
+ * `updated_at` is never among the differing fields, and a list in which all records are being changed has none.
  */
-export function standstill() {
-  let furthest = -1;
-  let failures = 0;
-  let maxFailures = MAX_FAILURES;
-  const kept = new Map<string, JsonObject>();
-  let differing: ReadonlySet<string>[] = [];
+export class Standstill {
+  #furthest = -1;
+  /** Number of pages that failed to join since the last progress. */
+  #failures = 0;
+  #maxFailures = MAX_FAILURES;
+  /** Records of the newest anchors, by key. */
+  readonly #anchors = new Map<string, JsonObject>();
+  #differing: ReadonlySet<string>[] = [];
 
-  return {
-    /** Notes that a page joined the scan. @param end List offset after the page. @param anchors Anchors taken from the page. */
-    joined: (end: number, records: PageRecords, anchors: readonly Anchor[]): void => {
-      if (end > furthest) {
-        furthest = end;
-        failures = 0;
-        differing = [];
-        kept.clear();
-      }
-      if (failures === 0) return;
-      const keys = new Set(anchors.map(([key]) => key));
-      for (const [key, record] of byKey(records, keys)) kept.set(key, record);
-    },
-    /**
-     * Notes that a page did not join the scan. Returns the fields that differ in every response, after every third failure; otherwise none.
-     */
-    failed: (records: PageRecords, leftOut: readonly string[]): readonly string[] => {
-      failures += 1;
-      if (failures >= MAX_FAILURES) maxFailures = ENOUGH;
-      const { without } = volatileFields(leftOut);
-      for (const [key, record] of byKey(records, kept)) {
-        const [was, is] = [without(kept.get(key)!), without(record)] as [JsonObject, JsonObject];
-        if (stamp(was) === stamp(is)) differing.push(differingFields(was, is));
-      }
-      if (failures % ENOUGH !== 0) return [];
-      const found = commonFields(differing);
-      differing = [];
-      return found;
-    },
-    /**
-     * Whether the scan should read its next page without an overlap, because too many pages have failed to join since it last made
-     * progress.
-     */
-    mustReadBlind: () => failures >= maxFailures,
-  };
+  /** Records a page that joined. @param end List offset after the page. @param anchors Anchors taken from it. */
+  joined(end: number, records: PageRecords, anchors: readonly Anchor[]): void {
+    if (end > this.#furthest) {
+      this.#furthest = end;
+      this.#failures = 0;
+      this.#differing = [];
+      this.#anchors.clear();
+    }
+    if (this.#failures === 0) return;
+    const keys = new Set(anchors.map(([key]) => key));
+    for (const [key, record] of byKey(records, keys)) this.#anchors.set(key, record);
+  }
+
+  /** Records a page that did not join. Returns the fields that differ in every response, after every third failure; otherwise none. */
+  failed(records: PageRecords, leftOut: readonly string[]): readonly string[] {
+    this.#failures += 1;
+    if (this.#failures >= MAX_FAILURES) this.#maxFailures = ENOUGH;
+    const { without } = volatileFields(leftOut);
+    for (const [key, record] of byKey(records, this.#anchors)) {
+      const was = without(this.#anchors.get(key)!) as JsonObject;
+      const is = without(record) as JsonObject;
+      if (stamp(was) === stamp(is)) this.#differing.push(differingFields(was, is));
+    }
+    if (this.#failures % ENOUGH !== 0) return [];
+    const found = commonFields(this.#differing);
+    this.#differing = [];
+    return found;
+  }
+
+  /** Whether the next page is read without an overlap, after too many failures. */
+  mustReadBlind(): boolean {
+    return this.#failures >= this.#maxFailures;
+  }
 }
 
 function* byKey(
@@ -120,13 +116,10 @@ function stamp({ updated_at = null }: JsonObject): string {
   return canonicalJson(updated_at);
 }
 
-/** Nesting depth from which on the values in two versions of a record are compared as a whole. */
+/** Nesting depth from which on values are compared as a whole. */
 const MAX_DEPTH = 8;
 
-/**
- * Returns the fields in which two versions of a record differ, as JSON Pointers without array indexes: a pointer through an array applies
- * to every element. Includes the parents of each field: `/images` if `/images/url` differs.
- */
+/** Returns the differing fields as JSON Pointers without array indexes, with the parents of each: `/images` if `/images/url` differs. */
 function differingFields(one: JsonObject, other: JsonObject): ReadonlySet<string> {
   const found = new Set<string>();
   const compare = (
@@ -150,12 +143,12 @@ function differingFields(one: JsonObject, other: JsonObject): ReadonlySet<string
   return found;
 }
 
-/** A field must differ in at least one of this many comparisons to count as volatile; in fewer, it is specific to a record. */
+/** One in how many comparisons a field must differ in; in fewer, it is specific to a record. */
 const ONE_IN = 4;
 
 /**
- * Returns the fields that differ in at least one of {@link ONE_IN} comparisons, and of nested ones the innermost. A name that occurs in a
- * single record, such as a key of a map, is thereby not reported: it may be personal data.
+ * Returns the fields that differ often enough, and of nested ones the innermost. A name that occurs in a single record, such as a key of a
+ * map, is not reported: it may be personal data.
  */
 function commonFields(differing: readonly ReadonlySet<string>[]): readonly string[] {
   const counts = new Map<string, number>();

@@ -1,4 +1,4 @@
-// The stored progress of a list's sweeps, the transitions between its states, and what a sweep proves about missing keys.
+// The stored progress of a list's sweeps, its transitions, and what it proves about missing keys.
 
 import { recordsOf } from '../decode/response.ts';
 import type { Position } from './anchors.ts';
@@ -21,60 +21,50 @@ import type { KeyOrder, ProvingScan } from './reading-proofs.ts';
  */
 export type Proof = 'nothing' | 'doubtful' | 'complete' | 'anchored' | 'exact';
 
-/**
- * Progress of the sweeps of a list. A sweep is one full scan; sweeps follow each other and are numbered from 1. Plain JSON, stored
- * with the marks that hold, for each key, the number of the sweep that saw it last.
- */
+/** Progress of a list's sweeps, which are numbered from 1. Plain JSON, stored with the marks that hold the sweep that saw each key last. */
 export interface SweepProgress {
   /** Number of the newest sweep; 0 before the first. */
   readonly number: number;
-  /** When the first page of the newest sweep was requested, in epoch ms on the local clock. */
+  /** When the newest sweep began, in epoch ms on the local clock. */
   readonly beganAt: number;
   readonly phase: 'reading' | 'removing' | 'done';
-  /** Position in the list at which the running sweep resumes; null at its beginning, and when no sweep is running. */
+  /** Where the running sweep resumes; null at its beginning, and when none is running. */
   readonly position: Position | null;
-  /** `total_records` while all pages of the sweep agree on it; `moved` once a page has a different total, or none. */
+  /** `total_records` while all pages agree on it; `moved` once one has a different total, or none. */
   readonly total: number | 'not known yet' | 'moved';
-  /** Number of distinct keys read in the newest sweep. */
+  /** Number of distinct keys read. */
   readonly distinct: number;
-  /** Other counts of the newest sweep, such as rejected and undecided records; null before the first sweep. */
+  /** Null before the first sweep. */
   readonly counts: ScanCounts | null;
-  /** How the records of the newest sweep are sorted by key. */
   readonly keyOrder: KeyOrder;
-  /** Proof of the newest sweep that was read to its end. */
+  /** Of the newest sweep that was read to its end. */
   readonly proof: Proof;
-  /** Earlier sweeps that can serve as the first of the two that prove a key absent, oldest first. */
+  /** Earlier sweeps that can be the first of the two that prove a key absent, oldest first. */
   readonly proving: readonly ProvingScan[];
-  /** The newest sweep, if it can be part of a proof that keys are absent; null if not, or while it is still running. */
+  /** The newest sweep if it can be part of a proof; null while it is running. */
   readonly newest: ProvingScan | null;
-  /** Whether `newest` counts only once polls have read all changes made during the sweep. */
+  /** Whether `newest` counts only once polls have read all changes made during it. */
   readonly awaitsPolls: boolean;
-  /** Whether unchanged records were ever seen in a different order than before. Anchors then prove nothing. */
+  /** Whether unchanged records ever changed their order. Anchors then prove nothing. */
   readonly isUnordered: boolean;
-  /** Highest `total_records` in the newest sweep. */
   readonly top: number;
-  /** Highest `total_records` in any sweep. */
   readonly peak: number;
-  /**
-   * Total at which the API seems to cap the list, and when a full scan first showed it (epoch ms on the local clock); null if the list
-   * seems to be served completely.
-   */
+  /** Total at which the API seems to cap the list, and when a full scan first showed it (epoch ms on the local clock). */
   readonly cut: { readonly total: number; readonly since: number } | null;
-  /** Number of the newest sweep whose missing keys were checked against the deletion limit. */
+  /** The newest sweep whose missing keys were checked against the deletion limit. */
   readonly judged: number;
-  /** Ranges of missing keys whose deletions are held back, because too many keys went missing at once. */
+  /** Missing keys whose deletions are held back. */
   readonly heldBack: readonly HeldBack[];
-  /** Last missing key whose record was requested, in key order, after which single requests resume; null before the first request. */
+  /** Last missing key that was requested, in key order; null before the first. */
   readonly askedUpTo: string | null;
-  /** When the records of all missing keys had been requested once, in epoch ms on the local clock; null before that. */
+  /** When all missing keys had been requested once, in epoch ms on the local clock. */
   readonly askedAt: number | null;
-  /** Whether the newest sweep was interrupted: part of it was read by another process, or by this one before a failure. */
+  /** Whether another process read part of the newest sweep, or this one before a failure. */
   readonly interrupted: boolean;
-  /** When this progress was stored, in epoch ms on the local clock. */
+  /** When this was stored, in epoch ms on the local clock. */
   readonly keptAt: number;
 }
 
-/** Progress of a list that no sweep has read. */
 export const NO_SWEEP: SweepProgress = {
   number: 0,
   beganAt: 0,
@@ -103,9 +93,9 @@ export const NO_SWEEP: SweepProgress = {
 export interface ResumeSweepOptions {
   /** Whether single records can be requested by their key. */
   readonly canRequestRecords: boolean;
-  /** Current time, in epoch ms on the local clock of the process that resumes the sweep. */
+  /** In epoch ms on the local clock. */
   readonly now: number;
-  /** Whether other processes may have read the list since the progress was stored; which keys they saw is unknown. */
+  /** Whether other processes may have read the list since then. */
   readonly byOthers: boolean;
 }
 
@@ -141,7 +131,7 @@ export function resumedSweep(
   return phase === 'done' || canRequestRecords ? over : { ...over, phase: 'done' };
 }
 
-/** Returns the progress at the start of the sweep that follows `last`. */
+/** Returns the progress at the start of the next sweep. */
 export function nextSweep(last: SweepProgress, beganAt: number): SweepProgress {
   const { number, proof, proving, isUnordered, peak, cut, judged, heldBack } = last;
   return {
@@ -151,28 +141,20 @@ export function nextSweep(last: SweepProgress, beganAt: number): SweepProgress {
   };
 }
 
-/** Facts about a page of a sweep that are not part of its response. */
 export interface SweptPage {
-  /** Number of keys on the page that this sweep had not read before. */
+  /** Number of keys that this sweep had not read before. */
   readonly fresh: number;
-  /** Number of keys, new to this sweep, whose records the setting `START_FROM` excludes. */
+  /** Number of keys, new to this sweep, that `START_FROM` excludes. */
   readonly leftOut: number;
-  /** Indexes of rejected records on the page. */
   readonly rejectedAt: readonly number[];
-  /**
-   * Whether the sweep adds up so far. False once pages did not join after the last repetition, the list is capped, or a record is
-   * unreadable.
-   */
+  /** False once pages did not join after the last repetition, the list is capped, or a record is unreadable. */
   readonly isConsistent: boolean;
-  /** Whether the list has kept its order: false once unchanged records were seen in a different order than before. */
+  /** False once unchanged records have changed their order. */
   readonly ordered: boolean;
-  /** Whether polls also read this list's changes. */
   readonly isPolled: boolean;
-  /** Number of records requested per page. */
   readonly pageSize: number;
-  /** Current time, in epoch ms on the local clock. */
   readonly now: number;
-  /** How long a record has to stay absent before its deletion is proven, in ms. */
+  /** How long a record has to stay absent, in ms. */
   readonly proofMs: number;
 }
 
@@ -213,10 +195,9 @@ export function sweepAfter(
 }
 
 /**
- * Returns the progress after the last page of a sweep, including how strongly the sweep proves that keys are absent.
+ * Returns the progress after the last page of a sweep, with its proof.
  *
- * @param last Facts about the last page: `isAtEnd`: it ends at `total_records`; `isEmpty`: it has no record; `fitsOnePage`: it is also the
- *   first page, and has fewer records than were requested.
+ * @param last `isAtEnd`: the page ends at `total_records`; `fitsOnePage`: it is also the first page, and shorter than requested.
  */
 function sweepEnded(
   sweep: SweepProgress,
@@ -246,9 +227,8 @@ function sweepEnded(
 }
 
 /**
- * Whether a sweep whose total changed is anchored: it has all records that did not move within the list, and none that moved is missed,
- * because polls read it or because the list is sorted by key, so that records never move. Rejected records rule it out, as each may be the
- * record of a missing key.
+ * Whether a sweep whose total changed has all records that did not move, and none that moved is missed, because polls read it or the list
+ * is sorted by key. Rejected records rule it out, as each may be the record of a missing key.
  */
 function isAnchored(
   { isUnordered, keyOrder, counts }: SweepProgress,
@@ -259,19 +239,19 @@ function isAnchored(
   return isPolled || keyOrder === 'asc' || keyOrder === 'desc';
 }
 
-/** Returns the progress once the sweep `newest` counts as part of a proof that keys are absent from the list. */
+/** Returns the progress once `newest` is part of a proof. */
 function proven(sweep: SweepProgress, newest: ProvingScan, proofMs: number): SweepProgress {
   const proving = addProvingScan(sweep.proving, newest, proofMs);
   return { ...sweep, newest, awaitsPolls: false, proving };
 }
 
-/** Returns the progress once polls that started after an anchored sweep have read all changes made during that sweep. */
+/** Returns the progress once polls have read all changes made during an anchored sweep. */
 export function pollsCompleted(sweep: SweepProgress, now: number, proofMs: number): SweepProgress {
   const { newest } = sweep;
   return newest ? proven(sweep, { ...newest, at: now }, proofMs) : sweep;
 }
 
-/** Returns the progress once the missing keys of the newest sweep were checked against the deletion limit. */
+/** Returns the progress once the deletion limit was checked. */
 export function limitJudged(
   sweep: SweepProgress,
   { heldBack, hasRecovered }: LimitVerdict,
@@ -284,7 +264,6 @@ export function limitJudged(
   };
 }
 
-/** Returns the sweeps' progress after the last page of an initial snapshot. */
 export function snapshotDone(sweep: SweepProgress, now: number): SweepProgress {
   // `beganAt`: the first sweep is due one interval from now. The initial snapshot itself is not part of any proof.
   return { ...sweep, phase: 'done', beganAt: now, proving: [] };
@@ -301,8 +280,8 @@ export function showsAbsence({ phase, proof }: SweepProgress, canBeAsked: boolea
 }
 
 /**
- * Whether the newest sweep has read as many keys as there are stored images (`images`), so that the search for missing keys can be skipped.
- * A record that was deleted after it was read may hide a missing one until the next sweep.
+ * Whether the newest sweep has read as many keys as there are images, so that none is missing. A record that was deleted after it was read
+ * may hide a missing one until the next sweep.
  */
 export function hasReadAll({ distinct, counts }: SweepProgress, images: number): boolean {
   if (!counts || distinct !== images) return false;
@@ -323,7 +302,7 @@ export function deletedUnlessSeenSince(sweep: SweepProgress, proofMs: number): n
   return provenSince(proving, newest, proofMs);
 }
 
-/** Returns the time until the records of missing keys, already requested once, may be requested for the second time, in ms. */
+/** Time until missing keys may be requested for the second time, in ms. */
 export function proofRemainingMs({ askedAt }: SweepProgress, now: number, proofMs: number): number {
   return askedAt === null ? 0 : Math.min(proofMs, Math.max(0, askedAt + proofMs - now));
 }

@@ -1,4 +1,4 @@
-// Sweeps a list repeatedly: scans it completely, and emits the missing keys whose deletion is proven.
+// Sweeps a list repeatedly, and emits the missing keys whose deletion is proven.
 
 import {
   asyncScheduler,
@@ -26,68 +26,65 @@ import type { Span } from '../http/logical-clock.ts';
 import { judgeMissing } from './deletion-limit.ts';
 import type { LimitVerdict } from './deletion-limit.ts';
 import { missingKeys } from './missing-keys.ts';
-import type { KnownRecords } from './missing-keys.ts';
+import type { KnownRecords, MissingKeys } from './missing-keys.ts';
 import type { ScanPage, ScanTrouble } from './pages.ts';
 import { hasReadAll, proofRemainingMs, showsAbsence } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
 
-/** One step of a sweep (full scan that finds deletions); it is stored before the next step is emitted. */
+/** One step of a sweep; it is stored before the next step is emitted. */
 export type SweepStep =
   /** A page was read; the first page of a sweep begins the sweep. */
   | {
       readonly kind: 'page';
       readonly page: ScanPage;
-      /** Whether the sweep is consistent so far; also false once it has met an unreadable record, or a response older than the sweep. */
+      /** Also false once the sweep has met an unreadable record, or a response older than itself. */
       readonly isConsistent: boolean;
-      /** Whether the list has kept its order: false once unchanged records were seen in a different order than before. */
+      /** False once unchanged records have changed their order. */
       readonly ordered: boolean;
-      /** When this sweep began, in epoch ms on the local clock. */
+      /** When the sweep began, in epoch ms on the local clock. */
       readonly beganAt: number;
     }
-  /** Unseen keys that count as seen, because their records are so new that a lagging replica may not have shown them. */
+  /** Unseen keys that count as seen: a lagging replica may not show new records yet. */
   | { readonly kind: 'spared'; readonly keys: readonly string[] }
   /** The missing keys were checked against the deletion limit. */
   | { readonly kind: 'judged'; readonly verdict: LimitVerdict }
-  /** Polls that began after the scan of this sweep have read all changes made during it. */
+  /** Polls have read all changes made during this sweep. */
   | { readonly kind: 'polled' }
-  /** Keys proven absent: not seen since sweep number `since`. `span` is the read that counts as showing their absence. */
+  /** Keys proven absent, not seen since sweep `since`. `span` stands for the read that showed it. */
   | {
       readonly kind: 'absent';
       readonly keys: readonly string[];
       readonly since: number;
       readonly span: Span;
     }
-  /** The record of a missing key was requested; `answer` is undefined if the result is unknown. */
+  /** The record of a missing key was requested; `answer` is undefined if that failed. */
   | {
       readonly kind: 'asked';
       readonly key: string;
       readonly since: number;
       readonly answer: Answer | undefined;
-      /** Whether this is the second request for the key, after the first one found no record; the first alone proves nothing. */
+      /** Whether this is the second request, after the first found no record; the first alone proves nothing. */
       readonly again: boolean;
     }
-  /** The records of all missing keys have been requested once. */
+  /** All missing keys have been requested once. */
   | { readonly kind: 'asked-once' }
-  /** The sweep is complete; `held` is the number of deletions held back by the deletion limit. */
+  /** `held`: number of deletions that the deletion limit holds back. */
   | { readonly kind: 'end'; readonly held: number };
 
-/** Deletions held back because more keys went missing at once than the deletion limit allows. */
+/** Deletions that the deletion limit holds back. */
 export interface HeldDeletions {
-  /** Number of missing keys whose deletions are held back. */
   readonly gone: number;
-  /** Number of published records of the list. */
   readonly known: number;
 }
 
-/** Requests for single records by key. */
 interface SingleReads {
-  /** Requests the record of a key; emits once, undefined if the result is unknown. */
+  /** Emits once, undefined if the result is unknown. */
   readonly request: (key: string) => Observable<Answer | undefined>;
-  /** Whether the record of a key can be requested; a key whose record cannot is never published as deleted. */
+  /** A key that can't be requested is never published as deleted. */
   readonly canRequest: (key: string) => boolean;
 }
 
-/** How often a list is swept (scanned completely to find deletions). */
+/** How often a list is swept. */
 export interface SweepPace {
   /** Minimum time from the start of one sweep to the start of the next, in ms; read again before each wait. */
   readonly intervalMs: number;
@@ -99,43 +96,37 @@ export interface SweepPace {
 
 /** When a missing key is considered deleted. */
 export interface DeletionRules {
-  /** How long a key has to stay missing before its deletion is proven, in ms. */
+  /** How long a key has to stay missing, in ms. */
   readonly proofMs: number;
   /**
    * Deletion limit, in percent (0 to 100; 100 turns it off). Deletions are held back if, between two full scans, more keys go missing than
    * this share of the list's records and more than 20, or more than a third of the records and more than 2.
    */
   readonly limitPercent: number;
-  /** Called during each sweep that holds back deletions. */
+  /** Called by each sweep that holds back deletions. */
   readonly onHeld?: (held: HeldDeletions) => void;
-  /**
-   * Called with the list's total by each sweep that has missing keys, if the API has seemed to cap the list at that total for at least
-   * `proofMs`.
-   */
+  /** Called with the total by each sweep with missing keys, if the API has seemed to cap the list there for `proofMs`. */
   readonly onCut?: (total: number) => void;
 }
 
 export interface SweepsOptions {
-  /** Returns the progress as stored with the newest processed step. */
+  /** The stored progress. */
   readonly progress: () => SweepProgress;
-  /** Scans the list from a position, or from its beginning for null; each page takes one of `pageSlots`. */
+  /** Scans the list; each page takes one of `pageSlots`. */
   readonly scan: (
     from: SweepProgress['position'],
     onTrouble: (trouble: ScanTrouble) => void,
   ) => Observable<ScanPage>;
-  /** Page slots, with a capacity of one: a step is stored before the next one is emitted. */
+  /** One page slot: a step is stored before the next one is emitted. */
   readonly pageSlots: PageSlots;
   readonly records: KnownRecords;
-  /** Returns the keys of records published as new since a local time in epoch ms: a lagging replica may not show them yet. Default none. */
+  /** Returns keys published as new since a local time in epoch ms, which a lagging replica may not show yet. Default none. */
   readonly createdSince?: ((time: number) => readonly string[]) | undefined;
-  /** Requests for the records of missing keys. Default: the API has none, and deletions are proven by sweeps alone. */
+  /** Default: the API has no such requests, and sweeps alone prove deletions. */
   readonly single?: SingleReads;
-  /** Emits once polls that began after the subscription have read all changes up to then. Default: the list has no polls. */
+  /** Emits once polls have read all changes up to the subscription. Default: no polls. */
   readonly pollsCompleted$?: Observable<unknown>;
-  /**
-   * Returns a span of the logical clock without duration, which stands for a read where a process that has not read a page itself proves
-   * deletions.
-   */
+  /** Returns a span without duration, for a process that has not read a page itself. */
   readonly emptySpan: () => Span;
   readonly pace: SweepPace;
   readonly deletions: DeletionRules;
@@ -143,17 +134,16 @@ export interface SweepsOptions {
   readonly scheduler?: SchedulerLike;
 }
 
-/** The first request for the record of a missing key. */
 interface FirstRequest {
-  /** Time of the response, in epoch ms on the scheduler's clock. */
+  /** Time of the response, in epoch ms. */
   readonly at: number;
-  /** Number of the sweep that missed the key; a key that is seen in this or a later sweep is not missing. */
+  /** The sweep that missed the key. */
   readonly since: number;
 }
 
 /**
- * Number of consecutive sweeps that could not prove missing keys absent after which the wait for the next sweep stops growing. While
- * missing keys wait for a proof, the wait is at most `proofMs`, doubled with each such sweep after the first.
+ * Number of sweeps in vain after which the wait for the next one stops growing. While missing keys wait for a proof, it is at most
+ * `proofMs`, doubled with each such sweep after the first.
  */
 const MAX_DOUBLED = 4;
 
@@ -169,40 +159,72 @@ const MAX_DOUBLED = 4;
  * records go missing at once, the API is more likely faulty than right.
  */
 export function sweeps(options: SweepsOptions): Observable<SweepStep> {
-  const {
-    progress,
-    scan,
-    pageSlots,
-    records,
-    single,
-    pollsCompleted$,
-    scheduler = asyncScheduler,
-  } = options;
-  const { pace, createdSince = () => [] } = options;
-  const { spacingMs = () => 0, startNow$ = NEVER } = pace;
-  const { proofMs, limitPercent, onHeld, onCut } = options.deletions;
-  let requests = 0;
-  let lastRead: Span | undefined;
-  let held = 0;
-  /** Number of missing keys that are not yet proven absent. */
-  let waiting = 0;
-  /** Number of consecutive sweeps that could not prove that keys are absent, up to {@link MAX_DOUBLED}. */
-  let inVain = 0;
+  return new Sweeper(options).steps();
+}
+
+/**
+ * State of a list's sweeps that is not stored. The stored phase decides: `reading` emits the pages of a scan, `removing` proves missing
+ * keys absent and ends the sweep, `done` waits for the next one.
+ */
+class Sweeper {
+  readonly #options: SweepsOptions;
+  readonly #scheduler: SchedulerLike;
+  readonly #missing: MissingKeys;
+  /** Emits once every step has been processed, and the page slot is free. */
+  readonly #stepsDone$: Observable<void>;
+  #requests = 0;
+  #lastRead: Span | undefined;
+  #held = 0;
+  /** Number of missing keys without a proof. */
+  #waiting = 0;
+  /** Number of consecutive sweeps without a proof, up to {@link MAX_DOUBLED}. */
+  #inVain = 0;
   /** First requests for records, by missing key. */
-  const firstRequests = new Map<string, FirstRequest>();
+  readonly #firstRequests = new Map<string, FirstRequest>();
 
-  const missing = missingKeys({
-    ...{ progress, records, proofMs, scheduler },
-    isDeletable: (key) => single === undefined || single.canRequest(key),
-  });
-  /** Emits once every emitted step has been processed: the only page slot is then free. */
-  const stepsDone$ = defer(() => pageSlots.acquire.pipe(tap(() => pageSlots.release())));
+  constructor(options: SweepsOptions) {
+    const { progress, records, single, pageSlots, scheduler = asyncScheduler } = options;
+    this.#options = options;
+    this.#scheduler = scheduler;
+    this.#missing = missingKeys({
+      ...{ progress, records, proofMs: options.deletions.proofMs, scheduler },
+      isDeletable: (key) => single === undefined || single.canRequest(key),
+    });
+    this.#stepsDone$ = pageSlots.acquire.pipe(tap(() => pageSlots.release()));
+  }
+
+  steps(): Observable<SweepStep> {
+    return this.#stepsDone$.pipe(
+      switchMap(() => {
+        const { phase, position } = this.#progress;
+        const rest = concat(this.#remove(), this.#end());
+        if (phase === 'removing') return rest;
+        if (phase === 'reading') return concat(this.#read(position), rest);
+        const startNow$ = this.#options.pace.startNow$ ?? NEVER;
+        return race(timer(this.#pauseLeftMs(), this.#scheduler), startNow$).pipe(
+          take(1),
+          switchMap(() => {
+            this.#requests = 0;
+            return concat(this.#read(null), rest);
+          }),
+        );
+      }),
+      repeat(),
+    );
+  }
+
+  get #progress(): SweepProgress {
+    return this.#options.progress();
+  }
+
   /** Takes the page slot, then emits the step. */
-  const step = (step$: Observable<SweepStep>) => pageSlots.acquire.pipe(switchMap(() => step$));
+  #step(step$: Observable<SweepStep>): Observable<SweepStep> {
+    return this.#options.pageSlots.acquire.pipe(switchMap(() => step$));
+  }
 
-  const read = (position: SweepProgress['position']): Observable<SweepStep> =>
-    defer(() => {
-      let beganAt = scheduler.now();
+  #read(position: SweepProgress['position']): Observable<SweepStep> {
+    return defer(() => {
+      let beganAt = this.#scheduler.now();
       let isFirst = true;
       let isConsistent = true;
       let ordered = true;
@@ -210,10 +232,10 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
         if (trouble === 'unsettled' || trouble === 'cut') isConsistent = false;
         if (trouble === 'reordered') ordered = false;
       };
-      return scan(position, onTrouble).pipe(
+      return this.#options.scan(position, onTrouble).pipe(
         map((page): SweepStep => {
-          requests += 1;
-          lastRead = page.answer.span;
+          this.#requests += 1;
+          this.#lastRead = page.answer.span;
           // An unreadable record may be that of any missing key.
           if (!recordsOf(page.answer).isReadable) isConsistent = false;
           const { age } = page.answer;
@@ -225,150 +247,167 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
         }),
       );
     });
+  }
 
-  const spared = defer((): Observable<SweepStep> => {
-    const { number, beganAt } = progress();
-    const keys = createdSince(beganAt - MAX_LAG_MS).filter((key) => records.isUnseen(key, number));
-    return keys.length > 0 ? step(of({ kind: 'spared', keys })) : EMPTY;
-  });
-  const judged = stepsDone$.pipe(
-    switchMap(() => missing.count()),
-    switchMap((counted) => {
-      const { judged, number, heldBack } = progress();
-      if (counted.all === 0 && heldBack.length === 0) return EMPTY;
-      const known = records.count();
-      const at = { judged, number, known, heldBack, limitPercent };
-      const verdict = judgeMissing(counted, at);
-      held = verdict.heldBack.reduce((sum, each) => sum + (each.isConfirmed ? 0 : each.gone), 0);
-      if (held > 0) onHeld?.({ gone: held, known });
-      return step(of({ kind: 'judged', verdict }));
-    }),
-  );
-  /** Runs `work` if there are missing keys whose deletions are not held back. */
-  const ifMissing = (work: Observable<SweepStep>): Observable<SweepStep> =>
-    stepsDone$.pipe(
-      switchMap(() => missing.countFree()),
+  #remove(): Observable<SweepStep> {
+    return this.#stepsDone$.pipe(
+      switchMap(() => {
+        this.#held = 0;
+        this.#waiting = 0;
+        const { records, single } = this.#options;
+        if (!showsAbsence(this.#progress, single !== undefined)) return EMPTY;
+        if (hasReadAll(this.#progress, records.count())) return EMPTY;
+        const prove$ = defer(() => {
+          this.#reportCap();
+          return single ? this.#requestMissing(single) : this.#proveBySweeps();
+        });
+        return concat(this.#spare(), this.#judge(), this.#ifMissing(prove$));
+      }),
+    );
+  }
+
+  #end(): Observable<SweepStep> {
+    return this.#step(defer(() => of({ kind: 'end', held: this.#held } as const)));
+  }
+
+  /** Spares unseen keys of records that are new. */
+  #spare(): Observable<SweepStep> {
+    return defer(() => {
+      const { createdSince = () => [], records } = this.#options;
+      const { number, beganAt } = this.#progress;
+      const isUnseen = (key: string) => records.isUnseen(key, number);
+      const keys = createdSince(beganAt - MAX_LAG_MS).filter(isUnseen);
+      return keys.length > 0 ? this.#step(of({ kind: 'spared', keys })) : EMPTY;
+    });
+  }
+
+  #judge(): Observable<SweepStep> {
+    return this.#stepsDone$.pipe(
+      switchMap(() => this.#missing.count()),
+      switchMap((counted) => {
+        const { judged, number, heldBack } = this.#progress;
+        if (counted.all === 0 && heldBack.length === 0) return EMPTY;
+        const { limitPercent, onHeld } = this.#options.deletions;
+        const known = this.#options.records.count();
+        const verdict = judgeMissing(counted, { judged, number, known, heldBack, limitPercent });
+        this.#held = verdict.heldBack
+          .filter(({ isConfirmed }) => !isConfirmed)
+          .reduce((sum, { gone }) => sum + gone, 0);
+        if (this.#held > 0) onHeld?.({ gone: this.#held, known });
+        return this.#step(of({ kind: 'judged', verdict }));
+      }),
+    );
+  }
+
+  #ifMissing(work: Observable<SweepStep>): Observable<SweepStep> {
+    return this.#stepsDone$.pipe(
+      switchMap(() => this.#missing.countFree()),
       filter((count) => count > 0),
       switchMap(() => work),
     );
-  const absent = defer((): Observable<SweepStep> => {
-    const polls = defer(() =>
-      progress().awaitsPolls && pollsCompleted$
+  }
+
+  #reportCap(): void {
+    const { proofMs, onCut } = this.#options.deletions;
+    const { cut } = this.#progress;
+    if (cut && cut.since + proofMs <= this.#scheduler.now()) onCut?.(cut.total);
+  }
+
+  /** Proves that keys are absent by sweeps alone. */
+  #proveBySweeps(): Observable<SweepStep> {
+    const { pollsCompleted$, emptySpan } = this.#options;
+    const polls$ = defer(() =>
+      this.#progress.awaitsPolls && pollsCompleted$
         ? pollsCompleted$.pipe(
             take(1),
-            switchMap(() => step(of({ kind: 'polled' }))),
+            switchMap(() => this.#step(of({ kind: 'polled' }))),
           )
         : EMPTY,
     );
     let isProven = false;
-    const proven = stepsDone$.pipe(
+    const absent$ = this.#stepsDone$.pipe(
       switchMap(() =>
-        missing.proven((gone) => {
+        this.#missing.proven((gone) => {
           isProven = true;
-          const span = lastRead ?? options.emptySpan();
-          return step(of({ kind: 'absent', ...gone, span }));
+          const span = this.#lastRead ?? emptySpan();
+          return this.#step(of({ kind: 'absent', ...gone, span }));
         }),
       ),
     );
-    const left = stepsDone$.pipe(
-      switchMap(() => missing.countFree()),
+    const left$ = this.#stepsDone$.pipe(
+      switchMap(() => this.#missing.countFree()),
       tap((count) => {
-        waiting = count;
-        inVain = isProven ? 0 : Math.min(MAX_DOUBLED, inVain + 1);
+        this.#waiting = count;
+        this.#inVain = isProven ? 0 : Math.min(MAX_DOUBLED, this.#inVain + 1);
       }),
       ignoreElements(),
     );
-    return concat(polls, proven, left);
-  });
-  /** Returns the first request for the record of a missing key; undefined if there was none, or if the key has been seen since. */
-  const firstAsked = (key: string): FirstRequest | undefined => {
-    const first = firstRequests.get(key);
-    return first && records.isUnseen(key, first.since) ? first : undefined;
-  };
+    return concat(polls$, absent$, left$);
+  }
+
   /**
-   * Requests the record of each missing key once, and again when the key has stayed missing for `proofMs`. If the next sweep is due before
-   * that, and this one has read the list in less time than is left, this one ends, and the next one makes the second request.
+   * Requests each missing key once, and again after `proofMs`. If the next sweep is due before that, and this one has read the list in less
+   * time than is left, the next one makes the second request.
    */
-  const asking = ({ request }: SingleReads): Observable<SweepStep> => {
-    const askFor = (key: string, since: number, again: boolean) =>
-      step(request(key).pipe(map((answer) => ({ kind: 'asked', key, since, answer, again }))));
-    const once = defer(() => {
-      const { number, askedUpTo, askedAt } = progress();
+  #requestMissing({ request }: SingleReads): Observable<SweepStep> {
+    const requestOne = (key: string, since: number, again: boolean) =>
+      this.#step(
+        request(key).pipe(map((answer) => ({ kind: 'asked', key, since, answer, again }))),
+      );
+    const once$ = defer(() => {
+      const { number, askedUpTo, askedAt } = this.#progress;
       if (askedAt !== null) return EMPTY;
-      for (const key of firstRequests.keys()) if (!firstAsked(key)) firstRequests.delete(key);
-      const each$ = missing.each((key) => {
-        if (firstAsked(key)) return EMPTY;
-        return askFor(key, number, false).pipe(
-          tap(() => firstRequests.set(key, { at: scheduler.now(), since: number })),
+      for (const key of this.#firstRequests.keys()) {
+        if (!this.#firstRequest(key)) this.#firstRequests.delete(key);
+      }
+      const each$ = this.#missing.each((key) => {
+        if (this.#firstRequest(key)) return EMPTY;
+        return requestOne(key, number, false).pipe(
+          tap(() => this.#firstRequests.set(key, { at: this.#scheduler.now(), since: number })),
         );
       }, askedUpTo ?? undefined);
-      return concat(each$, step(of({ kind: 'asked-once' })));
+      return concat(each$, this.#step(of({ kind: 'asked-once' })));
     });
-    const again = ifMissing(
-      defer(() => {
-        const tookMs = scheduler.now() - progress().beganAt;
-        const wait = Math.min(
-          proofRemainingMs(progress(), scheduler.now(), proofMs),
-          Math.max(pauseLeft(), tookMs),
-        );
-        return timer(wait, scheduler).pipe(
-          switchMap(() => {
-            const now = scheduler.now();
-            const { number, askedAt } = progress();
-            return missing.each((key) => {
-              // The first request for a key that is not in the map was made by an earlier process.
-              const first = firstAsked(key) ?? { at: askedAt ?? now, since: number };
-              if (first.at + proofMs > now) return EMPTY;
-              firstRequests.delete(key);
-              return askFor(key, first.since, true);
-            });
-          }),
-        );
-      }),
-    );
-    return concat(once, again);
-  };
-  const tellCut = () => {
-    const { cut } = progress();
-    if (cut && cut.since + proofMs <= scheduler.now()) onCut?.(cut.total);
-  };
-  const remove: Observable<SweepStep> = stepsDone$.pipe(
-    switchMap(() => {
-      held = 0;
-      waiting = 0;
-      if (!showsAbsence(progress(), single !== undefined)) return EMPTY;
-      if (hasReadAll(progress(), records.count())) return EMPTY;
-      const prove = defer(() => {
-        tellCut();
-        return single ? asking(single) : absent;
-      });
-      return concat(spared, judged, ifMissing(prove));
-    }),
-  );
-  const end = step(defer(() => of({ kind: 'end', held } as const)));
-
-  /** Returns the time to wait for the next sweep, in ms; shorter if missing keys wait for the proof that they are absent. */
-  const pauseLeft = (): number => {
-    const { beganAt } = progress();
-    const now = scheduler.now();
-    const pause = Math.max(pace.intervalMs, requests * spacingMs());
-    const left = Math.min(pause, Math.max(0, beganAt + pause - now));
-    return waiting > 0 ? Math.min(left, proofMs * 2 ** Math.max(0, inVain - 1)) : left;
-  };
-
-  return stepsDone$.pipe(
-    switchMap(() => {
-      const { phase, position } = progress();
-      if (phase === 'removing') return concat(remove, end);
-      if (phase === 'reading') return concat(read(position), remove, end);
-      return race(timer(pauseLeft(), scheduler), startNow$).pipe(
-        take(1),
+    const again$ = defer(() =>
+      timer(this.#secondRequestsInMs(), this.#scheduler).pipe(
         switchMap(() => {
-          requests = 0;
-          return concat(read(null), remove, end);
+          const now = this.#scheduler.now();
+          const { number, askedAt } = this.#progress;
+          return this.#missing.each((key) => {
+            // The first request for a key that is not in the map was made by an earlier process.
+            const first = this.#firstRequest(key) ?? { at: askedAt ?? now, since: number };
+            if (first.at + this.#options.deletions.proofMs > now) return EMPTY;
+            this.#firstRequests.delete(key);
+            return requestOne(key, first.since, true);
+          });
         }),
-      );
-    }),
-    repeat(),
-  );
+      ),
+    );
+    return concat(once$, this.#ifMissing(again$));
+  }
+
+  /** Returns the first request for a key that was not seen since. */
+  #firstRequest(key: string): FirstRequest | undefined {
+    const first = this.#firstRequests.get(key);
+    return first && this.#options.records.isUnseen(key, first.since) ? first : undefined;
+  }
+
+  /** Time until the second requests for missing records begin, in ms. */
+  #secondRequestsInMs(): number {
+    const now = this.#scheduler.now();
+    const tookMs = now - this.#progress.beganAt;
+    const remainingMs = proofRemainingMs(this.#progress, now, this.#options.deletions.proofMs);
+    return Math.min(remainingMs, Math.max(this.#pauseLeftMs(), tookMs));
+  }
+
+  /** Time to wait for the next sweep, in ms; shorter if missing keys wait for the proof that they are absent. */
+  #pauseLeftMs(): number {
+    const { pace, deletions } = this.#options;
+    const spacingMs = pace.spacingMs?.() ?? 0;
+    const pauseMs = Math.max(pace.intervalMs, this.#requests * spacingMs);
+    const dueMs = this.#progress.beganAt + pauseMs - this.#scheduler.now();
+    const leftMs = Math.min(pauseMs, Math.max(0, dueMs));
+    if (this.#waiting === 0) return leftMs;
+    return Math.min(leftMs, deletions.proofMs * 2 ** Math.max(0, this.#inVain - 1));
+  }
 }

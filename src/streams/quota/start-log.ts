@@ -1,19 +1,13 @@
-// Logs the request starts of one lane of a quota, and computes how many of them count against the quota at a given time.
+// Logs the starts of one lane of a quota, and computes how many of them count at a given time.
 
-/** Start of a request that was answered: `at` is the arrival time of its response, `took` the time from start to response; both in ms. */
+/** The start of an answered request: when its response arrived, and its latency, in ms. */
 interface AnsweredStart extends Timed {
   readonly took: number;
 }
 
-/**
- * Minimum number of measured latencies for an estimate of the server's shortest response time. With fewer, every request counts from its
- * end. Too small: the estimate is unreliable.
- */
+/** Minimum number of latencies for an estimate; with fewer, every request counts from its end. */
 const MIN_SAMPLES = 10;
-/**
- * Number of measured latencies that are retained even when they are older than one window of the quota: with only a few, all may have been
- * delayed.
- */
+/** Number of latencies that are retained longer than one window: with only a few, all may have been delayed. */
 const MAX_SAMPLES = 100;
 /**
  * Safety factor on the estimated minimum latency: the fastest of the measured responses may still be slower than the true minimum. Too
@@ -51,21 +45,19 @@ const LATENCY_MARGIN = 2;
 export class StartLog {
   readonly #windowMs: number;
   readonly #lateMs: number;
-  /** Starts of requests in flight, in order of insertion: the oldest is first. */
+  /** Starts of requests in flight, the oldest first. */
   readonly #underWay = new Set<Timed>();
-  /** Starts of answered requests, ordered by the arrival times of the responses. */
+  /** Answered requests, by the arrival times of their responses. */
   readonly #answered = new TimeLine<Timed>();
-  /** Answered requests whose latencies are used for the estimate of the shortest latency. */
+  /** Answered requests whose latencies are used for the estimate. */
   readonly #measured = new TimeLine<AnsweredStart>();
-  /** Monotonic queue over `#measured`: answered requests that were faster than all later ones. The first is the fastest of all. */
+  /** Monotonic queue over `#measured`: requests that were faster than all later ones; the first is the fastest of all. */
   readonly #quickest = new TimeLine<AnsweredStart>();
-  /** Starts that count from a fixed time: those of requests that failed or were given up, and those passed to {@link StartLog.add}. */
+  /** Starts that count from a fixed time: of requests that failed or were given up, and those passed to {@link StartLog.add}. */
   readonly #others = new TimeLine<Timed>();
   /** Sum of the latencies in `#measured`, in ms. */
   #tookTogether = 0;
-  /**
-   * Latest time, in ms, at which an answered request was sent. Only requests that had ended by then may count from earlier than their end.
-   */
+  /** Latest time at which an answered request was sent. Only requests that had ended by then may count from earlier than their end. */
   #confirmedUntil = -Infinity;
 
   /**
@@ -77,14 +69,14 @@ export class StartLog {
     this.#lateMs = lateMs;
   }
 
-  /** Adds a request start that counts from the time `at` (ms) on, whenever the request ends. */
+  /** Adds a start that counts from `at` (ms) on, whenever its request ends. */
   add(at: number): void {
     this.#others.add({ at });
   }
 
   /**
-   * Adds the start of a request that is in flight from the time `at` (ms) on. The caller calls the returned function when the request ends,
-   * and passes whether it was answered: the duration of a request that failed or was given up is not a latency.
+   * Adds the start of a request in flight from `at` (ms) on. The returned function is called when it ends: the duration of a request that
+   * was not answered is not a latency.
    */
   begin(at: number): (end: number, isAnswered: boolean) => void {
     const start = { at };
@@ -98,17 +90,14 @@ export class StartLog {
     };
   }
 
-  /** Number of request starts that count against the quota at `now` (ms). */
+  /** Number of starts that count at `now` (ms). */
   used(now: number): number {
     if (this.#isEmpty) return 0;
     this.#forget(now);
     return this.#underWay.size + this.#others.size + this.#answered.size - this.#over(now);
   }
 
-  /**
-   * Earliest time, in ms, at which a request start may stop counting against the quota, as far as is known at `now`; Infinity if none
-   * counts.
-   */
+  /** Earliest time, in ms, at which a start may stop counting, as far as is known at `now`; Infinity if none counts. */
   freesAt(now: number): number {
     if (this.#isEmpty) return Infinity;
     this.#forget(now);
@@ -122,18 +111,18 @@ export class StartLog {
     return Math.min(endsAt + this.#windowMs, ended + this.#windowMs, answeredAt + span);
   }
 
-  /** Whether the log has no starts, as is the case for most lanes most of the time. */
+  /** Whether the log has no starts, as for most lanes most of the time. */
   get #isEmpty(): boolean {
     return this.#underWay.size + this.#others.size + this.#answered.size === 0;
   }
 
-  /** Number of starts in `#answered` that have stopped counting against the quota at `now`. */
+  /** Number of starts in `#answered` that no longer count at `now`. */
   #over(now: number): number {
     const early = this.#answered.aged(this.#windowMs - this.#early(), now);
     return Math.min(early, this.#answered.aged(0, this.#confirmedUntil));
   }
 
-  /** Lower bound of the time from a request's arrival at the server to its response, in ms; 0 with too few measurements. */
+  /** Lower bound of the time from a request's arrival to its response, in ms; 0 with too few measurements. */
   #early(): number {
     const count = this.#measured.size;
     if (count < MIN_SAMPLES) return 0;
@@ -167,20 +156,16 @@ export class StartLog {
   }
 }
 
-/** An item of a {@link TimeLine}, with its time `at` in ms. */
 interface Timed {
   readonly at: number;
 }
 
-/**
- * Minimum number of items dropped from a {@link TimeLine} before its array is compacted. Too small: the remaining items are copied often.
- */
+/** Minimum number of dropped items before the array is compacted. */
 const LEAST_DROPPED = 1_000;
 
 /**
- * Queue of items ordered by time. Adding an item with the latest time and dropping an item take constant time on average.
- *
- * It is a class and not a closure to save memory: a fleet has tens of thousands of these queues, most of them empty.
+ * Queue of items ordered by time. A class and not a closure to save memory: a fleet has tens of thousands of these queues, most of them
+ * empty.
  */
 class TimeLine<T extends Timed> {
   #items: T[] = [];
@@ -198,12 +183,11 @@ class TimeLine<T extends Timed> {
     return this.size > 0 ? this.#items[this.#items.length - 1] : undefined;
   }
 
-  /** The item at an index; 0 is the earliest item. */
   at(index: number): T | undefined {
     return this.#items[this.#begin + index];
   }
 
-  /** Inserts an item after all items with the same or an earlier time. */
+  /** Inserts an item after those with the same or an earlier time. */
   add(item: T): void {
     if ((this.last?.at ?? -Infinity) <= item.at) this.#items.push(item);
     else this.#items.splice(this.#end(0, item.at), 0, item); // the clock was set back
@@ -229,7 +213,7 @@ class TimeLine<T extends Timed> {
     return this.#end(spanMs, now) - this.#begin;
   }
 
-  /** Index in `#items` of the first item that is less than `spanMs` old at `now`. */
+  /** Index of the first item that is less than `spanMs` old at `now`. */
   #end(spanMs: number, now: number): number {
     let [low, high] = [this.#begin, this.#items.length];
     while (low < high) {

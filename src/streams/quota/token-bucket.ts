@@ -135,92 +135,154 @@ export interface TokenBucket extends Limit {
  * @see https://github.com/tower-rs/tower/issues/842 - why a fixed window is not enough
  */
 export function tokenBucket(options: TokenBucketOptions): TokenBucket {
-  const { capacity, windowMs, lateMs = 0, scheduler = asyncScheduler } = options;
-  const { starts = [], onStart, gate } = options;
-  requireInteger('capacity', capacity, Infinity);
-  if (!Number.isFinite(windowMs) || windowMs <= 0) {
-    throw new RangeError(`windowMs must be a finite number > 0, got ${windowMs}`);
+  const bucket = new Bucket(options);
+  return Object.assign(bucket.lane({}), {
+    lane: (lane: LaneOptions) => bucket.lane(lane),
+    count: (starts: readonly number[]) => bucket.count(starts),
+    used: () => bucket.used(),
+  });
+}
+
+/** The lanes of a {@link TokenBucket}, the logs of their starts, and the timer of the next start. */
+class Bucket {
+  readonly #options: TokenBucketOptions;
+  readonly #scheduler: SchedulerLike;
+  /** Lanes by rank, the lowest first. */
+  readonly #lanes: Lane[] = [];
+  /** Starts of earlier and other processes, whose lane is unknown. */
+  readonly #unknown: StartLog;
+  readonly #logs: StartLog[];
+  #wakeUp: Subscription | undefined;
+  #isDraining = false;
+
+  constructor(options: TokenBucketOptions) {
+    const { capacity, windowMs, starts = [], gate, scheduler = asyncScheduler } = options;
+    requireInteger('capacity', capacity, Infinity);
+    if (!Number.isFinite(windowMs) || windowMs <= 0) {
+      throw new RangeError(`windowMs must be a finite number > 0, got ${windowMs}`);
+    }
+    this.#options = options;
+    this.#scheduler = scheduler;
+    this.#unknown = this.#newLog();
+    this.#logs = [this.#unknown];
+    const now = scheduler.now();
+    for (const at of starts) this.#unknown.add(Math.min(at, now));
+    gate?.opened$.subscribe(() => this.#drainAgain());
   }
 
-  const lanes: Lane[] = []; // by rank
-  /** Request starts whose lane is unknown: those before the bucket was created, and those of other processes. */
-  const unknown = new StartLog(windowMs, lateMs);
-  const logs = [unknown]; // the logs of the lanes are added
-  const made = scheduler.now();
-  for (const at of starts) unknown.add(Math.min(at, made));
-  let wakeUp: Subscription | undefined;
-  let draining = false;
+  lane({ rank = 0, share = this.#options.capacity }: LaneOptions): LaneLimit {
+    if (!Number.isFinite(rank)) throw new RangeError(`rank must be a finite number, got ${rank}`);
+    if (typeof share === 'number') requireInteger('share', share, this.#options.capacity);
+    const shareNow = typeof share === 'number' ? () => share : () => Math.max(1, share());
+    const lane: Lane = { rank, share: shareNow, line: [], log: this.#newLog() };
+    this.#lanes.push(lane);
+    this.#lanes.sort((a, b) => a.rank - b.rank);
+    this.#logs.push(lane.log);
+    return this.#limit(lane);
+  }
 
-  const used = (now: number) => logs.reduce((sum, log) => sum + log.used(now), 0);
-  /** Earliest time at which a token may be available to any lane, in ms; `now` if one is available. */
-  const opensAt = (now: number): number =>
-    used(now) < capacity ? now : Math.min(...logs.map((log) => log.freesAt(now)));
-  /** Earliest time, in ms, at which a lane may start a request, by its share and the gate, if the bucket has a token from `opens` on. */
-  const startsAt = ({ log, share, rank }: Lane, now: number, opens: number): number => {
+  count(starts: readonly number[]): void {
+    for (const at of starts) this.#unknown.add(at);
+  }
+
+  used(): number {
+    return Math.min(this.#options.capacity, this.#used(this.#scheduler.now()));
+  }
+
+  #newLog(): StartLog {
+    return new StartLog(this.#options.windowMs, this.#options.lateMs);
+  }
+
+  #used(now: number): number {
+    return this.#logs.reduce((sum, log) => sum + log.used(now), 0);
+  }
+
+  get #isAnyWaiting(): boolean {
+    return this.#lanes.some(({ line }) => line.length > 0);
+  }
+
+  /** Earliest time at which any lane may have a token, in ms. */
+  #opensAt(now: number): number {
+    if (this.#used(now) < this.#options.capacity) return now;
+    return Math.min(...this.#logs.map((log) => log.freesAt(now)));
+  }
+
+  /** Earliest time at which a lane may start a request, in ms, if the bucket has a token from `opens` on. */
+  #startsAt({ log, share, rank }: Lane, now: number, opens: number): number {
     const at = log.used(now) < share() ? opens : Math.max(opens, log.freesAt(now));
+    const { gate } = this.#options;
     return gate ? Math.max(at, gate.opensAt(now, rank)) : at;
-  };
-  const drain = (): void => {
-    wakeUp = undefined;
-    draining = true; // a start may request the next token synchronously; this loop serves that request as well
+  }
+
+  /** Grants starts while there are tokens, then sets the timer. */
+  #drain(): void {
+    const { onStart, gate } = this.#options;
+    this.#wakeUp = undefined;
+    this.#isDraining = true; // a start may request the next token synchronously; this loop serves that request as well
     for (;;) {
-      const now = scheduler.now();
-      const waiting = lanes.filter((lane) => lane.line.length > 0);
+      const now = this.#scheduler.now();
+      const waiting = this.#lanes.filter((lane) => lane.line.length > 0);
       if (waiting.length === 0) break;
-      const opens = opensAt(now);
-      const times = waiting.map((lane) => startsAt(lane, now, opens));
+      const opens = this.#opensAt(now);
+      const times = waiting.map((lane) => this.#startsAt(lane, now, opens));
       const next = waiting[times.findIndex((at) => at <= now)];
       if (!next) {
         const soonest = Math.min(...times);
         // The time is computed again when the timer fires, as Node's timers may fire up to 1 ms early.
-        if (soonest < Infinity) wakeUp = scheduler.schedule(drain, soonest - now);
+        if (soonest < Infinity) this.#wakeUp = this.#schedule(soonest - now);
         else gate?.want();
         break;
       }
       next.line.shift()!(now, onStart?.(now));
     }
-    draining = false;
-  };
-  const drainAgain = (): void => {
-    if (draining) return;
-    wakeUp?.unsubscribe();
-    drain();
-  };
+    this.#isDraining = false;
+  }
 
-  const limit = (lane: Lane): LaneLimit => {
-    /** Waits until the lane is granted a start, calls `take`, emits its result, and completes. */
-    const token = <T>(take: (at: number, onEnd: OnEnd) => T) =>
-      new Observable<T>((subscriber) => {
-        const start = (at: number, onEnd: OnEnd) => {
-          subscriber.next(take(at, onEnd));
-          subscriber.complete();
-        };
-        lane.line.push(start);
-        const alone = lane.line.length === 1; // otherwise the timer is set for this lane already
-        if (alone || !wakeUp) drainAgain();
-        return () => {
-          const index = lane.line.indexOf(start);
-          if (index >= 0) lane.line.splice(index, 1);
-          if (lanes.some(({ line }) => line.length > 0)) return;
-          wakeUp?.unsubscribe();
-          wakeUp = undefined;
-        };
-      });
-    const started = token((at) => lane.log.add(at));
+  #schedule(delayMs: number): Subscription {
+    return this.#scheduler.schedule(() => this.#drain(), delayMs);
+  }
+
+  #drainAgain(): void {
+    if (this.#isDraining) return;
+    this.#wakeUp?.unsubscribe();
+    this.#drain();
+  }
+
+  /** Waits for a start, and emits the result of `take`. */
+  #token<T>(lane: Lane, take: (at: number, onEnd: OnEnd) => T): Observable<T> {
+    return new Observable<T>((subscriber) => {
+      const start = (at: number, onEnd: OnEnd) => {
+        subscriber.next(take(at, onEnd));
+        subscriber.complete();
+      };
+      lane.line.push(start);
+      const isAlone = lane.line.length === 1; // otherwise the timer is set for this lane already
+      if (isAlone || !this.#wakeUp) this.#drainAgain();
+      return () => {
+        const index = lane.line.indexOf(start);
+        if (index >= 0) lane.line.splice(index, 1);
+        if (this.#isAnyWaiting) return;
+        this.#wakeUp?.unsubscribe();
+        this.#wakeUp = undefined;
+      };
+    });
+  }
+
+  #limit(lane: Lane): LaneLimit {
+    const started$ = this.#token(lane, (at) => lane.log.add(at));
     const each = <T>(source: Observable<T>) =>
-      source.pipe(concatMap((value) => started.pipe(map(() => value))));
-    const begun = token((at, onEnd) => {
+      source.pipe(concatMap((value) => started$.pipe(map(() => value))));
+    const begun$ = this.#token(lane, (at, onEnd) => {
       const endStart = lane.log.begin(at);
       return (isAnswered: boolean) => {
-        const end = scheduler.now();
+        const end = this.#scheduler.now();
         endStart(end, isAnswered);
         onEnd?.(end, isAnswered);
-        // The end may show that other starts have stopped counting.
-        if (lanes.some(({ line }) => line.length > 0)) drainAgain();
+        if (this.#isAnyWaiting) this.#drainAgain(); // the end may show that other starts have stopped counting
       };
     });
     const held = <T>(work: Observable<T>) =>
-      begun.pipe(
+      begun$.pipe(
         switchMap((end) => {
           let isAnswered = false;
           return work.pipe(
@@ -229,40 +291,22 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
           );
         }),
       );
-    const usedNow = () => lane.log.used(scheduler.now());
-    return Object.assign(each, { during: held, used: usedNow });
-  };
-
-  const lane = ({ rank = 0, share = capacity }: LaneOptions): LaneLimit => {
-    if (!Number.isFinite(rank)) throw new RangeError(`rank must be a finite number, got ${rank}`);
-    if (typeof share === 'number') requireInteger('share', share, capacity);
-    const shareNow = typeof share === 'number' ? () => share : () => Math.max(1, share());
-    const made: Lane = { rank, share: shareNow, line: [], log: new StartLog(windowMs, lateMs) };
-    lanes.push(made);
-    lanes.sort((a, b) => a.rank - b.rank);
-    logs.push(made.log);
-    return limit(made);
-  };
-  const count = (starts: readonly number[]): void => {
-    for (const at of starts) unknown.add(at);
-  };
-  const usedNow = () => Math.min(capacity, used(scheduler.now()));
-  gate?.opened$.subscribe(drainAgain);
-  return Object.assign(lane({}), { lane, count, used: usedNow });
+    return Object.assign(each, {
+      during: held,
+      used: () => lane.log.used(this.#scheduler.now()),
+    });
+  }
 }
 
 interface Lane {
   readonly rank: number;
   readonly share: () => number;
-  /**
-   * Queue of the requests that wait for a start, the oldest first. Each function is called once its start is granted, with the time of the
-   * start (ms) and the callback for its end.
-   */
+  /** Requests that wait for a start, the oldest first. They are called with the time of the start and the callback for its end. */
   readonly line: ((at: number, onEnd: OnEnd) => void)[];
   readonly log: StartLog;
 }
 
-/** Result of `onStart`: the callback for the end of the started work, if there is one. */
+/** The result of `onStart`. */
 type OnEnd = ReturnType<NonNullable<TokenBucketOptions['onStart']>>;
 
 function requireInteger(name: string, value: number, most: number): void {

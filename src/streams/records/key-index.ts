@@ -1,4 +1,4 @@
-/** Initial number of slots of the hash table; doubled whenever half of them are taken. Must be a power of two. */
+/** Initial number of slots; doubled whenever half of them are taken. A power of two. */
 const FIRST_SLOTS = 64;
 
 /** A 64-bit hash as two 32-bit integers. */
@@ -8,21 +8,20 @@ interface Hash {
 }
 
 /**
- * Index of record keys, in the order of adding. It stores 64-bit hashes instead of strings, so that the keys of a run (a stored unit of
- * adjacent records) are added from their bytes without making strings.
+ * Index of record keys, in the order of adding. It stores 64-bit hashes, so that the keys of a run are added from their bytes without
+ * making strings.
  *
- * Two keys with equal hashes, which is practically impossible by chance, count as one: `size` is then too small, never too large.
+ * Two keys with equal hashes, which is practically impossible, count as one: `size` is then too small, never too large.
  */
 export class KeyIndex {
-  /** Number of keys added, repetitions included. */
+  /** Number of keys, repetitions included. */
   length = 0;
-  /** Number of distinct keys added. */
+  /** Number of distinct keys. */
   size = 0;
-  /** High 32 bits of the keys' hashes, in the order in which keys were added. */
+  /** Halves of the keys' hashes, in the order of adding. */
   #highs: number[] = [];
-  /** Low 32 bits of the keys' hashes, in the order in which keys were added. */
   #lows: number[] = [];
-  /** Hash table with linear probing: a slot holds 1 plus the index at which a key was first added, or 0 if it is free. */
+  /** Hash table with linear probing: 1 plus the index of a key, or 0 for a free slot. */
   #slots = new Int32Array(FIRST_SLOTS);
 
   /** Adds a key. */
@@ -30,7 +29,7 @@ export class KeyIndex {
     this.#add(hashOf(key));
   }
 
-  /** Adds a key given as UTF-8: the bytes from `from` up to, not including, `to`. */
+  /** Adds a key in UTF-8: the bytes from `from` up to, not including, `to`. */
   addBytes(bytes: Uint8Array, from: number, to: number): void {
     this.#add(hashOfBytes(bytes, from, to));
   }
@@ -48,7 +47,7 @@ export class KeyIndex {
     this.#slots = new Int32Array(FIRST_SLOTS);
   }
 
-  /** Returns how many keys had been added before `key`, or another key with its hash, was first added; undefined if it was never added. */
+  /** Returns the index at which a key was first added; undefined if it never was. */
   placeOf(key: string): number | undefined {
     const place = this.#slots[this.#slotOf(hashOf(key))]! - 1;
     return place < 0 ? undefined : place;
@@ -65,7 +64,7 @@ export class KeyIndex {
     if (this.size * 2 > this.#slots.length) this.#grow();
   }
 
-  /** Returns the slot of the hash table that holds a hash, or the free slot in which to enter it. */
+  /** Returns the slot of a hash, or the free slot for it. */
   #slotOf({ high, low }: Hash): number {
     const last = this.#slots.length - 1;
     for (let slot = spread(high, low) & last; ; slot = (slot + 1) & last) {
@@ -84,7 +83,7 @@ export class KeyIndex {
   }
 }
 
-/** Seed and factor of the high 32 bits of a hash, which are FNV-1a. The low 32 bits use the same algorithm with other constants. */
+/** Seed and factor of the high half, which is FNV-1a; the low half has other constants. */
 const [HIGH_SEED, HIGH_FACTOR] = [0x811c9dc5 | 0, 0x01000193];
 const [LOW_SEED, LOW_FACTOR] = [0x2f0b4c47, 0x5bd1e995];
 const LAST_ASCII = 0x7f;
@@ -112,7 +111,7 @@ function hashOfBytes(bytes: Uint8Array, from: number, to: number): Hash {
   return { high, low };
 }
 
-/** Mixes the halves of a hash into a number whose lower bits select a slot: those of the hash itself are not distributed evenly enough. */
+/** Mixes a hash into a number whose lower bits select a slot: those of the hash are not distributed evenly enough. */
 function spread(high: number, low: number): number {
   const mixed = Math.imul(high ^ (low >>> 16), 0x2c1b3c6d);
   return mixed ^ (mixed >>> 15);

@@ -1,10 +1,8 @@
-// Makes the keys of records.
-
 import { isJsonObject, JsonNumber } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import { joinKey } from '../../schemas/events/record-key.ts';
 
-/** Upper bound of a key's length, in bytes of UTF-8: the image store cannot hold longer keys. */
+/** In bytes of UTF-8: the image store cannot hold longer keys. */
 const MAX_KEY_BYTES = 1_000;
 
 /** Returns the key of a record as text; undefined if it has none. */

@@ -1,4 +1,4 @@
-// One element of a page, and the types of what is known about it: bytes, digest, image, run.
+// One element of a page, and what is known about it.
 
 import { createHash, hash } from 'node:crypto';
 import { instantOf } from '../../schemas/avro/instant.ts';
@@ -7,55 +7,51 @@ import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { Body } from '../http/body.ts';
 
-/** Digest and length of the bytes in which a record was received; stored to recognize the record when it is received unchanged. */
+/** Digest and length of a record's bytes, by which it is recognized when it is received unchanged. */
 export interface PayloadDigest {
   /** SHA-256 of the record's bytes, truncated to 16 bytes, as a `latin1` string. */
   readonly digest: string;
-  /** Number of bytes of the record. */
   readonly length: number;
   /** The record's `updated_at` in ms since the epoch; null when it has none. */
   readonly updatedAt: number | null;
 }
 
-/** A run: adjacent records whose bytes are known as a unit, and whose published images were all made from these bytes. */
+/** A run: adjacent records whose bytes are known as a unit, from which their published images were all made. */
 export interface KnownRun {
-  /** Identifier of the run of adjacent records in the image store. */
+  /** Identifier in the image store. */
   readonly id: string;
-  /** Digest of the bytes of the run of adjacent records: 16 bytes, as a `latin1` string. */
+  /** Digest of the run's bytes: 16 bytes, as a `latin1` string. */
   readonly digest: string;
-  /** Number of bytes of the run of adjacent records. */
   readonly length: number;
-  /** Number of adjacent records in the run. */
   readonly size: number;
   /** The records of the run; created on each access. */
   readonly members: readonly KnownMember[];
   /** Returns the nth record of the run, from 0. */
   readonly member: (nth: number) => KnownMember;
-  /** Calls `tell` with the key of each record of the run, as UTF-8: the bytes from `from` up to, not including, `to`. */
+  /** Calls `tell` with each key in UTF-8: the bytes from `from` up to, not including, `to`. */
   readonly eachKey: (tell: (bytes: Uint8Array, from: number, to: number) => void) => void;
-  /** Calls `tell` with the `updated_at` of each record of the run, in epoch ms; null for a record without one. */
+  /** Calls `tell` with each `updated_at` in epoch ms. */
   readonly eachUpdatedAt: (tell: (updatedAt: number | null) => void) => void;
 }
 
-/** A record of a run (adjacent records known as a unit by their bytes). */
+/** A record of a run. */
 export interface KnownMember {
   readonly key: string;
-  /** Index of the record's first byte, counted from the start of the run. */
+  /** Index of the first byte in the run. */
   readonly at: number;
-  /** Index of the byte after the record's last one, counted from the start of the run. */
+  /** Index of the byte after the last one in the run. */
   readonly end: number;
   /** `updated_at` in epoch ms; null if the record has none. */
   readonly updatedAt: number | null;
 }
 
-/** Knowledge about the image (stored encoding) of a record that was read, before it is compared with the published image. */
+/** What is known about a record's image before it is compared. */
 export type RecordImage =
-  /** The record is unchanged: its bytes equal those from which its published image was made. */
+  /** The record's bytes equal those from which its published image was made. */
   | { readonly kind: 'published' }
-  /** The image of the record was encoded with `codec`; a later codec, whose schema has more fields, may produce other bytes. */
+  /** The image, encoded with `codec`; a later codec, whose schema has more fields, may produce other bytes. */
   | { readonly kind: 'encoded'; readonly bytes: Buffer; readonly codec: ImageCodec };
 
-/** {@link RecordImage} of an unchanged record: its bytes equal those from which its published image was made. */
 export const PUBLISHED: RecordImage = { kind: 'published' };
 
 /** Facts about a record that are known without parsing it. */
@@ -63,20 +59,20 @@ export interface RecordFacts {
   readonly key?: string | undefined;
   readonly image?: RecordImage | undefined;
   readonly digest?: PayloadDigest | undefined;
-  /** The record's `updated_at` in epoch ms, null if it has none. If undefined, the record is parsed to determine it. */
+  /** In epoch ms, null if the record has none. If undefined, the record is parsed. */
   readonly updatedAt?: number | null | undefined;
-  /** The record's `created_at` in epoch ms, null if it has none. If undefined, the record is parsed to determine it. */
+  /** In epoch ms, null if the record has none. If undefined, the record is parsed. */
   readonly createdAt?: number | null | undefined;
 }
 
-/** The bytes of a record in the body of a response: from `at` up to, not including, `end`. */
+/** A record's bytes in a body: from `at` up to, not including, `end`. */
 export interface RecordBytes {
   readonly page: Body;
   readonly at: number;
   readonly end: number;
 }
 
-/** Facts about one record of a page; those computed later are cached in it. */
+/** Facts about one record; those computed later are cached. */
 interface OwnFacts extends RecordFacts {
   json?: JsonValue | undefined;
   digest?: PayloadDigest | undefined;
@@ -86,7 +82,7 @@ interface OwnFacts extends RecordFacts {
   readonly unreadableAt?: number | undefined;
 }
 
-/** Position of a recognized run of adjacent records in the body of a response: its first byte has the index `from`. */
+/** A run in a body, from the index `from` on. */
 interface RunBytes {
   readonly run: KnownRun;
   readonly page: Body;
@@ -110,23 +106,22 @@ export class PageRecord {
     this.#member = member;
   }
 
-  /** Creates a record from its bytes in the body of a response, which are parsed on access. */
+  /** Creates a record that is parsed on access. */
   static inBytes(bytes: RecordBytes, facts: RecordFacts): PageRecord {
     const { key, image, digest, updatedAt, createdAt } = facts;
     return new PageRecord({ key, image, digest, updatedAt, createdAt, bytes, json: undefined });
   }
 
-  /** Creates a record that belongs to a run (adjacent records recognized as a unit) of a page. */
+  /** Creates a record of a run. */
   static ofRun(place: RunBytes, member: KnownMember): PageRecord {
     return new PageRecord(undefined, place, member);
   }
 
-  /** Creates a record from parsed JSON. */
   static ofJson(json: JsonValue, facts: RecordFacts = {}): PageRecord {
     return new PageRecord({ ...facts, json });
   }
 
-  /** Creates the record of an element that is not JSON, from its text and its list offset. */
+  /** Creates the record of an element that is not JSON. */
   static unreadable(text: string, offset: number): PageRecord {
     return new PageRecord({ json: text, unreadableAt: offset });
   }
@@ -136,12 +131,11 @@ export class PageRecord {
     return this.#member ? this.#member.key : this.#own?.key;
   }
 
-  /** Knowledge about the record's image (its stored encoding); undefined if there is none. */
   get image(): RecordImage | undefined {
     return this.#member ? PUBLISHED : this.#own?.image;
   }
 
-  /** The run (unit of adjacent records) as part of which the record was recognized; undefined for a single record. */
+  /** The run as part of which the record was recognized. */
   get run(): KnownRun | undefined {
     return this.#run?.run;
   }
@@ -151,14 +145,14 @@ export class PageRecord {
     return this.#own?.unreadableAt;
   }
 
-  /** The record's bytes in the body of its response; undefined for a record made from parsed JSON. */
+  /** The record's bytes; undefined for a record made from parsed JSON. */
   get bytes(): RecordBytes | undefined {
     if (!this.#run || !this.#member) return this.#own?.bytes;
     const { page, from } = this.#run;
     return { page, at: from + this.#member.at, end: from + this.#member.end };
   }
 
-  /** The record as parsed JSON; for an element that is not JSON, its text. */
+  /** Parsed JSON; for an element that is not JSON, its text. */
   get json(): JsonValue {
     const own = this.#facts();
     if (own.json === undefined) {
@@ -168,9 +162,7 @@ export class PageRecord {
     return own.json;
   }
 
-  /**
-   * Digest of the record's bytes, if it is known. For a record of a run (recognized together with adjacent ones) it is computed on access.
-   */
+  /** Digest of the record's bytes, if known; computed on access for a record of a run. */
   get digest(): PayloadDigest | undefined {
     if (!this.#member) return this.#own?.digest;
     const own = this.#facts();
@@ -178,7 +170,7 @@ export class PageRecord {
     return own.digest;
   }
 
-  /** Returns the digest of the record's bytes as a `latin1` string; computes it on each call if {@link PageRecord.digest} is not known. */
+  /** Returns the digest as a `latin1` string, computed on each call if it is not known. */
   sentAs(): string | undefined {
     const { digest, bytes } = this;
     return (
@@ -201,7 +193,7 @@ export class PageRecord {
     return own.createdAt;
   }
 
-  /** Returns a copy of the record that belongs to no run, with the given image or without one. */
+  /** Returns a copy that belongs to no run, with the given image. */
   withImage(image: RecordImage | undefined): this {
     const { bytes, key, digest } = this;
     const { json, createdAt } = this.#facts();
@@ -209,7 +201,7 @@ export class PageRecord {
     return new PageRecord({ key, image, digest, updatedAt, createdAt, bytes, json }) as this;
   }
 
-  /** Returns a copy of the record that belongs to no run, with these bytes and their digest. */
+  /** Returns a copy that belongs to no run, with these bytes and their digest. */
   withDigest(bytes: RecordBytes): PageRecord {
     const { updatedAt } = this;
     const digest = digestOf(bytes, updatedAt);
@@ -217,10 +209,7 @@ export class PageRecord {
     return new PageRecord({ key, image, digest, updatedAt, createdAt, bytes, json });
   }
 
-  /**
-   * Returns the record with its personal fields hidden. For an element that is not JSON, the whole text is replaced by its digest and
-   * length.
-   */
+  /** Hides personal fields. The text of an element that is not JSON is replaced by its digest and length. */
   hidden(hide: (json: JsonValue) => JsonValue): PageRecord {
     if (this.unreadableAt === undefined)
       return PageRecord.ofJson(hide(this.json), { key: this.key });
@@ -235,7 +224,6 @@ export class PageRecord {
   }
 }
 
-/** A record with a key, which can be published. */
 export interface KeyedRecord extends PageRecord {
   readonly key: string;
   readonly json: JsonObject;
@@ -254,9 +242,9 @@ function instantIn(json: JsonValue, field: string): number | null {
   return isJsonObject(json) ? instantOf(json, field) : null;
 }
 
-/** Encodes records into images, the bytes by which records are compared, and decodes them. */
+/** Encodes records into images, by which they are compared. */
 export interface ImageCodec {
-  /** Encodes a record; records that are equal except for the order of their fields give equal bytes. */
+  /** Records that are equal except for the order of their fields give equal bytes. */
   encode(record: JsonObject): Buffer;
   /** Decodes the record from its image. */
   decode(bytes: Buffer): JsonObject;

@@ -1,24 +1,22 @@
-// The records of a page: single records, and known runs (units of adjacent records) whose records are created on access.
+// The records of a page, single or in runs.
 
 import type { Body } from '../http/body.ts';
 import { KeyIndex } from './key-index.ts';
 import { PageRecord } from './page-record.ts';
 import type { KnownRun } from './page-record.ts';
 
-/** Part of a page: a single record, or a run (adjacent records recognized as a unit by their bytes). */
+/** A single record, or a run. */
 export type PagePart = PageRecord | PageRun;
 
-/** The records of a page, in order. The records of a run (a unit of adjacent records, recognized by its bytes) are created on access. */
+/** The records of a page. Those of runs are created on access. */
 export class PageRecords {
-  /** Single records and runs, in page order. */
   readonly parts: readonly PagePart[];
-  /** Number of records of the page, including those of runs. */
+  /** Number of records, with those of runs. */
   readonly length: number;
   #keys: { readonly index: KeyIndex | undefined } | undefined;
   #all: readonly PageRecord[] | undefined;
   readonly #body: Body | undefined;
 
-  /** Creates the records of a page. @param body Body that holds the records' bytes; {@link PageRecords.settle} releases its memory. */
   constructor(parts: readonly PagePart[], body?: Body) {
     this.parts = parts;
     this.#body = body;
@@ -26,14 +24,14 @@ export class PageRecords {
     this.length = parts.reduce((sum, part) => sum + sizeOf(part), 0);
   }
 
-  /** Returns all records of the page; creates those that belong to runs. */
+  /** Returns all records; creates those of runs. */
   all(): readonly PageRecord[] {
     return (this.#all ??= this.parts.flatMap((part) =>
       part instanceof PageRecord ? part : part.records(),
     ));
   }
 
-  /** Returns the record at an index, from 0; undefined if there is none. */
+  /** Returns the record at an index; undefined if there is none. */
   at(place: number): PageRecord | undefined {
     if (this.#all) return this.#all[place];
     let left = place;
@@ -45,13 +43,13 @@ export class PageRecords {
     return undefined;
   }
 
-  /** Index of the keys of the page's records, in page order; undefined if any record has no key. */
+  /** Keys of the records in page order; undefined if any record has none. */
   get keys(): KeyIndex | undefined {
     this.#keys ??= { index: indexOf(this.parts) };
     return this.#keys.index;
   }
 
-  /** Returns the `updated_at` of each record of the page, in epoch ms; null for a record without one. */
+  /** Returns each record's `updated_at`, in epoch ms; null for a record without one. */
   updatedAt(): readonly (number | null)[] {
     const times: (number | null)[] = [];
     const tell = (at: number | null) => void times.push(at);
@@ -67,7 +65,6 @@ export class PageRecords {
     this.#body?.giveBack();
   }
 
-  /** Whether every record of the page is JSON. */
   get isReadable(): boolean {
     return this.parts.every(
       (part) => !(part instanceof PageRecord) || part.unreadableAt === undefined,
@@ -75,7 +72,7 @@ export class PageRecords {
   }
 }
 
-/** Whether no part of a page is a run, so that the parts are its records. */
+/** Whether no part is a run. */
 function isOfRecords(parts: readonly PagePart[]): parts is readonly PageRecord[] {
   return parts.every((part) => part instanceof PageRecord);
 }
@@ -94,15 +91,11 @@ function indexOf(parts: readonly PagePart[]): KeyIndex | undefined {
   return index;
 }
 
-/**
- * A known run (adjacent records recognized as a unit by their bytes) in a page. It stands for its records, which are created on access.
- * Most pages consist of runs alone, and most of their records are never accessed.
- */
+/** A run in a page. Most pages consist of runs alone, and most of their records are never created. */
 export class PageRun {
   readonly run: KnownRun;
-  /** Body of the response that contains the run. */
   readonly page: Body;
-  /** Index of the run's first byte in that body. */
+  /** Index of the first byte in `page`. */
   readonly from: number;
 
   constructor(run: KnownRun, page: Body, from: number) {
@@ -111,7 +104,6 @@ export class PageRun {
     this.from = from;
   }
 
-  /** Number of records in the run. */
   get size(): number {
     return this.run.size;
   }

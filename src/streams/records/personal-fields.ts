@@ -15,24 +15,20 @@ export type HidingMethod = (typeof HIDING_METHODS)[number];
 
 /** A personal field of a list's records, and how to hide it. */
 export interface PersonalField {
-  /** Path to the field: names of nested fields, the outermost first; at least one. It applies to every element of an array on the path. */
+  /** Names of nested fields, the outermost first. They apply to every element of an array on the path. */
   readonly path: readonly string[];
   readonly method: HidingMethod;
 }
 
-/** Text that replaces a masked value, whatever its type. */
 export const MASK = '***';
-/** Prefix of the text that replaces a value hidden by HMAC, before the 64 hexadecimal digits of the hash. */
+/** Prefix of a value hidden by HMAC, before the hexadecimal digits of the hash. */
 const HMAC_PREFIX = 'hmac-sha256:';
 
-/** Hides the personal fields of a list's records. Returns the same object if it has none of them. */
+/** Returns the same object if it has no personal fields. */
 export interface PersonalFields {
-  /** Hides the personal fields of an element of a response's `data`, as the API sent it. */
+  /** Hides the personal fields of an element as the API sent it. */
   readonly hide: (element: JsonValue) => JsonValue;
-  /**
-   * Hides the personal fields of a stored record, some of which may have been hidden before it was stored: values that look hidden already
-   * are not changed.
-   */
+  /** Hides the personal fields of a stored record; values that look hidden already are not changed. */
   readonly hideStored: (record: JsonObject) => JsonObject;
 }
 
@@ -67,13 +63,12 @@ export function personalFields(
   };
 }
 
-/** Node of the tree of the personal fields' paths: a personal field, or a name on the path to one. */
+/** A personal field, or a name on the path to one. */
 interface Node {
-  /** How to hide the value at this node; undefined if it is only on the path to personal fields. */
+  /** How to hide the value here; undefined for a name that is only on the path to one. */
   way: HidingMethod | undefined;
-  /** Strictest hiding method of the personal fields at this node of the tree and below it. */
+  /** Strictest method at and below this node. */
   strictest: HidingMethod;
-  /** Child nodes by field name. */
   readonly names: Map<string, Node>;
 }
 
@@ -103,10 +98,10 @@ interface HidingContext {
   readonly isStored: boolean;
 }
 
-/** Nesting depth of arrays within arrays up to which elements are hidden one by one; a deeper array is hidden as a whole. */
+/** Nesting depth up to which elements are hidden one by one. */
 const MAX_NESTED = 100;
 
-/** Returns a value with its personal fields hidden: the same value if it has none, undefined if it is dropped. */
+/** Returns the same value if it has no personal fields, undefined if it is dropped. */
 function hide(
   value: JsonValue,
   node: Node,

@@ -1,5 +1,4 @@
-// Separates the records of a page that can be published, each with its own key, from rejects, which are reported once; and chooses the key
-// fields of a list without a description, by how few rejects they leave.
+// Separates keyed records from rejects, and chooses the key fields of a list without a description.
 
 import { createHash } from 'node:crypto';
 import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
@@ -12,56 +11,51 @@ import type { PageRecords, PageRun } from './page-records.ts';
 import { volatileFields } from './volatile-fields.ts';
 import type { VolatileFields } from './volatile-fields.ts';
 
-/** Why an element of a response's `data` is not published as a record. */
+/** Why an element of `data` is not published. */
 export type RejectReason =
   'not-an-object' | 'no-key' | 'conflicting-duplicate' | 'too-large' | 'unreadable';
 
-/** A reject: an element of a response's `data` that is not published as a record. */
+/** An element of `data` that is not published. */
 export type RejectedRecord = RejectedJson | RejectedText;
 
-/** Returns the list offset of a rejected element if it is known, otherwise that of its page (`ofPage`). */
+/** Returns the list offset of a reject if it is known, otherwise that of its page. */
 export function listedOffset(rejected: RejectedRecord, ofPage: number): number {
   return rejected.reason === 'unreadable' ? rejected.offset : ofPage;
 }
 
-/** A rejected element that is JSON, but cannot be published as a record. */
+/** A rejected element that is JSON. */
 export interface RejectedJson {
   readonly reason: Exclude<RejectReason, 'unreadable'>;
-  /** The element as it was received. */
   readonly raw: JsonValue;
-  /** The reject's key; null if it has none. */
+  /** Key of the reject; null if it has none. */
   readonly key: string | null;
 }
 
 /** A rejected element that is not JSON. */
 export interface RejectedText {
   readonly reason: 'unreadable';
-  /** Text of the rejected element; for a list with hidden personal fields, the `sha256` and `length` of the text as JSON. */
+  /** Its text; for a list with hidden personal fields, `sha256` and `length` of the text as JSON. */
   readonly raw: string;
   readonly key: null;
-  /** List offset of the element. */
   readonly offset: number;
 }
 
-/** The records of a page, split into those that can be published and rejects. */
+/** Keyed records and rejects. */
 export interface SplitRecords {
   /** Records that can be published; their keys are distinct. */
   readonly keyed: readonly KeyedRecord[];
   readonly rejected: readonly RejectedRecord[];
-  /** Index on the page of each element of `rejected`. */
+  /** Indexes of `rejected` on the page. */
   readonly rejectedAt: readonly number[];
 }
 
-/** The records of a decoded page, split into keyed records, recognized runs and rejects. */
+/** Keyed records, runs and rejects. */
 export interface SplitPage extends SplitRecords {
-  /** Recognized runs (units of adjacent records); their records are not in `keyed`. */
+  /** Recognized runs; their records are not in `keyed`. */
   readonly runs: readonly PageRun[];
 }
 
-/**
- * Splits a decoded page into keyed records, recognized runs and rejects. Runs are split into their records if any record of the page has no
- * key, or the same key as another.
- */
+/** Splits a page. Runs are split into their records if any record has no key, or the same as another. */
 export function splitPageRecords(records: PageRecords, volatile?: VolatileFields): SplitPage {
   const { keys, parts } = records;
   if (!keys || keys.size < records.length) {
@@ -106,12 +100,12 @@ export function splitRecords(
   return { keyed, rejected, rejectedAt };
 }
 
-/** Makes keys for parsed JSON elements with `keyOf`, and splits the elements into keyed records and rejects. */
+/** Makes keys for parsed JSON, and splits the records. */
 export function keyRecords(data: readonly JsonValue[], keyOf: KeyOf): SplitRecords {
   return splitRecords(data.map((json) => PageRecord.ofJson(json, { key: keyOf(json) })));
 }
 
-/** Whether a record has a key, which implies that it is an object. */
+/** A record with a key is an object. */
 function isKeyed(record: PageRecord): record is KeyedRecord {
   return record.key !== undefined;
 }
@@ -121,12 +115,12 @@ function rejectOf({ json, unreadableAt: offset }: PageRecord): RejectedRecord {
   return { reason: isJsonObject(json) ? 'no-key' : 'not-an-object', raw: json, key: null };
 }
 
-/** Returns whether a rejected element has not been reported before. */
+/** Whether a reject has not been reported before. */
 export type RejectFilter = (record: RejectedRecord) => boolean;
 
 /**
- * Creates the filter for the rejects of a page. It returns true for a reject whose digest is not known (`isKnown`) and did not occur before
- * on the page. So a bad record is not reported again at every read, but is reported again once its content has changed.
+ * Creates the filter for the rejects of a page: a bad record is reported again only once its content has changed. `isKnown`: whether a
+ * digest was reported at an earlier read.
  */
 export function newRejects(
   isKnown: (digest: string) => boolean = () => false,
@@ -143,7 +137,7 @@ export function newRejects(
 
 const DIGEST_BYTES = 16;
 
-/** Returns the digest that identifies a reject, by its reason and its content without volatile fields: 16 bytes, as a `latin1` string. */
+/** Digest of a reject's reason and content without volatile fields: 16 bytes, as a `latin1` string. */
 export function rejectDigest({ reason, raw }: RejectedRecord, volatile?: VolatileFields): string {
   return createHash('sha256')
     .update(`${reason} ${canonicalJson(volatile ? volatile.without(raw) : raw)}`)
@@ -153,19 +147,13 @@ export function rejectDigest({ reason, raw }: RejectedRecord, volatile?: Volatil
 
 /** Result of {@link chooseKeyFields}. */
 type KeyChoice =
-  /** The chosen key fields: the first suitable candidate. */
+  /** The first suitable candidate. */
   | { readonly fields: readonly string[] }
-  /** No candidate is suitable; `seen` has the sorted names of all fields, so that the operator can choose. */
+  /** `seen`: sorted names of all fields, so that the operator can choose. */
   | { readonly fields: undefined; readonly seen: readonly string[] };
 
-/**
- * First attempt at choosing key fields: fraction of a page's records that may lack the candidate fields. Such records become dead letters.
- */
+/** Fraction of the records that may lack the candidate fields, at the first and at the second attempt. Such records become dead letters. */
 const A_FEW = 1 / 10;
-/**
- * Second attempt at choosing key fields: fraction of a page's records that may lack the candidate fields. Too large: a field that only some
- * kinds of records have is chosen as the key.
- */
 const MOST = 1 / 5;
 
 /**
@@ -189,7 +177,7 @@ export function chooseKeyFields(
   return { fields: undefined, seen: fieldNames(records) };
 }
 
-/** Returns the names of all fields that occur in the records, sorted. */
+/** Returns the names of all fields of the records, sorted. */
 export function fieldNames(records: readonly JsonObject[]): string[] {
   return [...new Set(records.flatMap(Object.keys))].sort();
 }

@@ -3,11 +3,11 @@
 import { pointerNames, canonicalJson, isJsonObject, setOwn } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 
-/** The volatile fields of a list: they differ from response to response although nothing has happened to the record. */
+/** Fields that differ from response to response although nothing has happened to the record. */
 export interface VolatileFields {
-  /** The volatile fields as JSON Pointers; empty if there are none. */
+  /** As JSON Pointers. */
   readonly pointers: readonly string[];
-  /** Returns a value without its volatile fields; the same value if it has none. */
+  /** Returns the same value if it has none. */
   readonly without: (value: JsonValue) => JsonValue;
   /** Whether two records are equal except for their volatile fields. */
   readonly isSame: (one: JsonObject, other: JsonObject) => boolean;
@@ -38,11 +38,11 @@ export function volatileFields(pointers: readonly string[]): VolatileFields {
   };
 }
 
-/** Node of the tree of the volatile fields' paths: child nodes by field name, with an entry {@link END} if a volatile field ends here. */
+/** Child nodes by field name, with an entry {@link END} if a volatile field ends here. */
 type Node = Map<string | typeof END, Node>;
 const END = Symbol('a volatile field');
 
-/** Nesting depth of arrays within arrays up to which volatile fields are removed; deeper arrays are compared as they are. */
+/** Nesting depth up to which volatile fields are removed. */
 const MAX_NESTED = 100;
 
 function withoutVolatile(value: JsonValue, node: Node, nested = 0): JsonValue {

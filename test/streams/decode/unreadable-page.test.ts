@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { describeError } from '../../../src/core/errors.ts';
 import type { Retry } from '../../../src/streams/flow/backoff.ts';
 import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
-import { unreadableTexts } from '../../../src/streams/decode/decoded-page.ts';
+import { UnreadableTexts } from '../../../src/streams/decode/decoded-page.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
 import { END, pageText, requestOf, shownIn } from './text-list.ts';
 
@@ -105,7 +105,7 @@ describe('a page that is no JSON because of a record', () => {
   });
 
   it('is asked for once when its records are known to be none', async () => {
-    const texts = unreadableTexts();
+    const texts = new UnreadableTexts();
     for (const text of [NAN, '{"id":7,"note":"5" tall"}']) {
       const list = listWith(10, { 7: text });
       const first = requestOf((at, size) => pageText(list, at, size), { texts });

@@ -207,7 +207,7 @@ describe('newestReads', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 12 }), span, time, (steps, last, at) => {
         // None is forgotten meanwhile.
-        const clock = { ...busyClock(), oldest: () => 0 };
+        const clock = Object.assign(busyClock(), { oldest: () => 0 });
         const [atOnce, oneByOne] = [newestReads(clock), newestReads(clock)];
         const spanOf = ([begin, length]: readonly [number, number]) => {
           return { begin, end: begin + length };

@@ -64,7 +64,7 @@ function pagesOf(scheduler: TestScheduler, pages: number, pageMs: number): Obser
 
 /** A clock of records that is never behind `Date`, as if such a record had been seen. */
 function punctualClock(): ServerClock {
-  return { ...serverClock(), newest: () => Infinity };
+  return Object.assign(serverClock(), { newest: () => Infinity });
 }
 
 /** Polls for so long in virtual time, and gives what was asked for. */
