@@ -10,8 +10,7 @@ import type { JsonObject, JsonValue } from '../json/json.ts';
 import type { AvroValue, FieldCodec, TranscodedField } from './field-codec.ts';
 import { instantAt, instantOf } from './instant.ts';
 import { PathTree, EncodingResidue } from './encoding-residue.ts';
-import { recordTranscoder } from './transcoder/record-transcoder.ts';
-import type { RecordTranscoder } from './transcoder/record-transcoder.ts';
+import { RecordTranscoder } from './transcoder/record-transcoder.ts';
 import { simpleFieldCodec } from './field-codecs.ts';
 import { writeItem, writeNullable } from './field-codec.ts';
 import { NULL_BRANCH, RECORD, ARRAY } from './transcoder/layout.ts';
@@ -90,66 +89,74 @@ const UNMAPPED = 'unmapped';
  * @throws TypeError when the schema has another structure.
  */
 export function createRecordCodec(schema: RecordSchema): RecordCodec {
-  const fields = schema.fields.slice(0, -2);
-  const [nulls, unmapped] = schema.fields.slice(-2);
-  if (nulls?.name !== NULLS || unmapped?.name !== UNMAPPED) {
-    throw new TypeError(`${schema.name} doesn't end with the fields ${NULLS} and ${UNMAPPED}`);
+  return new ImageCodec(schema);
+}
+
+/** The record codec; between calls it keeps only its output buffer, cached paths and the transcoder. */
+class ImageCodec implements RecordCodec {
+  readonly schema: RecordSchema;
+  readonly type: avro.Type;
+  readonly #record: RecordFieldCodec;
+  readonly #out = new AvroOutput();
+  readonly #paths = new PathTree();
+  /** Created on first use, as codecs that only decode need none. */
+  #transcoder: RecordTranscoder | undefined;
+
+  constructor(schema: RecordSchema) {
+    const [nulls, unmapped] = schema.fields.slice(-2);
+    if (nulls?.name !== NULLS || unmapped?.name !== UNMAPPED) {
+      throw new TypeError(`${schema.name} doesn't end with the fields ${NULLS} and ${UNMAPPED}`);
+    }
+    this.schema = schema;
+    this.#record = recordFieldCodec({ ...schema, fields: schema.fields.slice(0, -2) });
+    this.type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
   }
-  const root = recordFieldCodec({ ...schema, fields });
-  const type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
-  const out = new AvroOutput();
-  const places = new PathTree();
 
-  /** Completes the image after its typed fields are written: appends `nulls` and `unmapped`, with what these fields can't represent. */
-  const image = (residue: EncodingResidue, onUnknown: (() => void) | undefined): Buffer => {
-    if (residue.hasUnknown) onUnknown?.();
-    places.writeNulls(residue.nulls, out);
-    out.block(sorted(residue.unmapped), ([pointer, text]) => {
-      out.string(pointer);
-      out.string(text);
-    });
-    return out.take();
-  };
+  encode(record: JsonObject, onUnknown?: () => void): Buffer {
+    const residue = new EncodingResidue(this.#paths.root);
+    this.#out.length = 0; // discards the remains of a failed encoding
+    this.#record.write(record, this.#out, residue);
+    return this.#image(residue, onUnknown);
+  }
 
-  const encode = (record: JsonObject, onUnknown?: () => void): Buffer => {
-    const residue = new EncodingResidue(places.root);
-    out.length = 0; // discards the remains of a failed encoding
-    root.write(record, out, residue);
-    return image(residue, onUnknown);
-  };
-
-  /** Transcoder of the schema, created on first use, as codecs that only decode need none. */
-  let transcoder: RecordTranscoder | undefined;
-
-  const transcode: RecordCodec['transcode'] = (page, at, wanted, onUnknown) => {
+  transcode(
+    page: Buffer,
+    at: number,
+    wanted: WantedFields,
+    onUnknown?: () => void,
+  ): Transcoded | undefined {
     if (page[at] !== OPEN_OBJECT) return undefined;
-    transcoder ??= recordTranscoder(root.fields);
+    this.#transcoder ??= new RecordTranscoder(this.#record.fields);
+    const transcoder = this.#transcoder;
     const source = new JsonCursor(page, at);
-    const residue = new EncodingResidue(places.root);
-    out.length = 0;
-    if (!transcoder.read(source, out, residue)) {
+    const residue = new EncodingResidue(this.#paths.root);
+    this.#out.length = 0;
+    if (!transcoder.read(source, this.#out, residue)) {
       const { value, end } = parsedElement(page, at);
       const fields = value as JsonObject;
       const instants = wanted.instants.map((name) => instantOf(fields, name));
-      return { image: encode(fields, onUnknown), end, fields, instants };
+      return { image: this.encode(fields, onUnknown), end, fields, instants };
     }
     const end = source.at;
     const fields: JsonObject = {};
-    const { placeOf } = transcoder;
     for (const name of wanted.values) {
-      source.at = placeOf(name);
+      source.at = transcoder.placeOf(name);
       if (source.at >= 0) setOwn(fields, name, source.value());
     }
     const instants = wanted.instants.map((name) => {
-      source.at = placeOf(name);
+      source.at = transcoder.placeOf(name);
       return source.at >= 0 ? instantAt(source) : null;
     });
-    return { image: image(residue, onUnknown), end, fields, instants };
-  };
+    return { image: this.#image(residue, onUnknown), end, fields, instants };
+  }
 
-  const toJson = (value: unknown): JsonObject => {
+  decode(bytes: Uint8Array): JsonObject {
+    return this.toJson(this.type.fromBuffer(asBuffer(bytes)));
+  }
+
+  toJson(value: unknown): JsonObject {
     const image = value as Record<string, AvroValue>;
-    let record = root.toJson(image);
+    let record = this.#record.toJson(image);
     for (const pointer of image[NULLS] as string[]) record = withValueAt(record, pointer, null);
     const texts = image[UNMAPPED] as Record<string, string>;
     // Sorted, so that a containing value is set before its parts.
@@ -157,11 +164,19 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
       record = withValueAt(record, pointer, parseJson(texts[pointer]!));
     }
     return record as JsonObject;
-  };
+  }
 
-  const decode = (bytes: Uint8Array): JsonObject => toJson(type.fromBuffer(asBuffer(bytes)));
-
-  return { schema, type, encode, transcode, decode, toJson };
+  /** Appends `nulls` and `unmapped` to the typed fields in the output, and returns the image. */
+  #image(residue: EncodingResidue, onUnknown: (() => void) | undefined): Buffer {
+    const out = this.#out;
+    if (residue.hasUnknown) onUnknown?.();
+    this.#paths.writeNulls(residue.nulls, out);
+    out.block(sorted(residue.unmapped), ([pointer, text]) => {
+      out.string(pointer);
+      out.string(text);
+    });
+    return out.take();
+  }
 }
 
 function sorted(texts: ReadonlyMap<string, string> = NO_TEXTS): (readonly [string, string])[] {

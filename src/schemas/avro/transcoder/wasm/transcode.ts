@@ -1,8 +1,5 @@
-// AssemblyScript, a variant of TypeScript that `scripts/build-transcoder.mjs` compiles to WebAssembly; `record-transcoder.ts` calls it.
-//
-// Reads a record of a page and writes its image in Avro, as far as its values are plain. Other values are left out and noted with their
-// path: strings with escapes, numbers of more than 15 digits, times in unusual formats, invalid UTF-8, objects with duplicate names. So the
-// meaning of such JSON, and its representation in an image, is defined in JavaScript alone.
+// The WebAssembly side of the transcoder, in AssemblyScript, a variant of TypeScript that `scripts/build-transcoder.mjs` compiles. The head of
+// `record-transcoder.ts` explains the whole.
 
 import {
   ARRAY,
