@@ -1,5 +1,3 @@
-// Options of a sandbox, with defaults and validation.
-
 import { CellarstreamError } from '../core/errors.ts';
 import type { FaultSpec } from './faults.ts';
 import { RESOURCES } from './resources.ts';
@@ -10,8 +8,8 @@ export interface Zone {
   /** Offset of local time from UTC in minutes; negative west of it. */
   readonly minutes: number;
   /**
-   * End of daylight saving, in epoch ms: before it local time is another hour ahead, so the local hour before it occurs twice. Default: no
-   * daylight saving.
+   * End of daylight saving, in epoch ms: before it local time is another hour ahead, so the local hour before it occurs twice. Default:
+   * none.
    */
   readonly savingEndsAt?: number;
 }
@@ -19,7 +17,7 @@ export interface Zone {
 /** Order in which lists are served; each value is a total order. */
 export type Sort = 'key-asc' | 'key-desc' | 'updated-asc' | 'updated-desc';
 
-/** Options of the simulated API's behaviour, where the API's description leaves it open. */
+/** Variants of behaviour that the API's description leaves open. */
 export interface Readings {
   /**
    * End of a window for which only `modifiedFromDate` is given ("the current date"): now, or the last midnight (UTC), which excludes
@@ -43,9 +41,7 @@ export interface Readings {
   readonly maxRangeDays: number;
   /** Whether responses have a `Date` header. Default true. */
   readonly dateHeader: boolean;
-  /**
-   * Response to a request over the quota: status, whether it has `Retry-After`, and body. Default 429 with `Retry-After` and a JSON body.
-   */
+  /** Response to a request over the quota. Default 429 with `Retry-After` and a JSON body. */
   readonly rateLimited: {
     readonly status: number;
     readonly retryAfter: boolean;
@@ -169,7 +165,7 @@ export interface SandboxOptions {
   readonly requestLogLimit?: number;
   /** Certificate and key for https, both PEM. Default: http. */
   readonly tls?: { readonly cert: string; readonly key: string };
-  /** Variants of behaviour that the API's description leaves open. */
+  /** Variants of behaviour; each that is not named has its default. */
   readonly readings?: Partial<Readings>;
   /** Faults that are active from the start, in every account. Default none. */
   readonly faults?: readonly FaultSpec[];
@@ -177,7 +173,6 @@ export interface SandboxOptions {
   readonly now?: () => number;
 }
 
-/** Sandbox options with defaults filled in. */
 export interface SandboxSettings extends Required<
   Omit<SandboxOptions, 'readings' | 'records' | 'tls'>
 > {
@@ -186,13 +181,9 @@ export interface SandboxSettings extends Required<
   readonly readings: Readings;
 }
 
-/**
- * Maximum number of records of one list: record ids must fit in 24 bits, because sorting packs the id and the update time of a record into
- * 64 bits.
- */
+/** Maximum number of records of one list: sorting packs the id and the update time of a record into 64 bits, 24 of them for the id. */
 export const MAX_RECORDS = 16_000_000;
 
-/** Maximum number of accounts of one sandbox. */
 const MAX_ACCOUNTS = 10_000;
 
 const DAY_MS = 86_400_000;
@@ -262,7 +253,7 @@ const DEFAULTS = {
 } as const satisfies Omit<SandboxSettings, 'historyEndsAt'>;
 
 /**
- * Validates options and fills in defaults.
+ * Fills in defaults.
  *
  * @throws CellarstreamError `SETTINGS`, naming every option that is out of range.
  */
@@ -285,7 +276,7 @@ export function toSettings(options: SandboxOptions): SandboxSettings {
   return settings;
 }
 
-/** Names of the numeric options that have no maximum, by their minimum value. */
+/** Numeric options without a maximum, by their minimum. */
 const LEAST: Readonly<Record<number, readonly (keyof SandboxSettings)[]>> = {
   0: [
     ...(['changesPerSecond', 'totalAgeMs', 'wrongIndexMs', 'tokenLagMs'] as const),

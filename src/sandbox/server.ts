@@ -1,4 +1,4 @@
-// HTTP server of the sandbox: routing, assignment of requests to accounts, quotas, faults, latency, and a simulated cache.
+// HTTP server of the sandbox: routing, quotas, faults, latency, and a simulated cache.
 
 import { setMaxListeners } from 'node:events';
 import { createServer } from 'node:http';
@@ -23,7 +23,7 @@ export const STAGING = '/staging/v1';
 
 const LOGIN = '/auth/public/login';
 
-/** Maps the API's paths to endpoints. One version of the API's description repeats the version segment in the path of staging's login. */
+/** Endpoints by path. One version of the API's description repeats the version segment in the path of staging's login. */
 const ROUTES: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
   [`/v1${LOGIN}`, 'login'],
   [`${STAGING}${LOGIN}`, 'login'],
@@ -34,12 +34,11 @@ const ROUTES: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
   ]),
 ]);
 
-/** Maximum size of a login's body in bytes; a larger one is answered 413. */
+/** Maximum size of a login's body in bytes; a larger one gets 413. */
 const BODY_BYTES = 65_536;
 
 const compress = promisify(gzip);
 
-/** Dependencies of a {@link Server}. */
 interface ServerParts {
   readonly settings: SandboxSettings;
   readonly accounts: Accounts;
@@ -56,11 +55,10 @@ interface AccountCall {
   readonly account: ServedAccount;
   /** Properties of the list request; undefined for a login. */
   readonly target?: FaultTarget;
-  /** Produces the account's response; called unless the quota or a fault prevents it. */
+  /** Returns the account's response; called unless the quota or a fault prevents it. */
   readonly answer: (fault: PageFault | undefined) => ApiResponse | Promise<ApiResponse>;
 }
 
-/** HTTP server of the sandbox. */
 export class Server {
   latencyMs: number | readonly [number, number];
   readonly #parts: ServerParts;
@@ -100,7 +98,6 @@ export class Server {
     return (http.address() as AddressInfo).port;
   }
 
-  /** Closes the port and every connection. */
   async stop(): Promise<void> {
     const http = this.#http;
     if (!http) return;
@@ -164,7 +161,7 @@ export class Server {
     return made;
   }
 
-  /** Reads the login's body, whose API key identifies the account; so a login counts in the quota once its body has arrived. */
+  /** Reads the login's body, whose API key identifies the account: a login counts in the quota once its body has arrived. */
   async #login(request: IncomingMessage): Promise<AccountCall> {
     const body = await readBody(request);
     const apiKey = body === undefined ? undefined : apiKeyIn(body);
@@ -229,7 +226,7 @@ export class Server {
   }
 }
 
-/** Returns the response that a fault sends instead of the API's; undefined if the API answers. */
+/** Returns the response that a fault sends instead of the API's. */
 function replacement(fault: FaultKind | undefined): ApiResponse | undefined {
   if (fault?.kind === 'firewall') return htmlResponse(403, 'Request blocked');
   if (fault?.kind === 'garbage') return htmlResponse(200, 'Welcome to the guest network');
@@ -242,7 +239,6 @@ function replacement(fault: FaultKind | undefined): ApiResponse | undefined {
   return { ...answer, headers: { ...answer.headers, ...headers } };
 }
 
-/** Returns the request's body; undefined if it is too large. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const parts: Buffer[] = [];
   let length = 0;

@@ -1,5 +1,3 @@
-// The records of one list: unchanged records are generated from templates and columns, changed ones are stored as text.
-
 import { ByteWriter } from './template.ts';
 import { MAX_RECORDS } from './options.ts';
 import { RULES } from './resources.ts';
@@ -12,7 +10,7 @@ import { mix } from './random.ts';
 /** Approximate size of a record in bytes: the initial capacity of a writer. */
 const RECORD_BYTES = 3_000;
 
-/** Lists in which each record should be generated from a different template. */
+/** Lists whose templates are used in turn, so that the records of a short list all differ. */
 const IN_TURN: ReadonlySet<Resource> = new Set(['inventory', 'wine-clubs', 'products']);
 
 /**
@@ -72,7 +70,7 @@ export class RecordTable {
     return this.#alive[id] === 1;
   }
 
-  /** Returns the number in the key, such as the order number, of the record with the internal index `id`. */
+  /** Returns the number in the key of a record. */
   numberOf(id: number): number {
     return this.rules.firstNumber + id;
   }
@@ -82,9 +80,7 @@ export class RecordTable {
     return this.rules.keyPrefix === null ? number : `${this.rules.keyPrefix}${number}`;
   }
 
-  /**
-   * Returns the internal index of the record with this key, whether or not the record exists; -1 if no record of the list can have the key.
-   */
+  /** Returns the id of a key, whether or not the record exists; -1 if no record of the list can have the key. */
   idOf(key: RecordKey): number {
     const text = String(key);
     const prefix = this.rules.keyPrefix ?? '';
@@ -92,7 +88,7 @@ export class RecordTable {
     return text.startsWith(prefix) && Number.isInteger(id) && id >= 0 ? id : -1;
   }
 
-  /** Returns when the record was updated, in epoch ms; also for lists whose records have no `updated_at`. */
+  /** Returns when the record was updated, in epoch ms; also in lists without `updated_at`. */
   updatedAt(id: number): number {
     return this.#columns.updated[id]!;
   }
@@ -102,7 +98,6 @@ export class RecordTable {
     return this.#columns.updated;
   }
 
-  /** Writes the JSON text of a record, which must exist, to `out`. */
   write(out: ByteWriter, id: number): void {
     const text = this.#texts.get(id);
     if (text) return out.bytes(text);
@@ -116,7 +111,6 @@ export class RecordTable {
     });
   }
 
-  /** Returns the JSON text of a record; undefined if it does not exist. */
   text(id: number): string | undefined {
     if (!this.has(id)) return undefined;
     const out = new ByteWriter(RECORD_BYTES);
@@ -131,7 +125,6 @@ export class RecordTable {
     return this.#issued++;
   }
 
-  /** Stores a record's JSON text, for a new or an existing record. */
   put(id: number, text: string, updatedAt: number): void {
     this.#reserve(id + 1); // the ids of a replica were issued by another table
     if (this.has(id)) this.byUpdated.remove(id);
@@ -164,24 +157,18 @@ export class RecordTable {
   }
 }
 
-/** Length of the generated history in ms: three years of 365 days. */
 const HISTORY_MS = 3 * 365 * 86_400_000;
 
-/** Data about every record of a list that is available without generating it: one column each, indexed by id. */
+/** Times of every record in epoch ms, and the index of its template, by id. */
 interface Columns {
-  /** Creation time in epoch ms. */
   created: Float64Array;
-  /** Update time in epoch ms. */
   updated: Float64Array;
-  /** Index of the template from which the record is generated. */
   outline: Uint16Array;
 }
 
 /**
- * Generates the times and the template choice of `count` records, spread evenly over three years in the order of their ids. The age of a
- * record limits the choice of its template: the oldest records are mostly complete, the newest have only begun.
- *
- * @param inTurn Whether templates are used in turn, so that the records of a short list all differ.
+ * Generates the times and templates of `count` records, spread evenly over three years in the order of their ids. The age of a record
+ * limits its template: the oldest records are mostly complete, the newest have only begun.
  */
 function makeHistory(
   count: number,
@@ -214,8 +201,8 @@ function makeHistory(
 
 /** Returns the ids sorted by update time, then by id. */
 function sortByUpdated(updated: Float64Array): Uint32Array {
-  // Packs time and id into one 64-bit number, which the engine sorts natively, in a tenth of the time that a comparator takes. The id has
-  // 24 bits, the ms since the oldest time have 40 (34 years).
+  // Packs time and id into one 64-bit number, which is sorted natively, in a tenth of the time of a comparator: 24 bits for the id, 40 for
+  // the ms since the oldest time (34 years).
   const packed = new BigUint64Array(updated.length);
   const words = new Uint32Array(packed.buffer);
   let oldest = Infinity;

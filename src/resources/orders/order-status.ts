@@ -1,5 +1,3 @@
-// Finds the changes of status fields in changes of orders.
-
 import { map } from 'rxjs';
 import type { OperatorFunction } from 'rxjs';
 import { isJsonObject, stringifyJson } from '../../schemas/json/json.ts';
@@ -14,7 +12,7 @@ export type { StatusSubject };
 
 /**
  * Status fields of orders whose changes are published, by the kind of object that they belong to. The sandbox (`sandbox/status-changes.ts`)
- * and the oracles of the tests have lists of their own, on purpose: CONTRIBUTING.md says which.
+ * and the oracles of the tests have lists of their own on purpose (CONTRIBUTING.md).
  */
 export const STATUS_FIELDS = {
   order: ['payment_status', 'fulfillment_status'],
@@ -51,7 +49,7 @@ export interface StatusChange {
   readonly changedAt: number | null;
 }
 
-/** A status change of an order, with the key of the order. */
+/** A status change of an order, with the order's key. */
 export interface KeyedStatusChange {
   readonly key: string;
   readonly change: StatusChange;
@@ -85,7 +83,7 @@ export function statusChanges(change: Change): StatusChange[] {
   return changes;
 }
 
-/** Maps each change of an order to its status changes, as `statusChanges` does. */
+/** Maps each change of an order to its status changes: one for each subject and field that differs. */
 export function orderStatus(): OperatorFunction<Change, readonly StatusChange[]> {
   return map(statusChanges);
 }
@@ -93,7 +91,7 @@ export function orderStatus(): OperatorFunction<Change, readonly StatusChange[]>
 interface Subject {
   readonly subject: StatusSubject;
   readonly subjectId: string | null;
-  /** JSON of the order or of its part that has the status; undefined for a club package that the order lacks. */
+  /** The order or its part that has the status; undefined for a club package that the order lacks. */
   readonly record: JsonValue | undefined;
 }
 
@@ -123,10 +121,7 @@ function statusOf(record: JsonValue | undefined, field: StatusField): string | n
   return typeof value === 'string' ? value : stringifyJson(value);
 }
 
-/**
- * Time of a change by the timestamp of the changed part of an order, in epoch ms, or null if it has none: a fulfilment has `updated_at`, an
- * edit only `created_at`.
- */
+/** Time of a change by the changed part of an order, in epoch ms, or null: a fulfilment has `updated_at`, an edit only `created_at`. */
 function ownTime({ subject, record }: Subject, isNew: boolean): number | null {
   if (!isJsonObject(record)) return null;
   if (subject === 'fulfillment') return instantOf(record, 'updated_at');

@@ -23,16 +23,15 @@ export interface RecordCodec {
   /** The schema compiled by the library avsc; logical types are left as the underlying numbers and bytes. */
   readonly type: avro.Type;
   /**
-   * Encodes a record as Avro bytes, without a header. Equal JSON gives equal bytes, regardless of key order and of how an instant is
-   * written. `onUnknown` is called if the record has a member without a field, and a field can be inferred from it.
+   * Encodes a record as Avro bytes, without a header. Equal JSON gives equal bytes, whatever the order of keys and the notation of an
+   * instant. Calls `onUnknown` if the record has a member without a field, from which a field can be inferred.
    */
   encode(record: JsonObject, onUnknown?: () => void): Buffer;
   /**
-   * Encodes the record that begins at a position of a page directly from its bytes; they are parsed only if necessary. Undefined if the
-   * value there isn't an object.
+   * Encodes the record that begins at index `at` of a page from its bytes, which are parsed only if necessary. Undefined if the value there
+   * isn't an object.
    *
    * @param page Must not change as long as anything refers to it.
-   * @param at Index of the record's first byte, after any whitespace.
    * @throws SyntaxError when the value isn't JSON.
    */
   transcode(
@@ -42,7 +41,7 @@ export interface RecordCodec {
     onUnknown?: () => void,
   ): Transcoded | undefined;
   /**
-   * Decodes an image to the API's JSON, with its keys in unspecified order. A time whose original text isn't stored is returned in UTC with
+   * Decodes an image to the API's JSON; the order of keys is unspecified. A time whose original text isn't stored is returned in UTC with
    * ms.
    *
    * @throws Error when the bytes aren't a value of the schema.
@@ -52,11 +51,9 @@ export interface RecordCodec {
   toJson(value: unknown): JsonObject;
 }
 
-/** JSON names of the top-level fields of a record whose values the caller needs in addition to the encoded image. */
+/** JSON names of the top-level fields that the caller needs in addition to the image: as JSON values, and as times in epoch ms. */
 export interface WantedFields {
-  /** Names of the fields whose JSON values are needed. */
   readonly values: readonly string[];
-  /** Names of the fields whose values are needed as times in epoch ms. */
   readonly instants: readonly string[];
 }
 
@@ -65,16 +62,13 @@ export interface Transcoded {
   readonly image: Buffer;
   /** Index of the page's first byte after the record. */
   readonly end: number;
-  /**
-   * Values, by name, of those {@link WantedFields} that both the record and the schema have; all values of the record if it had to be
-   * parsed.
-   */
+  /** Values of the {@link WantedFields} that both the record and the schema have; all values of the record if it had to be parsed. */
   readonly fields: JsonObject;
   /** Times of the {@link WantedFields}, in the order requested: epoch ms, or null if the field is absent or no time. */
   readonly instants: readonly (number | null)[];
 }
 
-/** Names of the two fields at the end of every image's schema; nested records don't have them. */
+/** Names of the last two fields of every image; nested records don't have them. */
 const NULLS = 'nulls';
 const UNMAPPED = 'unmapped';
 
@@ -190,18 +184,13 @@ interface RecordFieldCodec extends FieldCodec {
   readonly fields: readonly Field[];
 }
 
-/** A field of an Avro record type, with its names in Avro and JSON. */
 interface Field extends TranscodedField {
   readonly avroName: string;
   /** Whether every JavaScript object inherits a property of this name, such as `constructor`. */
   readonly isInherited: boolean;
 }
 
-/**
- * Creates the codec of a record type.
- *
- * @throws TypeError when a field's type isn't supported, or two fields have the same name in JSON.
- */
+/** @throws TypeError when a field's type isn't supported, or two fields have the same name in JSON. */
 function recordFieldCodec({ name, fields: schemas }: RecordSchema): RecordFieldCodec {
   const fields = schemas.map((field) => compile(name, field));
   const known = new Set(fields.map(({ jsonName }) => jsonName));
@@ -275,7 +264,6 @@ function codecOf(type: AvroType, contentMediaType?: string): FieldCodec | undefi
   return simpleFieldCodec(type, contentMediaType);
 }
 
-/** Creates the codec of an array from the codec of its items. */
 function arrayCodec(items: FieldCodec): FieldCodec {
   return {
     write: (value, out, residue) => {

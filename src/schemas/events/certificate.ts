@@ -1,5 +1,3 @@
-// Type and parser of a certificate: a statement about a list and its topic after a full scan.
-
 import { z } from 'zod';
 import type { TallyText } from './key-tally.ts';
 
@@ -77,7 +75,7 @@ const SCHEMA = z.object({
   partitions: z.record(z.string().regex(/^\d+$/), z.object({ position: count, ...tally })),
 });
 
-/** Parses a certificate; undefined when the text is not one. Unknown fields, as later versions may add, are ignored. */
+/** Parses a certificate; undefined for other text. Ignores unknown fields, which later versions may add. */
 export function parseCertificate(text: string): Certificate | undefined {
   try {
     return SCHEMA.safeParse(JSON.parse(text)).data;

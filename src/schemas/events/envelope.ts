@@ -63,7 +63,7 @@ export interface ChangeEvent<Image = JsonObject> extends ChangeFacts {
   readonly after: Image | null;
 }
 
-/** The parts of an event that are needed to restore the image store from a topic. */
+/** Parts of an event that restore the image store from a topic. */
 export interface EventImages {
   /** The encoded record before the change. It and `after` are slices of the event's bytes: copy them to retain them. */
   readonly before: Buffer | null;
@@ -76,17 +76,13 @@ export interface EventImages {
 export interface EnvelopeCodec {
   /** Avro schema of the events, to be registered for the values of their topic. */
   readonly schema: RecordSchema;
-  /** Codec of the images in the events: the records before and after a change. */
+  /** Codec of the images in the events. */
   readonly values: RecordCodec;
   /** Encodes an event whose images were encoded with {@link values}. */
   encode(event: ChangeEvent<Uint8Array>): Buffer;
   /** Encodes an event as the value of a Kafka message, with the header of the Confluent wire format: see {@link frame}. */
   message(schemaId: number, event: ChangeEvent<Uint8Array>): Buffer;
-  /**
-   * Decodes an event and its images.
-   *
-   * @throws Error when the bytes aren't an event.
-   */
+  /** @throws Error when the bytes aren't an event. */
   decode(bytes: Uint8Array): ChangeEvent;
   /** Extracts the encoded images from an event without decoding them. */
   images(bytes: Uint8Array): EventImages;
@@ -182,7 +178,7 @@ export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
   return new ChangeEventCodec(schema);
 }
 
-/** The event codec; it keeps nothing between calls but its output buffer. */
+/** Implementation of {@link EnvelopeCodec}; it keeps nothing between calls but its output buffer. */
 class ChangeEventCodec implements EnvelopeCodec {
   readonly schema: RecordSchema;
   readonly values: RecordCodec;
@@ -294,19 +290,16 @@ function briefly(facts: readonly FieldSchema[]): FieldSchema[] {
   });
 }
 
-/** Default values of the `source` fields that older schemas lack. */
+/** Defaults of the `source` fields that older schemas lack. */
 const NO_TABLE = { db: '', table: '' };
 
 /**
- * Maximum number of cached event codecs, of which at least the newest half is retained. There is one for each schema version of each of six
- * resources. With too few, codecs are compiled repeatedly; each one takes memory.
+ * Maximum number of cached event codecs, of which at least the newest half is retained: one for each schema version of six lists. Too few:
+ * codecs are compiled repeatedly; too many take memory.
  */
 const MAX_REMEMBERED = 200;
 
-/**
- * Returns a function like {@link envelopeCodec} that returns the same codec for equal schemas, as the lists of a fleet's accounts often
- * have. Codecs have no state between calls, so they can be shared.
- */
+/** Returns {@link envelopeCodec} with a cache: equal schemas, as the lists of a fleet's accounts often have, share a codec. */
 export function sharedCodecs(): (schema: RecordSchema) => EnvelopeCodec {
   const codecs = boundedMap<string, EnvelopeCodec>(MAX_REMEMBERED);
   return (schema) => {
@@ -348,7 +341,7 @@ export function toJson({ before, after }: ImagesOf<unknown>, schema?: RecordSche
   return stringifyJson(schema ? imageCodec(schema).toJson(image) : (image as JsonObject));
 }
 
-/** Cache of image codecs by the event schema that contains the images' schema, shared by all callers of `toJson`. */
+/** Image codecs by event schema, for all callers of `toJson`. */
 const imageCodecs = new WeakMap<RecordSchema, RecordCodec>();
 
 function imageCodec(schema: RecordSchema): RecordCodec {

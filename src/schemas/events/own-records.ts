@@ -67,21 +67,12 @@ export const deadLetterCodec = createFlatCodec<DeadLetter>(
 export interface FlatCodec<T> {
   /** Avro schema of the messages, to be registered for the values of their topic. */
   readonly schema: RecordSchema;
-  /**
-   * Encodes a value.
-   *
-   * @throws Error when the value doesn't match the schema.
-   */
+  /** @throws Error when the value doesn't match the schema. */
   encode(value: T): Buffer;
-  /**
-   * Decodes a value.
-   *
-   * @throws Error when the bytes aren't a value of the schema.
-   */
+  /** @throws Error when the bytes aren't a value of the schema. */
   decode(bytes: Uint8Array): T;
 }
 
-/** Creates the codec for messages with a schema whose fields are those of `T`. */
 function createFlatCodec<T extends object>(schema: RecordSchema): FlatCodec<T> {
   const type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
   return {

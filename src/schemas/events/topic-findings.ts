@@ -1,5 +1,3 @@
-// Compares an existing topic with the specification by which the service would create it.
-
 import type { TopicSpec } from './topics.ts';
 
 /** An existing topic, as the brokers describe it. */
@@ -18,13 +16,13 @@ export interface TopicFinding {
   readonly setting: string;
   readonly found: string;
   readonly wanted: string;
-  /** Consequence of the difference between the topic and its specification, as part of a message. */
+  /** Consequence of the difference, as part of a message. */
   readonly why: string;
   /** Whether the service refuses to use the topic, because data would be lost. */
   readonly isRefused: boolean;
 }
 
-/** Kafka topic settings of an existing topic that are compared with its specification. */
+/** Topic settings that are compared with the specification. */
 export const CHECKED_SETTINGS = [
   'cleanup.policy',
   'min.compaction.lag.ms',
@@ -149,10 +147,10 @@ export function topicFindings(
   return findings;
 }
 
-/** Placeholder for `setting` in a finding that concerns all of a topic's settings. */
+/** Value of `setting` in a finding about all settings of a topic. */
 const ALL_SETTINGS = 'settings';
 
-/** Returns a finding that lists the required settings of a topic whose actual settings this Kafka user has no right to see. */
+/** Returns the finding for a topic whose settings this Kafka user has no right to see. */
 export function hiddenSettingsFindings({
   topic,
   configEntries,
@@ -172,10 +170,7 @@ const DATA_LOSS_TEXTS = {
   delete: 'all but the newest event of a key would be deleted',
 } as const;
 
-/**
- * Returns shell commands, joined by `&&`, that correct topic settings with `kafka-configs.sh`, for those findings that concern such a
- * setting; empty if there are none.
- */
+/** Returns `kafka-configs.sh` commands, joined by `&&`, that correct the settings in findings; empty if there are none. */
 export function repairCommands(findings: readonly TopicFinding[]): string {
   const isSetting = ({ setting }: TopicFinding) =>
     CHECKED_SETTINGS.some((name) => name === setting);
@@ -184,7 +179,7 @@ export function repairCommands(findings: readonly TopicFinding[]): string {
   return findings.filter(isSetting).map(alter).join(' && ');
 }
 
-/** Formats a difference between a topic and its specification as part of a log or error message. */
+/** Formats a finding as part of a log or error message. */
 export function findingText({
   topic,
   setting,

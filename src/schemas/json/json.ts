@@ -11,7 +11,6 @@ export interface JsonObject {
 
 /** A number that a double can't represent exactly, with its original text: `12345678901234567890`, `1e400`. */
 export class JsonNumber {
-  /** The number's original text. */
   readonly text: string;
 
   constructor(text: string) {
@@ -39,7 +38,7 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
   );
 }
 
-/** Sets an own property of an object, whatever its name: a plain assignment to `__proto__` would set the prototype. */
+/** Sets an own property, whatever its name: an assignment to `__proto__` would set the prototype. */
 export function setOwn(object: JsonObject, key: string, value: JsonValue): void {
   if (key !== '__proto__') object[key] = value;
   else {
@@ -49,8 +48,8 @@ export function setOwn(object: JsonObject, key: string, value: JsonValue): void 
 }
 
 /**
- * Parses JSON as `JSON.parse` does, but with a {@link JsonNumber} for each number that a double can't represent exactly. For a text without
- * such numbers, which is nearly every text, this costs one additional regular expression.
+ * Parses JSON as `JSON.parse` does, but with a {@link JsonNumber} for each number that a double can't represent exactly. For nearly every
+ * text, without such numbers, this costs one additional regular expression.
  *
  * @throws SyntaxError when the text isn't JSON.
  */
@@ -61,12 +60,12 @@ export function parseJson(text: string): JsonValue {
   return inexact.length === 0 ? value : withNumbersKept(value, text, inexact);
 }
 
-/** Writes a value as JSON as `JSON.stringify` does, but with every number exactly as the API sent it. Keys keep their order. */
+/** Writes a value as `JSON.stringify` does, but with every number exactly as the API sent it. */
 export function stringifyJson(value: JsonValue): string {
   return write(value, Object.keys);
 }
 
-/** Returns canonical JSON text, which is equal for equal values: {@link stringifyJson} with the keys of every object sorted. */
+/** Returns {@link stringifyJson} with the keys of every object sorted, which is equal for equal values. */
 export function canonicalJson(value: JsonValue): string {
   return write(value, sortedKeys);
 }
@@ -82,7 +81,6 @@ function sortedKeys(object: JsonObject): string[] {
  */
 const MAY_BE_INEXACT = /[:,[\s]-?\d(?:[\d.]{15}|[\d.]*[eE][+-]?\d{3})/;
 
-/** Start and end index of a number in a JSON text. */
 type TextSpan = readonly [start: number, end: number];
 
 /** Finds the numbers in a valid JSON text that a double can't represent. */
@@ -135,9 +133,8 @@ function decimal(text: string): string {
 const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
 /**
- * Replaces inexact numbers in a parsed value by {@link JsonNumber}s. Parses the text a second time with quotes around these numbers, and
- * replaces each number that is a string in the second result. So `JSON.parse` alone decides what the text means (repeated keys,
- * `__proto__`).
+ * Replaces inexact numbers in a parsed value. Parses the text again with quotes around these numbers, and replaces each number that is a
+ * string in the second result. So `JSON.parse` alone decides what the text means (repeated keys, `__proto__`).
  */
 function withNumbersKept(value: JsonValue, text: string, spans: readonly TextSpan[]): JsonValue {
   let quoted = '';
@@ -215,7 +212,7 @@ function leafText(value: null | boolean | number | string | JsonNumber): string 
   return Object.is(value, -0) ? '-0' : String(value);
 }
 
-/** Writes a string as JSON, as `JSON.stringify` does; to search for characters to escape first is faster than calling it each time. */
+/** Writes a string as `JSON.stringify` does; to test for characters to escape first is faster. */
 function quoted(text: string): string {
   return TO_ESCAPE.test(text) ? JSON.stringify(text) : `"${text}"`;
 }
@@ -236,7 +233,7 @@ function escape(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** Sets `part` at a JSON Pointer within `value` (modified in place), creates missing objects on the way, and returns the result. */
+/** Sets `part` at a JSON Pointer within `value` (modified in place), with missing objects on the way, and returns the result. */
 export function withValueAt(value: JsonValue, pointer: string, part: JsonValue): JsonValue {
   if (pointer === '') return part;
   const steps = pointer.split('/');

@@ -35,7 +35,6 @@ const ABSENT = -1;
 /** U+FFFD, which replaces invalid UTF-8: two different names that contain it may decode to the same text. */
 const REPLACED = '\ufffd';
 
-/** Encodes records of one schema in Avro directly from their JSON bytes. */
 export class RecordTranscoder {
   /** Undefined if the schema is too large for WebAssembly: then every record is parsed. */
   readonly #program: Program | undefined;
@@ -47,8 +46,8 @@ export class RecordTranscoder {
   }
 
   /**
-   * Encodes the fields of the object at the cursor, and moves the cursor after it. Returns false if the object has to be parsed as a whole
-   * to interpret it, or isn't JSON: the state of cursor, output and residue is then undefined.
+   * Encodes the fields of the object at the cursor, and moves the cursor after it. Returns false if the object has to be parsed as a whole,
+   * or isn't JSON: cursor, output and residue are undefined then.
    *
    * @throws SyntaxError possibly, when the object isn't JSON.
    */
@@ -147,20 +146,15 @@ function hasEnded(source: JsonCursor, note: number): boolean {
   return source.at === memory().placeOf(memory().integer(note + layout.NOTE_TO));
 }
 
-/**
- * Compares the notes at two addresses by their output offset. Notes are listed in the order of the page, which may differ from the order of
- * fields in the schema.
- */
+/** Compares two notes by their output offset: notes are in the order of the page, which may differ from the schema's. */
 const byOut = (one: number, other: number): number =>
   memory().integer(one + layout.NOTE_OUT) - memory().integer(other + layout.NOTE_OUT);
 
 /** A schema in the binary form that `wasm/transcode.ts` reads. */
 interface Program {
-  /** The schema's bytes, to be copied to the address `layout.PROGRAM`. */
   readonly bytes: Buffer;
-  /** Address of the top-level record's type. */
   readonly root: number;
-  /** Address of the array that holds the window address of each top-level field's value, by field index. */
+  /** Address of the array {@link layout.RECORD_VALUES} of the top-level record. */
   readonly values: number;
   /** Field codecs by type id, used for values that WebAssembly has left out. */
   readonly codecs: readonly FieldCodec[];
@@ -170,7 +164,6 @@ interface Program {
 
 const INTEGER_BYTES = 4;
 const ROOM = layout.NOTES - layout.PROGRAM;
-/** Alignment in bytes that doubles need. */
 const ALIGNMENT = 8;
 
 /** Compiles a schema to a {@link Program}. Space is reserved from low to high addresses; what exceeds the memory is not written. */
@@ -249,34 +242,28 @@ class ProgramWriter {
   }
 }
 
-/** Type of the part of WebAssembly's API that this file uses; Node's types lack it. */
 declare const WebAssembly: {
   readonly Module: new (bytes: Uint8Array) => object;
   readonly Instance: new (module: object) => { readonly exports: unknown };
 };
 
-/** Exports of the WebAssembly module that is compiled from `wasm/transcode.ts`. */
 interface Exports {
   readonly memory: { readonly buffer: ArrayBuffer };
   readonly transcode: (start: number, record: number) => number;
 }
 
-/**
- * The window (part of a page in WebAssembly's memory) is reloaded for a record that begins within this many bytes of the window's end, as
- * the record may extend beyond it.
- */
+/** The window is reloaded for a record that begins within this many bytes of its end, as the record may extend beyond it. */
 const NEAR_BYTES = 16_384;
 const NOWHERE = -1;
 
-/** The WebAssembly instance and its memory: a schema, part of a page (the window), and the results. */
 class TranscoderMemory {
   readonly #transcode: Exports['transcode'];
   readonly #bytes: Uint8Array;
   readonly #integers: Int32Array;
   #program: Program | undefined;
-  /** The page of which a part is in the window. A weak reference, as a page may have many megabytes and may stay the last one for long. */
+  /** The page in the window. A weak reference, as a page may have many megabytes and stay the last one for long. */
   #page: WeakRef<Buffer> | undefined;
-  /** Range of the page that is in the window: index of its first byte, and of the byte after the last. */
+  /** Range of the page that is in the window. */
   #from = 0;
   #to = 0;
 
@@ -324,12 +311,10 @@ class TranscoderMemory {
     return this.#integers[at >> 2]!;
   }
 
-  /** Converts an address in the window to an index in the page. */
   placeOf(at: number): number {
     return at - layout.WINDOW + this.#from;
   }
 
-  /** Number of bytes of output for the object that was transcoded last. */
   get size(): number {
     return this.integer(layout.RESULT + layout.RESULT_OUT);
   }
@@ -351,8 +336,5 @@ class TranscoderMemory {
 
 let instance: TranscoderMemory | undefined;
 
-/**
- * Returns the process's only {@link TranscoderMemory}, as V8 reserves gigabytes of address space for each. It is created on first use,
- * since many processes never need it. Its content between two calls is only a cache.
- */
+/** Returns the process's only {@link TranscoderMemory}, as V8 reserves gigabytes of address space for each. It is created on first use. */
 const memory = (): TranscoderMemory => (instance ??= new TranscoderMemory());
