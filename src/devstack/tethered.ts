@@ -1,4 +1,4 @@
-// Runs programs in a temporary folder that end with this process (by `tether.ts`), and waits until a server answers.
+// Runs programs that end with this process, in a temporary folder, and waits until a server answers.
 
 import { fork, type ChildProcess } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
@@ -8,10 +8,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { CellarstreamError } from '../core/errors.ts';
 import type { TetherCommand, TetherEvent } from './tether.ts';
 
-/** Path of the compiled helper, the same from src and dist, because Node 20 does not run TypeScript. */
+/** The compiled helper, at the same path from src and dist: Node 20 does not run TypeScript. */
 const TETHER = fileURLToPath(new URL('../../dist/devstack/tether.js', import.meta.url));
 
-/** Number of lines at the end of a program's log that an error message quotes. */
 const LAST_LINES = 12;
 
 /** A program that runs in a temporary folder and ends with this process. */
@@ -25,14 +24,13 @@ export interface Program {
   log(): Promise<string>;
 }
 
-/** Returns the last lines of a log, for an error message. */
 export function lastLines(log: string): string {
   return log.trimEnd().split('\n').slice(-LAST_LINES).join('\n');
 }
 
 /**
- * A new temporary folder, and programs that run in it. The programs are ended and the folder is deleted by `end()`, or when this process
- * ends in any way, even by SIGKILL, because they belong to a helper process (`tether.ts`).
+ * A new temporary folder, and programs that run in it. They belong to a helper process (`tether.ts`), which ends them and deletes the
+ * folder at `end()`, or when this process ends in any way, even by SIGKILL.
  */
 export class Tethered {
   readonly folder: string;
@@ -42,7 +40,7 @@ export class Tethered {
   #lastId = 0;
 
   /**
-   * Creates the temporary folder and starts the helper process that runs programs in it.
+   * Creates the temporary folder and starts the helper process.
    *
    * @param prefix Path of the folder, to which six random characters are appended.
    * @throws CellarstreamError `SERVICES` if the helper process does not start.
@@ -77,7 +75,7 @@ export class Tethered {
   }
 
   /**
-   * Runs a program in the temporary folder; its output overwrites `<name>.log` there.
+   * Runs a program in the folder; its output overwrites `<name>.log` there.
    *
    * @throws CellarstreamError `SERVICES` if the program cannot be started.
    */
@@ -130,7 +128,7 @@ export class Tethered {
 /** Pause between two probes of a server, in ms. */
 const TRY_EVERY_MS = 50;
 
-/** Checks once whether a server is ready; returns false or throws if it is not. */
+/** Checks whether a server is ready; returns false or throws if it is not. */
 export type Probe = () => Promise<boolean>;
 
 /**
