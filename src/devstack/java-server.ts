@@ -3,8 +3,7 @@
 import { CellarstreamError } from '../core/errors.ts';
 import { freeLoopbackPorts } from './loopback-ports.ts';
 import type { StoppableControl } from './services.ts';
-import type { Program, Tethered } from './tethered.ts';
-import { untilReady, type Probe } from './tethered.ts';
+import { untilReady, type Probe, type Program, type Tethered } from './tethered.ts';
 
 /** Maximum number of attempts to start, each on other ports, while another process takes one of the chosen ports. */
 const PORT_TRIES = 5;

@@ -3,14 +3,13 @@
 import { tmpdir } from 'node:os';
 import { join, basename, dirname } from 'node:path';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { cachedJars, classArchive, installFolder, versionText } from './jar-cache.ts';
+import { cachedJars, classArchive, installFolder, versionText, type Jars } from './jar-cache.ts';
 import { JavaServer } from './java-server.ts';
 import { startKafka } from './kafka-server.ts';
 import { registryServer, registryUrlOf } from './registry-server.ts';
 import type { JavaServices, LaunchOptions } from './services.ts';
 import { Tethered } from './tethered.ts';
 import { describeError } from '../core/errors.ts';
-import type { Jars } from './jar-cache.ts';
 
 /** Default time in ms in which a server must answer. */
 const READY_TIMEOUT_MS = 60_000;

@@ -6,8 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { Kafka, logLevel } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
 import { sharedClasses } from './jar-cache.ts';
-import { JVM_FLAGS, JavaServer } from './java-server.ts';
-import type { JavaServerKind } from './java-server.ts';
+import { JVM_FLAGS, JavaServer, type JavaServerKind } from './java-server.ts';
 import type { KafkaLaunch, BrokerControl, JavaServices, LaunchOptions } from './services.ts';
 import { lastLines, untilReady, type Probe, type Tethered } from './tethered.ts';
 

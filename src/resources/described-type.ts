@@ -1,5 +1,4 @@
-import { RULES } from './resources.ts';
-import type { Resource } from './resources.ts';
+import { RULES, type Resource } from './resources.ts';
 import { isUnion, jsonName } from '../schemas/avro/avro-schema.ts';
 import type { AvroType, RecordSchema } from '../schemas/avro/avro-schema.ts';
 

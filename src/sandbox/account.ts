@@ -2,22 +2,18 @@
 
 import { randomUUID } from 'node:crypto';
 import { SandboxApi, Hidden } from './api.ts';
-import { Arrivals } from './arrivals.ts';
-import { convertedField, newField } from './drift.ts';
-import type { DriftOptions } from './drift.ts';
-import { Faults } from './faults.ts';
-import type { FaultSpec } from './faults.ts';
+import { Arrivals, type Arrival } from './arrivals.ts';
+import { convertedField, newField, type DriftOptions } from './drift.ts';
+import { Faults, type FaultSpec } from './faults.ts';
 import type { SandboxSettings } from './options.ts';
 import type { Patch, JsonObject, JsonValue, RecordKey, Resource, Endpoint } from './resources.ts';
 import { RandomDrift, Traffic } from './traffic.ts';
 import { setStatus } from './status-changes.ts';
-import { RecordStore } from './store.ts';
+import { RecordStore, type Change } from './store.ts';
 import { Tokens, accountIn } from './tokens.ts';
 import { mix } from './random.ts';
 import { Trade } from './trade.ts';
-import type { Arrival } from './arrivals.ts';
 import { ENDPOINTS } from './resources.ts';
-import type { Change } from './store.ts';
 
 /** One account of the simulated API: its true records, to compare a client's results with, and controls that affect only this account. */
 export interface SandboxAccount {

@@ -1,14 +1,11 @@
 // The simulated API's responses: login and pages, in the variants that the option `readings` selects.
 
-import type { Pagination } from './list-page.ts';
+import { listPage, selectIds, type Pagination } from './list-page.ts';
 import type { PageFault } from './faults.ts';
-import { listPage, selectIds } from './list-page.ts';
-import { parseListQuery } from './list-query.ts';
-import type { ParsedListQuery } from './list-query.ts';
+import { parseListQuery, type ParsedListQuery } from './list-query.ts';
 import type { Readings, SandboxSettings, Zone } from './options.ts';
 import { Random, mix } from './random.ts';
-import { RULES } from './resources.ts';
-import type { RecordKey, Resource } from './resources.ts';
+import { RULES, type RecordKey, type Resource } from './resources.ts';
 import type { RecordStore } from './store.ts';
 import type { Tokens } from './tokens.ts';
 

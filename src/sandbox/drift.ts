@@ -1,7 +1,6 @@
 // Drift: the sandbox serves records in another form than it stores them, with added fields, converted fields or missing keys.
 
-import { isObject, RULES } from './resources.ts';
-import type { JsonObject, JsonValue, Resource } from './resources.ts';
+import { isObject, RULES, type JsonObject, type JsonValue, type Resource } from './resources.ts';
 
 /** How a drift (an added or converted field, or a missing key) applies to existing records. */
 export interface DriftOptions {

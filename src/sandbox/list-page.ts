@@ -4,11 +4,9 @@ import { ByteWriter } from './template.ts';
 import type { PageFault } from './faults.ts';
 import type { ParsedListQuery, DateWindow } from './list-query.ts';
 import type { Readings, Sort } from './options.ts';
-import { patched } from './resources.ts';
-import type { Random } from './random.ts';
-import type { JsonObject } from './resources.ts';
+import { patched, type JsonObject } from './resources.ts';
+import { mix, type Random } from './random.ts';
 import type { RecordTable } from './table.ts';
-import { mix } from './random.ts';
 
 const COMMA = 44;
 /** Approximate size of a record in bytes: the initial capacity of the output. */

@@ -1,9 +1,8 @@
-import { CLUB_NAMES } from './goods.ts';
+import { CLUB_NAMES, type Wine } from './goods.ts';
 import type { ClubPackage, OrderDiscounts, OrderItem, OrderRecord } from './order-record.ts';
 import type { Contact } from './people.ts';
 import type { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
-import type { Wine } from './goods.ts';
 
 /** Fields of an order's buyer; placeholders in a template. */
 export interface Buyer {

@@ -1,7 +1,6 @@
 import { CellarstreamError } from '../core/errors.ts';
 import type { FaultSpec } from './faults.ts';
-import { RESOURCES } from './resources.ts';
-import type { Resource } from './resources.ts';
+import { RESOURCES, type Resource } from './resources.ts';
 
 /** A time zone: an offset from UTC, and at most one end of daylight saving. */
 export interface Zone {

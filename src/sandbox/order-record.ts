@@ -1,8 +1,7 @@
 // Types of an order, as the sandbox generates it.
 
 import type { Contact } from './people.ts';
-import { isObject } from './resources.ts';
-import type { JsonObject, JsonValue } from './resources.ts';
+import { isObject, type JsonObject, type JsonValue } from './resources.ts';
 
 /** An order as the API describes it. Which fields are null or absent is the sandbox's choice. */
 export type OrderRecord = Partial<Contact> & {

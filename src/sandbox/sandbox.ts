@@ -1,8 +1,6 @@
-import type { SandboxAccount } from './account.ts';
-import { Accounts } from './account.ts';
+import { Accounts, type SandboxAccount } from './account.ts';
 import type { FaultSpec } from './faults.ts';
-import { toSettings } from './options.ts';
-import type { SandboxOptions } from './options.ts';
+import { toSettings, type SandboxOptions } from './options.ts';
 import { Random } from './random.ts';
 import { RESOURCES } from './resources.ts';
 import { STAGING, Server } from './server.ts';

@@ -8,13 +8,11 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
-import { RESOURCES } from './resources.ts';
-import type { Endpoint, Resource } from './resources.ts';
+import { RESOURCES, type Endpoint, type Resource } from './resources.ts';
 import type { ServedAccount, Accounts } from './account.ts';
 import { apiKeyIn, errorResponse, jsonResponse, htmlResponse, bearerTokenIn } from './api.ts';
 import type { ApiResponse } from './api.ts';
-import { pageFault } from './faults.ts';
-import type { FaultTarget, FaultKind, PageFault } from './faults.ts';
+import { pageFault, type FaultTarget, type FaultKind, type PageFault } from './faults.ts';
 import type { SandboxSettings } from './options.ts';
 import type { Random } from './random.ts';
 

@@ -1,5 +1,4 @@
-import { isObject } from './resources.ts';
-import type { JsonValue, JsonObject } from './resources.ts';
+import { isObject, type JsonValue, type JsonObject } from './resources.ts';
 
 /** A change of a status field of an order. */
 export interface StatusChange {

@@ -1,16 +1,14 @@
 // The records of one account, and their changes: late commits, drift, a replica, and the log of changes.
 
 import { BoundedLog } from './arrivals.ts';
-import { Drift } from './drift.ts';
-import type { DriftOptions, DriftRule } from './drift.ts';
+import { Drift, type DriftOptions, type DriftRule } from './drift.ts';
 import type { SandboxSettings } from './options.ts';
 import { advanceOrder } from './order-life.ts';
 import { isOrder } from './order-record.ts';
 import { patched, isObject, RULES } from './resources.ts';
 import type { Patch, JsonObject, JsonValue, RecordKey, Resource } from './resources.ts';
 import { Random } from './random.ts';
-import { statusChanges } from './status-changes.ts';
-import type { StatusChange } from './status-changes.ts';
+import { statusChanges, type StatusChange } from './status-changes.ts';
 import { RecordTable } from './table.ts';
 import { Trade, Winery } from './trade.ts';
 

@@ -1,9 +1,7 @@
-import { ByteWriter } from './template.ts';
+import { ByteWriter, type Template } from './template.ts';
 import { MAX_RECORDS } from './options.ts';
-import { RULES } from './resources.ts';
-import type { RecordKey, Resource, SandboxListRules } from './resources.ts';
+import { RULES, type RecordKey, type Resource, type SandboxListRules } from './resources.ts';
 import { SortedIds } from './sorted-ids.ts';
-import type { Template } from './template.ts';
 import type { Winery } from './trade.ts';
 import { mix } from './random.ts';
 

@@ -13,17 +13,13 @@ import {
   makeStock,
   makeCatalogue,
 } from './goods.ts';
-import { newOrder } from './new-order.ts';
-import type { Buyer } from './new-order.ts';
+import { newOrder, type Buyer } from './new-order.ts';
 import { editOrder, advanceOrder } from './order-life.ts';
-import { isOrder } from './order-record.ts';
-import type { OrderRecord } from './order-record.ts';
+import { isOrder, type OrderRecord } from './order-record.ts';
 import { addressFields, makePerson, personBytes } from './people.ts';
 import { Random, mix } from './random.ts';
-import { isObject, RULES } from './resources.ts';
-import type { JsonObject, JsonValue, Resource } from './resources.ts';
-import { PLACEHOLDERS, Template } from './template.ts';
-import type { PersonBytes } from './template.ts';
+import { isObject, RULES, type JsonObject, type JsonValue, type Resource } from './resources.ts';
+import { PLACEHOLDERS, Template, type PersonBytes } from './template.ts';
 import type { Wine } from './goods.ts';
 
 const HOUR_MS = 3_600_000;

@@ -1,5 +1,4 @@
-import { map } from 'rxjs';
-import type { OperatorFunction } from 'rxjs';
+import { map, type OperatorFunction } from 'rxjs';
 import { isJsonObject, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { StatusSubject } from '../../schemas/events/own-records.ts';

@@ -1,5 +1,4 @@
-import { canonicalJson, pointerStep } from '../json/json.ts';
-import type { JsonValue } from '../json/json.ts';
+import { canonicalJson, pointerStep, type JsonValue } from '../json/json.ts';
 import { isTypable } from './shape.ts';
 import { AvroOutput } from './avro-output.ts';
 

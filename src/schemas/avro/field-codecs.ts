@@ -1,7 +1,7 @@
 // Codecs between JSON values and Avro types without nested types: numbers, strings, times, dates, decimals, JSON text.
 
 import type { AvroOutput } from './avro-output.ts';
-import type { AvroType, LogicalSchema } from './avro-schema.ts';
+import { isDouble, isInteger, isLong, type AvroType, type LogicalSchema } from './avro-schema.ts';
 import {
   dateDays,
   dateText,
@@ -10,11 +10,9 @@ import {
   utcMillis,
   zonedMillis,
 } from './instant.ts';
-import { canonicalJson, parseJson } from '../json/json.ts';
-import type { JsonValue } from '../json/json.ts';
+import { canonicalJson, parseJson, type JsonValue } from '../json/json.ts';
 import type { FieldCodec } from './field-codec.ts';
 import type { EncodingResidue } from './encoding-residue.ts';
-import { isDouble, isInteger, isLong } from './avro-schema.ts';
 import * as layout from './transcoder/layout.ts';
 
 /** Converts numbers to Avro's `decimal` of one precision and scale, and back: a multiple of `10^-scale` in big-endian two's complement. */

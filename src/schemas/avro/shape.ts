@@ -1,8 +1,6 @@
-import type { AvroType } from './avro-schema.ts';
-import { isDouble, isLong } from './avro-schema.ts';
+import { isDouble, isLong, type AvroType } from './avro-schema.ts';
 import { dateDays, isInstantText } from './instant.ts';
-import { JsonNumber } from '../json/json.ts';
-import type { JsonValue } from '../json/json.ts';
+import { JsonNumber, type JsonValue } from '../json/json.ts';
 
 /** Inferred Avro type of a field; record types in it have no names yet. */
 export type Shape =

@@ -4,13 +4,11 @@ import { createHash } from 'node:crypto';
 import avro from 'avsc';
 import { asBuffer, AvroOutput } from '../avro/avro-output.ts';
 import type { AvroType, FieldSchema, RecordSchema } from '../avro/avro-schema.ts';
-import type { JsonObject } from '../json/json.ts';
-import { createRecordCodec } from '../avro/record-codec.ts';
-import type { RecordCodec } from '../avro/record-codec.ts';
+import { stringifyJson, type JsonObject } from '../json/json.ts';
+import { createRecordCodec, type RecordCodec } from '../avro/record-codec.ts';
 import { NULL_BRANCH, VALUE_BRANCH } from '../avro/transcoder/layout.ts';
 import { writeHeader } from '../registry/wire.ts';
 import { boundedMap } from '../../core/bounded-map.ts';
-import { stringifyJson } from '../json/json.ts';
 
 /** Operation of an event: `r` read by the initial snapshot or republished, `c` created, `u` updated, `d` deleted. */
 export type Op = 'r' | 'c' | 'u' | 'd';

@@ -1,9 +1,8 @@
 // Messages with fixed schemas of this project: status changes of orders, and dead letters.
 
 import avro from 'avsc';
-import { loadSchema } from '../avro/avro-schema.ts';
+import { loadSchema, type RecordSchema } from '../avro/avro-schema.ts';
 import { asBuffer } from '../avro/avro-output.ts';
-import type { RecordSchema } from '../avro/avro-schema.ts';
 
 /** The kind of object that a status belongs to. */
 export type StatusSubject = 'order' | 'order_edit' | 'fulfillment' | 'club_package';

@@ -1,8 +1,7 @@
 // Locates values in raw JSON bytes (UTF-8) without parsing them: the elements of a page's `data` array above all.
 
 import { isUtf8 } from 'node:buffer';
-import { parseJson } from './json.ts';
-import type { JsonValue } from './json.ts';
+import { parseJson, type JsonValue } from './json.ts';
 
 export const [QUOTE, BACKSLASH, COLON, COMMA] = [0x22, 0x5c, 0x3a, 0x2c];
 export const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY] = [0x7b, 0x7d, 0x5b, 0x5d];

@@ -1,10 +1,8 @@
-import { boundedMap } from '../../core/bounded-map.ts';
-import type { BoundedMap } from '../../core/bounded-map.ts';
+import { boundedMap, type BoundedMap } from '../../core/bounded-map.ts';
 import { CellarstreamError } from '../../core/errors.ts';
 import { objectIn } from '../../core/http-text.ts';
 import type { RecordSchema } from '../avro/avro-schema.ts';
-import { RegistryHttp } from './registry-http.ts';
-import type { RegistryOptions } from './registry-http.ts';
+import { RegistryHttp, type RegistryOptions } from './registry-http.ts';
 
 /** A version of a subject's schema as registered in the schema registry. */
 export interface RegisteredSchema {

@@ -24,8 +24,7 @@
 
 import { readFileSync } from 'node:fs';
 import type { AvroOutput } from '../avro-output.ts';
-import type { TranscodedField, FieldCodec } from '../field-codec.ts';
-import { writeItem, writeNullable } from '../field-codec.ts';
+import { writeItem, writeNullable, type TranscodedField, type FieldCodec } from '../field-codec.ts';
 import type { Place, EncodingResidue } from '../encoding-residue.ts';
 import { COLON, endOfValue } from '../../json/json-bytes.ts';
 import type { JsonCursor } from '../../json/json-cursor.ts';
