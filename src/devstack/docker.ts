@@ -96,22 +96,16 @@ export async function startOnDocker(
       upLine: /Listening on/,
     }),
   ]);
+  const containers = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   const stop = async () => {
-    const running = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-    await Promise.allSettled(running.map((container) => container.stop()));
+    await Promise.allSettled(containers.map((container) => container.stop()));
   };
   try {
-    const [kafka, registry] = started.map(startedOrThrow) as [
-      StartedTestContainer,
-      StartedTestContainer,
-    ];
-    await untilReady('Kafka', program(kafka), kafkaProbe(brokers), timeoutMs);
-    await untilReady(
-      'The schema registry',
-      program(registry),
-      registryProbe(registryUrl),
-      timeoutMs,
-    );
+    const failed = started.find((one) => one.status === 'rejected');
+    if (failed) throw failed.reason;
+    const [kafka, registry] = containers.map(program) as [ContainerProgram, ContainerProgram];
+    await untilReady('Kafka', kafka, kafkaProbe(brokers), timeoutMs);
+    await untilReady('The schema registry', registry, registryProbe(registryUrl), timeoutMs);
     return { origin: 'docker', brokers, registryUrl, stop };
   } catch (error) {
     await stop();
@@ -164,8 +158,10 @@ async function isThisMachine(host: string): Promise<boolean> {
   }
 }
 
+type ContainerProgram = Parameters<typeof untilReady>[1];
+
 /** A container as a program for {@link untilReady}; its log is the command that prints it. */
-function program(container: StartedTestContainer) {
+function program(container: StartedTestContainer): ContainerProgram {
   return { ended: undefined, log: () => Promise.resolve(`docker logs ${container.getId()}`) };
 }
 
@@ -204,9 +200,4 @@ function kafkaEnvironment(
       value,
     ]),
   );
-}
-
-function startedOrThrow(one: PromiseSettledResult<StartedTestContainer>): StartedTestContainer {
-  if (one.status === 'rejected') throw one.reason;
-  return one.value;
 }

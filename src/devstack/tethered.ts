@@ -14,14 +14,28 @@ const TETHER = fileURLToPath(new URL('../../dist/devstack/tether.js', import.met
 const LAST_LINES = 12;
 
 /** A program that runs in a temporary folder and ends with this process. */
-export interface Program {
+export class Program {
   readonly pid: number;
-  /** How the program ended, such as `SIGKILL` or `exit code 1`; undefined while it runs. */
-  readonly ended: string | undefined;
   /** Resolves with {@link ended} once the program has ended. */
   readonly whenEnded: Promise<string>;
+  readonly #logFile: string;
+  #ended: string | undefined;
+
+  constructor(pid: number, whenEnded: Promise<string>, logFile: string) {
+    this.pid = pid;
+    this.#logFile = logFile;
+    this.whenEnded = whenEnded.then((how) => (this.#ended = how));
+  }
+
+  /** How the program ended, such as `SIGKILL` or `exit code 1`; undefined while it runs. */
+  get ended(): string | undefined {
+    return this.#ended;
+  }
+
   /** Returns the program's output so far, of both streams. */
-  log(): Promise<string>;
+  log(): Promise<string> {
+    return readFile(this.#logFile, 'utf8');
+  }
 }
 
 export function lastLines(log: string): string {
@@ -82,38 +96,21 @@ export class Tethered {
   run(name: string, command: string, args: readonly string[]): Promise<Program> {
     const id = ++this.#lastId;
     const logFile = join(this.folder, `${name}.log`);
+    const refusal = (what: string, cause?: Error) =>
+      new CellarstreamError('SERVICES', what, cause && { cause });
     return new Promise((resolve, reject) => {
-      let ended: string | undefined;
-      let settleEnded: (how: string) => void;
-      const whenEnded = new Promise<string>((settle) => (settleEnded = settle));
-      this.#pending.set(id, (event) => {
-        if (event.type === 'started') {
-          resolve({
-            pid: event.pid,
-            get ended() {
-              return ended;
-            },
-            whenEnded,
-            log: () => readFile(logFile, 'utf8'),
-          });
-        } else if (event.type === 'exited') {
+      const whenEnded = new Promise<string>((end) => {
+        this.#pending.set(id, (event) => {
+          if (event.type === 'started') return resolve(new Program(event.pid, whenEnded, logFile));
           this.#pending.delete(id);
-          settleEnded((ended = event.how));
-        } else if (event.type === 'failed') {
-          this.#pending.delete(id);
-          reject(new CellarstreamError('SERVICES', `could not run ${command}: ${event.message}`));
-        }
+          if (event.type === 'exited') end(event.how);
+          else if (event.type === 'failed')
+            reject(refusal(`could not run ${command}: ${event.message}`));
+        });
       });
       const order: TetherCommand = { id, name, command, args };
       this.#tether.send(order, (error) => {
-        if (error)
-          reject(
-            new CellarstreamError(
-              'SERVICES',
-              'the helper process that runs the servers has ended',
-              { cause: error },
-            ),
-          );
+        if (error) reject(refusal('the helper process that runs the servers has ended', error));
       });
     });
   }
