@@ -3,8 +3,7 @@
 import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
 import { orderSchema } from './orders/order.ts';
 import type { Identities } from '../streams/diff/changed-paths.ts';
-import { ORDER_IDENTITIES } from './orders/order-identities.ts';
-import { STATUS_FIELDS } from './orders/order-status.ts';
+import { ORDER_IDENTITIES, STATUS_FIELDS } from './orders/order-status.ts';
 
 /** Names of the API's six lists, as in their URLs. */
 export const RESOURCES = [

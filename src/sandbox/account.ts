@@ -1,7 +1,8 @@
 // The accounts of a sandbox: each with its records, quotas, faults, and controls for tests.
 
 import { randomUUID } from 'node:crypto';
-import { SandboxApi, Hidden } from './api.ts';
+import { boundedMap, type BoundedMap } from '../core/bounded-map.ts';
+import { SandboxApi, Hidden, type ApiResponse } from './api.ts';
 import { Arrivals, type Arrival } from './arrivals.ts';
 import { convertedField, newField, type DriftOptions } from './drift.ts';
 import { Faults, type FaultSpec } from './faults.ts';
@@ -106,6 +107,8 @@ export interface ServedAccount {
   readonly api: SandboxApi;
   readonly arrivals: Arrivals;
   readonly faults: Faults;
+  /** List responses for the fault `cached`, and when they were cached, in epoch ms by the server's clock. */
+  readonly cachedPages: BoundedMap<string, ApiResponse & { readonly at: number }>;
   readonly controls: SandboxAccount;
 }
 
@@ -156,9 +159,13 @@ function makeServedAccount(
     api: new SandboxApi(settings, store, tokens, hidden, clock),
     arrivals,
     faults,
+    cachedPages: boundedMap(MAX_CACHED_PAGES),
     controls,
   };
 }
+
+/** Maximum number of cached pages of an account, of which at least the newest half is retained. */
+const MAX_CACHED_PAGES = 2_000;
 
 /** The accounts of a sandbox. Assigns requests to them, by API key or token. */
 export class Accounts {

@@ -187,8 +187,8 @@ function walk(table: RecordTable, window: DateWindow, first: number, last: numbe
   const to = window.inclusive ? window.to : Math.ceil(window.to) - 1;
   const ids: number[] = [];
   let seen = 0;
-  for (const stretch of table.byKey.stretches()) {
-    for (const id of stretch) {
+  for (const chunk of table.byKey.chunks()) {
+    for (const id of chunk) {
       const at = updated[id]!;
       if (at < from || at > to || seen++ < first) continue;
       ids.push(id);

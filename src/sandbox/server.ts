@@ -62,7 +62,6 @@ export class Server {
   readonly #parts: ServerParts;
   #http: HttpServer | undefined;
   #stopped = new AbortController();
-  readonly #caches = new WeakMap<ServedAccount, PageCache>();
 
   constructor(parts: ServerParts) {
     this.#parts = parts;
@@ -141,22 +140,22 @@ export class Server {
     await this.#send(request, response, answer, fault);
   }
 
-  /**
-   * Returns the cached response to an earlier request for the same page; without one, produces the response and caches it if it succeeds.
-   */
+  /** Returns the cached response to an earlier request for the same page; without one, the API's, which is cached if it succeeds. */
   async #cached(
     name: string,
-    { account, answer }: AccountCall,
+    { account: { cachedPages }, answer }: AccountCall,
     { ms, sendsAge = true }: Extract<FaultKind, { readonly kind: 'cached' }>,
   ): Promise<ApiResponse> {
-    const cache = this.#caches.get(account) ?? new PageCache();
-    this.#caches.set(account, cache);
     const now = this.#parts.serverClock();
-    const cached = cache.find(name, now, ms, sendsAge);
-    if (cached) return cached;
-    const made = await answer(undefined);
-    if (made.status === 200) cache.store(name, made, now);
-    return made;
+    const cached = cachedPages.get(name);
+    if (!cached || now - cached.at >= ms) {
+      const made = await answer(undefined);
+      if (made.status === 200) cachedPages.set(name, { ...made, at: now });
+      return made;
+    }
+    const { at, ...page } = cached;
+    const age = sendsAge && { age: String(Math.floor((now - at) / 1_000)) };
+    return { ...page, headers: { ...page.headers, ...age, date: new Date(at).toUTCString() } };
   }
 
   /** Reads the login's body, whose API key identifies the account: a login counts in the quota once its body has arrived. */
@@ -250,35 +249,4 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
 
 function acceptsGzip(request: IncomingMessage): boolean {
   return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/.test(String(request.headers['accept-encoding']));
-}
-
-/** Maximum number of cached pages of one account; the oldest is evicted first. */
-const MAX_PAGES = 1_000;
-
-interface CachedPage {
-  readonly answer: ApiResponse;
-  /** When the page was cached, in epoch ms by the server's clock. */
-  readonly at: number;
-}
-
-/** Cache of one account's list responses, for the fault `cached`. */
-class PageCache {
-  readonly #pages = new Map<string, CachedPage>();
-
-  /** Returns the page that was cached under this name less than `ms` ago, with the headers of a cache. @param now Epoch ms. */
-  find(name: string, now: number, ms: number, sendsAge: boolean): ApiResponse | undefined {
-    const page = this.#pages.get(name);
-    if (!page || now - page.at >= ms) return undefined;
-    const { answer, at } = page;
-    const age = sendsAge && { age: String(Math.floor((now - at) / 1_000)) };
-    return { ...answer, headers: { ...answer.headers, ...age, date: new Date(at).toUTCString() } };
-  }
-
-  store(name: string, answer: ApiResponse, now: number): void {
-    this.#pages.delete(name);
-    this.#pages.set(name, { answer, at: now });
-    if (this.#pages.size <= MAX_PAGES) return;
-    const [oldest] = this.#pages.keys();
-    this.#pages.delete(oldest!);
-  }
 }

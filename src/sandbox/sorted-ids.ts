@@ -84,7 +84,7 @@ export class SortedIds {
   }
 
   /** Yields all ids in order, in chunks. The sequence must not change meanwhile. */
-  *stretches(): IterableIterator<Uint32Array> {
+  *chunks(): IterableIterator<Uint32Array> {
     for (const { ids, length } of this.#blocks) yield ids.subarray(0, length);
   }
 

@@ -21,7 +21,7 @@ export class RecordTable {
   readonly byKey: SortedIds;
   readonly byUpdated: SortedIds;
   readonly #winery: Winery;
-  readonly #outlines: readonly Template[];
+  readonly #templates: readonly Template[];
   readonly #columns: Columns;
   readonly #texts = new Map<number, Buffer>();
   #alive: Uint8Array;
@@ -36,14 +36,14 @@ export class RecordTable {
     this.resource = resource;
     this.rules = RULES[resource];
     this.#winery = winery;
-    this.#outlines = count > 0 ? winery.outlines(resource) : [];
+    this.#templates = count > 0 ? winery.templates(resource) : [];
     const { seed, endsAt, resolutionMs } = history;
     const columns = makeHistory(
       count,
       seed,
       endsAt,
       resolutionMs,
-      this.#outlines,
+      this.#templates,
       IN_TURN.has(resource),
     );
     this.#columns = columns;
@@ -100,7 +100,7 @@ export class RecordTable {
     const text = this.#texts.get(id);
     if (text) return out.bytes(text);
     const customer = this.#winery.customerOf(this.resource, id);
-    this.#outlines[this.#columns.outline[id]!]!.write(out, {
+    this.#templates[this.#columns.template[id]!]!.write(out, {
       number: this.numberOf(id),
       customer: RULES.customers.firstNumber + customer,
       createdAt: this.#columns.created[id]!,
@@ -161,7 +161,7 @@ const HISTORY_MS = 3 * 365 * 86_400_000;
 interface Columns {
   created: Float64Array;
   updated: Float64Array;
-  outline: Uint16Array;
+  template: Uint16Array;
 }
 
 /**
@@ -173,15 +173,15 @@ function makeHistory(
   seed: number,
   endsAt: number,
   resolutionMs: number,
-  outlines: readonly Template[],
+  templates: readonly Template[],
   inTurn: boolean,
 ): Columns {
   const columns = {
     created: new Float64Array(count),
     updated: new Float64Array(count),
-    outline: new Uint16Array(count),
+    template: new Uint16Array(count),
   };
-  const lives = outlines.map(({ lifeMs }) => lifeMs);
+  const lives = templates.map(({ lifeMs }) => lifeMs);
   const floor = (at: number) => Math.floor(at / resolutionMs) * resolutionMs;
   const begin = endsAt - HISTORY_MS;
   for (let id = 0; id < count; id++) {
@@ -192,7 +192,7 @@ function makeHistory(
     const chosen = inTurn ? id % fitting : Math.floor(lot * fitting);
     columns.created[id] = floor(created);
     columns.updated[id] = floor(created + lives[chosen]!);
-    columns.outline[id] = chosen;
+    columns.template[id] = chosen;
   }
   return columns;
 }

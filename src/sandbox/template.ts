@@ -131,17 +131,17 @@ const STAMP = /"(2[29]\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"/g;
 
 /** JSON text of a record with placeholders, split at them once so that a record is written in about a microsecond. */
 export class Template {
-  readonly #stretches: readonly TextSegment[];
+  readonly #chunks: readonly TextSegment[];
   /** Largest distance of a time in the record from `createdAt`, in ms: only records at least this old can use the template. */
   readonly lifeMs: number;
 
-  constructor(outline: JsonObject) {
-    const parts = JSON.stringify(outline).split(SLOT);
-    const stretches: TextSegment[] = [];
+  constructor(template: JsonObject) {
+    const parts = JSON.stringify(template).split(SLOT);
+    const chunks: TextSegment[] = [];
     for (let k = 0; k < parts.length; k += 2) {
       const text = parts[k]!;
       const stamps = [...text.matchAll(STAMP)];
-      stretches.push({
+      chunks.push({
         bytes: Buffer.from(text),
         places: stamps.map((found) => Buffer.byteLength(text.slice(0, found.index)) + 1),
         distances: stamps.map(([, stamp]) =>
@@ -150,13 +150,13 @@ export class Template {
         then: SLOTS.get(parts[k + 1] ?? '') ?? 'end',
       });
     }
-    this.#stretches = stretches;
-    const distances = stretches.flatMap((stretch) => stretch.distances);
+    this.#chunks = chunks;
+    const distances = chunks.flatMap((chunk) => chunk.distances);
     this.lifeMs = Math.max(0, ...distances.filter((distance) => !Number.isNaN(distance)));
   }
 
   write(out: ByteWriter, fill: Fill): void {
-    for (const { bytes, places, distances, then } of this.#stretches) {
+    for (const { bytes, places, distances, then } of this.#chunks) {
       const start = out.length;
       out.bytes(bytes);
       for (let k = 0; k < places.length; k++) {

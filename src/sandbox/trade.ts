@@ -28,9 +28,9 @@ const HOUR_MS = 3_600_000;
 const PEOPLE = 4_096;
 const CATALOGUE = 200;
 /** Minimum number of templates of a list. */
-const FEWEST_OUTLINES = 64;
+const MIN_TEMPLATES = 64;
 /** Maximum number of templates of each list. */
-const OUTLINES: Readonly<Record<Resource, number>> = {
+const MAX_TEMPLATES: Readonly<Record<Resource, number>> = {
   orders: 1_024,
   customers: 256,
   inventory: CATALOGUE,
@@ -54,7 +54,7 @@ export class Trade {
   readonly #records: Readonly<Record<Resource, number>>;
   readonly #catalogue: readonly Wine[];
   readonly #people: PersonBytes[] = [];
-  readonly #outlines = new Map<Resource, readonly Template[]>();
+  readonly #templates = new Map<Resource, readonly Template[]>();
 
   /** @param records Initial number of records of each list in an account. */
   constructor(seed: number, records: Readonly<Record<Resource, number>>) {
@@ -84,14 +84,14 @@ export class Trade {
   }
 
   /** Returns the templates that all accounts share; created once, because they take most of the time and memory. */
-  sharedOutlines(resource: Resource): readonly Template[] {
-    let made = this.#outlines.get(resource);
-    if (!made) this.#outlines.set(resource, (made = this.outlines(resource, this.seed)));
+  sharedTemplates(resource: Resource): readonly Template[] {
+    let made = this.#templates.get(resource);
+    if (!made) this.#templates.set(resource, (made = this.templates(resource, this.seed)));
     return made;
   }
 
   /** Creates the templates of a list, sorted by {@link Template.lifeMs}. */
-  outlines(resource: Resource, seed: number): readonly Template[] {
+  templates(resource: Resource, seed: number): readonly Template[] {
     const at = PLACEHOLDERS.createdAt;
     const birth: NewRecordBasics = {
       number: PLACEHOLDERS.number,
@@ -101,7 +101,10 @@ export class Trade {
       updatedAt: PLACEHOLDERS.updatedAt,
       buyer: PLACEHOLDERS,
     };
-    const length = Math.min(OUTLINES[resource], Math.max(FEWEST_OUTLINES, this.#records[resource]));
+    const length = Math.min(
+      MAX_TEMPLATES[resource],
+      Math.max(MIN_TEMPLATES, this.#records[resource]),
+    );
     const templates = Array.from({ length }, (_, k) => {
       const random = new Random(seed ^ 0x0071, k * 8 + Object.keys(RULES).indexOf(resource));
       const record = this.make(resource, birth, k, random);
@@ -203,11 +206,11 @@ export class Winery {
     return this.#trade.buyerAt(this.#personOf(customer));
   }
 
-  outlines(resource: Resource): readonly Template[] {
+  templates(resource: Resource): readonly Template[] {
     // Records without dates would be identical in every account if their templates were shared.
     return RULES[resource].dated
-      ? this.#trade.sharedOutlines(resource)
-      : this.#trade.outlines(resource, this.#seed);
+      ? this.#trade.sharedTemplates(resource)
+      : this.#trade.templates(resource, this.#seed);
   }
 
   #personOf(customer: number): number {

@@ -4,10 +4,15 @@ import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { StatusSubject } from '../../schemas/events/own-records.ts';
 import { instantOf } from '../../schemas/avro/instant.ts';
 import type { Change } from '../../streams/diff/change.ts';
-import { byIdentity } from '../../streams/diff/changed-paths.ts';
-import { ORDER_IDENTITIES } from './order-identities.ts';
+import { byIdentity, type Identities } from '../../streams/diff/changed-paths.ts';
 
 export type { StatusSubject };
+
+/** Arrays of an order whose elements are matched by a field instead of by index, and the names of these fields. */
+export const ORDER_IDENTITIES: Identities = {
+  fulfillment_info: 'fulfillment_id',
+  order_edit: 'created_at',
+};
 
 /**
  * Status fields of orders whose changes are published, by the kind of object that they belong to. The sandbox (`sandbox/status-changes.ts`)

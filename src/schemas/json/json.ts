@@ -86,30 +86,19 @@ type TextSpan = readonly [start: number, end: number];
 /** Finds the numbers in a valid JSON text that a double can't represent. */
 function inexactNumbers(text: string): TextSpan[] {
   const found: TextSpan[] = [];
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) at = endOfString(text, at);
-    else if (isDigit(code) || code === MINUS) {
-      const start = at;
-      while (at + 1 < text.length && isOfNumber(text.charCodeAt(at + 1))) at++;
-      if (!isExact(text.slice(start, at + 1))) found.push([start, at + 1]);
-    }
+  const token = /"|-?\d[\d.eE+-]*/g;
+  for (let match = token.exec(text); match; match = token.exec(text)) {
+    if (match[0] === '"') token.lastIndex = endOfString(text, match.index) + 1;
+    else if (!isExact(match[0])) found.push([match.index, token.lastIndex]);
   }
   return found;
 }
-
-const [QUOTE, PLUS, MINUS, POINT, ZERO, BACKSLASH] = [0x22, 0x2b, 0x2d, 0x2e, 0x30, 0x5c];
-
-const isDigit = (code: number): boolean => code >= ZERO && code <= 0x39;
-
-const isOfNumber = (code: number): boolean =>
-  isDigit(code) || code === POINT || (code | 0x20) === 0x65 || code === MINUS || code === PLUS;
 
 /** Index of the closing quote of the string that starts at `start`. */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
     let escapes = 0;
-    while (text.charCodeAt(end - 1 - escapes) === BACKSLASH) escapes++;
+    while (text[end - 1 - escapes] === '\\') escapes++;
     if (escapes % 2 === 0) return end;
   }
 }
@@ -125,7 +114,7 @@ function decimal(text: string): string {
   const [, whole = '', fraction = '', exponent = '0'] = NUMBER.exec(text)!;
   const digits = (whole + fraction).replace(/^0+/, '');
   let length = digits.length;
-  while (digits.charCodeAt(length - 1) === ZERO) length--;
+  while (digits[length - 1] === '0') length--;
   if (length === 0) return '0';
   return `${digits.slice(0, length)}e${Number(exponent) - fraction.length + digits.length - length}`;
 }
