@@ -43,8 +43,8 @@ export type FaultKind =
   /** Reads the records at once and responds `ms` later, with data that is outdated by then. */
   | { readonly kind: 'slow'; readonly ms: number }
   /**
-   * Responds as a cache in front of the API does: a repeated list request gets the page of the first one, for `ms`. Sends that page's
-   * `Date`, and an `Age` header unless `sendsAge` is false. Does not affect logins.
+   * Responds as a cache in front of the API does: a repeated list request gets the first page for `ms`, with its `Date`, and an `Age`
+   * header unless `sendsAge` is false. Does not affect logins.
    */
   | { readonly kind: 'cached'; readonly ms: number; readonly sendsAge?: boolean }
   /** Responds with 200 and a page of HTML instead of JSON. */

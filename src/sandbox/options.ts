@@ -19,16 +19,13 @@ export type Sort = 'key-asc' | 'key-desc' | 'updated-asc' | 'updated-desc';
 /** Variants of behaviour that the API's description leaves open. */
 export interface Readings {
   /**
-   * End of a window for which only `modifiedFromDate` is given ("the current date"): now, or the last midnight (UTC), which excludes
-   * today's changes. Default `now`.
+   * End of a window for which only `modifiedFromDate` is given: now, or the last midnight (UTC), which excludes today's changes. Default
+   * `now`.
    */
   readonly defaultEnd: 'now' | 'midnight';
   /** Whether a record modified exactly at a bound of the window is in the window. Default `inclusive`. */
   readonly bounds: 'inclusive' | 'exclusive';
-  /**
-   * Precision of date parameters. `days`: the time of day of both bounds is dropped (UTC). `ignored`: the parameters are ignored. Default
-   * `exact`.
-   */
+  /** Precision of date parameters. `days`: without the time of day (UTC). `ignored`: without effect. Default `exact`. */
   readonly dates: 'exact' | 'days' | 'ignored';
   /** Zone in which date parameters are read, even if they name another one. Default UTC. */
   readonly parameterZone: Zone;
@@ -49,8 +46,8 @@ export interface Readings {
   /** Whether a request refused for exceeding the quota counts in the quota too. Default false. */
   readonly refusedCount: boolean;
   /**
-   * Response to a missing, invalid, expired or revoked token: a status, `redirect` (302 to a login page), `json` (200 with an error in
-   * JSON) or `html` (200 with a login page). Default 401.
+   * Response to a refused token: a status, `redirect` (302 to a login page), `json` (200 with an error in JSON) or `html` (200 with a login
+   * page). Default 401.
    */
   readonly unauthorized: 400 | 401 | 403 | 419 | 440 | 498 | 500 | 'redirect' | 'json' | 'html';
   /** Unit of `expiresIn` in the login's response. Default `ms`: 1,800,000 is 30 minutes. */
@@ -58,15 +55,15 @@ export interface Readings {
   /** Whether the token has the claim `exp`; it expires in either case. Default true. */
   readonly expClaim: boolean;
   /**
-   * Where a page begins if `offset` is not a multiple of the page size: exactly there, at the multiple below, at the nearest multiple, or
-   * refused with 400 (`multiples`). Default `exact`.
+   * Where a page begins if `offset` is no multiple of the page size: there, at the multiple below, at the nearest one, or refused with 400
+   * (`multiples`). Default `exact`.
    */
   readonly offsets: 'exact' | 'rounded' | 'nearest' | 'multiples';
   /** Smallest and largest page size that the server uses; a `pageSize` outside is clamped. Default [1, 1000]. */
   readonly pageSizes: readonly [least: number, most: number];
   /**
-   * Values of `current_offset` and `page_size` if the server did not use those of the request: `used`, the values it used; `asked`, those
-   * of the request; `missing`, the fields are left out. Default `used`.
+   * `current_offset` and `page_size` if the server did not use those of the request: the values it used, those of the request (`asked`), or
+   * missing. Default `used`.
    */
   readonly echo: 'used' | 'asked' | 'missing';
   /** Response to an offset beyond the end of the list: no records, or the first page with `has_next_page: true`. Default `empty`. */
@@ -74,8 +71,8 @@ export interface Readings {
   /** Whether `has_next_page` is correct, or true on every page. Default `right`. */
   readonly hasNextPage: 'right' | 'always';
   /**
-   * Format of the pagination. `described`: as in the API's description. `loose`: numbers as text, `has_next_page` as 0 or 1, and an empty
-   * list as `{"data":null,"pagination":[]}`. `no-totals`: without `total_records`. Default `described`.
+   * Format of the pagination. `loose`: numbers as text, `has_next_page` as 0 or 1, and an empty list as `{"data":null,"pagination":[]}`.
+   * `no-totals`: without `total_records`. Default `described`, as in the API's description.
    */
   readonly envelope: 'described' | 'loose' | 'no-totals';
   /** Status of successful responses. `ok`: 200. `other`: 201 for the login, 203 for pages. Default `ok`. */
@@ -92,10 +89,7 @@ export interface SandboxOptions {
   readonly host?: string;
   /** Port that the server listens on; 0 selects a free one. Default 0. */
   readonly port?: number;
-  /**
-   * Number of accounts, up to 10,000, each with its own API key, records, changes, tokens, quotas and faults. Other options about these
-   * apply to each account separately. Default 1.
-   */
+  /** Number of accounts, up to 10,000, each with its own API key, records, changes, tokens, quotas and faults. Default 1. */
   readonly accounts?: number;
   /** Seed of the generated records, random changes and random faults; the same seed gives the same ones. Default 1. */
   readonly seed?: number;
@@ -108,31 +102,21 @@ export interface SandboxOptions {
   /** Rate of random changes, per second. Default 0: no random changes. */
   readonly changesPerSecond?: number;
   /**
-   * Number of random changes after which one drift of the data begins, for manual experiments: a list gets a new field, numbers in it
-   * become text, a record loses its key, or a page repeats some records. Seeded; a drift that is chosen again is undone first. Default 0:
-   * never.
+   * Number of random changes after which a drift of the data begins: a list gets a new field, numbers in it become text, a record loses its
+   * key, or a page repeats some records. A drift that is chosen again is undone first. Default 0: never.
    */
   readonly driftEvery?: number;
   /** Order in which all lists are served. Default `key-asc`. */
   readonly sort?: Sort;
-  /**
-   * Whether records with the same `updated_at` are reordered at every request. Affects only the two `updated` sorts, because keys have no
-   * ties. Default false.
-   */
+  /** Whether records with the same `updated_at` are reordered at every request by the two `updated` sorts. Default false. */
   readonly shuffleTies?: boolean;
-  /**
-   * Maximum number of records that a query serves and counts, as in search engines; `total_records` and `has_next_page` ignore the rest.
-   * Default: no limit.
-   */
+  /** Maximum number of records that a query serves and counts, as in search engines. Default: no limit. */
   readonly totalCap?: number;
   /** Multiple to which `total_records` is rounded, as an estimate. Default 1. */
   readonly totalStep?: number;
   /** Maximum age of the count in `total_records` of a whole list, in ms; then it is counted again. Default 0: counted at each request. */
   readonly totalAgeMs?: number;
-  /**
-   * How long lists omit a twentieth of their records, in ms, like a search index that lags: a minute after the start, and every ten minutes
-   * from then on. Default 0: never.
-   */
+  /** How long lists omit a twentieth of their records, in ms: a minute after the start, and every ten minutes. Default 0: never. */
   readonly wrongIndexMs?: number;
   /** Maximum number of list requests in any window of `windowMs`. Default 100. */
   readonly quotaPerMinute?: number;

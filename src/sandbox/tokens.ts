@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { decodeJwt, errors, jwtVerify, SignJWT } from 'jose';
 import type { SandboxSettings } from './options.ts';
 
-/** Issues the tokens of one account and verifies them: JWTs, signed with HS256. */
+/** The tokens of one account: JWTs, signed with HS256. */
 export class Tokens {
   readonly #account: string;
   readonly #settings: SandboxSettings;

@@ -36,20 +36,14 @@ export type StatusField = (typeof STATUS_FIELDS)[StatusSubject][number];
 /** A change of one status field of an order, or of a part of an order. */
 export interface StatusChange {
   readonly subject: StatusSubject;
-  /**
-   * Identity of the part of the order whose status changed: a fulfilment's `fulfillment_id`, an edit's `created_at`; null for the order
-   * itself and its package.
-   */
+  /** A fulfilment's `fulfillment_id`, an edit's `created_at`; null for the order itself and its package. */
   readonly subjectId: string | null;
   readonly field: StatusField;
-  /** Previous value of the status field; null if the order or its part is new, or the field was not set. */
+  /** Previous status; null if the order or its part is new, or the field was not set. */
   readonly from: string | null;
-  /** New value of the status field; null if the part of the order was removed, or the field is not set. */
+  /** New status; null if the part of the order was removed, or the field is not set. */
   readonly to: string | null;
-  /**
-   * When the status changed by the API's clock, in epoch ms: the `updated_at` or `created_at` of the part of the order, else the order's
-   * `updated_at`, or null.
-   */
+  /** When the status changed, in epoch ms by the `updated_at` or `created_at` of the part, else the order's `updated_at`, or null. */
   readonly changedAt: number | null;
 }
 
@@ -118,7 +112,7 @@ function subjectsOf(order: JsonObject | null): ReadonlyMap<string, Subject> {
   return subjects;
 }
 
-/** Returns a status as text; null if it isn't set. The values are not documented: one that isn't a string is returned as JSON. */
+/** Returns a status as text; null if it isn't set. One that isn't a string is returned as JSON: the values are not documented. */
 function statusOf(record: JsonValue | undefined, field: StatusField): string | null {
   const value = isJsonObject(record) && Object.hasOwn(record, field) ? record[field] : undefined;
   if (value === undefined || value === null) return null;

@@ -13,7 +13,7 @@ import { boundedMap } from '../../core/bounded-map.ts';
 /** Operation of an event: `r` read by the initial snapshot or republished, `c` created, `u` updated, `d` deleted. */
 export type Op = 'r' | 'c' | 'u' | 'd';
 
-/** Origin of a change event, with Debezium's field names. */
+/** Origin of a change event. */
 export interface EventSource {
   readonly connector: string;
   readonly version: string;
@@ -27,7 +27,7 @@ export interface EventSource {
   readonly sequence: number;
   /** The account's topic prefix; empty in events whose schema lacks this field. */
   readonly db: string;
-  /** The resource again, under the name that Debezium's and Iceberg's transforms read; empty in events whose schema lacks this field. */
+  /** The resource, under the name that Debezium's and Iceberg's transforms read; empty in events whose schema lacks this field. */
   readonly table: string;
 }
 
@@ -78,7 +78,7 @@ export interface EnvelopeCodec {
   readonly values: RecordCodec;
   /** Encodes an event whose images were encoded with {@link values}. */
   encode(event: ChangeEvent<Uint8Array>): Buffer;
-  /** Encodes an event as the value of a Kafka message, with the header of the Confluent wire format: see {@link frame}. */
+  /** Encodes the value of a Kafka message: an event in the Confluent wire format. */
   message(schemaId: number, event: ChangeEvent<Uint8Array>): Buffer;
   /** @throws Error when the bytes aren't an event. */
   decode(bytes: Uint8Array): ChangeEvent;

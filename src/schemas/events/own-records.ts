@@ -4,7 +4,7 @@ import avro from 'avsc';
 import { loadSchema, type RecordSchema } from '../avro/avro-schema.ts';
 import { asBuffer } from '../avro/avro-output.ts';
 
-/** The kind of object that a status belongs to. */
+/** Kind of object that a status belongs to. */
 export type StatusSubject = 'order' | 'order_edit' | 'fulfillment' | 'club_package';
 
 /** A change of one status of an order, or of a part of an order. */
@@ -38,7 +38,7 @@ export interface DeadLetter {
   readonly resource: string;
   /** Code of the reason why the record can't be published, stable across releases. */
   readonly reason: string;
-  /** Explanation in words why the record can't be published. */
+  /** Why the record can't be published, in words. */
   readonly message: string;
   /** The record's JSON text as the API sent it; if it is divided among several dead letters, the part in this one. */
   readonly raw: string;
@@ -46,9 +46,7 @@ export interface DeadLetter {
   readonly offset: number | null;
   /** When the service received the record, in epoch ms. */
   readonly observed_at: number;
-  /**
-   * SHA-256 of the record's complete JSON text in UTF-8, in hex; null for a dead letter of one part, as are `length`, `part` and `parts`.
-   */
+  /** SHA-256 of the record's complete JSON text in UTF-8, in hex; null for a dead letter of one part. */
   readonly sha256: string | null;
   /** Size of the record's complete JSON text in UTF-8, in bytes; null for a dead letter of one part. */
   readonly length: number | null;

@@ -2,7 +2,7 @@
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
-/** Settings of a topic whose messages are never published again, so that Kafka must not delete them. */
+/** Settings of a topic whose messages are never published again: Kafka must not delete them. */
 const UNLIMITED_RETENTION = { 'retention.ms': -1, 'retention.bytes': -1 };
 
 /** How Kafka frees space in a topic: retains the newest message of each key, or deletes messages by age. The wrong policy loses data. */
@@ -24,11 +24,11 @@ export interface TopicSpec {
   readonly isReadBack: boolean;
   /** Cleanup policy that an existing topic must have. */
   readonly cleanupPolicy: CleanupPolicy;
-  /** Whether an existing topic must have exactly `numPartitions` partitions. */
+  /** Whether an existing topic must have `numPartitions` partitions. */
   readonly fixedPartitions: boolean;
-  /** The only resource whose events are in the topic; undefined for a topic of several resources. */
+  /** The only resource of the topic's events; undefined for several. */
   readonly resource: string | undefined;
-  /** Name of the topic with the same keys, which should have as many partitions. */
+  /** Topic with the same keys, which should have as many partitions. */
   readonly copartitionedWith: string | undefined;
 }
 

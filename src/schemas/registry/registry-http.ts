@@ -78,7 +78,7 @@ const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 const MAX_MESSAGE_LENGTH = 500;
 const MEDIA_TYPE = 'application/vnd.schemaregistry.v1+json';
 
-/** HTTP client of a schema registry; keeps no state between requests except its connections. */
+/** HTTP client of a schema registry. Its only state is its connections. */
 export class RegistryHttp {
   readonly #token: RegistryOptions['token'];
   readonly #headers: RegistryOptions['headers'];
@@ -136,7 +136,6 @@ export class RegistryHttp {
     return this.#connections.destroy();
   }
 
-  /** Sends a request with the credentials; again with another token if the registry refuses an OAuth token. */
   async #authorized(
     send: (authorization: string | undefined) => Promise<HttpAnswer>,
   ): Promise<HttpAnswer> {
