@@ -10,7 +10,7 @@ import { registryProbe, registryUrlOf } from './registry-server.ts';
 import type { LaunchOptions, PlainServices } from './services.ts';
 import { untilReady } from './tethered.ts';
 
-/** Container images; the same as in docker-compose.yml. */
+/** Container images, as in docker-compose.yml. */
 const KAFKA_IMAGE = 'apache/kafka:4.1.1';
 const REGISTRY_IMAGE = 'apicurio/apicurio-registry:3.0.9';
 
@@ -18,10 +18,10 @@ const REGISTRY_IMAGE = 'apicurio/apicurio-registry:3.0.9';
 const KAFKA_PORT = 9092;
 const REGISTRY_PORT = 8080;
 const LOOPBACK = '127.0.0.1';
-/** Default time in which a server must answer, in ms. Too short: a slow machine counts as a failed start. */
+/** Default time in ms in which a server must answer. Too short: a slow machine counts as a failed start. */
 const READY_TIMEOUT_MS = 180_000;
 
-/** The testcontainers package, which is optional: users who want Docker install it. */
+/** The optional package testcontainers. */
 type Testcontainers = typeof import('testcontainers');
 
 /** A reachable Docker engine, or the reason why there is none, as part of a sentence. */
@@ -29,12 +29,11 @@ type DockerEngine =
   | {
       readonly isAvailable: true;
       readonly testcontainers: Testcontainers;
-      /** Host name under which container ports that the engine publishes are reached. */
+      /** Host name of the ports that the engine publishes. */
       readonly host: string;
     }
   | { readonly isAvailable: false; readonly reason: string };
 
-/** Returns the Docker engine if testcontainers is installed and an engine answers; else the reason. */
 export async function findDocker(): Promise<DockerEngine> {
   let testcontainers: Testcontainers;
   try {
@@ -52,15 +51,13 @@ export async function findDocker(): Promise<DockerEngine> {
   }
 }
 
-/** A container with one published port. */
 interface ContainerSpec {
   readonly image: string;
   readonly environment: Record<string, string>;
-  /** The port that the server listens on inside the container. */
   readonly port: number;
-  /** The port on the engine's host that the container's port is published on. */
+  /** Port on the engine's host. */
   readonly hostPort: number;
-  /** Pattern of the log line that the server prints once it is up. */
+  /** Log line that the server prints once it is up. */
   readonly upLine: RegExp;
 }
 
@@ -68,7 +65,7 @@ interface ContainerSpec {
  * Starts Kafka and the registry in containers. An engine on this machine publishes their ports on 127.0.0.1 only, a remote one on all its
  * addresses. The containers are removed by `stop`, or by testcontainers' watcher (Ryuk) after this process has ended.
  *
- * @throws CellarstreamError `SERVICES` if an image cannot be pulled or a server does not start; the message names the image.
+ * @throws CellarstreamError `SERVICES` if an image cannot be pulled or a server does not start.
  */
 export async function startOnDocker(
   { testcontainers, host }: Extract<DockerEngine, { isAvailable: true }>,
@@ -99,22 +96,16 @@ export async function startOnDocker(
       upLine: /Listening on/,
     }),
   ]);
+  const containers = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   const stop = async () => {
-    const running = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-    await Promise.allSettled(running.map((container) => container.stop()));
+    await Promise.allSettled(containers.map((container) => container.stop()));
   };
   try {
-    const [kafka, registry] = started.map(startedOrThrow) as [
-      StartedTestContainer,
-      StartedTestContainer,
-    ];
-    await untilReady('Kafka', program(kafka), kafkaProbe(brokers), timeoutMs);
-    await untilReady(
-      'The schema registry',
-      program(registry),
-      registryProbe(registryUrl),
-      timeoutMs,
-    );
+    const failed = started.find((one) => one.status === 'rejected');
+    if (failed) throw failed.reason;
+    const [kafka, registry] = containers.map(program) as [ContainerProgram, ContainerProgram];
+    await untilReady('Kafka', kafka, kafkaProbe(brokers), timeoutMs);
+    await untilReady('The schema registry', registry, registryProbe(registryUrl), timeoutMs);
     return { origin: 'docker', brokers, registryUrl, stop };
   } catch (error) {
     await stop();
@@ -140,8 +131,7 @@ async function startContainer(
     return await new Container(image)
       .withEnvironment(environment)
       .withExposedPorts({ container: port, host: hostPort })
-      // Waits for a log line, not for the port: when testcontainers itself runs in a container, it probes the address of Docker's bridge,
-      // where this port is not published.
+      // Not for the port: testcontainers in a container probes the address of Docker's bridge, where this port is not published.
       .withWaitStrategy(Wait.forLogMessage(upLine))
       .withStartupTimeout(timeoutMs)
       .start();
@@ -152,7 +142,7 @@ async function startContainer(
 
 /**
  * Whether the engine's host is this machine: testcontainers names it `localhost` or, in a container, by the address of Docker's bridge.
- * Tested by listening on the address, which only this machine can do; Node's list of interfaces lacks a bridge without containers.
+ * Listens on the address to find out; Node's list of interfaces lacks a bridge without containers.
  */
 async function isThisMachine(host: string): Promise<boolean> {
   if (host === 'localhost') return true;
@@ -168,8 +158,10 @@ async function isThisMachine(host: string): Promise<boolean> {
   }
 }
 
-/** Describes a container as a program for {@link untilReady}; its log is the command that prints it. */
-function program(container: StartedTestContainer) {
+type ContainerProgram = Parameters<typeof untilReady>[1];
+
+/** A container as a program for {@link untilReady}; its log is the command that prints it. */
+function program(container: StartedTestContainer): ContainerProgram {
   return { ended: undefined, log: () => Promise.resolve(`docker logs ${container.getId()}`) };
 }
 
@@ -208,9 +200,4 @@ function kafkaEnvironment(
       value,
     ]),
   );
-}
-
-function startedOrThrow(one: PromiseSettledResult<StartedTestContainer>): StartedTestContainer {
-  if (one.status === 'rejected') throw one.reason;
-  return one.value;
 }

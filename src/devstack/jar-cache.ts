@@ -1,4 +1,4 @@
-// Requirements of the servers on Java: `java` and `mvn` on this machine, and a cache of the jars that Maven downloads.
+// Cache of the servers' jars, which Maven downloads, and the programs `java` and `mvn`.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { readFile, readdir, rename, stat, writeFile } from 'node:fs/promises';
@@ -11,37 +11,34 @@ import { CellarstreamError } from '../core/errors.ts';
 import type { LaunchOptions } from './services.ts';
 import { Tethered, type Program } from './tethered.ts';
 
-/** Path of pom.xml in the package's root; the relative path is the same from src and dist. */
+/** pom.xml in the package's root; the relative path is the same from src and dist. */
 const POM = fileURLToPath(new URL('../../pom.xml', import.meta.url));
 
-/** Name of the file that marks a complete cache folder: the size in bytes of each file in the folder, by path. Written last. */
+/** File that marks a complete cache folder: the size in bytes of each file, by path. Written last. */
 const MANIFEST = 'complete.json';
 
 /** Folders of the jars that Maven downloaded. */
 export interface Jars {
-  /** Folder of Kafka's jar and its dependencies. */
   readonly kafka: string;
   readonly kafkaVersion: string;
-  /** Folder of the registry's unpacked distribution. */
   readonly registry: string;
   readonly registryVersion: string;
 }
 
-/** Cache folder of the servers' jars, and the versions of the servers that Maven is asked for. */
 interface CacheLocation {
   readonly folder: string;
   readonly kafkaVersion: string;
   readonly registryVersion: string;
 }
 
-/** Whether all jars of Kafka and the registry are cached, each with its full size. */
+/** Whether all jars are cached, each with its full size. */
 export async function isCached(options: LaunchOptions): Promise<boolean> {
   return isComplete(cacheLocation(options).folder);
 }
 
 /**
- * Returns the jars of both servers, downloading them with Maven if they are not cached. They are downloaded to a folder next to the cache
- * folder, which is renamed once it is complete, so that neither an interrupted download nor a concurrent one leaves an incomplete cache.
+ * Returns the jars of both servers, and downloads them if they are not cached: to a folder that is renamed once it is complete, so that
+ * neither an interrupted download nor a concurrent one leaves an incomplete cache.
  *
  * @throws CellarstreamError `SERVICES`, with the first error of Maven's log, if the download fails.
  */
@@ -111,7 +108,6 @@ async function fetchJars(wanted: CacheLocation, options: LaunchOptions): Promise
   }
 }
 
-/** Reports the progress of the download every second until Maven has ended. */
 async function report(maven: Program, onProgress: LaunchOptions['onProgress']): Promise<void> {
   if (!onProgress) return;
   const began = Date.now();
@@ -126,10 +122,8 @@ async function report(maven: Program, onProgress: LaunchOptions['onProgress']): 
 }
 
 /**
- * Moves a folder of downloaded jars into the cache. If another process has put a folder there meanwhile, that one stays if it is complete;
- * otherwise it is moved to `discard`.
- *
- * @param discard A folder that is deleted later.
+ * Moves a folder into the cache. A complete one that another process has put there meanwhile stays; an incomplete one is moved to
+ * `discard`, which is deleted later.
  */
 export async function installFolder(
   fresh: string,
@@ -183,11 +177,10 @@ async function sizes(folder: string): Promise<Record<string, number>> {
   return Object.fromEntries(await Promise.all(pairs)) as Record<string, number>;
 }
 
-/** Megabytes in each unit of Maven's log. */
 const UNITS: Readonly<Record<string, number>> = { B: 1e-6, kB: 1e-3, MB: 1, GB: 1e3 };
 
 /**
- * Summarizes the progress of a download from Maven's log on one line: number and total size of the downloaded files, and the current file.
+ * Summarizes a download on one line: number and total size of the files, and the current one.
  *
  * @param log The output of `mvn --batch-mode` so far.
  * @param tookMs Time since Maven was started, in ms.
@@ -213,12 +206,12 @@ const run = promisify(execFile);
 /** Oldest Java version that both Kafka and the registry support. */
 const OLDEST_JAVA = 17;
 
-/** A program that can be run, or the reason why it cannot, as part of a sentence. */
+/** A program, or the reason why it cannot be run, as part of a sentence. */
 type Tool =
   | { readonly found: true; readonly command: string; readonly reason?: undefined }
   | { readonly found: false; readonly reason: string };
 
-/** Finds the `java` of `JAVA_HOME` if that is set, else the one on the `PATH`; requires version `oldest`, default 17. */
+/** Finds the `java` of `JAVA_HOME`, else the one on the `PATH`; requires version `oldest`. */
 export async function findJava(env: NodeJS.ProcessEnv, oldest = OLDEST_JAVA): Promise<Tool> {
   const home = env.JAVA_HOME;
   const command = home ? join(home, 'bin', 'java') : 'java';
@@ -231,7 +224,6 @@ export async function findJava(env: NodeJS.ProcessEnv, oldest = OLDEST_JAVA): Pr
     : { found: false, reason: `the java ${where} is ${version}` };
 }
 
-/** Finds Maven: the `mvn` on the `PATH`. */
 export async function findMaven(env: NodeJS.ProcessEnv): Promise<Tool> {
   const text = await versionText('mvn', '--version', env);
   return text === undefined
@@ -239,7 +231,7 @@ export async function findMaven(env: NodeJS.ProcessEnv): Promise<Tool> {
     : { found: true, command: 'mvn' };
 }
 
-/** Runs a program with its version flag and returns the output of both streams; undefined if the program cannot be run. */
+/** Returns the output of a program with its version flag; undefined if it cannot be run. */
 export async function versionText(
   command: string,
   flag: string,
@@ -249,7 +241,6 @@ export async function versionText(
     const { stdout, stderr } = await run(command, [flag], { env, timeout: 30_000 });
     return stderr + stdout;
   } catch {
-    // Absent, not executable or broken; callers do not need to distinguish these.
     return undefined;
   }
 }

@@ -1,12 +1,11 @@
-// Runs a server as a JVM, which can be killed, paused and stopped.
+// A server as a JVM, which can be killed, paused and stopped.
 
 import { CellarstreamError } from '../core/errors.ts';
 import { freeLoopbackPorts } from './loopback-ports.ts';
 import type { StoppableControl } from './services.ts';
-import type { Program, Tethered } from './tethered.ts';
-import { untilReady, type Probe } from './tethered.ts';
+import { untilReady, type Probe, type Program, type Tethered } from './tethered.ts';
 
-/** Maximum number of attempts to start a server, each on other ports, if another process takes one of the chosen ports. */
+/** Maximum number of attempts to start, each on other ports, while another process takes one of the chosen ports. */
 const PORT_TRIES = 5;
 
 /** JVM flags of all servers: little memory and a fast start, at the cost of peak speed. */
@@ -20,30 +19,24 @@ export const JVM_FLAGS: readonly string[] = [
 
 /** A kind of server, whose ports are chosen at its first start. */
 export interface JavaServerKind {
-  /** Name of the server in error messages. */
   readonly title: string;
-  /** Base name of the server's log file. */
   readonly name: string;
   readonly portCount: number;
-  /** Pattern in the server's log that shows that a port is taken. */
+  /** Log line that shows that a port is taken. */
   readonly portTaken: RegExp;
   /**
    * Creates the files that the server needs; called before each first start on new ports.
    *
-   * @param ports The ports of this server.
-   * @param all The ports of all servers that are started together, in their order, including this one's.
+   * @param all The ports of all servers that are started together, in their order.
    */
   prepare(ports: readonly number[], all: readonly (readonly number[])[]): Promise<void>;
-  /** Returns the arguments of `java` that run the server. */
+  /** Arguments of `java` that run the server. */
   args(ports: readonly number[]): readonly string[];
   /** Returns a probe that is true once this server answers, and not another process on its port. */
   probe(ports: readonly number[], program: Program): Probe;
 }
 
-/**
- * A server that runs as a JVM, with its files in a temporary folder that is deleted when this process ends, and with the controls that
- * tests need.
- */
+/** A server that runs as a JVM, with its files in a temporary folder that is deleted when this process ends. */
 export class JavaServer implements StoppableControl {
   readonly #kind: JavaServerKind;
   readonly #java: string;
@@ -55,7 +48,7 @@ export class JavaServer implements StoppableControl {
   /**
    * Starts a server; resolves once it answers.
    *
-   * @param preferredPorts Ports to use at the first attempt, as far as they are free. Default none.
+   * @param preferredPorts Ports to use at the first attempt, as far as they are free.
    */
   static async start(
     kind: JavaServerKind,
@@ -75,9 +68,8 @@ export class JavaServer implements StoppableControl {
   }
 
   /**
-   * Starts several servers, each configured with the ports of all; resolves once all of them answer.
-   *
-   * @param preferredPorts As for {@link start}, in the order of the servers.
+   * Starts several servers, each configured with the ports of all; resolves once all of them answer. `preferredPorts` are in the order of
+   * the servers.
    */
   static async startTogether(
     kinds: readonly JavaServerKind[],

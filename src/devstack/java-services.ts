@@ -1,18 +1,17 @@
-// Starts Kafka and the registry as JVMs, with class archives that make later starts faster.
+// Kafka and the registry as JVMs, with class archives that make later starts faster.
 
 import { tmpdir } from 'node:os';
 import { join, basename, dirname } from 'node:path';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { cachedJars, classArchive, installFolder, versionText } from './jar-cache.ts';
+import { cachedJars, classArchive, installFolder, versionText, type Jars } from './jar-cache.ts';
 import { JavaServer } from './java-server.ts';
 import { startKafka } from './kafka-server.ts';
 import { registryServer, registryUrlOf } from './registry-server.ts';
 import type { JavaServices, LaunchOptions } from './services.ts';
 import { Tethered } from './tethered.ts';
 import { describeError } from '../core/errors.ts';
-import type { Jars } from './jar-cache.ts';
 
-/** Default time in which a server must answer after its start, in ms. */
+/** Default time in ms in which a server must answer. */
 const READY_TIMEOUT_MS = 60_000;
 
 /**
@@ -55,13 +54,13 @@ export async function startOnJava(
   }
 }
 
-/** Name of the file with the output of `java -version` of the JVM that created the class archives. */
+/** File with the output of `java -version` of the JVM that created the class archives. */
 const MADE_BY = 'java-version.txt';
 
 /**
  * Creates class archives (JEP 350), with which both servers start in half the time, by starting and stopping both once: about ten seconds.
- * Does nothing if archives of this Java version exist, or if this Java version was tried before and wrote none. An error is only reported
- * as progress, because the servers also start without archives.
+ * Does nothing if this Java version has created archives, or was tried before. Reports an error only as progress, because the servers also
+ * start without archives.
  */
 async function archiveClasses(
   jars: Jars,
@@ -96,7 +95,7 @@ async function archiveClasses(
   }
 }
 
-/** Starts both servers as JVMs that write an archive of their loaded classes when they end, and stops them. */
+/** Starts and stops both servers, which write an archive of their loaded classes at the end. */
 async function startAndStop(
   jars: Jars,
   java: string,

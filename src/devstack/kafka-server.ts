@@ -1,4 +1,4 @@
-// Runs Apache Kafka in KRaft mode, one JVM for each node: settings, and clusters of one or three nodes.
+// Apache Kafka in KRaft mode, one JVM for each node.
 
 import { writeFile, readFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
@@ -6,8 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { Kafka, logLevel } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
 import { sharedClasses } from './jar-cache.ts';
-import { JVM_FLAGS, JavaServer } from './java-server.ts';
-import type { JavaServerKind } from './java-server.ts';
+import { JVM_FLAGS, JavaServer, type JavaServerKind } from './java-server.ts';
 import type { KafkaLaunch, BrokerControl, JavaServices, LaunchOptions } from './services.ts';
 import { lastLines, untilReady, type Probe, type Tethered } from './tethered.ts';
 
@@ -27,17 +26,14 @@ const SETTINGS: Readonly<Record<string, string>> = {
   'log.cleaner.dedupe.buffer.size': '16777216',
 };
 
-/**
- * Additional Kafka settings if there are several nodes: the cluster keeps running without one node, and tests can move leaders by
- * reordering replicas.
- */
+/** Additional settings of several nodes: the cluster keeps running without one, and tests can move leaders by reordering replicas. */
 const CLUSTER_SETTINGS: Readonly<Record<string, string>> = {
   'controlled.shutdown.enable': 'true',
   'auto.leader.rebalance.enable': 'true',
   'leader.imbalance.check.interval.seconds': '1',
 };
 
-/** Returns settings for the number of replicas of all topics, including Kafka's own, and of in-sync replicas. */
+/** Numbers of replicas, and of in-sync ones, of all topics, including Kafka's own. */
 function replicas(count: number, inSync: number): Record<string, string> {
   const [all, least] = [String(count), String(inSync)];
   return {
@@ -51,26 +47,20 @@ function replicas(count: number, inSync: number): Record<string, string> {
   };
 }
 
-/** Number of ports that every Kafka node has: the broker's and the controller's. Further listeners have ports of their own. */
+/** Number of ports of every node: the broker's and the controller's. Further listeners have ports of their own. */
 const OWN_PORTS = 2;
 
 interface KafkaServerOptions {
-  /** Id of the Kafka node, counted from 1. */
   readonly id: number;
-  /** Number of nodes in the cluster. */
   readonly nodeCount: number;
   readonly clusterId: string;
-  /** Folder of Kafka's jars and their dependencies. */
   readonly jars: string;
   readonly java: string;
   readonly tethered: Tethered;
   readonly launch: KafkaLaunch;
 }
 
-/**
- * Describes a node of Apache Kafka in KRaft mode; its first port is the broker's, the second the controller's, the rest those of further
- * listeners.
- */
+/** Describes a node; its first port is the broker's, the second the controller's, the rest those of further listeners. */
 function kafkaServer(node: KafkaServerOptions): JavaServerKind {
   const { id, nodeCount, clusterId, jars, java, tethered, launch } = node;
   const listeners = Object.keys(launch.listeners ?? {});
@@ -111,11 +101,7 @@ function kafkaServer(node: KafkaServerOptions): JavaServerKind {
   };
 }
 
-/**
- * Returns a probe (check whether a server is ready) that asks Kafka to describe the cluster.
- *
- * @param wanted Cluster id, and ids of the nodes that must be in the cluster, for the probe to be true. Default: any cluster with a broker.
- */
+/** Returns a probe that asks Kafka to describe the cluster, which must have this id and these nodes. Default: any cluster with a broker. */
 export function kafkaProbe(
   brokers: string[],
   wanted?: { readonly clusterId: string; readonly ids: readonly number[] },
@@ -142,7 +128,7 @@ export function kafkaProbe(
   };
 }
 
-/** Returns the addresses of a node's further listeners, by listener name; `ports` are those of {@link kafkaServer}. */
+/** Addresses of a node's further listeners, by name. */
 function listenersOf(
   { listeners = {} }: KafkaLaunch,
   ports: readonly number[],
@@ -198,7 +184,7 @@ function scramUsers(users: KafkaLaunch['users'] = {}): string[] {
 }
 
 /**
- * Starts Kafka with `kafka.nodes` nodes. Resolves once each node answers and knows the others.
+ * Starts Kafka. Resolves once each node answers and knows the others.
  *
  * @param jars Folder of Kafka's jars and their dependencies.
  * @throws CellarstreamError `SERVICES` if a node does not start.

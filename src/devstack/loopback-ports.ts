@@ -5,17 +5,13 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Range of ports to choose from, below the ephemeral ports (from 32768 on Linux). A client that keeps reconnecting to a stopped broker
- * could otherwise be assigned the broker's own port: it connects to itself, and the broker cannot restart.
+ * Range of ports to choose from, below the ephemeral ports (from 32768 on Linux). Otherwise a client that keeps reconnecting to a stopped
+ * broker could be assigned the broker's port and connect to itself: the broker could not restart.
  */
 const LOWEST = 20_000;
 const HIGHEST = 32_000;
 
-/**
- * Returns distinct ports of 127.0.0.1 that are free at this moment.
- *
- * @param preferred Ports to use first, as far as they are free. Default none.
- */
+/** Returns distinct ports of 127.0.0.1 that are free at this moment; of `preferred` first those that are. */
 export async function freeLoopbackPorts(
   count: number,
   preferred: readonly number[] = [],
@@ -29,7 +25,6 @@ export async function freeLoopbackPorts(
   return [...ports];
 }
 
-/** Whether a port of 127.0.0.1 is free at this moment. */
 async function isFree(port: number): Promise<boolean> {
   const server = createServer();
   try {

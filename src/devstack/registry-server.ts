@@ -1,5 +1,3 @@
-// Runs Apicurio Registry as a JVM.
-
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { sharedClasses } from './jar-cache.ts';
@@ -15,7 +13,6 @@ export function registryUrlOf(host: string, port: number): string {
  * Describes an Apicurio Registry. Its database is in the tethered folder, so it survives a kill of the JVM.
  *
  * @param folder Folder of the unpacked distribution.
- * @param javaOptions Options of the JVM. Default: the class archive, if there is one.
  */
 export function registryServer(
   folder: string,
@@ -58,7 +55,7 @@ export function registryServer(
   };
 }
 
-/** Returns the path of the registry's jar for `java -jar`; newer distributions use Quarkus's default layout. */
+/** Returns the registry's jar; newer distributions have Quarkus's default layout. */
 export function jarOf(folder: string, version: string): string {
   const byDefault = join(folder, 'quarkus-run.jar');
   return existsSync(byDefault)
@@ -66,7 +63,7 @@ export function jarOf(folder: string, version: string): string {
     : join(folder, `apicurio-registry-app-${version}-runner.jar`);
 }
 
-/** Returns a probe (check whether a server is ready) that lists the registry's subjects. */
+/** Returns a probe that lists the registry's subjects. */
 export function registryProbe(registryUrl: string): Probe {
   return async () => {
     const answer = await fetch(`${registryUrl}/subjects`, { signal: AbortSignal.timeout(5_000) });

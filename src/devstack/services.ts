@@ -1,10 +1,9 @@
 // Options and results of starting Kafka and the registry, in containers or on Java.
 
-/** Controls of a server on Java, for tests that make it fail. */
 interface ServiceControl {
   /** Process id of the JVM; undefined while it is not running. */
   readonly pid: number | undefined;
-  /** Sends SIGKILL to the server; resolves once the process has ended. Port and data are retained for the next start. */
+  /** Sends SIGKILL; resolves once the process has ended. Port and data are retained for the next start. */
   kill(): Promise<void>;
   /**
    * Starts the server again with the same port and data; resolves once it answers.
@@ -12,17 +11,17 @@ interface ServiceControl {
    * @throws CellarstreamError `SERVICES` if it is already running or does not start.
    */
   start(): Promise<void>;
-  /** Sends SIGSTOP to the server: connections stay open, but the server does not respond. */
+  /** Sends SIGSTOP: connections stay open, but the server does not respond. */
   pause(): void;
-  /** Sends SIGCONT to the server, so that it continues after `pause`. */
+  /** Sends SIGCONT, after `pause`. */
   resume(): void;
 }
 
 /** A server that can also be shut down gracefully. */
 export interface StoppableControl extends ServiceControl {
   /**
-   * Sends SIGTERM to the server for a graceful shutdown; a broker first moves its partition leaders to other brokers. Resolves once the
-   * process has ended. Port and data are retained for the next start.
+   * Sends SIGTERM for a graceful shutdown; a broker first moves its partition leaders to others. Resolves once the process has ended. Port
+   * and data are retained for the next start.
    */
   stop(): Promise<void>;
 }
@@ -40,7 +39,7 @@ interface Endpoints {
   readonly brokers: string[];
   /** Base URL of the registry's Confluent-compatible API, without a trailing slash. */
   readonly registryUrl: string;
-  /** Stops the started servers and deletes their data; does nothing for servers named in the settings. A second call does nothing. */
+  /** Stops the servers and deletes their data; does nothing for servers named in the settings, or at a second call. */
   readonly stop: () => Promise<void>;
 }
 
@@ -64,37 +63,32 @@ export interface JavaServices extends Endpoints {
 /** A running Kafka and schema registry. */
 export type Services = PlainServices | JavaServices;
 
-/** Configuration of the Kafka to start. */
 export interface KafkaLaunch {
   /**
-   * Number of nodes, only on Java: 1 or 3, default 1. Each node is both broker and controller, so that three nodes keep running without
-   * one. With three nodes, topics including Kafka's own have three replicas, and `min.insync.replicas` is 2.
+   * Number of nodes, only on Java; default 1. With three, one may fail: topics including Kafka's own have three replicas, and
+   * `min.insync.replicas` is 2.
    */
   readonly nodes?: 1 | 3;
-  /**
-   * Broker settings (names as in `server.properties`), which override the launcher's own. For speed, the launcher sets
-   * `group.initial.rebalance.delay.ms` to 0, `broker.session.timeout.ms` to 3,000, 4 partitions for internal topics, and a return to
-   * preferred leaders within a second; it sets `auto.create.topics.enable` to false.
-   */
+  /** Broker settings (names as in `server.properties`), which override the launcher's own: those make Kafka fast for tests. */
   readonly settings?: Readonly<Record<string, string>>;
   /**
-   * Further listeners by name, and their security protocols, for tests of those; only on Java. `settings` has their other settings, as
-   * `listener.name.<name>...`. Default none.
+   * Security protocols of further listeners by name, only on Java; `settings` has their other settings, as `listener.name.<name>...`.
+   * Default none.
    */
   readonly listeners?: Readonly<Record<string, 'SSL' | 'SASL_PLAINTEXT' | 'SASL_SSL'>>;
-  /** Folders of classes that settings refer to, such as a policy; only on Java. Default none. */
+  /** Folders of classes that settings refer to, such as a policy; only on Java. */
   readonly classPath?: readonly string[];
-  /** Options of each node's JVM, such as `-Dname=value`; only on Java. Default none. */
+  /** Options of each node's JVM; only on Java. */
   readonly javaOptions?: readonly string[];
-  /** Passwords of the broker's SCRAM users, by user name; only on Java. Default none. */
+  /** Passwords of SCRAM users, by name; only on Java. */
   readonly users?: Readonly<Record<string, string>>;
 }
 
-/** How Kafka and the registry are started; ignored if the settings name both as existing servers. */
+/** How Kafka and the registry are started, unless the settings name existing ones. */
 export interface LaunchOptions {
-  /** Configuration of Kafka. Default one node with the launcher's settings. */
+  /** Default: one node with the launcher's settings. */
   readonly kafka?: KafkaLaunch;
-  /** Preferred ports for Kafka's first node and the registry; a port in use is replaced by a free one. Default: any free ones. */
+  /** Preferred ports of Kafka's first node and the registry; a port in use is replaced by a free one. */
   readonly ports?: { readonly kafka: number; readonly registry: number };
   /** Time in which a server must answer, in ms; default 60,000 on Java, 180,000 in Docker. */
   readonly readyTimeoutMs?: number;
@@ -102,10 +96,7 @@ export interface LaunchOptions {
   readonly onProgress?: (line: string) => void;
   /** Called when containers could not be started and Java is tried instead, with the reason on one line. */
   readonly onFallback?: (reason: string) => void;
-  /**
-   * Versions to use instead of those in `pom.xml`, as Maven names them, for tests. They imply Java, even if Docker is available. Each pair
-   * of versions has its own cache folder.
-   */
+  /** Versions to use instead of those in `pom.xml`, as Maven names them, for tests. They imply Java. Each pair has its own cache folder. */
   readonly versions?: {
     readonly kafka?: string | undefined;
     readonly registry?: string | undefined;

@@ -1,16 +1,14 @@
-// Provides Kafka and a schema registry: those named in the settings, or started in Docker or on Java.
-
 import { CellarstreamError, describeError } from '../core/errors.ts';
 import { findDocker, startOnDocker } from './docker.ts';
 import { findJava, findMaven, isCached } from './jar-cache.ts';
 import { startOnJava } from './java-services.ts';
 import type { LaunchOptions, Services } from './services.ts';
 
-/** Existing Kafka and registry to use (either both are named or neither), and how to start them otherwise. */
+/** Existing Kafka and registry (both or neither), and how to start them otherwise. */
 interface StartServicesOptions extends LaunchOptions {
-  /** Bootstrap addresses `host:port` of an existing Kafka; empty means not set. */
+  /** Bootstrap addresses `host:port`; empty means not set. */
   readonly brokers?: readonly string[] | undefined;
-  /** Base URL of an existing registry's Confluent-compatible API; empty means not set. */
+  /** Base URL of the Confluent-compatible API; empty means not set. */
   readonly registryUrl?: string | undefined;
 }
 
@@ -20,10 +18,9 @@ const CACHED = { found: true, reason: undefined } as const;
 
 /**
  * Returns a Kafka and a schema registry from the first source that applies: the ones named in the options; containers, if a Docker engine
- * answers and the package testcontainers is installed; the real servers as JVMs on loopback ports, if there is Java 17 or newer and their
- * jars are cached or Maven can download them. Java is also used if containers cannot be started, unless the environment variable `SERVICES`
- * is `docker`; with `java`, Docker is skipped. Resolves once both answer. Servers that were started, and their data, are removed by `stop`
- * or when this process ends in any way.
+ * answers and testcontainers is installed; JVMs, if there is Java 17 or newer and the jars are cached or Maven can download them. The
+ * environment variable `SERVICES` requires Docker (`docker`) or skips it (`java`). Resolves once both answer. Servers that were started,
+ * and their data, are removed by `stop` or when this process ends in any way.
  *
  * @throws CellarstreamError `SETTINGS` if only one of the two is named, or `SERVICES` has another value; `SERVICES` if no source applies,
  * or the last one fails.
@@ -49,7 +46,7 @@ export async function startServices(options: StartServicesOptions = {}): Promise
       `${SETTING} is "${chosen}"; set docker, java or nothing`,
     );
   }
-  // The versions option applies only to Java: container images have fixed versions.
+  // Container images have fixed versions.
   const noDocker: string[] = [];
   if (chosen !== 'java' && options.versions === undefined) {
     const docker = await onDocker(options, chosen === 'docker');
@@ -70,7 +67,7 @@ export async function startServices(options: StartServicesOptions = {}): Promise
   );
 }
 
-/** Returns servers in containers, or the reason why there are none. Throws instead if Docker is required. */
+/** Returns servers in containers, or the reason why there are none; throws it if Docker is required. */
 async function onDocker(options: LaunchOptions, isRequired: boolean): Promise<Services | string> {
   const engine = await findDocker();
   if (!engine.isAvailable) {

@@ -33,65 +33,75 @@ export type TetherEvent =
 /** Time in ms that a program has to end after SIGTERM, before it is killed. Too short: brokers are killed before they have shut down. */
 const GRACE_MS = 5_000;
 
-const running = new Set<ChildProcess>();
-let folder = '';
-let ending = false;
+/** The helper process: serves commands until it is ending, then waits for the running programs, deletes the folder and exits. */
+class Helper {
+  readonly #folder: string;
+  readonly #running = new Set<ChildProcess>();
+  #isEnding = false;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  serve(): void {
+    const end = () => this.#end();
+    process.on('message', (command: TetherCommand) => this.#run(command));
+    process.on('disconnect', end);
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, end);
+    process.on('uncaughtException', (error) => {
+      console.error(error);
+      end();
+    });
+    send({ type: 'folder', path: this.#folder });
+    // The launcher may have ended before the listener for `disconnect` was added.
+    if (!process.connected) end();
+  }
+
+  #run({ id, name, command, args }: TetherCommand): void {
+    if (this.#isEnding) return;
+    const log = openSync(join(this.#folder, `${name}.log`), 'w');
+    const child = spawn(command, args, {
+      cwd: this.#folder,
+      detached: true,
+      stdio: ['ignore', log, log],
+    });
+    closeSync(log);
+    child.on('error', (error) => send({ type: 'failed', id, message: error.message }));
+    child.on('spawn', () => {
+      this.#running.add(child);
+      send({ type: 'started', id, pid: child.pid! });
+      if (this.#isEnding) stop(child);
+    });
+    child.on('exit', (code, signal) => {
+      this.#running.delete(child);
+      send({ type: 'exited', id, how: signal ?? `exit code ${code ?? 'unknown'}` });
+      this.#exitIfDone();
+    });
+  }
+
+  #end(): void {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
+    for (const child of this.#running) stop(child);
+    this.#exitIfDone();
+  }
+
+  #exitIfDone(): void {
+    if (!this.#isEnding || this.#running.size > 0) return;
+    // Retries, because a process of an ended group may still be writing.
+    const options = { recursive: true, force: true, maxRetries: 10, retryDelay: 100 };
+    void rm(this.#folder, options).then(() => process.exit());
+  }
+}
 
 try {
-  folder = makeFolder(process.argv[2]!);
-  serve();
+  const [, , prefix] = process.argv;
+  mkdirSync(dirname(prefix!), { recursive: true });
+  new Helper(mkdtempSync(prefix!)).serve();
 } catch (error) {
   process.send!({ type: 'failed', id: 0, message: (error as Error).message }, () =>
     process.exit(1),
   );
-}
-
-function makeFolder(prefix: string): string {
-  mkdirSync(dirname(prefix), { recursive: true });
-  return mkdtempSync(prefix);
-}
-
-function serve(): void {
-  process.on('message', (command: TetherCommand) => run(command));
-  process.on('disconnect', end);
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, end);
-  process.on('uncaughtException', (error) => {
-    console.error(error);
-    end();
-  });
-  send({ type: 'folder', path: folder });
-  // The launcher may have ended before the listener for `disconnect` was added.
-  if (!process.connected) end();
-}
-
-function run({ id, name, command, args }: TetherCommand): void {
-  if (ending) return;
-  const log = openSync(join(folder, `${name}.log`), 'w');
-  const child = spawn(command, args, {
-    cwd: folder,
-    detached: true,
-    stdio: ['ignore', log, log],
-  });
-  closeSync(log);
-  child.on('error', (error) => send({ type: 'failed', id, message: error.message }));
-  child.on('spawn', () => {
-    running.add(child);
-    send({ type: 'started', id, pid: child.pid! });
-    if (ending) stop(child);
-  });
-  child.on('exit', (code, signal) => {
-    running.delete(child);
-    send({ type: 'exited', id, how: signal ?? `exit code ${code ?? 'unknown'}` });
-    if (ending && running.size === 0) void cleanUpAndExit();
-  });
-}
-
-/** Ends all programs that the helper process runs; the exit of the last one calls `cleanUpAndExit`. */
-function end(): void {
-  if (ending) return;
-  ending = true;
-  for (const child of running) stop(child);
-  if (running.size === 0) void cleanUpAndExit();
 }
 
 function stop(child: ChildProcess): void {
@@ -109,12 +119,6 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
     // The program has ended already, and its `exit` event follows.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
-}
-
-async function cleanUpAndExit(): Promise<void> {
-  // Retries, because a process of an ended group may still be writing.
-  await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
-  process.exit();
 }
 
 function send(event: TetherEvent): void {

@@ -1,4 +1,4 @@
-// Runs programs in a temporary folder that end with this process (by `tether.ts`), and waits until a server answers.
+// Runs programs that end with this process, in a temporary folder, and waits until a server answers.
 
 import { fork, type ChildProcess } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
@@ -8,31 +8,43 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { CellarstreamError } from '../core/errors.ts';
 import type { TetherCommand, TetherEvent } from './tether.ts';
 
-/** Path of the compiled helper, the same from src and dist, because Node 20 does not run TypeScript. */
+/** The compiled helper, at the same path from src and dist: Node 20 does not run TypeScript. */
 const TETHER = fileURLToPath(new URL('../../dist/devstack/tether.js', import.meta.url));
 
-/** Number of lines at the end of a program's log that an error message quotes. */
 const LAST_LINES = 12;
 
 /** A program that runs in a temporary folder and ends with this process. */
-export interface Program {
+export class Program {
   readonly pid: number;
-  /** How the program ended, such as `SIGKILL` or `exit code 1`; undefined while it runs. */
-  readonly ended: string | undefined;
   /** Resolves with {@link ended} once the program has ended. */
   readonly whenEnded: Promise<string>;
+  readonly #logFile: string;
+  #ended: string | undefined;
+
+  constructor(pid: number, whenEnded: Promise<string>, logFile: string) {
+    this.pid = pid;
+    this.#logFile = logFile;
+    this.whenEnded = whenEnded.then((how) => (this.#ended = how));
+  }
+
+  /** How the program ended, such as `SIGKILL` or `exit code 1`; undefined while it runs. */
+  get ended(): string | undefined {
+    return this.#ended;
+  }
+
   /** Returns the program's output so far, of both streams. */
-  log(): Promise<string>;
+  log(): Promise<string> {
+    return readFile(this.#logFile, 'utf8');
+  }
 }
 
-/** Returns the last lines of a log, for an error message. */
 export function lastLines(log: string): string {
   return log.trimEnd().split('\n').slice(-LAST_LINES).join('\n');
 }
 
 /**
- * A new temporary folder, and programs that run in it. The programs are ended and the folder is deleted by `end()`, or when this process
- * ends in any way, even by SIGKILL, because they belong to a helper process (`tether.ts`).
+ * A new temporary folder, and programs that run in it. They belong to a helper process (`tether.ts`), which ends them and deletes the
+ * folder at `end()`, or when this process ends in any way, even by SIGKILL.
  */
 export class Tethered {
   readonly folder: string;
@@ -42,7 +54,7 @@ export class Tethered {
   #lastId = 0;
 
   /**
-   * Creates the temporary folder and starts the helper process that runs programs in it.
+   * Creates the temporary folder and starts the helper process.
    *
    * @param prefix Path of the folder, to which six random characters are appended.
    * @throws CellarstreamError `SERVICES` if the helper process does not start.
@@ -77,45 +89,28 @@ export class Tethered {
   }
 
   /**
-   * Runs a program in the temporary folder; its output overwrites `<name>.log` there.
+   * Runs a program in the folder; its output overwrites `<name>.log` there.
    *
    * @throws CellarstreamError `SERVICES` if the program cannot be started.
    */
   run(name: string, command: string, args: readonly string[]): Promise<Program> {
     const id = ++this.#lastId;
     const logFile = join(this.folder, `${name}.log`);
+    const refusal = (what: string, cause?: Error) =>
+      new CellarstreamError('SERVICES', what, cause && { cause });
     return new Promise((resolve, reject) => {
-      let ended: string | undefined;
-      let settleEnded: (how: string) => void;
-      const whenEnded = new Promise<string>((settle) => (settleEnded = settle));
-      this.#pending.set(id, (event) => {
-        if (event.type === 'started') {
-          resolve({
-            pid: event.pid,
-            get ended() {
-              return ended;
-            },
-            whenEnded,
-            log: () => readFile(logFile, 'utf8'),
-          });
-        } else if (event.type === 'exited') {
+      const whenEnded = new Promise<string>((end) => {
+        this.#pending.set(id, (event) => {
+          if (event.type === 'started') return resolve(new Program(event.pid, whenEnded, logFile));
           this.#pending.delete(id);
-          settleEnded((ended = event.how));
-        } else if (event.type === 'failed') {
-          this.#pending.delete(id);
-          reject(new CellarstreamError('SERVICES', `could not run ${command}: ${event.message}`));
-        }
+          if (event.type === 'exited') end(event.how);
+          else if (event.type === 'failed')
+            reject(refusal(`could not run ${command}: ${event.message}`));
+        });
       });
       const order: TetherCommand = { id, name, command, args };
       this.#tether.send(order, (error) => {
-        if (error)
-          reject(
-            new CellarstreamError(
-              'SERVICES',
-              'the helper process that runs the servers has ended',
-              { cause: error },
-            ),
-          );
+        if (error) reject(refusal('the helper process that runs the servers has ended', error));
       });
     });
   }
@@ -130,7 +125,7 @@ export class Tethered {
 /** Pause between two probes of a server, in ms. */
 const TRY_EVERY_MS = 50;
 
-/** Checks once whether a server is ready; returns false or throws if it is not. */
+/** Checks whether a server is ready; returns false or throws if it is not. */
 export type Probe = () => Promise<boolean>;
 
 /**

@@ -1,12 +1,8 @@
-import { RULES } from './resources.ts';
-import type { Resource } from './resources.ts';
+import { RULES, type Resource } from './resources.ts';
 import { isUnion, jsonName } from '../schemas/avro/avro-schema.ts';
 import type { AvroType, RecordSchema } from '../schemas/avro/avro-schema.ts';
 
-/**
- * Returns the type of a field in a list's documented schema, or of its elements if it is an array; undefined if the list has no documented
- * schema, or that schema no such field.
- */
+/** Returns the type of a field in a list's documented schema, or of the elements of an array; undefined without such a schema or field. */
 export function describedType(resource: Resource, path: readonly string[]): AvroType | undefined {
   let type: AvroType | undefined = RULES[resource].described;
   for (const name of path) {

@@ -3,10 +3,9 @@
 import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
 import { orderSchema } from './orders/order.ts';
 import type { Identities } from '../streams/diff/changed-paths.ts';
-import { ORDER_IDENTITIES } from './orders/order-identities.ts';
-import { STATUS_FIELDS } from './orders/order-status.ts';
+import { ORDER_IDENTITIES, STATUS_FIELDS } from './orders/order-status.ts';
 
-/** Names of the API's six lists, as in the last segment of their URLs. */
+/** Names of the API's six lists, as in their URLs. */
 export const RESOURCES = [
   'orders',
   'customers',
@@ -24,18 +23,18 @@ export interface ResourceRules {
   /** Path of the list after the base URL, including the version. */
   readonly path: string;
   /**
-   * Whether the list accepts `modifiedFromDate` and `modifiedToDate`, so that it can be polled in windows. Other lists are read by full
+   * Whether the list accepts `modifiedFromDate` and `modifiedToDate`, so that it can be polled in windows; other lists are read by full
    * scans alone.
    */
   readonly windowed: boolean;
   /**
-   * Candidates for the key of the list's records, each of one or several fields. The first candidate that every record of the first page
-   * has, with distinct values, becomes the key. A sole candidate is used without this check.
+   * Candidates for the key, each of one or several fields. The first one that every record of the first page has, with distinct values,
+   * becomes the key. A sole candidate is used without this check.
    */
   readonly keyCandidates: readonly (readonly string[])[];
   /** Query parameter to request a single record by its key, an integer; absent if there is none. */
   readonly byKey?: 'orderNumber';
-  /** Status fields of the list's records whose changes are published as separate events, by the kind of object that they belong to. */
+  /** Status fields whose changes are published as separate events, by the kind of object that they belong to. */
   readonly statusFields?: typeof STATUS_FIELDS;
   /** For arrays in the list's records: the field that identifies an element. */
   readonly identities?: Identities;
@@ -43,7 +42,7 @@ export interface ResourceRules {
   readonly described?: RecordSchema;
 }
 
-/** Properties of all six lists of the API. What the API's description leaves open is determined from the responses. */
+/** Properties of all lists. What the API's description leaves open is determined from the responses. */
 export const RULES: Readonly<Record<Resource, ResourceRules>> = {
   orders: {
     resource: 'orders',

@@ -1,24 +1,20 @@
-// The accounts of a sandbox (a local server that simulates the API): each with its records, quotas, faults, test controls, and the true
-// records that a client's results are compared with.
+// The accounts of a sandbox: each with its records, quotas, faults, and controls for tests.
 
 import { randomUUID } from 'node:crypto';
-import { SandboxApi, Hidden } from './api.ts';
-import { Arrivals } from './arrivals.ts';
-import { convertedField, newField } from './drift.ts';
-import type { DriftOptions } from './drift.ts';
-import { Faults } from './faults.ts';
-import type { FaultSpec } from './faults.ts';
+import { boundedMap, type BoundedMap } from '../core/bounded-map.ts';
+import { SandboxApi, Hidden, type ApiResponse } from './api.ts';
+import { Arrivals, type Arrival } from './arrivals.ts';
+import { convertedField, newField, type DriftOptions } from './drift.ts';
+import { Faults, type FaultSpec } from './faults.ts';
 import type { SandboxSettings } from './options.ts';
 import type { Patch, JsonObject, JsonValue, RecordKey, Resource, Endpoint } from './resources.ts';
 import { RandomDrift, Traffic } from './traffic.ts';
 import { setStatus } from './status-changes.ts';
-import { RecordStore } from './store.ts';
+import { RecordStore, type Change } from './store.ts';
 import { Tokens, accountIn } from './tokens.ts';
 import { mix } from './random.ts';
 import { Trade } from './trade.ts';
-import type { Arrival } from './arrivals.ts';
 import { ENDPOINTS } from './resources.ts';
-import type { Change } from './store.ts';
 
 /** One account of the simulated API: its true records, to compare a client's results with, and controls that affect only this account. */
 export interface SandboxAccount {
@@ -30,8 +26,9 @@ export interface SandboxAccount {
   readonly truth: Truth;
   /**
    * Changes a record: sets fields, or passes the record to a function that alters it or returns a replacement. Sets `updated_at` unless the
-   * patch does. The sandbox continues to identify the record by its old key even if the key field changes. The patch sees the record
-   * without drift (added or converted fields).
+   * patch does. The record is still identified by its old key if the key field changes. The patch sees the record without drift (added or
+   * converted fields).
+   *
    * @throws RangeError if there is no such record.
    */
   change(resource: Resource, key: RecordKey, patch: Patch): void;
@@ -50,16 +47,12 @@ export interface SandboxAccount {
   advance(orderNumber: number): string | undefined;
   /** Creates a plausible random record, with `partial` overriding its fields. @returns its key. */
   create(resource: Resource, partial?: JsonObject): RecordKey;
-  /**
-   * Deletes a record.
-   *
-   * @throws RangeError if there is no such record.
-   */
+  /** @throws RangeError if there is no such record. */
   remove(resource: Resource, key: RecordKey): void;
   /**
    * Serves exactly this JSON text for a record, which may hold numbers that JavaScript cannot represent, duplicate names, or a value that
-   * is not an object. `updated_at` in it is not set, and drift (added or converted fields) does not apply to it until the record is
-   * changed.
+   * is not an object. Does not set `updated_at`; drift (added or converted fields) does not apply until the record is changed.
+   *
    * @throws SyntaxError if the text is not JSON. RangeError if there is no such record.
    */
   replaceText(resource: Resource, key: RecordKey, text: string): void;
@@ -68,19 +61,17 @@ export interface SandboxAccount {
   /** Sets the rate of random changes to the account's records, per second; 0 stops them. */
   setRate(changesPerSecond: number): void;
   /**
-   * Adds a field to the records that are created or changed from then on, unless they already have it, and at once to `options.existing` of
-   * the existing records.
+   * Adds a field to the records that are created or changed from then on, unless they have it, and at once to `options.existing` others.
    *
    * @param field Name, a path with dots (`loyalty.since`) or a JSON Pointer (`/loyalty/since`). Missing objects on the path are created; at
    * a list, the path applies to every element, or to the one whose index it names.
-   * @returns a function that ends the addition of the field: a record then loses the field when it is next changed. Patches passed to
-   * `change` never see the field.
+   * @returns a function that ends the addition: a record then loses the field when it is next changed. Patches of `change` never see it.
    * @throws RangeError if a name in the path is empty.
    */
   addField(resource: Resource, field: string, value: JsonValue, options?: DriftOptions): () => void;
   /**
-   * Changes the type of a field: like {@link addField}, but records that have the field show its value converted (`String` turns numbers
-   * into text). Null stays null. Random changes and `advance` are not affected; `change` reads and sets the value before conversion.
+   * Like {@link addField}, but converts the values of an existing field (`String` turns numbers into text). Null stays null. Random changes
+   * and `advance` are not affected; `change` reads and sets the value before conversion.
    */
   convertField(
     resource: Resource,
@@ -89,8 +80,8 @@ export interface SandboxAccount {
     options?: DriftOptions,
   ): () => void;
   /**
-   * Serves a record without its key field until the key is restored, even if the record changes. The record keeps its position in the list;
-   * the query parameter `orderNumber` and `truth` still identify it by its key.
+   * Serves a record without its key field until the key is restored. The record keeps its position in the list; the query parameter
+   * `orderNumber` and `truth` still identify it by its key.
    *
    * @param options `touch`: whether removing and restoring the key set `updated_at`. Default true.
    * @returns a function that restores the key.
@@ -98,9 +89,8 @@ export interface SandboxAccount {
    */
   loseKey(resource: Resource, key: RecordKey, options?: Pick<DriftOptions, 'touch'>): () => void;
   /**
-   * Hides a share of a list's records, including new ones: pages, totals and requests by `orderNumber` omit them, `truth` still has them.
-   * Key and seed decide which records are hidden, so a larger share also hides all records of a smaller one. For short lists the share is
-   * approximate.
+   * Hides a share of a list's records, including new ones: pages, totals and requests by `orderNumber` omit them, `truth` still has them. A
+   * larger share also hides all records of a smaller one. For short lists the share is approximate.
    *
    * @param share From 0 to 1.
    * @returns a function that shows the records again.
@@ -113,20 +103,20 @@ export interface SandboxAccount {
   revokeTokens(): void;
 }
 
-/** The parts of a simulated account that the HTTP server uses. */
 export interface ServedAccount {
   readonly api: SandboxApi;
   readonly arrivals: Arrivals;
   readonly faults: Faults;
+  /** List responses for the fault `cached`, and when they were cached, in epoch ms by the server's clock. */
+  readonly cachedPages: BoundedMap<string, ApiResponse & { readonly at: number }>;
   readonly controls: SandboxAccount;
 }
 
 /**
- * Creates a simulated account. Its records are generated only when they are first used, so an unused account is cheap.
+ * Creates an account, cheaply: its records are generated when they are first used.
  *
  * @param settings Settings of the account, with its own seed and API key.
  * @param trade The generated data that the accounts share.
- * @param clock The server's clock, in epoch ms.
  */
 function makeServedAccount(
   name: string,
@@ -169,19 +159,20 @@ function makeServedAccount(
     api: new SandboxApi(settings, store, tokens, hidden, clock),
     arrivals,
     faults,
+    cachedPages: boundedMap(MAX_CACHED_PAGES),
     controls,
   };
 }
 
-/** The accounts that a sandbox serves on one port. Assigns requests to them, by API key or token. */
+/** Maximum number of cached pages of an account, of which at least the newest half is retained. */
+const MAX_CACHED_PAGES = 2_000;
+
+/** The accounts of a sandbox. Assigns requests to them, by API key or token. */
 export class Accounts {
   readonly first: ServedAccount;
   /** All accounts, sorted by name. */
   readonly all: readonly ServedAccount[];
-  /**
-   * Account that answers requests that identify no account, so that they use no other account's quota. With a single account, it is that
-   * account.
-   */
+  /** Account of the requests that identify none, so that they use no other account's quota. With a single account, it is that account. */
   readonly fallback: ServedAccount;
   readonly #byName: ReadonlyMap<string, ServedAccount>;
   readonly #byKey: ReadonlyMap<unknown, ServedAccount>;
@@ -214,44 +205,37 @@ export class Accounts {
     return this.#byKey.get(apiKey) ?? this.fallback;
   }
 
-  /**
-   * Returns the account that an access token claims to belong to; the fallback account if there is none. The account verifies the token.
-   */
+  /** Returns the account that an unverified access token names; the fallback account if there is none. */
   ofToken(token: string | undefined): ServedAccount {
     return this.#byName.get((token && accountIn(token)) ?? '') ?? this.fallback;
   }
 }
 
 /**
- * The true state of an account, which a correct client must eventually arrive at. It includes drift (added and converted fields) as served;
- * faults and the hiding of records do not affect it.
+ * The true state of an account, which a correct client must eventually arrive at. Includes drift (added and converted fields); faults and
+ * the hiding of records do not affect it.
  */
 export interface Truth {
-  /** Iterates over the records of a list as served, parsed, in key order; the list may change during the iteration. */
+  /** Records of a list as served, parsed, in key order; the list may change during the iteration. */
   records(resource: Resource): IterableIterator<JsonValue>;
-  /** Iterates over the keys of a list's records, in key order. */
+  /** Keys of a list's records, in key order. */
   keys(resource: Resource): IterableIterator<RecordKey>;
   /** Returns a record as served, parsed; undefined if there is none. */
   get(resource: Resource, key: RecordKey): JsonValue | undefined;
   /** Returns the exact JSON text of a record as served; undefined if there is none. */
   text(resource: Resource, key: RecordKey): string | undefined;
-  /** Returns the number of records in the list. */
+  /** Number of records in the list. */
   count(resource: Resource): number;
   /** The newest changes of the account's records, at most `changeLogLimit`, oldest first. */
   readonly changes: readonly Change[];
   /** The newest requests to an endpoint, at most `requestLogLimit`, oldest first, including refused ones. */
   requests(endpoint: Endpoint): readonly Readonly<Arrival>[];
-  /** Returns the maximum number of requests to the endpoint that arrived within any half-open window `[t, t + windowMs)`. */
+  /** Maximum number of requests to the endpoint that arrived within any half-open window `[t, t + windowMs)`. */
   mostInAnyWindow(endpoint: Endpoint, windowMs: number): number;
-  /** Returns the number of requests that were refused for exceeding the quota, at one endpoint or at all. */
+  /** Number of requests over the quota, at one endpoint or at all. */
   refused(endpoint?: Endpoint): number;
 }
 
-/**
- * Returns the true records of an account's store, their changes, and the account's requests.
- *
- * @param refusedStatus HTTP status of responses over the quota.
- */
 function truthOf(store: RecordStore, arrivals: Arrivals, refusedStatus: number): Truth {
   function* keys(resource: Resource): IterableIterator<RecordKey> {
     const table = store.table(resource);

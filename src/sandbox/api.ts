@@ -1,14 +1,11 @@
-// Responses of the simulated API to the requests of one account: login and pages, in the variants that the option `readings` selects.
+// The simulated API's responses: login and pages, in the variants that the option `readings` selects.
 
-import type { Pagination } from './list-page.ts';
+import { listPage, selectIds, type Pagination } from './list-page.ts';
 import type { PageFault } from './faults.ts';
-import { listPage, selectIds } from './list-page.ts';
-import { parseListQuery } from './list-query.ts';
-import type { ParsedListQuery } from './list-query.ts';
+import { parseListQuery, type ParsedListQuery } from './list-query.ts';
 import type { Readings, SandboxSettings, Zone } from './options.ts';
 import { Random, mix } from './random.ts';
-import { RULES } from './resources.ts';
-import type { RecordKey, Resource } from './resources.ts';
+import { RULES, type RecordKey, type Resource } from './resources.ts';
 import type { RecordStore } from './store.ts';
 import type { Tokens } from './tokens.ts';
 
@@ -19,19 +16,17 @@ export interface ApiResponse {
   readonly body: Buffer;
 }
 
-/**
- * Builds the simulated API's responses to the requests of one account. Quotas, and faults other than those in pages, are applied elsewhere.
- */
+/** Builds the responses to the requests of one account. Quotas, and faults other than those in pages, are applied elsewhere. */
 export class SandboxApi {
   readonly #settings: SandboxSettings;
   readonly #store: RecordStore;
   readonly #tokens: Tokens;
   readonly #hidden: Hidden;
   readonly #clock: () => number;
-  /** Random numbers that choose the records of a page that a fault affects. */
+  /** Chooses the records of a page that a fault affects. */
   readonly #random: Random;
   #lists = 0;
-  /** Last counted number of records of each whole list, and when it was counted (epoch ms); `total_records` may repeat it. */
+  /** Number of records of each whole list, and when it was counted (epoch ms); `total_records` may repeat it. */
   readonly #counts = new Map<Resource, { readonly at: number; readonly total: number }>();
 
   /** @param clock The server's clock, in epoch ms. */
@@ -50,11 +45,7 @@ export class SandboxApi {
     this.#random = new Random(settings.seed, 0xfa9e);
   }
 
-  /**
-   * Returns the response to a login.
-   *
-   * @param apiKey The API key in the login's body, as {@link apiKeyIn} returns it.
-   */
+  /** @param apiKey The API key in the login's body, as {@link apiKeyIn} returns it. */
   async login(apiKey: unknown): Promise<ApiResponse> {
     if (apiKey !== this.#settings.apiKey) return errorResponse(400, 'Invalid API key');
     const { tokenLifeMs, readings } = this.#settings;
@@ -66,8 +57,6 @@ export class SandboxApi {
   }
 
   /**
-   * Returns the response to a list request.
-   *
    * @param token The request's access token, as {@link bearerTokenIn} returns it.
    * @param fault Fault to apply to the page, if the request succeeds.
    */
@@ -102,9 +91,7 @@ export class SandboxApi {
     return { status, headers, body: inCharset(inEnvelope(shown, readings), readings) };
   }
 
-  /**
-   * Returns the `total_records` to report, given the true number of matching records: rounded to `totalStep`, and up to `totalAgeMs` old.
-   */
+  /** Returns the `total_records` to report: rounded to `totalStep`, and up to `totalAgeMs` old. */
   #estimate(resource: Resource, query: ParsedListQuery, total: number): number {
     const { totalStep, totalAgeMs } = this.#settings;
     const now = this.#clock();
@@ -116,10 +103,7 @@ export class SandboxApi {
     return Math.round(count.total / totalStep) * totalStep;
   }
 
-  /**
-   * Whether the response to a list request would contain the record with this key. Exact unless records with the same `updated_at` are
-   * shuffled.
-   */
+  /** Whether the response to a list request would contain a record. Exact unless records with the same `updated_at` are shuffled. */
   holds(resource: Resource, params: URLSearchParams, key: RecordKey): boolean {
     const { readings, sort } = this.#settings;
     const query = parseListQuery(params, RULES[resource], readings, this.#clock());
@@ -130,7 +114,6 @@ export class SandboxApi {
     return ids.includes(table.idOf(key));
   }
 
-  /** Returns the response to a request that exceeds the quota. */
   tooMany(waitMs: number): ApiResponse {
     const { status, retryAfter, body } = this.#settings.readings.rateLimited;
     const answer =
@@ -145,7 +128,7 @@ export class SandboxApi {
 
 const STAMP = /"(created_at|updated_at)":"(\d{4}-\d\d-\d\dT[\d:.]+Z)"/g;
 
-/** Returns the JSON text of a response with `created_at` and `updated_at` in local time, without a zone. */
+/** Returns a response with `created_at` and `updated_at` in local time, without a zone. */
 function withLocalStamps(text: string, { minutes, savingEndsAt = -Infinity }: Zone): string {
   return text.replace(STAMP, (_, field: string, stamp: string) => {
     const at = Date.parse(stamp);
@@ -179,7 +162,6 @@ function inCharset(body: Buffer, { charset }: Readings): Buffer {
   return Buffer.from(body.toString().replace(/[^\0-\xff]/gu, '?'), 'latin1');
 }
 
-/** Returns the response to a request whose access token is not accepted. */
 function unauthorized(style: Readings['unauthorized']): ApiResponse {
   switch (style) {
     case 'redirect':
@@ -209,7 +191,6 @@ export function htmlResponse(status: number, title: string): ApiResponse {
   return { status, headers: { 'content-type': 'text/html; charset=utf-8' }, body };
 }
 
-/** Returns the bearer token in an `Authorization` header; undefined if there is none. */
 export function bearerTokenIn(authorization: string | undefined): string | undefined {
   return /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
 }
@@ -224,13 +205,10 @@ export function apiKeyIn(text: string): unknown {
   }
 }
 
-/**
- * How the option `wrongIndexMs` hides records: the share of the records that lists omit, the delay of the first occurrence after the
- * sandbox starts, and the interval between occurrences, in ms.
- */
+/** How the option `wrongIndexMs` hides records: their share, and the delay in ms after the start and the interval of its occurrences. */
 const WRONG = { share: 0.05, afterMs: 60_000, everyMs: 600_000 } as const;
 
-/** Decides which records the simulated API omits from its lists although they exist: a share of them, chosen by key and seed. */
+/** Records that lists omit although they exist: a share of them, chosen by key and seed. */
 export class Hidden {
   readonly #seed: number;
   readonly #wrongIndexMs: number;
@@ -238,10 +216,6 @@ export class Hidden {
   readonly #startedAt: number;
   readonly #shares = new Map<Resource, Set<{ readonly share: number }>>();
 
-  /**
-   * @param settings `wrongIndexMs`: how long all lists hide some records, at each occurrence, in ms.
-   * @param clock Time in ms.
-   */
   constructor(
     { seed, wrongIndexMs }: { readonly seed: number; readonly wrongIndexMs: number },
     clock: () => number,
@@ -269,7 +243,7 @@ export class Hidden {
     return () => void shares.delete(entry);
   }
 
-  /** Returns a predicate that is true for the ids of the records that the list hides; undefined if it hides none. */
+  /** Returns a predicate of the ids that the list hides; undefined if it hides none. */
   of(resource: Resource): ((id: number) => boolean) | undefined {
     const shares = [...(this.#shares.get(resource) ?? [])].map(({ share }) => share);
     const limit = Math.max(this.#isIndexWrong() ? WRONG.share : 0, ...shares) * 2 ** 32;

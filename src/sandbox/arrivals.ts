@@ -1,9 +1,8 @@
-// Log of the requests that arrive at the sandbox, and the sandbox's quotas.
+// Log of the requests that arrive, and quotas.
 
 import type { SandboxSettings } from './options.ts';
 import type { Endpoint } from './resources.ts';
 
-/** A log that retains its newest `limit` entries. */
 export class BoundedLog<T> {
   readonly #limit: number;
   #entries: T[] = [];
@@ -14,7 +13,7 @@ export class BoundedLog<T> {
 
   push(entry: T): void {
     this.#entries.push(entry);
-    // Trims rarely and in large parts, so that each entry is moved about once, however long the log.
+    // Trims rarely and in large parts, so that each entry is moved about once.
     if (this.#entries.length > this.#limit * 1.5 + 16) {
       this.#entries = this.#entries.slice(this.#entries.length - this.#limit);
     }
@@ -36,22 +35,18 @@ export interface Arrival {
   readonly query: string;
 }
 
-/** Logs every request that arrives, and enforces quotas: at most N requests in any window of `windowMs`, counted on arrival. */
+/** Logs every request, and enforces quotas: at most N requests in any window of `windowMs`, counted on arrival. */
 export class Arrivals {
   readonly #settings: SandboxSettings;
   readonly #logs = new Map<Endpoint, BoundedLog<Arrival>>();
-  /** Arrival times of the requests in the current window, for each quota, oldest first; at most as many as the quota allows. */
+  /** Arrival times in the current window for each quota, oldest first; at most as many as the quota allows. */
   readonly #counted = new Map<string, number[]>();
 
   constructor(settings: SandboxSettings) {
     this.#settings = settings;
   }
 
-  /**
-   * Logs the arrival of a request, and checks the quota that the request counts in.
-   *
-   * @returns the arrival, and the time in ms until the quota allows the request: 0 if it does already.
-   */
+  /** Logs a request. Returns it, and the time in ms until its quota allows it: 0 if it does already. */
   take(endpoint: Endpoint, query: string, at: number): { arrival: Arrival; waitMs: number } {
     const { quotaPerMinute, loginQuotaPerMinute, quotaScope, windowMs } = this.#settings;
     const arrival = { at, status: 0, query };
@@ -68,12 +63,11 @@ export class Arrivals {
     return { arrival, waitMs };
   }
 
-  /** Returns the newest requests to an endpoint, oldest first. */
   of(endpoint: Endpoint): readonly Readonly<Arrival>[] {
     return this.#log(endpoint).entries();
   }
 
-  /** Returns the maximum number of logged requests to an endpoint that arrived in any half-open window `[t, t + windowMs)`. */
+  /** Returns the maximum number of logged requests in any half-open window `[t, t + windowMs)`. */
   mostInAnyWindow(endpoint: Endpoint, windowMs: number): number {
     const times = this.#log(endpoint)
       .entries()

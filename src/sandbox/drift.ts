@@ -1,13 +1,12 @@
 // Drift: the sandbox serves records in another form than it stores them, with added fields, converted fields or missing keys.
 
-import { isObject, RULES } from './resources.ts';
-import type { JsonObject, JsonValue, Resource } from './resources.ts';
+import { isObject, RULES, type JsonObject, type JsonValue, type Resource } from './resources.ts';
 
-/** How a drift (an added or converted field, or a missing key) applies to the records that exist when it begins. */
+/** How a drift (an added or converted field, or a missing key) applies to existing records. */
 export interface DriftOptions {
   /**
-   * Number of existing records that show the drift at once, chosen by the seed; `Infinity` means all that the drift affects, except records
-   * that `replaceText` gave an unexpected shape. Default 0: a record shows the drift only when it is next changed.
+   * Number of existing records that show the drift at once, chosen by the seed; `Infinity`: all that it affects, except records that
+   * `replaceText` gave an unexpected shape. Default 0: a record shows it when it is next changed.
    */
   readonly existing?: number;
   /** Whether the existing records get a new `updated_at`; if not, only a full scan finds the change. Default true. */
@@ -31,32 +30,22 @@ export function convertedField(field: string, convert: (value: JsonValue) => Jso
     alterAt(record, path, (old) => (old === undefined || old === null ? undefined : convert(old)));
 }
 
-/**
- * Computes the served form of records from their stored form, as when a server starts to write its records in another way. Random changes
- * and order steps work on the stored form.
- */
+/** Computes the served form of records from their stored form, on which random changes and order steps work. */
 export class Drift {
   readonly #rules = new Map<Resource, Set<DriftRule>>();
-  /** For each record that is served without its key: the number of removals of the key that have not been undone. */
+  /** Number of removals of each record's key that have not been undone. */
   readonly #keyless = new Map<string, number>();
-  /** JSON text of each record's newest version without drift, for the records whose served text differs from it. */
+  /** Stored text of the records whose served text differs. */
   readonly #plain = new Map<string, string>();
 
-  /**
-   * Adds a drift rule for the records of a list. @returns a function that removes the rule; a record returns to its stored form when it is
-   * next changed.
-   */
+  /** Adds a rule for a list. @returns a function that removes it; a record returns to its stored form when it is next changed. */
   add(resource: Resource, rule: DriftRule): () => void {
     const rules = this.#rules.get(resource) ?? new Set();
     this.#rules.set(resource, rules.add(rule));
     return () => void rules.delete(rule);
   }
 
-  /**
-   * Removes the key from a record as it is served, or undoes a removal.
-   *
-   * @param by 1 to remove the key once more, -1 to undo one removal.
-   */
+  /** Removes a record's key (`by` 1), or undoes one removal (-1). */
   loseKey(resource: Resource, id: number, by: 1 | -1): void {
     const name = recordId(resource, id);
     const times = (this.#keyless.get(name) ?? 0) + by;
@@ -64,13 +53,13 @@ export class Drift {
     else this.#keyless.delete(name);
   }
 
-  /** Whether the list's most recently added drift rule would alter this record, given as JSON text. */
+  /** Whether the newest rule of the list would alter this record. */
   concerns(resource: Resource, text: string): boolean {
     const record = JSON.parse(text) as JsonValue;
     return isObject(record) && this.#applyRules(resource, record);
   }
 
-  /** Returns the text to serve for a new version of a record, with drift applied. Remembers the given text if it differs. */
+  /** Returns the text to serve for a new version of a record. */
   serve(resource: Resource, id: number, text: string): string {
     const served = this.#drifted(resource, id, text);
     if (served === text) this.forget(resource, id);
@@ -78,12 +67,12 @@ export class Drift {
     return served;
   }
 
-  /** Returns the JSON text of a record's newest version without drift; undefined if the served text is the same. */
+  /** Returns the stored text of a record's newest version; undefined if the served text is the same. */
   plain(resource: Resource, id: number): string | undefined {
     return this.#plain.get(recordId(resource, id));
   }
 
-  /** Discards a record's text without drift, because the record was deleted or its served text is the same. */
+  /** Discards the stored text: the record was deleted, or its served text is the same. */
   forget(resource: Resource, id: number): void {
     this.#plain.delete(recordId(resource, id));
   }
@@ -98,10 +87,7 @@ export class Drift {
     return JSON.stringify(record);
   }
 
-  /**
-   * Applies all drift rules of a list to a record, in the order in which they were added. @returns whether the last rule altered the
-   * record.
-   */
+  /** Applies the rules in the order in which they were added. @returns whether the last one altered the record. */
   #applyRules(resource: Resource, record: JsonObject): boolean {
     let altered = false;
     for (const rule of this.#rules.get(resource) ?? []) altered = rule(record);
@@ -114,7 +100,7 @@ function recordId(resource: Resource, id: number): string {
 }
 
 /**
- * Parses a path into field names: a JSON Pointer (RFC 6901) such as `/loyalty/since`, or names with dots such as `loyalty.since`.
+ * Parses a JSON Pointer (RFC 6901) such as `/loyalty/since`, or names with dots such as `loyalty.since`.
  *
  * @throws RangeError if a name is empty.
  */
@@ -130,8 +116,8 @@ export function parsePath(path: string): readonly string[] {
 }
 
 /**
- * Alters, in place, the field of a JSON value that a path leads to. At an array, the rest of the path applies to every element, or to the
- * one whose index the path names. Missing objects are created if there is a value to put into them.
+ * Alters, in place, the field that a path leads to. At an array, the rest of the path applies to every element, or to the one whose index
+ * it names. Missing objects are created if there is a value to put into them.
  *
  * @param alter Receives undefined for a missing field, and returns undefined to leave the field unchanged.
  * @returns whether anything was altered.

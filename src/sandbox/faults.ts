@@ -1,35 +1,33 @@
-// Faults that can be injected into the sandbox's responses, and the selection of the requests that they affect.
-
 import type { Patch, Endpoint, RecordKey } from './resources.ts';
 import { Random } from './random.ts';
 
 /** A fault to inject into responses, the requests that it applies to, and how often. */
 export type FaultSpec = FaultKind & {
-  /** The fault affects only requests to this endpoint. Default `*`: any endpoint. */
+  /** Affects only requests to this endpoint. Default `*`: any. */
   readonly endpoint?: Endpoint | '*';
-  /** Number of requests that the fault affects before it removes itself. Default unlimited. */
+  /** Number of requests that the fault affects before it ends. Default unlimited. */
   readonly times?: number;
-  /** The fault affects only every n-th request that meets its conditions. Default 1: each. */
+  /** Affects only every n-th request that meets the conditions. Default 1: each. */
   readonly every?: number;
-  /** Probability that the fault affects a request that meets its conditions, drawn with the seed. Default 1. */
+  /** Probability of affecting a request that meets the conditions, drawn with the seed. Default 1. */
   readonly probability?: number;
-  /** The fault affects only requests whose page contains the record with this key. Default any. */
+  /** Affects only requests whose page contains the record with this key. Default any. */
   readonly holding?: RecordKey;
-  /** The fault affects only requests with a `pageSize` above this. Default any. */
+  /** Affects only requests with a `pageSize` above this. Default any. */
   readonly pageSizeOver?: number;
-  /** The fault affects only requests with at least this `offset`. Default any. */
+  /** Affects only requests with at least this `offset`. Default any. */
   readonly offsetFrom?: number;
-  /** Whether the fault affects only requests with modification dates. Default false: any. */
+  /** Whether only requests with modification dates are affected. Default false: any. */
   readonly dated?: boolean;
-  /** Whether the fault affects only requests with a `modifiedToDate` later than the server's clock. Default false: any. */
+  /** Whether only requests with a `modifiedToDate` later than the server's clock are affected. Default false: any. */
   readonly endsInFuture?: boolean;
-  /** The fault affects only requests whose `offset` and `pageSize` add up to more than this. Default any. */
+  /** Affects only requests whose `offset` and `pageSize` add up to more than this. Default any. */
   readonly endOver?: number;
 };
 
 /** Kinds of faults, each with its parameters. */
 export type FaultKind =
-  /** Fault `status`: responds with this status, body and headers; an object as body is sent as JSON. */
+  /** Responds with this status, body and headers; an object as body is sent as JSON. */
   | {
       readonly kind: 'status';
       readonly status: number;
@@ -45,8 +43,8 @@ export type FaultKind =
   /** Reads the records at once and responds `ms` later, with data that is outdated by then. */
   | { readonly kind: 'slow'; readonly ms: number }
   /**
-   * Responds as a cache in front of the API does: a repeated list request gets the page of the first one, for `ms`. Sends that page's
-   * `Date`, and an `Age` header unless `sendsAge` is false. Does not affect logins.
+   * Responds as a cache in front of the API does: a repeated list request gets the first page for `ms`, with its `Date`, and an `Age`
+   * header unless `sendsAge` is false. Does not affect logins.
    */
   | { readonly kind: 'cached'; readonly ms: number; readonly sendsAge?: boolean }
   /** Responds with 200 and a page of HTML instead of JSON. */
@@ -58,27 +56,25 @@ export type FaultKind =
 /** Faults in a page of a list: the response is well-formed, but its records are wrong. They never affect logins. */
 export type PageFault =
   /**
-   * Fault `repeat`: repeats some records of the page, chosen by the seed; each copy follows its original and is identical, or altered by a
-   * patch. `data` has the copies in addition; the pagination does not count them.
+   * Repeats some records of the page, chosen by the seed; each copy follows its original and is identical, or altered by a patch. `data`
+   * has the copies in addition; the pagination does not count them.
    */
   | {
       readonly kind: 'repeat';
       /** Number of records to repeat, at most all of the page. Default 1. */
       readonly records?: number;
-      /** Changes to the repeated copies of records. Default none. */
       readonly patch?: Patch;
     }
-  /** Fault `empty`: sends a page whose `data` is empty. */
+  /** Sends a page whose `data` is empty. */
   | {
       readonly kind: 'empty';
       /**
-       * Pagination that is sent with the empty `data`. `full`: as if the records had been sent. `empty`: that of an empty list, with
-       * `total_records` 0 and no next page. Default `full`.
+       * Pagination that is sent with the empty `data`: `full`, as if the records had been sent, or `empty`, that of an empty list. Default
+       * `full`.
        */
       readonly pagination?: 'full' | 'empty';
     };
 
-/** Returns the fault if it is a page fault, else undefined. */
 export function pageFault(fault: FaultKind | undefined): PageFault | undefined {
   return fault?.kind === 'repeat' || fault?.kind === 'empty' ? fault : undefined;
 }
@@ -87,23 +83,17 @@ export function pageFault(fault: FaultKind | undefined): PageFault | undefined {
 export interface FaultTarget {
   readonly offset: number;
   readonly pageSize: number;
-  /** Whether the request has modification dates. */
   readonly dated: boolean;
-  /** Whether the request's `modifiedToDate` is later than the server's clock. */
   readonly endsInFuture: boolean;
-  /** Whether the request's page contains the record with this key. */
   readonly holds: (key: RecordKey) => boolean;
 }
 
 interface Fault {
   readonly spec: FaultSpec;
-  /** Number of requests so far that met the fault's conditions. */
   matched: number;
-  /** Number of requests that the fault may still affect. */
   left: number;
 }
 
-/** The active faults of an account, oldest first. */
 export class Faults {
   readonly #random: Random;
   readonly #faults = new Set<Fault>();
@@ -120,7 +110,7 @@ export class Faults {
   }
 
   /**
-   * Returns the first fault that applies to this request, and counts the use; undefined if none applies.
+   * Returns the first fault that applies to a request, and counts the use.
    *
    * @param asked Properties of the list request; undefined for a login.
    */

@@ -1,4 +1,4 @@
-// Generates plausible random records of every list except orders (wines, products, stock, clubs, members, customers), and changes to them.
+// Random records of every list except orders, and changes to them. The API's description lists no fields of them: they are invented.
 
 import { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
@@ -9,7 +9,6 @@ export interface Wine {
   readonly variant_name: string;
   readonly product_type: string;
   readonly sku: string;
-  /** Price in cents. */
   readonly cents: number;
   readonly vintage: number | null;
   readonly varietal: string | null;
@@ -75,7 +74,6 @@ export function makeCatalogue(seed: number, count: number): readonly Wine[] {
   });
 }
 
-/** Creates a product record. Its fields are invented, because the API's description lists none. */
 export function makeProduct(
   basics: { number: number; createdAt: string; updatedAt: string },
   wine: Wine,
@@ -100,7 +98,6 @@ export function makeProduct(
   };
 }
 
-/** Makes a random change to a product. */
 export function alterProduct(product: JsonObject, random: Random): void {
   if (random.chance(0.4)) {
     product.is_active = product.is_active !== true;
@@ -110,9 +107,7 @@ export function alterProduct(product: JsonObject, random: Random): void {
   product.variants = [{ ...variant, price: random.between(1_000, 15_000) / 100 }, ...others];
 }
 
-/**
- * Creates an inventory record: the stock of an article. Its fields are invented; it has no dates, so only a full scan finds its changes.
- */
+/** Creates an inventory record. It has no dates, so only a full scan finds its changes. */
 export function makeStock(sku: string, wine: Wine, random: Random): JsonObject {
   const onHand = random.below(600);
   return {
@@ -147,7 +142,6 @@ export const CLUB_NAMES = [
   'Winemaker’s Table',
 ] as const;
 
-/** Creates a wine club record. Its fields are invented; it has no dates. */
 export function makeClub(number: number, place: number, random: Random): JsonObject {
   const name = CLUB_NAMES[place % CLUB_NAMES.length]!;
   return {
@@ -162,7 +156,6 @@ export function makeClub(number: number, place: number, random: Random): JsonObj
   };
 }
 
-/** Creates the record of a customer's membership in a wine club. Its fields are invented. */
 export function makeMember(
   basics: { number: number; customer: number; createdAt: string; updatedAt: string; at: string },
   contact: object,
@@ -183,13 +176,11 @@ export function makeMember(
   };
 }
 
-/** Makes a random change to a wine club record. */
 export function alterClub(club: JsonObject, random: Random): void {
   club.discount_percent = random.pick([10, 12.5, 15, 17.5, 20]);
   club.description = random.pick([null, 'Six bottles, four times a year.', 'À la carte']);
 }
 
-/** Makes a random change to the record of a wine club membership. */
 export function alterMember(member: JsonObject, at: string, random: Random): void {
   const next = { active: ['on_hold', 'cancelled'], on_hold: ['active', 'cancelled'] } as const;
   const { status } = member;
@@ -201,7 +192,6 @@ export function alterMember(member: JsonObject, at: string, random: Random): voi
 
 const TAGS = ['newsletter', 'vip', 'local', 'Großkunde', 'gift-giver'];
 
-/** Creates a customer record. Its fields are invented, because the API's description lists none. */
 export function makeCustomer(
   basics: { number: number; createdAt: string; updatedAt: string },
   contact: object,

@@ -1,22 +1,20 @@
-// Builds a page of a list as JSON: selects and orders its records, and computes the pagination.
+// Builds a page of a list: selects and orders its records, and computes the pagination.
 
 import { ByteWriter } from './template.ts';
 import type { PageFault } from './faults.ts';
 import type { ParsedListQuery, DateWindow } from './list-query.ts';
 import type { Readings, Sort } from './options.ts';
-import { patched } from './resources.ts';
-import type { Random } from './random.ts';
-import type { JsonObject } from './resources.ts';
+import { patched, type JsonObject } from './resources.ts';
+import { mix, type Random } from './random.ts';
 import type { RecordTable } from './table.ts';
-import { mix } from './random.ts';
 
 const COMMA = 44;
-/** Approximate size of a record in bytes, for the initial capacity of the output buffer. */
+/** Approximate size of a record in bytes: the initial capacity of the output. */
 const RECORD_BYTES = 3_072;
 
-/** Options of serving a page of a list that do not come from the request's parameters. */
+/** Options of a page that do not come from the request. */
 interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
-  /** Deviations of the API in the echoed offset and page size, in pages past the end, and in `has_next_page`. Default: none. */
+  /** Deviations in the echoed offset and page size, in pages past the end, and in `has_next_page`. Default: none. */
   readonly readings?: Pick<Readings, 'echo' | 'behindEnd' | 'hasNextPage'>;
   /** Maximum number of records that a query serves and counts. Default: no limit. */
   readonly totalCap?: number;
@@ -26,7 +24,6 @@ interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
   readonly fault?: PageFault & { readonly random: Random };
 }
 
-/** Returns the JSON text of a list response: `{"data":[...],"pagination":{...}}`. */
 export function listPage(table: RecordTable, query: ParsedListQuery, view: ListView): Buffer {
   const { fault, readings, totalCap = Infinity, estimate = (total) => total } = view;
   const selected = selectIds(table, query, view);
@@ -105,25 +102,23 @@ function selectOne(
   return { ids: found.slice(query.offset), total: found.length };
 }
 
-/** Part of a list to select, and its order. */
 interface Selection {
   readonly offset: number;
   readonly limit: number;
   readonly sort: Sort;
   readonly window?: DateWindow;
-  /** Seed by which records with the same `updated_at` are shuffled; undefined orders them by key. */
+  /** Seed that shuffles records with the same `updated_at`; undefined orders them by key. */
   readonly shuffle?: number;
-  /** Predicate that is true for the ids of records to omit. */
   readonly hidden?: (id: number) => boolean;
 }
 
 /**
- * Maximum number of records in a date window that are sorted by key to select a page. If more match, the whole list is scanned in key
- * order, which is then faster.
+ * Maximum number of records in a date window that are sorted by key to select a page. For more, a scan of the whole list in key order is
+ * faster.
  */
 const SORTABLE = 16_384;
 
-/** Returns the ids of the records on a page of a list, and the number of records that match the date window. */
+/** Returns the ids of a page, and the number of records that match the date window. */
 export function selectPage(
   table: RecordTable,
   { hidden, ...selection }: Selection,
@@ -151,9 +146,7 @@ function selectShown(table: RecordTable, selection: Selection, hidden: (id: numb
   return { ids: ids.slice(offset, offset + limit), total: ids.length };
 }
 
-/**
- * Returns which records the date window covers, as a range of indexes in the list's order by `updated_at`; all records without a window.
- */
+/** Returns the date window as a range of indexes in the order of `updated_at`; all records without a window. */
 function rangeOf(table: RecordTable, { window }: Selection): [number, number] {
   if (!window) return [0, table.size];
   const { from, to, inclusive } = window;
@@ -184,8 +177,8 @@ function byKey(
 }
 
 /**
- * Returns the ids of records in a date window: in key order, from the index `first` among them up to, not including, `last`. Scans every
- * record of the list, which takes about 2 ms per million.
+ * Returns the ids of a date window in key order, from index `first` among them up to, not including, `last`. Scans every record of the
+ * list, some 2 ms per million.
  */
 function walk(table: RecordTable, window: DateWindow, first: number, last: number): number[] {
   const updated = table.updated;
@@ -194,8 +187,8 @@ function walk(table: RecordTable, window: DateWindow, first: number, last: numbe
   const to = window.inclusive ? window.to : Math.ceil(window.to) - 1;
   const ids: number[] = [];
   let seen = 0;
-  for (const stretch of table.byKey.stretches()) {
-    for (const id of stretch) {
+  for (const chunk of table.byKey.chunks()) {
+    for (const id of chunk) {
       const at = updated[id]!;
       if (at < from || at > to || seen++ < first) continue;
       ids.push(id);
@@ -214,7 +207,7 @@ function byUpdated(
   shuffle: number | undefined,
 ): number[] {
   if (shuffle === undefined) return table.byUpdated.slice(first, last);
-  // Shuffling needs complete groups of ties: from the start of the first record's group to the end of the last record's group.
+  // Shuffling needs complete groups of ties.
   const [earliest] = table.byUpdated.slice(first, first + 1);
   const [latest] = table.byUpdated.slice(last - 1, last);
   const begin = Math.max(
@@ -244,8 +237,7 @@ export interface Pagination {
 }
 
 /**
- * Computes the eight pagination fields of a list response. `page_size` is the requested size, not the number of records; pages are counted
- * from 1; a list offset within a page belongs to that page.
+ * Computes the pagination. `page_size` is the requested size; pages are counted from 1; a list offset within a page belongs to that page.
  */
 export function paginationOf(offset: number, pageSize: number, total: number): Pagination {
   const pagesRemaining = Math.max(0, Math.ceil((total - offset - pageSize) / pageSize));

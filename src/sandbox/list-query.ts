@@ -1,17 +1,14 @@
-// Parses the query parameters of a list request, including the zones and windows of its dates.
-
 import type { Readings, Zone } from './options.ts';
 import type { SandboxListRules } from './resources.ts';
 
-/** A parsed list request. */
 export interface ParsedListQuery {
   /** List offset at which the page begins, after any rounding by the server. */
   readonly offset: number;
   /** Page size, after any clamping by the server. */
   readonly pageSize: number;
-  /** Offset and page size as in the request, if the server uses other values. */
+  /** Offset and page size as in the request. */
   readonly requested?: { readonly offset: number; readonly pageSize: number };
-  /** Number in the key of the single record that is requested, such as an order number; absent if any record may match. */
+  /** Number in the key of the requested record; absent if any record may match. */
   readonly number?: number;
   readonly window?: DateWindow;
 }
@@ -20,7 +17,6 @@ export interface ParsedListQuery {
 export interface DateWindow {
   readonly from: number;
   readonly to: number;
-  /** Whether a record modified at exactly a bound matches. */
   readonly inclusive: boolean;
 }
 
@@ -33,10 +29,9 @@ const DAY_MS = 86_400_000;
 const ISO_8601 = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;
 
 /**
- * Parses the query parameters of a list request that the list supports; ignores others.
+ * Parses the query parameters that the list supports; ignores others. Returns an error message if one is invalid.
  *
  * @param now The server's clock, in epoch ms.
- * @returns the query, or an error message if a parameter is invalid.
  */
 export function parseListQuery(
   params: URLSearchParams,
@@ -93,10 +88,7 @@ function wholeNumber(text: string): number | undefined {
   return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
-/**
- * Parses a bound of a date window to epoch ms; a date alone means its midnight. The text is taken as local time of the zone
- * `parameterZone`.
- */
+/** Parses a bound of a date window, in local time of the zone `parameterZone`, to epoch ms; a date alone means its midnight. */
 function instant(text: string, readings: Readings): number | undefined {
   const match = ISO_8601.exec(text);
   if (!match) return undefined;

@@ -3,13 +3,11 @@
 import type { FaultSpec } from './faults.ts';
 import type { Readings, SandboxOptions } from './options.ts';
 
-/** A fault that the flag `--fault` selects by name: a way in which real APIs differ from the API's description. */
 interface NamedFault {
-  /** Description of the behaviour, for the table in docs/sandbox.md. It refers to the fault's value by the value's name, in capitals. */
+  /** Row of the table in docs/sandbox.md. Refers to the fault's value by the value's name, in capitals. */
   readonly meaning: string;
   /** Name and default of the value in `--fault NAME=VALUE`; absent if the fault takes no value. */
   readonly value?: { readonly name: string; readonly default: string };
-  /** Returns the sandbox options that enable the fault. */
   readonly options: (value: string) => SandboxOptions;
 }
 
@@ -20,7 +18,6 @@ const GATEWAY_TIMEOUT = {
   headers: { 'content-type': 'text/html' },
 } as const;
 
-/** Response of a search engine to a page beyond its maximum offset. */
 const TOO_LARGE = {
   kind: 'status',
   status: 400,
@@ -201,7 +198,7 @@ export const NAMED_FAULTS: Readonly<Record<string, NamedFault>> = {
 };
 
 /**
- * Returns the sandbox options with one more named fault.
+ * Adds a named fault to sandbox options.
  *
  * @param text `NAME` or `NAME=VALUE`.
  * @throws RangeError if the name is unknown or the value is invalid.

@@ -1,13 +1,10 @@
-// Generates a plausible random order as it is on its first day.
-
-import { CLUB_NAMES } from './goods.ts';
+import { CLUB_NAMES, type Wine } from './goods.ts';
 import type { ClubPackage, OrderDiscounts, OrderItem, OrderRecord } from './order-record.ts';
 import type { Contact } from './people.ts';
 import type { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
-import type { Wine } from './goods.ts';
 
-/** Contact and address fields of an order's buyer; for a record template, placeholders in their place. */
+/** Fields of an order's buyer; placeholders in a template. */
 export interface Buyer {
   readonly contact: object;
   readonly shipping: object;
@@ -16,9 +13,7 @@ export interface Buyer {
 
 interface NewOrder {
   readonly number: number;
-  /** When the order is placed, in epoch ms. */
   readonly at: number;
-  /** Values of the record's fields `created_at` and `updated_at`. */
   readonly createdAt: string;
   readonly updatedAt: string;
   readonly buyer: Buyer;
@@ -43,7 +38,6 @@ const NO_ADDRESS: JsonObject = {
   shipping_address_zip_code: null,
 };
 
-/** Converts cents to an amount with at most two decimals. */
 const money = (cents: number): number => Math.round(cents) / 100;
 
 /** Creates an order that is neither paid nor shipped; its amounts add up. */
@@ -134,7 +128,7 @@ function pickLines(catalogue: readonly Wine[], random: Random): OrderItem[] {
   });
 }
 
-/** Returns a random amount for each kind of discount on an order, in cents; null for the kinds that do not apply. */
+/** Returns the discounts in cents; null for kinds that do not apply. */
 function pickDiscounts(subtotal: number, club: boolean, pos: boolean, random: Random) {
   const share = (applies: boolean, percent: number) =>
     applies ? Math.round((subtotal * percent) / 100) : null;

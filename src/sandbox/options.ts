@@ -1,17 +1,14 @@
-// Options of a sandbox, with defaults and validation.
-
 import { CellarstreamError } from '../core/errors.ts';
 import type { FaultSpec } from './faults.ts';
-import { RESOURCES } from './resources.ts';
-import type { Resource } from './resources.ts';
+import { RESOURCES, type Resource } from './resources.ts';
 
 /** A time zone: an offset from UTC, and at most one end of daylight saving. */
 export interface Zone {
   /** Offset of local time from UTC in minutes; negative west of it. */
   readonly minutes: number;
   /**
-   * End of daylight saving, in epoch ms: before it local time is another hour ahead, so the local hour before it occurs twice. Default: no
-   * daylight saving.
+   * End of daylight saving, in epoch ms: before it local time is another hour ahead, so the local hour before it occurs twice. Default:
+   * none.
    */
   readonly savingEndsAt?: number;
 }
@@ -19,19 +16,16 @@ export interface Zone {
 /** Order in which lists are served; each value is a total order. */
 export type Sort = 'key-asc' | 'key-desc' | 'updated-asc' | 'updated-desc';
 
-/** Options of the simulated API's behaviour, where the API's description leaves it open. */
+/** Variants of behaviour that the API's description leaves open. */
 export interface Readings {
   /**
-   * End of a window for which only `modifiedFromDate` is given ("the current date"): now, or the last midnight (UTC), which excludes
-   * today's changes. Default `now`.
+   * End of a window for which only `modifiedFromDate` is given: now, or the last midnight (UTC), which excludes today's changes. Default
+   * `now`.
    */
   readonly defaultEnd: 'now' | 'midnight';
   /** Whether a record modified exactly at a bound of the window is in the window. Default `inclusive`. */
   readonly bounds: 'inclusive' | 'exclusive';
-  /**
-   * Precision of date parameters. `days`: the time of day of both bounds is dropped (UTC). `ignored`: the parameters are ignored. Default
-   * `exact`.
-   */
+  /** Precision of date parameters. `days`: without the time of day (UTC). `ignored`: without effect. Default `exact`. */
   readonly dates: 'exact' | 'days' | 'ignored';
   /** Zone in which date parameters are read, even if they name another one. Default UTC. */
   readonly parameterZone: Zone;
@@ -43,9 +37,7 @@ export interface Readings {
   readonly maxRangeDays: number;
   /** Whether responses have a `Date` header. Default true. */
   readonly dateHeader: boolean;
-  /**
-   * Response to a request over the quota: status, whether it has `Retry-After`, and body. Default 429 with `Retry-After` and a JSON body.
-   */
+  /** Response to a request over the quota. Default 429 with `Retry-After` and a JSON body. */
   readonly rateLimited: {
     readonly status: number;
     readonly retryAfter: boolean;
@@ -54,8 +46,8 @@ export interface Readings {
   /** Whether a request refused for exceeding the quota counts in the quota too. Default false. */
   readonly refusedCount: boolean;
   /**
-   * Response to a missing, invalid, expired or revoked token: a status, `redirect` (302 to a login page), `json` (200 with an error in
-   * JSON) or `html` (200 with a login page). Default 401.
+   * Response to a refused token: a status, `redirect` (302 to a login page), `json` (200 with an error in JSON) or `html` (200 with a login
+   * page). Default 401.
    */
   readonly unauthorized: 400 | 401 | 403 | 419 | 440 | 498 | 500 | 'redirect' | 'json' | 'html';
   /** Unit of `expiresIn` in the login's response. Default `ms`: 1,800,000 is 30 minutes. */
@@ -63,15 +55,15 @@ export interface Readings {
   /** Whether the token has the claim `exp`; it expires in either case. Default true. */
   readonly expClaim: boolean;
   /**
-   * Where a page begins if `offset` is not a multiple of the page size: exactly there, at the multiple below, at the nearest multiple, or
-   * refused with 400 (`multiples`). Default `exact`.
+   * Where a page begins if `offset` is no multiple of the page size: there, at the multiple below, at the nearest one, or refused with 400
+   * (`multiples`). Default `exact`.
    */
   readonly offsets: 'exact' | 'rounded' | 'nearest' | 'multiples';
   /** Smallest and largest page size that the server uses; a `pageSize` outside is clamped. Default [1, 1000]. */
   readonly pageSizes: readonly [least: number, most: number];
   /**
-   * Values of `current_offset` and `page_size` if the server did not use those of the request: `used`, the values it used; `asked`, those
-   * of the request; `missing`, the fields are left out. Default `used`.
+   * `current_offset` and `page_size` if the server did not use those of the request: the values it used, those of the request (`asked`), or
+   * missing. Default `used`.
    */
   readonly echo: 'used' | 'asked' | 'missing';
   /** Response to an offset beyond the end of the list: no records, or the first page with `has_next_page: true`. Default `empty`. */
@@ -79,8 +71,8 @@ export interface Readings {
   /** Whether `has_next_page` is correct, or true on every page. Default `right`. */
   readonly hasNextPage: 'right' | 'always';
   /**
-   * Format of the pagination. `described`: as in the API's description. `loose`: numbers as text, `has_next_page` as 0 or 1, and an empty
-   * list as `{"data":null,"pagination":[]}`. `no-totals`: without `total_records`. Default `described`.
+   * Format of the pagination. `loose`: numbers as text, `has_next_page` as 0 or 1, and an empty list as `{"data":null,"pagination":[]}`.
+   * `no-totals`: without `total_records`. Default `described`, as in the API's description.
    */
   readonly envelope: 'described' | 'loose' | 'no-totals';
   /** Status of successful responses. `ok`: 200. `other`: 201 for the login, 203 for pages. Default `ok`. */
@@ -97,10 +89,7 @@ export interface SandboxOptions {
   readonly host?: string;
   /** Port that the server listens on; 0 selects a free one. Default 0. */
   readonly port?: number;
-  /**
-   * Number of accounts, up to 10,000, each with its own API key, records, changes, tokens, quotas and faults. Other options about these
-   * apply to each account separately. Default 1.
-   */
+  /** Number of accounts, up to 10,000, each with its own API key, records, changes, tokens, quotas and faults. Default 1. */
   readonly accounts?: number;
   /** Seed of the generated records, random changes and random faults; the same seed gives the same ones. Default 1. */
   readonly seed?: number;
@@ -113,31 +102,21 @@ export interface SandboxOptions {
   /** Rate of random changes, per second. Default 0: no random changes. */
   readonly changesPerSecond?: number;
   /**
-   * Number of random changes after which one drift of the data begins, for manual experiments: a list gets a new field, numbers in it
-   * become text, a record loses its key, or a page repeats some records. Seeded; a drift that is chosen again is undone first. Default 0:
-   * never.
+   * Number of random changes after which a drift of the data begins: a list gets a new field, numbers in it become text, a record loses its
+   * key, or a page repeats some records. A drift that is chosen again is undone first. Default 0: never.
    */
   readonly driftEvery?: number;
   /** Order in which all lists are served. Default `key-asc`. */
   readonly sort?: Sort;
-  /**
-   * Whether records with the same `updated_at` are reordered at every request. Affects only the two `updated` sorts, because keys have no
-   * ties. Default false.
-   */
+  /** Whether records with the same `updated_at` are reordered at every request by the two `updated` sorts. Default false. */
   readonly shuffleTies?: boolean;
-  /**
-   * Maximum number of records that a query serves and counts, as in search engines; `total_records` and `has_next_page` ignore the rest.
-   * Default: no limit.
-   */
+  /** Maximum number of records that a query serves and counts, as in search engines. Default: no limit. */
   readonly totalCap?: number;
   /** Multiple to which `total_records` is rounded, as an estimate. Default 1. */
   readonly totalStep?: number;
   /** Maximum age of the count in `total_records` of a whole list, in ms; then it is counted again. Default 0: counted at each request. */
   readonly totalAgeMs?: number;
-  /**
-   * How long lists omit a twentieth of their records, in ms, like a search index that lags: a minute after the start, and every ten minutes
-   * from then on. Default 0: never.
-   */
+  /** How long lists omit a twentieth of their records, in ms: a minute after the start, and every ten minutes. Default 0: never. */
   readonly wrongIndexMs?: number;
   /** Maximum number of list requests in any window of `windowMs`. Default 100. */
   readonly quotaPerMinute?: number;
@@ -169,7 +148,7 @@ export interface SandboxOptions {
   readonly requestLogLimit?: number;
   /** Certificate and key for https, both PEM. Default: http. */
   readonly tls?: { readonly cert: string; readonly key: string };
-  /** Variants of behaviour that the API's description leaves open. */
+  /** Variants of behaviour; each that is not named has its default. */
   readonly readings?: Partial<Readings>;
   /** Faults that are active from the start, in every account. Default none. */
   readonly faults?: readonly FaultSpec[];
@@ -177,7 +156,6 @@ export interface SandboxOptions {
   readonly now?: () => number;
 }
 
-/** Sandbox options with defaults filled in. */
 export interface SandboxSettings extends Required<
   Omit<SandboxOptions, 'readings' | 'records' | 'tls'>
 > {
@@ -186,13 +164,9 @@ export interface SandboxSettings extends Required<
   readonly readings: Readings;
 }
 
-/**
- * Maximum number of records of one list: record ids must fit in 24 bits, because sorting packs the id and the update time of a record into
- * 64 bits.
- */
+/** Maximum number of records of one list: sorting packs the id and the update time of a record into 64 bits, 24 of them for the id. */
 export const MAX_RECORDS = 16_000_000;
 
-/** Maximum number of accounts of one sandbox. */
 const MAX_ACCOUNTS = 10_000;
 
 const DAY_MS = 86_400_000;
@@ -262,7 +236,7 @@ const DEFAULTS = {
 } as const satisfies Omit<SandboxSettings, 'historyEndsAt'>;
 
 /**
- * Validates options and fills in defaults.
+ * Fills in defaults.
  *
  * @throws CellarstreamError `SETTINGS`, naming every option that is out of range.
  */
@@ -285,7 +259,7 @@ export function toSettings(options: SandboxOptions): SandboxSettings {
   return settings;
 }
 
-/** Names of the numeric options that have no maximum, by their minimum value. */
+/** Numeric options without a maximum, by their minimum. */
 const LEAST: Readonly<Record<number, readonly (keyof SandboxSettings)[]>> = {
   0: [
     ...(['changesPerSecond', 'totalAgeMs', 'wrongIndexMs', 'tokenLagMs'] as const),

@@ -1,20 +1,15 @@
-// Changes that happen to an order: the steps from payment to delivery, and edits by staff.
-
 import type { Fulfillment, OrderRecord } from './order-record.ts';
 import type { Random } from './random.ts';
 
-/** A step in an order's life cycle. */
 interface LifeStep {
   readonly name: string;
-  /** Returns whether the order is ready for this step. */
   readonly due: (order: OrderRecord) => boolean;
   readonly take: (order: OrderRecord, at: string, random: Random) => void;
 }
 
-/** Number of bottles in a full parcel. */
 const PARCEL = 6;
 
-/** Steps of an order's life cycle. The next step of an order is the first one that is due; none is due once the order is complete. */
+/** Steps of an order's life. The next one is the first that is due; none is due once the order is complete. */
 const LIFE: readonly LifeStep[] = [
   {
     name: 'finish the open edit',
@@ -98,10 +93,10 @@ const LIFE: readonly LifeStep[] = [
 ];
 
 /**
- * Advances an order by one step: paid, packed, shipped, delivered; for a club order, first selected and closed.
+ * Advances an order by one step: paid, packed, shipped, delivered; a club order is first selected and closed. Returns the name of the step,
+ * or undefined if the order is complete.
  *
  * @param at Time of the step, as ISO 8601 text.
- * @returns the name of the step, or undefined if the order is complete.
  */
 export function advanceOrder(order: OrderRecord, at: string, random: Random): string | undefined {
   const step = LIFE.find(({ due }) => due(order));
@@ -216,7 +211,7 @@ const NOTES = [
   'Kühl lagern ❄️',
 ];
 
-/** Makes a random edit to an order, as the winery's staff would: a refund, a note, tags or another edit. */
+/** Makes an edit as the winery's staff would: a refund, a note, tags or another. */
 export function editOrder(order: OrderRecord, at: string, random: Random): void {
   switch (random.below(4)) {
     case 0:
@@ -241,7 +236,6 @@ function refund(order: OrderRecord, at: string, random: Random): void {
   order.payment_status = amount === order.total_price ? 'refunded' : 'partially_refunded';
 }
 
-/** Appends an edit to an order's list of edits; retains the newest eight. */
 function addEdit(order: OrderRecord, at: string, random: Random, refunded?: number): void {
   const changes = {
     newItems: random.below(3),

@@ -1,13 +1,9 @@
-// Types of an order's fields, as the sandbox generates them.
+// Types of an order, as the sandbox generates it.
 
 import type { Contact } from './people.ts';
-import { isObject } from './resources.ts';
-import type { JsonObject, JsonValue } from './resources.ts';
+import { isObject, type JsonObject, type JsonValue } from './resources.ts';
 
-/**
- * An order as the API describes it. The description does not say which fields may be null or absent; `null` and `?` are the sandbox's
- * choice.
- */
+/** An order as the API describes it. Which fields are null or absent is the sandbox's choice. */
 export type OrderRecord = Partial<Contact> & {
   order_number: number;
   created_at: string;
@@ -124,7 +120,7 @@ type Tender = {
   card_expiry?: { month: string; year: string } | null;
 };
 
-/** Whether a record still has the fields that random changes and order steps rely on; tests can give records other shapes. */
+/** Whether a record has the fields that random changes rely on; tests can give records other shapes. */
 export function isOrder(record: JsonValue): record is JsonObject & OrderRecord {
   return (
     isObject(record) &&

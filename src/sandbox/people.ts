@@ -1,5 +1,3 @@
-// Generates people with names and addresses.
-
 import { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
 import type { PersonBytes } from './template.ts';
@@ -24,7 +22,7 @@ interface PostalAddress {
 interface Person {
   readonly contact: Contact;
   readonly address: PostalAddress;
-  /** Recipient of the person's orders, and the address; usually the person, at the person's own address. */
+  /** Recipient of the person's orders; usually the person. */
   readonly recipient: { readonly contact: Contact; readonly address: PostalAddress };
 }
 
@@ -68,7 +66,6 @@ export function makePerson(seed: number, number: number): Person {
   };
 }
 
-/** Returns the `shipping_` or `billing_` fields of an order. */
 export function addressFields(
   kind: 'shipping' | 'billing',
   contact: Contact,
@@ -87,7 +84,7 @@ export function addressFields(
   };
 }
 
-/** Returns a person's contact and address fields as JSON bytes, to fill in record templates. */
+/** Returns a person's fields as JSON bytes, to fill in templates. */
 export function personBytes(person: Person): PersonBytes {
   const fields = (object: object) => Buffer.from(JSON.stringify(object).slice(1, -1));
   const { contact, address, recipient } = person;

@@ -1,6 +1,4 @@
-// Seeded random numbers.
-
-/** Hashes a seed and a number to 32 well-distributed bits, deterministically. */
+/** Hashes a seed and a number to 32 well-distributed bits. */
 export function mix(seed: number, n: number): number {
   let h = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(n + 0x7f4a7c15, 0xc2b2ae35);
   h = Math.imul(h ^ (h >>> 16), 0x7feb352d);
@@ -32,7 +30,6 @@ export class Random {
     return low + this.below(high - low + 1);
   }
 
-  /** Returns true with this probability. */
   chance(probability: number): boolean {
     return this.next() < probability;
   }
@@ -42,7 +39,7 @@ export class Random {
     return choices[this.below(choices.length)]!;
   }
 
-  /** Yields each of `items` once, in random order; draws only as many random numbers as items are consumed. */
+  /** Yields each of `items` once, in random order; draws one number for each that is consumed. */
   *shuffled<T>(items: readonly T[]): IterableIterator<T> {
     const rest = [...items];
     for (let left = rest.length; left > 0; left--) {

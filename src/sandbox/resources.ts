@@ -36,7 +36,7 @@ export interface SandboxListRules {
   readonly keyField: string;
   /** Text before the number in a key; null if the key is a plain number. */
   readonly keyPrefix: string | null;
-  /** Number in the key of the list's first record; later records count up from it. */
+  /** Number in the key of the first record; later records count up from it. */
   readonly firstNumber: number;
   /** Whether records have `created_at` and `updated_at`. */
   readonly dated: boolean;
@@ -50,8 +50,7 @@ const UNDATED = { keyField: 'id', keyPrefix: null, dated: false, windowed: false
 const DATED = { ...UNDATED, dated: true, windowed: true };
 
 /**
- * How the records of each list are identified and queried. Only the rules of orders, and the date windows of customers and products, are in
- * the API's description; the rest is invented.
+ * Rules of each list. Those of orders, and the date windows of customers and products, are in the API's description; the rest is invented.
  */
 export const RULES: Readonly<Record<Resource, SandboxListRules>> = {
   orders: {
@@ -70,7 +69,7 @@ export const RULES: Readonly<Record<Resource, SandboxListRules>> = {
 /** Change of a record: fields to set, or a function that alters the record or returns a replacement. */
 export type Patch = JsonObject | ((record: JsonObject) => JsonValue | void);
 
-/** Returns the patched record; a function as patch may alter `record` itself. */
+/** Returns the patched record; a function may alter `record` itself. */
 export function patched(record: JsonObject, patch: Patch): JsonValue {
   return typeof patch === 'function' ? (patch(record) ?? record) : { ...record, ...patch };
 }

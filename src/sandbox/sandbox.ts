@@ -1,17 +1,13 @@
-// Starts a sandbox: a server, and its accounts.
-
-import type { SandboxAccount } from './account.ts';
-import { Accounts } from './account.ts';
+import { Accounts, type SandboxAccount } from './account.ts';
 import type { FaultSpec } from './faults.ts';
-import { toSettings } from './options.ts';
-import type { SandboxOptions } from './options.ts';
+import { toSettings, type SandboxOptions } from './options.ts';
 import { Random } from './random.ts';
 import { RESOURCES } from './resources.ts';
 import { STAGING, Server } from './server.ts';
 
 /**
- * A running sandbox: the API on a port, and its accounts. The inherited controls are those of the first account, which is the only one
- * unless the option `accounts` is set.
+ * A running sandbox: the API on a port, and its accounts. The inherited controls are those of the first account, the only one unless the
+ * option `accounts` is set.
  */
 export interface Sandbox extends SandboxAccount {
   /** Base URL of production, without the version: lists are at `${url}/v1/orders`. */
@@ -21,15 +17,11 @@ export interface Sandbox extends SandboxAccount {
   /** All accounts, sorted by name: `winery-01`, `winery-02`, ... */
   readonly accounts: readonly SandboxAccount[];
 
-  /**
-   * Returns an account by name.
-   *
-   * @throws RangeError if there is no such account.
-   */
+  /** @throws RangeError if there is no account of this name. */
   account(name: string): SandboxAccount;
   /**
    * Injects a fault into every account, and into requests that belong to no account. Each account counts separately: `times: 3` affects
-   * three requests of each. @returns a function that removes all of these faults.
+   * three requests of each. @returns a function that removes these faults.
    */
   faultAll(spec: FaultSpec): () => void;
   /** Sets how far the server's clock, shared by all accounts, is ahead of the real one, in ms. */

@@ -1,4 +1,4 @@
-// HTTP server of the sandbox: routing, assignment of requests to accounts, quotas, faults, latency, and a simulated cache.
+// HTTP server of the sandbox: routing, quotas, faults, latency, and a simulated cache.
 
 import { setMaxListeners } from 'node:events';
 import { createServer } from 'node:http';
@@ -8,13 +8,11 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
-import { RESOURCES } from './resources.ts';
-import type { Endpoint, Resource } from './resources.ts';
+import { RESOURCES, type Endpoint, type Resource } from './resources.ts';
 import type { ServedAccount, Accounts } from './account.ts';
 import { apiKeyIn, errorResponse, jsonResponse, htmlResponse, bearerTokenIn } from './api.ts';
 import type { ApiResponse } from './api.ts';
-import { pageFault } from './faults.ts';
-import type { FaultTarget, FaultKind, PageFault } from './faults.ts';
+import { pageFault, type FaultTarget, type FaultKind, type PageFault } from './faults.ts';
 import type { SandboxSettings } from './options.ts';
 import type { Random } from './random.ts';
 
@@ -23,7 +21,7 @@ export const STAGING = '/staging/v1';
 
 const LOGIN = '/auth/public/login';
 
-/** Maps the API's paths to endpoints. One version of the API's description repeats the version segment in the path of staging's login. */
+/** Endpoints by path. One version of the API's description repeats the version segment in the path of staging's login. */
 const ROUTES: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
   [`/v1${LOGIN}`, 'login'],
   [`${STAGING}${LOGIN}`, 'login'],
@@ -34,12 +32,11 @@ const ROUTES: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
   ]),
 ]);
 
-/** Maximum size of a login's body in bytes; a larger one is answered 413. */
+/** Maximum size of a login's body in bytes; a larger one gets 413. */
 const BODY_BYTES = 65_536;
 
 const compress = promisify(gzip);
 
-/** Dependencies of a {@link Server}. */
 interface ServerParts {
   readonly settings: SandboxSettings;
   readonly accounts: Accounts;
@@ -56,17 +53,15 @@ interface AccountCall {
   readonly account: ServedAccount;
   /** Properties of the list request; undefined for a login. */
   readonly target?: FaultTarget;
-  /** Produces the account's response; called unless the quota or a fault prevents it. */
+  /** Returns the account's response; called unless the quota or a fault prevents it. */
   readonly answer: (fault: PageFault | undefined) => ApiResponse | Promise<ApiResponse>;
 }
 
-/** HTTP server of the sandbox. */
 export class Server {
   latencyMs: number | readonly [number, number];
   readonly #parts: ServerParts;
   #http: HttpServer | undefined;
   #stopped = new AbortController();
-  readonly #caches = new WeakMap<ServedAccount, PageCache>();
 
   constructor(parts: ServerParts) {
     this.#parts = parts;
@@ -100,7 +95,6 @@ export class Server {
     return (http.address() as AddressInfo).port;
   }
 
-  /** Closes the port and every connection. */
   async stop(): Promise<void> {
     const http = this.#http;
     if (!http) return;
@@ -146,25 +140,25 @@ export class Server {
     await this.#send(request, response, answer, fault);
   }
 
-  /**
-   * Returns the cached response to an earlier request for the same page; without one, produces the response and caches it if it succeeds.
-   */
+  /** Returns the cached response to an earlier request for the same page; without one, the API's, which is cached if it succeeds. */
   async #cached(
     name: string,
-    { account, answer }: AccountCall,
+    { account: { cachedPages }, answer }: AccountCall,
     { ms, sendsAge = true }: Extract<FaultKind, { readonly kind: 'cached' }>,
   ): Promise<ApiResponse> {
-    const cache = this.#caches.get(account) ?? new PageCache();
-    this.#caches.set(account, cache);
     const now = this.#parts.serverClock();
-    const cached = cache.find(name, now, ms, sendsAge);
-    if (cached) return cached;
-    const made = await answer(undefined);
-    if (made.status === 200) cache.store(name, made, now);
-    return made;
+    const cached = cachedPages.get(name);
+    if (!cached || now - cached.at >= ms) {
+      const made = await answer(undefined);
+      if (made.status === 200) cachedPages.set(name, { ...made, at: now });
+      return made;
+    }
+    const { at, ...page } = cached;
+    const age = sendsAge && { age: String(Math.floor((now - at) / 1_000)) };
+    return { ...page, headers: { ...page.headers, ...age, date: new Date(at).toUTCString() } };
   }
 
-  /** Reads the login's body, whose API key identifies the account; so a login counts in the quota once its body has arrived. */
+  /** Reads the login's body, whose API key identifies the account: a login counts in the quota once its body has arrived. */
   async #login(request: IncomingMessage): Promise<AccountCall> {
     const body = await readBody(request);
     const apiKey = body === undefined ? undefined : apiKeyIn(body);
@@ -229,7 +223,7 @@ export class Server {
   }
 }
 
-/** Returns the response that a fault sends instead of the API's; undefined if the API answers. */
+/** Returns the response that a fault sends instead of the API's. */
 function replacement(fault: FaultKind | undefined): ApiResponse | undefined {
   if (fault?.kind === 'firewall') return htmlResponse(403, 'Request blocked');
   if (fault?.kind === 'garbage') return htmlResponse(200, 'Welcome to the guest network');
@@ -242,7 +236,6 @@ function replacement(fault: FaultKind | undefined): ApiResponse | undefined {
   return { ...answer, headers: { ...answer.headers, ...headers } };
 }
 
-/** Returns the request's body; undefined if it is too large. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const parts: Buffer[] = [];
   let length = 0;
@@ -256,35 +249,4 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
 
 function acceptsGzip(request: IncomingMessage): boolean {
   return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/.test(String(request.headers['accept-encoding']));
-}
-
-/** Maximum number of cached pages of one account; the oldest is evicted first. */
-const MAX_PAGES = 1_000;
-
-interface CachedPage {
-  readonly answer: ApiResponse;
-  /** When the page was cached, in epoch ms by the server's clock. */
-  readonly at: number;
-}
-
-/** Cache of one account's list responses, for the fault `cached`. */
-class PageCache {
-  readonly #pages = new Map<string, CachedPage>();
-
-  /** Returns the page that was cached under this name less than `ms` ago, with the headers of a cache. @param now Epoch ms. */
-  find(name: string, now: number, ms: number, sendsAge: boolean): ApiResponse | undefined {
-    const page = this.#pages.get(name);
-    if (!page || now - page.at >= ms) return undefined;
-    const { answer, at } = page;
-    const age = sendsAge && { age: String(Math.floor((now - at) / 1_000)) };
-    return { ...answer, headers: { ...answer.headers, ...age, date: new Date(at).toUTCString() } };
-  }
-
-  store(name: string, answer: ApiResponse, now: number): void {
-    this.#pages.delete(name);
-    this.#pages.set(name, { answer, at: now });
-    if (this.#pages.size <= MAX_PAGES) return;
-    const [oldest] = this.#pages.keys();
-    this.#pages.delete(oldest!);
-  }
 }

@@ -1,9 +1,4 @@
-// A sorted sequence of ids with fast insertion, for lists of millions of records.
-
-/**
- * Capacity of one block of the sorted sequence, in ids; a full block is split. Larger blocks make insertions slower, smaller ones make the
- * list of blocks longer.
- */
+/** Capacity of one block, in ids; a full block is split. Larger blocks make insertions slower, smaller ones lengthen the list of blocks. */
 const BLOCK = 1024;
 
 interface Block {
@@ -12,10 +7,8 @@ interface Block {
 }
 
 /**
- * Ids in a given order, with fast conversion between id and index: adding, removing and finding the n-th id take microseconds among a
- * million, at about 4 bytes per id.
- *
- * The values that the order depends on may change only while the id is not in the sequence.
+ * Ids in a given order: adding, removing and finding the n-th id take microseconds among a million, at about 4 bytes per id. The values
+ * that the order depends on may change only while the id is not in the sequence.
  */
 export class SortedIds {
   readonly #before: (a: number, b: number) => boolean;
@@ -55,11 +48,7 @@ export class SortedIds {
     if (block.length === BLOCK) this.#split(at);
   }
 
-  /**
-   * Removes an id from the sequence.
-   *
-   * @throws Error if the sequence does not contain the id, or contains it at another index than the order implies.
-   */
+  /** @throws Error if the id is not in the sequence, or not where the order implies. */
   remove(id: number): void {
     const isBefore = (other: number) => this.#before(other, id);
     const at = this.#blockOf(isBefore);
@@ -72,7 +61,7 @@ export class SortedIds {
     if (block.length === 0) this.#blocks.splice(at, 1);
   }
 
-  /** Returns the number of ids at the front of the sequence for which `isBefore` holds; it must not hold for any later id. */
+  /** Returns the number of ids at the front for which `isBefore` holds; it must not hold for any later id. */
   rank(isBefore: (id: number) => boolean): number {
     const at = this.#blockOf(isBefore);
     let rank = 0;
@@ -94,8 +83,8 @@ export class SortedIds {
     return found;
   }
 
-  /** Yields all ids in order, in consecutive chunks. The sequence must not change during the iteration. */
-  *stretches(): IterableIterator<Uint32Array> {
+  /** Yields all ids in order, in chunks. The sequence must not change meanwhile. */
+  *chunks(): IterableIterator<Uint32Array> {
     for (const { ids, length } of this.#blocks) yield ids.subarray(0, length);
   }
 

@@ -1,14 +1,11 @@
-// Status fields of an order: setting one by path, and comparing two versions of an order.
-
-import { isObject } from './resources.ts';
-import type { JsonValue, JsonObject } from './resources.ts';
+import { isObject, type JsonValue, type JsonObject } from './resources.ts';
 
 /** A change of a status field of an order. */
 export interface StatusChange {
   readonly subject: 'order' | 'order_edit' | 'fulfillment' | 'club_package';
   /**
-   * Identity of the subject, the part of the order whose status changed: `created_at` of the edit (followed by `#2` and so on if edits
-   * share it), `fulfillment_id`, or null.
+   * Identity of the part of the order whose status changed: `created_at` of the edit (followed by `#2` and so on if edits share it),
+   * `fulfillment_id`, or null.
    */
   readonly subject_id: string | null;
   readonly field: string;
@@ -20,7 +17,7 @@ export interface StatusChange {
 
 type Statuses = Map<string, Omit<StatusChange, 'from' | 'to'> & { value: string }>;
 
-/** Returns the differences between the status fields of two versions of an order; null stands for no order. */
+/** Returns the differences between the status fields of two versions of an order; null stands for none. */
 export function statusChanges(before: JsonValue, after: JsonValue): StatusChange[] {
   const old = statusesOf(before);
   const young = statusesOf(after);
@@ -102,9 +99,7 @@ export function setStatus(order: JsonObject, path: string, value: string | null)
   holder[field] = value;
 }
 
-/**
- * Returns an object within an order: `part` itself or, if it is a list, the element with this identity; the first element if none is given.
- */
+/** Returns `part` or, if it is a list, the element with this identity; the first element if none is given. */
 function partOf(
   part: JsonValue | undefined,
   name: string | undefined,

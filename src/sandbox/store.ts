@@ -1,22 +1,19 @@
 // The records of one account, and their changes: late commits, drift, a replica, and the log of changes.
 
 import { BoundedLog } from './arrivals.ts';
-import { Drift } from './drift.ts';
-import type { DriftOptions, DriftRule } from './drift.ts';
+import { Drift, type DriftOptions, type DriftRule } from './drift.ts';
 import type { SandboxSettings } from './options.ts';
 import { advanceOrder } from './order-life.ts';
 import { isOrder } from './order-record.ts';
 import { patched, isObject, RULES } from './resources.ts';
 import type { Patch, JsonObject, JsonValue, RecordKey, Resource } from './resources.ts';
 import { Random } from './random.ts';
-import { statusChanges } from './status-changes.ts';
-import type { StatusChange } from './status-changes.ts';
+import { statusChanges, type StatusChange } from './status-changes.ts';
 import { RecordTable } from './table.ts';
 import { Trade, Winery } from './trade.ts';
 
 /** A change of a record, as it became visible to clients. */
 export interface Change {
-  /** When the change became visible, in epoch ms of the server's clock. */
   readonly at: number;
   readonly resource: Resource;
   readonly key: RecordKey;
@@ -27,7 +24,6 @@ export interface Change {
 
 const RESOLUTION_MS = { ms: 1, second: 1_000, minute: 60_000, day: 86_400_000 } as const;
 
-/** The six lists of one account, and all operations that change them. A list is generated when it is first used. */
 export class RecordStore {
   readonly #settings: SandboxSettings;
   readonly #tables = new Map<Resource, RecordTable>();
@@ -41,10 +37,9 @@ export class RecordStore {
   readonly #resolutionMs: number;
   readonly #lateCommitMs: number;
   readonly #late = new LateCommits();
-  /** The lists as the simulated lagging replica shows them; empty if there is no replica. */
+  /** The lists as the lagging replica shows them; empty if there is no replica. */
   readonly #replicas = new Map<Resource, RecordTable>();
   readonly #replicaLagMs: number;
-  /** Changes that the simulated lagging replica does not show yet. */
   readonly #lagging = new LateCommits();
 
   /**
@@ -69,7 +64,7 @@ export class RecordStore {
     this.#winery = new Winery(seed, records.customers, trade);
   }
 
-  /** Returns the records of a list as they are visible at this moment. */
+  /** Returns a list as it is visible at this moment; generates it at the first call. */
   table(resource: Resource): RecordTable {
     this.applyDueCommits();
     let table = this.#tables.get(resource);
@@ -80,19 +75,18 @@ export class RecordStore {
     return table;
   }
 
-  /** Returns the records of a list as the lagging replica shows them at this moment; the list itself if there is no replica. */
+  /** Returns a list as the lagging replica shows it; the list itself if there is no replica. */
   replica(resource: Resource): RecordTable {
     const table = this.table(resource);
     return this.#replicas.get(resource) ?? table;
   }
 
-  /** Returns the logged changes of records, oldest first. */
   changes(): Change[] {
     this.applyDueCommits();
     return this.#log.entries();
   }
 
-  /** Makes the changes visible whose delay has passed, in the lists and in their replicas. */
+  /** Makes the changes visible whose delay has passed. */
   applyDueCommits(): void {
     const now = this.#clock();
     for (const commit of this.#late.take(now)) this.#show(commit);
@@ -125,8 +119,8 @@ export class RecordStore {
   }
 
   /**
-   * Changes a record and sets its `updated_at`, unless the patch sets it. The store continues to identify the record by its old key even if
-   * the key field changes. The patch sees the record without drift.
+   * Changes a record and sets its `updated_at`, unless the patch sets it. The record is still identified by its old key if the key field
+   * changes. The patch sees the record without drift.
    *
    * @throws RangeError if there is no such record.
    */
@@ -145,16 +139,14 @@ export class RecordStore {
     this.#commit(table, id, this.#drift.serve(resource, id, JSON.stringify(after)), updatedAt);
   }
 
-  /** Makes a plausible random change to a record. */
   alter(resource: Resource, key: RecordKey): void {
     const at = new Date(this.#clock()).toISOString();
     this.change(resource, key, (record) => this.#trade.alter(resource, record, at, this.#random));
   }
 
   /**
-   * Advances an order by one step.
+   * Advances an order by one step; returns its name, or undefined if the order is complete.
    *
-   * @returns the name of the step, or undefined if the order is complete and nothing changed.
    * @throws RangeError if there is no such order.
    */
   advance(orderNumber: number): string | undefined {
@@ -168,8 +160,7 @@ export class RecordStore {
   }
 
   /**
-   * Serves exactly this JSON text for the record, which may hold numbers that JavaScript cannot represent, duplicate names, or a value that
-   * is not an object. The text is served unchanged, without drift.
+   * Serves exactly this JSON text for the record, without drift; any valid JSON.
    *
    * @throws SyntaxError if the text is not JSON. RangeError if there is no such record.
    */
@@ -180,11 +171,7 @@ export class RecordStore {
     this.#commit(table, id, text, this.#now());
   }
 
-  /**
-   * Deletes a record.
-   *
-   * @throws RangeError if there is no such record.
-   */
+  /** @throws RangeError if there is no such record. */
   remove(resource: Resource, key: RecordKey): void {
     const { table, id } = this.#latest(resource, key);
     this.#drift.forget(resource, id);
@@ -192,8 +179,8 @@ export class RecordStore {
   }
 
   /**
-   * Applies a drift rule (such as an added field) to the records of a list that are created or changed from now on, and to
-   * `options.existing` of the existing records. @returns a function that removes the rule.
+   * Applies a drift rule to the records of a list that are created or changed from now on, and to `options.existing` others. @returns a
+   * function that removes the rule.
    */
   drift(resource: Resource, rule: DriftRule, options: DriftOptions = {}): () => void {
     const end = this.#drift.add(resource, rule);
@@ -230,14 +217,14 @@ export class RecordStore {
     };
   }
 
-  /** Returns the newest version of a record without drift, parsed; undefined if there is none. */
+  /** Returns the newest version without drift, parsed; undefined if there is none. */
   plain(resource: Resource, key: RecordKey): JsonValue | undefined {
     const table = this.table(resource);
     const text = this.#newestText(table, table.idOf(key));
     return text === undefined ? undefined : (JSON.parse(text) as JsonValue);
   }
 
-  /** Whether the record exists, is not about to be deleted, and still has the shape that random changes rely on. */
+  /** Whether the record exists, is not about to be deleted, and has the shape that random changes rely on. */
   isChangeable(resource: Resource, key: RecordKey): boolean {
     const record = this.plain(resource, key);
     return record !== undefined && this.#trade.isRecognized(resource, record);
@@ -253,7 +240,7 @@ export class RecordStore {
     return Math.floor(this.#clock() / this.#resolutionMs) * this.#resolutionMs;
   }
 
-  /** Returns the newest version of a record without drift, whether it is visible yet or not. */
+  /** Returns the newest version without drift, whether it is visible yet or not. */
   #latest(resource: Resource, key: RecordKey): { table: RecordTable; id: number; text: string } {
     const table = this.table(resource);
     const id = table.idOf(key);
@@ -269,7 +256,7 @@ export class RecordStore {
     return waiting ? waiting.text : table.text(id);
   }
 
-  /** Serves a record again according to the current drift rules; its content does not change. */
+  /** Serves a record again by the current drift rules; its content does not change. */
   #rewrite(resource: Resource, key: RecordKey, { touch = true }: DriftOptions): void {
     if (touch) return this.change(resource, key, (record) => record);
     const { table, id, text } = this.#latest(resource, key);
@@ -310,17 +297,13 @@ function apply({ table, id, text, updatedAt }: Omit<PendingCommit, 'visibleAt'>)
 interface PendingCommit {
   readonly table: RecordTable;
   readonly id: number;
-  /** JSON text of the record as it will be served; undefined for a deletion. */
+  /** JSON text as it will be served; undefined for a deletion. */
   readonly text: string | undefined;
-  /** `updated_at` of the version, in epoch ms. */
   readonly updatedAt: number;
-  /** When the version becomes visible, in epoch ms. */
   readonly visibleAt: number;
 }
 
-/** Changes of records that are not visible yet. */
 class LateCommits {
-  /** Changes that are waiting to become visible, oldest first. */
   readonly #waiting: PendingCommit[] = [];
   readonly #newest = new Map<string, PendingCommit>();
 
@@ -329,12 +312,12 @@ class LateCommits {
     this.#newest.set(nameOf(commit.table, commit.id), commit);
   }
 
-  /** Returns the newest change of a record that is waiting to become visible, if there is one. */
+  /** Returns the newest waiting change of a record. */
   newest(table: RecordTable, id: number): PendingCommit | undefined {
     return this.#newest.get(nameOf(table, id));
   }
 
-  /** Removes and returns the changes that are due to become visible, oldest first. @param now Epoch ms. */
+  /** Removes and returns the due changes, oldest first. @param now Epoch ms. */
   take(now: number): PendingCommit[] {
     const due = this.#waiting.findIndex(({ visibleAt }) => visibleAt > now);
     const commits = this.#waiting.splice(0, due < 0 ? this.#waiting.length : due);

@@ -1,18 +1,14 @@
-// The records of one list: unchanged records are generated from templates and columns, changed ones are stored as text.
-
-import { ByteWriter } from './template.ts';
+import { ByteWriter, type Template } from './template.ts';
 import { MAX_RECORDS } from './options.ts';
-import { RULES } from './resources.ts';
-import type { RecordKey, Resource, SandboxListRules } from './resources.ts';
+import { RULES, type RecordKey, type Resource, type SandboxListRules } from './resources.ts';
 import { SortedIds } from './sorted-ids.ts';
-import type { Template } from './template.ts';
 import type { Winery } from './trade.ts';
 import { mix } from './random.ts';
 
 /** Approximate size of a record in bytes: the initial capacity of a writer. */
 const RECORD_BYTES = 3_000;
 
-/** Lists in which each record should be generated from a different template. */
+/** Lists whose templates are used in turn, so that the records of a short list all differ. */
 const IN_TURN: ReadonlySet<Resource> = new Set(['inventory', 'wine-clubs', 'products']);
 
 /**
@@ -25,7 +21,7 @@ export class RecordTable {
   readonly byKey: SortedIds;
   readonly byUpdated: SortedIds;
   readonly #winery: Winery;
-  readonly #outlines: readonly Template[];
+  readonly #templates: readonly Template[];
   readonly #columns: Columns;
   readonly #texts = new Map<number, Buffer>();
   #alive: Uint8Array;
@@ -40,14 +36,14 @@ export class RecordTable {
     this.resource = resource;
     this.rules = RULES[resource];
     this.#winery = winery;
-    this.#outlines = count > 0 ? winery.outlines(resource) : [];
+    this.#templates = count > 0 ? winery.templates(resource) : [];
     const { seed, endsAt, resolutionMs } = history;
     const columns = makeHistory(
       count,
       seed,
       endsAt,
       resolutionMs,
-      this.#outlines,
+      this.#templates,
       IN_TURN.has(resource),
     );
     this.#columns = columns;
@@ -72,7 +68,7 @@ export class RecordTable {
     return this.#alive[id] === 1;
   }
 
-  /** Returns the number in the key, such as the order number, of the record with the internal index `id`. */
+  /** Returns the number in the key of a record. */
   numberOf(id: number): number {
     return this.rules.firstNumber + id;
   }
@@ -82,9 +78,7 @@ export class RecordTable {
     return this.rules.keyPrefix === null ? number : `${this.rules.keyPrefix}${number}`;
   }
 
-  /**
-   * Returns the internal index of the record with this key, whether or not the record exists; -1 if no record of the list can have the key.
-   */
+  /** Returns the id of a key, whether or not the record exists; -1 if no record of the list can have the key. */
   idOf(key: RecordKey): number {
     const text = String(key);
     const prefix = this.rules.keyPrefix ?? '';
@@ -92,7 +86,7 @@ export class RecordTable {
     return text.startsWith(prefix) && Number.isInteger(id) && id >= 0 ? id : -1;
   }
 
-  /** Returns when the record was updated, in epoch ms; also for lists whose records have no `updated_at`. */
+  /** Returns when the record was updated, in epoch ms; also in lists without `updated_at`. */
   updatedAt(id: number): number {
     return this.#columns.updated[id]!;
   }
@@ -102,12 +96,11 @@ export class RecordTable {
     return this.#columns.updated;
   }
 
-  /** Writes the JSON text of a record, which must exist, to `out`. */
   write(out: ByteWriter, id: number): void {
     const text = this.#texts.get(id);
     if (text) return out.bytes(text);
     const customer = this.#winery.customerOf(this.resource, id);
-    this.#outlines[this.#columns.outline[id]!]!.write(out, {
+    this.#templates[this.#columns.template[id]!]!.write(out, {
       number: this.numberOf(id),
       customer: RULES.customers.firstNumber + customer,
       createdAt: this.#columns.created[id]!,
@@ -116,7 +109,6 @@ export class RecordTable {
     });
   }
 
-  /** Returns the JSON text of a record; undefined if it does not exist. */
   text(id: number): string | undefined {
     if (!this.has(id)) return undefined;
     const out = new ByteWriter(RECORD_BYTES);
@@ -131,7 +123,6 @@ export class RecordTable {
     return this.#issued++;
   }
 
-  /** Stores a record's JSON text, for a new or an existing record. */
   put(id: number, text: string, updatedAt: number): void {
     this.#reserve(id + 1); // the ids of a replica were issued by another table
     if (this.has(id)) this.byUpdated.remove(id);
@@ -164,39 +155,33 @@ export class RecordTable {
   }
 }
 
-/** Length of the generated history in ms: three years of 365 days. */
 const HISTORY_MS = 3 * 365 * 86_400_000;
 
-/** Data about every record of a list that is available without generating it: one column each, indexed by id. */
+/** Times of every record in epoch ms, and the index of its template, by id. */
 interface Columns {
-  /** Creation time in epoch ms. */
   created: Float64Array;
-  /** Update time in epoch ms. */
   updated: Float64Array;
-  /** Index of the template from which the record is generated. */
-  outline: Uint16Array;
+  template: Uint16Array;
 }
 
 /**
- * Generates the times and the template choice of `count` records, spread evenly over three years in the order of their ids. The age of a
- * record limits the choice of its template: the oldest records are mostly complete, the newest have only begun.
- *
- * @param inTurn Whether templates are used in turn, so that the records of a short list all differ.
+ * Generates the times and templates of `count` records, spread evenly over three years in the order of their ids. The age of a record
+ * limits its template: the oldest records are mostly complete, the newest have only begun.
  */
 function makeHistory(
   count: number,
   seed: number,
   endsAt: number,
   resolutionMs: number,
-  outlines: readonly Template[],
+  templates: readonly Template[],
   inTurn: boolean,
 ): Columns {
   const columns = {
     created: new Float64Array(count),
     updated: new Float64Array(count),
-    outline: new Uint16Array(count),
+    template: new Uint16Array(count),
   };
-  const lives = outlines.map(({ lifeMs }) => lifeMs);
+  const lives = templates.map(({ lifeMs }) => lifeMs);
   const floor = (at: number) => Math.floor(at / resolutionMs) * resolutionMs;
   const begin = endsAt - HISTORY_MS;
   for (let id = 0; id < count; id++) {
@@ -207,15 +192,15 @@ function makeHistory(
     const chosen = inTurn ? id % fitting : Math.floor(lot * fitting);
     columns.created[id] = floor(created);
     columns.updated[id] = floor(created + lives[chosen]!);
-    columns.outline[id] = chosen;
+    columns.template[id] = chosen;
   }
   return columns;
 }
 
 /** Returns the ids sorted by update time, then by id. */
 function sortByUpdated(updated: Float64Array): Uint32Array {
-  // Packs time and id into one 64-bit number, which the engine sorts natively, in a tenth of the time that a comparator takes. The id has
-  // 24 bits, the ms since the oldest time have 40 (34 years).
+  // Packs time and id into one 64-bit number, which is sorted natively, in a tenth of the time of a comparator: 24 bits for the id, 40 for
+  // the ms since the oldest time (34 years).
   const packed = new BigUint64Array(updated.length);
   const words = new Uint32Array(packed.buffer);
   let oldest = Infinity;

@@ -1,11 +1,9 @@
-// Templates of generated records: JSON with placeholders, which is filled in and written directly as bytes.
-
 import type { JsonObject } from './resources.ts';
 
 const ZERO = 48;
 const DAY_MS = 86_400_000;
 
-/** Buffer that JSON text is written to as UTF-8, fast enough for a page of a thousand records in one to two ms. */
+/** Buffer that JSON text is written to, fast enough for a page of a thousand records in one to two ms. */
 export class ByteWriter {
   #bytes: Buffer;
   #length = 0;
@@ -40,7 +38,6 @@ export class ByteWriter {
     this.#bytes[this.#length++] = code;
   }
 
-  /** Writes a whole number >= 0 in decimal digits. */
   digits(value: number): void {
     let width = 1;
     for (let limit = 10; value >= limit; limit *= 10) width++;
@@ -49,7 +46,7 @@ export class ByteWriter {
     this.#length += width;
   }
 
-  /** Overwrites 24 bytes that have already been written, from index `at` on, with an instant, such as `2024-03-05T10:00:00.000Z`. */
+  /** Overwrites the 24 bytes from index `at` on with an instant, such as `2024-03-05T10:00:00.000Z`. */
   stamp(at: number, epochMs: number): void {
     const day = Math.floor(epochMs / DAY_MS);
     const ms = epochMs - day * DAY_MS;
@@ -83,35 +80,24 @@ export class ByteWriter {
   }
 }
 
-/**
- * Placeholders in the record that a template is made from. That record is created by the same code as any other, but in the year 2200; its
- * number, people and times are filled in when the template is written.
- */
+/** Placeholders in the record that a template is made from: a record like any other, but in the year 2200, without number and people. */
 export const PLACEHOLDERS = {
-  /** Number in the record's key, as a number or inside text. */
   number: 987_654_321_987,
-  /** Number of the customer that the record belongs to. */
   customer: 987_654_321_986,
-  /**
-   * Creation time of the record that a template is made from, in a year in which no real time lies, so that its times are recognized. All
-   * its other times except `updated_at` are stored relative to it.
-   */
+  /** Creation time in a year without real times, so that times are recognized. All but `updated_at` are stored relative to it. */
   createdAt: Date.parse('2200-01-01T00:00:00.000Z'),
-  /** Marker for `updated_at`, which is filled in with the update time of the generated record. */
+  /** Marker for `updated_at`. */
   updatedAt: '2999-01-01T00:00:00.000Z',
-  /** Markers that are replaced with a person's contact, shipping and billing fields. */
+  /** Markers for a person's fields. */
   contact: { '@contact': 0 },
   shipping: { '@shipping': 0 },
   billing: { '@billing': 0 },
 } as const;
 
-/** Values that replace the placeholders of a record template. */
 interface Fill {
   readonly number: number;
   readonly customer: number;
-  /** Creation time of the generated record in epoch ms. */
   readonly createdAt: number;
-  /** Update time of the generated record in epoch ms. */
   readonly updatedAt: number;
   readonly person: PersonBytes;
 }
@@ -123,12 +109,12 @@ export interface PersonBytes {
   readonly billing: Uint8Array;
 }
 
-/** Segment of a record template: fixed text with times to fill in, and the placeholder that follows the text. */
+/** Fixed text with times to fill in, and the placeholder that follows it. */
 interface TextSegment {
   readonly bytes: Uint8Array;
-  /** Indexes in `bytes` at which times are filled in. */
+  /** Indexes in `bytes` of the times. */
   readonly places: readonly number[];
-  /** Distance of each of the times to fill in from the record's creation time, in ms; NaN for the update time. */
+  /** Distance of each time from the creation time, in ms; NaN for the update time. */
   readonly distances: readonly number[];
   readonly then: 'number' | 'customer' | keyof PersonBytes | 'end';
 }
@@ -143,19 +129,19 @@ const SLOTS = new Map<string, TextSegment['then']>([
 const SLOT = new RegExp(`(${[...SLOTS.keys()].join('|')})`);
 const STAMP = /"(2[29]\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"/g;
 
-/** Template of a record: JSON text with placeholders, split at them once so that a record can be written in about a microsecond. */
+/** JSON text of a record with placeholders, split at them once so that a record is written in about a microsecond. */
 export class Template {
-  readonly #stretches: readonly TextSegment[];
+  readonly #chunks: readonly TextSegment[];
   /** Largest distance of a time in the record from `createdAt`, in ms: only records at least this old can use the template. */
   readonly lifeMs: number;
 
-  constructor(outline: JsonObject) {
-    const parts = JSON.stringify(outline).split(SLOT);
-    const stretches: TextSegment[] = [];
+  constructor(template: JsonObject) {
+    const parts = JSON.stringify(template).split(SLOT);
+    const chunks: TextSegment[] = [];
     for (let k = 0; k < parts.length; k += 2) {
       const text = parts[k]!;
       const stamps = [...text.matchAll(STAMP)];
-      stretches.push({
+      chunks.push({
         bytes: Buffer.from(text),
         places: stamps.map((found) => Buffer.byteLength(text.slice(0, found.index)) + 1),
         distances: stamps.map(([, stamp]) =>
@@ -164,13 +150,13 @@ export class Template {
         then: SLOTS.get(parts[k + 1] ?? '') ?? 'end',
       });
     }
-    this.#stretches = stretches;
-    const distances = stretches.flatMap((stretch) => stretch.distances);
+    this.#chunks = chunks;
+    const distances = chunks.flatMap((chunk) => chunk.distances);
     this.lifeMs = Math.max(0, ...distances.filter((distance) => !Number.isNaN(distance)));
   }
 
   write(out: ByteWriter, fill: Fill): void {
-    for (const { bytes, places, distances, then } of this.#stretches) {
+    for (const { bytes, places, distances, then } of this.#chunks) {
       const start = out.length;
       out.bytes(bytes);
       for (let k = 0; k < places.length; k++) {

@@ -1,17 +1,15 @@
-// Issues and verifies the access tokens of an account.
-
 import { createHash } from 'node:crypto';
 import { decodeJwt, errors, jwtVerify, SignJWT } from 'jose';
 import type { SandboxSettings } from './options.ts';
 
-/** Issues the tokens of one account and verifies them: JWTs, signed with HS256. */
+/** The tokens of one account: JWTs, signed with HS256. */
 export class Tokens {
   readonly #account: string;
   readonly #settings: SandboxSettings;
   readonly #clock: () => number;
   #revoked = 0;
   #issued = 0;
-  /** For each recently issued token, by its `jti`: the time from which the token is accepted, in epoch ms. */
+  /** By `jti` of recently issued tokens: when the token is accepted from, in epoch ms. */
   readonly #young = new Map<string, number>();
 
   /** @param clock The server's clock, in epoch ms. */
@@ -21,7 +19,7 @@ export class Tokens {
     this.#clock = clock;
   }
 
-  /** Issues an access token with the claims `sub` (the account), `jti`, `iat` and, unless `readings.expClaim` is false, `exp`. */
+  /** Issues a token with the claims `sub` (the account), `jti`, `iat` and, unless `readings.expClaim` is false, `exp`. */
   async issue(): Promise<string> {
     const now = this.#clock();
     const token = new SignJWT({})
@@ -50,7 +48,7 @@ export class Tokens {
     }
   }
 
-  /** Revokes every access token of the account that was issued so far. */
+  /** Revokes every token that was issued so far. */
   revoke(): void {
     this.#revoked++;
   }
@@ -62,10 +60,7 @@ export class Tokens {
     return id;
   }
 
-  /**
-   * Returns when a token that was issued at `from` (epoch ms) expires, in seconds since 1970, rounded up to a whole second for the claim
-   * `exp`.
-   */
+  /** Returns when a token issued at `from` (epoch ms) expires, in whole seconds since 1970, rounded up. */
   #expiry(from: number): number {
     return Math.ceil((from + this.#settings.tokenLifeMs) / 1_000);
   }

@@ -1,4 +1,4 @@
-// Data that a sandbox's accounts share, derived from its seed, and the templates of one account's records.
+// Data that accounts share, derived from the sandbox's seed, and the generated data of one account.
 
 import {
   alterClub,
@@ -13,29 +13,24 @@ import {
   makeStock,
   makeCatalogue,
 } from './goods.ts';
-import { newOrder } from './new-order.ts';
-import type { Buyer } from './new-order.ts';
+import { newOrder, type Buyer } from './new-order.ts';
 import { editOrder, advanceOrder } from './order-life.ts';
-import { isOrder } from './order-record.ts';
-import type { OrderRecord } from './order-record.ts';
+import { isOrder, type OrderRecord } from './order-record.ts';
 import { addressFields, makePerson, personBytes } from './people.ts';
 import { Random, mix } from './random.ts';
-import { isObject, RULES } from './resources.ts';
-import type { JsonObject, JsonValue, Resource } from './resources.ts';
-import { PLACEHOLDERS, Template } from './template.ts';
-import type { PersonBytes } from './template.ts';
+import { isObject, RULES, type JsonObject, type JsonValue, type Resource } from './resources.ts';
+import { PLACEHOLDERS, Template, type PersonBytes } from './template.ts';
 import type { Wine } from './goods.ts';
 
 const HOUR_MS = 3_600_000;
 
 /** Number of distinct generated people; further customers repeat their personal fields. */
 const PEOPLE = 4_096;
-/** Number of articles for sale. */
 const CATALOGUE = 200;
-/** Minimum number of record templates of a list; a short list needs no more. */
-const FEWEST_OUTLINES = 64;
-/** Maximum number of record templates of each list. */
-const OUTLINES: Readonly<Record<Resource, number>> = {
+/** Minimum number of templates of a list. */
+const MIN_TEMPLATES = 64;
+/** Maximum number of templates of each list. */
+const MAX_TEMPLATES: Readonly<Record<Resource, number>> = {
   orders: 1_024,
   customers: 256,
   inventory: CATALOGUE,
@@ -44,24 +39,22 @@ const OUTLINES: Readonly<Record<Resource, number>> = {
   products: CATALOGUE,
 };
 
-/** Number, times and people of a record to be created. */
 interface NewRecordBasics {
   readonly number: number;
   readonly customer: number;
-  /** Creation time of the record in epoch ms. */
   readonly at: number;
   readonly createdAt: string;
   readonly updatedAt: string;
   readonly buyer: Buyer;
 }
 
-/** Data that the accounts of a sandbox share, derived from its seed: wines, people, and templates of records. */
+/** Data that accounts share: wines, people, and templates of records. */
 export class Trade {
   readonly seed: number;
   readonly #records: Readonly<Record<Resource, number>>;
   readonly #catalogue: readonly Wine[];
   readonly #people: PersonBytes[] = [];
-  readonly #outlines = new Map<Resource, readonly Template[]>();
+  readonly #templates = new Map<Resource, readonly Template[]>();
 
   /** @param records Initial number of records of each list in an account. */
   constructor(seed: number, records: Readonly<Record<Resource, number>>) {
@@ -70,17 +63,17 @@ export class Trade {
     this.#catalogue = makeCatalogue(seed, CATALOGUE);
   }
 
-  /** Returns a number from 0 up to 1 that differs between accounts, derived from the account's seed; 0 for the sandbox's own seed. */
+  /** Returns a number from 0 up to 1 by an account's seed; 0 for the sandbox's own seed. */
   apart(seed: number): number {
     return ((seed ^ this.seed) >>> 0) / 2 ** 32;
   }
 
-  /** Returns the contact and address fields of a person as JSON bytes, to fill in record templates. */
+  /** Returns a person's fields as JSON bytes, to fill in templates. */
   personAt(number: number): PersonBytes {
     return (this.#people[number] ??= personBytes(makePerson(this.seed, number)));
   }
 
-  /** Returns the contact and address fields of a person, for a new record that {@link make} creates. */
+  /** Returns a person's fields, for a new record. */
   buyerAt(number: number): Buyer {
     const { contact, address, recipient } = makePerson(this.seed, number);
     return {
@@ -90,15 +83,15 @@ export class Trade {
     };
   }
 
-  /** Returns the record templates of a list that all accounts share; created once, because they take most of the time and memory. */
-  sharedOutlines(resource: Resource): readonly Template[] {
-    let made = this.#outlines.get(resource);
-    if (!made) this.#outlines.set(resource, (made = this.outlines(resource, this.seed)));
+  /** Returns the templates that all accounts share; created once, because they take most of the time and memory. */
+  sharedTemplates(resource: Resource): readonly Template[] {
+    let made = this.#templates.get(resource);
+    if (!made) this.#templates.set(resource, (made = this.templates(resource, this.seed)));
     return made;
   }
 
-  /** Creates the templates from which the records of a list are generated, sorted by {@link Template.lifeMs}. */
-  outlines(resource: Resource, seed: number): readonly Template[] {
+  /** Creates the templates of a list, sorted by {@link Template.lifeMs}. */
+  templates(resource: Resource, seed: number): readonly Template[] {
     const at = PLACEHOLDERS.createdAt;
     const birth: NewRecordBasics = {
       number: PLACEHOLDERS.number,
@@ -108,7 +101,10 @@ export class Trade {
       updatedAt: PLACEHOLDERS.updatedAt,
       buyer: PLACEHOLDERS,
     };
-    const length = Math.min(OUTLINES[resource], Math.max(FEWEST_OUTLINES, this.#records[resource]));
+    const length = Math.min(
+      MAX_TEMPLATES[resource],
+      Math.max(MIN_TEMPLATES, this.#records[resource]),
+    );
     const templates = Array.from({ length }, (_, k) => {
       const random = new Random(seed ^ 0x0071, k * 8 + Object.keys(RULES).indexOf(resource));
       const record = this.make(resource, birth, k, random);
@@ -119,7 +115,6 @@ export class Trade {
     return templates.sort((a, b) => a.lifeMs - b.lifeMs);
   }
 
-  /** Creates a random record of a list as it is on its first day. */
   make(resource: Resource, birth: NewRecordBasics, place: number, random: Random): JsonObject {
     const wine = this.#catalogue[place % this.#catalogue.length]!;
     switch (resource) {
@@ -146,7 +141,7 @@ export class Trade {
     return isObject(record) && (resource !== 'products' || Array.isArray(record.variants));
   }
 
-  /** Makes a random change to a record; usually the next step of an order, if there is one. */
+  /** Makes a random change; to an order usually its next step. */
   alter(resource: Resource, record: JsonObject, at: string, random: Random): void {
     switch (resource) {
       case 'orders': {
@@ -168,7 +163,7 @@ export class Trade {
     }
   }
 
-  /** Gives a history to the record from which a template is made: some changes hours apart, and rarely one more after many months. */
+  /** Gives a history to a template's record: some changes hours apart, and rarely one after many months. */
   #live(resource: Resource, record: JsonObject, random: Random): void {
     let at = PLACEHOLDERS.createdAt;
     for (let steps = random.below(resource === 'orders' ? 16 : 3); steps > 0; steps--) {
@@ -183,18 +178,14 @@ export class Trade {
   }
 }
 
-/**
- * The generated data of one simulated account: its customers, and the templates from which its records are generated. Both are derived from
- * the data that accounts share, and from the account's seed.
- */
+/** The generated data of one account: its customers and templates, by the shared data and the account's seed. */
 export class Winery {
   readonly #seed: number;
   readonly #customers: number;
   readonly #trade: Trade;
-  /** Index of the account's first customer among the people that all accounts share: 0 if the account's seed is the sandbox's. */
+  /** Index of the account's first customer among the shared people; 0 for the sandbox's own seed. */
   readonly #firstPerson: number;
 
-  /** @param customers Number of customers, to whom orders and memberships are assigned. */
   constructor(seed: number, customers: number, trade: Trade) {
     this.#seed = seed;
     this.#customers = customers || PEOPLE;
@@ -202,27 +193,24 @@ export class Winery {
     this.#firstPerson = Math.floor(trade.apart(seed) * PEOPLE);
   }
 
-  /** Returns the index of the customer that a record belongs to; a customer record belongs to itself. */
+  /** Returns the index of a record's customer; a customer belongs to itself. */
   customerOf(resource: Resource, id: number): number {
     return resource === 'customers' ? id : mix(this.#seed ^ 0xc057, id) % this.#customers;
   }
 
-  /** Returns a customer's contact and address fields as JSON bytes, to fill in record templates. */
   personAt(customer: number): PersonBytes {
     return this.#trade.personAt(this.#personOf(customer));
   }
 
-  /** Returns a customer's contact and address fields, for a new record. */
   buyerAt(customer: number): Buyer {
     return this.#trade.buyerAt(this.#personOf(customer));
   }
 
-  /** Returns the templates from which a list's records are generated. */
-  outlines(resource: Resource): readonly Template[] {
+  templates(resource: Resource): readonly Template[] {
     // Records without dates would be identical in every account if their templates were shared.
     return RULES[resource].dated
-      ? this.#trade.sharedOutlines(resource)
-      : this.#trade.outlines(resource, this.#seed);
+      ? this.#trade.sharedTemplates(resource)
+      : this.#trade.templates(resource, this.#seed);
   }
 
   #personOf(customer: number): number {

@@ -1,5 +1,3 @@
-// Random changes of an account's records at a given rate, and random drift (such as added or converted fields).
-
 import type { SandboxSettings } from './options.ts';
 import { Random } from './random.ts';
 import type { RecordKey, Resource, JsonValue } from './resources.ts';
@@ -8,7 +6,6 @@ import { convertedField, newField } from './drift.ts';
 import type { Faults } from './faults.ts';
 import { isObject, RESOURCES, RULES } from './resources.ts';
 
-/** Percentage of the random changes that go to each list. */
 const SHARES: readonly (readonly [Resource, number])[] = [
   ['orders', 70],
   ['customers', 10],
@@ -20,17 +17,14 @@ const SHARES: readonly (readonly [Resource, number])[] = [
 
 /** Interval of the timer that makes changes, in ms. */
 const TICK_MS = 20;
-/**
- * Longest suspension of the process, in ms, for which all missed random changes are made afterwards. Larger values cause a burst of
- * changes.
- */
+/** Longest suspension of the process, in ms, after which all missed changes are made. Larger values cause a burst of changes. */
 const CATCH_UP_MS = 2_000;
 
 /** Makes seeded random changes to an account's records, at a rate or on demand. */
 export class Traffic {
   readonly #store: RecordStore;
   readonly #random: Random;
-  /** Clock by which the rate of changes is measured, in epoch ms. */
+  /** Clock of the rate of changes, in epoch ms. */
   readonly #clock: () => number;
   readonly #drift: RandomDrift;
   readonly #driftEvery: number;
@@ -97,7 +91,7 @@ export class Traffic {
   }
 
   /**
-   * Returns the key of a random record that can be changed, preferring recent orders; undefined for an empty list, or if eight attempts
+   * Returns the key of a random record that can be changed, preferably a recent order; undefined for an empty list, or if eight attempts
    * find none.
    */
   #pickRecord(resource: Resource): RecordKey | undefined {
@@ -129,13 +123,12 @@ const REPEATED = 3;
 
 /**
  * Starts and ends drift at random, by the seed: a new field, numbers that become text, a record without its key, a page with repeated
- * records. A drift that is chosen again is undone first, so the number of active drifts is bounded by the number of fields and lists.
+ * records. A drift that is chosen again is undone first, so their number is bounded.
  */
 export class RandomDrift {
   readonly #store: RecordStore;
   readonly #faults: Faults;
   readonly #random: Random;
-  /** Maps the name of each active drift to the function that ends it. */
   readonly #ends = new Map<string, () => void>();
 
   constructor(store: RecordStore, faults: Faults, seed: number) {
@@ -144,7 +137,7 @@ export class RandomDrift {
     this.#random = new Random(seed, 0xd41);
   }
 
-  /** Starts or ends one random drift, such as an added field; does nothing if the chosen list is empty. */
+  /** Starts or ends one random drift; does nothing if the chosen list is empty. */
   next(): void {
     const resource = this.#random.pick(RESOURCES);
     const key = this.#someKey(resource);
@@ -191,7 +184,6 @@ export class RandomDrift {
     this.#ends.set(name, this.#faults.add(fault));
   }
 
-  /** Ends the drift with this name. @returns whether it was active. */
   #end(name: string): boolean {
     this.#ends.get(name)?.();
     return this.#ends.delete(name);
@@ -204,7 +196,7 @@ export class RandomDrift {
     return id === undefined ? undefined : table.keyOf(id);
   }
 
-  /** Returns the names of a record's fields that hold numbers in its stored form, except the key. */
+  /** Returns the names of the stored fields with numbers, except the key. */
   #numbersOf(resource: Resource, key: RecordKey): string[] {
     const record = this.#store.plain(resource, key);
     if (!isObject(record)) return [];

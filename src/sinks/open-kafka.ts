@@ -152,11 +152,12 @@ export function openRegistry(config: RegistryConfig): Registry {
       const connections = tokenConnections(ca, proxies);
       const token = tokensOf(auth.credentials, connections);
       const registry = createRegistry({ ...options, token });
+      const closeRegistry = registry.close.bind(registry);
       const close = async () => {
-        await registry.close();
+        await closeRegistry();
         await connections.destroy();
       };
-      return { ...registry, close };
+      return Object.assign(registry, { close });
     }
   }
 }

@@ -122,7 +122,7 @@ describe('SortedIds', () => {
     oracle.sort(compare);
     const check = () => {
       expect(list.size).toBe(oracle.length);
-      expect([...list.stretches()].flatMap((stretch) => [...stretch])).toEqual(oracle);
+      expect([...list.chunks()].flatMap((stretch) => [...stretch])).toEqual(oracle);
       for (const place of [0, 1, 1_023, 1_024, 2_999, oracle.length - 1]) {
         expect(list.slice(place, place + 5)).toEqual(oracle.slice(place, place + 5));
       }

@@ -1,20 +1,22 @@
-// Finds the changes of status fields in changes of orders.
-
-import { map } from 'rxjs';
-import type { OperatorFunction } from 'rxjs';
+import { map, type OperatorFunction } from 'rxjs';
 import { isJsonObject, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { StatusSubject } from '../../schemas/events/own-records.ts';
 import { instantOf } from '../../schemas/avro/instant.ts';
 import type { Change } from '../../streams/diff/change.ts';
-import { byIdentity } from '../../streams/diff/changed-paths.ts';
-import { ORDER_IDENTITIES } from './order-identities.ts';
+import { byIdentity, type Identities } from '../../streams/diff/changed-paths.ts';
 
 export type { StatusSubject };
 
+/** Arrays of an order whose elements are matched by a field instead of by index, and the names of these fields. */
+export const ORDER_IDENTITIES: Identities = {
+  fulfillment_info: 'fulfillment_id',
+  order_edit: 'created_at',
+};
+
 /**
  * Status fields of orders whose changes are published, by the kind of object that they belong to. The sandbox (`sandbox/status-changes.ts`)
- * and the oracles of the tests have lists of their own, on purpose: CONTRIBUTING.md says which.
+ * and the oracles of the tests have lists of their own on purpose (CONTRIBUTING.md).
  */
 export const STATUS_FIELDS = {
   order: ['payment_status', 'fulfillment_status'],
@@ -34,24 +36,18 @@ export type StatusField = (typeof STATUS_FIELDS)[StatusSubject][number];
 /** A change of one status field of an order, or of a part of an order. */
 export interface StatusChange {
   readonly subject: StatusSubject;
-  /**
-   * Identity of the part of the order whose status changed: a fulfilment's `fulfillment_id`, an edit's `created_at`; null for the order
-   * itself and its package.
-   */
+  /** A fulfilment's `fulfillment_id`, an edit's `created_at`; null for the order itself and its package. */
   readonly subjectId: string | null;
   readonly field: StatusField;
-  /** Previous value of the status field; null if the order or its part is new, or the field was not set. */
+  /** Previous status; null if the order or its part is new, or the field was not set. */
   readonly from: string | null;
-  /** New value of the status field; null if the part of the order was removed, or the field is not set. */
+  /** New status; null if the part of the order was removed, or the field is not set. */
   readonly to: string | null;
-  /**
-   * When the status changed by the API's clock, in epoch ms: the `updated_at` or `created_at` of the part of the order, else the order's
-   * `updated_at`, or null.
-   */
+  /** When the status changed, in epoch ms by the `updated_at` or `created_at` of the part, else the order's `updated_at`, or null. */
   readonly changedAt: number | null;
 }
 
-/** A status change of an order, with the key of the order. */
+/** A status change of an order, with the order's key. */
 export interface KeyedStatusChange {
   readonly key: string;
   readonly change: StatusChange;
@@ -85,7 +81,7 @@ export function statusChanges(change: Change): StatusChange[] {
   return changes;
 }
 
-/** Maps each change of an order to its status changes, as `statusChanges` does. */
+/** Maps each change of an order to its status changes: one for each subject and field that differs. */
 export function orderStatus(): OperatorFunction<Change, readonly StatusChange[]> {
   return map(statusChanges);
 }
@@ -93,7 +89,7 @@ export function orderStatus(): OperatorFunction<Change, readonly StatusChange[]>
 interface Subject {
   readonly subject: StatusSubject;
   readonly subjectId: string | null;
-  /** JSON of the order or of its part that has the status; undefined for a club package that the order lacks. */
+  /** The order or its part that has the status; undefined for a club package that the order lacks. */
   readonly record: JsonValue | undefined;
 }
 
@@ -116,17 +112,14 @@ function subjectsOf(order: JsonObject | null): ReadonlyMap<string, Subject> {
   return subjects;
 }
 
-/** Returns a status as text; null if it isn't set. The values are not documented: one that isn't a string is returned as JSON. */
+/** Returns a status as text; null if it isn't set. One that isn't a string is returned as JSON: the values are not documented. */
 function statusOf(record: JsonValue | undefined, field: StatusField): string | null {
   const value = isJsonObject(record) && Object.hasOwn(record, field) ? record[field] : undefined;
   if (value === undefined || value === null) return null;
   return typeof value === 'string' ? value : stringifyJson(value);
 }
 
-/**
- * Time of a change by the timestamp of the changed part of an order, in epoch ms, or null if it has none: a fulfilment has `updated_at`, an
- * edit only `created_at`.
- */
+/** Time of a change by the changed part of an order, in epoch ms, or null: a fulfilment has `updated_at`, an edit only `created_at`. */
 function ownTime({ subject, record }: Subject, isNew: boolean): number | null {
   if (!isJsonObject(record)) return null;
   if (subject === 'fulfillment') return instantOf(record, 'updated_at');

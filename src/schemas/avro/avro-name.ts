@@ -5,13 +5,12 @@ import type { FieldSchema, RecordSchema } from './avro-schema.ts';
 
 const AVRO_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** Maximum length of an Avro name that is derived from a JSON name which Avro does not allow; valid names are kept at any length. */
+/** Maximum length of an Avro name derived from a JSON name that Avro does not allow; valid names are kept at any length. */
 const MAX_LENGTH = 100;
 
-/** Number of hex digits of the hash suffix that distinguishes Avro names which would be spelled the same. */
+/** Number of hex digits of the hash that distinguishes names with the same spelling. */
 const HASH_LENGTH = 8;
 
-/** Whether the text is a valid Avro name. */
 export function isAvroName(text: string): boolean {
   return AVRO_NAME.test(text);
 }
@@ -46,24 +45,20 @@ export function recordName(path: readonly string[], isTaken: (name: string) => b
 export interface FieldParent {
   /** Avro names of the fields that lead to the record type from the root of the schema. */
   readonly path: readonly string[];
-  /** Existing fields of the record type. */
   readonly fields: readonly FieldSchema[];
 }
 
-/** Names of a schema's record types in the normal form of {@link distinctName}; a new record type must have another name. */
+/** Names of a schema's record types, as {@link distinctName} returns them. */
 export type RecordNames = Set<string>;
 
-/**
- * Returns the normal form of a record type's name for comparison, without namespace and in lower case: generated Java classes need distinct
- * file names.
- */
+/** Returns a record type's name without namespace and in lower case: generated Java classes need distinct file names. */
 export function distinctName({ name }: Pick<RecordSchema, 'name'>): string {
   return name.slice(name.lastIndexOf('.') + 1).toLowerCase();
 }
 
 /**
- * Whether every JavaScript object inherits a property of this name, such as `toString`: avsc looks fields up in plain objects, and would
- * return the inherited property.
+ * Whether every JavaScript object inherits a property of this name, such as `toString`, which avsc would find in an object without the
+ * field.
  */
 export function isInherited(name: string): boolean {
   return name in Object.prototype;

@@ -1,5 +1,3 @@
-// Writer of Avro's binary encoding with a reusable buffer.
-
 /** Initial size in bytes of a writer's buffer. Larger wastes memory: a fleet has thousands of buffers, most for small records. */
 const FIRST_BYTES = 512;
 /** Longest string, in characters, that is copied in a JavaScript loop, which is faster than a native call for short strings. */
@@ -7,16 +5,12 @@ const SHORT_TEXT = 48;
 /** Maximum size in bytes of a number, a union branch or a length in Avro's encoding. */
 const MAX_NUMBER_BYTES = 10;
 
-/**
- * Writes Avro's binary encoding front to back into a buffer that is reused for each value. To undo writes, set `length` back to an earlier
- * value.
- */
+/** Writes Avro's binary encoding into a buffer that is reused for each value. To undo writes, set `length` back to an earlier value. */
 export class AvroOutput {
-  /** Number of bytes written. */
   length = 0;
   #bytes = Buffer.allocUnsafe(FIRST_BYTES);
 
-  /** Returns a copy of all bytes written, and resets the writer for the next value. */
+  /** Returns a copy of the bytes written, and resets the writer. */
   take(): Buffer {
     const value = Buffer.allocUnsafe(this.length);
     this.#bytes.copy(value, 0, 0, this.length);
@@ -54,7 +48,6 @@ export class AvroOutput {
     this.length = this.#bytes.writeDoubleLE(value, this.length);
   }
 
-  /** Writes Avro's `bytes`: their length, then the bytes. */
   bytes(value: Uint8Array): void {
     this.long(value.length);
     this.raw(value);
@@ -67,11 +60,7 @@ export class AvroOutput {
     this.length += value.length;
   }
 
-  /**
-   * Writes a string.
-   *
-   * @returns false, with nothing written, if the string contains a lone surrogate, which UTF-8 can't represent.
-   */
+  /** Writes a string. Returns false, with nothing written, for a lone surrogate, which UTF-8 can't represent. */
   string(text: string): boolean {
     const { length } = text;
     if (length > SHORT_TEXT) return this.#longString(text);
@@ -116,7 +105,7 @@ export class AvroOutput {
   }
 }
 
-/** Returns a Buffer over the same memory, as avsc requires. */
+/** Returns a Buffer over the same memory; avsc requires a Buffer. */
 export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes)
     ? bytes
@@ -125,5 +114,5 @@ export function asBuffer(bytes: Uint8Array): Buffer {
 
 /** Largest integer for which 32-bit shifts and masks are correct. */
 const MAX_SMALL = 2 ** 31 - 1;
-/** Divisor that removes the first four bytes of Avro's long, which have 7 bits each. The quotient fits in 32-bit arithmetic. */
+/** Divisor that removes the first four bytes of a long, of 7 bits each. The quotient fits in 32-bit arithmetic. */
 const IN_FOUR_BYTES = 2 ** 28;

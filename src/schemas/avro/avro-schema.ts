@@ -1,5 +1,3 @@
-// The subset of Avro's schema language that record images use, and checks whether its types can represent a value.
-
 import { readFileSync } from 'node:fs';
 import type { JsonValue } from '../json/json.ts';
 
@@ -50,7 +48,6 @@ export interface LogicalSchema {
   readonly exact?: boolean;
 }
 
-/** Returns the name in the API's JSON of an Avro field. */
 export function jsonName({ json, name }: FieldSchema): string {
   return json ?? name;
 }
@@ -60,8 +57,8 @@ export function isUnion(type: AvroType): type is readonly AvroType[] {
 }
 
 /**
- * Range of Avro longs that the library avsc decodes exactly. It computes in doubles: the largest safe integer is rejected, and values below
- * -2^52 are silently decoded wrong, because Avro's zigzag encoding stores `-2n - 1`.
+ * Range of Avro longs that avsc decodes exactly. It computes in doubles: it rejects the largest safe integer, and decodes values below
+ * -2^52 wrong without an error, because zigzag encoding stores `-2n - 1`.
  */
 const MAX_LONG = Number.MAX_SAFE_INTEGER - 1;
 const MIN_LONG = -(2 ** 52);
@@ -72,10 +69,8 @@ export const isInteger = (value: JsonValue, least: number, most: number): boolea
   (value as number) <= most &&
   !Object.is(value, -0);
 
-/** Whether the value can be represented by a field of type `long`. */
 export const isLong = (value: JsonValue): boolean => isInteger(value, MIN_LONG, MAX_LONG);
 
-/** Whether the value can be represented by a field of type `double`. */
 export const isDouble = (value: JsonValue): boolean =>
   Number.isFinite(value) && !Object.is(value, -0);
 

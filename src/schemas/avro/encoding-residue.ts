@@ -1,7 +1,4 @@
-// The parts of a record that its typed Avro fields can't represent: nulls, exact values and unknown members, by their path.
-
-import { canonicalJson, pointerStep } from '../json/json.ts';
-import type { JsonValue } from '../json/json.ts';
+import { canonicalJson, pointerStep, type JsonValue } from '../json/json.ts';
 import { isTypable } from './shape.ts';
 import { AvroOutput } from './avro-output.ts';
 
@@ -14,23 +11,19 @@ export class EncodingResidue {
   readonly nulls: Place[] = [];
   /** Values that their Avro fields can't represent exactly, as JSON text by JSON Pointer; undefined if there are none. */
   unmapped: Map<string, string> | undefined;
-  /** Whether the record has a JSON member for which the schema has no field, although one could be inferred from its value. */
+  /** Whether the record has a member without a field, from whose value a field can be inferred. */
   hasUnknown = false;
-  /**
-   * Last step of the path of the value that is being encoded: a JSON Pointer step with its slash, or an array index. Empty for the record
-   * itself.
-   */
+  /** Last step of the path of the value that is being encoded: a JSON Pointer step with its slash, or an array index. */
   step: string | number = '';
-  /** Path of the object or array that contains the value being encoded; undefined for the record itself. */
+  /** Path of the object or array around the value being encoded; undefined for the record itself. */
   #whole: Place | undefined;
-  /** Path of the record itself. */
   readonly record: Place;
 
   constructor(record: Place) {
     this.record = record;
   }
 
-  /** Enters the object or array that is being encoded: from then on, `step` is that of one of its members or items. */
+  /** Enters the object or array that is being encoded: from then on, `step` is the step to one of its members or items. */
   enter(): void {
     this.#whole = this.#place();
   }
@@ -42,13 +35,11 @@ export class EncodingResidue {
     this.#whole = parent;
   }
 
-  /** Sets the path of the value that is encoded next. */
   goTo(parent: Place, step: string | number): void {
     this.#whole = parent;
     this.step = step;
   }
 
-  /** Path of the value that is being encoded. */
   #place(): Place {
     return this.#whole?.child(this.step) ?? this.record;
   }
@@ -57,13 +48,13 @@ export class EncodingResidue {
     this.nulls.push(this.#place());
   }
 
-  /** Adds a value to `unmapped` at the current path, because its Avro field can't represent it exactly. */
+  /** Adds a value to `unmapped` at the current path. */
   noteValue(value: JsonValue): void {
     this.unmapped ??= new Map();
     this.unmapped.set(this.#place().pointer, canonicalJson(value));
   }
 
-  /** Adds a member for which the schema has no field. It belongs to the object that was {@link enter entered} last. */
+  /** Adds a member without a field of the object that was {@link enter entered} last. */
   noteUnknown(key: string, item: JsonValue): void {
     this.hasUnknown ||= isTypable(item);
     this.step = pointerStep(key);
@@ -72,9 +63,9 @@ export class EncodingResidue {
   }
 }
 
-/** A path within the records of a list. There is one `Place` for each path, created on first use. */
+/** A path within the records of a list; one instance for each path. */
 export class Place {
-  /** Path of the containing object or array, and the last step of this path: a JSON Pointer step with its slash, or an array index. */
+  /** Path of the containing object or array, and the step from it: a JSON Pointer step with its slash, or an array index. */
   readonly parent: Place | undefined;
   readonly step: string | number;
   /** The path as a JSON Pointer. */
@@ -82,7 +73,7 @@ export class Place {
   readonly #parts = new Map<string | number, Place>();
   readonly #onMade: () => void;
   #bytes: Buffer | undefined;
-  /** Index of this path among all paths that were null in any record, sorted by JSON Pointer; -1 if it was never null. */
+  /** Index among all paths that were null in any record, sorted by JSON Pointer; -1 if this path never was. */
   rank = -1;
 
   constructor(parent: Place | undefined, step: string | number, onMade: () => void) {
@@ -102,7 +93,7 @@ export class Place {
     return part;
   }
 
-  /** The path as a JSON Pointer, encoded as an Avro string. */
+  /** The JSON Pointer, encoded as an Avro string. */
   get bytes(): Buffer {
     if (!this.#bytes) {
       const out = new AvroOutput();
@@ -114,22 +105,19 @@ export class Place {
 }
 
 /**
- * Maximum number of paths that are cached for a schema, of some 300 bytes each; beyond it the cache is cleared. Each array element that is
- * null or has parts takes one path, so too few would discard useful ones.
+ * Maximum number of paths that are cached for a schema, of some 300 bytes each; beyond it the cache is cleared. Too small: paths of records
+ * with long arrays are recreated again and again.
  */
 const MAX_PLACES = 5_000;
 
-/**
- * Cache of the paths in records of one schema: of objects and arrays, and of noted values. Records of a list tend to have nulls at the same
- * paths, so the paths are cached with their sort order and their encoding.
- */
+/** Cache of paths in records of one schema, with their sort order and encoding: records of a list tend to have nulls at the same paths. */
 export class PathTree {
   #count = 0;
   #root = this.#newRoot();
   /** Paths that were null in any record, sorted by JSON Pointer. */
   #ranked: Place[] = [];
 
-  /** Path of the record itself, the root of all paths. Get it once for each record: this clears a cache that has grown too large. */
+  /** The root of all paths. Get it once for each record: this clears a cache that has grown too large. */
   get root(): Place {
     if (this.#count > MAX_PLACES) {
       this.#count = 0;
@@ -139,7 +127,7 @@ export class PathTree {
     return this.#root;
   }
 
-  /** Writes the image's array `nulls`: the paths at which the record is null, sorted by JSON Pointer. */
+  /** Writes the image's array `nulls`, sorted by JSON Pointer. */
   writeNulls(nulls: Place[], out: AvroOutput): void {
     if (nulls.some(({ rank }) => rank < 0)) this.#rank(nulls);
     sortByRank(nulls);
@@ -160,7 +148,7 @@ export class PathTree {
 /** Maximum number of paths that are sorted by insertion, which takes quadratic time. */
 const MAX_INSERTION_SORT = 64;
 
-/** Sorts paths by rank in place. Insertion sort suits the usual short lists: `sort` would allocate arrays for each record. */
+/** Sorts paths by rank in place. The lists are short: insertion sort allocates nothing, while `sort` would for each record. */
 function sortByRank(places: Place[]): void {
   if (places.length > MAX_INSERTION_SORT) {
     places.sort((a, b) => a.rank - b.rank);

@@ -12,21 +12,20 @@ export type AvroValue =
 /** Codec between JSON values and one Avro type. */
 export interface FieldCodec {
   /**
-   * Writes a JSON value (never null). Returns false, with nothing written, if the type can't represent it exactly. Details that the type
-   * represents only partly, and nested values that it can't represent, are added to `residue` to be stored apart.
+   * Writes a JSON value (never null). Returns false, with nothing written, if the type can't represent it exactly. Nested values that the
+   * type can't represent, and lost details such as the text of a time, are added to `residue`.
    */
   readonly write: (value: JsonValue, out: AvroOutput, residue: EncodingResidue) => boolean;
   /**
-   * How the transcoder (in WebAssembly) encodes values of this type from their JSON bytes, with the same result as `write`; values of an
-   * `ODD` type are always left to `write`.
+   * How WebAssembly encodes values of this type from their JSON bytes, with the same result as `write`; values of an `ODD` type are always
+   * left to `write`.
    */
   readonly transcoded: TranscodedType;
   readonly toJson: (value: AvroValue) => JsonValue;
-  /** Writes the value that replaces an array item which the type can't represent. */
+  /** Writes the placeholder for an array item that the type can't represent. */
   readonly writePlaceholder: (out: AvroOutput) => void;
 }
 
-/** Description of an Avro type for the transcoder, which encodes records from JSON bytes in WebAssembly. */
 type TranscodedType =
   | {
       readonly kind:
@@ -44,7 +43,7 @@ type TranscodedType =
   | { readonly kind: typeof layout.RECORD; readonly fields: readonly TranscodedField[] }
   | { readonly kind: typeof layout.ARRAY; readonly items: FieldCodec };
 
-/** A field of an Avro record, as the transcoder (in WebAssembly) needs it. */
+/** A field of an Avro record, as the transcoder needs it. */
 export interface TranscodedField {
   readonly jsonName: string;
   /** JSON Pointer step of the field, with its slash. */
@@ -52,10 +51,7 @@ export interface TranscodedField {
   readonly codec: FieldCodec;
 }
 
-/**
- * Writes a JSON value as a nullable field in Avro, of the union type `["null", T]`. A value that T can't represent is written as null, and
- * added to `residue` to be stored apart.
- */
+/** Writes a JSON value as a field of the type `["null", T]`: as null if T can't represent it, and then adds it to `residue`. */
 export function writeNullable(
   codec: FieldCodec,
   value: JsonValue,
@@ -75,10 +71,7 @@ export function writeNullable(
   residue.noteValue(value);
 }
 
-/**
- * Writes an item of a JSON array in Avro. An item that the type can't represent is added to `residue` to be stored apart, and a placeholder
- * is written.
- */
+/** Writes an item of a JSON array. For one that the type can't represent, writes a placeholder and adds it to `residue`. */
 export function writeItem(
   codec: FieldCodec,
   value: JsonValue,

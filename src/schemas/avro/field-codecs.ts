@@ -1,7 +1,7 @@
 // Codecs between JSON values and Avro types without nested types: numbers, strings, times, dates, decimals, JSON text.
 
 import type { AvroOutput } from './avro-output.ts';
-import type { AvroType, LogicalSchema } from './avro-schema.ts';
+import { isDouble, isInteger, isLong, type AvroType, type LogicalSchema } from './avro-schema.ts';
 import {
   dateDays,
   dateText,
@@ -10,17 +10,12 @@ import {
   utcMillis,
   zonedMillis,
 } from './instant.ts';
-import { canonicalJson, parseJson } from '../json/json.ts';
-import type { JsonValue } from '../json/json.ts';
+import { canonicalJson, parseJson, type JsonValue } from '../json/json.ts';
 import type { FieldCodec } from './field-codec.ts';
 import type { EncodingResidue } from './encoding-residue.ts';
-import { isDouble, isInteger, isLong } from './avro-schema.ts';
 import * as layout from './transcoder/layout.ts';
 
-/**
- * Converts numbers to Avro's `decimal` of one precision and scale, and back: a multiple of `10^-scale` as big-endian two's complement in
- * the fewest bytes.
- */
+/** Converts numbers to Avro's `decimal` of one precision and scale, and back: a multiple of `10^-scale` in big-endian two's complement. */
 export interface DecimalFormat {
   /** Writes a decimal that decodes to exactly this number; false, with nothing written, if there is none. */
   write(value: number, out: AvroOutput): boolean;
@@ -31,16 +26,10 @@ export interface DecimalFormat {
 /** Maximum precision of a decimal: the largest number of digits that 8 bytes always hold. */
 const MAX_PRECISION = 18;
 
-/**
- * Largest absolute unscaled value of a decimal for which double arithmetic is exact: every decimal of up to 15 digits is a distinct double.
- */
+/** Largest absolute unscaled value for which double arithmetic is exact: every decimal of up to 15 digits is a distinct double. */
 const MAX_EXACT = 1e15;
 
-/**
- * Creates the converter between numbers and Avro's `decimal` of this precision and scale.
- *
- * @throws TypeError for a precision not within 1 to 18, or a scale not within 0 to the precision.
- */
+/** @throws TypeError for a precision not within 1 to 18, or a scale not within 0 to the precision. */
 export function decimalFormat(precision: number, scale: number): DecimalFormat {
   if (!(precision >= 1 && precision <= MAX_PRECISION && scale >= 0 && scale <= precision)) {
     throw new TypeError(`decimal(${precision},${scale}): precision 1 to 18, scale 0 to precision`);
@@ -57,7 +46,7 @@ export function decimalFormat(precision: number, scale: number): DecimalFormat {
     return true;
   };
 
-  /** Slow path for values beyond exact arithmetic: uses the digits of the number's shortest text. */
+  /** Writes a value beyond exact arithmetic, by the digits of its shortest text. */
   const writeDigits = (value: number, out: AvroOutput): boolean => {
     const [whole = '', fraction = ''] = String(value).split('.');
     if (!/^-?\d+$/.test(whole) || fraction.length > scale) return false;
@@ -95,7 +84,7 @@ function writeInteger(integer: number, out: AvroOutput): void {
   for (let unit = limit / 0x80; unit >= 1; unit /= 0x100) out.byte(Math.floor(integer / unit));
 }
 
-/** Creates the codec of an Avro number type: the JSON number and the Avro value are equal. */
+/** Codec of a number type: the JSON number and the Avro value are equal. */
 const number = (
   put: (out: AvroOutput, value: number) => void,
   holds: (value: JsonValue) => boolean,
@@ -155,7 +144,7 @@ const TIMESTAMP_CODEC: FieldCodec = {
   writePlaceholder: (out) => out.long(0),
 };
 
-/** Codec of timestamps whose original text is preserved: texts in any other than the standard form are also stored as text. */
+/** Like {@link TIMESTAMP_CODEC}, but a text in any other than the standard form is also stored as text. */
 const EXACT_TIMESTAMP_CODEC: FieldCodec = {
   ...TIMESTAMP_CODEC,
   write: (value, out, residue) => {

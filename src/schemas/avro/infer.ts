@@ -1,35 +1,27 @@
-// Extends an Avro schema with fields for all JSON members that occur in records.
-
 import { isUnion, jsonName } from './avro-schema.ts';
 import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
-import { isJsonObject } from '../json/json.ts';
-import type { JsonObject, JsonValue } from '../json/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../json/json.ts';
 import { avroName, distinctName, isAvroName, isInherited, recordName } from './avro-name.ts';
 import type { FieldParent, RecordNames } from './avro-name.ts';
 import { fieldsWithin, keyShape, MAX_PART_FIELDS, noteValue, shapeOf } from './shape.ts';
 import type { Shape, TypedShape } from './shape.ts';
 
-/** Properties of a resource that {@link growSchema} needs. */
+/** The list of the records: its name in the API's path, which a new schema is named after, and the JSON names of its key fields. */
 interface GrowOptions {
-  /** The resource's name in the API's path: `wine-clubs`. Used to name a new schema. */
   readonly resource: string;
-  /** The JSON names of the record's key fields. */
   readonly keyFields: readonly string[];
 }
 
-/** Maximum number of fields in a schema, including those of nested records. */
+/** Maximum number of fields in a schema, including nested ones. */
 export const MAX_FIELDS = 500;
 
 /**
  * Returns `schema` with a nullable field for each member of the records that has none, at any depth. Existing fields are unchanged, so
- * every version can read data written with any other; values that a field can't represent are the codec's task.
+ * every version can read data written with any other.
  *
- * `shapeOf` determines the type of a new field. No field is created for a member that was always null or empty, or whose key is longer than
- * 200; nor beyond 500 fields in a schema, or 150 in a nested object, where the most frequent members take precedence. Members without a
- * field go to `nulls` and `unmapped`.
- *
- * The order of the records and of their keys doesn't matter. Records that need no new field cost one lookup per key, so call this for every
- * page before encoding it.
+ * {@link shapeOf} determines the type of a new field. No field is created for a member that was always null or empty, or whose key is
+ * longer than 200; nor beyond 500 fields in a schema, or 150 in a nested object, where the most frequent members take precedence. The order
+ * of the records and of their keys doesn't matter. Records that need no new field cost one lookup per key.
  *
  * @param schema A schema that this function returned, is part of this package or came from a registry; undefined to create one.
  * @returns `schema` itself if nothing is added.
@@ -70,7 +62,7 @@ const IMAGE_FIELDS: readonly FieldSchema[] = [
   },
 ];
 
-/** Replaces the last two fields of a registered schema by {@link IMAGE_FIELDS}: older versions registered `nulls` with a default. */
+/** Replaces the last two fields by {@link IMAGE_FIELDS}: older versions registered `nulls` with a default. */
 export function withImageFields(schema: RecordSchema): RecordSchema {
   return { ...schema, fields: [...schema.fields.slice(0, -IMAGE_FIELDS.length), ...IMAGE_FIELDS] };
 }
@@ -85,10 +77,10 @@ function emptySchema(resource: string): RecordSchema {
   };
 }
 
-/** A record type within the schema, and the JSON members found in records for which it has no field. */
+/** A record type within the schema, and the members without a field that records have. */
 interface RecordNode extends SchemaLocation {
   readonly record: RecordSchema;
-  /** Nested record types by the JSON name of their field; null for fields whose type contains no record. */
+  /** Nested record types by the JSON name of their field; null if the field's type contains no record. */
   readonly parts: ReadonlyMap<string, RecordNode | null>;
   readonly newMembers: Map<string, JsonValue[]>;
 }
@@ -104,7 +96,7 @@ interface SchemaLocation {
 
 const ROOT: SchemaLocation = { path: [], depth: 1, arrays: 0 };
 
-/** Builds the tree of a schema's record types, and appends each node to `places`. */
+/** Builds the tree of a schema's record types; appends each node to `places`. */
 function recordNode(record: RecordSchema, at: SchemaLocation, places: RecordNode[]): RecordNode {
   const partOf = ({ name, type }: FieldSchema): RecordNode | null => {
     const within = recordWithin(type);
@@ -137,8 +129,8 @@ interface Growth {
 }
 
 /**
- * Returns the record type of a node with fields for its new members and those of nested records, at most `fieldBudget` of them; the same
- * object if there are none.
+ * Returns the record type of a node with at most `fieldBudget` fields for its new members and those of nested records; the same object if
+ * there are none.
  */
 function grow(place: RecordNode, fieldBudget: number, growth: Growth): RecordSchema {
   const { record, path, parts } = place;
@@ -163,8 +155,7 @@ function grow(place: RecordNode, fieldBudget: number, growth: Growth): RecordSch
 }
 
 /**
- * Selects which of the JSON members without a field become fields of the node's record type, at most `room` fields in total: key fields
- * first, then the most frequent members. Returns the inferred type of each.
+ * Infers the types of the new members that become fields, at most `room` fields in total: key fields first, then the most frequent members.
  */
 function admittedMembers(
   place: RecordNode,
@@ -189,7 +180,7 @@ function admittedMembers(
   return shapes;
 }
 
-/** Returns the record type within a field's type, possibly nested in arrays; undefined if there is none. */
+/** Returns the record type within a field's type, and the levels of arrays around it; undefined if there is none. */
 function recordWithin(type: AvroType): { record: RecordSchema; arrays: number } | undefined {
   if (typeof type === 'string') return undefined;
   if (isUnion(type)) return recordWithin(type.at(-1)!);
@@ -198,7 +189,6 @@ function recordWithin(type: AvroType): { record: RecordSchema; arrays: number } 
   return within && { record: within.record, arrays: within.arrays + 1 };
 }
 
-/** Returns a field's type with `record` in place of the record type within it. */
 function withRecord(type: AvroType, record: RecordSchema): AvroType {
   if (typeof type === 'string') return type;
   if (isUnion(type)) return type.map((branch) => withRecord(branch, record));
@@ -206,7 +196,6 @@ function withRecord(type: AvroType, record: RecordSchema): AvroType {
   return record;
 }
 
-/** Returns the number of these fields, including those of nested record types. */
 function fieldCount(fields: readonly FieldSchema[]): number {
   let count = fields.length;
   for (const { type } of fields) count += fieldCount(recordWithin(type)?.record.fields ?? []);
@@ -214,8 +203,8 @@ function fieldCount(fields: readonly FieldSchema[]): number {
 }
 
 /**
- * Creates nullable fields of these shapes (inferred types), sorted by JSON name, with Avro names that no field of the record type `place`
- * has. Adds the names of their record types to `recordNames`.
+ * Creates nullable fields of these shapes, sorted by JSON name, with Avro names that no field of `place` has. Adds the names of their
+ * record types to `recordNames`.
  */
 function fieldsOf(
   shapes: ReadonlyMap<string, Shape>,
@@ -235,10 +224,7 @@ function fieldsOf(
   });
 }
 
-/**
- * Assigns Avro names to the JSON names of new fields. Keys that are valid Avro names take precedence over others that would be spelled the
- * same.
- */
+/** Assigns Avro names to the JSON names of new fields. Valid Avro names take precedence over others that would be spelled the same. */
 function fieldNames(keys: Iterable<string>, { path, fields }: FieldParent): Map<string, string> {
   const taken = new Set(fields.map(({ name }) => name));
   if (path.length === 0) taken.add('nulls').add('unmapped'); // the image's own fields at the end of the root

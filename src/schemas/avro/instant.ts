@@ -6,14 +6,11 @@ import type { JsonObject } from '../json/json.ts';
 const DAY_MS = 86_400_000;
 /** Length of `2024-05-01T12:34:56.789Z`, the only form that {@link instantText} returns. */
 export const INSTANT_TEXT_LENGTH = 24;
-/** Length of a date such as `1980-02-29`. */
 const DATE_TEXT_LENGTH = 10;
 
 /**
- * Parses an ISO 8601 time in UTC with a precision of at most ms (`2024-05-01T12:34:56.789Z`; seconds and fraction are optional, and
- * `+00:00` is accepted for `Z`) to epoch ms.
- *
- * @returns NaN for any other text, and for a time that doesn't exist.
+ * Parses an ISO 8601 time in UTC with a precision of at most ms to epoch ms: `2024-05-01T12:34:56.789Z`; seconds and fraction are optional,
+ * `+00:00` may replace `Z`. NaN for any other text, and for a time that doesn't exist.
  */
 export function utcMillis(text: string): number {
   const bytes = Buffer.from(text);
@@ -37,10 +34,8 @@ function endsInZero(bytes: Uint8Array, to: number): boolean {
 const ZERO_ZONE = Buffer.from('+00:00');
 
 /**
- * Parses any ISO 8601 time that includes a date to epoch ms: any time zone, no zone (read as UTC), finer fractions (truncated to ms), and a
- * space or a small letter instead of `T`.
- *
- * @returns NaN for any other text, and for a time that doesn't exist.
+ * Parses any ISO 8601 time with a date to epoch ms: any time zone, no zone (read as UTC), finer fractions (truncated to ms), and a space or
+ * a small letter instead of `T`. NaN for any other text, and for a time that doesn't exist.
  */
 export function zonedMillis(text: string): number {
   const match = ZONED.exec(text);
@@ -61,10 +56,7 @@ export function instantOf(record: JsonObject, field: string): number | null {
   return typeof value === 'string' ? instantIn(value) : null;
 }
 
-/**
- * Reads the JSON value at a cursor, which must be valid, as a time in epoch ms; null if it isn't one, as in {@link instantOf}. The cursor's
- * position afterwards is undefined.
- */
+/** Reads the JSON value at a cursor, which must be valid, as {@link instantOf} does. The cursor's position afterwards is undefined. */
 export function instantAt(source: JsonCursor): number | null {
   const end = source.endOfText(INSTANT_TEXT_LENGTH);
   const millis = end < 0 ? NaN : utcMillisIn(source.page, source.at + 1, end);
@@ -74,8 +66,8 @@ export function instantAt(source: JsonCursor): number | null {
 }
 
 /**
- * Parses a time as {@link zonedMillis} does, or a calendar date as its midnight in UTC, to epoch ms; null for any other text. (`Date.parse`
- * would assume the machine's time zone if none is given.)
+ * Parses a time as {@link zonedMillis} does, or a date as its midnight in UTC; null for any other text. (`Date.parse` would assume the
+ * machine's time zone if none is given.)
  */
 function instantIn(text: string): number | null {
   if (text.length === DATE_TEXT_LENGTH) return orNull(dateDays(text) * DAY_MS);
@@ -86,9 +78,7 @@ function orNull(ms: number): number | null {
   return Number.isNaN(ms) ? null : ms;
 }
 
-/**
- * Parses the bytes of `YYYY-MM-DDThh:mm[:ss[.f]]` as UTC to epoch ms; NaN if malformed. The character in the position of `T` is ignored.
- */
+/** Parses the bytes of `YYYY-MM-DDThh:mm[:ss[.f]]` as UTC to epoch ms, without checking the `T`; NaN if malformed. */
 function wallMillis(bytes: Uint8Array, from: number, to: number): number {
   const length = to - from;
   const day = epochDay(bytes, from);
@@ -105,11 +95,7 @@ function wallMillis(bytes: Uint8Array, from: number, to: number): number {
   return time + second * 1_000 + fraction * (length === 23 ? 1 : length === 22 ? 10 : 100);
 }
 
-/**
- * Parses a calendar date (`1980-02-29`) to days since 1970.
- *
- * @returns NaN for any other text, and for a day that doesn't exist.
- */
+/** Parses a calendar date (`1980-02-29`) to days since 1970. NaN for any other text, and for a day that doesn't exist. */
 export function dateDays(text: string): number {
   return text.length === DATE_TEXT_LENGTH ? epochDay(Buffer.from(text), 0) : NaN;
 }
@@ -119,7 +105,7 @@ export function instantText(millis: number): string {
   return new Date(millis).toISOString();
 }
 
-/** Whether a text is a time that {@link instantText} formats as exactly the same text. */
+/** Whether {@link instantText} restores exactly this text from its time. */
 export function isInstantText(text: string): boolean {
   // Only the form with ms and `Z` has this length.
   return text.length === INSTANT_TEXT_LENGTH && !Number.isNaN(utcMillis(text));
@@ -155,7 +141,6 @@ function twoDigits(bytes: Uint8Array, at: number): number {
   return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : -1;
 }
 
-/** Parses the digits from index `from` to `to` as a number; -1 if one of them isn't a digit. */
 function digits(bytes: Uint8Array, from: number, to: number): number {
   let value = 0;
   for (let at = from; at < to; at++) {

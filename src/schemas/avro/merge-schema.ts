@@ -1,5 +1,3 @@
-// Adds the fields of a documented Avro schema to a registered one.
-
 import { avroName, distinctName, isInherited, recordName } from './avro-name.ts';
 import type { FieldParent, RecordNames } from './avro-name.ts';
 import { isUnion, jsonName } from './avro-schema.ts';
@@ -24,7 +22,7 @@ export function addFields(base: RecordSchema, described: RecordSchema): RecordSc
   return fields === own ? base : { ...base, fields: [...fields, ...base.fields.slice(-2)] };
 }
 
-/** Returns the fields of the record type `place`, with the fields of `described` that it lacks; the same array if it lacks none. */
+/** Returns the fields of the record type `place` and those of `described` that it lacks; the same array if it lacks none. */
 function filledUp(
   place: FieldParent,
   described: readonly FieldSchema[],
@@ -44,8 +42,8 @@ function filledUp(
 }
 
 /**
- * Returns a type with fields added that the record within it lacks, compared with the record within `described`. Returns it unchanged
- * unless both types contain a record at the same depth of arrays.
+ * Returns a type whose record has gained the fields that it lacks of the record within `described`. Returns it unchanged unless both types
+ * contain a record at the same depth of arrays.
  */
 function grownType(
   type: AvroType,
@@ -70,7 +68,7 @@ function grownType(
   return type;
 }
 
-/** Returns the fields that a record type lacks, renamed where an existing field of it has their Avro name. */
+/** Returns the lacking fields, renamed where an existing field has their Avro name. */
 function addedFields(
   lacking: readonly FieldSchema[],
   { path, fields }: FieldParent,
@@ -91,7 +89,7 @@ function addedFields(
   });
 }
 
-/** Returns the type of a new field, with the record types in it renamed where another record type of the schema has their name. */
+/** Returns the type of a new field, with its record types renamed where the schema has another one of that name. */
 function addedType(type: AvroType, path: readonly string[], recordNames: RecordNames): AvroType {
   if (typeof type === 'string') return type;
   if (isUnion(type)) return type.map((branch) => addedType(branch, path, recordNames));
@@ -103,7 +101,6 @@ function addedType(type: AvroType, path: readonly string[], recordNames: RecordN
   return { ...type, name, fields: addedFields(type.fields, { path, fields: [] }, recordNames) };
 }
 
-/** Lists all record types within a type, at any depth. */
 function recordsIn(type: AvroType): RecordSchema[] {
   if (typeof type === 'string') return [];
   if (isUnion(type)) return type.flatMap(recordsIn);

@@ -10,8 +10,7 @@ import type { JsonObject, JsonValue } from '../json/json.ts';
 import type { AvroValue, FieldCodec, TranscodedField } from './field-codec.ts';
 import { instantAt, instantOf } from './instant.ts';
 import { PathTree, EncodingResidue } from './encoding-residue.ts';
-import { recordTranscoder } from './transcoder/record-transcoder.ts';
-import type { RecordTranscoder } from './transcoder/record-transcoder.ts';
+import { RecordTranscoder } from './transcoder/record-transcoder.ts';
 import { simpleFieldCodec } from './field-codecs.ts';
 import { writeItem, writeNullable } from './field-codec.ts';
 import { NULL_BRANCH, RECORD, ARRAY } from './transcoder/layout.ts';
@@ -24,16 +23,15 @@ export interface RecordCodec {
   /** The schema compiled by the library avsc; logical types are left as the underlying numbers and bytes. */
   readonly type: avro.Type;
   /**
-   * Encodes a record as Avro bytes, without a header. Equal JSON gives equal bytes, regardless of key order and of how an instant is
-   * written. `onUnknown` is called if the record has a member without a field, and a field can be inferred from it.
+   * Encodes a record as Avro bytes, without a header. Equal JSON gives equal bytes, whatever the order of keys and the notation of an
+   * instant. Calls `onUnknown` if the record has a member without a field, from which a field can be inferred.
    */
   encode(record: JsonObject, onUnknown?: () => void): Buffer;
   /**
-   * Encodes the record that begins at a position of a page directly from its bytes; they are parsed only if necessary. Undefined if the
-   * value there isn't an object.
+   * Encodes the record that begins at index `at` of a page from its bytes, which are parsed only if necessary. Undefined if the value there
+   * isn't an object.
    *
    * @param page Must not change as long as anything refers to it.
-   * @param at Index of the record's first byte, after any whitespace.
    * @throws SyntaxError when the value isn't JSON.
    */
   transcode(
@@ -43,7 +41,7 @@ export interface RecordCodec {
     onUnknown?: () => void,
   ): Transcoded | undefined;
   /**
-   * Decodes an image to the API's JSON, with its keys in unspecified order. A time whose original text isn't stored is returned in UTC with
+   * Decodes an image to the API's JSON; the order of keys is unspecified. A time whose original text isn't stored is returned in UTC with
    * ms.
    *
    * @throws Error when the bytes aren't a value of the schema.
@@ -53,11 +51,9 @@ export interface RecordCodec {
   toJson(value: unknown): JsonObject;
 }
 
-/** JSON names of the top-level fields of a record whose values the caller needs in addition to the encoded image. */
+/** JSON names of the top-level fields that the caller needs in addition to the image: as JSON values, and as times in epoch ms. */
 export interface WantedFields {
-  /** Names of the fields whose JSON values are needed. */
   readonly values: readonly string[];
-  /** Names of the fields whose values are needed as times in epoch ms. */
   readonly instants: readonly string[];
 }
 
@@ -66,16 +62,13 @@ export interface Transcoded {
   readonly image: Buffer;
   /** Index of the page's first byte after the record. */
   readonly end: number;
-  /**
-   * Values, by name, of those {@link WantedFields} that both the record and the schema have; all values of the record if it had to be
-   * parsed.
-   */
+  /** Values of the {@link WantedFields} that both the record and the schema have; all values of the record if it had to be parsed. */
   readonly fields: JsonObject;
   /** Times of the {@link WantedFields}, in the order requested: epoch ms, or null if the field is absent or no time. */
   readonly instants: readonly (number | null)[];
 }
 
-/** Names of the two fields at the end of every image's schema; nested records don't have them. */
+/** Names of the last two fields of every image; nested records don't have them. */
 const NULLS = 'nulls';
 const UNMAPPED = 'unmapped';
 
@@ -90,66 +83,74 @@ const UNMAPPED = 'unmapped';
  * @throws TypeError when the schema has another structure.
  */
 export function createRecordCodec(schema: RecordSchema): RecordCodec {
-  const fields = schema.fields.slice(0, -2);
-  const [nulls, unmapped] = schema.fields.slice(-2);
-  if (nulls?.name !== NULLS || unmapped?.name !== UNMAPPED) {
-    throw new TypeError(`${schema.name} doesn't end with the fields ${NULLS} and ${UNMAPPED}`);
+  return new ImageCodec(schema);
+}
+
+/** The record codec; between calls it keeps only its output buffer, cached paths and the transcoder. */
+class ImageCodec implements RecordCodec {
+  readonly schema: RecordSchema;
+  readonly type: avro.Type;
+  readonly #record: RecordFieldCodec;
+  readonly #out = new AvroOutput();
+  readonly #paths = new PathTree();
+  /** Created on first use, as codecs that only decode need none. */
+  #transcoder: RecordTranscoder | undefined;
+
+  constructor(schema: RecordSchema) {
+    const [nulls, unmapped] = schema.fields.slice(-2);
+    if (nulls?.name !== NULLS || unmapped?.name !== UNMAPPED) {
+      throw new TypeError(`${schema.name} doesn't end with the fields ${NULLS} and ${UNMAPPED}`);
+    }
+    this.schema = schema;
+    this.#record = recordFieldCodec({ ...schema, fields: schema.fields.slice(0, -2) });
+    this.type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
   }
-  const root = recordFieldCodec({ ...schema, fields });
-  const type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
-  const out = new AvroOutput();
-  const places = new PathTree();
 
-  /** Completes the image after its typed fields are written: appends `nulls` and `unmapped`, with what these fields can't represent. */
-  const image = (residue: EncodingResidue, onUnknown: (() => void) | undefined): Buffer => {
-    if (residue.hasUnknown) onUnknown?.();
-    places.writeNulls(residue.nulls, out);
-    out.block(sorted(residue.unmapped), ([pointer, text]) => {
-      out.string(pointer);
-      out.string(text);
-    });
-    return out.take();
-  };
+  encode(record: JsonObject, onUnknown?: () => void): Buffer {
+    const residue = new EncodingResidue(this.#paths.root);
+    this.#out.length = 0; // discards the remains of a failed encoding
+    this.#record.write(record, this.#out, residue);
+    return this.#image(residue, onUnknown);
+  }
 
-  const encode = (record: JsonObject, onUnknown?: () => void): Buffer => {
-    const residue = new EncodingResidue(places.root);
-    out.length = 0; // discards the remains of a failed encoding
-    root.write(record, out, residue);
-    return image(residue, onUnknown);
-  };
-
-  /** Transcoder of the schema, created on first use, as codecs that only decode need none. */
-  let transcoder: RecordTranscoder | undefined;
-
-  const transcode: RecordCodec['transcode'] = (page, at, wanted, onUnknown) => {
+  transcode(
+    page: Buffer,
+    at: number,
+    wanted: WantedFields,
+    onUnknown?: () => void,
+  ): Transcoded | undefined {
     if (page[at] !== OPEN_OBJECT) return undefined;
-    transcoder ??= recordTranscoder(root.fields);
+    this.#transcoder ??= new RecordTranscoder(this.#record.fields);
+    const transcoder = this.#transcoder;
     const source = new JsonCursor(page, at);
-    const residue = new EncodingResidue(places.root);
-    out.length = 0;
-    if (!transcoder.read(source, out, residue)) {
+    const residue = new EncodingResidue(this.#paths.root);
+    this.#out.length = 0;
+    if (!transcoder.read(source, this.#out, residue)) {
       const { value, end } = parsedElement(page, at);
       const fields = value as JsonObject;
       const instants = wanted.instants.map((name) => instantOf(fields, name));
-      return { image: encode(fields, onUnknown), end, fields, instants };
+      return { image: this.encode(fields, onUnknown), end, fields, instants };
     }
     const end = source.at;
     const fields: JsonObject = {};
-    const { placeOf } = transcoder;
     for (const name of wanted.values) {
-      source.at = placeOf(name);
+      source.at = transcoder.placeOf(name);
       if (source.at >= 0) setOwn(fields, name, source.value());
     }
     const instants = wanted.instants.map((name) => {
-      source.at = placeOf(name);
+      source.at = transcoder.placeOf(name);
       return source.at >= 0 ? instantAt(source) : null;
     });
-    return { image: image(residue, onUnknown), end, fields, instants };
-  };
+    return { image: this.#image(residue, onUnknown), end, fields, instants };
+  }
 
-  const toJson = (value: unknown): JsonObject => {
+  decode(bytes: Uint8Array): JsonObject {
+    return this.toJson(this.type.fromBuffer(asBuffer(bytes)));
+  }
+
+  toJson(value: unknown): JsonObject {
     const image = value as Record<string, AvroValue>;
-    let record = root.toJson(image);
+    let record = this.#record.toJson(image);
     for (const pointer of image[NULLS] as string[]) record = withValueAt(record, pointer, null);
     const texts = image[UNMAPPED] as Record<string, string>;
     // Sorted, so that a containing value is set before its parts.
@@ -157,11 +158,19 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
       record = withValueAt(record, pointer, parseJson(texts[pointer]!));
     }
     return record as JsonObject;
-  };
+  }
 
-  const decode = (bytes: Uint8Array): JsonObject => toJson(type.fromBuffer(asBuffer(bytes)));
-
-  return { schema, type, encode, transcode, decode, toJson };
+  /** Appends `nulls` and `unmapped` to the typed fields in the output, and returns the image. */
+  #image(residue: EncodingResidue, onUnknown: (() => void) | undefined): Buffer {
+    const out = this.#out;
+    if (residue.hasUnknown) onUnknown?.();
+    this.#paths.writeNulls(residue.nulls, out);
+    out.block(sorted(residue.unmapped), ([pointer, text]) => {
+      out.string(pointer);
+      out.string(text);
+    });
+    return out.take();
+  }
 }
 
 function sorted(texts: ReadonlyMap<string, string> = NO_TEXTS): (readonly [string, string])[] {
@@ -175,18 +184,13 @@ interface RecordFieldCodec extends FieldCodec {
   readonly fields: readonly Field[];
 }
 
-/** A field of an Avro record type, with its names in Avro and JSON. */
 interface Field extends TranscodedField {
   readonly avroName: string;
   /** Whether every JavaScript object inherits a property of this name, such as `constructor`. */
   readonly isInherited: boolean;
 }
 
-/**
- * Creates the codec of a record type.
- *
- * @throws TypeError when a field's type isn't supported, or two fields have the same name in JSON.
- */
+/** @throws TypeError when a field's type isn't supported, or two fields have the same name in JSON. */
 function recordFieldCodec({ name, fields: schemas }: RecordSchema): RecordFieldCodec {
   const fields = schemas.map((field) => compile(name, field));
   const known = new Set(fields.map(({ jsonName }) => jsonName));
@@ -260,7 +264,6 @@ function codecOf(type: AvroType, contentMediaType?: string): FieldCodec | undefi
   return simpleFieldCodec(type, contentMediaType);
 }
 
-/** Creates the codec of an array from the codec of its items. */
 function arrayCodec(items: FieldCodec): FieldCodec {
   return {
     write: (value, out, residue) => {

@@ -1,10 +1,6 @@
-// Infers the Avro type of a field from the values that the API sent for it.
-
-import type { AvroType } from './avro-schema.ts';
-import { isDouble, isLong } from './avro-schema.ts';
+import { isDouble, isLong, type AvroType } from './avro-schema.ts';
 import { dateDays, isInstantText } from './instant.ts';
-import { JsonNumber } from '../json/json.ts';
-import type { JsonValue } from '../json/json.ts';
+import { JsonNumber, type JsonValue } from '../json/json.ts';
 
 /** Inferred Avro type of a field; record types in it have no names yet. */
 export type Shape =
@@ -17,15 +13,14 @@ export type TypedShape =
   | { readonly kind: 'array'; readonly items: TypedShape }
   | { readonly kind: 'record'; readonly members: ReadonlyMap<string, Shape> };
 
-/** Values by the object key under which they occurred. */
 type ValuesByKey = ReadonlyMap<string, readonly JsonValue[]>;
 
-/** Maximum depth of nested objects and arrays that become types, counting the record itself; anything deeper becomes JSON text. */
+/** Maximum depth of nested objects and arrays that become types, the record itself being 1; anything deeper becomes JSON text. */
 const MAX_DEPTH = 10;
 
 /**
- * Maximum number of fields inferred for an object within a record, including nested ones. An object with more is probably a map with
- * arbitrary keys, and becomes JSON text.
+ * Maximum number of fields, including nested ones, inferred for an object within a record. One with more is probably a map with arbitrary
+ * keys, and becomes JSON text.
  */
 export const MAX_PART_FIELDS = 150;
 
@@ -44,17 +39,15 @@ const INSTANT: Shape = {
 };
 
 /**
- * Infers the shape (type of a field) that fits most of the values; their order doesn't matter. Values that no type represents are ignored:
- * null, empty arrays and objects, numbers beyond a double, -0, and strings with lone surrogates.
+ * Infers the shape (type of a field) that fits most of the values. Their order doesn't matter. Ignores values that no type represents:
+ * null, empty arrays and objects, numbers beyond a double, -0, and strings with lone surrogates; returns undefined if no others are left.
  *
  * - Numbers become doubles, as no registry allows a long to become a double later.
- * - Strings become instants or dates if every value is one, and is restored exactly from it.
- * - An object with more than 150 fields (including nested ones) becomes JSON text, as it is probably a map with arbitrary keys; if one
- * member has most of the fields, only that member does. Anything more than 10 levels deep becomes JSON text too, and so does an array of
- * JSON text.
+ * - Strings become instants or dates if each is restored exactly from one.
+ * - An object beyond {@link MAX_PART_FIELDS} becomes JSON text; if one member has most of the fields, only that member does. So does
+ * anything deeper than {@link MAX_DEPTH}, and an array of JSON text.
  *
  * @param depth Number of objects and arrays around the values, the record itself being 1.
- * @returns undefined if all values are ignored.
  */
 export function shapeOf(values: readonly JsonValue[], depth: number): Shape | undefined {
   return firstShape(values, (kind, same) => {
@@ -73,7 +66,7 @@ export function shapeOf(values: readonly JsonValue[], depth: number): Shape | un
   });
 }
 
-/** Infers the shape (type) of a key field: strings stay strings, integers become longs. */
+/** Infers the shape of a key field: strings stay strings, integers become longs. */
 export function keyShape(values: readonly JsonValue[]): Shape | undefined {
   return firstShape(values, (kind, same) => {
     if (kind === 'string') return STRING;
@@ -82,7 +75,6 @@ export function keyShape(values: readonly JsonValue[]): Shape | undefined {
   });
 }
 
-/** Returns the number of fields within an inferred type, at all levels. */
 export function fieldsWithin(shape: Shape): number {
   if (shape.kind === 'array') return fieldsWithin(shape.items);
   if (shape.kind !== 'record') return 0;
@@ -91,7 +83,7 @@ export function fieldsWithin(shape: Shape): number {
   return count;
 }
 
-/** Whether a member with this key can become a field: not if it is too long, or has lone surrogates, which Avro can't represent. */
+/** Whether a member can become a field: not if its key is too long, or has lone surrogates, which Avro can't represent. */
 function canBeField(key: string): boolean {
   return key.length <= MAX_KEY_LENGTH && key.isWellFormed();
 }
@@ -99,10 +91,7 @@ function canBeField(key: string): boolean {
 const KINDS = ['object', 'array', 'string', 'number', 'boolean'] as const;
 type ValueKind = (typeof KINDS)[number];
 
-/**
- * Groups the values by kind and calls `shapeOfKind` for each group, the most frequent kind first, until it infers a shape (type). Returns
- * that shape.
- */
+/** Returns the first shape that `shapeOfKind` infers, called for the values of each kind, the most frequent kind first. */
 function firstShape(
   values: readonly JsonValue[],
   shapeOfKind: (kind: ValueKind, same: readonly JsonValue[]) => Shape | undefined,
@@ -125,7 +114,7 @@ export function isTypable(value: JsonValue): boolean {
   return kindOf(value) !== undefined;
 }
 
-/** Returns which kind of type can represent a value; undefined for values that type inference ignores. */
+/** Returns the kind of a value; undefined for values that {@link shapeOf} ignores. */
 function kindOf(value: JsonValue): ValueKind | undefined {
   if (typeof value === 'string') return value.isWellFormed() ? 'string' : undefined;
   if (typeof value === 'number') return isDouble(value) ? 'number' : undefined;
@@ -175,7 +164,7 @@ function isTooLarge(members: ReadonlyMap<string, Shape>): boolean {
   return fieldsWithin({ kind: 'record', members }) > MAX_PART_FIELDS;
 }
 
-/** Key of the member with more fields than all other members together; undefined if there is none. */
+/** Returns the key of the member with more fields than all others together. */
 function partWithMost(members: ReadonlyMap<string, Shape>): string | undefined {
   const half = fieldsWithin({ kind: 'record', members }) / 2;
   for (const [key, shape] of members) if (fieldsWithin(shape) > half) return key;
@@ -190,7 +179,7 @@ function valuesByKey(objects: readonly Record<string, JsonValue>[]): ValuesByKey
   return values;
 }
 
-/** Adds a value to the values of its key, unless it is null or absent, or the key can't become a field. */
+/** Adds a value under its key, unless it is null or absent, or the key can't become a field. */
 export function noteValue(
   values: Map<string, JsonValue[]>,
   key: string,

@@ -1,5 +1,3 @@
-// Generates an AsyncAPI document that describes the topics that the service writes.
-
 import type { RecordSchema } from '../avro/avro-schema.ts';
 import { deadLetterCodec, orderStatusChangeCodec } from './own-records.ts';
 import { topicNames, topicTable } from './topics.ts';
@@ -110,7 +108,7 @@ function ref(...path: readonly string[]): { readonly $ref: string } {
   return { $ref: `#/${path.join('/')}` };
 }
 
-/** Returns those topic settings that AsyncAPI's Kafka binding supports, converted to the binding's types. */
+/** Returns the settings that AsyncAPI's Kafka binding supports, as the binding's types. */
 function topicConfiguration(settings: Readonly<Record<string, string>>): object {
   const retention = settings['retention.ms'];
   return {

@@ -1,5 +1,3 @@
-// Type and parser of a certificate: a statement about a list and its topic after a full scan.
-
 import { z } from 'zod';
 import type { TallyText } from './key-tally.ts';
 
@@ -13,10 +11,7 @@ export interface Certificate extends TallyText {
   readonly number: number;
   /** Sequence number of the list's newest event when the certificate was made. */
   readonly sequence: number;
-  /**
-   * When the full scan began, in epoch ms by the server's `Date`: the list had the certified content at some moment between then and the
-   * end of the scan.
-   */
+  /** When the full scan began, in epoch ms by the server's `Date`. The list had the certified content at some moment until `ended_at`. */
   readonly began_at: number;
   /** When the full scan ended, in epoch ms by the server's `Date`. */
   readonly ended_at: number;
@@ -26,13 +21,13 @@ export interface Certificate extends TallyText {
   readonly read: number;
   /** Number of records in the full scan that were rejected: without a usable key, or twice on one page with different contents. */
   readonly rejected: number;
-  /** Number of records in the list that are too large for a message: the topic has an older image of them, or none. */
+  /** Number of records that are too large for a message: the topic has an older image, or none. */
   readonly unpublished: number;
   /** Number of records that are not published because they are older than `START_FROM`. */
   readonly left_out: number;
   /** Number of deletions held back by `DELETE_LIMIT_PERCENT`. */
   readonly held: number;
-  /** Number of keys whose state is uncertain, because two reads that overlapped in time showed different content. */
+  /** Number of keys of which two overlapping reads showed different content. */
   readonly undecided: number;
   /** The keys that `undecided` counts, at most the first 100. */
   readonly undecided_keys: readonly string[];
@@ -42,15 +37,15 @@ export interface Certificate extends TallyText {
    */
   readonly proof: 'exact' | 'complete' | 'unsettled';
   /**
-   * For each partition of the list's topic: count and digest of its live keys, whose newest event is not a deletion. Only events before the
-   * offset `position` are considered.
+   * For each partition of the list's topic: count and digest of its live keys, whose newest event before the offset `position` is not a
+   * deletion.
    */
   readonly partitions: Readonly<Record<string, CertifiedPartition>>;
 }
 
-/** Count and digest of the live keys (keys whose newest event is not a deletion) in one partition of a list's topic. */
+/** Count and digest of the live keys in one partition. */
 export interface CertifiedPartition extends TallyText {
-  /** Kafka offset in the partition: only events before it are considered. */
+  /** Kafka offset: only events before it are considered. */
   readonly position: number;
 }
 
@@ -77,7 +72,7 @@ const SCHEMA = z.object({
   partitions: z.record(z.string().regex(/^\d+$/), z.object({ position: count, ...tally })),
 });
 
-/** Parses a certificate; undefined when the text is not one. Unknown fields, as later versions may add, are ignored. */
+/** Parses a certificate; undefined for other text. Ignores unknown fields, which later versions may add. */
 export function parseCertificate(text: string): Certificate | undefined {
   try {
     return SCHEMA.safeParse(JSON.parse(text)).data;

@@ -4,17 +4,16 @@ import { createHash } from 'node:crypto';
 import avro from 'avsc';
 import { asBuffer, AvroOutput } from '../avro/avro-output.ts';
 import type { AvroType, FieldSchema, RecordSchema } from '../avro/avro-schema.ts';
-import type { JsonObject } from '../json/json.ts';
-import { createRecordCodec } from '../avro/record-codec.ts';
-import type { RecordCodec } from '../avro/record-codec.ts';
+import { stringifyJson, type JsonObject } from '../json/json.ts';
+import { createRecordCodec, type RecordCodec } from '../avro/record-codec.ts';
+import { NULL_BRANCH, VALUE_BRANCH } from '../avro/transcoder/layout.ts';
 import { writeHeader } from '../registry/wire.ts';
 import { boundedMap } from '../../core/bounded-map.ts';
-import { stringifyJson } from '../json/json.ts';
 
 /** Operation of an event: `r` read by the initial snapshot or republished, `c` created, `u` updated, `d` deleted. */
 export type Op = 'r' | 'c' | 'u' | 'd';
 
-/** Origin of a change event, with Debezium's field names. */
+/** Origin of a change event. */
 export interface EventSource {
   readonly connector: string;
   readonly version: string;
@@ -28,7 +27,7 @@ export interface EventSource {
   readonly sequence: number;
   /** The account's topic prefix; empty in events whose schema lacks this field. */
   readonly db: string;
-  /** The resource again, under the name that Debezium's and Iceberg's transforms read; empty in events whose schema lacks this field. */
+  /** The resource, under the name that Debezium's and Iceberg's transforms read; empty in events whose schema lacks this field. */
   readonly table: string;
 }
 
@@ -62,7 +61,7 @@ export interface ChangeEvent<Image = JsonObject> extends ChangeFacts {
   readonly after: Image | null;
 }
 
-/** The parts of an event that are needed to restore the image store from a topic. */
+/** Parts of an event that restore the image store from a topic. */
 export interface EventImages {
   /** The encoded record before the change. It and `after` are slices of the event's bytes: copy them to retain them. */
   readonly before: Buffer | null;
@@ -75,17 +74,13 @@ export interface EventImages {
 export interface EnvelopeCodec {
   /** Avro schema of the events, to be registered for the values of their topic. */
   readonly schema: RecordSchema;
-  /** Codec of the images in the events: the records before and after a change. */
+  /** Codec of the images in the events. */
   readonly values: RecordCodec;
   /** Encodes an event whose images were encoded with {@link values}. */
   encode(event: ChangeEvent<Uint8Array>): Buffer;
-  /** Encodes an event as the value of a Kafka message, with the header of the Confluent wire format: see {@link frame}. */
+  /** Encodes the value of a Kafka message: an event in the Confluent wire format. */
   message(schemaId: number, event: ChangeEvent<Uint8Array>): Buffer;
-  /**
-   * Decodes an event and its images.
-   *
-   * @throws Error when the bytes aren't an event.
-   */
+  /** @throws Error when the bytes aren't an event. */
   decode(bytes: Uint8Array): ChangeEvent;
   /** Extracts the encoded images from an event without decoding them. */
   images(bytes: Uint8Array): EventImages;
@@ -178,79 +173,95 @@ export function createEnvelopeCodec(valueSchema: RecordSchema, resource: string)
  * @throws TypeError when `schema` is not an event schema.
  */
 export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
-  const valueSchema = valueSchemaOf(schema);
-  const values = createRecordCodec(valueSchema);
-  const fields = schema.fields.slice(2);
-  const facts = avro.Type.forSchema({ type: 'record', name: 'Facts', fields } as avro.Schema);
-  const out = new AvroOutput();
+  return new ChangeEventCodec(schema);
+}
 
-  // Resolving to a record without fields skips over an image, which yields the offset of its end.
-  const nothing = avro.Type.forSchema({ ...valueSchema, fields: [] });
-  const skipping = nothing.createResolver(values.type);
-  // Decodes only the facts that `images` needs: decoding the others would create many unused strings.
-  const brief = avro.Type.forSchema({
-    type: 'record',
-    name: 'Facts',
-    fields: briefly(fields),
-  } as avro.Schema);
-  const inBrief = brief.createResolver(facts);
+/** Implementation of {@link EnvelopeCodec}; it keeps nothing between calls but its output buffer. */
+class ChangeEventCodec implements EnvelopeCodec {
+  readonly schema: RecordSchema;
+  readonly values: RecordCodec;
+  readonly #out = new AvroOutput();
+  readonly #facts: avro.Type;
+  /** Only the facts that `images` needs: decoding the others would create many unused strings. */
+  readonly #brief: avro.Type;
+  readonly #toBrief: object;
+  /** A record without fields: to resolve an image to it skips the image, and yields the offset of its end. */
+  readonly #nothing: avro.Type;
+  readonly #toNothing: object;
 
-  /**
-   * Reads the encoded image at offset `at` of an event, where its union branch stands first; `end` is the offset of the event's next field.
-   */
-  const imageAt = (bytes: Buffer, at: number): { image: Buffer | null; end: number } => {
-    if (bytes[at] === NULL_BRANCH) return { image: null, end: at + 1 };
-    const end = bytes[at] === VALUE_BRANCH ? nothing.decode(bytes, at + 1, skipping).offset : -1;
-    if (end < 0) throw new Error(`not an event of ${schema.name}: no image at byte ${at}`);
-    return { image: bytes.subarray(at + 1, end), end };
-  };
+  constructor(schema: RecordSchema) {
+    const valueSchema = valueSchemaOf(schema);
+    const factsOf = (fields: readonly FieldSchema[]) =>
+      avro.Type.forSchema({ type: 'record', name: 'Facts', fields } as avro.Schema);
+    const fields = schema.fields.slice(2);
+    this.schema = schema;
+    this.values = createRecordCodec(valueSchema);
+    this.#facts = factsOf(fields);
+    this.#brief = factsOf(briefly(fields));
+    this.#toBrief = this.#brief.createResolver(this.#facts);
+    this.#nothing = avro.Type.forSchema({ ...valueSchema, fields: [] });
+    this.#toNothing = this.#nothing.createResolver(this.values.type);
+  }
 
-  const parts = (event: Uint8Array) => {
+  encode(event: ChangeEvent<Uint8Array>): Buffer {
+    this.#out.length = 0; // discards the remains of a failed encoding
+    return this.#write(event);
+  }
+
+  message(schemaId: number, event: ChangeEvent<Uint8Array>): Buffer {
+    this.#out.length = 0;
+    writeHeader(this.#out, schemaId);
+    return this.#write(event);
+  }
+
+  decode(bytes: Uint8Array): ChangeEvent {
+    const { before, after, rest } = this.#split(bytes);
+    const { op, ts_ms, changed, source } = this.#facts.fromBuffer(rest) as ChangeFacts;
+    return {
+      before: before && this.values.decode(before),
+      after: after && this.values.decode(after),
+      op,
+      ts_ms,
+      changed,
+      source: { ...NO_TABLE, ...source },
+    };
+  }
+
+  images(bytes: Uint8Array): EventImages {
+    const { before, after, rest } = this.#split(bytes);
+    const { op, source } = this.#brief.fromBuffer(rest, this.#toBrief) as ChangeFacts;
+    return { before, after, op, sequence: source.sequence };
+  }
+
+  /** Appends the event, whose encoded images are copied as they are: Avro concatenates the fields of a record. Returns the output. */
+  #write({ before, after, op, ts_ms, changed, source }: ChangeEvent<Uint8Array>): Buffer {
+    const out = this.#out;
+    for (const image of [before, after]) {
+      out.byte(image ? VALUE_BRANCH : NULL_BRANCH);
+      if (image) out.raw(image);
+    }
+    // Paths contain names of members, which may have lone surrogates: U+FFFD replaces them.
+    const paths = changed.map((path) => path.toWellFormed());
+    out.raw(this.#facts.toBuffer({ op, ts_ms, changed: paths, source }));
+    return out.take();
+  }
+
+  /** Splits an event into its encoded images and the bytes of its other fields. */
+  #split(event: Uint8Array) {
     const bytes = asBuffer(event);
-    const before = imageAt(bytes, 0);
-    const after = imageAt(bytes, before.end);
+    const before = this.#imageAt(bytes, 0);
+    const after = this.#imageAt(bytes, before.end);
     return { before: before.image, after: after.image, rest: bytes.subarray(after.end) };
-  };
+  }
 
-  // Avro concatenates the fields of a record, so encoded images are copied as they are.
-  const write = (event: ChangeEvent<Uint8Array>): void => {
-    writeImage(out, event.before);
-    writeImage(out, event.after);
-    writeFacts(out, event);
-  };
-
-  return {
-    schema,
-    values,
-    encode: (event) => {
-      out.length = 0; // discards the remains of a failed encoding
-      write(event);
-      return out.take();
-    },
-    message: (schemaId, event) => {
-      out.length = 0;
-      writeHeader(out, schemaId);
-      write(event);
-      return out.take();
-    },
-    decode: (bytes) => {
-      const { before, after, rest } = parts(bytes);
-      const { op, ts_ms, changed, source } = facts.fromBuffer(rest) as ChangeFacts;
-      return {
-        before: before && values.decode(before),
-        after: after && values.decode(after),
-        op,
-        ts_ms,
-        changed,
-        source: { ...NO_TABLE, ...source },
-      };
-    },
-    images: (bytes) => {
-      const { before, after, rest } = parts(bytes);
-      const { op, source } = brief.fromBuffer(rest, inBrief) as BriefFacts;
-      return { before, after, op, sequence: source.sequence };
-    },
-  };
+  /** Reads the encoded image whose union branch is at offset `at`; `end` is the offset of the event's next field. */
+  #imageAt(bytes: Buffer, at: number): { image: Buffer | null; end: number } {
+    if (bytes[at] === NULL_BRANCH) return { image: null, end: at + 1 };
+    const isImage = bytes[at] === VALUE_BRANCH;
+    const end = isImage ? this.#nothing.decode(bytes, at + 1, this.#toNothing).offset : -1;
+    if (end < 0) throw new Error(`not an event of ${this.schema.name}: no image at byte ${at}`);
+    return { image: bytes.subarray(at + 1, end), end };
+  }
 }
 
 /**
@@ -266,12 +277,7 @@ export function valueSchemaOf({ fields, name }: RecordSchema): RecordSchema {
   throw new TypeError(`${name} isn't an envelope: it doesn't begin with before and after`);
 }
 
-/** The fields of an event, other than its images, that are needed to restore images from a topic. */
-interface BriefFacts extends Pick<ChangeFacts, 'op'> {
-  readonly source: Pick<EventSource, 'sequence'>;
-}
-
-/** Reduces the fields that follow the images in an event schema to those of {@link BriefFacts}. */
+/** Reduces the fields that follow the images in an event schema to `op` and `source.sequence`, which {@link EventImages} needs. */
 function briefly(facts: readonly FieldSchema[]): FieldSchema[] {
   return facts.flatMap((field) => {
     if (field.name === 'op') return [field];
@@ -282,50 +288,16 @@ function briefly(facts: readonly FieldSchema[]): FieldSchema[] {
   });
 }
 
-/** Default values of the `source` fields that older schemas lack. */
+/** Defaults of the `source` fields that older schemas lack. */
 const NO_TABLE = { db: '', table: '' };
 
-/** Branches 0 and 1 of `["null", Value]`, as Avro writes their index. */
-const NULL_BRANCH = 0;
-const VALUE_BRANCH = 2;
-
-function writeImage(out: AvroOutput, image: Uint8Array | null): void {
-  out.byte(image ? VALUE_BRANCH : NULL_BRANCH);
-  if (image) out.raw(image);
-}
-
-/** Writes the fields of an event other than its images, in the order of {@link FACTS}. */
-function writeFacts(out: AvroOutput, { op, ts_ms, changed, source }: ChangeFacts): void {
-  text(out, op);
-  out.long(ts_ms);
-  out.block(changed, (path) => text(out, path));
-  text(out, source.connector);
-  text(out, source.version);
-  text(out, source.name);
-  text(out, source.resource);
-  out.byte(source.ts_ms === null ? NULL_BRANCH : VALUE_BRANCH);
-  if (source.ts_ms !== null) out.long(source.ts_ms);
-  text(out, source.snapshot);
-  out.long(source.sequence);
-  text(out, source.db);
-  text(out, source.table);
-}
-
-/** Writes a string. Lone surrogates, which a path may contain because member names may, are replaced by U+FFFD. */
-function text(out: AvroOutput, value: string): void {
-  if (!out.string(value)) out.string(value.toWellFormed());
-}
-
 /**
- * Maximum number of cached event codecs, of which at least the newest half is retained. There is one for each schema version of each of six
- * resources. With too few, codecs are compiled repeatedly; each one takes memory.
+ * Maximum number of cached event codecs, of which at least the newest half is retained: one for each schema version of six lists. Too few:
+ * codecs are compiled repeatedly; too many take memory.
  */
 const MAX_REMEMBERED = 200;
 
-/**
- * Returns a function like {@link envelopeCodec} that returns the same codec for equal schemas, as the lists of a fleet's accounts often
- * have. Codecs have no state between calls, so they can be shared.
- */
+/** Returns {@link envelopeCodec} with a cache: equal schemas, as the lists of a fleet's accounts often have, share a codec. */
 export function sharedCodecs(): (schema: RecordSchema) => EnvelopeCodec {
   const codecs = boundedMap<string, EnvelopeCodec>(MAX_REMEMBERED);
   return (schema) => {
@@ -367,7 +339,7 @@ export function toJson({ before, after }: ImagesOf<unknown>, schema?: RecordSche
   return stringifyJson(schema ? imageCodec(schema).toJson(image) : (image as JsonObject));
 }
 
-/** Cache of image codecs by the event schema that contains the images' schema, shared by all callers of `toJson`. */
+/** Image codecs by event schema, for all callers of `toJson`. */
 const imageCodecs = new WeakMap<RecordSchema, RecordCodec>();
 
 function imageCodec(schema: RecordSchema): RecordCodec {

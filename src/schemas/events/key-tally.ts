@@ -1,5 +1,3 @@
-// Count and digest of live keys (keys whose newest event is not a deletion), as published in certificates.
-
 import { hash } from 'node:crypto';
 
 /** Count and digest of a set of live keys (keys whose newest event is not a deletion), in JSON form. */
@@ -21,11 +19,7 @@ export class KeyTally {
   #high = 0;
   #low = 0;
 
-  /**
-   * Restores a tally from its JSON form.
-   *
-   * @param text Count and digest as {@link toJSON} returns them.
-   */
+  /** Restores a tally from its JSON form, as {@link toJSON} returns it. */
   static of({ records, digest }: TallyText): KeyTally {
     const tally = new KeyTally();
     tally.#records = records;
@@ -38,7 +32,6 @@ export class KeyTally {
     return this.#records;
   }
 
-  /** Digest of the live keys, 16 hex digits. */
   get digest(): string {
     return hex(this.#high) + hex(this.#low);
   }
@@ -89,7 +82,7 @@ function hex(half: number): string {
   return half.toString(16).padStart(8, '0');
 }
 
-/** A 64-bit hash as two halves, each from 0 to 2^32 - 1: much faster than BigInt. */
+/** A 64-bit hash as two halves, each from 0 to 2^32 - 1. */
 export interface Hash64 {
   readonly high: number;
   readonly low: number;

@@ -1,11 +1,10 @@
 // Messages with fixed schemas of this project: status changes of orders, and dead letters.
 
 import avro from 'avsc';
-import { loadSchema } from '../avro/avro-schema.ts';
+import { loadSchema, type RecordSchema } from '../avro/avro-schema.ts';
 import { asBuffer } from '../avro/avro-output.ts';
-import type { RecordSchema } from '../avro/avro-schema.ts';
 
-/** The kind of object that a status belongs to. */
+/** Kind of object that a status belongs to. */
 export type StatusSubject = 'order' | 'order_edit' | 'fulfillment' | 'club_package';
 
 /** A change of one status of an order, or of a part of an order. */
@@ -39,7 +38,7 @@ export interface DeadLetter {
   readonly resource: string;
   /** Code of the reason why the record can't be published, stable across releases. */
   readonly reason: string;
-  /** Explanation in words why the record can't be published. */
+  /** Why the record can't be published, in words. */
   readonly message: string;
   /** The record's JSON text as the API sent it; if it is divided among several dead letters, the part in this one. */
   readonly raw: string;
@@ -47,9 +46,7 @@ export interface DeadLetter {
   readonly offset: number | null;
   /** When the service received the record, in epoch ms. */
   readonly observed_at: number;
-  /**
-   * SHA-256 of the record's complete JSON text in UTF-8, in hex; null for a dead letter of one part, as are `length`, `part` and `parts`.
-   */
+  /** SHA-256 of the record's complete JSON text in UTF-8, in hex; null for a dead letter of one part. */
   readonly sha256: string | null;
   /** Size of the record's complete JSON text in UTF-8, in bytes; null for a dead letter of one part. */
   readonly length: number | null;
@@ -67,21 +64,12 @@ export const deadLetterCodec = createFlatCodec<DeadLetter>(
 export interface FlatCodec<T> {
   /** Avro schema of the messages, to be registered for the values of their topic. */
   readonly schema: RecordSchema;
-  /**
-   * Encodes a value.
-   *
-   * @throws Error when the value doesn't match the schema.
-   */
+  /** @throws Error when the value doesn't match the schema. */
   encode(value: T): Buffer;
-  /**
-   * Decodes a value.
-   *
-   * @throws Error when the bytes aren't a value of the schema.
-   */
+  /** @throws Error when the bytes aren't a value of the schema. */
   decode(bytes: Uint8Array): T;
 }
 
-/** Creates the codec for messages with a schema whose fields are those of `T`. */
 function createFlatCodec<T extends object>(schema: RecordSchema): FlatCodec<T> {
   const type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
   return {

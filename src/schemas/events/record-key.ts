@@ -1,5 +1,3 @@
-// Converts the keys of records between text and Avro.
-
 import avro from 'avsc';
 import { avroName } from '../avro/avro-name.ts';
 import { AvroOutput } from '../avro/avro-output.ts';
@@ -10,8 +8,7 @@ import { isFramed, unframe, writeHeader } from '../registry/wire.ts';
 export type KeyFormat = 'text' | 'avro';
 
 /**
- * Joins the parts of a key to its text: a single part unchanged; several parts separated by `|`, with `\` before each `|` or `\` within a
- * part.
+ * Joins the parts of a key to its text: a single part unchanged; several separated by `|`, with `\` before each `|` or `\` within a part.
  */
 export function joinKey(parts: readonly string[]): string {
   if (parts.length === 1) return parts[0]!;
@@ -25,10 +22,7 @@ function splitKey(text: string, count: number): readonly string[] {
   return parts.map((part, nth) => (nth === 0 ? part : part.slice(1)).replace(/\\(.)/gs, '$1'));
 }
 
-/**
- * Returns the Avro schema of a list's keys: a string for each key field, named after it. Fields of any type become strings, because the
- * type of a key cannot change later.
- */
+/** Returns the Avro schema of a list's keys: a string for each key field, of any type, because the type of a key cannot change later. */
 export function recordKeySchema(resource: string, keyFields: readonly string[]): RecordSchema {
   const names = new Set<string>();
   return {
@@ -48,8 +42,7 @@ export function recordKeySchema(resource: string, keyFields: readonly string[]):
  * Encodes a key as an Avro record in the Confluent wire format.
  *
  * @param schemaId Registry id of the {@link recordKeySchema}.
- * @param text The key as text.
- * @param count Number of key fields.
+ * @param text The key as text, of `count` key fields.
  */
 export function avroKey(schemaId: number, text: string, count: number): Buffer {
   const out = new AvroOutput();
@@ -59,8 +52,7 @@ export function avroKey(schemaId: number, text: string, count: number): Buffer {
 }
 
 /**
- * Returns the text of a message key that was read from Kafka, in either {@link KeyFormat}. A key in Avro is decoded without its schema, as
- * all its fields are strings.
+ * Returns the text of a message key in either {@link KeyFormat}. One in Avro is decoded without its schema, as all its fields are strings.
  */
 export function keyText(key: Buffer): string {
   return (isFramed(key) && stringsIn(unframe(key).payload)) || key.toString();
@@ -68,7 +60,7 @@ export function keyText(key: Buffer): string {
 
 const STRING = avro.Type.forSchema('string');
 
-/** Decodes bytes that consist of one or more Avro strings, and joins them to a key; undefined if the bytes are anything else. */
+/** Decodes one or more Avro strings, and joins them to a key; undefined if the bytes are anything else. */
 function stringsIn(payload: Buffer): string | undefined {
   const parts: string[] = [];
   for (let at = 0; at < payload.length;) {

@@ -1,5 +1,3 @@
-// Compares an existing topic with the specification by which the service would create it.
-
 import type { TopicSpec } from './topics.ts';
 
 /** An existing topic, as the brokers describe it. */
@@ -18,13 +16,13 @@ export interface TopicFinding {
   readonly setting: string;
   readonly found: string;
   readonly wanted: string;
-  /** Consequence of the difference between the topic and its specification, as part of a message. */
+  /** Consequence of the difference, as part of a message. */
   readonly why: string;
   /** Whether the service refuses to use the topic, because data would be lost. */
   readonly isRefused: boolean;
 }
 
-/** Kafka topic settings of an existing topic that are compared with its specification. */
+/** Topic settings that are compared with the specification. */
 export const CHECKED_SETTINGS = [
   'cleanup.policy',
   'min.compaction.lag.ms',
@@ -59,9 +57,8 @@ export function topicFindings(
   const { topic, cleanupPolicy, fixedPartitions, numPartitions, copartitionedWith } = spec;
   const { partitions, replication, settings } = found;
   const findings: TopicFinding[] = [];
-  const finding =
-    (isRefused: boolean) =>
-    (setting: string, is: string | number, wanted: string | number, why: string) =>
+  const add = (isRefused: boolean) => {
+    return (setting: string, is: string | number, wanted: string | number, why: string) =>
       void findings.push({
         topic,
         setting,
@@ -70,13 +67,25 @@ export function topicFindings(
         why,
         isRefused,
       });
-  const [refuse, doubt] = [finding(true), finding(false)];
-  const wantedOf = (name: string) =>
-    Number(spec.configEntries.find((entry) => entry.name === name)?.value);
-  const numberOf = (name: (typeof CHECKED_SETTINGS)[number]) => {
-    const text = settings.get(name);
-    return text === undefined ? undefined : Number(text);
   };
+  const [refuse, doubt] = [add(true), add(false)];
+  /** NaN for a setting that is not shown, which no comparison is true for. */
+  const numberOf = (name: (typeof CHECKED_SETTINGS)[number]) => Number(settings.get(name));
+  /** Reports a setting whose actual value is worse than the specified one; nothing if either is missing. */
+  const compare = (
+    setting: (typeof CHECKED_SETTINGS)[number],
+    isWorse: (actual: string, wanted: string) => boolean,
+    why: string,
+  ) => {
+    const actual = settings.get(setting);
+    const wanted = spec.configEntries.find(({ name }) => name === setting)?.value;
+    if (actual !== undefined && wanted !== undefined && isWorse(actual, wanted))
+      doubt(setting, actual, wanted, why);
+  };
+  const isLess = (actual: string, wanted: string) => Number(actual) < Number(wanted);
+  const isMore = (actual: string, wanted: string) => Number(actual) > Number(wanted);
+  const isOther = (actual: string, wanted: string) => actual !== wanted;
+  const isLimit = (actual: string, wanted: string) => Number(actual) >= 0 && wanted === '-1';
 
   const policy = settings.get('cleanup.policy');
   if (policy !== undefined && policy !== cleanupPolicy) {
@@ -91,46 +100,29 @@ export function topicFindings(
     doubt('partitions', partitions, twin.partitions, why);
   }
 
-  const lagMs = numberOf('min.compaction.lag.ms');
-  if (lagMs !== undefined && lagMs < wantedOf('min.compaction.lag.ms')) {
-    const why = 'promised history can be compacted away earlier';
-    doubt('min.compaction.lag.ms', lagMs, wantedOf('min.compaction.lag.ms'), why);
-  }
-  for (const name of ['retention.ms', 'retention.bytes'] as const) {
-    const actual = numberOf(name);
-    if (actual === undefined || actual < 0 || wantedOf(name) !== -1) continue;
-    doubt(name, actual, -1, 'older events are deleted, and are not published again');
-  }
-
-  const clock = spec.configEntries.find(({ name }) => name === 'message.timestamp.type')?.value;
-  const stamped = settings.get('message.timestamp.type');
-  if (clock !== undefined && stamped !== undefined && stamped !== clock) {
-    const why = 'the age of its newest entry is not known: a claim waits for some seconds more';
-    doubt('message.timestamp.type', stamped, clock, why);
-  }
-
-  const segmentMs = numberOf('segment.ms');
-  if (segmentMs !== undefined && segmentMs > wantedOf('segment.ms')) {
-    const why = 'it is compacted late, and each start reads all of it';
-    doubt('segment.ms', segmentMs, wantedOf('segment.ms'), why);
-  }
-  const compression = settings.get('compression.type');
-  if (compression !== undefined && compression !== 'producer') {
-    const why = 'the brokers recompress each batch, and some clients need a package to read it';
-    doubt('compression.type', compression, 'producer', why);
-  }
+  compare('min.compaction.lag.ms', isLess, 'promised history can be compacted away earlier');
+  const deletes = 'older events are deleted, and are not published again';
+  compare('retention.ms', isLimit, deletes);
+  compare('retention.bytes', isLimit, deletes);
+  const unknownAge =
+    'the age of its newest entry is not known: a claim waits for some seconds more';
+  compare('message.timestamp.type', isOther, unknownAge);
+  compare('segment.ms', isMore, 'it is compacted late, and each start reads all of it');
+  const recompresses =
+    'the brokers recompress each batch, and some clients need a package to read it';
+  compare('compression.type', isOther, recompresses);
 
   const bytes = numberOf('max.message.bytes');
-  if (bytes !== undefined && bytes < LEAST_MESSAGE_BYTES) {
+  if (bytes < LEAST_MESSAGE_BYTES) {
     refuse('max.message.bytes', bytes, DEFAULT_MESSAGE_BYTES, 'most events are larger');
-  } else if (bytes !== undefined && bytes < DEFAULT_MESSAGE_BYTES) {
+  } else if (bytes < DEFAULT_MESSAGE_BYTES) {
     const why = 'larger events are not published';
     doubt('max.message.bytes', bytes, DEFAULT_MESSAGE_BYTES, why);
   }
 
   const inSync = numberOf('min.insync.replicas');
   const copies = Math.min(3, brokers);
-  if (inSync !== undefined && inSync > replication) {
+  if (inSync > replication) {
     // Newer brokers require no more replicas than exist; older ones reject every message.
     const why = 'there are fewer replicas than that, and older brokers then accept no messages';
     doubt('min.insync.replicas', inSync, replication, why);
@@ -149,10 +141,10 @@ export function topicFindings(
   return findings;
 }
 
-/** Placeholder for `setting` in a finding that concerns all of a topic's settings. */
+/** Value of `setting` in a finding about all settings of a topic. */
 const ALL_SETTINGS = 'settings';
 
-/** Returns a finding that lists the required settings of a topic whose actual settings this Kafka user has no right to see. */
+/** Returns the finding for a topic whose settings this Kafka user has no right to see. */
 export function hiddenSettingsFindings({
   topic,
   configEntries,
@@ -172,10 +164,7 @@ const DATA_LOSS_TEXTS = {
   delete: 'all but the newest event of a key would be deleted',
 } as const;
 
-/**
- * Returns shell commands, joined by `&&`, that correct topic settings with `kafka-configs.sh`, for those findings that concern such a
- * setting; empty if there are none.
- */
+/** Returns `kafka-configs.sh` commands, joined by `&&`, that correct the settings in findings; empty if there are none. */
 export function repairCommands(findings: readonly TopicFinding[]): string {
   const isSetting = ({ setting }: TopicFinding) =>
     CHECKED_SETTINGS.some((name) => name === setting);
@@ -184,7 +173,7 @@ export function repairCommands(findings: readonly TopicFinding[]): string {
   return findings.filter(isSetting).map(alter).join(' && ');
 }
 
-/** Formats a difference between a topic and its specification as part of a log or error message. */
+/** Formats a finding as part of a log or error message. */
 export function findingText({
   topic,
   setting,

@@ -2,13 +2,10 @@
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
-/** Settings of a topic whose messages are never published again, so that Kafka must not delete them. */
+/** Settings of a topic whose messages are never published again: Kafka must not delete them. */
 const UNLIMITED_RETENTION = { 'retention.ms': -1, 'retention.bytes': -1 };
 
-/**
- * How Kafka frees space in a topic: keeps the newest message of each key, or deletes messages by age. With the wrong policy the topic loses
- * data that consumers rely on.
- */
+/** How Kafka frees space in a topic: retains the newest message of each key, or deletes messages by age. The wrong policy loses data. */
 type CleanupPolicy = 'compact' | 'delete';
 
 /** Specification of a topic, as the service creates it. */
@@ -16,22 +13,22 @@ export interface TopicSpec {
   readonly topic: string;
   readonly numPartitions: number;
   readonly replicationFactor: number;
-  /** All topic settings that differ from the broker's defaults, including `cleanup.policy`. */
+  /** Topic settings that differ from the broker's defaults, including `cleanup.policy`. */
   readonly configEntries: { readonly name: string; readonly value: string }[];
   /**
-   * Names of the settings without which events would be lost: the service does not create the topic without them. Other settings are
-   * optional, and omitted if the brokers refuse them.
+   * Names of the settings without which events would be lost: the service creates no topic without them. Others are omitted if the brokers
+   * refuse them.
    */
   readonly required: readonly string[];
-  /** Whether the service itself reads the topic, and so needs the right to; for all other topics it needs only the right to write. */
+  /** Whether the service reads the topic, and needs the right to; it needs only the right to write others. */
   readonly isReadBack: boolean;
-  /** Cleanup policy that an existing topic of this name must have. */
+  /** Cleanup policy that an existing topic must have. */
   readonly cleanupPolicy: CleanupPolicy;
-  /** Whether an existing topic must have exactly `numPartitions` partitions. */
+  /** Whether an existing topic must have `numPartitions` partitions. */
   readonly fixedPartitions: boolean;
-  /** The only resource whose events are in the topic; undefined for a topic of several resources. */
+  /** The only resource of the topic's events; undefined for several. */
   readonly resource: string | undefined;
-  /** Name of the topic with the same keys, which should have as many partitions. */
+  /** Topic with the same keys, which should have as many partitions. */
   readonly copartitionedWith: string | undefined;
 }
 
@@ -45,7 +42,7 @@ export interface TopicNames {
   readonly signals: string;
   readonly ledger: string;
   readonly certificates: string;
-  /** Topic in which instances of the service announce which accounts they serve; exists only where several accounts are served. */
+  /** Announcements of the instances of a fleet; exists only where several accounts are served. */
   readonly fleet: string;
 }
 
@@ -76,7 +73,6 @@ export function keySubject(topic: string): string {
   return `${topic}-key`;
 }
 
-/** Options that determine which topics the service writes, and their settings. */
 interface TopicTableOptions {
   readonly prefix: string;
   /** Prefix of the topics of cursors, signals, ledger, certificates and fleet. Default `prefix`. */
@@ -84,16 +80,13 @@ interface TopicTableOptions {
   /** Whether several accounts are served. Default false. */
   readonly isFleet?: boolean;
   readonly resources: readonly string[];
-  /** Number of partitions of the resources' topics, and of the topic of status changes, which has the same keys as that of orders. */
+  /** Number of partitions of the resources' topics, and of the topic of status changes, whose keys are those of orders. */
   readonly partitions: number;
   /** Replication factor of each topic, at least 1. */
   readonly replication: number;
 }
 
-/**
- * Returns the specifications of all topics that the service writes. Without `orders` among the resources there is no topic of status
- * changes.
- */
+/** Returns the specifications of all topics that the service writes; the topic of status changes only with `orders` among the resources. */
 export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
   const { prefix, sharedPrefix, isFleet = false, resources, partitions, replication } = options;
   const names = topicNames(prefix, sharedPrefix);

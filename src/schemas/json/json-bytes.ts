@@ -1,8 +1,7 @@
 // Locates values in raw JSON bytes (UTF-8) without parsing them: the elements of a page's `data` array above all.
 
 import { isUtf8 } from 'node:buffer';
-import { parseJson } from './json.ts';
-import type { JsonValue } from './json.ts';
+import { parseJson, type JsonValue } from './json.ts';
 
 export const [QUOTE, BACKSLASH, COLON, COMMA] = [0x22, 0x5c, 0x3a, 0x2c];
 export const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY] = [0x7b, 0x7d, 0x5b, 0x5d];
@@ -37,7 +36,7 @@ export function endOfValue(page: Uint8Array, start: number): number {
   return at;
 }
 
-/** Index of the first byte after the string whose opening quote is at `start`; the length of `page` for an unterminated string. */
+/** Index of the first byte after the string that begins at `start`; the length of `page` for an unterminated string. */
 function endOfString(page: Uint8Array, start: number): number {
   const { length } = page;
   for (let at = start + 1; at < length; at += 1) {
@@ -69,16 +68,16 @@ export function skipSpace(page: Uint8Array, start: number): number {
 }
 
 /**
- * Whether a byte is one of JSON's four whitespace characters. Other bytes between values are not skipped: they are never parsed, so
- * malformed JSON would be accepted.
+ * Whether a byte is one of JSON's four whitespace characters. No other byte may be skipped: skipped bytes are never parsed, so malformed
+ * JSON would be accepted.
  */
 const isSpace = (byte: number): boolean =>
   byte <= SPACE && (byte === SPACE || byte === LF || byte === CR || byte === TAB);
 
 /**
- * Decodes JSON text from UTF-8.
+ * Decodes UTF-8.
  *
- * @throws SyntaxError when the bytes are not UTF-8: `toString` would silently replace invalid bytes with U+FFFD.
+ * @throws SyntaxError for invalid bytes, which `toString` would replace with U+FFFD.
  */
 export function jsonText(bytes: Buffer): string {
   if (!isUtf8(bytes)) throw new SyntaxError('not UTF-8');
@@ -90,13 +89,12 @@ export function textOfAnyBytes(bytes: Buffer): string {
   return bytes.toString(isUtf8(bytes) ? 'utf8' : 'latin1');
 }
 
-/** A parsed element of a page's `data` array, and the index in the page of the byte after it. */
 interface Element<T> {
   readonly value: T;
   readonly end: number;
 }
 
-/** Values for adjacent elements of a page's `data` array, and the index in the page of the byte after the last of them. */
+/** Values for adjacent elements of a page's `data` array, and the index in the page of the byte after them. */
 export interface Elements<T> {
   readonly values: readonly T[];
   readonly end: number;
@@ -104,7 +102,7 @@ export interface Elements<T> {
 
 /** A page of records, split into the elements of its `data` array and the rest. */
 interface PageElements<T> {
-  /** The values that the `read` callback returned for the elements of the page's `data` array, in order. */
+  /** The values that `read` returned, in order. */
   readonly elements: readonly T[];
   /** The page as JSON text, with an empty `data` array. */
   readonly rest: string;
@@ -114,12 +112,12 @@ interface PageElements<T> {
 const STEP_BYTES = 2 ** 19;
 
 /**
- * Locates the elements of a page's `data` array without parsing the page, so that known elements need not be parsed and the others are
- * parsed one by one. Yields every {@link STEP_BYTES}, so that the caller can let other work run.
+ * Locates the elements of a page's `data` array without parsing the page, so that known elements need not be parsed. Yields every {@link
+ * STEP_BYTES}, so that the caller can let other work run.
  *
  * `read` is called with the index of an element's first byte. It returns a value for that element, or values for it and some after it, and
  * the index after the last of them ({@link endOfValue} computes it for JSON). If every element that `read` accepts is valid JSON, and
- * `rest` is, then the page as a whole is valid JSON.
+ * `rest` is, then so is the page.
  *
  * @returns undefined for a page with another structure, or malformed JSON: parse the whole page instead.
  */
@@ -153,10 +151,7 @@ export function* pageElements<T>(
   return { elements: data.elements, rest };
 }
 
-/**
- * Reads the elements of the array in a page whose first byte after the opening bracket is at `from`; `end` is the index of the closing
- * bracket.
- */
+/** Reads the elements of the array whose first byte after the opening bracket is at `from`; `end` is the index of the closing bracket. */
 function* arrayElements<T>(page: Buffer, from: number, read: (at: number) => Elements<T>) {
   const elements: T[] = [];
   let at = skipSpace(page, from);
@@ -175,11 +170,7 @@ function* arrayElements<T>(page: Buffer, from: number, read: (at: number) => Ele
   }
 }
 
-/**
- * Parses the JSON value that begins at `at`.
- *
- * @throws SyntaxError when the value isn't JSON in UTF-8.
- */
+/** @throws SyntaxError when the value that begins at `at` isn't JSON in UTF-8. */
 export function parsedElement(page: Buffer, at: number): Element<JsonValue> {
   const end = endOfValue(page, at);
   return { value: parseJson(jsonText(page.subarray(at, end))), end };

@@ -1,5 +1,3 @@
-// Reads single JSON values from the raw bytes of a page.
-
 import { isUtf8 } from 'node:buffer';
 import {
   BACKSLASH,
@@ -14,10 +12,7 @@ import {
 } from './json-bytes.ts';
 import type { JsonValue } from './json.ts';
 
-/**
- * A read position in raw JSON bytes, which advances with each value that is read. Reading throws a SyntaxError where the value isn't JSON;
- * bytes after the position have not been validated.
- */
+/** A read position in the raw bytes of a page, which advances with each value that is read. Bytes after it have not been validated. */
 export class JsonCursor {
   readonly page: Buffer;
   at: number;
@@ -43,8 +38,7 @@ export class JsonCursor {
   }
 
   /**
-   * Index of the closing quote of the string that begins at the cursor, if the string is valid UTF-8 without escapes, so that its bytes are
-   * its text. -1 otherwise.
+   * Index of the closing quote of the string at the cursor if it is valid UTF-8 without escapes, so that its bytes are its text; else -1.
    */
   #endOfPlainText(): number {
     const { page } = this;
@@ -63,8 +57,7 @@ export class JsonCursor {
   }
 
   /**
-   * Index of the closing quote if there is a quote at the cursor and another one after `bytes` more bytes; else -1. The bytes between are
-   * not validated.
+   * Index of the closing quote if there is a quote at the cursor and another after `bytes` more bytes, which are not validated; else -1.
    */
   endOfText(bytes: number): number {
     const { page, at } = this;
@@ -72,11 +65,7 @@ export class JsonCursor {
     return page[at] === QUOTE && page[end] === QUOTE ? end : -1;
   }
 
-  /**
-   * Reads the JSON value that begins at the cursor, and moves the cursor after it.
-   *
-   * @throws SyntaxError when it isn't JSON.
-   */
+  /** @throws SyntaxError when the value at the cursor isn't JSON. */
   value(): JsonValue {
     const quick = this.#quickValue();
     if (quick !== undefined) return quick;
@@ -86,8 +75,8 @@ export class JsonCursor {
   }
 
   /**
-   * Reads the most common values without `JSON.parse`: strings without escapes, short numbers, `true`, `false`, `null`, `{}`, `[]`.
-   * Undefined for all other values, with the cursor unmoved.
+   * Reads strings without escapes, short numbers, `true`, `false`, `null`, `{}` and `[]` without `JSON.parse`. Undefined for all other
+   * values, with the cursor unmoved.
    */
   #quickValue(): JsonValue | undefined {
     switch (this.page[this.at]) {
@@ -117,8 +106,8 @@ export class JsonCursor {
   }
 
   /**
-   * Reads the number that begins at the cursor if it has at most 15 digits and no exponent: its digits and the power of ten are exact
-   * doubles, so one division rounds as `JSON.parse` does. Undefined for any other number, with the cursor unmoved.
+   * Reads the number at the cursor if it has at most 15 digits and no exponent: its digits and the power of ten are exact doubles, so one
+   * division rounds as `JSON.parse` does. Undefined for any other number, with the cursor unmoved.
    */
   #shortNumber(): number | undefined {
     const { page } = this;

@@ -11,7 +11,6 @@ export interface JsonObject {
 
 /** A number that a double can't represent exactly, with its original text: `12345678901234567890`, `1e400`. */
 export class JsonNumber {
-  /** The number's original text. */
   readonly text: string;
 
   constructor(text: string) {
@@ -39,7 +38,7 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
   );
 }
 
-/** Sets an own property of an object, whatever its name: a plain assignment to `__proto__` would set the prototype. */
+/** Sets an own property, whatever its name: an assignment to `__proto__` would set the prototype. */
 export function setOwn(object: JsonObject, key: string, value: JsonValue): void {
   if (key !== '__proto__') object[key] = value;
   else {
@@ -49,8 +48,8 @@ export function setOwn(object: JsonObject, key: string, value: JsonValue): void 
 }
 
 /**
- * Parses JSON as `JSON.parse` does, but with a {@link JsonNumber} for each number that a double can't represent exactly. For a text without
- * such numbers, which is nearly every text, this costs one additional regular expression.
+ * Parses JSON as `JSON.parse` does, but with a {@link JsonNumber} for each number that a double can't represent exactly. For nearly every
+ * text, without such numbers, this costs one additional regular expression.
  *
  * @throws SyntaxError when the text isn't JSON.
  */
@@ -61,12 +60,12 @@ export function parseJson(text: string): JsonValue {
   return inexact.length === 0 ? value : withNumbersKept(value, text, inexact);
 }
 
-/** Writes a value as JSON as `JSON.stringify` does, but with every number exactly as the API sent it. Keys keep their order. */
+/** Writes a value as `JSON.stringify` does, but with every number exactly as the API sent it. */
 export function stringifyJson(value: JsonValue): string {
   return write(value, Object.keys);
 }
 
-/** Returns canonical JSON text, which is equal for equal values: {@link stringifyJson} with the keys of every object sorted. */
+/** Returns {@link stringifyJson} with the keys of every object sorted, which is equal for equal values. */
 export function canonicalJson(value: JsonValue): string {
   return write(value, sortedKeys);
 }
@@ -82,36 +81,24 @@ function sortedKeys(object: JsonObject): string[] {
  */
 const MAY_BE_INEXACT = /[:,[\s]-?\d(?:[\d.]{15}|[\d.]*[eE][+-]?\d{3})/;
 
-/** Start and end index of a number in a JSON text. */
 type TextSpan = readonly [start: number, end: number];
 
 /** Finds the numbers in a valid JSON text that a double can't represent. */
 function inexactNumbers(text: string): TextSpan[] {
   const found: TextSpan[] = [];
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) at = endOfString(text, at);
-    else if (isDigit(code) || code === MINUS) {
-      const start = at;
-      while (at + 1 < text.length && isOfNumber(text.charCodeAt(at + 1))) at++;
-      if (!isExact(text.slice(start, at + 1))) found.push([start, at + 1]);
-    }
+  const token = /"|-?\d[\d.eE+-]*/g;
+  for (let match = token.exec(text); match; match = token.exec(text)) {
+    if (match[0] === '"') token.lastIndex = endOfString(text, match.index) + 1;
+    else if (!isExact(match[0])) found.push([match.index, token.lastIndex]);
   }
   return found;
 }
-
-const [QUOTE, PLUS, MINUS, POINT, ZERO, BACKSLASH] = [0x22, 0x2b, 0x2d, 0x2e, 0x30, 0x5c];
-
-const isDigit = (code: number): boolean => code >= ZERO && code <= 0x39;
-
-const isOfNumber = (code: number): boolean =>
-  isDigit(code) || code === POINT || (code | 0x20) === 0x65 || code === MINUS || code === PLUS;
 
 /** Index of the closing quote of the string that starts at `start`. */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
     let escapes = 0;
-    while (text.charCodeAt(end - 1 - escapes) === BACKSLASH) escapes++;
+    while (text[end - 1 - escapes] === '\\') escapes++;
     if (escapes % 2 === 0) return end;
   }
 }
@@ -127,7 +114,7 @@ function decimal(text: string): string {
   const [, whole = '', fraction = '', exponent = '0'] = NUMBER.exec(text)!;
   const digits = (whole + fraction).replace(/^0+/, '');
   let length = digits.length;
-  while (digits.charCodeAt(length - 1) === ZERO) length--;
+  while (digits[length - 1] === '0') length--;
   if (length === 0) return '0';
   return `${digits.slice(0, length)}e${Number(exponent) - fraction.length + digits.length - length}`;
 }
@@ -135,9 +122,8 @@ function decimal(text: string): string {
 const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
 /**
- * Replaces inexact numbers in a parsed value by {@link JsonNumber}s. Parses the text a second time with quotes around these numbers, and
- * replaces each number that is a string in the second result. So `JSON.parse` alone decides what the text means (repeated keys,
- * `__proto__`).
+ * Replaces inexact numbers in a parsed value. Parses the text again with quotes around these numbers, and replaces each number that is a
+ * string in the second result. So `JSON.parse` alone decides what the text means (repeated keys, `__proto__`).
  */
 function withNumbersKept(value: JsonValue, text: string, spans: readonly TextSpan[]): JsonValue {
   let quoted = '';
@@ -215,7 +201,7 @@ function leafText(value: null | boolean | number | string | JsonNumber): string 
   return Object.is(value, -0) ? '-0' : String(value);
 }
 
-/** Writes a string as JSON, as `JSON.stringify` does; to search for characters to escape first is faster than calling it each time. */
+/** Writes a string as `JSON.stringify` does; to test for characters to escape first is faster. */
 function quoted(text: string): string {
   return TO_ESCAPE.test(text) ? JSON.stringify(text) : `"${text}"`;
 }
@@ -236,7 +222,7 @@ function escape(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** Sets `part` at a JSON Pointer within `value` (modified in place), creates missing objects on the way, and returns the result. */
+/** Sets `part` at a JSON Pointer within `value` (modified in place), with missing objects on the way, and returns the result. */
 export function withValueAt(value: JsonValue, pointer: string, part: JsonValue): JsonValue {
   if (pointer === '') return part;
   const steps = pointer.split('/');

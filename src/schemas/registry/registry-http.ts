@@ -1,5 +1,3 @@
-// HTTP requests to a schema registry, with error codes that distinguish outages from refusals.
-
 import { setTimeout as pause } from 'node:timers/promises';
 import { basicAuth, objectIn } from '../../core/http-text.ts';
 import { CellarstreamError } from '../../core/errors.ts';
@@ -34,10 +32,7 @@ export interface RegistryOptions {
 export interface BearerTokens {
   /** Returns a valid token; called before each request to the registry. */
   readonly get: () => Promise<{ readonly value: string }>;
-  /**
-   * Called when the registry has refused a token. The next call of `get` then fetches another one, unless the token is only some seconds
-   * old.
-   */
+  /** Called when the registry has refused a token. The next `get` then fetches another one, unless the token is only some seconds old. */
   readonly forget: (value: string) => void;
 }
 
@@ -47,24 +42,6 @@ export interface RegistryResponse {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** HTTP client of a schema registry, with error codes that distinguish outages from refusals. */
-interface RegistryHttp {
-  /**
-   * Sends one request to the registry.
-   *
-   * @param about The subject or schema id that the request concerns, for error messages.
-   * @throws CellarstreamError `REGISTRY_UNREACHABLE`: no response, 408, 429 or 5xx; `REGISTRY_REFUSED`: any other response than a 2xx or
-   * the registry's own 404; `TLS_REFUSED`.
-   */
-  readonly request: (
-    method: string,
-    path: string,
-    about: string,
-    body?: object,
-  ) => Promise<RegistryResponse>;
-  readonly close: () => Promise<void>;
-}
-
 const SERVER = {
   address: 'SCHEMA_REGISTRY_URL',
   ca: 'SCHEMA_REGISTRY_CA_FILE',
@@ -72,10 +49,7 @@ const SERVER = {
   unreachable: 'REGISTRY_UNREACHABLE',
 } as const;
 
-/**
- * Returns advice for the error message after the registry has refused a request with this HTTP status: which settings, of the credentials
- * that were sent, to check. Undefined if there is no advice.
- */
+/** Returns which settings to check after the registry has refused the credentials with this HTTP status; undefined for other statuses. */
 function adviceOn(status: number, token: RegistryOptions['token']): string | undefined {
   const [account, login] =
     token === undefined
@@ -90,12 +64,12 @@ function adviceOn(status: number, token: RegistryOptions['token']): string | und
   return status === 403 ? `${account} needs the right to read and register schemas` : undefined;
 }
 
-/** Message part for a response that isn't from a registry: usually from a proxy, or from a registry whose API is at another path. */
+/** Part of the error message for the response of a proxy, or of a registry whose API is at another path. */
 const NOT_A_REGISTRY = 'the response is not from a schema registry';
 
 /**
  * Pauses in ms before each retry of a request whose OAuth token was refused: a registry may accept a token only some seconds after its
- * issue. Longer pauses in total delay the error for a token that is never accepted.
+ * issue. Longer pauses delay the error for a token that is never accepted.
  */
 const TOKEN_RETRY_PAUSES_MS = [1_000, 2_000, 4_000] as const;
 
@@ -104,98 +78,137 @@ const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 const MAX_MESSAGE_LENGTH = 500;
 const MEDIA_TYPE = 'application/vnd.schemaregistry.v1+json';
 
-export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
-  const { origin, protocol, pathname, username, password } = new URL(options.url);
-  const base = pathname.replace(/\/+$/, '');
-  const where = `the schema registry at ${origin}${base}`; // without the credentials that the URL may contain
-  const server = { ...SERVER, who: where, protocol };
-  const { token, headers } = options;
-  const login = loginOf(
-    options.username ?? decodeURIComponent(username),
-    options.password ?? decodeURIComponent(password),
-  );
-  const timeout = options.timeoutMs ?? TIMEOUT_MS;
-  const connections = httpConnections({
-    ca: options.ca,
-    cert: options.cert,
-    key: options.key,
-    connectTimeoutMs: timeout,
-    responseTimeoutMs: timeout,
-    maxResponseBytes: MAX_RESPONSE_BYTES,
-    proxies: options.proxies,
-  });
+/** HTTP client of a schema registry. Its only state is its connections. */
+export class RegistryHttp {
+  readonly #token: RegistryOptions['token'];
+  readonly #headers: RegistryOptions['headers'];
+  readonly #origin: string;
+  readonly #protocol: string;
+  readonly #base: string;
+  /** `Authorization` header with user name and password; undefined without them. */
+  readonly #basicAuth: string | undefined;
+  readonly #connections: ReturnType<typeof httpConnections>;
 
-  const exchange = async (
+  constructor(options: RegistryOptions) {
+    const url = new URL(options.url);
+    this.#token = options.token;
+    this.#headers = options.headers;
+    this.#origin = url.origin;
+    this.#protocol = url.protocol;
+    this.#base = url.pathname.replace(/\/+$/, '');
+    const username = options.username ?? decodeURIComponent(url.username);
+    const password = options.password ?? decodeURIComponent(url.password);
+    this.#basicAuth =
+      username === '' && password === '' ? undefined : basicAuth(username, password);
+    const { timeoutMs = TIMEOUT_MS, ca, cert, key, proxies } = options;
+    this.#connections = httpConnections({
+      ...{ ca, cert, key, proxies },
+      connectTimeoutMs: timeoutMs,
+      responseTimeoutMs: timeoutMs,
+      maxResponseBytes: MAX_RESPONSE_BYTES,
+    });
+  }
+
+  /**
+   * Sends one request to the registry.
+   *
+   * @param about The subject or schema id that the request concerns, for error messages.
+   * @throws CellarstreamError `REGISTRY_UNREACHABLE`: no response, 408, 429 or 5xx; `REGISTRY_REFUSED`: any other response than a 2xx or
+   * the registry's own 404; `TLS_REFUSED`.
+   */
+  async request(
+    method: string,
+    path: string,
+    about: string,
+    body?: object,
+  ): Promise<RegistryResponse> {
+    const { status, text } = await this.#authorized((authorization) =>
+      this.#send(method, path, body, authorization),
+    );
+    const parsed = objectIn(text);
+    const exists = status >= 200 && status < 300;
+    if (parsed && (exists || (status === 404 && 'error_code' in parsed)))
+      return { exists, body: parsed };
+    throw this.#refusal(about, status, parsed);
+  }
+
+  close(): Promise<void> {
+    return this.#connections.destroy();
+  }
+
+  async #authorized(
+    send: (authorization: string | undefined) => Promise<HttpAnswer>,
+  ): Promise<HttpAnswer> {
+    const token = this.#token;
+    if (token === undefined) return send(this.#basicAuth);
+    if (typeof token === 'string') return send(`Bearer ${token}`);
+    let { value } = await token.get();
+    let answer = await send(`Bearer ${value}`);
+    for (const pauseMs of TOKEN_RETRY_PAUSES_MS) {
+      if (answer.status !== 401) break;
+      await pause(pauseMs);
+      token.forget(value); // revoked, or expired by the registry's clock
+      ({ value } = await token.get());
+      answer = await send(`Bearer ${value}`);
+    }
+    return answer;
+  }
+
+  async #send(
     method: string,
     path: string,
     body: object | undefined,
     authorization: string | undefined,
-  ): Promise<{ readonly status: number; readonly text: string }> => {
+  ): Promise<HttpAnswer> {
     try {
-      const answer = await connections.request({
-        origin,
-        path: base + path,
+      const answer = await this.#connections.request({
+        origin: this.#origin,
+        path: this.#base + path,
         method,
         headers: {
           'user-agent': USER_AGENT,
           accept: `${MEDIA_TYPE}, application/json`,
           'content-type': MEDIA_TYPE,
           ...(authorization !== undefined && { authorization }),
-          ...headers,
+          ...this.#headers,
         },
         body: body ? JSON.stringify(body) : null,
       });
       return { status: answer.statusCode, text: await answer.body.text() };
     } catch (cause) {
-      throw httpError(cause, server);
+      throw httpError(cause, { ...SERVER, who: this.#name, protocol: this.#protocol });
     }
-  };
+  }
 
-  const ask = async (
-    method: string,
-    path: string,
-    about: string,
-    body?: object,
-  ): Promise<RegistryResponse> => {
-    let bearer = await bearerOf(token);
-    const send = () =>
-      exchange(method, path, body, bearer === undefined ? login : `Bearer ${bearer}`);
-    let answer = await send();
-    for (const pauseMs of TOKEN_RETRY_PAUSES_MS) {
-      if (answer.status !== 401 || typeof token !== 'object' || bearer === undefined) break;
-      await pause(pauseMs);
-      token.forget(bearer); // revoked, or expired by the registry's clock
-      bearer = await bearerOf(token);
-      answer = await send();
-    }
-    const { status, text } = answer;
-    const parsed = objectIn(text);
-    const exists = status >= 200 && status < 300;
-    if (parsed && (exists || (status === 404 && 'error_code' in parsed)))
-      return { exists, body: parsed };
+  /** The registry's address in error messages, without the credentials that the URL may contain. */
+  get #name(): string {
+    return `the schema registry at ${this.#origin}${this.#base}`;
+  }
 
-    const serverMessage = errorMessageIn(parsed);
+  #refusal(about: string, status: number, body: RegistryResponse['body'] | undefined) {
+    const isFromElsewhere = status === 404 || (status >= 200 && status < 300);
+    const isFromTlsPort = this.#protocol === 'http:' && status === 400 && body === undefined;
     // A TLS port answers plain HTTP with a 400 without JSON, if at all.
-    const isPlain = protocol === 'http:' && status === 400 && parsed === undefined;
-    const isElsewhere = exists || status === 404;
-    const advice = isPlain
+    const advice = isFromTlsPort
       ? ifTls(SERVER.address)
-      : isElsewhere
-        ? pathAdvice(base)
-        : adviceOn(status, token);
-    const details = [serverMessage ?? (isElsewhere ? NOT_A_REGISTRY : undefined), advice].filter(
-      (part) => part !== undefined,
+      : isFromElsewhere
+        ? pathAdvice(this.#base)
+        : adviceOn(status, this.#token);
+    const reason = errorMessageIn(body) ?? (isFromElsewhere ? NOT_A_REGISTRY : undefined);
+    const details = [reason, advice].filter((part) => part !== undefined).join(': ');
+    const isTransient = status === 408 || status === 429 || status >= 500;
+    const errorCode = body?.error_code;
+    return new CellarstreamError(
+      isTransient ? 'REGISTRY_UNREACHABLE' : 'REGISTRY_REFUSED',
+      `${about}: ${this.#name} answered ${status}: ${details || NOT_A_REGISTRY}`,
+      { context: { status, ...(typeof errorCode === 'number' && { errorCode }) } },
     );
-    const message = `${about}: ${where} answered ${status}: ${details.join(': ') || NOT_A_REGISTRY}`;
-    const passing = status === 408 || status === 429 || status >= 500;
-    const code = passing ? 'REGISTRY_UNREACHABLE' : 'REGISTRY_REFUSED';
-    const errorCode = parsed?.error_code;
-    throw new CellarstreamError(code, message, {
-      context: { status, ...(typeof errorCode === 'number' && { errorCode }) },
-    });
-  };
+  }
+}
 
-  return { request: ask, close: () => connections.destroy() };
+interface HttpAnswer {
+  readonly status: number;
+  readonly text: string;
 }
 
 /** Returns advice for the error message after a response that isn't from a registry: check the path in the URL. */
@@ -205,24 +218,12 @@ function pathAdvice(base: string): string {
     : `is its path the right one in ${SERVER.address}?`;
 }
 
-async function bearerOf(token: RegistryOptions['token']): Promise<string | undefined> {
-  return typeof token === 'object' ? (await token.get()).value : token;
-}
-
-function loginOf(username: string, password: string): string | undefined {
-  return username === '' && password === '' ? undefined : basicAuth(username, password);
-}
-
 /**
- * The error message in a registry's response: Confluent and Apicurio call it `message`; Karapace uses `reason` or `detail` for missing
- * credentials or rights.
+ * The error message in a registry's response on one line. Confluent and Apicurio call it `message`; Karapace uses `reason` or `detail` for
+ * missing credentials or rights.
  */
-function errorMessageIn(answer: Readonly<Record<string, unknown>> | undefined): string | undefined {
+function errorMessageIn(answer: RegistryResponse['body'] | undefined): string | undefined {
   const texts = [answer?.message, answer?.reason, answer?.detail, answer?.error];
   const text = texts.find((each) => typeof each === 'string');
-  return text === undefined ? undefined : oneLine(text);
-}
-
-function oneLine(text: string): string {
-  return text.replace(/\s+/g, ' ').trim().slice(0, MAX_MESSAGE_LENGTH);
+  return text?.replace(/\s+/g, ' ').trim().slice(0, MAX_MESSAGE_LENGTH);
 }

@@ -1,12 +1,8 @@
-// Client of a schema registry with Confluent's API.
-
-import { boundedMap } from '../../core/bounded-map.ts';
-import type { BoundedMap } from '../../core/bounded-map.ts';
+import { boundedMap, type BoundedMap } from '../../core/bounded-map.ts';
 import { CellarstreamError } from '../../core/errors.ts';
 import { objectIn } from '../../core/http-text.ts';
 import type { RecordSchema } from '../avro/avro-schema.ts';
-import { createRegistryHttp } from './registry-http.ts';
-import type { RegistryResponse, RegistryOptions } from './registry-http.ts';
+import { RegistryHttp, type RegistryOptions } from './registry-http.ts';
 
 /** A version of a subject's schema as registered in the schema registry. */
 export interface RegisteredSchema {
@@ -33,9 +29,9 @@ export interface SubjectInspection {
  */
 export interface Registry {
   /**
-   * Returns the id of the schema under the subject, and registers the schema if it isn't registered yet. First sets the subject's
-   * compatibility level to FULL_TRANSITIVE, unless that is its effective level. Each schema is sent once, however often it is requested;
-   * schemas of one subject are sent one at a time.
+   * Returns the id of the schema under the subject; registers it first if necessary, and sets the subject's compatibility level to
+   * FULL_TRANSITIVE unless that is its effective level. Each schema is sent once, however often it is requested; schemas of one subject are
+   * sent one at a time.
    */
   register(subject: string, schema: RecordSchema): Promise<number>;
   /** Returns the newest version of the subject's schema; undefined if there is none. */
@@ -54,13 +50,10 @@ const COMPATIBILITY = 'FULL_TRANSITIVE';
 const CONFLICT = 409;
 
 /**
- * Maximum number of cached schema ids, and of cached schemas; at least the newest half of each is retained. Too few means more requests to
- * the registry.
+ * Maximum number of cached schema ids, and of cached schemas; at least the newest half is retained. Too few: more requests to the registry.
  */
 const MAX_REMEMBERED = 2_000;
 
-// @kafkajs/confluent-schema-registry is not used because it returns schemas as avsc types, which lack the field property `json`, can't
-// check compatibility, and depends on protobufjs.
 /**
  * Creates a client of a registry with Confluent's API. Ids and schemas are cached.
  *
@@ -75,43 +68,106 @@ const MAX_REMEMBERED = 2_000;
  * ```
  */
 export function createRegistry(options: RegistryOptions): Registry {
-  const { request, close } = createRegistryHttp(options);
-  const ids = boundedMap<string, Promise<number>>(MAX_REMEMBERED);
-  const schemas = boundedMap<number, Promise<RecordSchema>>(MAX_REMEMBERED);
-  const lastTurns = new Map<string, Promise<unknown>>();
+  return new RegistryClient(options);
+}
 
-  /**
-   * Returns the subject's own compatibility level, else the registry's; undefined if the registry does not know the subject, or reports no
-   * level.
-   */
-  const subjectLevel = async (subject: string): Promise<string | undefined> =>
-    levelIn(
-      await undefinedIfForbidden(
-        request('GET', `${configPath(subject)}?defaultToGlobal=true`, subject),
-      ),
+/**
+ * The registry client. Each schema and each id is requested once: a promise in `#ids` or `#schemas` is in flight, or known; failures are
+ * removed. The schemas of one subject wait for each other in `#lastSent`.
+ */
+class RegistryClient implements Registry {
+  readonly #http: RegistryHttp;
+  /** Schema ids by subject and schema text. */
+  readonly #ids = boundedMap<string, Promise<number>>(MAX_REMEMBERED);
+  readonly #schemas = boundedMap<number, Promise<RecordSchema>>(MAX_REMEMBERED);
+  /** The schema of each subject that was sent last, or waits for its turn. */
+  readonly #lastSent = new Map<string, Promise<unknown>>();
+
+  constructor(options: RegistryOptions) {
+    this.#http = new RegistryHttp(options);
+  }
+
+  register(subject: string, schema: RecordSchema): Promise<number> {
+    const text = JSON.stringify(schema);
+    return memoized(this.#ids, `${subject} ${text}`, () => {
+      const send = () => this.#send(subject, text);
+      const sent = (this.#lastSent.get(subject) ?? Promise.resolve()).then(send, send);
+      this.#lastSent.set(subject, sent);
+      return sent;
+    });
+  }
+
+  async latest(subject: string): Promise<RegisteredSchema | undefined> {
+    const path = `${versionsPath(subject)}/latest`;
+    const { exists, body } = await this.#http.request('GET', path, subject);
+    if (!exists) return undefined;
+    return {
+      id: integer(body.id, subject),
+      version: integer(body.version, subject),
+      schema: recordSchema(body.schema, subject),
+    };
+  }
+
+  schemaById(id: number): Promise<RecordSchema> {
+    return memoized(this.#schemas, id, async () => {
+      const about = `schema ${id}`;
+      const { exists, body } = await this.#http.request('GET', `/schemas/ids/${id}`, about);
+      if (exists) return recordSchema(body.schema, about);
+      throw registryRefusal(
+        `${about} is not in the schema registry: is SCHEMA_REGISTRY_URL the right one?`,
+      );
+    });
+  }
+
+  async compatible(subject: string, schema: RecordSchema): Promise<boolean> {
+    const path = `/compatibility${versionsPath(subject)}`;
+    const version = { schemaType: 'AVRO', schema: JSON.stringify(schema) };
+    const { exists, body } = await this.#http.request('POST', path, subject, version);
+    return !exists || body.is_compatible === true; // a subject that does not exist accepts any schema
+  }
+
+  async inspect(subject: string): Promise<SubjectInspection> {
+    const newest = await this.latest(subject);
+    const level = (await this.#subjectLevel(subject)) ?? (await this.#globalLevel(subject));
+    const refusals: string[] = [];
+    const malformed = { schemaType: NONEXISTENT_VALUE, schema: '{}' };
+    const register = await this.#refusalOf('POST', versionsPath(subject), subject, malformed);
+    if (register !== undefined) refusals.push(register);
+    if (level !== COMPATIBILITY) {
+      const noLevel = { compatibility: NONEXISTENT_VALUE };
+      const setLevel = await this.#refusalOf('PUT', configPath(subject), subject, noLevel);
+      if (setLevel !== undefined) refusals.push(`${setLevel}: ${levelAdvice(level)}`);
+    }
+    return { version: newest?.version, compatibility: level, refusals };
+  }
+
+  close(): Promise<void> {
+    return this.#http.close();
+  }
+
+  async #send(subject: string, schema: string): Promise<number> {
+    await this.#makeCompatible(subject);
+    const version = { schemaType: 'AVRO', schema };
+    const { body } = await retryOnConflict(() =>
+      this.#http.request('POST', versionsPath(subject), subject, version),
     );
+    return integer(body.id, subject);
+  }
 
-  /**
-   * Returns the registry's compatibility level for subjects without a level of their own. Apicurio and Karapace don't report it in
-   * `subjectLevel` for a subject without a schema.
-   */
-  const globalLevel = async (subject: string): Promise<string | undefined> =>
-    levelIn(await undefinedIfForbidden(request('GET', '/config', subject)));
-
-  const makeCompatible = async (subject: string): Promise<void> => {
-    const own = await subjectLevel(subject);
+  async #makeCompatible(subject: string): Promise<void> {
+    const own = await this.#subjectLevel(subject);
     if (own === COMPATIBILITY) return;
     try {
       const wanted = { compatibility: COMPATIBILITY };
       const { exists } = await retryOnConflict(() =>
-        request('PUT', configPath(subject), subject, wanted),
+        this.#http.request('PUT', configPath(subject), subject, wanted),
       );
       if (!exists)
         throw registryRefusal(`${subject}: the schema registry can't make it ${COMPATIBILITY}`);
     } catch (error) {
       if (!isRegistryRefusal(error)) throw error;
       // Some roles may register schemas but not set a level. They work if an administrator has set the required level globally.
-      const inForce = own ?? (await globalLevel(subject));
+      const inForce = own ?? (await this.#globalLevel(subject));
       if (inForce === COMPATIBILITY) return;
       const { context } = error;
       if (inForce === undefined && MISSING_PATH_STATUSES.includes(context.status)) throw error; // the URL is wrong
@@ -120,94 +176,49 @@ export function createRegistry(options: RegistryOptions): Registry {
         context,
       });
     }
-  };
+  }
 
-  const send = async (subject: string, schema: string): Promise<number> => {
-    await makeCompatible(subject);
-    const version = { schemaType: 'AVRO', schema };
-    const { body } = await retryOnConflict(() =>
-      request('POST', versionsPath(subject), subject, version),
-    );
-    return integer(body.id, subject);
-  };
+  /** Returns the subject's own compatibility level, else the registry's; undefined if the registry reports neither. */
+  #subjectLevel(subject: string): Promise<string | undefined> {
+    return this.#levelAt(`${configPath(subject)}?defaultToGlobal=true`, subject);
+  }
 
-  const register = (subject: string, schema: RecordSchema): Promise<number> => {
-    const text = JSON.stringify(schema);
-    return memoized(ids, `${subject} ${text}`, () => {
-      const turn = () => send(subject, text);
-      const sent = (lastTurns.get(subject) ?? Promise.resolve()).then(turn, turn);
-      lastTurns.set(subject, sent);
-      return sent;
-    });
-  };
+  /**
+   * Returns the registry's compatibility level for subjects without a level of their own: Apicurio and Karapace don't report it in
+   * `#subjectLevel` for a subject without a schema.
+   */
+  #globalLevel(subject: string): Promise<string | undefined> {
+    return this.#levelAt('/config', subject);
+  }
 
-  const latest = async (subject: string): Promise<RegisteredSchema | undefined> => {
-    const { exists, body } = await request('GET', `${versionsPath(subject)}/latest`, subject);
-    if (!exists) return undefined;
-    const { id, version, schema } = body;
-    return {
-      id: integer(id, subject),
-      version: integer(version, subject),
-      schema: recordSchema(schema, subject),
-    };
-  };
-
-  const schemaById = (id: number): Promise<RecordSchema> =>
-    memoized(schemas, id, async () => {
-      const about = `schema ${id}`;
-      const { exists, body } = await request('GET', `/schemas/ids/${id}`, about);
-      if (exists) return recordSchema(body.schema, about);
-      throw registryRefusal(
-        `${about} is not in the schema registry: is SCHEMA_REGISTRY_URL the right one?`,
-      );
-    });
-
-  const compatible = async (subject: string, schema: RecordSchema): Promise<boolean> => {
-    const path = `/compatibility${versionsPath(subject)}`;
-    const asked = { schemaType: 'AVRO', schema: JSON.stringify(schema) };
-    const { exists, body } = await request('POST', path, subject, asked);
-    return !exists || body.is_compatible === true; // a subject that does not exist accepts any schema
-  };
+  /** Returns the compatibility level at a path; undefined if there is none, the account lacks the right, or the path does not exist. */
+  async #levelAt(path: string, subject: string): Promise<string | undefined> {
+    try {
+      const { exists, body } = await this.#http.request('GET', path, subject);
+      const level = body.compatibilityLevel ?? body.compatibility; // depends on the registry and the path
+      return exists && typeof level === 'string' ? level : undefined;
+    } catch (error) {
+      const isMissing =
+        error instanceof CellarstreamError && MISSING_PATH_STATUSES.includes(error.context.status);
+      if (isMissing || isForbidden(error)) return undefined;
+      throw error;
+    }
+  }
 
   /**
    * Sends a malformed request to the registry, to test whether the client has a right without changing anything. Returns the registry's
    * refusal; undefined if the client has the right.
    */
-  const refusalOf = async (
-    method: string,
-    path: string,
-    subject: string,
-    malformed: object,
-  ): Promise<string | undefined> => {
+  async #refusalOf(method: string, path: string, subject: string, malformed: object) {
     try {
-      await request(method, path, subject, malformed);
+      await this.#http.request(method, path, subject, malformed);
     } catch (error) {
       if (isForbidden(error)) return error.message;
       // Registries check rights before they validate the body, so any other response means that the client has the right.
       if (!(error instanceof CellarstreamError) || error.context.status === undefined) throw error;
     }
     return undefined;
-  };
-
-  const inspect = async (subject: string): Promise<SubjectInspection> => {
-    const newest = await latest(subject);
-    const compatibility = (await subjectLevel(subject)) ?? (await globalLevel(subject));
-    const schema = { schemaType: NONEXISTENT_VALUE, schema: '{}' };
-    const register = await refusalOf('POST', versionsPath(subject), subject, schema);
-    const setLevel =
-      compatibility === COMPATIBILITY
-        ? undefined
-        : await refusalOf('PUT', configPath(subject), subject, {
-            compatibility: NONEXISTENT_VALUE,
-          });
-    const refusals = [
-      ...(register === undefined ? [] : [register]),
-      ...(setLevel === undefined ? [] : [`${setLevel}: ${levelAdvice(compatibility)}`]),
-    ];
-    return { version: newest?.version, compatibility, refusals };
-  };
-
-  return { register, latest, schemaById, compatible, inspect, close };
+  }
 }
 
 /** Compatibility level and schema type that no registry supports: a request with it changes nothing. */
@@ -220,7 +231,7 @@ function isRegistryRefusal(error: unknown): error is CellarstreamError {
   return error instanceof CellarstreamError && error.code === 'REGISTRY_REFUSED';
 }
 
-/** Whether the registry refused because the account lacks a right, or because the registry is read-only. */
+/** Whether the registry refused because the account lacks a right or the registry is read-only. */
 function isForbidden(error: unknown): error is CellarstreamError {
   if (!isRegistryRefusal(error)) return false;
   const { status, errorCode } = error.context;
@@ -229,26 +240,6 @@ function isForbidden(error: unknown): error is CellarstreamError {
 
 /** HTTP statuses for a path that does not exist, as from a gateway that forwards only some paths of a registry. */
 const MISSING_PATH_STATUSES: readonly unknown[] = [404, 405, 501];
-
-/**
- * Returns a promise of the response that resolves to undefined, instead of failing, if the account lacks the right to the request or the
- * path does not exist.
- */
-function undefinedIfForbidden<T>(answer: Promise<T>): Promise<T | undefined> {
-  return answer.catch((error: unknown) => {
-    const isNowhere =
-      error instanceof CellarstreamError && MISSING_PATH_STATUSES.includes(error.context.status);
-    if (isNowhere || isForbidden(error)) return undefined;
-    throw error;
-  });
-}
-
-/** Returns the compatibility level in a registry's response: `compatibilityLevel` or `compatibility`, depending on registry and path. */
-function levelIn(answer: RegistryResponse | undefined): string | undefined {
-  if (!answer?.exists) return undefined;
-  const found = answer.body.compatibilityLevel ?? answer.body.compatibility;
-  return typeof found === 'string' ? found : undefined;
-}
 
 function levelAdvice(current: string | undefined): string {
   return (
@@ -261,10 +252,7 @@ function configPath(subject: string): string {
   return `/config/${encodeURIComponent(subject)}`;
 }
 
-/**
- * Repeats a request once after a 409: two clients that create a subject at the same time conflict, and the second attempt succeeds. For an
- * incompatible schema the second attempt conflicts too.
- */
+/** Repeats a request once after a 409, with which two clients that create a subject at the same time conflict. */
 function retryOnConflict<T>(ask: () => Promise<T>): Promise<T> {
   return ask().catch((error: unknown) => {
     if (error instanceof CellarstreamError && error.context.status === CONFLICT) return ask();
@@ -276,10 +264,7 @@ function versionsPath(subject: string): string {
   return `/subjects/${encodeURIComponent(subject)}/versions`;
 }
 
-/**
- * Returns the cached result for a key, or runs `work` and caches its promise, so that concurrent callers share one request. Failures are
- * not cached.
- */
+/** Returns the cached result for a key, or runs `work` and caches its promise for concurrent and later callers. Failures are not cached. */
 function memoized<K, T>(
   answers: BoundedMap<K, Promise<T>>,
   key: K,
@@ -295,13 +280,8 @@ function memoized<K, T>(
 
 function recordSchema(text: unknown, about: string): RecordSchema {
   const schema = typeof text === 'string' ? objectIn(text) : undefined;
-  if (schema && isRecordSchema(schema)) return schema;
+  if (schema && 'fields' in schema) return schema as unknown as RecordSchema; // the registry has validated the rest
   throw registryRefusal(`${about} in the schema registry is not an Avro record`);
-}
-
-/** Whether a schema is a record; the registry has validated the rest. */
-function isRecordSchema(schema: object): schema is RecordSchema {
-  return 'fields' in schema;
 }
 
 function integer(value: unknown, about: string): number {

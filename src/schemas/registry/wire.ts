@@ -34,9 +34,9 @@ export interface Framed {
 }
 
 /**
- * Splits a message in Confluent's wire format into schema id and Avro bytes.
+ * Splits a message into schema id and Avro bytes.
  *
- * @throws Error when the message isn't in the wire format.
+ * @throws Error when the message isn't in Confluent's wire format.
  */
 export function unframe(message: Buffer): Framed {
   if (message.length < HEADER_BYTES) {

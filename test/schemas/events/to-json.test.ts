@@ -33,7 +33,8 @@ interface Records {
   readonly after?: JsonObject | null;
 }
 
-function encode({ values, ...codec }: EnvelopeCodec, { before, after }: Records): Buffer {
+function encode(codec: EnvelopeCodec, { before, after }: Records): Buffer {
+  const { values } = codec;
   return codec.encode({
     ...facts,
     before: before ? values.encode(before) : null,

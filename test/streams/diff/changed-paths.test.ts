@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ORDER_IDENTITIES } from '../../../src/resources/orders/order-identities.ts';
+import { ORDER_IDENTITIES } from '../../../src/resources/orders/order-status.ts';
 import { canonicalJson, JsonNumber } from '../../../src/schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import { byIdentity, changedPaths } from '../../../src/streams/diff/changed-paths.ts';

@@ -1,19 +1,17 @@
-// Memory layout of the transcoder in bytes, shared by JavaScript and WebAssembly. Addresses are absolute; the constants of records, types
-// and notes are offsets within their structure. Integers have 32 bits unless stated otherwise.
+// Memory layout of the transcoder in bytes, shared by JavaScript and WebAssembly (`record-transcoder.ts` explains it). Addresses are
+// absolute; constants of records, types and notes are offsets within their structure. Integers have 32 bits unless stated otherwise.
 
 /** Size of a WebAssembly memory page in bytes, the unit by which memory grows. */
 export const WASM_PAGE = 65_536;
 
-/** Address of the result of the last call of WebAssembly's `transcode`: two integers. */
+/** Address of the result of the last call of `transcode`: the numbers of bytes written at {@link OUT} and {@link NOTES}. */
 export const RESULT = 0;
-/** Offset within the result: number of output bytes written at OUT. */
 export const RESULT_OUT = 0;
-/** Offset within the result: number of bytes of notes written at NOTES. */
 export const RESULT_NOTES = 4;
 
 /**
- * Address of the path to the value being read. Each step of the path is one integer: the type id of a field, or, for an item of an array,
- * the negative number `~index`.
+ * Address of the path to the value being read. Each step is one integer: the type id of a field, or `~index`, which is negative, for an
+ * item of an array.
  */
 export const STEPS = 1_024;
 /** Maximum number of steps of a path; values nested deeper are left to JavaScript. */
@@ -21,7 +19,7 @@ export const MAX_DEPTH = 256;
 
 /** Address of the compiled schema, as `record-transcoder.ts` writes it. */
 export const PROGRAM = 4_096;
-/** Address of the notes that WebAssembly writes for JavaScript: about values that it left out, nulls, and members without a field. */
+/** Address of the notes about values that were left out, nulls, and members without a field. */
 export const NOTES = 2 * WASM_PAGE;
 /** Address of the output: the record's fields in Avro, with holes for values that are not plain. */
 export const OUT = 3 * WASM_PAGE;
@@ -32,50 +30,43 @@ export const WINDOW_BYTES = 2 * WASM_PAGE;
 export const PADDING = 64;
 export const MEMORY_BYTES = 8 * WASM_PAGE;
 
-/** Offset within a type's entry in the compiled schema: kind of the type, one of {@link ODD} to {@link ARRAY}. */
+/**
+ * Offsets within a type's entry in the program: its kind, one of {@link ODD} to {@link ARRAY}, and its id, which appears in {@link NOTES}
+ * and {@link STEPS}.
+ */
 export const TYPE_KIND = 0;
-/** Offset within a type's entry in the compiled schema: id of the type, which appears in {@link NOTES} and {@link STEPS}. */
 export const TYPE_ID = 4;
-/**
- * Offset within a type's entry in the compiled schema. The value depends on the kind: address of the fields of a record; address of the
- * item type of an array; scale of a decimal.
- */
+/** Offset within a type's entry: address of the fields of a record, or of the item type of an array; scale of a decimal. */
 export const TYPE_MORE = 8;
-/**
- * Offset within a decimal type's entry in the compiled schema: exclusive limit of the unscaled absolute value, 10 to the precision, as a
- * double.
- */
+/** Offset within a decimal's entry: exclusive limit of the unscaled absolute value, 10 to the precision, as a double. */
 export const TYPE_LIMIT = 16;
-/**
- * Offsets within the entry of a field's type in the compiled schema: address and size in bytes of its JSON name with quotes and the colon.
- */
+/** Offsets within the entry of a field's type: address and size of its JSON name with quotes and colon. */
 export const FIELD_NAME = 24;
 export const FIELD_NAME_BYTES = 28;
 export const TYPE_BYTES = 32;
 
 /**
- * Offset within a record's entry in the compiled schema: number of its fields. Then follow the addresses of the integer arrays that reading
- * needs, and the types of the fields.
+ * Offset within a record's entry: number of its fields. Then follow the addresses of the integer arrays below, and the types of the fields.
  */
 export const RECORD_COUNT = 0;
 /**
- * Address of an array by field index: the field that followed this one in the last record that was read. One more entry, at the end: the
- * field that came first.
+ * By field index: the field that followed this one in the last record that was read. The entry after the last field: the field that came
+ * first.
  */
 export const RECORD_FOLLOWERS = 4;
-/** Address of an array by field index: address in the window of the field's value in the last record that was read; 0 if it was absent. */
+/** By field index: address in the window of the field's value in the last record that was read; 0 if it was absent. */
 export const RECORD_VALUES = 8;
 /**
- * Addresses of two arrays in the order in which the fields of a record were written: field index, and output address at which the field
- * begins. A field may occur twice.
+ * In the order in which the fields of a record were written: field index, and output address at which the field begins. A field may occur
+ * twice.
  */
 export const RECORD_WRITTEN = 12;
 export const RECORD_BEGINS = 16;
-/** Address of an array by field index: address of the field's last entry in RECORD_BEGINS. */
+/** By field index: address of the field's last entry in RECORD_BEGINS. */
 export const RECORD_NEWEST = 20;
 export const RECORD_FIELDS = 24;
 
-/** Kinds of types, as in {@link TYPE_KIND}. Values of ODD types are always left out, for JavaScript to encode. */
+/** Kinds of types. Values of ODD types are always left out, for JavaScript to encode. */
 export const ODD = 0;
 export const STRING = 1;
 export const INT = 2;
@@ -93,25 +84,23 @@ export const ARRAY = 11;
 export const NULL_BRANCH = 0;
 export const VALUE_BRANCH = 2;
 
-/** Offset within a note about a value: its kind, {@link NOTE_NULL}, {@link NOTE_HOLE} or {@link NOTE_UNKNOWN}. */
+/**
+ * Offsets within a note: its kind, {@link NOTE_NULL}, {@link NOTE_HOLE} or {@link NOTE_UNKNOWN}, and the output offset of the noted value,
+ * from OUT.
+ */
 export const NOTE_KIND = 0;
-/** Offset within a note: output offset of the noted value, from OUT. */
 export const NOTE_OUT = 4;
 /** Offsets within a note: window addresses of the noted value's first byte and of the byte after its last. */
 export const NOTE_FROM = 8;
 export const NOTE_TO = 12;
-/**
- * Offset within a note. For a value that was left out: id of its type. For a member without a field: window address of the object that
- * contains it.
- */
+/** Offset within a note: id of the type of a value that was left out; window address of the object around a member without a field. */
 export const NOTE_OF = 16;
 /** Offsets within a note: number of steps of the path to the noted value, and the steps. */
 export const NOTE_DEPTH = 20;
 export const NOTE_STEPS = 24;
 
-/** Kind of a note: the value of a field is null. */
 export const NOTE_NULL = 0;
-/** Kind of a note: a value is left out, for JavaScript to encode. One byte stands for it in OUT, including the union branch of a field. */
+/** A value is left out, for JavaScript to encode. One byte stands for it in OUT, including the union branch of a field. */
 export const NOTE_HOLE = 1;
-/** Kind of a note: an object has a member without a field. The noted bytes begin with its name, and the path is that of the object. */
+/** An object has a member without a field. The noted bytes begin with its name, and the path is that of the object. */
 export const NOTE_UNKNOWN = 2;

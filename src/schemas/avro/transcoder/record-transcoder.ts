@@ -1,113 +1,57 @@
-// The JavaScript side of the transcoder: passes a schema and part of a page to WebAssembly, and encodes the values that WebAssembly leaves
-// out.
+// The transcoder: encodes records in Avro directly from the bytes of a page, without parsing them.
+//
+// Why: most records of a page are encoded only to be compared with their images. `JSON.parse` and the field codecs take several times as
+// long as one pass over the bytes (docs/performance.md, `transcode`), and JavaScript cannot examine sixteen bytes at once, as WebAssembly can.
+//
+// Division of work: `wasm/transcode.ts` (AssemblyScript) encodes only plain values, whose meaning is beyond doubt. It leaves out strings with
+// escapes, numbers of more than 15 digits, times in unusual formats, invalid UTF-8 and values of the wrong type, and notes each. This file
+// reads the notes, parses the noted values with `JSON.parse` and encodes them with the codecs of their fields. So the codecs alone define how
+// unusual values are represented, and `transcode` always returns the same bytes as `encode` of the parsed record; tests compare both. For an
+// object that cannot be interpreted member by member (a name twice, a name with escapes), WebAssembly gives up and the caller parses it whole.
+//
+// Memory (`layout.ts` has the addresses). WebAssembly has one memory of 512 KiB, from low to high addresses:
+//
+// - the result of the last call, and the path to the value that is being read;
+// - the program: the schema in binary form, with the name of each field as bytes, so that names are compared eight bytes at a time;
+// - the notes about values that were left out, null fields and members without a field;
+// - the output: the fields in Avro, with one byte (a hole) in place of each value that was left out;
+// - the window: up to 128 KiB of the page, followed by zeros.
+//
+// One call: `RecordTranscoder.read` copies the program if another schema was used last, and the next part of the page if the record is not in
+// the window yet; several records usually share a window. WebAssembly then writes output and notes. JavaScript copies the output to an
+// `AvroOutput` and fills in the holes on the way. The memory belongs to the process and its content is only a cache, so a call depends on no
+// earlier one; no call yields to another before it has copied its output.
 
 import { readFileSync } from 'node:fs';
 import type { AvroOutput } from '../avro-output.ts';
-import type { TranscodedField, FieldCodec } from '../field-codec.ts';
-import { writeItem, writeNullable } from '../field-codec.ts';
+import { writeItem, writeNullable, type TranscodedField, type FieldCodec } from '../field-codec.ts';
 import type { Place, EncodingResidue } from '../encoding-residue.ts';
 import { COLON, endOfValue } from '../../json/json-bytes.ts';
 import type { JsonCursor } from '../../json/json-cursor.ts';
 import * as layout from './layout.ts';
 
-/** Encodes records in Avro directly from their JSON bytes. */
-export interface RecordTranscoder {
-  /**
-   * Encodes the fields of the object at the cursor, and moves the cursor after it. Returns false if the object has to be parsed as a whole
-   * to interpret it, or isn't JSON: the state of cursor, output and residue is then undefined.
-   *
-   * @throws SyntaxError possibly, when the object isn't JSON.
-   */
-  readonly read: (source: JsonCursor, out: AvroOutput, residue: EncodingResidue) => boolean;
-  /**
-   * Index in the page at which the value of a field begins, by its name in JSON; -1 if the record lacks the field. Refers to the last
-   * record that any transcoder of the process has read.
-   */
-  readonly placeOf: (name: string) => number;
-}
-
 const ABSENT = -1;
 /** U+FFFD, which replaces invalid UTF-8: two different names that contain it may decode to the same text. */
 const REPLACED = '\ufffd';
 
-/**
- * Creates a transcoder for a schema. `wasm/transcode.ts` encodes the plain values. The values that it leaves out are encoded by the codecs
- * of the fields, in JavaScript, so these codecs alone define how unusual values are represented.
- */
-export function recordTranscoder(fields: readonly TranscodedField[]): RecordTranscoder {
-  const program = compileProgram(fields);
-  if (!program) return { read: () => false, placeOf: () => ABSENT };
-  const { values, codecs, steps } = program;
-  const byName = new Map(fields.map(({ jsonName }, nth) => [jsonName, nth]));
+export class RecordTranscoder {
+  /** Undefined if the schema is too large for WebAssembly: then every record is parsed. */
+  readonly #program: Program | undefined;
+  readonly #indexes: ReadonlyMap<string, number>;
 
-  const stepAt = (note: number, nth: number): string | number => {
-    const step = memory().integer(note + layout.NOTE_STEPS + nth * INTEGER_BYTES);
-    return step < 0 ? ~step : steps[step]!;
-  };
-  /** Returns the path that the first `count` steps in a note lead to. */
-  const placeAt = (note: number, count: number, record: Place): Place => {
-    let place = record;
-    for (let nth = 0; nth < count; nth++) place = place.child(stepAt(note, nth));
-    return place;
-  };
-  const begin = (source: JsonCursor, note: number): void => {
-    source.at = memory().placeOf(memory().integer(note + layout.NOTE_FROM));
-  };
-  /** Whether JavaScript and WebAssembly have determined the same end of the noted value. */
-  const hasEnded = (source: JsonCursor, note: number): boolean =>
-    source.at === memory().placeOf(memory().integer(note + layout.NOTE_TO));
-
-  const fillIn = (
-    note: number,
-    source: JsonCursor,
-    out: AvroOutput,
-    residue: EncodingResidue,
-  ): boolean => {
-    const last = memory().integer(note + layout.NOTE_DEPTH) - 1;
-    const step = stepAt(note, last);
-    residue.goTo(placeAt(note, last, residue.record), step);
-    begin(source, note);
-    const codec = codecs[memory().integer(note + layout.NOTE_OF)]!;
-    const write = typeof step === 'number' ? writeItem : writeNullable;
-    write(codec, source.value(), out, residue);
-    return hasEnded(source, note);
-  };
+  constructor(fields: readonly TranscodedField[]) {
+    this.#program = new ProgramWriter(fields).program;
+    this.#indexes = new Map(fields.map(({ jsonName }, nth) => [jsonName, nth]));
+  }
 
   /**
-   * Adds a member for which the schema has no field to `residue`, and returns the member's name; undefined if the whole object has to be
-   * parsed.
+   * Encodes the fields of the object at the cursor, and moves the cursor after it. Returns false if the object has to be parsed as a whole,
+   * or isn't JSON: cursor, output and residue are undefined then.
+   *
+   * @throws SyntaxError possibly, when the object isn't JSON.
    */
-  const noteUnknown = (
-    note: number,
-    source: JsonCursor,
-    residue: EncodingResidue,
-  ): string | undefined => {
-    begin(source, note);
-    const key = source.value();
-    if (typeof key !== 'string' || key.includes(REPLACED) || !source.consume(COLON))
-      return undefined;
-    source.skipSpace();
-    residue.goTo(placeAt(note, memory().integer(note + layout.NOTE_DEPTH), residue.record), '');
-    residue.noteUnknown(key, source.value());
-    return hasEnded(source, note) ? key : undefined;
-  };
-
-  const noteAll = (
-    unknown: readonly number[],
-    source: JsonCursor,
-    residue: EncodingResidue,
-  ): boolean => {
-    const met = new Set<string>();
-    for (const note of unknown) {
-      const key = noteUnknown(note, source, residue);
-      if (key === undefined) return false;
-      met.add(`${memory().integer(note + layout.NOTE_OF)} ${key}`);
-    }
-    return met.size === unknown.length; // false if a name occurs twice, as the last one counts
-  };
-
-  const read: RecordTranscoder['read'] = (source, out, residue) => {
-    const end = memory().transcode(program, source.page, source.at);
+  read(source: JsonCursor, out: AvroOutput, residue: EncodingResidue): boolean {
+    const end = this.#program ? memory().transcode(this.#program, source.page, source.at) : NOWHERE;
     if (end < 0) return false;
     const holes: number[] = [];
     const unknown: number[] = [];
@@ -115,45 +59,101 @@ export function recordTranscoder(fields: readonly TranscodedField[]): RecordTran
       const kind = memory().integer(note + layout.NOTE_KIND);
       if (kind === layout.NOTE_NULL) {
         const depth = memory().integer(note + layout.NOTE_DEPTH);
-        residue.nulls.push(placeAt(note, depth, residue.record));
+        residue.nulls.push(this.#placeAt(note, depth, residue.record));
       } else (kind === layout.NOTE_HOLE ? holes : unknown).push(note);
     });
-    if (unknown.length > 0 && !noteAll(unknown, source, residue)) return false;
+    if (unknown.length > 0 && !this.#noteAll(unknown, source, residue)) return false;
     let from = 0;
     for (const note of holes.sort(byOut)) {
       const place = memory().integer(note + layout.NOTE_OUT);
       out.raw(memory().written(from, place));
-      if (!fillIn(note, source, out, residue)) return false;
+      if (!this.#fillIn(note, source, out, residue)) return false;
       from = place + 1;
     }
     out.raw(memory().written(from, memory().size));
     source.at = end;
     return true;
-  };
+  }
 
-  const placeOf = (name: string): number => {
-    const nth = byName.get(name);
-    const at = nth === undefined ? 0 : memory().integer(values + nth * INTEGER_BYTES);
+  /**
+   * Index in the page at which the value of a field begins, by its name in JSON; -1 if the record lacks the field. Refers to the last
+   * record that any transcoder of the process has read.
+   */
+  placeOf(name: string): number {
+    const nth = this.#indexes.get(name);
+    if (nth === undefined || !this.#program) return ABSENT;
+    const at = memory().integer(this.#program.values + nth * INTEGER_BYTES);
     return at === 0 ? ABSENT : memory().placeOf(at);
-  };
+  }
 
-  return { read, placeOf };
+  /** Encodes a value that WebAssembly has left out. Returns whether both sides have determined the same end of it. */
+  #fillIn(note: number, source: JsonCursor, out: AvroOutput, residue: EncodingResidue): boolean {
+    const last = memory().integer(note + layout.NOTE_DEPTH) - 1;
+    const step = this.#stepAt(note, last);
+    residue.goTo(this.#placeAt(note, last, residue.record), step);
+    begin(source, note);
+    const codec = this.#program!.codecs[memory().integer(note + layout.NOTE_OF)]!;
+    const write = typeof step === 'number' ? writeItem : writeNullable;
+    write(codec, source.value(), out, residue);
+    return hasEnded(source, note);
+  }
+
+  /** Adds the members without a field to `residue`; returns false if the whole object has to be parsed. */
+  #noteAll(unknown: readonly number[], source: JsonCursor, residue: EncodingResidue): boolean {
+    const met = new Set<string>();
+    for (const note of unknown) {
+      const key = this.#noteUnknown(note, source, residue);
+      if (key === undefined) return false;
+      met.add(`${memory().integer(note + layout.NOTE_OF)} ${key}`);
+    }
+    return met.size === unknown.length; // false if a name occurs twice, as the last one counts
+  }
+
+  /** Adds a member without a field to `residue`, and returns its name; undefined if the whole object has to be parsed. */
+  #noteUnknown(note: number, source: JsonCursor, residue: EncodingResidue): string | undefined {
+    begin(source, note);
+    const key = source.value();
+    if (typeof key !== 'string' || key.includes(REPLACED) || !source.consume(COLON))
+      return undefined;
+    source.skipSpace();
+    const depth = memory().integer(note + layout.NOTE_DEPTH);
+    residue.goTo(this.#placeAt(note, depth, residue.record), '');
+    residue.noteUnknown(key, source.value());
+    return hasEnded(source, note) ? key : undefined;
+  }
+
+  /** Returns the path that the first `count` steps in a note lead to. */
+  #placeAt(note: number, count: number, record: Place): Place {
+    let place = record;
+    for (let nth = 0; nth < count; nth++) place = place.child(this.#stepAt(note, nth));
+    return place;
+  }
+
+  #stepAt(note: number, nth: number): string | number {
+    const step = memory().integer(note + layout.NOTE_STEPS + nth * INTEGER_BYTES);
+    return step < 0 ? ~step : this.#program!.steps[step]!;
+  }
 }
 
-/**
- * Compares the notes at two addresses by their output offset. Notes are listed in the order of the page, which may differ from the order of
- * fields in the schema.
- */
+/** Moves the cursor to the noted value. */
+function begin(source: JsonCursor, note: number): void {
+  source.at = memory().placeOf(memory().integer(note + layout.NOTE_FROM));
+}
+
+/** Whether JavaScript and WebAssembly have determined the same end of the noted value. */
+function hasEnded(source: JsonCursor, note: number): boolean {
+  return source.at === memory().placeOf(memory().integer(note + layout.NOTE_TO));
+}
+
+/** Compares two notes by their output offset: notes are in the order of the page, which may differ from the schema's. */
 const byOut = (one: number, other: number): number =>
   memory().integer(one + layout.NOTE_OUT) - memory().integer(other + layout.NOTE_OUT);
 
 /** A schema in the binary form that `wasm/transcode.ts` reads. */
 interface Program {
-  /** The schema's bytes, to be copied to the address `layout.PROGRAM`. */
   readonly bytes: Buffer;
-  /** Address of the top-level record's type. */
   readonly root: number;
-  /** Address of the array that holds the window address of each top-level field's value, by field index. */
+  /** Address of the array {@link layout.RECORD_VALUES} of the top-level record. */
   readonly values: number;
   /** Field codecs by type id, used for values that WebAssembly has left out. */
   readonly codecs: readonly FieldCodec[];
@@ -163,101 +163,106 @@ interface Program {
 
 const INTEGER_BYTES = 4;
 const ROOM = layout.NOTES - layout.PROGRAM;
-/** Alignment in bytes that doubles need. */
 const ALIGNMENT = 8;
 
-/** Compiles a schema for WebAssembly; undefined if it exceeds the available memory, at about 1,500 fields. */
-function compileProgram(fields: readonly TranscodedField[]): Program | undefined {
-  const bytes = Buffer.alloc(ROOM);
-  const codecs: FieldCodec[] = [];
-  const steps: string[] = [];
-  let length = 0;
+/** Compiles a schema to a {@link Program}. Space is reserved from low to high addresses; what exceeds the memory is not written. */
+class ProgramWriter {
+  /** The compiled schema; undefined if it exceeds the available memory, at about 1,500 fields. */
+  readonly program: Program | undefined;
+  readonly #bytes = Buffer.alloc(ROOM);
+  readonly #codecs: FieldCodec[] = [];
+  readonly #steps: string[] = [];
+  /** Number of bytes reserved so far, possibly more than there are. */
+  #length = 0;
 
-  const room = (size: number): number => {
-    const at = layout.PROGRAM + length;
-    length += Math.ceil(size / ALIGNMENT) * ALIGNMENT;
-    return at;
-  };
-  const integers = (count: number): number => room(count * INTEGER_BYTES);
-  const put = (at: number, value: number): void => {
-    if (length <= ROOM) bytes.writeInt32LE(value, at - layout.PROGRAM);
-  };
+  constructor(fields: readonly TranscodedField[]) {
+    const root = this.#putRecord(fields);
+    if (this.#length > ROOM) return;
+    this.program = {
+      bytes: Buffer.from(this.#bytes.subarray(0, this.#length)),
+      root,
+      values: this.#bytes.readInt32LE(root + layout.RECORD_VALUES - layout.PROGRAM),
+      codecs: this.#codecs,
+      steps: this.#steps,
+    };
+  }
 
-  const putType = (at: number, codec: FieldCodec, step: string): void => {
-    const { transcoded } = codec;
-    put(at + layout.TYPE_KIND, transcoded.kind);
-    put(at + layout.TYPE_ID, codecs.length);
-    codecs.push(codec);
-    steps.push(step);
-    if (transcoded.kind === layout.RECORD) put(at + layout.TYPE_MORE, putRecord(transcoded.fields));
-    if (transcoded.kind === layout.ARRAY) {
-      const items = room(layout.TYPE_BYTES);
-      put(at + layout.TYPE_MORE, items);
-      putType(items, transcoded.items, '');
-    }
-    if (transcoded.kind === layout.DECIMAL) {
-      put(at + layout.TYPE_MORE, transcoded.scale);
-      if (length <= ROOM)
-        bytes.writeDoubleLE(10 ** transcoded.precision, at + layout.TYPE_LIMIT - layout.PROGRAM);
-    }
-  };
-  const putRecord = (members: readonly TranscodedField[]): number => {
+  #putRecord(members: readonly TranscodedField[]): number {
     const count = members.length;
-    const at = room(layout.RECORD_FIELDS + count * layout.TYPE_BYTES);
+    const at = this.#reserve(layout.RECORD_FIELDS + count * layout.TYPE_BYTES);
+    const integers = (length: number) => this.#reserve(length * INTEGER_BYTES);
     const followers = integers(count + 1);
-    put(at + layout.RECORD_COUNT, count);
-    put(at + layout.RECORD_FOLLOWERS, followers);
-    put(at + layout.RECORD_VALUES, integers(count));
-    put(at + layout.RECORD_WRITTEN, integers(2 * count));
-    put(at + layout.RECORD_BEGINS, integers(2 * count + 1));
-    put(at + layout.RECORD_NEWEST, integers(count));
+    this.#put(at + layout.RECORD_COUNT, count);
+    this.#put(at + layout.RECORD_FOLLOWERS, followers);
+    this.#put(at + layout.RECORD_VALUES, integers(count));
+    this.#put(at + layout.RECORD_WRITTEN, integers(2 * count));
+    this.#put(at + layout.RECORD_BEGINS, integers(2 * count + 1));
+    this.#put(at + layout.RECORD_NEWEST, integers(count));
     for (const [nth, { jsonName, codec, step }] of members.entries()) {
-      put(followers + nth * INTEGER_BYTES, nth + 1);
+      this.#put(followers + nth * INTEGER_BYTES, nth + 1);
       const name = Buffer.from(`${JSON.stringify(jsonName)}:`);
-      const place = room(name.length);
-      name.copy(bytes, place - layout.PROGRAM);
+      const place = this.#reserve(name.length);
+      name.copy(this.#bytes, place - layout.PROGRAM);
       const field = at + layout.RECORD_FIELDS + nth * layout.TYPE_BYTES;
-      put(field + layout.FIELD_NAME, place);
-      put(field + layout.FIELD_NAME_BYTES, name.length);
-      putType(field, codec, step);
+      this.#put(field + layout.FIELD_NAME, place);
+      this.#put(field + layout.FIELD_NAME_BYTES, name.length);
+      this.#putType(field, codec, step);
     }
     return at;
-  };
+  }
 
-  const root = putRecord(fields);
-  if (length > ROOM) return undefined;
-  const values = bytes.readInt32LE(root + layout.RECORD_VALUES - layout.PROGRAM);
-  return { bytes: Buffer.from(bytes.subarray(0, length)), root, values, codecs, steps };
+  #putType(at: number, codec: FieldCodec, step: string): void {
+    const { transcoded } = codec;
+    this.#put(at + layout.TYPE_KIND, transcoded.kind);
+    this.#put(at + layout.TYPE_ID, this.#codecs.length);
+    this.#codecs.push(codec);
+    this.#steps.push(step);
+    if (transcoded.kind === layout.RECORD) {
+      this.#put(at + layout.TYPE_MORE, this.#putRecord(transcoded.fields));
+    } else if (transcoded.kind === layout.ARRAY) {
+      const items = this.#reserve(layout.TYPE_BYTES);
+      this.#put(at + layout.TYPE_MORE, items);
+      this.#putType(items, transcoded.items, '');
+    } else if (transcoded.kind === layout.DECIMAL) {
+      this.#put(at + layout.TYPE_MORE, transcoded.scale);
+      const limit = at + layout.TYPE_LIMIT - layout.PROGRAM;
+      if (this.#length <= ROOM) this.#bytes.writeDoubleLE(10 ** transcoded.precision, limit);
+    }
+  }
+
+  #reserve(size: number): number {
+    const at = layout.PROGRAM + this.#length;
+    this.#length += Math.ceil(size / ALIGNMENT) * ALIGNMENT;
+    return at;
+  }
+
+  #put(at: number, value: number): void {
+    if (this.#length <= ROOM) this.#bytes.writeInt32LE(value, at - layout.PROGRAM);
+  }
 }
 
-/** Type of the part of WebAssembly's API that this file uses; Node's types lack it. */
 declare const WebAssembly: {
   readonly Module: new (bytes: Uint8Array) => object;
   readonly Instance: new (module: object) => { readonly exports: unknown };
 };
 
-/** Exports of the WebAssembly module that is compiled from `wasm/transcode.ts`. */
 interface Exports {
   readonly memory: { readonly buffer: ArrayBuffer };
   readonly transcode: (start: number, record: number) => number;
 }
 
-/**
- * The window (part of a page in WebAssembly's memory) is reloaded for a record that begins within this many bytes of the window's end, as
- * the record may extend beyond it.
- */
+/** The window is reloaded for a record that begins within this many bytes of its end, as the record may extend beyond it. */
 const NEAR_BYTES = 16_384;
 const NOWHERE = -1;
 
-/** The WebAssembly instance and its memory: a schema, part of a page (the window), and the results. */
 class TranscoderMemory {
   readonly #transcode: Exports['transcode'];
   readonly #bytes: Uint8Array;
   readonly #integers: Int32Array;
   #program: Program | undefined;
-  /** The page of which a part is in the window. A weak reference, as a page may have many megabytes and may stay the last one for long. */
+  /** The page in the window. A weak reference, as a page may have many megabytes and stay the last one for long. */
   #page: WeakRef<Buffer> | undefined;
-  /** Range of the page that is in the window: index of its first byte, and of the byte after the last. */
+  /** Range of the page that is in the window. */
   #from = 0;
   #to = 0;
 
@@ -305,12 +310,10 @@ class TranscoderMemory {
     return this.#integers[at >> 2]!;
   }
 
-  /** Converts an address in the window to an index in the page. */
   placeOf(at: number): number {
     return at - layout.WINDOW + this.#from;
   }
 
-  /** Number of bytes of output for the object that was transcoded last. */
   get size(): number {
     return this.integer(layout.RESULT + layout.RESULT_OUT);
   }
@@ -320,21 +323,17 @@ class TranscoderMemory {
     return this.#bytes.subarray(layout.OUT + from, layout.OUT + to);
   }
 
-  /** Calls `tell` with the address of each note about the object that was transcoded last. */
-  eachNote(tell: (note: number) => void): void {
+  /** Calls `visit` with the address of each note about the object that was transcoded last. */
+  eachNote(visit: (note: number) => void): void {
     const end = layout.NOTES + this.integer(layout.RESULT + layout.RESULT_NOTES);
     for (let note = layout.NOTES; note < end;) {
-      tell(note);
-      note +=
-        layout.NOTE_STEPS + this.integer(note + layout.NOTE_DEPTH) * Int32Array.BYTES_PER_ELEMENT;
+      visit(note);
+      note += layout.NOTE_STEPS + this.integer(note + layout.NOTE_DEPTH) * INTEGER_BYTES;
     }
   }
 }
 
 let instance: TranscoderMemory | undefined;
 
-/**
- * Returns the process's only {@link TranscoderMemory}, as V8 reserves gigabytes of address space for each. It is created on first use,
- * since many processes never need it. Its content between two calls is only a cache.
- */
+/** Returns the process's only {@link TranscoderMemory}, as V8 reserves gigabytes of address space for each. It is created on first use. */
 const memory = (): TranscoderMemory => (instance ??= new TranscoderMemory());

@@ -1,17 +1,14 @@
-// Matches the names of JSON members with the fields of an Avro record.
-
 import { FIELD_NAME, FIELD_NAME_BYTES, RECORD_COUNT, RECORD_FIELDS } from '../layout.ts';
 import { RECORD_FOLLOWERS, TYPE_BYTES } from '../layout.ts';
 import { COLON, Here } from './window.ts';
 
-/** Returns the address of the type of a record's nth field. */
 export function fieldOf(record: i32, nth: i32): i32 {
   return record + RECORD_FIELDS + nth * TYPE_BYTES;
 }
 
 /**
- * Returns the index of the field whose name stands at the read position, and moves past the name and its colon. -1, with nothing read, if
- * no field has this name. Tries first the field that followed the previous one in the last record.
+ * Returns the index of the field whose name is at the read position, and moves past the name and its colon; -1, with nothing read, if there
+ * is none. Tries first the field that followed the previous one in the last record.
  */
 export function fieldHere(record: i32, previous: i32): i32 {
   const count = load<i32>(record, RECORD_COUNT);
@@ -29,7 +26,7 @@ export function fieldHere(record: i32, previous: i32): i32 {
   return -1;
 }
 
-/** Moves past the name of `field` and its colon, if they stand at the read position; returns whether they did. */
+/** Moves past the name of `field` and its colon, if they are at the read position. */
 function takesName(field: i32): bool {
   const name = load<i32>(field, FIELD_NAME);
   const size = load<i32>(field, FIELD_NAME_BYTES);

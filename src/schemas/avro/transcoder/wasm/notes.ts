@@ -22,16 +22,16 @@ import { BACKSLASH, COLON, QUOTE, endOfString, endOfValue, Here } from './window
 const LAST_NOTE: i32 = OUT - NOTE_STEPS - 4 * MAX_DEPTH;
 
 /**
- * Notes that a field is null; `end` is the address after the value. Returns false if there is no space for a note, as do the other
- * functions of this file.
+ * Notes that a field is null; `end` is the address after the value. Like the other functions of this file, returns false if there is no
+ * space for a note.
  */
 export function noteNull(end: i32): bool {
   return put(NOTE_NULL, Here.at, end, 0);
 }
 
 /**
- * Skips the value at the read position, which JavaScript is to encode: writes one byte in its place, and a note about it. Returns false if
- * the value does not end in the window.
+ * Leaves the value at the read position to JavaScript: skips it, writes one byte in its place, and a note. Returns false if the value does
+ * not end in the window.
  */
 export function leaveHole(type: i32): bool {
   const end = endOfValue(Here.at);
@@ -41,10 +41,7 @@ export function leaveHole(type: i32): bool {
   return true;
 }
 
-/**
- * Notes a member without a field in the object that begins at the address `object`. Returns false for a name with an escape sequence, as it
- * may be the name of a field.
- */
+/** Notes a member without a field of the object at `object`. Returns false for a name with an escape, as it may be the name of a field. */
 export function noteUnknown(object: i32): bool {
   const start = Here.at;
   if (load<u8>(start) != QUOTE) return false;
@@ -63,7 +60,7 @@ export function noteUnknown(object: i32): bool {
   return isNoted;
 }
 
-/** Adds `bytes` to the output offsets of those notes, from address `first` on, that refer to the output range from `from` to `to`. */
+/** Adds `bytes` to the output offsets of the notes from address `first` on that refer to the output from `from` to `to`. */
 export function moveNotes(first: i32, from: i32, to: i32, bytes: i32): void {
   for (let note = first; note < Here.note; note += sizeOf(load<i32>(note, NOTE_DEPTH))) {
     const place = OUT + load<i32>(note, NOTE_OUT);

@@ -1,8 +1,5 @@
-// AssemblyScript, a variant of TypeScript that `scripts/build-transcoder.mjs` compiles to WebAssembly; `record-transcoder.ts` calls it.
-//
-// Reads a record of a page and writes its image in Avro, as far as its values are plain. Other values are left out and noted with their
-// path: strings with escapes, numbers of more than 15 digits, times in unusual formats, invalid UTF-8, objects with duplicate names. So the
-// meaning of such JSON, and its representation in an image, is defined in JavaScript alone.
+// The WebAssembly side of the transcoder, in AssemblyScript, a variant of TypeScript that `scripts/build-transcoder.mjs` compiles. The head of
+// `record-transcoder.ts` explains the whole.
 
 import {
   ARRAY,
@@ -50,9 +47,8 @@ const E: u8 = 0x65;
 if (memory.grow(MEMORY_BYTES / WASM_PAGE - memory.size()) < 0) unreachable();
 
 /**
- * Transcodes the object that begins at the address `start` of the window; `record` is the address of its type.
- *
- * @returns the address after the object; 0 if it can't be transcoded, or doesn't end in the window.
+ * Transcodes the object at the address `start` of the window; `record` is the address of its type. Returns the address after the object; 0
+ * if it can't be transcoded, or doesn't end in the window.
  */
 export function transcode(start: i32, record: i32): i32 {
   Here.at = start;
@@ -66,8 +62,8 @@ export function transcode(start: i32, record: i32): i32 {
 }
 
 /**
- * Reads a JSON object and writes it as an Avro record. Its members may come in any order, usually that of the previous record. Fields must
- * be written in the order of the schema: where the page has another order, they are rearranged at the end.
+ * Reads a JSON object and writes it as an Avro record. Its members may come in any order: where it differs from the schema's, the fields
+ * are rearranged at the end.
  */
 function readRecord(record: i32): bool {
   const start = Here.at;
@@ -120,7 +116,7 @@ function leaveOut(record: i32, nth: i32, field: i32): void {
   Here.write(<u8>NULL_BRANCH);
 }
 
-/** Rearranges the `written` entries of a record's output in the order of the schema. For a field with two entries the second one counts. */
+/** Rearranges the `written` entries of a record's output in the order of the schema. Of two entries of a field the second counts. */
 function putInOrder(record: i32, written: i32, notes: i32): bool {
   const count = load<i32>(record, RECORD_COUNT);
   const fields = load<i32>(record, RECORD_WRITTEN);
@@ -171,7 +167,7 @@ function readArray(items: i32): bool {
   return true;
 }
 
-/** Writes the number of items of an array into the byte reserved at the address `place`; if the number takes more bytes, the items move. */
+/** Writes the number of items of an array into the byte reserved at `place`; the items move if the number takes more bytes. */
 function putCount(place: i32, count: i32, notes: i32): void {
   const end = Here.out;
   writeLong(count);
@@ -183,7 +179,7 @@ function putCount(place: i32, count: i32, notes: i32): void {
   Here.out = end + size - 1;
 }
 
-/** Reads the value of a field and writes it in Avro: its union branch, then the value. */
+/** Reads the value of a field and writes its union branch and the value. */
 function readField(field: i32): bool {
   if (load<u32>(Here.at) == NULL) {
     if (!noteNull(Here.at + 4)) return false;
@@ -202,7 +198,7 @@ function readItem(items: i32): bool {
   return readValue(items) || leaveHole(items);
 }
 
-/** Reads a JSON value and writes it in Avro. Returns false, with the read and write positions restored, if the value is not plain. */
+/** Reads a value and writes it. Returns false, with the read and write positions restored, if the value is not plain. */
 function readValue(type: i32): bool {
   const at = Here.at;
   const out = Here.out;

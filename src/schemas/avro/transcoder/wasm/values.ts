@@ -17,17 +17,14 @@ import {
 } from './window.ts';
 
 /**
- * Maximum number of digits of a number that WebAssembly reads; others are left to JavaScript. Up to 15 digits and their power of ten are
- * exact doubles, so one division rounds as `JSON.parse` does.
+ * Maximum number of digits of a number that WebAssembly reads. Up to 15 digits and their power of ten are exact doubles, so one division
+ * rounds as `JSON.parse` does.
  */
 const MAX_DIGITS = 15;
-/** Largest absolute unscaled decimal that WebAssembly writes; larger ones are left to JavaScript, which uses their digits. */
+/** Largest absolute unscaled decimal that WebAssembly writes, as in `field-codecs.ts`; larger ones are left to JavaScript. */
 const MAX_EXACT: i64 = 1_000_000_000_000_000;
 
-/**
- * Reads a JSON number of at most 15 digits without an exponent. Returns false for other numbers, and for those that the type can't
- * represent.
- */
+/** Reads a number of at most 15 digits without an exponent. Returns false for others, and for those that the type can't represent. */
 export function readNumber(type: i32): bool {
   const isNegative = load<u8>(Here.at) == MINUS;
   const start = isNegative ? Here.at + 1 : Here.at;
@@ -110,7 +107,7 @@ const LANES = 16;
 /** Longest string, in bytes, whose Avro length takes one byte. */
 const MAX_ONE_BYTE = 63;
 
-/** Reads a JSON string in UTF-8 without escapes and writes it in Avro; returns false for any other. */
+/** Reads a string in UTF-8 without escapes; returns false for any other. */
 export function readText(): bool {
   if (load<u8>(Here.at) != QUOTE) return false;
   const start = Here.at + 1;
@@ -142,8 +139,8 @@ export function readText(): bool {
 }
 
 /**
- * Returns the address of the closing quote of the string at the read position, if the string has at most 31 characters, all ASCII, and no
- * escapes; 0 for any other.
+ * Returns the address of the closing quote of the string at the read position; 0 unless it has at most 31 characters, all ASCII, and no
+ * escapes.
  */
 export function endOfShortText(): i32 {
   if (load<u8>(Here.at) != QUOTE) return 0;
@@ -158,10 +155,7 @@ export function endOfShortText(): i32 {
   return load<u8>(end) == QUOTE ? end : 0;
 }
 
-/**
- * Returns a bit mask of those of the next 16 bytes that end a plain ASCII string: quotes, backslashes, control characters and bytes of 0x80
- * or more.
- */
+/** Returns a bit mask of the next 16 bytes that are quotes, backslashes, control characters or 0x80 and more. */
 function oddOnes(at: i32): i32 {
   const bytes = v128.load(at);
   const quotes = i8x16.eq(bytes, i8x16.splat(QUOTE));
@@ -170,7 +164,7 @@ function oddOnes(at: i32): i32 {
   return i8x16.bitmask(v128.or(v128.or(quotes, backslashes), others));
 }
 
-/** Returns the address of the first byte, from `from` on, that isn't part of a plain string in UTF-8: usually its closing quote. */
+/** Returns the address of the first byte that isn't part of a plain string in UTF-8: usually the closing quote. */
 function endOfUtf8(from: i32): i32 {
   let at = from;
   for (let byte = load<u8>(at); byte != QUOTE; byte = load<u8>(at)) {
@@ -182,7 +176,7 @@ function endOfUtf8(from: i32): i32 {
   return at;
 }
 
-/** Returns the size in bytes of the UTF-8 character that begins at the address `at`; 0 if it is malformed. By table 3-7 of Unicode 15. */
+/** Returns the size in bytes of a UTF-8 character; 0 if it is malformed. By table 3-7 of Unicode 15. */
 function sizeOfCharacter(at: i32): i32 {
   const first = load<u8>(at);
   if (first < 0x80) return 1;
@@ -205,10 +199,7 @@ const INSTANT_BYTES = 24;
 /** Size in bytes of a date such as `1980-02-29`. */
 const DATE_BYTES = 10;
 
-/**
- * Reads a JSON string with a time in UTC with a precision of at most ms. With `isExact` only the form with all three digits of ms is
- * accepted.
- */
+/** Reads a time in UTC with a precision of at most ms; with `isExact`, only with all three digits of ms. */
 export function readTimestamp(isExact: bool): bool {
   const start = Here.at + 1;
   const end = endOfShortText();
@@ -258,7 +249,6 @@ function utcMillis(from: i32, to: i32): i64 {
   return time + second * 1_000 + millis;
 }
 
-/** Whether `+00:00` stands at `from`. */
 function isZeroZone(from: i32): bool {
   const isHour = load<u8>(from) == PLUS && twoDigits(from + 1) == 0;
   return isHour && load<u8>(from + 3) == COLON && twoDigits(from + 4) == 0;

@@ -1,4 +1,4 @@
-// The JSON in the window (part of a page in WebAssembly's memory): character codes, the read and write positions, and skipping over values.
+// The window: character codes, the read and write positions, and skipping over values.
 
 import { OUT, WINDOW } from '../layout.ts';
 
@@ -31,18 +31,14 @@ export function endsWord(byte: u8): bool {
 }
 
 /**
- * Output space in bytes that is always kept free: more than any value other than a string takes, including what is written after it without
- * another check.
+ * Output space in bytes that is always free: more than any value but a string takes, with what is written after it without another check.
  */
 const ROOM: i32 = 64;
 
 /** Read and write positions in memory of the current call of `transcode`. */
 export class Here {
-  /** Address of the next byte to read. */
   static at: i32 = 0;
-  /** Address of the next byte to write. */
   static out: i32 = 0;
-  /** Address at which the next note is written. */
   static note: i32 = 0;
   /** Number of steps of the path to the value that is being read. */
   static depth: i32 = 0;
@@ -52,7 +48,6 @@ export class Here {
     return Here.out + bytes + ROOM <= WINDOW;
   }
 
-  /** Number of output bytes written. */
   static get size(): i32 {
     return Here.out - OUT;
   }
@@ -66,7 +61,7 @@ export class Here {
     while (load<u8>(Here.at) <= SPACE && isSpace(load<u8>(Here.at))) Here.at += 1;
   }
 
-  /** Skips whitespace, then `byte` if it comes next; returns whether `byte` was skipped. */
+  /** Skips whitespace, then `byte` if it comes next; returns whether it did. */
   static takes(byte: u8): bool {
     if (load<u8>(Here.at) != byte) {
       Here.skipSpace();
@@ -77,8 +72,7 @@ export class Here {
   }
 }
 
-// Skipping over values without validating them, with the same results as in `json-bytes.ts`. These functions return 0 for a value that
-// doesn't end in the window.
+// Skipping over values without validating them, with the same results as in `json-bytes.ts`.
 
 /** Returns the address after the JSON value that begins at `start`; 0 if the value doesn't end in the window. */
 export function endOfValue(start: i32): i32 {
