@@ -7,10 +7,10 @@ import type { logCreator, ISocketFactory } from 'kafkajs';
 import type { Dispatcher } from 'undici';
 import type { ConfigWith, RegistryConfig } from '../config/config.ts';
 import { describeError } from '../core/errors.ts';
+import { KAFKAJS_RETRIES } from '../core/retries.ts';
 import { sharedCodecs } from '../schemas/events/envelope.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
-import { connectionsOf } from '../kafka/client/connections.ts';
-import type { Connections } from '../kafka/client/connections.ts';
+import { Connections } from '../kafka/client/connections.ts';
 import { kafkaSasl, kafkaTls, tokenConnections } from '../kafka/client/kafka-login.ts';
 import { withoutIdleChecks } from '../kafka/client/kafkajs-inner.ts';
 import { clusterFacts } from '../kafka/client/topic-facts.ts';
@@ -22,7 +22,7 @@ import type { AccessTokens } from '../core/access-tokens.ts';
 import { clientTokens } from '../core/client-tokens.ts';
 import type { ClientCredentials } from '../core/client-tokens.ts';
 import { createRegistry } from '../schemas/registry/registry.ts';
-import type { Asked } from '../kafka/client/brokers.ts';
+import type { ClusterAccess } from '../kafka/client/brokers.ts';
 import { openKafkaProducer } from './producer/kafka-producer.ts';
 import type { KafkaProducerOptions } from './producer/kafka-producer.ts';
 import type { TransactionalLog } from './sink.ts';
@@ -40,10 +40,8 @@ export interface KafkaClients {
   readonly compile: ReturnType<typeof sharedCodecs>;
 }
 
-/** Number of retries in kafkajs before it throws an error: some four seconds. */
-const KAFKA_RETRIES = 7;
-/** Number of retries in kafkajs for commands that only find out whether Kafka is reachable: about one second. */
-export const STARTUP_RETRIES = 5;
+/** Number of retries in kafkajs for commands that only find out whether Kafka is reachable. */
+export const STARTUP_RETRIES = KAFKAJS_RETRIES.command;
 
 /**
  * Most connections of the producers to each broker, however many lists there are. A broker answers the calls of a connection in order, and
@@ -67,7 +65,7 @@ interface KafkaOptions {
 
 /** Creates kafkajs' client from a configuration, without connecting. */
 export function openKafka(config: ConfigWith<'kafka'>, options: KafkaOptions = {}): Kafka {
-  const { log, kafkaRetries = KAFKA_RETRIES } = options;
+  const { log, kafkaRetries = KAFKAJS_RETRIES.service } = options;
   const { brokers } = config.kafka;
   const sasl = kafkaSasl(config.kafka, (error, leftMs) => {
     const left = `the last one serves for ${Math.ceil(leftMs / 1_000)} s more`;
@@ -98,7 +96,7 @@ export function openKafkaClients(
 ): KafkaClients {
   const registry = openRegistry(config.registry);
   const kafka = openKafka(config, options);
-  const connections = connectionsOf(kafka, { perBroker: CONNECTIONS_PER_BROKER });
+  const connections = new Connections(kafka, { perBroker: CONNECTIONS_PER_BROKER });
   return {
     kafka,
     connections,
@@ -177,7 +175,7 @@ function tokensOf(credentials: ClientCredentials, dispatcher: Dispatcher): Acces
  * @param links Connections, views and facts that are shared with other users of the cluster. Default: its own.
  */
 export function kafkaTransactionalLog(
-  links: Asked & Partial<Pick<KafkaClients, 'compactedTopics' | 'cluster'>>,
+  links: ClusterAccess & Partial<Pick<KafkaClients, 'compactedTopics' | 'cluster'>>,
   topics: Pick<KafkaProducerOptions, 'partitions' | 'maxMessageBytes'>,
 ): TransactionalLog {
   const { kafka, connections } = links;

@@ -29,7 +29,7 @@ export interface ProducerIdentity {
  * When a commit resolves: once it is decided (`committed`), or once `read_committed` readers can see it, some ms later (`visible`).
  * `committed` suffices if no reader follows the topic: the next sink of the same transactional id finds the messages in any case.
  */
-type CommitUntil = 'committed' | 'visible';
+export type CommitUntil = 'committed' | 'visible';
 
 /**
  * Writes messages to Kafka in transactions. All messages of one commit become readable at once, or none does. One of them is the cursor,

@@ -11,11 +11,12 @@ import type {
 import { exhaustMap, firstValueFrom, interval, ReplaySubject, Subject, merge, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import kafkajs from 'kafkajs';
+import { KAFKA_LIMITS, PAUSES } from '../../core/retries.ts';
 import { findCoordinator, withBrokers } from '../client/brokers.ts';
 import { isCoordinatorMissing, memberError } from '../client/kafka-error.ts';
 import { withoutIdleChecks } from '../client/kafkajs-inner.ts';
 import { groupOffsets } from '../membership/group.ts';
-import { askAbout, topicBounds } from '../client/topic-facts.ts';
+import { queryBrokers, topicBounds } from '../client/topic-facts.ts';
 import { CODECS, decompress } from '../fetch/codecs.ts';
 
 /** Messages of one partition for the handler. kafkajs fetches no more until their handling has ended. */
@@ -83,7 +84,7 @@ export async function runConsumerMember(options: ConsumerMemberOptions): Promise
     heartbeatInterval: Math.min(MAX_HEARTBEAT_MS, sessionTimeoutMs / 6),
     maxWaitTimeInMs: FETCH_WAIT_MS,
     allowAutoTopicCreation: false,
-    // Otherwise kafkajs restarts the consumer on a timer that disconnect() does not always cancel.
+    // Otherwise kafkajs restarts the consumer on a timer that disconnect() does not always cancel (kafkajs#643).
     retry: { retries: 5, restartOnFailure: () => Promise.resolve(false) },
   };
   registerKafkajsCodecs();
@@ -108,7 +109,7 @@ export async function runConsumerMember(options: ConsumerMemberOptions): Promise
       autoCommit: false,
       eachBatchAutoResolve: false,
       partitionsConsumedConcurrently: options.partitions,
-      eachBatch: (payload) => handleBatch(payload, options, joined$),
+      eachBatch: (payload) => new RunningBatch(payload, options).handle(joined$),
     });
     await Promise.race([crash, firstValueFrom(leave$, { defaultValue: undefined })]);
   } catch (error) {
@@ -118,9 +119,6 @@ export async function runConsumerMember(options: ConsumerMemberOptions): Promise
   }
 }
 
-/** How long brokers are asked why the group has no coordinator, in ms. */
-const BROKER_TIMEOUT_MS = 2_000;
-
 /** Replaces kafkajs' error about a missing coordinator, which lacks the brokers' response, with one that contains it. */
 async function withCoordinatorReason(
   error: unknown,
@@ -128,7 +126,7 @@ async function withCoordinatorReason(
   group: string,
 ): Promise<unknown> {
   if (!isCoordinatorMissing(error)) return error;
-  const search = withBrokers({ kafka }, BROKER_TIMEOUT_MS, (brokers) =>
+  const search = withBrokers({ kafka }, KAFKA_LIMITS.errorDetail, (brokers) =>
     findCoordinator(brokers, 'group', group),
   );
   return search.then(
@@ -137,63 +135,76 @@ async function withCoordinatorReason(
   );
 }
 
-/** Passes a batch to `onBatch`; sends heartbeats and commits offsets while it is handled, and commits once more when it ends. */
-async function handleBatch(
-  payload: EachBatchPayload,
-  options: ConsumerMemberOptions,
-  joined$: Observable<void>,
-): Promise<void> {
-  const { batch } = payload;
-  const { topic, partition, messages } = batch;
-  const halt$ = new ReplaySubject<void>(1);
-  let handled = 0;
-  let committed = 0;
-  let failure: { readonly error: unknown } | undefined;
+/**
+ * A batch that is being handled. Heartbeats are sent and offsets committed while the handler runs, because it may take longer than the
+ * session timeout. Once one of these has failed (the group is rebalancing, or the coordinator is unreachable) the handler is told to halt,
+ * and the batch ends with the error.
+ */
+class RunningBatch {
+  readonly #payload: EachBatchPayload;
+  readonly #options: ConsumerMemberOptions;
+  readonly #halt$ = new ReplaySubject<void>(1);
+  /** Number of messages that are handled, and of those whose offset is committed. */
+  #handled = 0;
+  #committed = 0;
+  #failure: { readonly error: unknown } | undefined;
 
-  const commit = async (): Promise<void> => {
-    if (handled === committed) return;
-    const count = handled;
-    // The last message may be followed by transaction markers, which no handler receives.
-    const next = messages[count]?.offset ?? (BigInt(batch.lastOffset()) + 1n).toString();
-    payload.resolveOffset((BigInt(next) - 1n).toString());
-    await payload.commitOffsetsIfNecessary({
-      topics: [{ topic, partitions: [{ partition, offset: next }] }],
-    });
-    committed = Math.max(committed, count);
-  };
-  const upkeep = async (): Promise<void> => {
+  constructor(payload: EachBatchPayload, options: ConsumerMemberOptions) {
+    this.#payload = payload;
+    this.#options = options;
+  }
+
+  /** Passes the batch to `onBatch`, and commits its offsets. @param joined$ Emits when the member has joined the group again. */
+  async handle(joined$: Observable<void>): Promise<void> {
+    const { group, scheduler, onBatch } = this.#options;
+    const { partition, messages } = this.#payload.batch;
+    const everyMs = Math.min(COMMIT_MS, group.sessionTimeoutMs / 6);
+    const upkeep$ = interval(everyMs, scheduler).pipe(
+      exhaustMap(() => this.#try(() => this.#upkeep())),
+    );
+    const upkeep = upkeep$.subscribe();
+    // When partition leaders move, kafkajs rejoins the group while batches of other brokers are still being handled.
+    upkeep.add(joined$.subscribe(this.#halt$));
+    const markHandled = (count: number) => (this.#handled = count);
     try {
-      await payload.heartbeat();
-      await commit();
-    } catch (error) {
-      // The group is rebalancing, or the coordinator is unreachable. Heartbeats continue, because the
-      // running work may take longer than the session timeout.
-      failure ??= { error };
-      halt$.next();
+      await onBatch({ partition, messages, halt$: this.#halt$, markHandled });
+    } finally {
+      upkeep.unsubscribe();
     }
-  };
-  const everyMs = Math.min(COMMIT_MS, options.group.sessionTimeoutMs / 6);
-  const upkeepTimer = interval(everyMs, options.scheduler).pipe(exhaustMap(upkeep)).subscribe();
-  // When partition leaders move, kafkajs rejoins the group while batches of other brokers are still being handled.
-  upkeepTimer.add(joined$.subscribe(halt$));
-  try {
-    await options.onBatch({
-      partition,
-      messages,
-      halt$,
-      markHandled: (count) => (handled = count),
+    await this.#try(() => this.#commit());
+    // The error makes kafkajs rejoin the group or fetch again, so that uncommitted messages are delivered again. A member that is
+    // leaving does neither: another member receives them.
+    if (this.#failure && this.#payload.isRunning()) throw this.#failure.error;
+  }
+
+  async #upkeep(): Promise<void> {
+    await this.#payload.heartbeat();
+    await this.#commit();
+  }
+
+  async #try(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#failure ??= { error };
+      this.#halt$.next();
+    }
+  }
+
+  async #commit(): Promise<void> {
+    if (this.#handled === this.#committed) return;
+    const payload = this.#payload;
+    const { batch } = payload;
+    const { topic, partition, messages } = batch;
+    const count = this.#handled;
+    // The last message may be followed by transaction markers, which no handler receives.
+    const offset = messages[count]?.offset ?? (BigInt(batch.lastOffset()) + 1n).toString();
+    payload.resolveOffset((BigInt(offset) - 1n).toString());
+    await payload.commitOffsetsIfNecessary({
+      topics: [{ topic, partitions: [{ partition, offset }] }],
     });
-  } finally {
-    upkeepTimer.unsubscribe();
+    this.#committed = Math.max(this.#committed, count);
   }
-  try {
-    await commit();
-  } catch (error) {
-    failure ??= { error };
-  }
-  // The error makes kafkajs rejoin the group or fetch again, so that uncommitted messages are delivered again. A member that is
-  // leaving does neither: another member receives them.
-  if (failure && payload.isRunning()) throw failure.error;
 }
 
 /** Options of {@link startAtEnd}. */
@@ -207,12 +218,6 @@ export interface ConsumerGroupStart {
   readonly leave$: Observable<unknown>;
   readonly scheduler: SchedulerLike;
 }
-
-/**
- * Pause between two attempts to set the group's first offsets, in ms, while another member is the group's leader and has not committed them
- * yet.
- */
-const PAUSE_MS = 250;
 
 /**
  * Makes a consumer group without offsets begin at the current end of a topic, by committing the end offsets at once. Otherwise, if a
@@ -247,7 +252,7 @@ export async function startAtEnd(start: ConsumerGroupStart): Promise<boolean> {
     } finally {
       await consumer.disconnect();
     }
-    await firstValueFrom(merge(timer(PAUSE_MS, scheduler), left));
+    await firstValueFrom(merge(timer(PAUSES.groupOffsets.firstMs, scheduler), left));
   }
   return !hasLeft;
 }
@@ -268,7 +273,7 @@ async function endsIfWithoutOffsets(
   groupId: string,
 ): Promise<readonly TopicPartitionOffset[]> {
   const bounds = await topicBounds({ kafka }, topic);
-  const hasOffset = await askAbout({ kafka }, async (brokers) => {
+  const hasOffset = await queryBrokers({ kafka }, async (brokers) => {
     const offsets = await groupOffsets(brokers, groupId, topic, [...bounds.keys()]);
     return offsets.some((offset) => offset >= 0n);
   });

@@ -6,7 +6,7 @@ import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { PriorEntries } from './kafka-ledger.ts';
 import { entryOf, guestKey, guestEntriesAt, isOfAccount, isOwn } from './ledger-entries.ts';
-import { plainProducer } from '../producer/plain-producer.ts';
+import { PlainProducer } from '../producer/plain-producer.ts';
 import { readBatches } from '../../kafka/fetch/read-batches.ts';
 import type { LogMessage } from '../../kafka/fetch/record-batches.ts';
 import { topicBounds } from '../../kafka/client/topic-facts.ts';
@@ -45,7 +45,7 @@ const MISSING_TOPIC_ADVICE = '`cellarstream run` makes it when it starts';
  */
 export function guestLog(options: GuestLogOptions): GuestLog {
   const { kafka, topic, account, instance, scheduler } = options;
-  const producer = plainProducer(kafka);
+  const producer = new PlainProducer(kafka);
   const key = guestKey(account, instance);
   /**
    * Time at which each entry was first seen in the topic, in ms of the scheduler, by the entry's offset. It gives a lower bound of the

@@ -1,6 +1,7 @@
 // Sends batches to the leaders of their partitions, each exactly once.
 
-import type { Brokers, Patience } from '../../kafka/client/brokers.ts';
+import type { Brokers } from '../../kafka/client/brokers.ts';
+import type { Patience } from '../../kafka/client/patience.ts';
 import type { PartitionBatches } from './record-batch.ts';
 import { produce } from './calls.ts';
 import { nameOf, CallUnanswered, CallNotSent } from '../../kafka/client/protocol.ts';

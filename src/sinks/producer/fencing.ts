@@ -41,29 +41,24 @@ const INVALID_PRODUCER_ID_MAPPING = 49;
  * Distinguishes a producer that was replaced by another one of its transactional id from a producer whose transaction timed out. Brokers
  * use the same error codes for both, but a transaction that has just begun can't have timed out.
  */
-interface Fencing {
+export class Fencing {
+  #began = now();
+
   /**
    * Records that a transaction begins. With `isInDoubt` the previous transaction may still be open at the broker: then its age counts from
    * the previous beginning.
    */
-  readonly begin: (isInDoubt: boolean) => void;
-  /** Returns the error of a failed commit: `FENCED` if the producer has certainly been replaced, otherwise `known`. */
-  readonly classify: (cause: unknown, known: unknown) => unknown;
-}
+  begin(isInDoubt: boolean): void {
+    if (!isInDoubt) this.#began = now();
+  }
 
-export function fencing(): Fencing {
-  let began = now();
-  return {
-    begin: (isInDoubt) => {
-      if (!isInDoubt) began = now();
-    },
-    classify: (cause, known) => {
-      const isOurs = known instanceof CellarstreamError && known.code === 'COMMIT_FAILED';
-      if (!isOurs || !isEpochError(cause) || codeOf(cause) === INVALID_PRODUCER_ID_MAPPING)
-        return known;
-      return elapsedSince(began) < CERTAINLY_IN_TIME_MS ? idTaken(cause) : known;
-    },
-  };
+  /** Returns the error of a failed commit: `FENCED` if the producer has certainly been replaced, otherwise `known`. */
+  classify(cause: unknown, known: unknown): unknown {
+    const isOurs = known instanceof CellarstreamError && known.code === 'COMMIT_FAILED';
+    if (!isOurs || !isEpochError(cause) || codeOf(cause) === INVALID_PRODUCER_ID_MAPPING)
+      return known;
+    return elapsedSince(this.#began) < CERTAINLY_IN_TIME_MS ? idTaken(cause) : known;
+  }
 }
 
 function idTaken(cause: unknown): CellarstreamError {

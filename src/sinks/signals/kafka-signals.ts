@@ -17,11 +17,10 @@ import {
 import { CellarstreamError } from '../../core/errors.ts';
 import type { Offsets, TailMessage, Bounds } from '../../kafka/log.ts';
 import type { Message } from '../sink.ts';
-import { openReader } from '../../kafka/fetch/kafka-reader.ts';
-import type { TopicReader } from '../../kafka/fetch/kafka-reader.ts';
+import { TopicReader } from '../../kafka/fetch/kafka-reader.ts';
 import { topicBounds } from '../../kafka/client/topic-facts.ts';
-import type { Asked } from '../../kafka/client/brokers.ts';
-import { plainProducer } from '../producer/plain-producer.ts';
+import type { ClusterAccess } from '../../kafka/client/brokers.ts';
+import { PlainProducer } from '../producer/plain-producer.ts';
 import { singleFlight } from '../../core/single-flight.ts';
 
 /** Consecutive messages of one partition, and the offset that follows them. */
@@ -65,7 +64,7 @@ const CLOSE_TIMEOUT_MS = 2_000;
  * @param links Shared connections, for the bounds of the topic. Each list requests these when it begins; concurrent callers share one
  * request.
  */
-export function kafkaSignals(links: Asked, name: string): SignalTopic {
+export function kafkaSignals(links: ClusterAccess, name: string): SignalTopic {
   const { kafka } = links;
   const closing = new Set<Promise<void>>();
   const bounds = singleFlight(() => topicBounds(links, name, MISSING_TOPIC_ADVICE));
@@ -78,7 +77,7 @@ export function kafkaSignals(links: Asked, name: string): SignalTopic {
         bounds()
           .then((found) => {
             if (subscriber.closed) return;
-            reader = openReader({
+            reader = new TopicReader({
               kafka,
               topic: name,
               range: {
@@ -104,7 +103,7 @@ export function kafkaSignals(links: Asked, name: string): SignalTopic {
         };
       }),
     send: async (message) => {
-      const producer = plainProducer(kafka);
+      const producer = new PlainProducer(kafka);
       try {
         await producer.send(message.topic, message);
       } finally {

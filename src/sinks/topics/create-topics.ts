@@ -1,9 +1,10 @@
 // Creates topics, and leaves out optional settings that the brokers refuse.
 
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
+import { KAFKA_LIMITS } from '../../core/retries.ts';
 import type { TopicFinding } from '../../schemas/events/topic-findings.ts';
 import type { TopicSpec } from '../../schemas/events/topics.ts';
-import type { Brokers, Asked } from '../../kafka/client/brokers.ts';
+import type { Brokers, ClusterAccess } from '../../kafka/client/brokers.ts';
 import { kafkaError } from '../../kafka/client/kafka-error.ts';
 import { ERROR, nameOfError, protocolError } from '../../kafka/client/protocol-errors.ts';
 import { withBrokers } from '../../kafka/client/brokers.ts';
@@ -11,7 +12,7 @@ import { array, int16, int32, int8, string } from '../../kafka/client/protocol.t
 import type { Call } from '../../kafka/client/protocol.ts';
 import { metadata } from '../../kafka/client/topic-calls.ts';
 
-interface CreationOptions extends Asked {
+interface CreationOptions extends ClusterAccess {
   readonly specs: readonly TopicSpec[];
   /** Whether the brokers may choose another replication factor, because `TOPIC_REPLICATION` is not set. */
   readonly isReplicationFree: boolean;
@@ -21,9 +22,6 @@ interface CreationOptions extends Asked {
 
 /** A setting that was left out because the brokers refuse it. */
 export type OmittedSetting = Pick<TopicFinding, 'topic' | 'setting' | 'wanted' | 'why'>;
-
-/** How long the CreateTopics request to the cluster's controller is retried, in ms. */
-const CONTROLLER_TIMEOUT_MS = 10_000;
 
 /**
  * Creates topics. If the brokers refuse optional settings (those not in {@link TopicSpec.required}), the topic is created without them:
@@ -36,7 +34,7 @@ export async function createTopics(options: CreationOptions): Promise<readonly O
   const leftOut: OmittedSetting[] = [];
   let drafts: readonly TopicDraft[] = specs.map((spec) => ({ ...spec, spec }));
   while (drafts.length > 0) {
-    const answers = await withBrokers(options, CONTROLLER_TIMEOUT_MS, (brokers) =>
+    const answers = await withBrokers(options, KAFKA_LIMITS.query, (brokers) =>
       sendCreateTopics(brokers, drafts, isDryRun),
     );
     const refusals = drafts.flatMap((draft) => {

@@ -7,7 +7,7 @@ import { deadLetterCodec, orderStatusChangeCodec } from '../../schemas/events/ow
 import { topicNames, topicTable, valueSubject } from '../../schemas/events/topics.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
 import type { KafkaClients } from '../open-kafka.ts';
-import type { Asked } from '../../kafka/client/brokers.ts';
+import type { ClusterAccess } from '../../kafka/client/brokers.ts';
 import { openTopics } from './kafka-topics.ts';
 import type { TopicsOptions } from './kafka-topics.ts';
 import { findingText } from '../../schemas/events/topic-findings.ts';
@@ -123,7 +123,7 @@ async function inspectedTopics(
 /** Returns the options for the topics that the service writes to; with `only`, for the topics of that list and the shared ones. */
 export function topicsOf(
   { topics, resources, accountsDir }: ConfigWith<'kafka'>,
-  { kafka, connections }: Asked,
+  { kafka, connections }: ClusterAccess,
   only?: Resource,
 ): TopicsOptions {
   const { prefix, sharedPrefix, partitions, replication } = topics;
@@ -143,7 +143,7 @@ export function topicsOf(
 }
 
 /** Returns the options for the topics that all accounts of a fleet share, and that must exist before any account is served. */
-export function sharedTopicsOf(config: ConfigWith<'kafka'>, links: Asked): TopicsOptions {
+export function sharedTopicsOf(config: ConfigWith<'kafka'>, links: ClusterAccess): TopicsOptions {
   const { sharedPrefix } = config.topics;
   const { cursors, signals, ledger, certificates, fleet } = topicNames(sharedPrefix);
   const shared = [cursors, signals, ledger, certificates, fleet];

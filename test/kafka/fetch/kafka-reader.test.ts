@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Kafka } from 'kafkajs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { openReader } from '../../../src/kafka/fetch/kafka-reader.ts';
+import { TopicReader } from '../../../src/kafka/fetch/kafka-reader.ts';
 import type { Range, ReaderOptions } from '../../../src/kafka/fetch/kafka-reader.ts';
 import { batchBytes } from '../../support/record-bytes.ts';
 import { kafkaOf, ScriptedCluster } from '../../support/scripted-cluster.ts';
@@ -82,7 +82,7 @@ function open({
   range,
   ...options
 }: Partial<Omit<ReaderOptions, 'range'>> & { readonly range?: Partial<Range> } = {}) {
-  return openReader({
+  return new TopicReader({
     kafka: kafka,
     topic: TOPIC,
     range: {
@@ -102,7 +102,7 @@ function open({
   });
 }
 
-describe('openReader', () => {
+describe('TopicReader', () => {
   it('hands over what is there, and nothing from before or behind', async () => {
     const reader = open();
     const first = await nextFetch();
