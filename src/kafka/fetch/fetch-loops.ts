@@ -38,7 +38,7 @@ interface FetchLoopsOptions<T> extends FetcherOptions {
   readonly take: (prepared: T) => void;
 }
 
-/** Error code UNKNOWN_TOPIC_OR_PARTITION, which brokers also return for a topic that was created a moment ago. */
+/** Also returned by brokers for a topic that was created a moment ago. */
 const NO_TOPIC = ERROR.UNKNOWN_TOPIC_OR_PARTITION;
 /** Leader id in the metadata of a partition that has no leader. */
 const NO_LEADER_ID = -1;

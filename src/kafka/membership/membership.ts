@@ -56,13 +56,10 @@ const JOIN_RESPONSE_MARGIN_MS = 5_000;
 /** Longest wait for a LeaveGroup response, in ms. If no response arrives, the coordinator removes the member when its session times out. */
 const LEAVE_TIMEOUT_MS = 2_000;
 
-/** Kafka's error codes UNKNOWN_MEMBER_ID and REBALANCE_IN_PROGRESS. */
-const UNKNOWN_MEMBER = 25;
-const REBALANCING = 27;
 /** Error codes after which the member joins the group again. */
 const JOIN_AGAIN: ReadonlySet<number> = new Set([
-  ...[ERROR.ILLEGAL_GENERATION, ERROR.MEMBER_ID_REQUIRED],
-  ...[UNKNOWN_MEMBER, REBALANCING],
+  ...[ERROR.ILLEGAL_GENERATION, ERROR.UNKNOWN_MEMBER_ID],
+  ...[ERROR.REBALANCE_IN_PROGRESS, ERROR.MEMBER_ID_REQUIRED],
 ]);
 
 /**
@@ -202,7 +199,7 @@ class GroupMember {
    */
   #isAccepted(code: number, request: string): boolean {
     if (code === ERROR.NONE) return true;
-    if (code === UNKNOWN_MEMBER) {
+    if (code === ERROR.UNKNOWN_MEMBER_ID) {
       this.#id = '';
       this.#markOut();
     }

@@ -63,24 +63,17 @@ export function ageMs(entry: Stamped, at: Stamped): number {
 
 type Stamped = Pick<LogMessage, 'timestamp' | 'leaderEpoch' | 'isAppendTime'>;
 
-/**
- * Returns the newest ledger entry of each guest as of the message `at`, without expired ones, and the keys of the expired ones (`over`).
- */
+/** Returns the newest unexpired entry of each guest as of the message `at`, and the keys of the expired ones. */
 export function guestEntriesAt(
   entries: readonly LogMessage[],
   account: string,
   at: LogMessage,
-): { readonly guests: readonly LedgerEntry[]; readonly over: readonly string[] } {
+): { readonly guests: readonly LedgerEntry[]; readonly expired: readonly string[] } {
   const isGuests = (one: LogMessage) => one !== at && !isOwnKey(one.key, account);
   const newest = new Map(entries.filter(isGuests).map((one) => [String(one.key), one]));
-  const left = [...newest].filter(([, { value }]) => value !== null);
-  return {
-    guests: unexpiredAt(
-      left.map(([, one]) => one),
-      at,
-    ),
-    over: left.filter(([, one]) => isExpired(one, at)).map(([key]) => key),
-  };
+  const left = [...newest.values()].filter(({ value }) => value !== null);
+  const expired = left.filter((one) => isExpired(one, at)).map(({ key }) => String(key));
+  return { guests: unexpiredAt(left, at), expired };
 }
 
 /** Returns the ledger entries that had not expired when the message `at` was appended. */

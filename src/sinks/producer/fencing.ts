@@ -2,6 +2,7 @@
 
 import { CellarstreamError } from '../../core/errors.ts';
 import { isEpochError } from '../../kafka/client/kafka-error.ts';
+import { ERROR } from '../../kafka/client/protocol-errors.ts';
 
 /** How long a process with an outdated epoch waits for a successor's claim to appear in the cursor or the ledger, in ms. */
 export const CLAIM_GRACE_MS = 3_000;
@@ -34,8 +35,6 @@ export function fencedError(cause: unknown): CellarstreamError {
 export const TRANSACTION_TIMEOUT_MS = 60_000;
 /** Age up to which a transaction can't have timed out at the broker, in ms. Half of the timeout, as the broker's clock may run faster. */
 const CERTAINLY_IN_TIME_MS = TRANSACTION_TIMEOUT_MS / 2;
-/** Kafka's error code for a transactional id that has expired or has another producer: the code does not distinguish them. */
-const INVALID_PRODUCER_ID_MAPPING = 49;
 
 /**
  * Distinguishes a producer that was replaced by another one of its transactional id from a producer whose transaction timed out. Brokers
@@ -55,8 +54,8 @@ export class Fencing {
   /** Returns the error of a failed commit: `FENCED` if the producer has certainly been replaced, otherwise `known`. */
   classify(cause: unknown, known: unknown): unknown {
     const isOurs = known instanceof CellarstreamError && known.code === 'COMMIT_FAILED';
-    if (!isOurs || !isEpochError(cause) || codeOf(cause) === INVALID_PRODUCER_ID_MAPPING)
-      return known;
+    if (!isOurs || !isEpochError(cause)) return known;
+    if (codeOf(cause) === ERROR.INVALID_PRODUCER_ID_MAPPING) return known; // possibly the transactional id has expired
     return elapsedSince(this.#began) < CERTAINLY_IN_TIME_MS ? idTaken(cause) : known;
   }
 }

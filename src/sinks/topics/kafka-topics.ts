@@ -12,7 +12,7 @@ import {
 } from '../../schemas/events/topic-findings.ts';
 import type { ExistingTopic, TopicFinding } from '../../schemas/events/topic-findings.ts';
 import type { Brokers, ClusterAccess } from '../../kafka/client/brokers.ts';
-import { noLeaderError, protocolError } from '../../kafka/client/protocol-errors.ts';
+import { ERROR, noLeaderError, protocolError } from '../../kafka/client/protocol-errors.ts';
 import { isUnsupported } from '../../kafka/client/kafka-error.ts';
 import { withBrokers } from '../../kafka/client/brokers.ts';
 import { createTopics } from './create-topics.ts';
@@ -97,8 +97,8 @@ async function existingTopics(options: TopicsOptions) {
   };
 }
 
-/** Error codes in the metadata of existing topics: 0, and 5 (LEADER_NOT_AVAILABLE). A topic that this user may not see has another code. */
-const EXISTS_CODES: ReadonlySet<number> = new Set([0, 5]);
+/** Error codes in the metadata of existing topics. A topic that this user may not see has another code. */
+const EXISTS_CODES: ReadonlySet<number> = new Set([ERROR.NONE, ERROR.LEADER_NOT_AVAILABLE]);
 
 async function inspect(
   cluster: ClusterAccess,
@@ -175,8 +175,10 @@ async function inspectTopicSettings(
   });
 }
 
-/** Error codes TOPIC_AUTHORIZATION_FAILED and CLUSTER_AUTHORIZATION_FAILED. */
-const NOT_ALLOWED: ReadonlySet<number> = new Set([29, 31]);
+const NOT_ALLOWED: ReadonlySet<number> = new Set([
+  ERROR.TOPIC_AUTHORIZATION_FAILED,
+  ERROR.CLUSTER_AUTHORIZATION_FAILED,
+]);
 
 /** Returns the settings of those topics whose settings this user may read; empty if the brokers do not support the request. */
 async function settingsOf(
