@@ -37,13 +37,13 @@ export function kafkaSasl(
     case 'oauthbearer': {
       const dispatcher = tokenConnections(ssl ? ssl.ca : undefined, proxies);
       const tokens = oauthTokens(sasl, dispatcher, onRenewalFailed);
-      const advice = 'check KAFKA_OAUTH_SCOPE, and which issuer and audience the brokers expect';
+      const advice =
+        'check KAFKA_OAUTH_SCOPE, and the issuer and audience in the settings of the brokers';
       return bearerLogin({ tokens, extensions: sasl.extensions, advice });
     }
     case 'aws-msk-iam': {
       const tokens = mskTokens(sasl.region, { onRenewalFailed });
-      const advice =
-        'its IAM policy must allow kafka-cluster:Connect, and AWS_REGION must be right';
+      const advice = 'check AWS_REGION, and that the IAM policy allows kafka-cluster:Connect';
       return bearerLogin({ tokens, extensions: {}, advice });
     }
     default: {
@@ -83,7 +83,8 @@ export function mskTokens(
       const { token, expiryTime } = await generateAuthToken({ region });
       return { value: token, lifeMs: Math.max(1, expiryTime - now) };
     } catch (cause) {
-      const message = 'no AWS credentials to sign the login to Kafka with (aws-msk-iam)';
+      const message =
+        'no AWS credentials for KAFKA_SASL_MECHANISM=aws-msk-iam: set them in the environment, a profile or a role';
       throw new CellarstreamError('KAFKA_UNREACHABLE', message, { cause });
     }
   };

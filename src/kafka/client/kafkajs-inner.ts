@@ -32,7 +32,7 @@ export interface Cluster {
 /** Connections to a broker, and the request versions that it supports. */
 export interface Broker {
   readonly connectionPool: ConnectionPool;
-  /** Request versions that the broker supports, by API key of the request; set once the broker is connected. */
+  /** Supported request versions by API key; set once the broker is connected. */
   readonly versions?: Readonly<
     Record<number, { readonly minVersion: number; readonly maxVersion: number } | undefined>
   > | null;
@@ -108,20 +108,14 @@ export function clusterOf(kafka: Kafka, options: ClusterOptions): Cluster {
   return cluster;
 }
 
-/**
- * Returns a `Kafka` with the same settings, whose idle consumers and admins do not check for unsent requests; see {@link endIdleChecks}.
- */
+/** Returns a `Kafka` with the same settings, whose consumers and admins do not run the checks that {@link endIdleChecks} ends. */
 export function withoutIdleChecks(kafka: Kafka): Kafka {
   const { key } = clusterMaker(kafka);
   const create = (options: ClusterOptions) => clusterOf(kafka, options);
   return Object.create(kafka, { [key]: { value: create } }) as Kafka;
 }
 
-/**
- * Returns the internal function with which a `Kafka` creates its clusters, and the symbol under which it is stored.
- *
- * @throws TypeError with another version of kafkajs.
- */
+/** Returns the internal function with which a `Kafka` creates its clusters, and the symbol under which it is stored. */
 function clusterMaker(kafka: Kafka) {
   const key = Object.getOwnPropertySymbols(kafka).find(
     (each) => each.description === CREATE_CLUSTER,
@@ -134,9 +128,8 @@ function clusterMaker(kafka: Kafka) {
 }
 
 /**
- * Makes kafkajs check a connection for unsent requests only while there are any. Otherwise, once the connection has received a response,
- * kafkajs checks a thousand times a second without end. (It uses a negative timeout, about which Node 24 warns on stderr, where our log
- * is.)
+ * Makes kafkajs check a connection for unsent requests only while there are any. Otherwise kafkajs 2.2.4 checks a thousand times a second
+ * after the first response (kafkajs#1704), with a negative timeout, about which Node 24 warns on stderr, where the log is (kafkajs#1751).
  */
 function endIdleChecks({ requestQueue }: Connection): void {
   const check = requestQueue.scheduleCheckPendingRequests.bind(requestQueue);

@@ -25,17 +25,16 @@ interface DescribedTopic extends OfTopic<PartitionLeader> {
   readonly operations: number | undefined;
 }
 
-/** A partition, its leader and its number of replicas. */
 interface PartitionLeader {
   readonly partition: number;
   /** Id of the broker that leads the partition; -1 without a leader. */
   readonly leader: number;
-  /** Number that rises with each change of the partition's leader. Of two brokers, the one that reports the lower number is outdated. */
+  /** Rises with each change of the leader: of two brokers, the one that reports the lower epoch is outdated. */
   readonly leaderEpoch: number;
   readonly replicas: number;
 }
 
-/** Returns the addresses of the brokers by broker id. */
+/** Returns the brokers' addresses by broker id. */
 export function addressesIn({ brokers }: Metadata): ReadonlyMap<number, Address> {
   return new Map(brokers.map(({ id, host, port }) => [id, { host, port }]));
 }
@@ -43,11 +42,7 @@ export function addressesIn({ brokers }: Metadata): ReadonlyMap<number, Address>
 /** Value of the permitted operations in a Metadata response, if the request did not ask for them. */
 const OPERATIONS_NOT_RETURNED = -(2 ** 31);
 
-/**
- * Creates a Metadata request for these topics.
- *
- * @param withOperations Whether to request the operations that this user may perform. Default false.
- */
+/** Creates a Metadata request for these topics. @param withOperations Whether to request the operations that this user may perform. */
 export function metadata(topics: readonly string[], withOperations = false): Call<Metadata> {
   const NO_CREATION = 0;
   const NOT_OF_CLUSTER = 0;
@@ -97,7 +92,6 @@ export function metadata(topics: readonly string[], withOperations = false): Cal
   };
 }
 
-/** A partition leader's response to ListOffsets for one partition. */
 interface ListedOffset {
   readonly partition: number;
   readonly errorCode: number;

@@ -4,7 +4,6 @@ import type { Offsets } from '../log.ts';
 import { unreadEnds } from './kafka-reader.ts';
 import type { PartitionBatch } from './kafka-reader.ts';
 
-/** A queue of batches that have been fetched and not yet taken. */
 export interface BatchQueue {
   put(batch: PartitionBatch): void;
   /**
@@ -17,7 +16,6 @@ export interface BatchQueue {
   readonly isEmpty: boolean;
 }
 
-/** Creates a queue that returns batches in the order of their arrival. */
 export function arrivalOrder(): BatchQueue {
   const batches: PartitionBatch[] = [];
   const count = new Map<number, number>();

@@ -161,7 +161,7 @@ function topicsRefusedError(refusals: readonly Refusal[]): CellarstreamError {
   const others = refusals.filter(({ answer }) => !UNAUTHORIZED_CODES.has(answer.errorCode));
   const parts = others.map(
     ({ draft, answer }) =>
-      `Kafka refuses to make the topic ${draft.topic} (${refusalText(answer)}): ${adviceOf(draft, answer)}`,
+      `Kafka refuses to create the topic ${draft.topic} (${refusalText(answer)}): ${adviceOf(draft, answer)}`,
   );
   if (lacking.length > 0) parts.push(lackingText(lacking));
   return new CellarstreamError('KAFKA_REFUSED', parts.join('; '), {
@@ -171,20 +171,20 @@ function topicsRefusedError(refusals: readonly Refusal[]): CellarstreamError {
 
 function lackingText(lacking: readonly Refusal[]): string {
   const names = lacking.map(({ draft }) => draft.topic).join(', ');
-  return `this user may not create topics (${nameOfError(lacking[0]!.answer.errorCode)}), and these do not exist or are not visible to it: ${names}. Allow it Create and Describe on them, or have them made beforehand: ${lacking.map(({ draft }) => wantedText(draft.spec)).join('; ')}`;
+  return `this user may not create topics (${nameOfError(lacking[0]!.answer.errorCode)}), and these do not exist or are not visible to it: ${names}. Allow it Create and Describe on them, or have them created beforehand: ${lacking.map(({ draft }) => wantedText(draft.spec)).join('; ')}`;
 }
 
 function adviceOf({ spec }: TopicDraft, { errorCode, message }: TopicResult): string {
   const text = message ?? '';
   if (errorCode === ERROR.INVALID_TOPIC_EXCEPTION) {
-    return 'a topic may not have that name, or is internal: set another TOPIC_PREFIX';
+    return 'the name of the topic is not allowed, or is that of an internal topic: set another TOPIC_PREFIX';
   }
   if (errorCode === ERROR.INVALID_REPLICATION_FACTOR || /replication/i.test(text)) {
     return 'set TOPIC_REPLICATION to what the cluster allows, no more than the number of its brokers';
   }
-  const beforehand = `have it made beforehand: ${wantedText(spec)}`;
+  const beforehand = `have it created beforehand: ${wantedText(spec)}`;
   if (errorCode !== ERROR.INVALID_PARTITIONS && !/partition/i.test(text)) {
-    return `ask who runs the cluster, or ${beforehand}`;
+    return `ask the operator of the cluster, or ${beforehand}`;
   }
   return spec.fixedPartitions ? beforehand : `set TOPIC_PARTITIONS to what the cluster allows`;
 }
