@@ -35,7 +35,6 @@ export function bearerLogin(options: BearerLoginOptions): Mechanism {
   };
 }
 
-/** Logs in to brokers; remembers whether a token was ever accepted, and since when tokens have been refused. */
 class BearerLogin {
   readonly #options: BearerLoginOptions;
   readonly #refusing: ReturnType<typeof lasting>;
@@ -83,7 +82,7 @@ class BearerLogin {
   }
 }
 
-/** kafkajs' error of a failed login, with the `message` parameter that its types lack. */
+/** kafkajs' error of a failed login. Its types lack the parameter. */
 const SaslError = kafkajs.KafkaJSSASLAuthenticationError as new (message: string) => Error;
 
 /** Wraps an error for kafkajs: it retries a connection error with another broker, and treats a login error as final. */
@@ -117,10 +116,7 @@ const RESPONSE = {
   parse: (bytes: Buffer) => bytes.toString(),
 };
 
-/**
- * Returns the status in a broker's refusal of a token, such as `{"status":"invalid_token"}`. If there is none, returns the first 200
- * characters of the refusal, on one line.
- */
+/** Returns the status in a refusal, such as `{"status":"invalid_token"}`, or else the first 200 characters of the refusal, on one line. */
 function statusOf(refusal: string): string {
   const status = /"status"\s*:\s*"([\w -]+)"/.exec(refusal)?.[1];
   return status ?? refusal.replace(/\s+/g, ' ').slice(0, 200);

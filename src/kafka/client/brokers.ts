@@ -11,7 +11,7 @@ import { Patience, retrying } from './patience.ts';
 import { ERROR, protocolError } from './protocol-errors.ts';
 import { metadata } from './topic-calls.ts';
 
-/** The cluster that requests go to, and shared connections to it. Without `connections`, each use opens its own and closes them. */
+/** The cluster that requests go to, and shared connections to it. Default: each use opens its own and closes them. */
 export interface ClusterAccess {
   readonly kafka: Kafka;
   readonly connections?: Connections | undefined;
@@ -28,10 +28,10 @@ export class Brokers {
   readonly #ownsConnections: boolean;
   readonly #timeoutMs: number;
   readonly #closing = new AbortController();
-  /** Addresses of the brokers; the one that responded last comes first. Empty until a broker has responded. */
+  /** Addresses of the brokers. The one that responded last comes first. */
   #known: readonly Address[] = [];
 
-  /** @param timeoutMs Longest wait for a response that only one broker can give, in ms. Default 10,000. */
+  /** @param timeoutMs Default of `send` for the longest wait for a response, in ms. */
   constructor({ kafka, connections }: ClusterAccess, timeoutMs = RESPONSE_TIMEOUT_MS) {
     this.#connections = connections ?? new Connections(kafka, { perBroker: 1 });
     this.#ownsConnections = connections === undefined;
@@ -44,7 +44,6 @@ export class Brokers {
     return this.#known.length > 0;
   }
 
-  /** Signal that {@link close} aborts. */
   get closed(): AbortSignal {
     return this.#closing.signal;
   }
@@ -55,9 +54,9 @@ export class Brokers {
   }
 
   /**
-   * Sends a call to one broker after the other until one responds: first to the known brokers, then to those in the settings. Of the known
-   * brokers, the one that responded last is the first; with `others` it is the last of them, as its metadata may be outdated. Rejects with
-   * the error of the last broker.
+   * Sends a call to one broker after the other until one responds: first to the known ones, then to those in the settings. The known broker
+   * that responded last is the first of them; with `others` the last, as its metadata may be outdated. Rejects with the error of the last
+   * broker.
    */
   async sendToAny<T>(call: Call<T>, first?: 'others'): Promise<T> {
     const known = this.#known;
@@ -98,7 +97,6 @@ export class Brokers {
  * Calls `ask` with the brokers of a cluster, again after an error that may pass, until it succeeds or the limit is over. `ask` must be safe
  * to repeat.
  *
- * @param limit How long to retry, in ms: `unreachableMs` while no broker has responded at all. See `KAFKA_LIMITS`.
  * @throws CellarstreamError, converted from kafkajs' errors by {@link kafkaError}.
  */
 export async function withBrokers<T>(
@@ -125,11 +123,7 @@ const KINDS = {
   transaction: { number: 1, topic: '__transaction_state' },
 } as const;
 
-/**
- * Finds the broker that coordinates a group, or the transactions of a transactional id.
- *
- * @throws kafkajs' KafkaJSProtocolError with the broker's error code, and the errors of {@link Brokers.sendToAny}.
- */
+/** Finds the broker that coordinates a group, or the transactions of a transactional id. @throws kafkajs' errors. */
 export async function findCoordinator(
   brokers: Brokers,
   kind: keyof typeof KINDS,
@@ -143,10 +137,7 @@ export async function findCoordinator(
   return found;
 }
 
-/**
- * Returns the message for an unavailable coordinator, with the number of brokers: the coordinator's internal topic can't be created while
- * there are fewer brokers than its replication factor.
- */
+/** Returns the message for an unavailable coordinator. Its internal topic can't be created with fewer brokers than its replication factor. */
 async function missingText(brokers: Brokers, kind: keyof typeof KINDS): Promise<string> {
   const { topic } = KINDS[kind];
   const what = `no broker coordinates ${kind}s`;

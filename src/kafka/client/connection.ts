@@ -7,12 +7,9 @@ import type { Broker, Cluster, Connection, Exchange } from './kafkajs-inner.ts';
 import { ERROR, protocolError } from './protocol-errors.ts';
 
 export interface CallOptions {
-  /**
-   * Longest wait for the response, in ms, once the responses to all earlier calls on the connection have arrived. After that the connection
-   * is closed.
-   */
+  /** Longest wait for the response, in ms, once all earlier calls on the connection are answered. After it the connection is closed. */
   readonly withinMs: number;
-  /** Signal that is aborted when the caller stops waiting for the response; the reason is an error of kafkajs. */
+  /** Aborted, with an error of kafkajs, when the caller stops waiting for the response. */
   readonly signal: AbortSignal;
 }
 
@@ -45,12 +42,11 @@ const SESSION_SETUP_TIMEOUT_MS = 5_000;
 /** Slowest upload that is tolerated, in bytes per ms: a call's timeout is extended by its size at this rate. */
 const MIN_BYTES_PER_MS = 100;
 /**
- * Fraction of a login's lifetime (KIP-368) after which a new connection is opened. On the old connection kafkajs 2.2 would log in again
- * while responses are pending, and mistake the next of them for the response to the login.
+ * Fraction of a login's lifetime (KIP-368) after which a new connection is opened. On the old one kafkajs 2.2 would log in again while
+ * responses are pending, and mistake the next of them for the response to the login.
  */
 const SESSION_RENEWAL_SHARE = 2 / 3;
 
-/** A connection of kafkajs, and the broker it leads to. */
 interface OpenConnection {
   readonly broker: Broker;
   readonly connection: Connection;
@@ -69,7 +65,6 @@ export class BrokerConnection {
   /** Functions that reject the pending promises when the connection is closed. */
   readonly #pending = new Set<(error: Error) => void>();
   readonly #closing = new AbortController();
-  /** The connection of kafkajs; undefined while connecting. */
   #connection: Connection | undefined;
   #isRetired = false;
   #inFlight = 0;
@@ -84,12 +79,10 @@ export class BrokerConnection {
     this.#opened.catch((error: Error) => this.close(error)); // calls that wait for it get its error
   }
 
-  /** Number of calls that wait for the connection or for their response. */
   get inFlight(): number {
     return this.#inFlight;
   }
 
-  /** Whether the connection can be used for the next call, as far as this process knows. */
   get isUsable(): boolean {
     const connection = this.#connection;
     if (this.#closing.signal.aborted || this.#isRetired) return false;
@@ -118,13 +111,12 @@ export class BrokerConnection {
     }
   }
 
-  /** Closes the connection as soon as no call is in flight. It must not be used for new calls. */
+  /** Closes the connection as soon as no call is in flight. New calls must use another one. */
   retire(): void {
     this.#isRetired = true;
     if (this.#inFlight === 0) this.#closeBecause('the connection is being retired');
   }
 
-  /** Closes the connection at once, and rejects calls in flight with `error`. */
   close(error: Error): void {
     if (this.#closing.signal.aborted) return;
     clearTimeout(this.#idleTimer);
@@ -231,10 +223,8 @@ function connectionClosedError(broker: string, message: string): Error {
 }
 
 /**
- * Checks that the broker supports this version of a request. Otherwise the broker would close the connection, and the caller would retry
- * without end.
- *
- * @throws kafkajs' protocol error UNSUPPORTED_VERSION.
+ * Checks that the broker supports this version of a request. Otherwise it would close the connection, and the caller would retry without
+ * end.
  */
 function expectSupported({ versions }: Broker, { name, key, version }: Call<unknown>): void {
   const spoken = versions?.[key];
@@ -281,7 +271,7 @@ async function withTimeout<T>(
   }
 }
 
-/** Awaits `work`, or rejects with the signal's reason as soon as it is aborted; the result of `work` is then ignored. */
+/** Awaits `work`, or rejects with the signal's reason as soon as it is aborted. */
 async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   let onAbort = () => undefined as void;
   const aborted = new Promise<never>((_, reject) => {
@@ -296,7 +286,6 @@ async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<
   }
 }
 
-/** Converts a call to the form that kafkajs' connections send. */
 function exchangeOf<T>(call: Call<T>): Exchange<Answer<T>> {
   const { name, key, version } = call;
   const buffer = bodyOf(call);

@@ -21,17 +21,14 @@ const IDLE_MS = 60_000;
 /** Age at which kafkajs refreshes metadata, in ms. kafkajs requires the option; it has no effect, as our own calls request metadata. */
 const METADATA_MAX_AGE_MS = 300_000;
 
-/** Open connections to one broker, and until when it throttles this client. */
 interface BrokerEntry {
   readonly connections: Set<BrokerConnection>;
   readonly throttle: ThrottleTime;
 }
 
 /**
- * Shared connections to the brokers of a cluster: a few to each broker, opened when they are needed.
- *
- * A broker's first address may be one of the settings (a seed). Once the brokers' advertised addresses are known, seeds that no broker
- * advertises only serve to find the brokers: they get one connection at most.
+ * Shared connections to the brokers of a cluster: a few to each broker, opened when they are needed. Addresses in the settings (seeds) that
+ * no broker advertises only serve to find the brokers: they get one connection at most.
  */
 export class Connections {
   readonly #cluster: Cluster;
@@ -43,7 +40,6 @@ export class Connections {
   #seeds: Promise<readonly Address[]> | undefined;
   readonly #closing = new AbortController();
 
-  /** Creates the connections of a cluster, without connecting. */
   constructor(kafka: Kafka, { perBroker, idleMs = IDLE_MS }: ConnectionsOptions) {
     this.#perBroker = perBroker;
     this.#idleMs = idleMs;
@@ -54,10 +50,8 @@ export class Connections {
   }
 
   /**
-   * Sends a call over the connection to this broker that has the fewest calls in flight. Calls are queued without a limit: each caller has
-   * only a few in flight. While the broker throttles this client, calls wait.
-   *
-   * After a timeout or an abort the broker may still carry out the request, also later.
+   * Sends a call over the connection to this broker that has the fewest calls in flight. While the broker throttles this client, calls
+   * wait. After a timeout or an abort the broker may still carry out the request, also later.
    *
    * @throws `CallNotSent` or `CallUnanswered`, with kafkajs' error as the cause.
    */
@@ -113,8 +107,8 @@ export class Connections {
   }
 
   /**
-   * Returns the connection to a broker with the fewest calls in flight, or a new one while all are busy and more are allowed. Of several
-   * equal ones it is the oldest, so that the others become idle and close when there is little to send.
+   * Returns the connection with the fewest calls in flight, or a new one while all are busy and more are allowed. Of equal ones it is the
+   * oldest, so that the others become idle and close.
    */
   #leastUsed(address: Address): BrokerConnection {
     const { connections } = this.#brokerAt(address);
@@ -160,10 +154,7 @@ export class Connections {
   }
 }
 
-/**
- * Returns the broker addresses in the settings. Must not run twice at once: kafkajs returns the addresses in turn from one counter, so that
- * each of two callers would get only some of them.
- */
+/** Returns the broker addresses in the settings. Must not run twice at once: kafkajs returns the addresses in turn from one counter. */
 async function seedsOf({ connectionPoolBuilder }: Cluster): Promise<readonly Address[]> {
   const found = new Map<string, Address>();
   for (;;) {

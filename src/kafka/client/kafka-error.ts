@@ -53,8 +53,8 @@ const SERVER = {
 } as const;
 
 /**
- * Patterns of error messages of failed connections, each with a hint at the setting that is likely wrong. Brokers close connections whose
- * protocol they do not expect, but also while they shut down, so these errors are retried.
+ * Error messages of failed connections, with a hint at the setting that is likely wrong. Brokers close connections whose protocol they do
+ * not expect, but also while they shut down, so these errors are retried.
  */
 const CONNECTION_HINTS: readonly (readonly [RegExp, string])[] = [
   [
@@ -146,7 +146,7 @@ export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'
   return new CellarstreamError(code, what, { cause: error, context: { epoch } });
 }
 
-/** Returns the error of `bearerLogin` among the errors, if any: a token could not be fetched, or a broker refused it. */
+/** Returns the error of `bearerLogin` among the errors, if any. */
 function loginErrorIn(errors: readonly Error[]): CellarstreamError | undefined {
   return errors.find((each) => each instanceof CellarstreamError);
 }
@@ -157,7 +157,7 @@ function brokerNameOf(error: Error): string {
     : 'Kafka';
 }
 
-/** Returns the message for a connection that failed; undefined if the text of kafkajs' error does not say how it failed. */
+/** Returns the message for a failed connection, if kafkajs' error says how it failed. */
 function connectionFailureText(errors: readonly Error[]): string | undefined {
   const known = CONNECTION_HINTS.find(([pattern]) =>
     errors.some(({ message }) => pattern.test(message)),
@@ -165,7 +165,7 @@ function connectionFailureText(errors: readonly Error[]): string | undefined {
   return known && `no answer from Kafka (${known[1]})`;
 }
 
-/** Returns the message for the error code in a broker's response; undefined if none of the errors contains such a code. */
+/** Returns the message for the error code in a broker's response, if there is one. */
 function brokerErrorText(errors: readonly Error[]): string | undefined {
   const type = errors.map(typeOf).find(Boolean);
   if (type === undefined) return undefined;
@@ -193,14 +193,12 @@ export function memberError(error: unknown, groupId: string): unknown {
   );
 }
 
-/** Whether an error of kafkajs means that it found no coordinator of a group. The error does not contain the brokers' response. */
+/** Whether kafkajs found no coordinator of a group. Its error does not contain the brokers' response. */
 export function isCoordinatorMissing(error: unknown): boolean {
   return withCauses(error).some((each) => each instanceof kafkajs.KafkaJSGroupCoordinatorNotFound);
 }
 
-/**
- * Whether an error means that the broker refused the producer's epoch as outdated: the producer was fenced, or its transaction timed out.
- */
+/** Whether the broker refused the producer's epoch as outdated: the producer was fenced, or its transaction timed out. */
 export function isEpochError(error: unknown): boolean {
   return withCauses(error).some(
     (at) =>
@@ -209,7 +207,6 @@ export function isEpochError(error: unknown): boolean {
   );
 }
 
-/** Whether an error means that the brokers do not support a request, or its version. */
 export function isUnsupported(error: unknown): boolean {
   return withCauses(error).some((at) => typeOf(at) === 'UNSUPPORTED_VERSION');
 }
@@ -242,10 +239,7 @@ function withCauses(error: unknown): Error[] {
   return [error, ...gathered.flatMap(withCauses), ...withCauses(error.cause)];
 }
 
-/**
- * Whether a new member of a consumer group may succeed after this error. This is the rule by which kafkajs restarts a consumer, extended to
- * a missing coordinator, which kafkajs treats as final.
- */
+/** Whether a new member may succeed after this error: kafkajs' rule for restarting a consumer, extended to a missing coordinator. */
 function isRetryableForMember(error: unknown): boolean {
   if (error instanceof kafkajs.KafkaJSNumberOfRetriesExceeded) return true;
   if (isCoordinatorMissing(error)) return true;

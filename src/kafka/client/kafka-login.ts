@@ -70,8 +70,7 @@ function oauthTokens(
 const PACKAGE = 'aws-msk-iam-sasl-signer-js';
 
 /**
- * Creates tokens for Amazon MSK with IAM: a signed request to connect, made by AWS's own package from the credentials that AWS's SDK finds
- * (environment, profile, web identity, container, instance). A token is valid for 15 minutes.
+ * Creates tokens for Amazon MSK with IAM, made by AWS's package from the credentials that AWS's SDK finds. A token is valid for 15 minutes.
  */
 export function mskTokens(
   region: string,
@@ -105,8 +104,8 @@ async function signer(): Promise<typeof import('aws-msk-iam-sasl-signer-js')> {
 const TIMEOUT_MS = 10_000;
 
 /**
- * Creates the HTTP client for a token endpoint. Its connections trust Node's root certificates as well as `ca` (PEM), because brokers and
- * registries with certificates of a private authority may use a public identity provider.
+ * Creates the HTTP client for a token endpoint. It trusts Node's root certificates as well as `ca` (PEM): the identity provider may be
+ * public.
  */
 export function tokenConnections(ca: string | undefined, proxies: Proxies | undefined): Dispatcher {
   return httpConnections({

@@ -3,17 +3,14 @@
 
 import type { Kafka } from 'kafkajs';
 
-/** The members of kafkajs' internal cluster that are used here. */
 export interface Cluster {
   connect(): Promise<void>;
   disconnect(): Promise<void>;
-  /** Fetches the metadata of the topic. */
   addTargetTopic(topic: string): Promise<void>;
   refreshMetadataIfNecessary(): Promise<void>;
   findTopicPartitionMetadata(
     topic: string,
   ): readonly { readonly partitionId: number; readonly leader: number }[];
-  /** Returns the broker with this id, and connects to it. */
   findBroker(which: { nodeId: string }): Promise<Pick<Broker, 'connectionPool'>>;
   readonly connectionPoolBuilder: {
     /** Creates the connections to a broker; without an address, to the next broker in the settings. */
@@ -29,7 +26,6 @@ export interface Cluster {
   readonly rootLogger: unknown;
 }
 
-/** Connections to a broker, and the request versions that it supports. */
 export interface Broker {
   readonly connectionPool: ConnectionPool;
   /** Supported request versions by API key; set once the broker is connected. */
@@ -69,7 +65,7 @@ export interface Connection {
   readonly sessionLifetime: { toString(): string };
 }
 
-/** A request and the decoder of its response, in kafkajs' form. */
+/** A request and the decoder of its response. */
 export interface Exchange<T> {
   readonly request: {
     readonly apiName: string;
@@ -87,7 +83,6 @@ export interface Exchange<T> {
 }
 
 interface ClusterOptions {
-  /** Age at which metadata are refreshed, in ms. */
   readonly metadataMaxAge: number;
   readonly allowAutoTopicCreation: false;
 }

@@ -12,7 +12,7 @@ const LACKING_BROKERS: ReadonlySet<unknown> = new Set([
   'NOT_ENOUGH_REPLICAS',
 ]);
 
-/** The time that is left for repeating an operation, and the number of pauses so far. */
+/** The time that is left for repeating an operation, and its pauses. */
 export class Patience {
   readonly #until: number;
   readonly #closed: AbortSignal;
@@ -20,19 +20,14 @@ export class Patience {
   #pauses = 0;
   #briefPauses = 0;
 
-  /**
-   * @param ms How long the operation may be repeated, in ms.
-   * @param closed Aborted when the caller has closed: then a failed attempt is not repeated.
-   */
+  /** @param closed Aborted when the caller has closed: then a failed attempt is not repeated. */
   constructor(ms: number, closed: AbortSignal) {
     this.#until = performance.now() + ms;
     this.#closed = closed;
   }
 
   /**
-   * Waits before the next attempt (`PAUSES.kafkaRequest`).
-   *
-   * @throws `error`, the failure of the last attempt, if the time is over, the caller has closed, no retry can succeed, or too few brokers
+   * Waits before the next attempt. @throws `error` if the time is over, the caller has closed, no retry can succeed, or too few brokers
    * have been available for some seconds.
    */
   async wait(error: unknown): Promise<void> {
@@ -40,7 +35,7 @@ export class Patience {
     await this.#pause(pauseMs(PAUSES.kafkaRequest, this.#pauses), error);
   }
 
-  /** Waits 10 ms before the next attempt, for failures that pass within moments; after a hundred such pauses as long as `wait`. */
+  /** Waits 10 ms, for failures that pass within moments; after a hundred such pauses as long as `wait`. */
   async waitBriefly(error: unknown): Promise<void> {
     this.#briefPauses += 1;
     if (this.#briefPauses > BRIEF_PAUSES.count) await this.wait(error);

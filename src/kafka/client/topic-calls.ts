@@ -5,7 +5,6 @@ import type { Isolation } from '../log.ts';
 import { array, int32, int64, int8, string } from './protocol.ts';
 import type { Address, Call } from './protocol.ts';
 
-/** A topic, and data about some of its partitions. */
 export interface OfTopic<T> {
   readonly topic: string;
   readonly partitions: readonly T[];
@@ -27,7 +26,7 @@ interface DescribedTopic extends OfTopic<PartitionLeader> {
 
 interface PartitionLeader {
   readonly partition: number;
-  /** Id of the broker that leads the partition; -1 without a leader. */
+  /** -1 without a leader. */
   readonly leader: number;
   /** Rises with each change of the leader: of two brokers, the one that reports the lower epoch is outdated. */
   readonly leaderEpoch: number;
@@ -101,14 +100,13 @@ interface ListedOffset {
 /** Kafka's numbers for the isolation levels `read_uncommitted` and `read_committed`. */
 export const ISOLATION = { uncommitted: 0, committed: 1 } as const;
 
-/** Value of `time` in {@link listOffsets} that requests the first offset of a partition. {@link LATEST} requests its end. */
 export const EARLIEST = -2n;
 export const LATEST = -1n;
 
 /**
- * Creates a ListOffsets request for one offset of each partition: the first offset (`EARLIEST`), the end of what can be read with this
- * isolation (`LATEST`), or the offset of the first message with a timestamp of at least `time`, in ms since 1970 (-1 if there is none). The
- * request contains the leader epoch, so that a former leader that does not know of its successor refuses it (KIP-320).
+ * Creates a ListOffsets request for the first offset of each partition (`EARLIEST`), the end of what can be read (`LATEST`), or the first
+ * message with a timestamp of at least `time`, in epoch ms (-1 if there is none). The request contains the leader epoch, so that a former
+ * leader refuses it (KIP-320).
  */
 export function listOffsets(
   time: bigint,
@@ -152,7 +150,7 @@ export function listOffsets(
   };
 }
 
-/** Settings of a topic by name, or the error code because of which they can't be read. */
+/** Settings of a topic by name; with an error code if they can't be read. */
 export interface TopicSettings {
   readonly topic: string;
   readonly errorCode: number;

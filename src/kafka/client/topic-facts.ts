@@ -24,11 +24,7 @@ import {
 } from './topic-calls.ts';
 import type { Metadata } from './topic-calls.ts';
 
-/**
- * Calls `ask` with the brokers of a cluster, and repeats it for some seconds if it fails. `ask` must be safe to repeat.
- *
- * @throws CellarstreamError `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, and the errors of `ask`.
- */
+/** Calls `ask`, which must be safe to repeat, until it succeeds or some seconds have passed. @throws as {@link withBrokers}. */
 export function queryBrokers<T>(
   cluster: ClusterAccess,
   ask: (brokers: Brokers) => Promise<T>,
@@ -50,7 +46,6 @@ export function existing(
   });
 }
 
-/** Creates the error for a topic that does not exist. @param remedy Advice at the end of the message: readers do not create topics. */
 export function missingTopicError(topic: string, remedy: string): CellarstreamError {
   return new CellarstreamError('POSITION', `there is no topic ${topic}: ${remedy}`, {
     context: { topic },
@@ -58,10 +53,8 @@ export function missingTopicError(topic: string, remedy: string): CellarstreamEr
 }
 
 /**
- * Requests the metadata of a topic.
- *
- * @param remedy Advice in the error if the topic does not exist; that error is not retried. Without it the error is retried, as brokers may
- * know a new topic in a moment.
+ * Requests the metadata of a topic. @param remedy Advice in the final error if it does not exist. Default: retried, as the topic may be
+ * new.
  */
 async function describedTopic(
   brokers: Brokers,
@@ -77,11 +70,7 @@ async function describedTopic(
   return answer;
 }
 
-/**
- * Returns the number of partitions of a topic.
- *
- * @throws CellarstreamError `POSITION` with the advice `remedy` if the topic does not exist; otherwise as {@link queryBrokers}.
- */
+/** Returns the number of partitions of a topic. @throws CellarstreamError `POSITION` with the advice `remedy` if it does not exist. */
 export function partitionCount(
   cluster: ClusterAccess,
   topic: string,
@@ -94,9 +83,8 @@ export function partitionCount(
 }
 
 /**
- * Returns the first offset of each partition of a topic, and the end of its committed messages.
- *
- * @param remedy As for {@link partitionCount}; without it, the error for a missing topic is `KAFKA_UNREACHABLE`, after retries.
+ * Returns the first offset of each partition, and the end of its committed messages. @param remedy As for {@link partitionCount}; without
+ * it the error for a missing topic is `KAFKA_UNREACHABLE`, after retries.
  */
 export function topicBounds(
   cluster: ClusterAccess,
@@ -116,8 +104,8 @@ async function requestBounds(
 }
 
 /**
- * Returns by partition the offset of the first message with a timestamp of at least `time`, in ms since 1970. Transaction markers count as
- * messages. Partitions without such a message are left out.
+ * Returns by partition the offset of the first message (or transaction marker) with a timestamp of at least `time`, in epoch ms, if there
+ * is one.
  */
 export function offsetsSince(
   cluster: ClusterAccess,
@@ -132,7 +120,6 @@ export function offsetsSince(
   });
 }
 
-/** Returns those settings of a topic that have these names. */
 export function topicSettings(
   cluster: ClusterAccess,
   topic: string,
@@ -145,9 +132,7 @@ export function topicSettings(
   });
 }
 
-/**
- * Requests the first and the end offset of each partition of a topic from the partition leaders. `described`: metadata of that one topic.
- */
+/** Requests the first and the end offset of each partition from its leader. @param described Metadata of that one topic. */
 export async function boundsIn(
   brokers: Brokers,
   described: Metadata,
@@ -190,14 +175,9 @@ async function offsetsIn(
   return new Map(found.flat().toSorted(([one], [other]) => one - other));
 }
 
-/**
- * Facts about a cluster and its topics that tasks request. Concurrent callers, such as lists that are opened together, share one request.
- * Its functions throw the errors of {@link withBrokers}.
- */
+/** Facts about a cluster that tasks request. Concurrent callers, such as lists that are opened together, share one request. */
 export interface ClusterFacts {
-  /** Returns the id of the cluster. */
   readonly id: () => Promise<string>;
-  /** Returns the first and the end offset of each partition of a topic. */
   readonly bounds: (topic: string, isolation: Isolation) => Promise<ReadonlyMap<number, Bounds>>;
 }
 

@@ -19,18 +19,17 @@ import { groupOffsets } from '../membership/group.ts';
 import { queryBrokers, topicBounds } from '../client/topic-facts.ts';
 import { CODECS, decompress } from '../fetch/codecs.ts';
 
-/** Messages of one partition for the handler. kafkajs fetches no more until their handling has ended. */
+/** Messages of one partition for the handler. */
 export interface ConsumerBatch {
   readonly partition: number;
   /** Messages in the order of their offsets. */
   readonly messages: readonly KafkaMessage[];
-  /** Emits when the partition may soon be assigned to another member. The handler then begins no new work and finishes what is running. */
+  /** Emits when the partition may soon be revoked. The handler then begins no new work and finishes what is running. */
   readonly halt$: Observable<void>;
-  /** Marks the first `count` messages of the batch as handled. Their offset is committed within a second, and when the batch ends. */
+  /** Marks the first `count` messages as handled. Their offset is committed within a second, and when the batch ends. */
   readonly markHandled: (count: number) => void;
 }
 
-/** Identity and settings of a consumer group. */
 interface ConsumerGroup {
   readonly id: string;
   /** Where the group begins to read while it has no committed offsets. */
@@ -42,7 +41,6 @@ interface ConsumerGroup {
 interface ConsumerMemberOptions {
   readonly kafka: Kafka;
   readonly topic: string;
-  /** Number of partitions of the topic. */
   readonly partitions: number;
   readonly group: ConsumerGroup;
   readonly scheduler: SchedulerLike;
@@ -54,9 +52,7 @@ interface ConsumerMemberOptions {
   readonly onAssigned?: ((partitions: readonly number[]) => void) | undefined;
 }
 
-/**
- * Longest interval between two commits of offsets while a batch is handled, in ms. Larger: after a crash more messages are delivered again.
- */
+/** Longest interval between two commits of a batch's offsets, in ms. Larger: after a crash more messages are delivered again. */
 const COMMIT_MS = 1_000;
 /** Longest interval between two heartbeats, in ms. Larger: members learn of rebalances later. */
 const MAX_HEARTBEAT_MS = 3_000;
@@ -69,8 +65,7 @@ const FETCH_WAIT_MS = 500;
  * Takes part in a consumer group until `leave$` emits, and reads with `read_committed`. Resolves when the member has left the group.
  *
  * An offset is committed only once every message before it has been handled. When the group rebalances, running batches are halted and
- * their offsets committed before the partitions are revoked. Heartbeats continue while a batch is handled. kafkajs fetches no further
- * until all running batches have been handled.
+ * their offsets committed before the partitions are revoked. kafkajs fetches no further until all running batches have been handled.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE` if a new member may succeed; otherwise `KAFKA_REFUSED`.
  */
@@ -136,9 +131,8 @@ async function withCoordinatorReason(
 }
 
 /**
- * A batch that is being handled. Heartbeats are sent and offsets committed while the handler runs, because it may take longer than the
- * session timeout. Once one of these has failed (the group is rebalancing, or the coordinator is unreachable) the handler is told to halt,
- * and the batch ends with the error.
+ * A batch that is being handled. Heartbeats are sent and offsets committed meanwhile, as it may take longer than the session timeout. When
+ * one of these fails (a rebalance, an unreachable coordinator) the handler is halted, and the batch ends with the error.
  */
 class RunningBatch {
   readonly #payload: EachBatchPayload;
@@ -207,12 +201,11 @@ class RunningBatch {
   }
 }
 
-/** Options of {@link startAtEnd}. */
 export interface ConsumerGroupStart {
   readonly kafka: Kafka;
   readonly topic: string;
   readonly member: ConsumerConfig;
-  /** Returns the current end offset of every partition if the group has no committed offsets; otherwise an empty list. */
+  /** Returns the end offset of every partition if the group has no committed offsets; otherwise an empty list. */
   readonly lacking: () => Promise<readonly TopicPartitionOffset[]>;
   /** The first value ends the attempts to set the group's first offsets. Must replay that value to late subscribers. */
   readonly leave$: Observable<unknown>;
@@ -220,12 +213,11 @@ export interface ConsumerGroupStart {
 }
 
 /**
- * Makes a consumer group without offsets begin at the current end of a topic, by committing the end offsets at once. Otherwise, if a
- * member ended before its first commit, the next member would skip the messages written in between. Existing offsets are not changed.
- * Resolves with whether to continue: false once `leave$` has emitted.
+ * Makes a consumer group without offsets begin at the current end of a topic, by committing the end offsets. Otherwise, if a member ended
+ * before its first commit, the next one would skip messages. Resolves with false if `leave$` has emitted.
  *
- * When several members start together only the leader commits. A generation has one leader, and Kafka rejects commits of an older
- * generation, so no offsets are overwritten.
+ * Only the group's leader commits. A generation has one leader, and Kafka rejects commits of an older generation, so no offsets are
+ * overwritten.
  */
 export async function startAtEnd(start: ConsumerGroupStart): Promise<boolean> {
   const { kafka, topic, member, lacking, leave$, scheduler } = start;
@@ -257,7 +249,6 @@ export async function startAtEnd(start: ConsumerGroupStart): Promise<boolean> {
   return !hasLeft;
 }
 
-/** Returns a promise that rejects with the error when kafkajs' consumer crashes. */
 function crashOf(consumer: Consumer): Promise<never> {
   const crash = new Promise<never>((_, failed) => {
     consumer.on(consumer.events.CRASH, ({ payload }) => failed(payload.error));
@@ -266,7 +257,6 @@ function crashOf(consumer: Consumer): Promise<never> {
   return crash;
 }
 
-/** Returns the end offset of each partition if the group has no committed offset in the topic; otherwise an empty list. */
 async function endsIfWithoutOffsets(
   kafka: Kafka,
   topic: string,
@@ -281,16 +271,14 @@ async function endsIfWithoutOffsets(
   return [...bounds].map(([partition, { high }]) => ({ topic, partition, offset: String(high) }));
 }
 
-/** A compression codec of Kafka in the form that kafkajs' registry expects. */
 interface Codec {
   compress(encoder: unknown): Promise<Buffer>;
   decompress(bytes: Buffer): Promise<Buffer>;
 }
 
 /**
- * Registers decompression for all of Kafka's codecs with kafkajs. Its registry is shared by the whole process, and every codec but gzip
- * throws KafkaJSNotImplemented by default. Only such entries are replaced: a codec that the program has set stays, and one that it sets
- * later replaces ours. Ours can't compress.
+ * Registers decompression for Kafka's codecs in kafkajs' registry, which the whole process shares. Codecs that the program has set stay. By
+ * default all but gzip throw KafkaJSNotImplemented. Ours can't compress.
  */
 export function registerKafkajsCodecs(): void {
   const registry: Record<number, (() => unknown) | undefined> = kafkajs.CompressionCodecs;

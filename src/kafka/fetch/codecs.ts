@@ -12,11 +12,7 @@ export const CODECS = [
   { type: 4, name: 'zstd', unpack: unpackZstd },
 ] as const;
 
-/**
- * Decompresses the records of a batch.
- *
- * @throws MalformedBytes if the bytes are malformed, the codec is unknown, or the content exceeds {@link MAX_UNPACKED_BYTES}.
- */
+/** Decompresses the records of a batch. @throws MalformedBytes, also if the content exceeds {@link MAX_UNPACKED_BYTES}. */
 export async function decompress(type: number, bytes: Buffer): Promise<Buffer> {
   const codec = CODECS.find((each) => each.type === type);
   if (!codec) throw new MalformedBytes(`it is compressed with codec ${type}, which is not known`);
@@ -181,7 +177,7 @@ const SIZE_MASK = 0x7fffffff;
 const CHECKSUM_BYTES = 4;
 const CONTENT_SIZE_BYTES = 8;
 const MIN_MATCH = 4;
-/** Largest value of a four-bit length in an LZ4 block. It means that the length continues in the following bytes. */
+/** Largest four-bit length in an LZ4 block: the length continues in the following bytes. */
 const LONG = 15;
 
 /** Decompresses one or several LZ4 frames. Checksums are not verified: TCP and the batch's own CRC protect the bytes. */
@@ -257,19 +253,13 @@ class Unpacked {
     return this.#length;
   }
 
-  /** Appends bytes. @throws MalformedBytes if the output would exceed {@link MAX_UNPACKED_BYTES}. */
   append(bytes: Uint8Array): void {
     this.#reserve(bytes.length);
     this.#bytes.set(bytes, this.#length);
     this.#length += bytes.length;
   }
 
-  /**
-   * Appends a copy of the `length` bytes that begin `distance` bytes before the end of the output. With `length` > `distance` the copy
-   * repeats bytes that it has just appended.
-   *
-   * @throws MalformedBytes if the output is shorter than `distance`, or would exceed {@link MAX_UNPACKED_BYTES}.
-   */
+  /** Appends a copy of the `length` bytes that begin `distance` bytes before the end. With `length` > `distance` the copy repeats itself. */
   repeat(distance: number, length: number): void {
     if (distance < 1 || distance > this.#length) {
       throw new MalformedBytes('it repeats bytes from before its beginning');
@@ -313,7 +303,7 @@ class Packed {
     return this.#bytes.length - this.#at;
   }
 
-  /** Returns a view of the next `length` bytes. @throws MalformedBytes if the input has fewer. */
+  /** Returns a view of the next `length` bytes. */
   take(length: number): Buffer {
     if (length > this.left) throw new MalformedBytes('it ends too early');
     this.#at += length;

@@ -40,20 +40,18 @@ interface FetchLoopsOptions<T> extends FetcherOptions {
 
 /** Also returned by brokers for a topic that was created a moment ago. */
 const NO_TOPIC = ERROR.UNKNOWN_TOPIC_OR_PARTITION;
-/** Leader id in the metadata of a partition that has no leader. */
 const NO_LEADER_ID = -1;
 
 /**
- * Fetches repeatedly from every broker that leads a partition, with one fetch per broker in flight. The first error ends all fetches; if it
- * can pass (a leader has moved, or Kafka is unreachable and outages are retried) they are restarted with a new connection after a pause.
+ * Fetches repeatedly from every broker that leads a partition, with one fetch per broker in flight. An error ends all fetches; if it can
+ * pass (a leader has moved, or outages are retried) they restart with a new connection after a pause.
  */
 export class FetchLoops<T> {
   readonly #options: FetchLoopsOptions<T>;
   #hasConnected = false;
-  /** Number of consecutive failures, and of those because the topic or partition is unknown. A response with messages ends them. */
+  /** Consecutive failures, and those of them because the topic or partition is unknown. */
   #failures = 0;
   #missing = 0;
-  /** Fetches of the current connection. */
   #current: ConnectionLoops<T> | undefined;
   /**
    * Resolves after `leave$` has emitted and the connection is closed. Rejects with CellarstreamError: `KAFKA_UNREACHABLE` if Kafka can't be

@@ -11,7 +11,7 @@ import { ISOLATION } from '../client/topic-calls.ts';
 import type { AbortedTransaction } from './record-batches.ts';
 
 export interface FetcherOptions {
-  /** Which messages are read: only committed ones (the default), or also those of open and aborted transactions. */
+  /** Default: committed messages. */
   readonly isolation?: Isolation | undefined;
   /** How long a broker waits for new records before it responds, in ms; it gets no other fetch meanwhile. Default 250. */
   readonly waitMs?: number | undefined;
@@ -26,11 +26,9 @@ const FETCH_WAIT_MS = 250;
 const METADATA_MAX_AGE_MS = 300_000;
 
 /**
- * Fetches records of a topic from the brokers that lead its partitions, without a consumer group. kafkajs' public API can't do that, and
- * joining a group takes seconds, so this uses the internal connections of kafkajs that its consumers use too. Requests and responses are
- * encoded here, as kafkajs does not return the last offset of batches that compaction has emptied (kafkajs#577).
- *
- * All functions throw kafkajs' errors.
+ * Fetches records of a topic from the brokers that lead its partitions, without a consumer group. kafkajs' public API can't do that, so
+ * this uses the internal connections that its consumers use. Requests and responses are encoded here, as kafkajs does not return the last
+ * offset of batches that compaction has emptied (kafkajs#577). All functions throw kafkajs' errors.
  */
 export class Fetcher {
   readonly #cluster: Cluster;
@@ -48,7 +46,6 @@ export class Fetcher {
     this.#waitMs = options.waitMs ?? FETCH_WAIT_MS;
   }
 
-  /** Connects to the cluster, and requests the topic's metadata. */
   static async open(kafka: Kafka, topic: string, options: FetcherOptions = {}): Promise<Fetcher> {
     const cluster = clusterOf(kafka, {
       metadataMaxAge: METADATA_MAX_AGE_MS,
@@ -74,9 +71,8 @@ export class Fetcher {
   }
 
   /**
-   * Fetches the readable records of these partitions from these offsets on, as many as fit into a response. The first partition with
-   * records gets at least one batch, however large. A broker without new records delays its response, see {@link FetcherOptions.waitMs}.
-   * Errors of single partitions are not thrown: they are in the partitions' responses.
+   * Fetches the records of these partitions from these offsets on, as many as fit into a response; of the first partition with records at
+   * least one batch. A broker without new records delays its response. Errors of single partitions are in their responses.
    */
   fetch(leader: number, offsets: Offsets): Promise<readonly PartitionResponse[]> {
     return this.#call(async () => {
@@ -122,10 +118,7 @@ export class Fetcher {
   }
 }
 
-/**
- * The newest version of Fetch whose response can't redirect the reader to another replica:
- * https://kafka.apache.org/protocol#The_Messages_Fetch
- */
+/** The newest version of Fetch whose response can't redirect the reader to another replica (KIP-392). */
 const FETCH = { apiName: 'Fetch', apiKey: 1, apiVersion: 10 } as const;
 
 function fetchBody(topic: string, offsets: Offsets, isolation: Isolation, waitMs: number): Buffer {
@@ -162,7 +155,6 @@ export function isOutOfRange({ errorCode }: PartitionResponse): boolean {
   return errorCode === ERROR.OFFSET_OUT_OF_RANGE;
 }
 
-/** Result of a fetch for one partition. */
 export interface PartitionResponse {
   readonly partition: number;
   /** Kafka's error code; 0 without an error. */
@@ -177,13 +169,12 @@ export interface PartitionResponse {
 }
 
 interface FetchResponse {
-  /** How long the broker asks the client to send nothing, in ms. kafkajs' connection reads this field and waits. */
+  /** How long to send nothing, in ms. kafkajs' connection reads this field and waits. */
   readonly clientSideThrottleTime: number;
   readonly errorCode: number;
   readonly partitions: readonly PartitionResponse[];
 }
 
-/** Decodes the response to a fetch of one topic. */
 export function readFetchResponse(bytes: Buffer): FetchResponse {
   const answer = protocolReader(bytes);
   const aborted = () => ({ producerId: answer.int64(), firstOffset: answer.int64() });

@@ -37,10 +37,7 @@ export interface ReaderOptions extends FetcherOptions {
   readonly range: Range;
   /** Whether to continue past the end offsets without limit, also with partitions that are added to the topic. Default false. */
   readonly follow?: boolean;
-  /**
-   * Whether outages of Kafka after the first connection are retried without limit and without a report; otherwise they are an error.
-   * Default true.
-   */
+  /** Whether outages after the first connection are retried without limit and without a report. Default true. */
   readonly retriesOutages?: boolean;
   /** Receives each batch, synchronously. A slow consumer calls {@link TopicReader.pause}. */
   readonly onBatch: (batch: PartitionBatch) => void;
@@ -53,7 +50,7 @@ export interface ReaderOptions extends FetcherOptions {
  */
 const MAX_EMPTY_RESPONSES = 8;
 
-/** A decoded response for one partition, and the offset `at` that was requested. */
+/** A decoded response for the requested offset `at`. */
 interface FetchedBatch extends PartitionBatch {
   readonly at: bigint;
 }
@@ -68,7 +65,7 @@ export class TopicReader {
   /** Partitions that have not reached their end offset. */
   readonly #behind: Set<number>;
   readonly #paused = new Set<number>();
-  /** Number of consecutive empty responses, by partition, where messages should exist; see {@link MAX_EMPTY_RESPONSES}. */
+  /** Consecutive empty responses by partition where messages should exist; see {@link MAX_EMPTY_RESPONSES}. */
   readonly #emptyResponses = new Map<number, number>();
   readonly #leave$ = new ReplaySubject<void>(1);
   readonly #loops: FetchLoops<FetchedBatch[]> | undefined;
@@ -143,7 +140,7 @@ export class TopicReader {
     );
   }
 
-  /** Decodes a response for one partition. @param hadRoom Whether the response had space for a batch of this partition. */
+  /** @param hadRoom Whether the response had space for a batch of this partition. */
   async #prepare(answer: PartitionResponse, at: bigint, hadRoom: boolean): Promise<FetchedBatch> {
     const { kafka, topic } = this.#options;
     const { partition, records } = answer;
@@ -200,8 +197,8 @@ export class TopicReader {
 }
 
 /**
- * Returns the partitions for which a fetch response had space. Brokers fill a response in the order of the request, and the first partition
- * with records gets at least one batch, however large. So there was space for that partition and for all before it.
+ * Returns the partitions for which a fetch response had space. Brokers fill it in the order of the request, and the first partition with
+ * records gets at least one batch, so there was space for that one and all before it.
  */
 function partitionsWithCapacity(
   answers: readonly PartitionResponse[],
@@ -272,7 +269,6 @@ export function unreadEnds(from: Offsets, ends: Offsets): Map<number, bigint> {
   return new Map([...ends].filter(([partition, end]) => end > from.get(partition)!));
 }
 
-/** The next offset to read in a partition, and the cluster to request the partition's bounds from. */
 interface ReadPosition {
   readonly kafka: Kafka;
   readonly topic: string;
@@ -281,10 +277,10 @@ interface ReadPosition {
 }
 
 /**
- * Throws an error that says why a broker reports the next offset as out of range. Deleted messages must not be skipped silently.
+ * Throws an error that says why a broker reports the next offset as out of range.
  *
- * @throws CellarstreamError `POSITION` if the next message was deleted by retention, or the topic was recreated; `KAFKA_UNREACHABLE` if the
- * topic's bounds, requested again, do contain the offset.
+ * @throws CellarstreamError `POSITION` if the message was deleted by retention, or the topic was recreated; `KAFKA_UNREACHABLE` if the
+ * topic's bounds, requested again, contain the offset.
  */
 async function throwOffsetOutOfRange(position: ReadPosition): Promise<never> {
   const { kafka, topic, partition, at } = position;

@@ -27,11 +27,9 @@ export function readTail(options: TailRange & { readonly kafka: Kafka }): Promis
 }
 
 /**
- * Reads a topic from one set of offsets to another; resolves when all batches have been handled. Partitions with an empty range are
- * skipped; if all ranges are empty, no request is sent.
+ * Reads a range; resolves when all batches have been handled. For an empty range no request is sent.
  *
- * @throws CellarstreamError `KAFKA_UNREACHABLE` also if part of the range was deleted meanwhile: the caller requests the topic's bounds
- * again and retries.
+ * @throws CellarstreamError `KAFKA_UNREACHABLE` also if part of the range was deleted meanwhile: the caller requests the bounds again.
  */
 async function readToEnd(
   options: Pick<ReadBatchesOptions, 'kafka' | 'topic' | 'range' | 'isolation'>,

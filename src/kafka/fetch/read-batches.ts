@@ -20,9 +20,8 @@ export interface ReadBatchesOptions extends Omit<ReaderOptions, 'onBatch'> {
 const MAX_QUEUED_BATCHES = 2;
 
 /**
- * Passes the batches of a topic to `handle`, one at a time: the next one follows when the observable of the previous one has completed.
- * Meanwhile only a few batches of each partition are fetched. Emits the values of the observables that `handle` returns. Completes after
- * `stop$` has emitted or, without `follow`, at the end offsets, once the reader is closed.
+ * Passes the batches of a topic to `handle`, one after the other, and emits the values of the observables that it returns. Meanwhile only a
+ * few batches of each partition are fetched. Completes after `stop$` has emitted or, without `follow`, at the end offsets.
  */
 export function readBatches<R>(
   options: ReadBatchesOptions,
@@ -32,8 +31,8 @@ export function readBatches<R>(
 }
 
 /**
- * One subscription of {@link readBatches}. A batch goes from the reader to the queue, and from there to the handler, one at a time. A
- * partition with enough batches in the queue is paused until they are taken.
+ * One subscription. A batch goes from the reader to the queue, and from there to the handler. A partition with enough queued batches is
+ * paused.
  */
 class BatchHandling<R> {
   readonly #options: ReadBatchesOptions;
@@ -41,7 +40,7 @@ class BatchHandling<R> {
   readonly #subscriber: Subscriber<R>;
   readonly #reader: TopicReader;
   readonly #queue: BatchQueue;
-  /** End offsets of the partitions of which messages before the end have not been handled yet. */
+  /** End offsets of the partitions that have not been handled up to there. */
   readonly #behind: Map<number, bigint>;
   readonly #paused = new Set<number>();
   /** Emits after unsubscribing. A subject, because a handler that emits synchronously has no subscription yet that could be cancelled. */

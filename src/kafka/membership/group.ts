@@ -7,13 +7,9 @@ import type { Address, Call } from '../client/protocol.ts';
 import { protocolError } from '../client/protocol-errors.ts';
 import { array, bytes, int32, string } from '../client/protocol.ts';
 
-/** A Kafka group, and the function that opens connections to its coordinator. */
 export interface MembershipGroup {
   readonly name: string;
-  /**
-   * Opens connections to the coordinator that nothing else uses: brokers answer a connection's requests in order, and a JoinGroup waits for
-   * the rebalance.
-   */
+  /** Opens connections of its own: brokers answer a connection's requests in order, and a JoinGroup waits for the rebalance. */
   readonly connect: () => GroupCoordinator;
 }
 
@@ -56,7 +52,7 @@ export function membershipGroup(kafka: Kafka, name: string): MembershipGroup {
   return { name, connect };
 }
 
-/** A member of a Kafka group, and the metadata that it sent when it joined. */
+/** A member of a group, and the metadata with which it joined. */
 export interface Member {
   readonly id: string;
   readonly metadata: Buffer;
@@ -177,7 +173,6 @@ function identityBytes(group: string, { generation, memberId }: MemberIdentity):
   return Buffer.concat([string(group), int32(generation), string(memberId), NO_INSTANCE_ID]);
 }
 
-/** State and members of a group, as its coordinator reports them. */
 interface DescribedGroup {
   /** Kafka's name of the group's state: `PreparingRebalance` or `CompletingRebalance` while members join. */
   readonly state: string;
@@ -188,9 +183,8 @@ interface DescribedGroup {
 }
 
 /**
- * Requests the state and the members of a group from its coordinator.
- *
- * @throws kafkajs' KafkaJSProtocolError with the broker's error code, and the errors of {@link Brokers}.
+ * Requests the state and the members of a group from its coordinator. @throws kafkajs' error for an error code, and those of {@link
+ * Brokers}.
  */
 export async function describeGroup(brokers: Brokers, group: string): Promise<DescribedGroup> {
   const coordinator = await findCoordinator(brokers, 'group', group);
@@ -223,11 +217,7 @@ function describeGroupsCall(group: string): Call<DescribedGroup & { readonly err
   };
 }
 
-/**
- * Returns the offsets that a group has committed for these partitions of a topic; -1 for a partition without one.
- *
- * @throws as {@link describeGroup}.
- */
+/** Returns the committed offsets of these partitions; -1 for one without. @throws as {@link describeGroup}. */
 export async function groupOffsets(
   brokers: Brokers,
   group: string,
@@ -242,7 +232,7 @@ export async function groupOffsets(
   return fetched.offsets;
 }
 
-/** Creates an OffsetFetch request. `errorCode` in the response: that of the group, otherwise that of the first partition with an error. */
+/** `errorCode` in the response: that of the group, otherwise that of the first partition with an error. */
 function offsetFetch(
   group: string,
   topic: string,

@@ -15,7 +15,7 @@ export type { Member } from './group.ts';
 
 /** This member's part in one generation of the group; its assignment is valid until the next generation. */
 export interface Generation {
-  /** Number of the generation, which rises with every rebalance. */
+  /** Rises with every rebalance. */
   readonly number: number;
   readonly memberId: string;
   readonly isLeader: boolean;
@@ -26,9 +26,7 @@ interface MembershipOptions {
   readonly group: MembershipGroup;
   /** The coordinator removes a member that sends no heartbeat for this long, in ms. */
   readonly sessionTimeoutMs: number;
-  /**
-   * Interval between heartbeats, in ms. Members learn of a rebalance by a heartbeat's response, so it is also the longest delay until then.
-   */
+  /** Interval between heartbeats, in ms: also the longest delay until a member learns of a rebalance. */
   readonly heartbeatMs: number;
   /** Returns this member's metadata; called each time that it joins. */
   readonly memberMetadata: () => Buffer;
@@ -36,16 +34,16 @@ interface MembershipOptions {
   readonly assign: (members: readonly Member[], generation: number) => ReadonlyMap<string, Buffer>;
   /** Each value makes this member join again with fresh metadata, so that the group rebalances. */
   readonly rejoin$: Observable<unknown>;
-  /** The first value makes the member leave the group. Must replay that value to late subscribers. */
+  /** The first value makes the member leave the group. Must replay it to late subscribers. */
   readonly leave$: Observable<unknown>;
   /**
-   * Called with true when the member has joined the group; with false when it has left it, was removed from it, or could not reach the
-   * coordinator for a session timeout.
+   * Called with true when the member has joined the group; with false when it has left it, was removed, or got no response for a session
+   * timeout.
    */
   readonly onMembershipChange?: (isIn: boolean) => void;
-  /** Called with the error of each failed attempt to join the group or to send a heartbeat. The attempt is repeated. */
+  /** Called with the error of each failed attempt to join or to send a heartbeat, which is repeated. */
   readonly onRetry?: (error: unknown) => void;
-  /** Scheduler of the pauses, and the clock. Default {@link steadyScheduler}. */
+  /** Default {@link steadyScheduler}. */
   readonly scheduler?: SchedulerLike;
 }
 
@@ -178,11 +176,7 @@ class GroupMember {
     }
   }
 
-  /**
-   * Reports a failed attempt to join the group or to send a heartbeat, and has the coordinator looked up again.
-   *
-   * @throws CellarstreamError if no retry can succeed.
-   */
+  /** Reports a failed attempt, and has the coordinator looked up again. @throws CellarstreamError if no retry can succeed. */
   #failed(error: unknown): void {
     const { group, sessionTimeoutMs, onRetry } = this.#options;
     const known = memberErrorOf(error, group.name);
@@ -192,11 +186,7 @@ class GroupMember {
     onRetry?.(known);
   }
 
-  /**
-   * Whether a coordinator's error code means success; false if the member has to join again.
-   *
-   * @throws kafkajs' protocol error for any other code.
-   */
+  /** Whether the code means success; false if the member has to join again. @throws kafkajs' error for any other code. */
   #isAccepted(code: number, request: string): boolean {
     if (code === ERROR.NONE) return true;
     if (code === ERROR.UNKNOWN_MEMBER_ID) {
@@ -229,7 +219,7 @@ class GroupMember {
     coordinator.close();
   }
 
-  /** Waits for `ms`; resolves early when one of the signals is aborted. */
+  /** Resolves after `ms`, or when one of the signals is aborted. */
   async #pause(ms: number, ...signals: readonly AbortSignal[]): Promise<void> {
     if (signals.some(({ aborted }) => aborted)) return;
     const aborted$ = merge(...signals.map((signal) => fromEvent(signal, 'abort')));
@@ -238,9 +228,7 @@ class GroupMember {
   }
 }
 
-/**
- * Converts an error to a CellarstreamError. Error codes from a coordinator are final, except those that it sends while it starts or moves.
- */
+/** Error codes from a coordinator are final, except those that it sends while it starts or moves. */
 function memberErrorOf(error: unknown, group: string): unknown {
   const cause = kafkajsCauseOf(error);
   const known = kafkaError(cause);

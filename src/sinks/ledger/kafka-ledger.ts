@@ -34,7 +34,7 @@ export interface AccountLog {
    * @throws CellarstreamError `FENCED`; `KAFKA_UNREACHABLE`, `COMMIT_FAILED`, ...
    */
   readonly append: (text: string, beside?: readonly Message[]) => Promise<void>;
-  /** Returns the entries that guests (processes beside the service) have appended since the ledger was last read. */
+  /** Returns the entries that guests have appended since the ledger was last read. */
   readonly guests: () => Promise<GuestEntries>;
   /** Closes the log; resolves when no call is in flight, as a late claim would fence a successor. */
   readonly close: () => Promise<void>;
@@ -49,10 +49,7 @@ export interface GuestEntries {
 }
 
 export interface PriorEntries extends GuestEntries {
-  /**
-   * The newest declaration of requests and the newest claim before the caller's own entry, if there are any, with their ages at
-   * `claimedAt`.
-   */
+  /** The newest declaration and the newest claim before the caller's own entry, if any, with their ages at `claimedAt`. */
   readonly entries: readonly LedgerEntry[];
   /** Latest time at which the caller's own entry was written, in ms of the scheduler. */
   readonly claimedAt: number;
@@ -66,7 +63,6 @@ export interface AccountLogOptions {
   readonly account: string;
   readonly transactionalId: string;
   readonly scheduler: SchedulerLike;
-  /** Creates the ledger topic again after it was deleted. */
   readonly recreateTopic: () => Promise<unknown>;
   /** Whether an entry with this text was written by this process. */
   readonly isOwnEntry: (text: string) => boolean;
@@ -225,8 +221,8 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Opens a sink in place of a failed one. An outdated epoch may be due to another process or to a transaction's timeout: only the ledger's
-   * entries show which.
+   * Opens a sink in place of a failed one. Only the ledger's entries show whether an outdated epoch is due to another process or to a
+   * timeout.
    */
   async #reopen(): Promise<FencedSink> {
     try {
@@ -256,8 +252,8 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Reads the entries, and finds the one with this text (`own`). If it is missing, the cached entries may be of a deleted topic, and are
-   * read again.
+   * Reads the entries, and finds the one with this text. If it is missing, the cached entries may be of a deleted topic, and are read
+   * again.
    */
   async #readWith(text: string, from: BoundsSource) {
     const isIt = (one: LogMessage) => String(one.value) === text;

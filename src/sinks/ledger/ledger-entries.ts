@@ -2,7 +2,6 @@
 
 import type { LogMessage } from '../../kafka/fetch/record-batches.ts';
 
-/** An entry of the ledger topic. */
 export interface LedgerEntry {
   readonly text: string;
   /** Lower bound of the entry's age, in ms. */
@@ -10,13 +9,13 @@ export interface LedgerEntry {
 }
 
 /**
- * Margin that is subtracted from the ages of ledger entries, in ms, because a broker's clock may be adjusted between two messages. Too
- * small: entries seem older than they are.
+ * Margin that is subtracted from the ages of entries, in ms. Too small: after an adjustment of a broker's clock entries seem older than
+ * they are.
  */
 const CLOCK_MARGIN_MS = 100;
 /**
- * Age by the brokers' timestamps at which another process's entry is ignored, in ms. Too small: entries that still count are ignored if the
- * clocks of two brokers differ.
+ * Age at which another process's entry is ignored, in ms. Too small: entries that still count are ignored if the clocks of two brokers
+ * differ.
  */
 const EXPIRED_AFTER_MS = 10 * 60_000;
 

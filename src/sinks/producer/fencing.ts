@@ -44,8 +44,8 @@ export class Fencing {
   #began = now();
 
   /**
-   * Records that a transaction begins. With `isInDoubt` the previous transaction may still be open at the broker: then its age counts from
-   * the previous beginning.
+   * Records that a transaction begins. With `isInDoubt` the previous one may still be open at the broker: its age counts from its own
+   * beginning.
    */
   begin(isInDoubt: boolean): void {
     if (!isInDoubt) this.#began = now();

@@ -31,16 +31,15 @@ export interface KafkaProducerOptions {
   readonly kafka: Kafka;
   /** Shared connections, which stay open when this producer is closed. Default: its own connections. */
   readonly connections?: Connections | undefined;
-  /** Transactional id, one for each task: a second producer with this id fences the first. */
+  /** A second producer with this id fences the first. */
   readonly transactionalId: string;
   /** Number of partitions of each topic that is written to. */
   readonly partitions: ReadonlyMap<string, number>;
   /** Largest batch by topic, in bytes: its `max.message.bytes`. Default: that of brokers, 1 MiB. */
   readonly maxMessageBytes?: ReadonlyMap<string, number>;
   /**
-   * Identity of this process's previous producer, which the new one replaces. If that epoch is outdated, because another producer of the id
-   * was opened since or the transaction timed out, opening has no effect and throws an error with `context.epoch`.
-   * Default: replaces any producer of the id.
+   * Identity of the producer that the new one replaces. If its epoch is outdated (another producer was opened since, or the transaction
+   * timed out), opening has no effect and throws an error with `context.epoch`. Default: replaces any producer of the id.
    */
   readonly previousIdentity?: ProducerIdentity | undefined;
   /** Longest wait for a broker's response, in ms. Default 10,000. */
@@ -48,11 +47,11 @@ export interface KafkaProducerOptions {
 }
 
 /**
- * Least difference between the timestamps of two commits of a producer, in ms: more than the largest `timestampOffset` of a message (1), so
- * that the timestamps of a key's records rise from commit to commit.
+ * Least difference between the timestamps of two commits, in ms: more than the largest `timestampOffset` (1), so that a key's timestamps
+ * rise.
  */
 const MIN_COMMIT_SPACING_MS = 2;
-/** How far the timestamps of commits may run ahead of the clock after it was set back, in ms. After a larger step they follow the clock. */
+/** How far timestamps of commits may run ahead of the clock after it was set back, in ms. After a larger step they follow the clock. */
 const MAX_TIMESTAMP_LEAD_MS = 1_000;
 /**
  * Opens a transactional sink on Kafka, which works like Kafka's Java producer: all partitions are added to a transaction before anything is
@@ -154,9 +153,8 @@ class KafkaProducer implements FencedSink {
   }
 
   /**
-   * Closes the producer: rejects calls in flight, although brokers may still carry them out. That does no harm: opening the next producer
-   * of the id ends this one's transaction and begins a new epoch before anything is read back. A request that arrives before belongs to
-   * that transaction; one that arrives later has an outdated epoch.
+   * Rejects calls in flight, although brokers may still carry them out. That does no harm: the next producer of the id ends this one's
+   * transaction and begins a new epoch before anything is read back.
    */
   close(): Promise<void> {
     this.#isDone = true;
@@ -168,7 +166,7 @@ class KafkaProducer implements FencedSink {
     return new Patience(KAFKA_LIMITS[limit].ms, this.#brokers.closed);
   }
 
-  /** Requests a new identity for the producer, with which the sequence numbers of all partitions begin at 0. */
+  /** Requests a new identity, with which the sequence numbers of all partitions begin at 0. */
   async #renewIdentity(): Promise<void> {
     const { transactionalId } = this.#options;
     const own = this.#identity;
@@ -272,16 +270,13 @@ function touchedPartitions(records: readonly PartitionedRecord[]): OfTopic<numbe
   return [...topics].map(([topic, partitions]) => ({ topic, partitions: [...partitions] }));
 }
 
-/**
- * Returns the first error code of the partitions. OPERATION_NOT_ATTEMPTED, which the failure of another partition causes, is returned only
- * if there is no other.
- */
+/** Returns the first error code other than OPERATION_NOT_ATTEMPTED, which the failure of another partition causes. */
 function firstErrorCode(partitions: readonly { readonly errorCode: number }[]): number {
   const codes = partitions.map(({ errorCode }) => errorCode).filter((code) => code !== ERROR.NONE);
   return codes.find((code) => code !== ERROR.OPERATION_NOT_ATTEMPTED) ?? codes[0] ?? ERROR.NONE;
 }
 
-/** Checks before a commit that batches were delivered to all partitions: missing messages would be lost. @throws Error, which is a bug. */
+/** Checks before a commit that batches were delivered to all partitions: missing messages would be lost. */
 function expectAllDelivered(
   meant: readonly OfTopic<number>[],
   delivered: readonly Delivered[],
@@ -296,7 +291,7 @@ function expectAllDelivered(
   }
 }
 
-/** Returns the ends of a commit, only for topics whose end offset is known in every partition: a partial result could not be compared. */
+/** Returns the ends of a commit for topics whose end is known in every partition: a partial result could not be compared. */
 function commitEnds(delivered: readonly Delivered[]): CommitEnds {
   const ends = new Map<string, Map<number, bigint>>();
   for (const { topic, partition, end } of delivered) {

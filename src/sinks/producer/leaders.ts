@@ -9,10 +9,7 @@ import type { Metadata } from '../../kafka/client/topic-calls.ts';
 import type { Address } from '../../kafka/client/protocol.ts';
 import { ERROR, errorAction, protocolError } from '../../kafka/client/protocol-errors.ts';
 
-/**
- * Age at which cached partition leaders are requested again, in ms. Brokers report when a leader has moved, but not when partitions were
- * added.
- */
+/** Age at which leaders are requested again, in ms: brokers report when a leader has moved, but not when partitions were added. */
 const MAX_AGE_MS = 60_000;
 
 /**
@@ -26,7 +23,6 @@ const MAX_AGE_MS = 60_000;
 export class Leaders {
   readonly #brokers: Brokers;
   readonly #expected: ReadonlyMap<string, number>;
-  /** Addresses of the partition leaders by topic; only topics that brokers know. */
   readonly #topics = new Map<string, readonly (Address | undefined)[]>();
   /** All topics that were passed to {@link learn}. */
   readonly #wanted = new Set<string>();
@@ -35,17 +31,15 @@ export class Leaders {
   #learnedAt = -Infinity;
 
   /**
-   * @param expected Required number of partitions by topic: with another number, keys would be in other partitions. Topics that are not in
-   * it may have any number.
+   * @param expected Required number of partitions by topic: with another number, keys would be in other partitions. Other topics may have
+   * any.
    */
   constructor(brokers: Brokers, expected: ReadonlyMap<string, number> = new Map()) {
     this.#brokers = brokers;
     this.#expected = expected;
   }
 
-  /**
-   * Requests the partition leaders of these topics unless they are cached and less than a minute old; retries until all topics are known.
-   */
+  /** Requests the leaders of these topics unless they are cached and less than a minute old; retries until all topics are known. */
   async learn(names: readonly string[], patience: Patience): Promise<void> {
     for (const name of names) this.#wanted.add(name);
     const unknown = () => names.find((name) => !this.#topics.has(name));
@@ -63,20 +57,16 @@ export class Leaders {
     }
   }
 
-  /** Returns the address of a partition's leader; undefined while none is known. */
+  /** Returns the leader's address; undefined while none is known. */
   leaderOf(topic: string, partition: number): Address | undefined {
     return this.#topics.get(topic)?.[partition];
   }
 
-  /** Returns the number of partitions of a topic; undefined while it is unknown. */
   partitions(topic: string): number | undefined {
     return this.#topics.get(topic)?.length;
   }
 
-  /**
-   * Requests the partition leaders of all topics passed to `learn` again. The broker that sent the outdated ones is asked after the other
-   * known brokers.
-   */
+  /** Requests all leaders again. The broker that sent the outdated ones is asked after the other known brokers. */
   refresh(): Promise<void> {
     return this.#request('others');
   }

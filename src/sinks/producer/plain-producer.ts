@@ -105,7 +105,6 @@ export interface DeadLetters {
 /** Longest error text in the header `dlq-error`, in characters. */
 const MAX_ERROR_CHARS = 1_000;
 
-/** Creates the writer of a consumer group's dead letters, which connects when the first one is written. */
 export function kafkaDeadLetters(kafka: Kafka, topic: string, groupId: string): DeadLetters {
   const producer = new PlainProducer(kafka);
   return {

@@ -58,7 +58,6 @@ export async function createTopics(options: CreationOptions): Promise<readonly O
   return leftOut;
 }
 
-/** A topic with the settings of the next attempt to create it. */
 interface TopicDraft extends NewTopic {
   readonly spec: TopicSpec;
 }
@@ -189,7 +188,7 @@ function adviceOf({ spec }: TopicDraft, { errorCode, message }: TopicResult): st
   return spec.fixedPartitions ? beforehand : `set TOPIC_PARTITIONS to what the cluster allows`;
 }
 
-/** Returns the description of a topic for an administrator who creates it by hand. */
+/** Describes a topic for an administrator who creates it by hand. */
 function wantedText({ topic, numPartitions, configEntries, required }: TopicSpec): string {
   const text = (isRequired: boolean) =>
     configEntries
@@ -200,7 +199,6 @@ function wantedText({ topic, numPartitions, configEntries, required }: TopicSpec
   return `${topic} (${partitions}, ${text(true)}; if possible ${text(false)})`;
 }
 
-/** A topic to be created. */
 interface NewTopic {
   readonly topic: string;
   readonly numPartitions: number;
@@ -212,15 +210,12 @@ interface NewTopic {
 /** Replication factor with which the brokers choose their default (KIP-464). */
 const BROKER_DEFAULT = -1;
 
-/** Result of the request to create one topic. */
 export interface TopicResult {
   readonly topic: string;
   readonly errorCode: number;
-  /** Error message of the broker; null if it sent none. */
   readonly message: string | null;
 }
 
-/** Creates a CreateTopics request for the controller. @param isDryRun Whether the controller only validates the request. */
 function createTopicsCall(
   topics: readonly NewTopic[],
   isDryRun: boolean,

@@ -20,7 +20,6 @@ import type { OmittedSetting } from './create-topics.ts';
 import { describeSettings, metadata } from '../../kafka/client/topic-calls.ts';
 import type { TopicSettings } from '../../kafka/client/topic-calls.ts';
 
-/** Options of {@link openTopics} and {@link inspectTopics}. */
 export interface TopicsOptions extends ClusterAccess {
   /** Returns the topics with their settings, for this number of replicas. */
   readonly topics: (replication: number) => readonly TopicSpec[];
@@ -28,7 +27,6 @@ export interface TopicsOptions extends ClusterAccess {
   readonly replication: number | undefined;
 }
 
-/** State of the topics as the brokers report it. */
 interface TopicsState {
   readonly brokers: number;
   readonly partitions: ReadonlyMap<string, number>;
@@ -38,9 +36,7 @@ interface TopicsState {
   readonly warnings: readonly TopicFinding[];
 }
 
-/** State of topics that were inspected without creating any. */
 interface TopicsInspected extends TopicsState {
-  /** Topics that do not exist. */
   readonly absent: readonly string[];
 }
 
@@ -77,7 +73,7 @@ function creation({ kafka, connections, replication }: TopicsOptions) {
   };
 }
 
-/** Determines which of the topics exist. Requests only these topics, as there may be thousands for other accounts. */
+/** Determines which of the topics exist. Requests only these, as there may be thousands for other accounts. */
 async function existingTopics(options: TopicsOptions) {
   const { topics, replication } = options;
   const names = topics(1).map(({ topic }) => topic);
@@ -143,7 +139,6 @@ async function inspect(
 }
 
 interface InspectedTopic extends ExistingTopic {
-  /** Whether this user may read the topic's settings. */
   readonly hasReadableSettings: boolean;
 }
 
@@ -180,7 +175,7 @@ const NOT_ALLOWED: ReadonlySet<number> = new Set([
   ERROR.CLUSTER_AUTHORIZATION_FAILED,
 ]);
 
-/** Returns the settings of those topics whose settings this user may read; empty if the brokers do not support the request. */
+/** Returns the settings that this user may read; empty if the brokers do not support the request. */
 async function settingsOf(
   brokers: Brokers,
   names: readonly string[],
@@ -201,12 +196,11 @@ async function settingsOf(
 
 /** Default names of the topics in which schema registries store schemas: Apicurio with KafkaSQL; Confluent's registry and Karapace. */
 const STORAGE_TOPICS = ['kafkasql-journal', '_schemas'];
-/** Topic settings that limit retention. */
 const LIMITS = ['retention.ms', 'retention.bytes'];
 
 /**
- * Returns warnings about a registry's storage topic in this cluster whose retention deletes schemas: after a restart the registry would
- * assign their ids to other schemas. No warnings for topics that do not exist, or whose settings this user may not read.
+ * Returns warnings about a registry's storage topic whose retention deletes schemas: the registry would assign their ids to other schemas.
+ * None for topics that do not exist, or whose settings this user may not read.
  */
 export async function registryStorageFindings(
   cluster: ClusterAccess,
