@@ -15,6 +15,7 @@ import {
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryable } from '../core/errors.ts';
+import { PAUSES, pauseMs } from '../core/retries.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { singleFlight } from '../core/single-flight.ts';
 import type { SignalBatch, SignalTopic } from '../sinks/signals/kafka-signals.ts';
@@ -93,11 +94,6 @@ export interface SignalJobsOptions {
 /** Maximum number of pending requests from the signals topic. Further ones are ignored, so that memory stays bounded. */
 const MAX_PENDING_REQUESTS = 1_000;
 const DAY_MS = 86_400_000;
-/** First and longest pause before the signals topic is read again after a transient error, in ms; pauses double in between. */
-const FIRST_PAUSE_MS = 250;
-const MAX_PAUSE_MS = 5_000;
-/** Pause before the signals topic is read again after an error that is not transient, in ms. */
-const PERMANENT_ERROR_PAUSE_MS = 60_000;
 
 /**
  * Tracks the requests of an account in the signals topic that are not acknowledged yet. Requests sent while the service was down are
@@ -227,8 +223,8 @@ export function signalJobs(options: SignalJobsOptions): SignalJobs {
       delay: (error: unknown, count) => {
         const isPosition = error instanceof CellarstreamError && error.code === 'POSITION';
         if (isPosition) readTo.clear(); // the topic was deleted and recreated
-        const pause = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(count - 1, 10));
-        const delayMs = isRetryable(error) || isPosition ? pause : PERMANENT_ERROR_PAUSE_MS;
+        const canPass = isRetryable(error) || isPosition;
+        const delayMs = pauseMs(canPass ? PAUSES.restart : PAUSES.permanentError, count);
         hooks.onSignalsFailed?.({ error, delayMs });
         return timer(delayMs, scheduler);
       },

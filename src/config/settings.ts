@@ -152,7 +152,7 @@ const certificates = z.string().refine(holdsCertificates, {
 const privateKey = secretText(
   z.string().regex(/-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----[^]+-----END /, {
     error:
-      'must name a file with a private key in PEM form (of a PKCS #12 file: openssl pkcs12 -in FILE -nocerts)',
+      'must name a PEM file with a private key (to extract it from a PKCS #12 file: openssl pkcs12 -in FILE -nocerts)',
   }),
 );
 

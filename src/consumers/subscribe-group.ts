@@ -4,6 +4,7 @@ import type { Kafka, KafkaMessage } from 'kafkajs';
 import { defer, lastValueFrom, merge, NEVER, Observable, ReplaySubject, take, tap } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { steadyScheduler } from '../core/clock.ts';
+import { PAUSES } from '../core/retries.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
 import { kafkaDeadLetters } from '../sinks/producer/plain-producer.ts';
 import { partitionCount } from '../kafka/client/topic-facts.ts';
@@ -72,8 +73,6 @@ export interface SubscribeGroupByNameOptions<Name extends string = string> exten
 const SESSION_TIMEOUT_MS = 30_000;
 const CONCURRENCY = 16;
 const RETRY = { tries: 5, firstMs: 200, maxMs: 30_000 };
-/** Maximum pause between attempts to reach Kafka, in ms. Larger values delay the member after Kafka has recovered. */
-const MAX_PAUSE_MS = 5_000;
 
 /**
  * Handles every event of a topic at least once, as a member of a Kafka consumer group. Emits each event after its handler has succeeded.
@@ -215,7 +214,7 @@ export function subscribeGroup<T, R>(
         onAssigned: options.onRebalance,
       });
     };
-    const pauses = { maxMs: MAX_PAUSE_MS, scheduler, random, ...(onRetry && { onRetry }) };
+    const pauses = { ...PAUSES.restart, scheduler, random, ...(onRetry && { onRetry }) };
     const { onCertificate } = options;
     if (onCertificate) {
       const source = certificatesSource(topic.name, options.certificates);

@@ -16,8 +16,10 @@ export const PAUSES = {
   groupJoin: { firstMs: 500, maxMs: 500 },
   /** Setting the first offsets of a consumer group again, while another member is the leader and has not committed them. */
   groupOffsets: { firstMs: 250, maxMs: 250 },
-  /** Restarting a task, a fleet member, or a reader or member of a consumer group. */
+  /** Restarting a task, a fleet, a reader of a topic or a member of a consumer group, or writing to the ledger again. */
   restart: { firstMs: 250, maxMs: 5_000 },
+  /** Restarting a task or a reader of signals after an error that no retry is expected to resolve. */
+  permanentError: { firstMs: 60_000, maxMs: 60_000 },
 } as const satisfies Readonly<Record<string, Pauses>>;
 
 /** Pauses of 10 ms for failures that pass within moments, at most a hundred; after them those of `PAUSES.kafkaRequest`. */

@@ -107,7 +107,7 @@ export function certifier(options: CertifierOptions): Certifier {
 }
 
 const PARTITIONS_CHANGED =
-  'the number of partitions of the topic has changed since its events were written, so the records of each partition cannot be counted';
+  'the number of partitions of the topic has changed since its events were written: a record may have events in two partitions, so no certificate is possible';
 
 /**
  * Returns the certificate requests and the number of held-back deletions of the full scan that the batch completes; undefined if it

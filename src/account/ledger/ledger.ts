@@ -1,4 +1,5 @@
 import { defer, EMPTY, filter, ignoreElements, Subject, take } from 'rxjs';
+import { PAUSES } from '../../core/retries.ts';
 import type { Observable, SchedulerLike, Subscription } from 'rxjs';
 import type { Hooks } from '../../observe/hooks.ts';
 import { ledgerText, parseLedger, declarationsIn } from './ledger-record.ts';
@@ -110,8 +111,6 @@ export interface LedgerSideMessages {
 export const LEASE_MS = 10_000;
 /** How long before a lease expires it is renewed, in ms. Too small: requests wait while a slow Kafka commits. */
 export const LEASE_RENEWAL_MARGIN_MS = 1_000;
-/** Longest pause between two attempts to write a declaration to the ledger, in ms. */
-const MAX_PAUSE_MS = 5_000;
 /**
  * Maximum number of processes listed in a declaration of requests. More can't have sent requests in the last minute, as each takes seconds
  * to start.
@@ -210,7 +209,7 @@ export function openLedger(options: LedgerOptions): Ledger {
     const declared$ = defer(declare).pipe(
       backoff({
         ...{ scheduler, random },
-        maxMs: MAX_PAUSE_MS,
+        ...PAUSES.restart,
         onRetry: (retry) => hooks.onRetry?.({ what: 'kafka', ...retry }),
       }),
     );

@@ -1,5 +1,6 @@
 // One connection to a broker, made by kafkajs and used by many calls at once.
 
+import { setMaxListeners } from 'node:events';
 import kafkajs from 'kafkajs';
 import { bodyOf, nameOf, readAnswer, CallUnanswered, CallNotSent } from './protocol.ts';
 import type { Address, Answer, Call } from './protocol.ts';
@@ -62,8 +63,6 @@ export class BrokerConnection {
   readonly #options: BrokerConnectionOptions;
   readonly #name: string;
   readonly #opened: Promise<OpenConnection>;
-  /** Functions that reject the pending promises when the connection is closed. */
-  readonly #pending = new Set<(error: Error) => void>();
   readonly #closing = new AbortController();
   #connection: Connection | undefined;
   #isRetired = false;
@@ -75,7 +74,8 @@ export class BrokerConnection {
   constructor(options: BrokerConnectionOptions) {
     this.#options = options;
     this.#name = nameOf(options.address);
-    this.#opened = this.#unlessClosed(this.#open());
+    setMaxListeners(0, this.#closing.signal); // each call in flight adds a listener: Node would warn about more than ten
+    this.#opened = unlessAborted(this.#closing.signal, this.#open());
     this.#opened.catch((error: Error) => this.close(error)); // calls that wait for it get its error
   }
 
@@ -121,7 +121,6 @@ export class BrokerConnection {
     if (this.#closing.signal.aborted) return;
     clearTimeout(this.#idleTimer);
     this.#closing.abort(error);
-    for (const reject of this.#pending) reject(error);
     if (this.#connection) endConnection(this.#connection, error);
     this.#options.onClosed();
   }
@@ -152,10 +151,12 @@ export class BrokerConnection {
   async #exchange<T>(connection: Connection, call: Call<T>, withinMs: number): Promise<T> {
     const { throttle, onNoResponse } = this.#options;
     const before = this.#answered;
-    const answer = this.#unlessClosed(connection.send(exchangeOf(call))).then((received) => {
-      if (received.throttleMs > 0) throttle.begin(received.throttleMs);
-      return received.value;
-    });
+    const answer = unlessAborted(this.#closing.signal, connection.send(exchangeOf(call))).then(
+      (received) => {
+        if (received.throttleMs > 0) throttle.begin(received.throttleMs);
+        return received.value;
+      },
+    );
     this.#answered = answer.catch(() => undefined); // its caller gets the error
     try {
       // An earlier call, such as a Produce, may be slow: that must not count as a timeout of this call.
@@ -183,13 +184,6 @@ export class BrokerConnection {
       const close = () => this.#closeBecause('closed after being idle');
       this.#idleTimer = setTimeout(close, this.#options.idleMs);
     }
-  }
-
-  #unlessClosed<T>(work: Promise<T>): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      this.#pending.add(reject);
-      void work.then(resolve, reject).finally(() => this.#pending.delete(reject));
-    });
   }
 }
 
