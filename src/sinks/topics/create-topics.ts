@@ -37,28 +37,29 @@ export async function createTopics(options: CreationOptions): Promise<readonly O
     const answers = await withBrokers(options, KAFKA_LIMITS.query, (brokers) =>
       sendCreateTopics(brokers, drafts, isDryRun),
     );
-    const refusals = drafts.flatMap((draft) => {
+    const refused = drafts.flatMap((draft) => {
       const answer = answers.find(({ topic }) => topic === draft.topic);
-      return answer && !DONE.has(answer.errorCode) ? [{ draft, answer }] : [];
+      if (!answer || DONE.has(answer.errorCode)) return [];
+      const optional = refusedOptionalSettings(draft, answer, isReplicationFree);
+      return [{ draft, answer, optional }];
     });
-    const tries = refusals.map(({ draft, answer }) => ({
-      refusal: { draft, answer },
-      wishes: refusedOptionalSettings(draft, answer, isReplicationFree),
-    }));
-    const final = tries.filter(({ wishes }) => wishes.length === 0);
-    if (final.length > 0) throw topicsRefusedError(final.map(({ refusal }) => refusal));
-    drafts = tries.map(({ refusal: { draft, answer }, wishes }) => {
-      for (const { name, value } of wishes) {
-        const why = `the brokers refuse it: ${refusalText(answer)}`;
-        leftOut.push({ topic: draft.topic, setting: name, wanted: value, why });
-      }
-      return withoutSettings(draft, wishes);
-    });
+    const final = refused.filter(({ optional }) => optional.length === 0);
+    if (final.length > 0) throw topicsRefusedError(final);
+    for (const { draft, answer, optional } of refused) {
+      const { topic } = draft;
+      const why = `the brokers refuse it: ${refusalText(answer)}`;
+      leftOut.push(
+        ...optional.map(({ name, value }) => ({ topic, setting: name, wanted: value, why })),
+      );
+    }
+    drafts = refused.map(({ draft, optional }) => withoutSettings(draft, optional));
   }
   return leftOut;
 }
 
-interface TopicDraft extends NewTopic {
+/** A topic with the settings of the next attempt to create it. */
+interface TopicDraft extends TopicSpec {
+  /** The topic with all settings. */
   readonly spec: TopicSpec;
 }
 
@@ -122,7 +123,7 @@ function refusedOptionalSettings(
 ): readonly OptionalSetting[] {
   if (!OF_SETTINGS.has(errorCode)) return [];
   const text = (message ?? '').replaceAll(topic, '');
-  const wishes = configEntries.filter(({ name }) => !spec.required.includes(name));
+  const optional = configEntries.filter(({ name }) => !spec.required.includes(name));
   const replication =
     isReplicationFree && replicationFactor !== BROKER_DEFAULT
       ? [{ name: REPLICATION, value: String(replicationFactor) }]
@@ -132,16 +133,16 @@ function refusedOptionalSettings(
     (errorCode === ERROR.INVALID_REPLICATION_FACTOR || /replication/i.test(text))
   ) {
     // `min.insync.replicas` was chosen for the wanted number of replicas, so it is left out together with that number.
-    return [...replication, ...wishes.filter(({ name }) => name === IN_SYNC)];
+    return [...replication, ...optional.filter(({ name }) => name === IN_SYNC)];
   }
   if (errorCode === ERROR.INVALID_REPLICATION_FACTOR) return [];
-  const named = wishes.filter(({ name }) => text.includes(name));
+  const named = optional.filter(({ name }) => text.includes(name));
   if (named.length > 0) return named;
-  return wishes.length > 0 ? wishes : replication;
+  return optional.length > 0 ? optional : replication;
 }
 
-function withoutSettings(draft: TopicDraft, wishes: readonly OptionalSetting[]): TopicDraft {
-  const names = new Set(wishes.map(({ name }) => name));
+function withoutSettings(draft: TopicDraft, optional: readonly OptionalSetting[]): TopicDraft {
+  const names = new Set(optional.map(({ name }) => name));
   return {
     ...draft,
     configEntries: draft.configEntries.filter(({ name }) => !names.has(name)),
@@ -199,14 +200,6 @@ function wantedText({ topic, numPartitions, configEntries, required }: TopicSpec
   return `${topic} (${partitions}, ${text(true)}; if possible ${text(false)})`;
 }
 
-interface NewTopic {
-  readonly topic: string;
-  readonly numPartitions: number;
-  /** Number of replicas; with {@link BROKER_DEFAULT} the brokers choose. */
-  readonly replicationFactor: number;
-  readonly configEntries: readonly { readonly name: string; readonly value: string }[];
-}
-
 /** Replication factor with which the brokers choose their default (KIP-464). */
 const BROKER_DEFAULT = -1;
 
@@ -217,7 +210,7 @@ export interface TopicResult {
 }
 
 function createTopicsCall(
-  topics: readonly NewTopic[],
+  topics: readonly TopicDraft[],
   isDryRun: boolean,
 ): Call<readonly TopicResult[]> {
   const WITHIN_MS = 8_000; // less than the response timeout

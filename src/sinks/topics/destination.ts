@@ -126,7 +126,7 @@ export function topicsOf(
   const isFleet = accountsDir !== undefined;
   return {
     kafka,
-    ...(connections && { connections }),
+    connections,
     replication,
     topics: (copies) =>
       topicTable({

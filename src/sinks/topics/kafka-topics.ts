@@ -49,7 +49,7 @@ interface TopicsInspected extends TopicsState {
  */
 export async function openTopics(options: TopicsOptions): Promise<TopicsState> {
   const { specs, absent, brokers } = await existingTopics(options);
-  const leftOut = await createTopics({ ...creation(options), specs: absent, isDryRun: false });
+  const leftOut = await create(options, absent, false);
   return inspect(options, specs, brokers, leftOut);
 }
 
@@ -60,17 +60,14 @@ export async function openTopics(options: TopicsOptions): Promise<TopicsState> {
  */
 export async function inspectTopics(options: TopicsOptions): Promise<TopicsInspected> {
   const { there, absent, brokers } = await existingTopics(options);
-  const leftOut = await createTopics({ ...creation(options), specs: absent, isDryRun: true });
+  const leftOut = await create(options, absent, true);
   const found = await inspect(options, there, brokers, leftOut);
   return { ...found, absent: absent.map(({ topic }) => topic) };
 }
 
-function creation({ kafka, connections, replication }: TopicsOptions) {
-  return {
-    kafka,
-    ...(connections && { connections }),
-    isReplicationFree: replication === undefined,
-  };
+function create(options: TopicsOptions, specs: readonly TopicSpec[], isDryRun: boolean) {
+  const isReplicationFree = options.replication === undefined;
+  return createTopics({ ...options, specs, isReplicationFree, isDryRun });
 }
 
 /** Determines which of the topics exist. Requests only these, as there may be thousands for other accounts. */
