@@ -271,11 +271,6 @@ async function endsIfWithoutOffsets(
   return [...bounds].map(([partition, { high }]) => ({ topic, partition, offset: String(high) }));
 }
 
-interface Codec {
-  compress(encoder: unknown): Promise<Buffer>;
-  decompress(bytes: Buffer): Promise<Buffer>;
-}
-
 /**
  * Registers decompression for Kafka's codecs in kafkajs' registry, which the whole process shares. Codecs that the program has set stay. By
  * default all but gzip throw KafkaJSNotImplemented. Ours can't compress.
@@ -291,17 +286,16 @@ function isMissing(codec: (() => unknown) | undefined): boolean {
   try {
     return codec?.() === undefined;
   } catch (error) {
-    if (error instanceof kafkajs.KafkaJSNotImplemented) return true;
-    return false; // a codec set by the program, which reports its own error when used
+    return error instanceof kafkajs.KafkaJSNotImplemented; // other errors are of a codec that the program has set
   }
 }
 
-function decompressingCodec(type: number, name: string): Codec {
+function decompressingCodec(type: number, name: string) {
   return {
     compress: () =>
       Promise.reject(
         new Error(`cellarstream only reads ${name}: set a codec in kafkajs' CompressionCodecs`),
       ),
-    decompress: (bytes) => decompress(type, bytes),
+    decompress: (bytes: Buffer) => decompress(type, bytes),
   };
 }

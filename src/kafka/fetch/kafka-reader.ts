@@ -144,7 +144,7 @@ export class TopicReader {
   async #prepare(answer: PartitionResponse, at: bigint, hadRoom: boolean): Promise<FetchedBatch> {
     const { kafka, topic } = this.#options;
     const { partition, records } = answer;
-    if (isOutOfRange(answer)) return throwOffsetOutOfRange({ kafka, topic, partition, at });
+    if (isOutOfRange(answer)) return throwOffsetOutOfRange(kafka, topic, partition, at);
     if (records.length === 0) {
       return { partition, at, messages: [], next: await this.#nextOfEmpty(answer, at, hadRoom) };
     }
@@ -165,7 +165,7 @@ export class TopicReader {
     const isSuspicious = isShort || (hadRoom && readable > at);
     const count = isSuspicious ? (this.#emptyResponses.get(partition) ?? 0) + 1 : 0;
     if (isShort && count === MAX_EMPTY_RESPONSES)
-      return throwOffsetOutOfRange({ kafka, topic, partition, at: end });
+      return throwOffsetOutOfRange(kafka, topic, partition, end);
     const isDeleted = count === MAX_EMPTY_RESPONSES && (await this.#isCompacted());
     this.#emptyResponses.set(partition, count % MAX_EMPTY_RESPONSES);
     return isDeleted ? readable : at;
@@ -269,44 +269,30 @@ export function unreadEnds(from: Offsets, ends: Offsets): Map<number, bigint> {
   return new Map([...ends].filter(([partition, end]) => end > from.get(partition)!));
 }
 
-interface ReadPosition {
-  readonly kafka: Kafka;
-  readonly topic: string;
-  readonly partition: number;
-  readonly at: bigint;
-}
-
 /**
- * Throws an error that says why a broker reports the next offset as out of range.
+ * Throws an error that says why a broker reports the offset `at` as out of range.
  *
  * @throws CellarstreamError `POSITION` if the message was deleted by retention, or the topic was recreated; `KAFKA_UNREACHABLE` if the
  * topic's bounds, requested again, contain the offset.
  */
-async function throwOffsetOutOfRange(position: ReadPosition): Promise<never> {
-  const { kafka, topic, partition, at } = position;
+async function throwOffsetOutOfRange(
+  kafka: Kafka,
+  topic: string,
+  partition: number,
+  at: bigint,
+): Promise<never> {
   const bounds = await topicBounds({ kafka }, topic);
   const { low, high } = bounds.get(partition) ?? { low: 0n, high: 0n };
-  if (low > at) throw recordsDeletedError(position, low);
-  if (high < at) throw topicRecreatedError(position, high);
-  throw new CellarstreamError(
-    'KAFKA_UNREACHABLE',
-    `the brokers do not agree whether partition ${partition} of ${topic} has an offset ${at}`,
-    { context: { topic, partition } },
-  );
-}
-
-function recordsDeletedError({ topic, partition, at }: ReadPosition, low: bigint) {
-  return new CellarstreamError(
-    'POSITION',
-    `offsets ${at} to ${low - 1n} of partition ${partition} of ${topic} were deleted before they were read: begin at ${low} or later, and raise the topic's retention.ms`,
-    { context: { topic, partition } },
-  );
-}
-
-function topicRecreatedError({ topic, partition, at }: ReadPosition, end: bigint) {
-  return new CellarstreamError(
-    'POSITION',
-    `partition ${partition} of ${topic} ends at offset ${end}, before the requested offset ${at}: the topic was deleted and recreated. Begin at its beginning`,
-    { context: { topic, partition } },
-  );
+  const where = `partition ${partition} of ${topic}`;
+  const context = { topic, partition };
+  if (low > at) {
+    const message = `offsets ${at} to ${low - 1n} of ${where} were deleted before they were read: begin at ${low} or later, and raise the topic's retention.ms`;
+    throw new CellarstreamError('POSITION', message, { context });
+  }
+  if (high < at) {
+    const message = `${where} ends at offset ${high}, before the requested offset ${at}: the topic was deleted and recreated. Begin at its beginning`;
+    throw new CellarstreamError('POSITION', message, { context });
+  }
+  const message = `the brokers do not agree whether ${where} has an offset ${at}`;
+  throw new CellarstreamError('KAFKA_UNREACHABLE', message, { context });
 }
