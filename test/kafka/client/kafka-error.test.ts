@@ -96,7 +96,10 @@ it.each([
     15,
     /^Kafka answers COORDINATOR_NOT_AVAILABLE \(.*transaction\.state\.log\.min\.isr.*\): x: COORD/,
   ],
-  [19, /^Kafka answers NOT_ENOUGH_REPLICAS \(fewer replicas are in sync than the topic's min\.insync\.replicas/],
+  [
+    19,
+    /^Kafka answers NOT_ENOUGH_REPLICAS \(fewer replicas are in sync than the topic's min\.insync\.replicas/,
+  ],
   [5, /^Kafka answers LEADER_NOT_AVAILABLE \(.*all brokers with a replica/],
   [89, /^Kafka answers THROTTLING_QUOTA_EXCEEDED \(a Kafka quota/],
   [14, /^Kafka answers COORDINATOR_LOAD_IN_PROGRESS: x: COORD/],
