@@ -4,9 +4,9 @@ import { defer, lastValueFrom, takeUntil } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { ConfigWith } from './config/config.ts';
 import { steadyScheduler } from './core/clock.ts';
+import { PAUSES } from './core/retries.ts';
 import type { Hooks } from './observe/hooks.ts';
 import { refuseFleetConflict } from './fleet/fleet-conflict.ts';
-import { MAX_PAUSE_MS } from './pipeline/list-task.ts';
 import { serveAccount } from './pipeline/serve-account.ts';
 import { topicNames } from './schemas/events/topics.ts';
 import { STARTUP_RETRIES, openKafka, openKafkaClients } from './sinks/open-kafka.ts';
@@ -69,7 +69,7 @@ export async function run(options: RunOptions): Promise<void> {
     const looking = openKafka(config, { log: kafkaLog, kafkaRetries: STARTUP_RETRIES });
     const refusingFleet$ = defer(() => refuseFleetConflict(config.topics.prefix, looking)).pipe(
       backoff({
-        maxMs: MAX_PAUSE_MS,
+        ...PAUSES.restart,
         scheduler,
         onRetry: (retry) => hooks.onRetry?.({ what: 'kafka', ...retry }),
       }),

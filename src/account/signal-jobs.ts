@@ -15,6 +15,7 @@ import {
 } from 'rxjs';
 import type { MonoTypeOperatorFunction, Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryable } from '../core/errors.ts';
+import { PAUSES, pauseMs } from '../core/retries.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { singleFlight } from '../core/single-flight.ts';
 import type { SignalBatch, SignalTopic } from '../sinks/signals/kafka-signals.ts';
@@ -60,12 +61,6 @@ export interface SignalJobsOptions {
   /** Called with each new request of a guest for permits of the account; not with requests that were in the topic at the start. */
   readonly onPermitsRequest?: (request: PermitsRequest) => void;
 }
-
-/** First and longest pause before the signals topic is read again after a transient error, in ms; pauses double in between. */
-const FIRST_PAUSE_MS = 250;
-const MAX_PAUSE_MS = 5_000;
-/** Pause before the signals topic is read again after an error that is not transient, in ms. */
-const PERMANENT_ERROR_PAUSE_MS = 60_000;
 
 /**
  * The requests of an account in the signals topic, for the tasks of its lists. Requests sent while the service was down are handled when it
@@ -206,8 +201,8 @@ export class SignalJobs {
       delay: (error: unknown, count) => {
         const isRecreated = error instanceof CellarstreamError && error.code === 'POSITION';
         if (isRecreated) this.#pending.topicRecreated();
-        const pause = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(count - 1, 10));
-        const delayMs = isRetryable(error) || isRecreated ? pause : PERMANENT_ERROR_PAUSE_MS;
+        const canPass = isRetryable(error) || isRecreated;
+        const delayMs = pauseMs(canPass ? PAUSES.restart : PAUSES.permanentError, count);
         hooks.onSignalsFailed?.({ error, delayMs });
         return timer(delayMs, scheduler);
       },

@@ -68,7 +68,7 @@ function keyProblem(
   if (code === 'ERR_OSSL_BAD_DECRYPT' && password) {
     return { name: password, advice: `does not open ${key}` };
   }
-  const advice = `can't be read as a private key (${code}): openssl pkey -in FILE writes one that can`;
+  const advice = `has no private key that Node can read (${code}): convert it with openssl pkey -in FILE`;
   return { name: key, advice };
 }
 

@@ -168,7 +168,7 @@ function holdsCertificates(pem: string): boolean {
 export const privateKey = secretText(
   text.regex(
     /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----[^]+-----END /,
-    'must name a file with a private key in PEM form (of a PKCS #12 file: openssl pkcs12 -in FILE -nocerts)',
+    'must name a PEM file with a private key (to extract it from a PKCS #12 file: openssl pkcs12 -in FILE -nocerts)',
   ),
 );
 

@@ -1,6 +1,7 @@
 // Reads a topic without a consumer group: a range of it, or continuously.
 
 import type { Kafka, KafkaMessage } from 'kafkajs';
+import { PAUSES } from '../core/retries.ts';
 import {
   concat,
   connect,
@@ -82,9 +83,6 @@ export interface ReplayOptions<T> extends Source<T> {
   readonly certificates?: CertificatesOptions;
 }
 
-/** Maximum pause between attempts to reach the registry, in ms. Too large: the replay goes on late. */
-const MAX_PAUSE_MS = 5_000;
-
 /** {@link ReplayOptions} with the topic given by name: change events as JSON, status changes or dead letters. */
 export interface ReplayByNameOptions<Name extends string = string> extends Omit<
   ReplayOptions<ChangeEvent>,
@@ -156,7 +154,7 @@ export function replay<T>(
 
   const replayUntil = (stopped$: Observable<unknown>): Observable<unknown> => {
     const reader = new MessageReader(registry, topic);
-    const wait = { maxMs: MAX_PAUSE_MS, stop$: stopped$, ...(onRetry && { onRetry }) };
+    const wait = { ...PAUSES.restart, stop$: stopped$, ...(onRetry && { onRetry }) };
     const events = (batch: PartitionBatch): Observable<unknown> => {
       const messages = batch.messages.filter(isWanted);
       const prepared$ = defer(() => reader.prepare(messages));

@@ -4,6 +4,7 @@ import type { Kafka, KafkaMessage } from 'kafkajs';
 import { defer, lastValueFrom, merge, NEVER, Observable, ReplaySubject, take, tap } from 'rxjs';
 import type { MonoTypeOperatorFunction, SchedulerLike, Subscriber } from 'rxjs';
 import { steadyScheduler } from '../core/clock.ts';
+import { PAUSES } from '../core/retries.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
 import { kafkaDeadLetters } from '../sinks/producer/plain-producer.ts';
 import type { DeadLetters } from '../sinks/producer/plain-producer.ts';
@@ -81,8 +82,6 @@ export interface SubscribeGroupByNameOptions<Name extends string = string> exten
 const SESSION_TIMEOUT_MS = 30_000;
 const CONCURRENCY = 16;
 const RETRY = { tries: 5, firstMs: 200, maxMs: 30_000 };
-/** Maximum pause between attempts to reach Kafka, in ms. Too large: the member goes on late. */
-const MAX_PAUSE_MS = 5_000;
 
 /**
  * Handles every event of a topic at least once, as a member of a Kafka consumer group. Emits each event after its handler has succeeded.
@@ -276,7 +275,7 @@ class GroupMember<T, R> {
   #retrying<V>(): MonoTypeOperatorFunction<V> {
     const { random = Math.random, onRetry } = this.#options;
     return backoff<V>({
-      maxMs: MAX_PAUSE_MS,
+      ...PAUSES.restart,
       scheduler: this.#scheduler,
       random,
       stop$: this.#leave$,

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Kafka } from 'kafkajs';
-import { askAbout } from '../kafka/client/topic-facts.ts';
-import { groupAsItIs } from '../kafka/membership/group.ts';
+import { queryBrokers } from '../kafka/client/topic-facts.ts';
+import { describeGroup } from '../kafka/membership/group.ts';
 import { unpackFleetAssignment, unpackMemberMetadata } from './member-metadata.ts';
 import type { FleetAssignment, MemberMetadata } from './member-metadata.ts';
 
@@ -35,15 +35,17 @@ export async function readFleetGroupState(
 ): Promise<FleetGroupState> {
   const until = performance.now() + REBALANCE_DEADLINE_MS;
   for (;;) {
-    const { state, members } = await askAbout({ kafka }, (brokers) =>
-      groupAsItIs(brokers, fleetGroupId(sharedPrefix)),
+    const { state, members } = await queryBrokers({ kafka }, (brokers) =>
+      describeGroup(brokers, fleetGroupId(sharedPrefix)),
     );
     const isChanging = state === 'PreparingRebalance' || state === 'CompletingRebalance';
     if (!isChanging || performance.now() > until) {
       return {
-        members: members.flatMap(({ told }) => decodeIfPossible(unpackMemberMetadata, told)),
-        assignment: members.flatMap(({ given }) =>
-          decodeIfPossible(unpackFleetAssignment, given),
+        members: members.flatMap(({ metadata }) =>
+          decodeIfPossible(unpackMemberMetadata, metadata),
+        ),
+        assignment: members.flatMap(({ assignment }) =>
+          decodeIfPossible(unpackFleetAssignment, assignment),
         )[0],
       };
     }

@@ -19,7 +19,7 @@ import {
 import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../core/errors.ts';
 import { readBatches } from '../kafka/fetch/read-batches.ts';
-import { plainProducer } from '../sinks/producer/plain-producer.ts';
+import { PlainProducer } from '../sinks/producer/plain-producer.ts';
 import type { Message } from '../sinks/sink.ts';
 import { fleetLogBounds, FleetTopicTable } from './fleet-topic-state.ts';
 import type { FleetTopicState } from './fleet-topic-state.ts';
@@ -56,7 +56,7 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
   const state = new FleetTopicTable();
   const moved$ = new Subject<void>();
   const stalled$ = new Subject<void>();
-  const producer = plainProducer(kafka);
+  const producer = new PlainProducer(kafka);
   let next = 0n;
 
   const bounds = () => fleetLogBounds(kafka, topic);

@@ -6,6 +6,7 @@ import type { logCreator } from 'kafkajs';
 import type { AccountsOptions } from '../config/accounts.ts';
 import type { Config, ConfigWith } from '../config/config.ts';
 import { steadyScheduler } from '../core/clock.ts';
+import { PAUSES } from '../core/retries.ts';
 import { topicNames } from '../schemas/events/topics.ts';
 import { openKafkaClients } from '../sinks/open-kafka.ts';
 import { membershipGroup } from '../kafka/membership/group.ts';
@@ -46,9 +47,6 @@ export function instanceNameOf({ instanceName }: Pick<Config, 'instanceName'>): 
   return instanceName ?? `${hostname()}-${randomUUID().slice(0, 4)}`;
 }
 
-/** Longest pause between attempts to open the topics that the fleet's accounts share, at the start, in ms. */
-const MAX_PAUSE_MS = 5_000;
-
 /**
  * Runs an instance of a fleet until `stop$`: it joins the fleet's Kafka group and serves each account assigned to it, independently of the
  * others. Resolves once its accounts are handed over, or stopped if there is no other instance.
@@ -69,7 +67,7 @@ export async function runFleet(options: FleetOptions): Promise<void> {
 
   try {
     const topics$ = defer(() => openTopics(sharedTopicsOf(config, clients))).pipe(
-      backoff({ maxMs: MAX_PAUSE_MS, scheduler, onRetry }),
+      backoff({ ...PAUSES.restart, scheduler, onRetry }),
       takeUntil(stop$),
     );
     const isThere = await lastValueFrom(topics$, { defaultValue: undefined });

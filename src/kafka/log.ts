@@ -24,12 +24,9 @@ export interface Known<M> {
   readonly next: bigint;
 }
 
-/** A committed message read from a topic. */
-export interface TailMessage {
+/** A committed message and its partition. */
+export interface TailMessage extends KeyedMessage {
   readonly partition: number;
-  readonly offset: string;
-  readonly key: Buffer | null;
-  readonly value: Buffer | null;
 }
 
 /** A committed message and its timestamp in epoch ms, as text. */
@@ -37,16 +34,13 @@ export interface StampedMessage extends KeyedMessage {
   readonly timestamp: string;
 }
 
-/** An offset for each partition, such as the end of what a `read_committed` reader can read. */
+/** An offset for each partition. */
 export type Offsets = ReadonlyMap<number, bigint>;
 
 /** A range of a topic to read, and the callback for its messages. */
 export interface TailRange {
   readonly topic: string;
-  /**
-   * First offset to read, by partition; messages from there on must not have been deleted. A partition that is not in the map is read from
-   * 0.
-   */
+  /** First offset to read, by partition; default 0. Messages from there on must not have been deleted. */
   readonly from: Offsets;
   readonly to: Offsets;
   /** Called with messages of one partition, in order. The next call waits until the promise has resolved. */

@@ -112,7 +112,7 @@ export class Certifier {
 }
 
 const PARTITIONS_CHANGED =
-  'the number of partitions of the topic has changed since its events were written, so the records of each partition cannot be counted';
+  'the number of partitions of the topic has changed since its events were written: a record may have events in two partitions, so no certificate is possible';
 
 /** The certificate requests and held-back deletions of the full scan that the batch completes; undefined if it completes none. */
 function endedScan(

@@ -18,6 +18,7 @@ import {
 import type { Lanes } from '../account/quotas.ts';
 import type { TaskJobs } from '../account/signal-jobs.ts';
 import { CellarstreamError, isResourceError } from '../core/errors.ts';
+import { PAUSES } from '../core/retries.ts';
 import type { Published } from '../observe/hooks.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
 import { valueSubject } from '../schemas/events/topics.ts';
@@ -61,11 +62,6 @@ export interface ListTaskOptions {
  */
 export type Opening = <T>(open: () => Promise<T>, nth: number) => Promise<T>;
 
-/** Longest pause between retries of Kafka or the registry, in ms. Too small: retries burden a failing service. */
-export const MAX_PAUSE_MS = 5_000;
-/** Pause before a list is retried that failed with an error that is not transient, in ms. */
-const RESOURCE_RETRY_MS = 60_000;
-
 /**
  * Runs one list of one account: claims its task, opens its schemas, chooses its key, and reads and publishes until `stop$`. After a
  * transient failure, such as an unreachable Kafka, it resumes from the last commit. After any other failure that concerns this list alone
@@ -108,7 +104,7 @@ class ListTask {
         throw error;
       }),
       backoff({
-        maxMs: MAX_PAUSE_MS,
+        ...PAUSES.restart,
         scheduler,
         random,
         stop$,
@@ -117,8 +113,9 @@ class ListTask {
       retry({
         delay: (error: unknown) => {
           if (!isResourceError(error)) return throwError(() => error);
-          hooks.onFailed({ error, delayMs: RESOURCE_RETRY_MS });
-          return timer(RESOURCE_RETRY_MS, scheduler).pipe(takeUntil(stop$));
+          const delayMs = PAUSES.permanentError.firstMs;
+          hooks.onFailed({ error, delayMs });
+          return timer(delayMs, scheduler).pipe(takeUntil(stop$));
         },
       }),
       finalize(() => (this.#claimState.hasEnded = true)),

@@ -22,6 +22,7 @@ import { SignalJobs } from '../account/signal-jobs.ts';
 import type { ConfigWith } from '../config/config.ts';
 import { keyDigest } from '../config/key-digest.ts';
 import { wallClock } from '../core/clock.ts';
+import { PAUSES } from '../core/retries.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { listHooks } from '../observe/list-hooks.ts';
 import { RULES } from '../resources/resources.ts';
@@ -32,7 +33,7 @@ import { ledgerWriter } from '../state/ledger-writer.ts';
 import { openStore } from '../state/store.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import type { BodyPool } from '../streams/http/body.ts';
-import { listTask, MAX_PAUSE_MS, serviceOf } from './list-task.ts';
+import { listTask, serviceOf } from './list-task.ts';
 import type { Opening } from './list-task.ts';
 import { claimAccount } from './claim-account.ts';
 import type { ClaimedAccount } from './claim-account.ts';
@@ -110,7 +111,7 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
     }),
   ).pipe(
     backoff({
-      maxMs: MAX_PAUSE_MS,
+      ...PAUSES.restart,
       scheduler,
       onRetry: (retry) => hooks.onRetry?.({ what: serviceOf(retry.error), ...retry }),
     }),

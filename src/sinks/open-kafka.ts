@@ -7,10 +7,10 @@ import type { logCreator, ISocketFactory } from 'kafkajs';
 import type { Dispatcher } from 'undici';
 import type { ConfigWith, RegistryConfig } from '../config/config.ts';
 import { describeError } from '../core/errors.ts';
+import { KAFKAJS_RETRIES } from '../core/retries.ts';
 import { sharedCodecs } from '../schemas/events/envelope.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
-import { connectionsOf } from '../kafka/client/connections.ts';
-import type { Connections } from '../kafka/client/connections.ts';
+import { Connections } from '../kafka/client/connections.ts';
 import { kafkaSasl, kafkaTls, tokenConnections } from '../kafka/client/kafka-login.ts';
 import { withoutIdleChecks } from '../kafka/client/kafkajs-inner.ts';
 import { clusterFacts } from '../kafka/client/topic-facts.ts';
@@ -22,37 +22,33 @@ import type { AccessTokens } from '../core/access-tokens.ts';
 import { clientTokens } from '../core/client-tokens.ts';
 import type { ClientCredentials } from '../core/client-tokens.ts';
 import { createRegistry } from '../schemas/registry/registry.ts';
-import type { Asked } from '../kafka/client/brokers.ts';
+import type { ClusterAccess } from '../kafka/client/brokers.ts';
 import { openKafkaProducer } from './producer/kafka-producer.ts';
 import type { KafkaProducerOptions } from './producer/kafka-producer.ts';
 import type { TransactionalLog } from './sink.ts';
 
 export interface KafkaClients {
   readonly kafka: Kafka;
-  /** Connections that all producers of this process share. */
   readonly connections: Connections;
-  /** Views of compacted topics that all tasks of this process share. */
   readonly compactedTopics: CompactedTopics;
-  /** Functions that request facts about the cluster and its topics. All tasks share these requests. */
   readonly cluster: ClusterFacts;
   readonly registry: Registry;
-  /** Returns the compiled codec of a schema; tasks with equal schemas share one. */
+  /** Returns the compiled codec of a schema; equal schemas share one. */
   readonly compile: ReturnType<typeof sharedCodecs>;
 }
 
-/** Number of retries in kafkajs before it throws an error: some four seconds. */
-const KAFKA_RETRIES = 7;
-/** Number of retries in kafkajs for commands that only find out whether Kafka is reachable: about one second. */
-export const STARTUP_RETRIES = 5;
+/** Number of retries in kafkajs for commands that only find out whether Kafka is reachable. */
+export const STARTUP_RETRIES = KAFKAJS_RETRIES.command;
 
 /**
- * Most connections of the producers to each broker, however many lists there are. A broker answers the calls of a connection in order, and
- * a Produce only once all replicas have it. Too small: lists wait for each other's commits.
+ * Most connections of the producers to each broker. A broker answers a connection's calls in order, and a Produce only once all replicas
+ * have it. Too small: lists wait for each other's commits.
  */
 const CONNECTIONS_PER_BROKER = 6;
 
 /**
- * Longest time to set up a connection to a broker, in ms. With kafkajs' default, 1,000, the second address of a host would never be tried.
+ * Longest time to set up a connection, in ms. With kafkajs' default, 1,000, the second address of a host would never be tried
+ * (kafkajs#509).
  */
 const CONNECT_TIMEOUT_MS = 5_000;
 
@@ -61,13 +57,13 @@ const LOG_IN_BEFORE_MS = 1_000;
 
 interface KafkaOptions {
   readonly log?: logCreator | undefined;
-  /** Number of retries in kafkajs before it throws an error. Default 7, some four seconds. */
+  /** Number of retries in kafkajs before it throws an error. Default `KAFKAJS_RETRIES.service`. */
   readonly kafkaRetries?: number;
 }
 
-/** Creates kafkajs' client from a configuration, without connecting. */
+/** Creates kafkajs' client, without connecting. */
 export function openKafka(config: ConfigWith<'kafka'>, options: KafkaOptions = {}): Kafka {
-  const { log, kafkaRetries = KAFKA_RETRIES } = options;
+  const { log, kafkaRetries = KAFKAJS_RETRIES.service } = options;
   const { brokers } = config.kafka;
   const sasl = kafkaSasl(config.kafka, (error, leftMs) => {
     const left = `the last one serves for ${Math.ceil(leftMs / 1_000)} s more`;
@@ -98,7 +94,7 @@ export function openKafkaClients(
 ): KafkaClients {
   const registry = openRegistry(config.registry);
   const kafka = openKafka(config, options);
-  const connections = connectionsOf(kafka, { perBroker: CONNECTIONS_PER_BROKER });
+  const connections = new Connections(kafka, { perBroker: CONNECTIONS_PER_BROKER });
   return {
     kafka,
     connections,
@@ -109,7 +105,7 @@ export function openKafkaClients(
   };
 }
 
-/** Idle time of a connection after which TCP checks that the broker is still there, in ms: kafkajs' default. */
+/** Idle time after which TCP checks that the broker is still there, in ms: kafkajs' default. */
 const KEEP_ALIVE_MS = 60_000;
 
 /** Connects to a broker as kafkajs does by default, but gives each address of its host enough time. */
@@ -127,7 +123,6 @@ export const brokerSocket: ISocketFactory = ({ host, port, ssl, onConnect }) => 
   return socket.setKeepAlive(true, KEEP_ALIVE_MS);
 };
 
-/** Creates the client of the schema registry, with its login, without connecting. */
 export function openRegistry(config: RegistryConfig): Registry {
   const { url, auth, headers, ca, client, proxies } = config;
   const revealed = Object.entries(headers).map(([name, value]) => [name, value.reveal()] as const);
@@ -172,13 +167,9 @@ function tokensOf(credentials: ClientCredentials, dispatcher: Dispatcher): Acces
   return clientTokens({ credentials, errors, dispatcher });
 }
 
-/**
- * Creates the {@link TransactionalLog} of tasks. `topics` describes the topics that are written to, and is read at each commit.
- *
- * @param links Connections, views and facts that are shared with other users of the cluster. Default: its own.
- */
+/** Creates the {@link TransactionalLog} of tasks. `topics` describes the topics that are written to, and is read at each commit. */
 export function kafkaTransactionalLog(
-  links: Asked & Partial<Pick<KafkaClients, 'compactedTopics' | 'cluster'>>,
+  links: ClusterAccess & Partial<Pick<KafkaClients, 'compactedTopics' | 'cluster'>>,
   topics: Pick<KafkaProducerOptions, 'partitions' | 'maxMessageBytes'>,
 ): TransactionalLog {
   const { kafka, connections } = links;

@@ -9,7 +9,6 @@ export interface Message {
   readonly key: string | null;
   /** Bytes of the key in Kafka. Default: `key` as UTF-8. */
   readonly keyBytes?: Buffer | undefined;
-  /** Null for a tombstone. */
   readonly value: Buffer | null;
   readonly headers?: Readonly<Record<string, string>>;
   /** How much later this message's timestamp is than that of the commit, in ms. Default 0. */
@@ -26,36 +25,31 @@ export interface ProducerIdentity {
 }
 
 /**
- * When a commit resolves: once it is decided (`committed`), or once `read_committed` readers can see it, some ms later (`visible`).
- * `committed` suffices if no reader follows the topic: the next sink of the same transactional id finds the messages in any case.
+ * When a commit resolves: once it is decided (`committed`), or once `read_committed` readers can see it, some ms later (`visible`). The
+ * next sink of the same transactional id finds the messages in either case.
  */
-type CommitUntil = 'committed' | 'visible';
+export type CommitUntil = 'committed' | 'visible';
 
 /**
  * Writes messages to Kafka in transactions. All messages of one commit become readable at once, or none does. One of them is the cursor,
  * which says how far the source was read.
  */
 export interface TransactionalSink {
-  /** Newest identity of this sink's producer. */
   readonly producer: ProducerIdentity;
   /**
    * Commits messages in one transaction; one commit at a time. After an error the outcome is unknown: the sink can't be used again, and
    * what was committed has to be read back.
    *
-   * @throws CellarstreamError `FENCED` if another sink of the transactional id was opened since: leave the work to that one.
-   * `COMMIT_FAILED` if a retry with another sink may succeed, also if it is unknown whether this sink was fenced or its transaction timed
-   * out (`context.epoch`).
-   *
    * @param until Default `visible`.
+   * @throws CellarstreamError `FENCED` if another sink of the transactional id was opened since. `COMMIT_FAILED` if a retry with another
+   * sink may succeed, also if it is unknown whether this sink was fenced (`context.epoch`).
    */
   commit(messages: readonly Message[], until?: CommitUntil): Promise<CommitEnds>;
   /**
-   * Resolves when readers can see the last commit, or after two seconds if they still cannot. Never rejects, since the transaction is
-   * committed in any case. For callers that called `commit` with `until` set to `committed`, and do other work until readers can see the
-   * messages.
+   * Resolves when readers can see the last commit, or after two seconds; never rejects. For callers that have committed with `until`
+   * `committed`.
    */
   awaitVisible(): Promise<void>;
-  /** Closes the sink and releases its connections. */
   close(): Promise<void>;
 }
 
@@ -85,21 +79,20 @@ export interface TransactionalLog {
   open(transactionalId: string, own?: ProducerIdentity): Promise<FencedSink>;
   /** Returns the id of the cluster: stored offsets are valid only in the same cluster. */
   clusterId(): Promise<string>;
-  /** Returns the current end offset of each partition of a topic. */
   ends(topic: string): Promise<Offsets>;
   /**
-   * Returns the first and the end offset of each partition of a topic. The first is above 0 if records were deleted from the beginning. Any
-   * broker responds, possibly with outdated offsets; compare {@link FencedSink.bounds}.
+   * Returns the first and the end offset of each partition. Any broker responds, possibly with outdated offsets; compare {@link
+   * FencedSink.bounds}.
    */
   bounds(topic: string, isolation?: Isolation): Promise<ReadonlyMap<number, Bounds>>;
   /**
-   * Reads a topic from one set of offsets to another with `read_committed`; resolves when all messages have been handled. If part of the
-   * range is deleted meanwhile it throws an error, after which a retry with other offsets may succeed.
+   * Reads the committed messages of a range; resolves when all have been handled. If part of the range is deleted meanwhile it throws an
+   * error, after which a retry with other offsets may succeed.
    */
   readTail(tail: TailRange): Promise<void>;
   /**
-   * Returns the newest message of each key of a topic with one partition, with `read_committed`, at least up to the end that `bounds`
-   * returns. All tasks of a process share one read of the topic.
+   * Returns the newest committed message of each key of a topic with one partition, at least up to the end that `bounds` returns. All tasks
+   * of a process share one read of the topic.
    */
   compacted(topic: string, bounds: () => Promise<Bounds>): Promise<Known<StampedMessage>>;
 }

@@ -93,12 +93,12 @@ describe('a client certificate', () => {
     [
       'a damaged key',
       certified({ KAFKA_SSL_KEY_FILE: 'damaged.key' }),
-      "KAFKA_SSL_KEY_FILE can't be read as a private key (ERR_OSSL_UNSUPPORTED): openssl pkey -in FILE writes one that can",
+      'KAFKA_SSL_KEY_FILE has no private key that Node can read (ERR_OSSL_UNSUPPORTED): convert it with openssl pkey -in FILE',
     ],
     [
       'a key store',
       certified({ KAFKA_SSL_KEY_FILE: 'store.p12' }),
-      'KAFKA_SSL_KEY_FILE must name a file with a private key in PEM form (of a PKCS #12 file: openssl pkcs12 -in FILE -nocerts)',
+      'KAFKA_SSL_KEY_FILE must name a PEM file with a private key (to extract it from a PKCS #12 file: openssl pkcs12 -in FILE -nocerts)',
     ],
     [
       'no such file',

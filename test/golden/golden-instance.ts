@@ -18,13 +18,14 @@ import { openApi } from '../../src/account/api.ts';
 import { openLedger } from '../../src/account/ledger/ledger.ts';
 import { isOfApiKey, parseLedger } from '../../src/account/ledger/ledger-record.ts';
 import { quotas } from '../../src/account/quotas.ts';
-import { signalJobs } from '../../src/account/signal-jobs.ts';
+import { SignalJobs } from '../../src/account/signal-jobs.ts';
 import type { ConfigWith } from '../../src/config/config.ts';
 import { keyDigest } from '../../src/config/key-digest.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
-import { compactedView } from '../../src/kafka/fetch/compacted-view.ts';
+import { CompactedView } from '../../src/kafka/fetch/compacted-view.ts';
 import type { CompactedTopics } from '../../src/kafka/fetch/kafka-tail.ts';
 import { clusterFacts } from '../../src/kafka/client/topic-facts.ts';
+import type { LogMessage } from '../../src/kafka/fetch/record-batches.ts';
 import type { Offsets } from '../../src/kafka/log.ts';
 import { listHooks } from '../../src/observe/list-hooks.ts';
 import { listTask } from '../../src/pipeline/list-task.ts';
@@ -146,7 +147,7 @@ export class GoldenInstance {
     });
     const lists = openAccount({ config, api, quotas: quota });
     const signals = signalsOf(kafka, topicNames(topics.sharedPrefix).signals, scheduler);
-    const jobs = signalJobs({ topic: signals, account, resources, scheduler, hooks });
+    const jobs = new SignalJobs({ topic: signals, account, resources, scheduler, hooks });
 
     const claimed$ = defer(async () => {
       const destination = await openDestination(config, clients);
@@ -255,7 +256,7 @@ function compactedTopicsOf(kafka: GoldenKafka, now: () => number): CompactedTopi
     const name = `${topic} ${isolation}`;
     const view =
       views.get(name) ??
-      compactedView({
+      new CompactedView<LogMessage>({
         now,
         read: ({ low, high }, onMessages) => {
           const range = { from: Number(low), to: Number(high), isolation };

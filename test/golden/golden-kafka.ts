@@ -106,12 +106,13 @@ export class GoldenKafka implements ClusterState {
 
   /** Connections of one process. */
   connections(): Connections {
-    return {
+    const connections: Pick<Connections, 'send' | 'seeds' | 'setAdvertised' | 'close'> = {
       send: (_, call) => this.#answer(call),
       seeds: () => Promise.resolve(this.addresses),
       setAdvertised: () => undefined,
       close: () => undefined,
     };
+    return connections as Connections;
   }
 
   /** Batches and markers of a partition, in order. */

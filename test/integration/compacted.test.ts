@@ -5,7 +5,7 @@ import type { Consumed } from '../../src/consumers/consumed.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
 import { kafkaTransactionalLog } from '../../src/sinks/open-kafka.ts';
-import { openReader } from '../../src/kafka/fetch/kafka-reader.ts';
+import { TopicReader } from '../../src/kafka/fetch/kafka-reader.ts';
 import { readTail } from '../../src/kafka/fetch/kafka-tail.ts';
 import { topicEnds } from './support/topic-ends.ts';
 import { openCheckpoint } from '../../src/pipeline/checkpoint/checkpoint.ts';
@@ -207,7 +207,7 @@ async function readAll(kafka: Kafka, topic: string) {
   const ends = await topicEnds(kafka, topic);
   const offsets: number[] = [];
   const empty: number[] = [];
-  const reader = openReader({
+  const reader = new TopicReader({
     kafka,
     topic,
     range: { from: new Map([[0, 0n]]), ends },

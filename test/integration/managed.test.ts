@@ -146,7 +146,7 @@ describe
     it.each([
       [
         'strict',
-        /the topic strict\.orders \(POLICY_VIOLATION: cannot set "cleanup\.policy"\): ask who runs the cluster, or have it made beforehand: strict\.orders \(2 partitions, cleanup\.policy=compact;/,
+        /the topic strict\.orders \(POLICY_VIOLATION: cannot set "cleanup\.policy"\): ask the operator of the cluster, or have it created beforehand: strict\.orders \(2 partitions, cleanup\.policy=compact;/,
       ],
       [
         'narrow',

@@ -2,7 +2,7 @@ import { Kafka, logLevel } from 'kafkajs';
 import type { Admin } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { JavaServices } from '../../src/devstack/services.ts';
-import { connectionsOf } from '../../src/kafka/client/connections.ts';
+import { Connections } from '../../src/kafka/client/connections.ts';
 import { withAdmin } from '../support/with-admin.ts';
 import { nodeOf, startCluster } from './support/cluster.ts';
 import { inSync, moveLeader, partitionStates } from './support/partitions.ts';
@@ -118,7 +118,7 @@ describe('a producer, while three brokers change', () => {
     if (typeof cluster === 'string') return skip(cluster);
     const { brokers } = cluster;
     const kafka = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING });
-    const connections = connectionsOf(kafka, { perBroker: 2 });
+    const connections = new Connections(kafka, { perBroker: 2 });
     onTestFinished(() => connections.close());
     const all = await Promise.all([
       writtenOn(brokers),

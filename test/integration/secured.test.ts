@@ -167,22 +167,22 @@ describe.skipIf(!canBeSecured)(
       [
         'a login to a port that takes none',
         () => kafkaLogin('plain', plainPassword),
-        /^kafka: no answer from Kafka \(its port takes no login: unset KAFKA_SASL_MECHANISM/,
+        /^kafka: no answer from Kafka \(the port accepts no login: unset KAFKA_SASL_MECHANISM/,
       ],
       [
         'no login to a port that wants one',
         () => kafkaTls(secured, 'BOTH'),
-        /^kafka: no answer from Kafka \(if this goes on, .* a login \(KAFKA_SASL_MECHANISM\)\)/,
+        /^kafka: no answer from Kafka \(if this persists, .* a login \(KAFKA_SASL_MECHANISM\)\)/,
       ],
       [
         'TLS to a plain port',
         () => ({ ...kafkaTls(secured, 'TLS'), KAFKA_BROKERS: secured.services.brokers.join() }),
-        /^kafka: no answer from Kafka \(if this goes on, its port may speak no TLS: set KAFKA_SSL to false/,
+        /^kafka: no answer from Kafka \(if this persists, the port may not use TLS: set KAFKA_SSL=false/,
       ],
       [
         'plain text to a TLS port',
         () => ({ KAFKA_BROKERS: secured.services.listeners.TLS! }),
-        /^kafka: no answer from Kafka \(if this goes on, its port may want TLS \(KAFKA_SSL\)/,
+        /^kafka: no answer from Kafka \(if this persists, the port may require TLS \(KAFKA_SSL\)/,
       ],
       [
         'the wrong CA',

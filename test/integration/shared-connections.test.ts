@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Kafka, logLevel } from 'kafkajs';
 import { expect, inject, it, onTestFinished } from 'vitest';
-import { connectionsOf } from '../../src/kafka/client/connections.ts';
+import { Connections } from '../../src/kafka/client/connections.ts';
 import { openKafkaProducer } from '../../src/sinks/producer/kafka-producer.ts';
 import { partitionOf } from '../../src/sinks/producer/record-batch.ts';
 import { RESOURCES } from '../../src/resources/resources.ts';
@@ -37,7 +37,7 @@ it('a hundred producers share six connections, and what befalls one befalls no o
     logLevel: logLevel.NOTHING,
     requestTimeout: REQUEST_TIMEOUT_MS,
   });
-  const connections = connectionsOf(kafka, { perBroker: MOST });
+  const connections = new Connections(kafka, { perBroker: MOST });
   onTestFinished(() => connections.close());
   const idOf = (n: number) => `${topic}-${n}`;
   const open = (n: number, own?: ProducerIdentity) =>

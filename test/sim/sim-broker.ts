@@ -1,6 +1,5 @@
 import { CellarstreamError } from '../../src/core/errors.ts';
-import { compactedView } from '../../src/kafka/fetch/compacted-view.ts';
-import type { CompactedView } from '../../src/kafka/fetch/compacted-view.ts';
+import { CompactedView } from '../../src/kafka/fetch/compacted-view.ts';
 import type { Offsets, StampedMessage, TailMessage, Bounds } from '../../src/kafka/log.ts';
 import type { TransactionalLog, Message } from '../../src/sinks/sink.ts';
 import { partitionOf } from '../../src/sinks/producer/record-batch.ts';
@@ -318,7 +317,7 @@ export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Tr
   const newestOf = (topic: string) => {
     const found =
       known.get(topic) ??
-      compactedView<StampedMessage>({
+      new CompactedView<StampedMessage>({
         read: (range, onMessages) => read(topic, 0, range, onMessages),
         now,
       });

@@ -1,3 +1,4 @@
+import { PAUSES } from '../../core/retries.ts';
 import { defer, EMPTY, filter, ignoreElements, Subject, take } from 'rxjs';
 import type { Observable, SchedulerLike, Subscription } from 'rxjs';
 import type { Hooks } from '../../observe/hooks.ts';
@@ -52,8 +53,6 @@ export interface LedgerSideMessages {
 export const LEASE_MS = 10_000;
 /** How long before a lease expires it is renewed, in ms. Too small: requests wait while a slow Kafka commits. */
 export const LEASE_RENEWAL_MARGIN_MS = 1_000;
-/** Longest pause between two attempts to write a declaration to the ledger, in ms. */
-const MAX_PAUSE_MS = 5_000;
 /**
  * Maximum number of processes listed in a declaration. More can't have sent requests in the last minute, as each takes seconds to start.
  */
@@ -190,7 +189,7 @@ export class Ledger {
     const declared$ = defer(() => this.#declare()).pipe(
       backoff({
         ...{ scheduler, random },
-        maxMs: MAX_PAUSE_MS,
+        ...PAUSES.restart,
         onRetry: (retry) => hooks?.onRetry?.({ what: 'kafka', ...retry }),
       }),
     );

@@ -5,6 +5,7 @@ import type { AuthenticationProviderArgs, Authenticator, Mechanism } from 'kafka
 import type { AccessTokens } from '../../core/access-tokens.ts';
 import { steadyScheduler } from '../../core/clock.ts';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
+import { LASTING_MS, lasting } from '../../core/retries.ts';
 
 interface BearerLoginOptions {
   readonly tokens: Pick<AccessTokens, 'get' | 'forget'>;
@@ -16,45 +17,36 @@ interface BearerLoginOptions {
   readonly now?: () => number;
 }
 
-/**
- * How long brokers may refuse tokens before the refusal is final, in ms. A broker refuses a valid token while it has not fetched the
- * signing key yet. Too large: a wrong audience is reported late.
- */
-const REFUSAL_TOLERANCE_MS = 15_000;
-/**
- * How long brokers may refuse tokens before the refusal is final, in ms, once a token of this login has been accepted. Longer than
- * {@link REFUSAL_TOLERANCE_MS}, because the identity provider, or the brokers' connection to it, is then more likely at fault than the
- * settings.
- */
-const PROVEN_REFUSAL_TOLERANCE_MS = 600_000;
-
 /** Character that ends each part of a login message (RFC 7628, section 3.1). */
 const SEPARATOR = '\u0001';
 
 /**
- * Creates the mechanism with which kafkajs logs in by SASL OAUTHBEARER (RFC 7628). kafkajs 2.2 has a mechanism for it, but does not read
- * the broker's response, in which a token is refused: the connection is then closed at the next request, without a reason. This one can be
- * removed when kafkajs reads the response.
+ * Creates the mechanism with which kafkajs logs in by SASL OAUTHBEARER (KIP-255, RFC 7628). kafkajs 2.2 has a mechanism for it, but does
+ * not read the broker's response, in which a token is refused: the connection is then closed at the next request, without a reason. This
+ * one can be removed when kafkajs reads the response.
  *
  * Errors are of kafkajs' classes, by which it decides whether to retry; their cause is a CellarstreamError.
  */
 export function bearerLogin(options: BearerLoginOptions): Mechanism {
-  const { tokens, extensions, advice, now = () => steadyScheduler.now() } = options;
-  let hasAccepted = false;
-  let refusedSince: number | undefined;
-
-  const refused = (broker: string, words: string): Error => {
-    refusedSince ??= now();
-    const isFinal =
-      now() - refusedSince >= (hasAccepted ? PROVEN_REFUSAL_TOLERANCE_MS : REFUSAL_TOLERANCE_MS);
-    const message = `Kafka at ${broker} refuses the login (${words}): ${advice}`;
-    return loginError(
-      new CellarstreamError(isFinal ? 'KAFKA_REFUSED' : 'KAFKA_UNREACHABLE', message),
-      broker,
-    );
+  const login = new BearerLogin(options);
+  return {
+    mechanism: 'oauthbearer',
+    authenticationProvider: (args): Authenticator => ({ authenticate: () => login.run(args) }),
   };
+}
 
-  const authenticate = async ({ host, port, saslAuthenticate }: AuthenticationProviderArgs) => {
+class BearerLogin {
+  readonly #options: BearerLoginOptions;
+  readonly #refusing: ReturnType<typeof lasting>;
+  #hasAccepted = false;
+
+  constructor(options: BearerLoginOptions) {
+    this.#options = options;
+    this.#refusing = lasting(options.now ?? (() => steadyScheduler.now()));
+  }
+
+  async run({ host, port, saslAuthenticate }: AuthenticationProviderArgs): Promise<void> {
+    const { tokens, extensions } = this.#options;
     const broker = `${host}:${port}`;
     const { value } = await tokens.get().catch((error: unknown) => {
       throw loginError(error, broker);
@@ -75,18 +67,22 @@ export function bearerLogin(options: BearerLoginOptions): Mechanism {
     }
     if (refusal !== '') {
       tokens.forget(value);
-      throw refused(broker, statusOf(refusal));
+      throw this.#refused(broker, statusOf(refusal));
     }
-    hasAccepted = true;
-    refusedSince = undefined;
-  };
-  return {
-    mechanism: 'oauthbearer',
-    authenticationProvider: (args): Authenticator => ({ authenticate: () => authenticate(args) }),
-  };
+    this.#hasAccepted = true;
+    this.#refusing(false);
+  }
+
+  #refused(broker: string, status: string): Error {
+    const { refusedToken, refusedProvenToken } = LASTING_MS;
+    const isFinal = this.#refusing(true) >= (this.#hasAccepted ? refusedProvenToken : refusedToken);
+    const message = `Kafka at ${broker} refuses the login (${status}): ${this.#options.advice}`;
+    const code = isFinal ? 'KAFKA_REFUSED' : 'KAFKA_UNREACHABLE';
+    return loginError(new CellarstreamError(code, message), broker);
+  }
 }
 
-/** kafkajs' error of a failed login, with the `message` parameter that its types lack. */
+/** kafkajs' error of a failed login. Its types lack the parameter. */
 const SaslError = kafkajs.KafkaJSSASLAuthenticationError as new (message: string) => Error;
 
 /** Wraps an error for kafkajs: it retries a connection error with another broker, and treats a login error as final. */
@@ -120,10 +116,7 @@ const RESPONSE = {
   parse: (bytes: Buffer) => bytes.toString(),
 };
 
-/**
- * Returns the status in a broker's refusal of a token, such as `{"status":"invalid_token"}`. If there is none, returns the first 200
- * characters of the refusal, on one line.
- */
+/** Returns the status in a refusal, such as `{"status":"invalid_token"}`, or else the first 200 characters of the refusal, on one line. */
 function statusOf(refusal: string): string {
   const status = /"status"\s*:\s*"([\w -]+)"/.exec(refusal)?.[1];
   return status ?? refusal.replace(/\s+/g, ' ').slice(0, 200);

@@ -1,43 +1,34 @@
 // One connection to a broker, made by kafkajs and used by many calls at once.
 
+import { setMaxListeners } from 'node:events';
 import kafkajs from 'kafkajs';
 import { bodyOf, nameOf, readAnswer, CallUnanswered, CallNotSent } from './protocol.ts';
 import type { Address, Answer, Call } from './protocol.ts';
 import type { Broker, Cluster, Connection, Exchange } from './kafkajs-inner.ts';
 import { ERROR, protocolError } from './protocol-errors.ts';
 
-/** One connection to a broker, possibly still connecting. Several calls may be in flight; the broker responds to them in order. */
-export interface BrokerConnection {
-  /** Number of calls that wait for the connection or for their response. */
-  readonly inFlight: number;
-  /** Whether the connection can be used for the next call, as far as this process knows. */
-  readonly isUsable: boolean;
-  /** Sends a call. @throws {@link CallNotSent} or {@link CallUnanswered}, with kafkajs' error as the cause. */
-  send<T>(call: Call<T>, options: CallOptions): Promise<T>;
-  /** Closes the connection as soon as no call is in flight. It must not be used for new calls. */
-  retire(): void;
-  /** Closes the connection at once, and rejects calls in flight with `error`. */
-  close(error: Error): void;
-}
-
 export interface CallOptions {
-  /**
-   * Longest wait for the response, in ms, once the responses to all earlier calls on the connection have arrived. After that the connection
-   * is closed.
-   */
+  /** Longest wait for the response, in ms, once all earlier calls on the connection are answered. After it the connection is closed. */
   readonly withinMs: number;
-  /** Signal that is aborted when the caller stops waiting for the response; the reason is an error of kafkajs. */
+  /** Aborted, with an error of kafkajs, when the caller stops waiting for the response. */
   readonly signal: AbortSignal;
 }
 
 /** The time for which a broker still throttles this client because of a Kafka quota. The broker reads no requests meanwhile. */
-export interface ThrottleTime {
-  readonly leftMs: () => number;
-  readonly begin: (ms: number) => void;
+export class ThrottleTime {
+  #until = 0;
+
+  get leftMs(): number {
+    return Math.max(0, this.#until - performance.now());
+  }
+
+  begin(ms: number): void {
+    this.#until = Math.max(this.#until, performance.now() + ms);
+  }
 }
 
 interface BrokerConnectionOptions {
-  readonly cluster: Pick<Cluster, 'connectionPoolBuilder' | 'brokerPool' | 'rootLogger'>;
+  readonly cluster: Cluster;
   readonly address: Address;
   readonly throttle: ThrottleTime;
   /** Idle time after which the connection is closed, in ms. */
@@ -52,129 +43,151 @@ const SESSION_SETUP_TIMEOUT_MS = 5_000;
 /** Slowest upload that is tolerated, in bytes per ms: a call's timeout is extended by its size at this rate. */
 const MIN_BYTES_PER_MS = 100;
 /**
- * Fraction of a login's lifetime after which a new connection is opened. On the old connection kafkajs would log in again while responses
- * are pending, and mistake the next of them for the response to the login.
+ * Fraction of a login's lifetime (KIP-368) after which a new connection is opened. On the old one kafkajs 2.2 would log in again while
+ * responses are pending, and mistake the next of them for the response to the login.
  */
 const SESSION_RENEWAL_SHARE = 2 / 3;
 
-export function openConnection(options: BrokerConnectionOptions): BrokerConnection {
-  const { cluster, address, throttle, idleMs, onClosed, onNoResponse } = options;
-  const name = nameOf(address);
-  const closing = new AbortController();
-  /** Functions that reject the pending promises when the connection is closed. */
-  const waiting = new Set<(error: Error) => void>();
-  let connection: Connection | undefined;
-  let inFlight = 0;
-  let isRetired = false;
-  let idle: NodeJS.Timeout | undefined;
-  /** Promise that resolves when all calls sent so far have been answered. */
-  let ahead: Promise<unknown> = Promise.resolve();
+interface OpenConnection {
+  readonly broker: Broker;
+  readonly connection: Connection;
+}
 
-  const close = (error: Error): void => {
-    if (closing.signal.aborted) return;
-    clearTimeout(idle);
-    closing.abort(error);
-    for (const reject of waiting) reject(error);
-    if (connection) endConnection(connection, error);
-    onClosed();
-  };
-  const enter = (): void => {
-    inFlight += 1;
-    clearTimeout(idle);
-  };
-  const leave = (): void => {
-    inFlight -= 1;
-    if (inFlight > 0 || closing.signal.aborted) return;
-    if (isRetired) close(connectionClosedError(name, 'the connection is being retired'));
-    else
-      idle = setTimeout(
-        () => close(connectionClosedError(name, 'closed after being idle')),
-        idleMs,
-      );
-  };
-  const unlessClosed = <T>(work: Promise<T>): Promise<T> =>
-    new Promise<T>((resolve, reject) => {
-      waiting.add(reject);
-      void work.then(resolve, reject).finally(() => waiting.delete(reject));
-    });
+/**
+ * One connection to a broker, on which several calls may be in flight; the broker responds to them in order.
+ *
+ * It begins to connect when it is created, and calls wait for that. It closes when connecting fails, when a call gets no response in time,
+ * after being idle, or when `close` is called; a retired one closes as soon as no call is in flight. Closing rejects pending calls.
+ */
+export class BrokerConnection {
+  readonly #options: BrokerConnectionOptions;
+  readonly #name: string;
+  readonly #opened: Promise<OpenConnection>;
+  readonly #closing = new AbortController();
+  #connection: Connection | undefined;
+  #isRetired = false;
+  #inFlight = 0;
+  #idleTimer: NodeJS.Timeout | undefined;
+  /** Resolves when all calls sent so far have been answered. */
+  #answered: Promise<unknown> = Promise.resolve();
 
-  const opened = unlessClosed(
-    connect(cluster, address, closing.signal).then((broker) => {
-      [connection] = broker.connectionPool.pool;
-      if (closing.signal.aborted) endConnection(connection, closing.signal.reason as Error);
-      return { broker, connection };
-    }),
-  );
-  opened.catch(close); // calls that wait for it get its error
+  constructor(options: BrokerConnectionOptions) {
+    this.#options = options;
+    this.#name = nameOf(options.address);
+    setMaxListeners(0, this.#closing.signal); // each call in flight adds a listener: Node would warn about more than ten
+    this.#opened = unlessAborted(this.#closing.signal, this.#open());
+    this.#opened.catch((error: Error) => this.close(error)); // calls that wait for it get its error
+  }
 
-  const send = async <T>(over: Connection, call: Call<T>, withinMs: number): Promise<T> => {
-    const before = ahead;
-    const answer = unlessClosed(over.send(exchangeOf(call))).then(({ value, throttleMs }) => {
-      if (throttleMs > 0) throttle.begin(throttleMs);
-      return value;
-    });
-    ahead = answer.catch(() => undefined); // its caller gets the error
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  get isUsable(): boolean {
+    const connection = this.#connection;
+    if (this.#closing.signal.aborted || this.#isRetired) return false;
+    return !connection || (connection.isConnected() && !isSessionExpiring(connection));
+  }
+
+  /** Sends a call. @throws {@link CallNotSent} or {@link CallUnanswered}, with kafkajs' error as the cause. */
+  async send<T>(call: Call<T>, { withinMs, signal }: CallOptions): Promise<T> {
+    this.#enter();
+    let connection: Connection;
+    try {
+      connection = await this.#openFor(call, signal);
+    } catch (cause) {
+      this.#leave();
+      if (cause instanceof kafkajs.KafkaJSProtocolError) throw cause;
+      throw new CallNotSent(`${call.name} was not sent to ${this.#name}`, { cause });
+    }
+    // A call whose caller aborts stays in flight: its response is still to come.
+    const answer = this.#exchange(connection, call, withinMs).finally(() => this.#leave());
+    try {
+      return await unlessAborted(signal, answer);
+    } catch (cause) {
+      if (cause instanceof CallUnanswered) throw cause;
+      const message = `the caller stopped waiting for ${this.#name} to answer ${call.name}`;
+      throw new CallUnanswered(message, { cause });
+    }
+  }
+
+  /** Closes the connection as soon as no call is in flight. New calls must use another one. */
+  retire(): void {
+    this.#isRetired = true;
+    if (this.#inFlight === 0) this.#closeBecause('the connection is being retired');
+  }
+
+  close(error: Error): void {
+    if (this.#closing.signal.aborted) return;
+    clearTimeout(this.#idleTimer);
+    this.#closing.abort(error);
+    if (this.#connection) endConnection(this.#connection, error);
+    this.#options.onClosed();
+  }
+
+  #closeBecause(message: string): void {
+    this.close(connectionClosedError(this.#name, message));
+  }
+
+  async #open(): Promise<OpenConnection> {
+    const { cluster, address } = this.#options;
+    const { signal } = this.#closing;
+    const broker = await connect(cluster, address, signal);
+    const [connection] = broker.connectionPool.pool;
+    this.#connection = connection;
+    if (signal.aborted) endConnection(connection, signal.reason as Error);
+    return { broker, connection };
+  }
+
+  /** Waits until the connection is open, and checks that it can send the call. */
+  async #openFor(call: Call<unknown>, signal: AbortSignal): Promise<Connection> {
+    const { broker, connection } = await unlessAborted(signal, this.#opened);
+    expectSupported(broker, call);
+    this.#closing.signal.throwIfAborted();
+    if (!connection.isConnected()) throw connectionClosedError(this.#name, 'Closed connection');
+    return connection;
+  }
+
+  async #exchange<T>(connection: Connection, call: Call<T>, withinMs: number): Promise<T> {
+    const { throttle, onNoResponse } = this.#options;
+    const before = this.#answered;
+    const answer = unlessAborted(this.#closing.signal, connection.send(exchangeOf(call))).then(
+      (received) => {
+        if (received.throttleMs > 0) throttle.begin(received.throttleMs);
+        return received.value;
+      },
+    );
+    this.#answered = answer.catch(() => undefined); // its caller gets the error
     try {
       // An earlier call, such as a Produce, may be slow: that must not count as a timeout of this call.
       await Promise.race([before, answer]);
-      const limitMs = withinMs + throttle.leftMs() + call.body.length / MIN_BYTES_PER_MS;
-      return await withTimeout(limitMs, answer, name, call.name);
+      const limitMs = withinMs + throttle.leftMs + call.body.length / MIN_BYTES_PER_MS;
+      return await withTimeout(limitMs, answer, this.#name, call.name);
     } catch (cause) {
       // Closed before anything else is sent: a late response on it could not be matched to a call.
-      close(connectionClosedError(name, `closed because ${call.name} was not answered in time`));
+      this.#closeBecause(`closed because ${call.name} was not answered in time`);
       onNoResponse();
-      throw new CallUnanswered(`${name} has not answered ${call.name}`, { cause });
+      throw new CallUnanswered(`${this.#name} has not answered ${call.name}`, { cause });
     }
-  };
+  }
 
-  return {
-    get inFlight() {
-      return inFlight;
-    },
-    get isUsable() {
-      if (closing.signal.aborted || isRetired) return false;
-      return (
-        connection === undefined || (connection.isConnected() && !isSessionExpiring(connection))
-      );
-    },
-    send: async (call, { withinMs, signal }) => {
-      enter();
-      let over: Connection;
-      try {
-        const made = await unlessAborted(signal, opened);
-        expectSupported(made.broker, call);
-        over = made.connection;
-        if (closing.signal.aborted) throw closing.signal.reason;
-        if (!over.isConnected()) throw connectionClosedError(name, 'Closed connection');
-      } catch (cause) {
-        leave();
-        if (cause instanceof kafkajs.KafkaJSProtocolError) throw cause;
-        throw new CallNotSent(`${call.name} was not sent to ${name}`, { cause });
-      }
-      // A call whose caller aborts stays in flight: its response is still to come.
-      const answer = send(over, call, withinMs).finally(leave);
-      try {
-        return await unlessAborted(signal, answer);
-      } catch (cause) {
-        if (cause instanceof CallUnanswered) throw cause;
-        throw new CallUnanswered(`the caller stopped waiting for ${name} to answer ${call.name}`, {
-          cause,
-        });
-      }
-    },
-    retire: () => {
-      isRetired = true;
-      if (inFlight === 0) close(connectionClosedError(name, 'the connection is being retired'));
-    },
-    close,
-  };
+  #enter(): void {
+    this.#inFlight += 1;
+    clearTimeout(this.#idleTimer);
+  }
+
+  #leave(): void {
+    this.#inFlight -= 1;
+    if (this.#inFlight > 0 || this.#closing.signal.aborted) return;
+    if (this.#isRetired) this.#closeBecause('the connection is being retired');
+    else {
+      const close = () => this.#closeBecause('closed after being idle');
+      this.#idleTimer = setTimeout(close, this.#options.idleMs);
+    }
+  }
 }
 
-async function connect(
-  cluster: BrokerConnectionOptions['cluster'],
-  address: Address,
-  closed: AbortSignal,
-): Promise<Broker> {
+async function connect(cluster: Cluster, address: Address, closed: AbortSignal): Promise<Broker> {
   const connectionPool = await cluster.connectionPoolBuilder.build(address);
   closed.throwIfAborted();
   const broker = cluster.brokerPool.createBroker({ connectionPool, logger: cluster.rootLogger });
@@ -204,10 +217,8 @@ function connectionClosedError(broker: string, message: string): Error {
 }
 
 /**
- * Checks that the broker supports this version of a request. Otherwise the broker would close the connection, and the caller would retry
- * without end.
- *
- * @throws kafkajs' protocol error UNSUPPORTED_VERSION.
+ * Checks that the broker supports this version of a request. Otherwise it would close the connection, and the caller would retry without
+ * end.
  */
 function expectSupported({ versions }: Broker, { name, key, version }: Call<unknown>): void {
   const spoken = versions?.[key];
@@ -254,7 +265,7 @@ async function withTimeout<T>(
   }
 }
 
-/** Awaits `work`, or rejects with the signal's reason as soon as it is aborted; the result of `work` is then ignored. */
+/** Awaits `work`, or rejects with the signal's reason as soon as it is aborted. */
 async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   let onAbort = () => undefined as void;
   const aborted = new Promise<never>((_, reject) => {
@@ -269,7 +280,6 @@ async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<
   }
 }
 
-/** Converts a call to the form that kafkajs' connections send. */
 function exchangeOf<T>(call: Call<T>): Exchange<Answer<T>> {
   const { name, key, version } = call;
   const buffer = bodyOf(call);

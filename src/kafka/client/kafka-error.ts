@@ -20,27 +20,27 @@ const NOT_CONNECTED = 'Broker not connected';
 const FINAL_ERRORS: Readonly<Record<string, string>> = {
   SASL_AUTHENTICATION_FAILED: 'check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD',
   UNSUPPORTED_SASL_MECHANISM: 'check KAFKA_SASL_MECHANISM',
-  TOPIC_AUTHORIZATION_FAILED: 'its ACLs must let this user make, read and write the topics',
-  CLUSTER_AUTHORIZATION_FAILED: 'its ACLs must let this user describe the cluster',
-  GROUP_AUTHORIZATION_FAILED: 'its ACLs must let this user read its own group',
+  TOPIC_AUTHORIZATION_FAILED: 'the ACLs must allow this user to create, read and write the topics',
+  CLUSTER_AUTHORIZATION_FAILED: 'the ACLs must allow this user to describe the cluster',
+  GROUP_AUTHORIZATION_FAILED: 'the ACLs must allow this user to read its group',
   TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-    'its ACLs must let this user write with the transactional id cellarstream.*',
+    'the ACLs must allow this user to write with the transactional ids cellarstream.*',
   INVALID_REPLICATION_FACTOR: 'set TOPIC_REPLICATION to no more than the number of brokers',
   INVALID_TOPIC_EXCEPTION:
-    'a topic may not have that name, or is internal: set another TOPIC_PREFIX',
+    'the name of a topic is not allowed, or is that of an internal topic: set another TOPIC_PREFIX',
   INVALID_REQUIRED_ACKS: 'a topic refuses messages with acks=all: check its settings',
   INVALID_TIMESTAMP:
     "messages are too old or too new for a topic: check this machine's clock, and the topic's message.timestamp.* settings",
   UNSUPPORTED_VERSION: 'KAFKA_BROKERS must be Kafka 2.7 or newer',
   INVALID_REQUEST: 'KAFKA_BROKERS must be Kafka 2.7 or newer, or fully compatible with it',
   UNSUPPORTED_FOR_MESSAGE_FORMAT:
-    'a topic keeps a format from before Kafka 0.11: unset its message.format.version',
-  POLICY_VIOLATION: "the cluster's policy forbids it: ask who runs the cluster",
+    'a topic has a message format from before Kafka 0.11: unset its message.format.version',
+  POLICY_VIOLATION: "the cluster's policy forbids it: ask the operator of the cluster",
   INVALID_TRANSACTION_TIMEOUT: "set the brokers' transaction.max.timeout.ms to 60000 or more",
   UNSUPPORTED_COMPRESSION_TYPE:
     'a topic does not accept gzip: set its compression.type to producer',
   INVALID_RECORD:
-    'a topic refused a message: a compacted topic takes none without a key, and brokers may check values',
+    'a topic refused a message: compacted topics accept no messages without a key, and brokers may validate values',
 };
 
 const TOO_LARGE = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE']);
@@ -49,61 +49,60 @@ const SERVER = {
   address: 'KAFKA_BROKERS (and what the brokers advertise)',
   ca: 'KAFKA_SSL_CA_FILE',
   clientCertificate: { cert: 'KAFKA_SSL_CERT_FILE', key: 'KAFKA_SSL_KEY_FILE' },
-  plainTextAdvice: 'set KAFKA_SSL to false, or give KAFKA_BROKERS the port that does',
+  plainTextAdvice: 'set KAFKA_SSL=false, or the TLS port in KAFKA_BROKERS',
 } as const;
 
 /**
- * Patterns of error messages of failed connections, each with a hint at the setting that is likely wrong. Brokers close connections whose
- * protocol they do not expect, but also while they shut down, so these errors are retried.
+ * Error messages of failed connections, with a hint at the setting that is likely wrong. Brokers close connections whose protocol they do
+ * not expect, but also while they shut down, so these errors are retried.
  */
 const CONNECTION_HINTS: readonly (readonly [RegExp, string])[] = [
   [
     /^Closed connection$|ECONNRESET|EPIPE/,
-    'if this goes on, its port may want TLS (KAFKA_SSL), a client certificate (KAFKA_SSL_CERT_FILE) or a login (KAFKA_SASL_MECHANISM)',
+    'if this persists, the port may require TLS (KAFKA_SSL), a client certificate (KAFKA_SSL_CERT_FILE) or a login (KAFKA_SASL_MECHANISM)',
   ],
   [
     /before secure TLS connection was established/,
-    'if this goes on, its port may speak no TLS: set KAFKA_SSL to false, or give KAFKA_BROKERS the port that does',
+    'if this persists, the port may not use TLS: set KAFKA_SSL=false, or the TLS port in KAFKA_BROKERS',
   ],
   [
     /not valid given the current SASL state/,
-    'its port takes no login: unset KAFKA_SASL_MECHANISM, or give KAFKA_BROKERS the port that does',
+    'the port accepts no login: unset KAFKA_SASL_MECHANISM, or set the port with SASL in KAFKA_BROKERS',
   ],
   [
     /Connection closed by the server/, // during a login
-    'if this goes on, check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD',
+    'if this persists, check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD',
   ],
   [
     /Failed to find group coordinator/, // kafkajs does not say when the broker refused the request
-    'if this goes on, its ACLs must let this user write with the transactional id cellarstream.*, or read its own group',
+    'if this persists, check that the ACLs allow this user to write with the transactional ids cellarstream.*, and to read its group',
   ],
   [
     /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|Connection timeout/,
-    'if this goes on, check KAFKA_BROKERS',
+    'if this persists, check KAFKA_BROKERS',
   ],
 ];
+
+const NOT_ENOUGH_IN_SYNC =
+  "fewer replicas are in sync than the topic's min.insync.replicas: restart the missing brokers, or lower the setting";
 
 /** Kafka's error types that a retry may resolve, each with advice in case it does not. */
 const TRANSIENT_ERRORS: Readonly<Record<string, string>> = {
   COORDINATOR_NOT_AVAILABLE:
-    "if this goes on, brokers are missing, or the brokers' transaction.state.log.replication.factor, transaction.state.log.min.isr or offsets.topic.replication.factor is more than their number",
+    "if this persists, brokers are missing, or the brokers' transaction.state.log.replication.factor, transaction.state.log.min.isr or offsets.topic.replication.factor exceeds the number of brokers",
   GROUP_COORDINATOR_NOT_AVAILABLE:
-    "if this goes on, brokers are missing, or the brokers' offsets.topic.replication.factor is more than their number",
-  NOT_ENOUGH_REPLICAS:
-    "the topic's min.insync.replicas is more than the copies that are in sync: bring the missing brokers back, or lower it",
-  NOT_ENOUGH_REPLICAS_AFTER_APPEND:
-    "the topic's min.insync.replicas is more than the copies that are in sync: bring the missing brokers back, or lower it",
-  LEADER_NOT_AVAILABLE: 'if this goes on, all brokers that have a copy of the partition are away',
-  UNKNOWN_TOPIC_OR_PARTITION: 'if this goes on, the topic was deleted',
+    "if this persists, brokers are missing, or the brokers' offsets.topic.replication.factor exceeds the number of brokers",
+  NOT_ENOUGH_REPLICAS: NOT_ENOUGH_IN_SYNC,
+  NOT_ENOUGH_REPLICAS_AFTER_APPEND: NOT_ENOUGH_IN_SYNC,
+  LEADER_NOT_AVAILABLE: 'if this persists, all brokers with a replica of the partition are down',
+  UNKNOWN_TOPIC_OR_PARTITION: 'if this persists, the topic was deleted',
   KAFKA_STORAGE_ERROR: "a broker can't write to its disk",
-  THROTTLING_QUOTA_EXCEEDED: "a quota of the brokers' is used up",
+  THROTTLING_QUOTA_EXCEEDED: 'a Kafka quota of this client is exceeded',
 };
 
-/**
- * End of the message for a commit that failed with an epoch error. It names both possible causes, as brokers use the same error type for
- * them.
- */
-const OUTDATED = ' (another producer has opened its transactional id since, or its time ran out)';
+/** End of the message for an epoch error. Brokers use the same error type for both causes. */
+const OUTDATED =
+  ' (another producer has opened the transactional id, or the transaction timed out)';
 
 /** Matches the messages of logins that were interrupted, not refused. kafkajs uses the same error class for both. */
 const INTERRUPTED = /Closed connection|closed by the server|Connection (error|timeout)|timed out/;
@@ -130,7 +129,7 @@ export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'
   if (tooLarge) {
     return new CellarstreamError(
       'TOPIC_SETTINGS',
-      `a batch of messages is larger than its topic takes (${tooLarge.message}): raise its max.message.bytes, and segment.bytes if that is smaller`,
+      `a batch of messages is larger than its topic accepts (${tooLarge.message}): raise max.message.bytes of the topic, and segment.bytes if that is smaller`,
       { cause: error },
     );
   }
@@ -147,19 +146,18 @@ export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'
   return new CellarstreamError(code, what, { cause: error, context: { epoch } });
 }
 
-/** Returns the first CellarstreamError among the errors, if any: it says that a token could not be fetched, or that a broker refused it. */
+/** Returns the error of `bearerLogin` among the errors, if any. */
 function loginErrorIn(errors: readonly Error[]): CellarstreamError | undefined {
   return errors.find((each) => each instanceof CellarstreamError);
 }
 
-/** Returns the name of the broker that an error is about, for messages; `Kafka` if kafkajs' error does not name one. */
 function brokerNameOf(error: Error): string {
   return 'broker' in error && typeof error.broker === 'string'
     ? `Kafka at ${error.broker}`
     : 'Kafka';
 }
 
-/** Returns the message for a connection that failed; undefined if the text of kafkajs' error does not say how it failed. */
+/** Returns the message for a failed connection, if kafkajs' error says how it failed. */
 function connectionFailureText(errors: readonly Error[]): string | undefined {
   const known = CONNECTION_HINTS.find(([pattern]) =>
     errors.some(({ message }) => pattern.test(message)),
@@ -167,7 +165,7 @@ function connectionFailureText(errors: readonly Error[]): string | undefined {
   return known && `no answer from Kafka (${known[1]})`;
 }
 
-/** Returns the message for the error code in a broker's response; undefined if none of the errors contains such a code. */
+/** Returns the message for the error code in a broker's response, if there is one. */
 function brokerErrorText(errors: readonly Error[]): string | undefined {
   const type = errors.map(typeOf).find(Boolean);
   if (type === undefined) return undefined;
@@ -191,20 +189,16 @@ export function memberError(error: unknown, groupId: string): unknown {
   return new CellarstreamError(
     'KAFKA_REFUSED',
     `Kafka refuses members of the group ${groupId}: see the cause`,
-    {
-      cause: error,
-    },
+    { cause: error },
   );
 }
 
-/** Whether an error of kafkajs means that it found no coordinator of a group. The error does not contain the brokers' response. */
+/** Whether kafkajs found no coordinator of a group. Its error does not contain the brokers' response. */
 export function isCoordinatorMissing(error: unknown): boolean {
   return withCauses(error).some((each) => each instanceof kafkajs.KafkaJSGroupCoordinatorNotFound);
 }
 
-/**
- * Whether an error means that the broker refused the producer's epoch as outdated: the producer was fenced, or its transaction timed out.
- */
+/** Whether the broker refused the producer's epoch as outdated: the producer was fenced, or its transaction timed out. */
 export function isEpochError(error: unknown): boolean {
   return withCauses(error).some(
     (at) =>
@@ -213,7 +207,6 @@ export function isEpochError(error: unknown): boolean {
   );
 }
 
-/** Whether an error means that the brokers do not support a request, or not the version in which it was sent. */
 export function isUnsupported(error: unknown): boolean {
   return withCauses(error).some((at) => typeOf(at) === 'UNSUPPORTED_VERSION');
 }
@@ -239,17 +232,14 @@ function typeOf(error: Error): string {
   return 'type' in error && typeof error.type === 'string' ? error.type : '';
 }
 
-/** Returns the error, its causes, and the errors of an aggregate error, in one flat list. */
+/** Returns the error, its causes, and the errors of an aggregate error. */
 function withCauses(error: unknown): Error[] {
   if (!(error instanceof Error)) return [];
   const gathered = error instanceof kafkajs.KafkaJSAggregateError ? error.errors : [];
   return [error, ...gathered.flatMap(withCauses), ...withCauses(error.cause)];
 }
 
-/**
- * Whether a new member of a consumer group may succeed after this error. This is the rule by which kafkajs restarts a consumer, extended to
- * a missing coordinator, which kafkajs treats as final.
- */
+/** Whether a new member may succeed after this error: kafkajs' rule for restarting a consumer, extended to a missing coordinator. */
 function isRetryableForMember(error: unknown): boolean {
   if (error instanceof kafkajs.KafkaJSNumberOfRetriesExceeded) return true;
   if (isCoordinatorMissing(error)) return true;

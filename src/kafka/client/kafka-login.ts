@@ -37,13 +37,13 @@ export function kafkaSasl(
     case 'oauthbearer': {
       const dispatcher = tokenConnections(ssl ? ssl.ca : undefined, proxies);
       const tokens = oauthTokens(sasl, dispatcher, onRenewalFailed);
-      const advice = 'check KAFKA_OAUTH_SCOPE, and which issuer and audience the brokers expect';
+      const advice =
+        'check KAFKA_OAUTH_SCOPE, and the issuer and audience in the settings of the brokers';
       return bearerLogin({ tokens, extensions: sasl.extensions, advice });
     }
     case 'aws-msk-iam': {
       const tokens = mskTokens(sasl.region, { onRenewalFailed });
-      const advice =
-        'its IAM policy must allow kafka-cluster:Connect, and AWS_REGION must be right';
+      const advice = 'check AWS_REGION, and that the IAM policy allows kafka-cluster:Connect';
       return bearerLogin({ tokens, extensions: {}, advice });
     }
     default: {
@@ -70,8 +70,7 @@ function oauthTokens(
 const PACKAGE = 'aws-msk-iam-sasl-signer-js';
 
 /**
- * Creates tokens for Amazon MSK with IAM: a signed request to connect, made by AWS's own package from the credentials that AWS's SDK finds
- * (environment, profile, web identity, container, instance). A token is valid for 15 minutes.
+ * Creates tokens for Amazon MSK with IAM, made by AWS's package from the credentials that AWS's SDK finds. A token is valid for 15 minutes.
  */
 export function mskTokens(
   region: string,
@@ -83,7 +82,8 @@ export function mskTokens(
       const { token, expiryTime } = await generateAuthToken({ region });
       return { value: token, lifeMs: Math.max(1, expiryTime - now) };
     } catch (cause) {
-      const message = 'no AWS credentials to sign the login to Kafka with (aws-msk-iam)';
+      const message =
+        'no AWS credentials for KAFKA_SASL_MECHANISM=aws-msk-iam: set them in the environment, a profile or a role';
       throw new CellarstreamError('KAFKA_UNREACHABLE', message, { cause });
     }
   };
@@ -104,8 +104,8 @@ async function signer(): Promise<typeof import('aws-msk-iam-sasl-signer-js')> {
 const TIMEOUT_MS = 10_000;
 
 /**
- * Creates the HTTP client for a token endpoint. Its connections trust Node's root certificates as well as `ca` (PEM), because brokers and
- * registries with certificates of a private authority may use a public identity provider.
+ * Creates the HTTP client for a token endpoint. It trusts Node's root certificates as well as `ca` (PEM): the identity provider may be
+ * public.
  */
 export function tokenConnections(ca: string | undefined, proxies: Proxies | undefined): Dispatcher {
   return httpConnections({

@@ -3,17 +3,14 @@
 
 import type { Kafka } from 'kafkajs';
 
-/** The members of kafkajs' internal cluster that are used here. */
 export interface Cluster {
   connect(): Promise<void>;
   disconnect(): Promise<void>;
-  /** Fetches the metadata of the topic. */
   addTargetTopic(topic: string): Promise<void>;
   refreshMetadataIfNecessary(): Promise<void>;
   findTopicPartitionMetadata(
     topic: string,
   ): readonly { readonly partitionId: number; readonly leader: number }[];
-  /** Returns the broker with this id, and connects to it. */
   findBroker(which: { nodeId: string }): Promise<Pick<Broker, 'connectionPool'>>;
   readonly connectionPoolBuilder: {
     /** Creates the connections to a broker; without an address, to the next broker in the settings. */
@@ -29,10 +26,9 @@ export interface Cluster {
   readonly rootLogger: unknown;
 }
 
-/** Connections to a broker, and the request versions that it supports. */
 export interface Broker {
   readonly connectionPool: ConnectionPool;
-  /** Request versions that the broker supports, by API key of the request; set once the broker is connected. */
+  /** Supported request versions by API key; set once the broker is connected. */
   readonly versions?: Readonly<
     Record<number, { readonly minVersion: number; readonly maxVersion: number } | undefined>
   > | null;
@@ -69,7 +65,7 @@ export interface Connection {
   readonly sessionLifetime: { toString(): string };
 }
 
-/** A request and the decoder of its response, in kafkajs' form. */
+/** A request and the decoder of its response. */
 export interface Exchange<T> {
   readonly request: {
     readonly apiName: string;
@@ -87,7 +83,6 @@ export interface Exchange<T> {
 }
 
 interface ClusterOptions {
-  /** Age at which metadata are refreshed, in ms. */
   readonly metadataMaxAge: number;
   readonly allowAutoTopicCreation: false;
 }
@@ -108,20 +103,14 @@ export function clusterOf(kafka: Kafka, options: ClusterOptions): Cluster {
   return cluster;
 }
 
-/**
- * Returns a `Kafka` with the same settings, whose idle consumers and admins do not check for unsent requests; see {@link endIdleChecks}.
- */
+/** Returns a `Kafka` with the same settings, whose consumers and admins do not run the checks that {@link endIdleChecks} ends. */
 export function withoutIdleChecks(kafka: Kafka): Kafka {
   const { key } = clusterMaker(kafka);
   const create = (options: ClusterOptions) => clusterOf(kafka, options);
   return Object.create(kafka, { [key]: { value: create } }) as Kafka;
 }
 
-/**
- * Returns the internal function with which a `Kafka` creates its clusters, and the symbol under which it is stored.
- *
- * @throws TypeError with another version of kafkajs.
- */
+/** Returns the internal function with which a `Kafka` creates its clusters, and the symbol under which it is stored. */
 function clusterMaker(kafka: Kafka) {
   const key = Object.getOwnPropertySymbols(kafka).find(
     (each) => each.description === CREATE_CLUSTER,
@@ -134,9 +123,8 @@ function clusterMaker(kafka: Kafka) {
 }
 
 /**
- * Makes kafkajs check a connection for unsent requests only while there are any. Otherwise, once the connection has received a response,
- * kafkajs checks a thousand times a second without end. (It uses a negative timeout, about which Node 24 warns on stderr, where our log
- * is.)
+ * Makes kafkajs check a connection for unsent requests only while there are any. Otherwise kafkajs 2.2.4 checks a thousand times a second
+ * after the first response (kafkajs#1704), with a negative timeout, about which Node 24 warns on stderr, where the log is (kafkajs#1751).
  */
 function endIdleChecks({ requestQueue }: Connection): void {
   const check = requestQueue.scheduleCheckPendingRequests.bind(requestQueue);

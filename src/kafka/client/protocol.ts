@@ -28,14 +28,13 @@ export function nameOf({ host, port }: Address): string {
   return `${host}:${port}`;
 }
 
-/** Decodes the response to a call. `bytes`: the response from the end of its correlation id on. */
+/** Decodes the response to a call. @param bytes The response from the end of its correlation id on. */
 export function readAnswer<T>(call: Call<T>, bytes: Buffer): Answer<T> {
   const answer = protocolReader(bytes);
   if (call.isFlexible) answer.int8(); // no tags
   if (call.throttlePosition === 'behind')
     return { value: call.read(answer), throttleMs: answer.int32() };
-  const throttleMs = answer.int32();
-  return { value: call.read(answer), throttleMs };
+  return { throttleMs: answer.int32(), value: call.read(answer) };
 }
 
 /** Returns the bytes of a request that follow the client id in its header. */
@@ -50,7 +49,7 @@ interface ProtocolReader {
   int32(): number;
   int64(): bigint;
   string(): string | null;
-  /** Reads an unsigned integer of variable length. Versions with tagged fields use it for a length or a count, increased by one. */
+  /** Reads an unsigned varint. Versions with tagged fields use it for a length or a count, increased by one. */
   uvarint(): number;
   compactString(): string | null;
   /** Reads a 32-bit length and returns a view of that many bytes; empty if the length is -1. */
@@ -99,7 +98,7 @@ export function protocolReader(bytes: Buffer): ProtocolReader {
   return reader;
 }
 
-/** Encoding of an empty set of tagged fields, with which a structure ends in request versions that have such fields (KIP-482). */
+/** Empty set of tagged fields, with which a structure ends in request versions that have such fields (KIP-482). */
 export const NO_TAGS = Buffer.of(0);
 
 export function int8(value: number): Buffer {
@@ -139,7 +138,6 @@ export function compactString(text: string | null): Buffer {
   return Buffer.concat([Buffer.from(length), Buffer.from(text)]);
 }
 
-/** Encodes bytes, preceded by their number as a 32-bit integer. */
 export function bytes(value: Buffer): Buffer {
   return Buffer.concat([int32(value.length), value]);
 }

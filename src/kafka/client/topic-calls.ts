@@ -5,7 +5,6 @@ import type { Isolation } from '../log.ts';
 import { array, int32, int64, int8, string } from './protocol.ts';
 import type { Address, Call } from './protocol.ts';
 
-/** A topic, and data about some of its partitions. */
 export interface OfTopic<T> {
   readonly topic: string;
   readonly partitions: readonly T[];
@@ -25,17 +24,16 @@ interface DescribedTopic extends OfTopic<PartitionLeader> {
   readonly operations: number | undefined;
 }
 
-/** A partition, its leader and its number of replicas. */
 interface PartitionLeader {
   readonly partition: number;
-  /** Id of the broker that leads the partition; -1 without a leader. */
+  /** -1 without a leader. */
   readonly leader: number;
-  /** Number that rises with each change of the partition's leader. Of two brokers, the one that reports the lower number is outdated. */
+  /** Rises with each change of the leader: of two brokers, the one that reports the lower epoch is outdated. */
   readonly leaderEpoch: number;
   readonly replicas: number;
 }
 
-/** Returns the addresses of the brokers by broker id. */
+/** Returns the brokers' addresses by broker id. */
 export function addressesIn({ brokers }: Metadata): ReadonlyMap<number, Address> {
   return new Map(brokers.map(({ id, host, port }) => [id, { host, port }]));
 }
@@ -43,11 +41,7 @@ export function addressesIn({ brokers }: Metadata): ReadonlyMap<number, Address>
 /** Value of the permitted operations in a Metadata response, if the request did not ask for them. */
 const OPERATIONS_NOT_RETURNED = -(2 ** 31);
 
-/**
- * Creates a Metadata request for these topics.
- *
- * @param withOperations Whether to request the operations that this user may perform. Default false.
- */
+/** Creates a Metadata request for these topics. @param withOperations Whether to request the operations that this user may perform. */
 export function metadata(topics: readonly string[], withOperations = false): Call<Metadata> {
   const NO_CREATION = 0;
   const NOT_OF_CLUSTER = 0;
@@ -97,7 +91,6 @@ export function metadata(topics: readonly string[], withOperations = false): Cal
   };
 }
 
-/** A partition leader's response to ListOffsets for one partition. */
 interface ListedOffset {
   readonly partition: number;
   readonly errorCode: number;
@@ -107,14 +100,13 @@ interface ListedOffset {
 /** Kafka's numbers for the isolation levels `read_uncommitted` and `read_committed`. */
 export const ISOLATION = { uncommitted: 0, committed: 1 } as const;
 
-/** Value of `time` in {@link listOffsets} that requests the first offset of a partition. {@link LATEST} requests its end. */
 export const EARLIEST = -2n;
 export const LATEST = -1n;
 
 /**
- * Creates a ListOffsets request for one offset of each partition: the first offset (`EARLIEST`), the end of what can be read with this
- * isolation (`LATEST`), or the offset of the first message with a timestamp of at least `time`, in ms since 1970 (-1 if there is none). The
- * request contains the leader epoch, so that a former leader that does not know of its successor refuses it (KIP-320).
+ * Creates a ListOffsets request for the first offset of each partition (`EARLIEST`), the end of what can be read (`LATEST`), or the first
+ * message with a timestamp of at least `time`, in epoch ms (-1 if there is none). The request contains the leader epoch, so that a former
+ * leader refuses it (KIP-320).
  */
 export function listOffsets(
   time: bigint,
@@ -158,7 +150,7 @@ export function listOffsets(
   };
 }
 
-/** Settings of a topic by name, or the error code because of which they can't be read. */
+/** Settings of a topic by name; with an error code if they can't be read. */
 export interface TopicSettings {
   readonly topic: string;
   readonly errorCode: number;

@@ -3,9 +3,10 @@
 
 import { singleFlight } from '../../core/single-flight.ts';
 import { CellarstreamError } from '../../core/errors.ts';
+import { KAFKA_LIMITS } from '../../core/retries.ts';
 import type { Bounds, Isolation, Offsets } from '../log.ts';
 import { withBrokers } from './brokers.ts';
-import type { Asked, Brokers } from './brokers.ts';
+import type { Brokers, ClusterAccess } from './brokers.ts';
 import {
   ERROR,
   errorAction,
@@ -23,28 +24,20 @@ import {
 } from './topic-calls.ts';
 import type { Metadata } from './topic-calls.ts';
 
-/**
- * How long a request about a topic is retried, in ms. Too small: a new topic or a new partition leader, known after a moment, is an error.
- */
-const ASKED_MS = 10_000;
-/**
- * How long a request about a topic is retried while no broker responds at all, in ms. Too large: commands report late that Kafka is
- * unreachable.
- */
-const AWAY_MS = 4_000;
-
-/**
- * Calls `ask` with the brokers of a cluster, and repeats it for some seconds if it fails. `ask` must be safe to repeat.
- *
- * @throws CellarstreamError `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, and the errors of `ask`.
- */
-export function askAbout<T>(asked: Asked, ask: (brokers: Brokers) => Promise<T>): Promise<T> {
-  return withBrokers(asked, ASKED_MS, ask, AWAY_MS);
+/** Calls `ask`, which must be safe to repeat, until it succeeds or some seconds have passed. @throws as {@link withBrokers}. */
+export function queryBrokers<T>(
+  cluster: ClusterAccess,
+  ask: (brokers: Brokers) => Promise<T>,
+): Promise<T> {
+  return withBrokers(cluster, KAFKA_LIMITS.readerQuery, ask);
 }
 
 /** Returns those of the topics that exist and that this user may see. */
-export function existing(asked: Asked, topics: readonly string[]): Promise<ReadonlySet<string>> {
-  return askAbout(asked, async (brokers) => {
+export function existing(
+  cluster: ClusterAccess,
+  topics: readonly string[],
+): Promise<ReadonlySet<string>> {
+  return queryBrokers(cluster, async (brokers) => {
     const answer = await brokers.sendToAny(metadata(topics));
     const there = answer.topics.filter(
       ({ errorCode }) => errorCode === 0 || errorCode === ERROR.LEADER_NOT_AVAILABLE,
@@ -53,7 +46,6 @@ export function existing(asked: Asked, topics: readonly string[]): Promise<Reado
   });
 }
 
-/** Creates the error for a topic that does not exist. @param remedy Advice at the end of the message: consumers do not create topics. */
 export function missingTopicError(topic: string, remedy: string): CellarstreamError {
   return new CellarstreamError('POSITION', `there is no topic ${topic}: ${remedy}`, {
     context: { topic },
@@ -61,10 +53,8 @@ export function missingTopicError(topic: string, remedy: string): CellarstreamEr
 }
 
 /**
- * Requests the metadata of a topic.
- *
- * @param remedy Advice in the error if the topic does not exist; that error is not retried. Without it the error is retried, as brokers may
- * know a new topic in a moment.
+ * Requests the metadata of a topic. @param remedy Advice in the final error if it does not exist. Default: retried, as the topic may be
+ * new.
  */
 async function describedTopic(
   brokers: Brokers,
@@ -80,39 +70,49 @@ async function describedTopic(
   return answer;
 }
 
-/**
- * Returns the number of partitions of a topic.
- *
- * @throws CellarstreamError `POSITION` with the advice `remedy` if the topic does not exist; otherwise as {@link askAbout}.
- */
-export function partitionCount(asked: Asked, topic: string, remedy: string): Promise<number> {
-  return askAbout(asked, async (brokers) => {
+/** Returns the number of partitions of a topic. @throws CellarstreamError `POSITION` with the advice `remedy` if it does not exist. */
+export function partitionCount(
+  cluster: ClusterAccess,
+  topic: string,
+  remedy: string,
+): Promise<number> {
+  return queryBrokers(cluster, async (brokers) => {
     const { topics } = await describedTopic(brokers, topic, remedy);
     return topics[0]!.partitions.length;
   });
 }
 
 /**
- * Returns the first offset of each partition of a topic, and the end of its committed messages.
- *
- * @param remedy As for {@link partitionCount}; without it, the error for a missing topic is `KAFKA_UNREACHABLE`, after retries.
+ * Returns the first offset of each partition, and the end of its committed messages. @param remedy As for {@link partitionCount}; without
+ * it the error for a missing topic is `KAFKA_UNREACHABLE`, after retries.
  */
 export function topicBounds(
-  asked: Asked,
+  cluster: ClusterAccess,
   topic: string,
   remedy?: string,
 ): Promise<ReadonlyMap<number, Bounds>> {
-  return askAbout(asked, async (brokers) =>
-    boundsIn(brokers, await describedTopic(brokers, topic, remedy)),
-  );
+  return queryBrokers(cluster, (brokers) => requestBounds(brokers, topic, 'committed', remedy));
+}
+
+async function requestBounds(
+  brokers: Brokers,
+  topic: string,
+  isolation: Isolation,
+  remedy?: string,
+): Promise<ReadonlyMap<number, Bounds>> {
+  return boundsIn(brokers, await describedTopic(brokers, topic, remedy), isolation);
 }
 
 /**
- * Returns by partition the offset of the first message with a timestamp of at least `time`, in ms since 1970. Transaction markers count as
- * messages. Partitions without such a message are left out.
+ * Returns by partition the offset of the first message (or transaction marker) with a timestamp of at least `time`, in epoch ms, if there
+ * is one.
  */
-export function offsetsSince(asked: Asked, topic: string, time: number): Promise<Offsets> {
-  return askAbout(asked, async (brokers) => {
+export function offsetsSince(
+  cluster: ClusterAccess,
+  topic: string,
+  time: number,
+): Promise<Offsets> {
+  return queryBrokers(cluster, async (brokers) => {
     const described = await describedTopic(brokers, topic, undefined);
     const at = BigInt(Math.floor(time));
     const found = await offsetsIn(brokers, described, at, 'committed');
@@ -120,26 +120,23 @@ export function offsetsSince(asked: Asked, topic: string, time: number): Promise
   });
 }
 
-/** Returns those settings of a topic that have these names. */
 export function topicSettings(
-  asked: Asked,
+  cluster: ClusterAccess,
   topic: string,
   names: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
-  return askAbout(asked, async (brokers) => {
+  return queryBrokers(cluster, async (brokers) => {
     const [found] = await brokers.sendToAny(describeSettings([topic], names));
     if (found?.errorCode) throw protocolError(found.errorCode, `the settings of ${topic}`);
     return found?.settings ?? new Map<string, string>();
   });
 }
 
-/**
- * Requests the first and the end offset of each partition of a topic from the partition leaders. `described`: metadata of that one topic.
- */
+/** Requests the first and the end offset of each partition from its leader. @param described Metadata of that one topic. */
 export async function boundsIn(
   brokers: Brokers,
   described: Metadata,
-  isolation: Isolation = 'committed',
+  isolation: Isolation,
 ): Promise<ReadonlyMap<number, Bounds>> {
   const [lows, highs] = await Promise.all(
     [EARLIEST, LATEST].map((time) => offsetsIn(brokers, described, time, isolation)),
@@ -178,39 +175,23 @@ async function offsetsIn(
   return new Map(found.flat().toSorted(([one], [other]) => one - other));
 }
 
-/**
- * Facts about a cluster and its topics that any broker knows. Concurrent callers, such as lists that are opened together, share one
- * request.
- */
+/** Facts about a cluster that tasks request. Concurrent callers, such as lists that are opened together, share one request. */
 export interface ClusterFacts {
-  /** Returns the id of the cluster. */
   readonly id: () => Promise<string>;
-  /** Returns the first and the end offset of each partition of a topic. */
   readonly bounds: (topic: string, isolation: Isolation) => Promise<ReadonlyMap<number, Bounds>>;
 }
 
-/** How long a task's request for facts about the cluster is retried, in ms. Short, because the task itself restarts after an error. */
-const TASK_ASKED_MS = 5_000;
-
-/** Creates the functions that request facts about a cluster. They throw the errors of {@link withBrokers}. */
-export function clusterFacts(asked: Asked): ClusterFacts {
+export function clusterFacts(cluster: ClusterAccess): ClusterFacts {
+  const query = <T>(ask: (brokers: Brokers) => Promise<T>) =>
+    singleFlight(() => withBrokers(cluster, KAFKA_LIMITS.taskQuery, ask));
   const bounds = new Map<string, () => Promise<ReadonlyMap<number, Bounds>>>();
   return {
-    id: singleFlight(async () => {
-      const found = await withBrokers(asked, TASK_ASKED_MS, (any) => any.sendToAny(metadata([])));
-      return found.clusterId;
-    }),
+    id: query(async (brokers) => (await brokers.sendToAny(metadata([]))).clusterId),
     bounds: (topic, isolation) => {
       const name = `${topic} ${isolation}`;
-      const known =
-        bounds.get(name) ??
-        singleFlight(() =>
-          withBrokers(asked, TASK_ASKED_MS, async (brokers) =>
-            boundsIn(brokers, await describedTopic(brokers, topic, undefined), isolation),
-          ),
-        );
-      bounds.set(name, known);
-      return known();
+      const ask = bounds.get(name) ?? query((brokers) => requestBounds(brokers, topic, isolation));
+      bounds.set(name, ask);
+      return ask();
     },
   };
 }

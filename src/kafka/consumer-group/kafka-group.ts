@@ -11,25 +11,25 @@ import type {
 import { exhaustMap, firstValueFrom, interval, ReplaySubject, Subject, merge, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import kafkajs from 'kafkajs';
+import { KAFKA_LIMITS, PAUSES } from '../../core/retries.ts';
 import { findCoordinator, withBrokers } from '../client/brokers.ts';
 import { isCoordinatorMissing, memberError } from '../client/kafka-error.ts';
 import { withoutIdleChecks } from '../client/kafkajs-inner.ts';
 import { groupOffsets } from '../membership/group.ts';
-import { askAbout, topicBounds } from '../client/topic-facts.ts';
+import { queryBrokers, topicBounds } from '../client/topic-facts.ts';
 import { CODECS, decompress } from '../fetch/codecs.ts';
 
-/** Messages of one partition for the handler. kafkajs fetches no more until their handling has ended. */
+/** Messages of one partition for the handler. */
 export interface ConsumerBatch {
   readonly partition: number;
   /** Messages in the order of their offsets. */
   readonly messages: readonly KafkaMessage[];
-  /** Emits when the partition may soon be assigned to another member. The handler then begins no new work and finishes what is running. */
+  /** Emits when the partition may soon be revoked. The handler then begins no new work and finishes what is running. */
   readonly halt$: Observable<void>;
-  /** Marks the first `count` messages of the batch as handled. Their offset is committed within a second, and when the batch ends. */
+  /** Marks the first `count` messages as handled. Their offset is committed within a second, and when the batch ends. */
   readonly markHandled: (count: number) => void;
 }
 
-/** Identity and settings of a consumer group. */
 interface ConsumerGroup {
   readonly id: string;
   /** Where the group begins to read while it has no committed offsets. */
@@ -41,7 +41,6 @@ interface ConsumerGroup {
 interface ConsumerMemberOptions {
   readonly kafka: Kafka;
   readonly topic: string;
-  /** Number of partitions of the topic. */
   readonly partitions: number;
   readonly group: ConsumerGroup;
   readonly scheduler: SchedulerLike;
@@ -53,9 +52,7 @@ interface ConsumerMemberOptions {
   readonly onAssigned?: ((partitions: readonly number[]) => void) | undefined;
 }
 
-/**
- * Longest interval between two commits of offsets while a batch is handled, in ms. Larger: after a crash more messages are delivered again.
- */
+/** Longest interval between two commits of a batch's offsets, in ms. Larger: after a crash more messages are delivered again. */
 const COMMIT_MS = 1_000;
 /** Longest interval between two heartbeats, in ms. Larger: members learn of rebalances later. */
 const MAX_HEARTBEAT_MS = 3_000;
@@ -68,8 +65,7 @@ const FETCH_WAIT_MS = 500;
  * Takes part in a consumer group until `leave$` emits, and reads with `read_committed`. Resolves when the member has left the group.
  *
  * An offset is committed only once every message before it has been handled. When the group rebalances, running batches are halted and
- * their offsets committed before the partitions are revoked. Heartbeats continue while a batch is handled. kafkajs fetches no further
- * until all running batches have been handled.
+ * their offsets committed before the partitions are revoked. kafkajs fetches no further until all running batches have been handled.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE` if a new member may succeed; otherwise `KAFKA_REFUSED`.
  */
@@ -83,7 +79,7 @@ export async function runConsumerMember(options: ConsumerMemberOptions): Promise
     heartbeatInterval: Math.min(MAX_HEARTBEAT_MS, sessionTimeoutMs / 6),
     maxWaitTimeInMs: FETCH_WAIT_MS,
     allowAutoTopicCreation: false,
-    // Otherwise kafkajs restarts the consumer on a timer that disconnect() does not always cancel.
+    // Otherwise kafkajs restarts the consumer on a timer that disconnect() does not always cancel (kafkajs#643).
     retry: { retries: 5, restartOnFailure: () => Promise.resolve(false) },
   };
   registerKafkajsCodecs();
@@ -108,7 +104,7 @@ export async function runConsumerMember(options: ConsumerMemberOptions): Promise
       autoCommit: false,
       eachBatchAutoResolve: false,
       partitionsConsumedConcurrently: options.partitions,
-      eachBatch: (payload) => handleBatch(payload, options, joined$),
+      eachBatch: (payload) => new RunningBatch(payload, options).handle(joined$),
     });
     await Promise.race([crash, firstValueFrom(leave$, { defaultValue: undefined })]);
   } catch (error) {
@@ -118,9 +114,6 @@ export async function runConsumerMember(options: ConsumerMemberOptions): Promise
   }
 }
 
-/** How long brokers are asked why the group has no coordinator, in ms. */
-const BROKER_TIMEOUT_MS = 2_000;
-
 /** Replaces kafkajs' error about a missing coordinator, which lacks the brokers' response, with one that contains it. */
 async function withCoordinatorReason(
   error: unknown,
@@ -128,7 +121,7 @@ async function withCoordinatorReason(
   group: string,
 ): Promise<unknown> {
   if (!isCoordinatorMissing(error)) return error;
-  const search = withBrokers({ kafka }, BROKER_TIMEOUT_MS, (brokers) =>
+  const search = withBrokers({ kafka }, KAFKA_LIMITS.errorDetail, (brokers) =>
     findCoordinator(brokers, 'group', group),
   );
   return search.then(
@@ -137,71 +130,82 @@ async function withCoordinatorReason(
   );
 }
 
-/** Passes a batch to `onBatch`; sends heartbeats and commits offsets while it is handled, and commits once more when it ends. */
-async function handleBatch(
-  payload: EachBatchPayload,
-  options: ConsumerMemberOptions,
-  joined$: Observable<void>,
-): Promise<void> {
-  const { batch } = payload;
-  const { topic, partition, messages } = batch;
-  const halt$ = new ReplaySubject<void>(1);
-  let handled = 0;
-  let committed = 0;
-  let failure: { readonly error: unknown } | undefined;
+/**
+ * A batch that is being handled. Heartbeats are sent and offsets committed meanwhile, as it may take longer than the session timeout. When
+ * one of these fails (a rebalance, an unreachable coordinator) the handler is halted, and the batch ends with the error.
+ */
+class RunningBatch {
+  readonly #payload: EachBatchPayload;
+  readonly #options: ConsumerMemberOptions;
+  readonly #halt$ = new ReplaySubject<void>(1);
+  /** Number of messages that are handled, and of those whose offset is committed. */
+  #handled = 0;
+  #committed = 0;
+  #failure: { readonly error: unknown } | undefined;
 
-  const commit = async (): Promise<void> => {
-    if (handled === committed) return;
-    const count = handled;
-    // The last message may be followed by transaction markers, which no handler receives.
-    const next = messages[count]?.offset ?? (BigInt(batch.lastOffset()) + 1n).toString();
-    payload.resolveOffset((BigInt(next) - 1n).toString());
-    await payload.commitOffsetsIfNecessary({
-      topics: [{ topic, partitions: [{ partition, offset: next }] }],
-    });
-    committed = Math.max(committed, count);
-  };
-  const upkeep = async (): Promise<void> => {
+  constructor(payload: EachBatchPayload, options: ConsumerMemberOptions) {
+    this.#payload = payload;
+    this.#options = options;
+  }
+
+  /** Passes the batch to `onBatch`, and commits its offsets. @param joined$ Emits when the member has joined the group again. */
+  async handle(joined$: Observable<void>): Promise<void> {
+    const { group, scheduler, onBatch } = this.#options;
+    const { partition, messages } = this.#payload.batch;
+    const everyMs = Math.min(COMMIT_MS, group.sessionTimeoutMs / 6);
+    const upkeep$ = interval(everyMs, scheduler).pipe(
+      exhaustMap(() => this.#try(() => this.#upkeep())),
+    );
+    const upkeep = upkeep$.subscribe();
+    // When partition leaders move, kafkajs rejoins the group while batches of other brokers are still being handled.
+    upkeep.add(joined$.subscribe(this.#halt$));
+    const markHandled = (count: number) => (this.#handled = count);
     try {
-      await payload.heartbeat();
-      await commit();
-    } catch (error) {
-      // The group is rebalancing, or the coordinator is unreachable. Heartbeats continue, because the
-      // running work may take longer than the session timeout.
-      failure ??= { error };
-      halt$.next();
+      await onBatch({ partition, messages, halt$: this.#halt$, markHandled });
+    } finally {
+      upkeep.unsubscribe();
     }
-  };
-  const everyMs = Math.min(COMMIT_MS, options.group.sessionTimeoutMs / 6);
-  const upkeepTimer = interval(everyMs, options.scheduler).pipe(exhaustMap(upkeep)).subscribe();
-  // When partition leaders move, kafkajs rejoins the group while batches of other brokers are still being handled.
-  upkeepTimer.add(joined$.subscribe(halt$));
-  try {
-    await options.onBatch({
-      partition,
-      messages,
-      halt$,
-      markHandled: (count) => (handled = count),
+    await this.#try(() => this.#commit());
+    // The error makes kafkajs rejoin the group or fetch again, so that uncommitted messages are delivered again. A member that is
+    // leaving does neither: another member receives them.
+    if (this.#failure && this.#payload.isRunning()) throw this.#failure.error;
+  }
+
+  async #upkeep(): Promise<void> {
+    await this.#payload.heartbeat();
+    await this.#commit();
+  }
+
+  async #try(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#failure ??= { error };
+      this.#halt$.next();
+    }
+  }
+
+  async #commit(): Promise<void> {
+    if (this.#handled === this.#committed) return;
+    const payload = this.#payload;
+    const { batch } = payload;
+    const { topic, partition, messages } = batch;
+    const count = this.#handled;
+    // The last message may be followed by transaction markers, which no handler receives.
+    const offset = messages[count]?.offset ?? (BigInt(batch.lastOffset()) + 1n).toString();
+    payload.resolveOffset((BigInt(offset) - 1n).toString());
+    await payload.commitOffsetsIfNecessary({
+      topics: [{ topic, partitions: [{ partition, offset }] }],
     });
-  } finally {
-    upkeepTimer.unsubscribe();
+    this.#committed = Math.max(this.#committed, count);
   }
-  try {
-    await commit();
-  } catch (error) {
-    failure ??= { error };
-  }
-  // The error makes kafkajs rejoin the group or fetch again, so that uncommitted messages are delivered again. A member that is
-  // leaving does neither: another member receives them.
-  if (failure && payload.isRunning()) throw failure.error;
 }
 
-/** Options of {@link startAtEnd}. */
 export interface ConsumerGroupStart {
   readonly kafka: Kafka;
   readonly topic: string;
   readonly member: ConsumerConfig;
-  /** Returns the current end offset of every partition if the group has no committed offsets; otherwise an empty list. */
+  /** Returns the end offset of every partition if the group has no committed offsets; otherwise an empty list. */
   readonly lacking: () => Promise<readonly TopicPartitionOffset[]>;
   /** The first value ends the attempts to set the group's first offsets. Must replay that value to late subscribers. */
   readonly leave$: Observable<unknown>;
@@ -209,18 +213,11 @@ export interface ConsumerGroupStart {
 }
 
 /**
- * Pause between two attempts to set the group's first offsets, in ms, while another member is the group's leader and has not committed them
- * yet.
- */
-const PAUSE_MS = 250;
-
-/**
- * Makes a consumer group without offsets begin at the current end of a topic, by committing the end offsets at once. Otherwise, if a
- * member ended before its first commit, the next member would skip the messages written in between. Existing offsets are not changed.
- * Resolves with whether to continue: false once `leave$` has emitted.
+ * Makes a consumer group without offsets begin at the current end of a topic, by committing the end offsets. Otherwise, if a member ended
+ * before its first commit, the next one would skip messages. Resolves with false if `leave$` has emitted.
  *
- * When several members start together only the leader commits. A generation has one leader, and Kafka rejects commits of an older
- * generation, so no offsets are overwritten.
+ * Only the group's leader commits. A generation has one leader, and Kafka rejects commits of an older generation, so no offsets are
+ * overwritten.
  */
 export async function startAtEnd(start: ConsumerGroupStart): Promise<boolean> {
   const { kafka, topic, member, lacking, leave$, scheduler } = start;
@@ -247,12 +244,11 @@ export async function startAtEnd(start: ConsumerGroupStart): Promise<boolean> {
     } finally {
       await consumer.disconnect();
     }
-    await firstValueFrom(merge(timer(PAUSE_MS, scheduler), left));
+    await firstValueFrom(merge(timer(PAUSES.groupOffsets.firstMs, scheduler), left));
   }
   return !hasLeft;
 }
 
-/** Returns a promise that rejects with the error when kafkajs' consumer crashes. */
 function crashOf(consumer: Consumer): Promise<never> {
   const crash = new Promise<never>((_, failed) => {
     consumer.on(consumer.events.CRASH, ({ payload }) => failed(payload.error));
@@ -261,14 +257,13 @@ function crashOf(consumer: Consumer): Promise<never> {
   return crash;
 }
 
-/** Returns the end offset of each partition if the group has no committed offset in the topic; otherwise an empty list. */
 async function endsIfWithoutOffsets(
   kafka: Kafka,
   topic: string,
   groupId: string,
 ): Promise<readonly TopicPartitionOffset[]> {
   const bounds = await topicBounds({ kafka }, topic);
-  const hasOffset = await askAbout({ kafka }, async (brokers) => {
+  const hasOffset = await queryBrokers({ kafka }, async (brokers) => {
     const offsets = await groupOffsets(brokers, groupId, topic, [...bounds.keys()]);
     return offsets.some((offset) => offset >= 0n);
   });
@@ -276,16 +271,9 @@ async function endsIfWithoutOffsets(
   return [...bounds].map(([partition, { high }]) => ({ topic, partition, offset: String(high) }));
 }
 
-/** A compression codec of Kafka in the form that kafkajs' registry expects. */
-interface Codec {
-  compress(encoder: unknown): Promise<Buffer>;
-  decompress(bytes: Buffer): Promise<Buffer>;
-}
-
 /**
- * Registers decompression for all of Kafka's codecs with kafkajs. Its registry is shared by the whole process, and every codec but gzip
- * throws KafkaJSNotImplemented by default. Only such entries are replaced: a codec that the program has set stays, and one that it sets
- * later replaces ours. Ours can't compress.
+ * Registers decompression for Kafka's codecs in kafkajs' registry, which the whole process shares. Codecs that the program has set stay. By
+ * default all but gzip throw KafkaJSNotImplemented. Ours can't compress.
  */
 export function registerKafkajsCodecs(): void {
   const registry: Record<number, (() => unknown) | undefined> = kafkajs.CompressionCodecs;
@@ -298,17 +286,16 @@ function isMissing(codec: (() => unknown) | undefined): boolean {
   try {
     return codec?.() === undefined;
   } catch (error) {
-    if (error instanceof kafkajs.KafkaJSNotImplemented) return true;
-    return false; // a codec set by the program, which reports its own error when used
+    return error instanceof kafkajs.KafkaJSNotImplemented; // other errors are of a codec that the program has set
   }
 }
 
-function decompressingCodec(type: number, name: string): Codec {
+function decompressingCodec(type: number, name: string) {
   return {
     compress: () =>
       Promise.reject(
         new Error(`cellarstream only reads ${name}: set a codec in kafkajs' CompressionCodecs`),
       ),
-    decompress: (bytes) => decompress(type, bytes),
+    decompress: (bytes: Buffer) => decompress(type, bytes),
   };
 }

@@ -4,12 +4,11 @@ import type { Offsets } from '../log.ts';
 import { unreadEnds } from './kafka-reader.ts';
 import type { PartitionBatch } from './kafka-reader.ts';
 
-/** A queue of batches that have been fetched and not yet taken. */
 export interface BatchQueue {
   put(batch: PartitionBatch): void;
   /**
-   * Removes and returns the next batch; undefined while none is ready. A queue that merges by timestamp returns only the first part of a
-   * batch, if messages of another partition come before the rest.
+   * Removes and returns the next batch, or the first part of it if messages of another partition come before the rest; undefined while none
+   * is ready.
    */
   take(): PartitionBatch | undefined;
   /** Number of queued batches of a partition that have messages. */
@@ -17,7 +16,6 @@ export interface BatchQueue {
   readonly isEmpty: boolean;
 }
 
-/** Creates a queue that returns batches in the order of their arrival. */
 export function arrivalOrder(): BatchQueue {
   const batches: PartitionBatch[] = [];
   const count = new Map<number, number>();
@@ -42,9 +40,8 @@ export function arrivalOrder(): BatchQueue {
 }
 
 /**
- * Creates a queue that merges partitions by the timestamps of their messages. It waits for messages of every partition that has not reached
- * its offset in `ends`, so that a message is returned only if no other partition begins with an older one; with equal timestamps the lower
- * partition comes first. After its end a partition is not waited for: it may receive no more messages.
+ * Creates a queue that merges partitions by timestamp; of equal ones the lower partition comes first. It waits for messages of every
+ * partition that has not reached its offset in `ends`, so that no older message can follow. After its end a partition may receive no more.
  */
 export function timeOrder(from: Offsets, ends: Offsets): BatchQueue {
   const queues = new Map<number, Queued[]>();
@@ -108,7 +105,7 @@ interface Queued {
   at: number;
 }
 
-/** Returns the timestamp of a batch's message at index `at`, in ms; -Infinity if there is none, so that an empty batch is taken first. */
+/** Returns the timestamp of the message at index `at`, in ms; -Infinity if there is none, so that an empty batch is taken first. */
 function timeOf({ batch }: Queued, at: number): number {
   const message = batch.messages[at];
   return message ? Number(message.timestamp) : -Infinity;

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { Decompress } from 'fzstd';
 
-/** Kafka's compression codecs: the number in a batch's attributes, Kafka's name, and the function that decompresses. */
+/** Kafka's compression codecs by their number in a batch's attributes. */
 export const CODECS = [
   { type: 1, name: 'gzip', unpack: unpackGzip },
   { type: 2, name: 'snappy', unpack: unpackSnappy },
@@ -12,11 +12,7 @@ export const CODECS = [
   { type: 4, name: 'zstd', unpack: unpackZstd },
 ] as const;
 
-/**
- * Decompresses the records of a batch.
- *
- * @throws MalformedBytes if the bytes are malformed, the codec is unknown, or the content exceeds {@link MAX_UNPACKED_BYTES}.
- */
+/** Decompresses the records of a batch. @throws MalformedBytes, also if the content exceeds {@link MAX_UNPACKED_BYTES}. */
 export async function decompress(type: number, bytes: Buffer): Promise<Buffer> {
   const codec = CODECS.find((each) => each.type === type);
   if (!codec) throw new MalformedBytes(`it is compressed with codec ${type}, which is not known`);
@@ -32,19 +28,16 @@ const unzip: (
   bytes: Buffer,
   options: { chunkSize: number; maxOutputLength: number },
 ) => Promise<Buffer> = promisify(gunzip);
-/** Position of the content's length in gzip data: it begins this many bytes before the end. */
+/** Distance of the content's length from the end of gzip data, in bytes. */
 const LENGTH_FROM_END = 4;
-/**
- * Smallest and largest output buffer that is allocated before gzip data is decompressed, in bytes. `least` is zlib's minimum; `most` bounds
- * the memory if the content's length in the data is damaged.
- */
-const ROOM = { least: 64, most: 2 ** 24 } as const;
+/** Smallest and largest output chunk, in bytes: zlib's minimum, and a bound of the memory if the content's length in the data is wrong. */
+const CHUNK = { min: 64, max: 2 ** 24 } as const;
 
 async function unpackGzip(bytes: Buffer): Promise<Buffer> {
   if (bytes.length < LENGTH_FROM_END) throw new MalformedBytes('it ends too early');
   // One output chunk as long as the content: several chunks would have to be concatenated.
   const length = bytes.readUInt32LE(bytes.length - LENGTH_FROM_END);
-  const chunkSize = Math.min(Math.max(length + 1, ROOM.least), ROOM.most);
+  const chunkSize = Math.min(Math.max(length + 1, CHUNK.min), CHUNK.max);
   try {
     return await unzip(bytes, { chunkSize, maxOutputLength: MAX_UNPACKED_BYTES });
   } catch (error) {
@@ -60,11 +53,7 @@ const ZSTD_MAGIC = 0xfd2fb528;
 const DESCRIPTOR_AT = 4;
 const SINGLE_SEGMENT = 0x20;
 
-/**
- * Decompresses Zstandard frames. (`node:zlib` has Zstandard from Node 22.15 on, and replaces fzstd once that is the oldest Node supported.)
- *
- * @throws MalformedBytes
- */
+/** Decompresses Zstandard frames. `node:zlib` can replace fzstd once Node 22.15 is the oldest that is supported. */
 function unpackZstd(bytes: Buffer): Buffer {
   // Checked first: fzstd allocates the window that the frame declares.
   if (windowBytes(bytes) > MAX_UNPACKED_BYTES) {
@@ -82,10 +71,7 @@ function unpackZstd(bytes: Buffer): Buffer {
   return output.content();
 }
 
-/**
- * Returns the window size of a Zstandard frame, in bytes: how far back matches may reach. A frame with a single segment has the content's
- * length as its window.
- */
+/** Returns the window size of a Zstandard frame, in bytes: how far back matches may reach. */
 function windowBytes(bytes: Buffer): number {
   if (bytes.length < DESCRIPTOR_AT + 2) throw new MalformedBytes('it ends too early');
   if (bytes.readUInt32LE() !== ZSTD_MAGIC) throw new MalformedBytes('it is no Zstandard frame');
@@ -109,18 +95,13 @@ function contentBytes(bytes: Buffer, descriptor: number): number {
 
 /** First bytes of a snappy-java stream, the format that brokers and the Java client write. */
 const JAVA_MAGIC = Buffer.from([0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0]);
-/** Size of the two version numbers that follow {@link JAVA_MAGIC}, in bytes: of the format, and of the oldest reader that supports it. */
+/** Size of the version numbers that follow {@link JAVA_MAGIC}, in bytes: the format's, and that of the oldest reader that supports it. */
 const JAVA_VERSION_BYTES = 8;
 /** Longest literal of Snappy, in bytes, whose length is in its tag. Longer literals have it in 1 to 4 bytes after the tag. */
 const SHORT_LITERAL = 60;
 const MAX_VARINT_BYTES = 5;
 
-/**
- * Decompresses Snappy data: a single block, as librdkafka and Go clients write, or a snappy-java stream, in which each block follows its
- * length.
- *
- * @throws MalformedBytes
- */
+/** Decompresses Snappy data: one block, as librdkafka and Go clients write, or a snappy-java stream, in which each block follows its length. */
 function unpackSnappy(bytes: Buffer): Buffer {
   const output = new Unpacked(4 * bytes.length);
   if (!isJavaHeader(bytes)) {
@@ -196,14 +177,10 @@ const SIZE_MASK = 0x7fffffff;
 const CHECKSUM_BYTES = 4;
 const CONTENT_SIZE_BYTES = 8;
 const MIN_MATCH = 4;
-/** Largest value of a four-bit length in an LZ4 block. It means that the length continues in the following bytes. */
+/** Largest four-bit length in an LZ4 block: the length continues in the following bytes. */
 const LONG = 15;
 
-/**
- * Decompresses one or several LZ4 frames. Checksums are not verified: TCP and the batch's own CRC protect the bytes.
- *
- * @throws MalformedBytes
- */
+/** Decompresses one or several LZ4 frames. Checksums are not verified: TCP and the batch's own CRC protect the bytes. */
 function unpackLz4(bytes: Buffer): Buffer {
   const input = new Packed(bytes);
   const output = new Unpacked(4 * bytes.length);
@@ -254,10 +231,7 @@ function lengthOf(short: number, block: Packed): number {
   return length;
 }
 
-/**
- * Largest content of one compressed batch, in bytes. Producers fill batches up to some MiB. A few bytes of input can decompress to far
- * more, so that without a limit one damaged batch could exhaust the memory.
- */
+/** Largest content of one compressed batch, in bytes. Producers fill batches up to some MiB; without a limit a damaged batch could exhaust the memory. */
 export const MAX_UNPACKED_BYTES = 64 * 2 ** 20;
 
 /** Compressed bytes that break their format, or whose content is larger than {@link MAX_UNPACKED_BYTES}. */
@@ -265,16 +239,13 @@ export class MalformedBytes extends Error {
   override readonly name = 'MalformedBytes';
 }
 
-/** Initial size of the output buffer if the length of the content is unknown, in bytes. */
-const FIRST_BYTES = 2 ** 16;
-
 /** Output buffer of an LZ77 decoder: it grows as needed, and earlier bytes can be repeated. */
 class Unpacked {
   #bytes: Buffer;
   #length = 0;
 
   /** @param expected Likely length of the content, in bytes. */
-  constructor(expected = FIRST_BYTES) {
+  constructor(expected: number) {
     this.#bytes = Buffer.allocUnsafe(Math.min(expected, MAX_UNPACKED_BYTES));
   }
 
@@ -282,19 +253,13 @@ class Unpacked {
     return this.#length;
   }
 
-  /** Appends bytes. @throws MalformedBytes if the output would exceed {@link MAX_UNPACKED_BYTES}. */
   append(bytes: Uint8Array): void {
     this.#reserve(bytes.length);
     this.#bytes.set(bytes, this.#length);
     this.#length += bytes.length;
   }
 
-  /**
-   * Appends a copy of the `length` bytes that begin `distance` bytes before the end of the output. With `length` > `distance` the copy
-   * repeats bytes that it has just appended.
-   *
-   * @throws MalformedBytes if the output is shorter than `distance`, or would exceed {@link MAX_UNPACKED_BYTES}.
-   */
+  /** Appends a copy of the `length` bytes that begin `distance` bytes before the end. With `length` > `distance` the copy repeats itself. */
   repeat(distance: number, length: number): void {
     if (distance < 1 || distance > this.#length) {
       throw new MalformedBytes('it repeats bytes from before its beginning');
@@ -338,7 +303,7 @@ class Packed {
     return this.#bytes.length - this.#at;
   }
 
-  /** Returns a view of the next `length` bytes. @throws MalformedBytes if the input has fewer. */
+  /** Returns a view of the next `length` bytes. */
   take(length: number): Buffer {
     if (length > this.left) throw new MalformedBytes('it ends too early');
     this.#at += length;

@@ -2,24 +2,20 @@
 
 import type { Bounds, KeyedMessage, Known } from '../log.ts';
 
-/** The newest message of each key of a topic with one partition. Concurrent callers share one read of the topic. */
-export interface CompactedView<M> {
-  /**
-   * Returns the newest message of each key, once everything before the end offset that `bounds` returns has been read; possibly with
-   * messages after that offset. Callers that arrive during a read wait for it.
-   *
-   * @throws the errors of `bounds` and of the read. Messages that were read before the error stay cached.
-   */
-  readonly asOf: (bounds: () => Promise<Bounds>) => Promise<Known<M>>;
-  /** Drops the cached messages. Called if a message that must exist is not among them: they belong to a deleted topic of the same name. */
-  readonly invalidate: () => void;
-}
-
 interface CompactedViewOptions<M> {
   /** Reads the messages from offset `low` up to `high`, and passes them to `onMessages` in order. */
   readonly read: (range: Bounds, onMessages: (messages: readonly M[]) => void) => Promise<void>;
   /** Returns the time of a monotonic clock, in ms. Default: `performance.now`. */
   readonly now?: () => number;
+}
+
+/** The cached messages of a topic, and the offset up to which it has been read. Callers continue to use one that was dropped meanwhile. */
+interface CachedContent<M> {
+  readonly newest: Map<string, M & { readonly value: Buffer }>;
+  next: bigint;
+  /** Highest end offset that any caller has requested. */
+  requestedEnd: bigint;
+  inFlight: Promise<void> | undefined;
 }
 
 /**
@@ -28,80 +24,71 @@ interface CompactedViewOptions<M> {
  */
 const RETENTION_MS = 600_000;
 
-/** Creates a view of a topic. Nothing is read before the first call of `asOf`. */
-export function compactedView<M extends KeyedMessage>(
-  options: CompactedViewOptions<M>,
-): CompactedView<M> {
-  const { read, now = () => performance.now() } = options;
-  let reading = emptyViewState<M>();
-  let askedAt = now();
+/** The newest message of each key of a topic with one partition. Concurrent callers share one read of the topic. */
+export class CompactedView<M extends KeyedMessage> {
+  readonly #read: CompactedViewOptions<M>['read'];
+  readonly #now: () => number;
+  #content = emptyContent<M>();
+  #usedAt: number;
 
-  return {
-    asOf: async (bounds) => {
-      if (now() - askedAt > RETENTION_MS) reading = emptyViewState();
-      askedAt = now();
-      const before = reading;
-      const { next } = before; // other callers may read further while `bounds` is pending
-      const { low, high } = await bounds();
-      const isAnew = high < next;
-      if (isAnew && reading === before) reading = emptyViewState();
-      const mine = reading;
-      await readUpTo(mine, { low, high }, read);
-      return { newest: mine.newest, next: mine.next };
-    },
-    invalidate: () => void (reading = emptyViewState()),
-  };
+  constructor({ read, now = () => performance.now() }: CompactedViewOptions<M>) {
+    this.#read = read;
+    this.#now = now;
+    this.#usedAt = now();
+  }
+
+  /**
+   * Returns the newest message of each key, once everything before the end offset that `bounds` returns has been read; possibly with
+   * messages after that offset. Callers that arrive during a read wait for it.
+   *
+   * @throws the errors of `bounds` and of the read. Messages that were read before the error stay cached.
+   */
+  async asOf(bounds: () => Promise<Bounds>): Promise<Known<M>> {
+    if (this.#now() - this.#usedAt > RETENTION_MS) this.invalidate();
+    this.#usedAt = this.#now();
+    const before = this.#content;
+    const { next } = before; // other callers may read further while `bounds` is pending
+    const range = await bounds();
+    if (range.high < next && this.#content === before) this.invalidate(); // the topic was recreated
+    const content = this.#content;
+    await this.#readUpTo(content, range);
+    return { newest: content.newest, next: content.next };
+  }
+
+  /** Drops the cached messages. Called if a message that must exist is not among them: they belong to a deleted topic of the same name. */
+  invalidate(): void {
+    this.#content = emptyContent();
+  }
+
+  /** One read runs at a time, each up to the highest end that callers have requested when it begins. */
+  async #readUpTo(content: CachedContent<M>, { low, high }: Bounds): Promise<void> {
+    if (content.requestedEnd < high) content.requestedEnd = high;
+    while (content.next < high) {
+      content.inFlight ??= this.#readOn(content, low).finally(() => (content.inFlight = undefined));
+      await content.inFlight;
+    }
+  }
+
+  async #readOn(content: CachedContent<M>, low: bigint): Promise<void> {
+    const { newest, next, requestedEnd } = content;
+    try {
+      await this.#read({ low: next > low ? next : low, high: requestedEnd }, (messages) => {
+        for (const message of messages) {
+          const { key, value, offset } = message;
+          content.next = BigInt(offset) + 1n;
+          if (key === null) continue;
+          if (value) newest.set(key.toString(), { ...message, value });
+          else newest.delete(key.toString());
+        }
+      });
+      content.next = requestedEnd;
+    } catch (error) {
+      content.requestedEnd = content.next; // if the topic was recreated, the requested end may be past its end
+      throw error;
+    }
+  }
 }
 
-/** The cached messages of a topic, and the offset up to which it has been read. */
-interface ViewState<M> {
-  readonly newest: Map<string, M & { readonly value: Buffer }>;
-  next: bigint;
-  /** Highest end offset that any caller has requested. */
-  requestedEnd: bigint;
-  inFlight: Promise<void> | undefined;
-}
-
-function emptyViewState<M>(): ViewState<M> {
+function emptyContent<M>(): CachedContent<M> {
   return { newest: new Map(), next: 0n, requestedEnd: 0n, inFlight: undefined };
-}
-
-type RangeReader<M> = CompactedViewOptions<M>['read'];
-
-/**
- * Reads the topic up to the offset `high`. One read runs at a time, each up to the highest end that callers have requested when it begins.
- */
-async function readUpTo<M extends KeyedMessage>(
-  reading: ViewState<M>,
-  { low, high }: Bounds,
-  read: RangeReader<M>,
-): Promise<void> {
-  if (reading.requestedEnd < high) reading.requestedEnd = high;
-  while (reading.next < high) {
-    reading.inFlight ??= readFrom(reading, low, read).finally(() => (reading.inFlight = undefined));
-    await reading.inFlight;
-  }
-}
-
-async function readFrom<M extends KeyedMessage>(
-  reading: ViewState<M>,
-  low: bigint,
-  read: RangeReader<M>,
-): Promise<void> {
-  const { newest, next, requestedEnd } = reading;
-  try {
-    await read({ low: next > low ? next : low, high: requestedEnd }, (messages) => {
-      for (const message of messages) {
-        const { key, value, offset } = message;
-        reading.next = BigInt(offset) + 1n;
-        if (key === null) continue;
-        if (value) newest.set(key.toString(), { ...message, value });
-        else newest.delete(key.toString());
-      }
-    });
-    reading.next = requestedEnd;
-  } catch (error) {
-    reading.requestedEnd = reading.next; // if the topic was recreated, the requested end may be past its end
-    throw error;
-  }
 }

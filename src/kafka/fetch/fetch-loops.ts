@@ -14,12 +14,14 @@ import {
   throwError,
   timer,
 } from 'rxjs';
+import type { Subscriber } from 'rxjs';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
+import { FETCH_RETRIES, PAUSES, pauseMs } from '../../core/retries.ts';
 import type { Offsets } from '../log.ts';
-import type { PartitionResponse, Fetcher, FetcherOptions } from './kafka-fetcher.ts';
+import type { PartitionResponse, FetcherOptions } from './kafka-fetcher.ts';
 import { kafkaError } from '../client/kafka-error.ts';
 import { ERROR, errorAction, noLeaderError, partitionError } from '../client/protocol-errors.ts';
-import { isOutOfRange, openFetcher } from './kafka-fetcher.ts';
+import { Fetcher, isOutOfRange } from './kafka-fetcher.ts';
 
 interface FetchLoopsOptions<T> extends FetcherOptions {
   readonly kafka: Kafka;
@@ -36,124 +38,158 @@ interface FetchLoopsOptions<T> extends FetcherOptions {
   readonly take: (prepared: T) => void;
 }
 
-interface FetchLoops {
-  /** Resolves after `leave$` has emitted and the connection is closed; rejects with an error that is not retried. */
+/** Also returned by brokers for a topic that was created a moment ago. */
+const NO_TOPIC = ERROR.UNKNOWN_TOPIC_OR_PARTITION;
+const NO_LEADER_ID = -1;
+
+/**
+ * Fetches repeatedly from every broker that leads a partition, with one fetch per broker in flight. An error ends all fetches; if it can
+ * pass (a leader has moved, or outages are retried) they restart with a new connection after a pause.
+ */
+export class FetchLoops<T> {
+  readonly #options: FetchLoopsOptions<T>;
+  #hasConnected = false;
+  /** Consecutive failures, and those of them because the topic or partition is unknown. */
+  #failures = 0;
+  #missing = 0;
+  #current: ConnectionLoops<T> | undefined;
+  /**
+   * Resolves after `leave$` has emitted and the connection is closed. Rejects with CellarstreamError: `KAFKA_UNREACHABLE` if Kafka can't be
+   * reached at first, or later without `retriesOutages`; `KAFKA_REFUSED`; `POSITION` if the topic was deleted; and with the errors of
+   * `prepare` and `take`.
+   */
   readonly done: Promise<void>;
+
+  constructor(options: FetchLoopsOptions<T>) {
+    this.#options = options;
+    const attempts$ = defer(() => this.#connectAndFetch()).pipe(
+      retry({ delay: (error: unknown) => this.#retryAfter(error) }),
+    );
+    this.done = lastValueFrom(attempts$, { defaultValue: undefined });
+  }
+
   /** Calls `nextOffsets` again, and begins to fetch partitions that it returns. */
-  wake(): void;
-}
+  wake(): void {
+    this.#current?.wake();
+  }
 
-/** Pauses before a new attempt to fetch, in ms: the first one, which doubles with each failure, and the longest. */
-const PAUSE_MS = { first: 250, most: 5_000 } as const;
-/**
- * Number of consecutive attempts, some eight seconds, after which an error is final: brokers do not know the topic, or they do not agree on
- * a partition's leader and outages are not retried. Too small: a new topic, or an election of a leader, is an error.
- */
-const MAX_TRIES = 5;
-
-/** Error code UNKNOWN_TOPIC_OR_PARTITION, which brokers also return for a topic that was created a moment ago. */
-const NO_TOPIC = 3;
-
-/**
- * Fetches repeatedly from every broker that leads a partition, with one fetch per broker in flight. The first error ends all fetches; if it
- * can pass (a leader has moved, or Kafka is unreachable and outages are retried) they are restarted with a new connection.
- *
- * `done` rejects with CellarstreamError: `KAFKA_UNREACHABLE` if Kafka can't be reached at first, or later without `retriesOutages`;
- * `KAFKA_REFUSED`; `POSITION` if the topic was deleted; and with the errors of `prepare` and `take`.
- */
-export function fetchLoops<T>(options: FetchLoopsOptions<T>): FetchLoops {
-  const { kafka, topic, retriesOutages, leave$, nextOffsets, prepare, take } = options;
-  let hasConnected = false;
-  let failures = 0;
-  /** Number of consecutive failures because the topic or partition is unknown. */
-  let missing = 0;
-  let wakeNewest = () => undefined as void;
-
-  const loops = (fetcher: Fetcher) =>
-    new Observable<never>((subscriber) => {
-      /** Ids of the brokers to which a fetch is in flight. */
-      const busy = new Set<number>();
-      const fail = (error: unknown) => subscriber.error(error);
-      const look = async (): Promise<void> => {
-        const leaders = await fetcher.leaders();
-        for (const partition of nextOffsets(leaders.keys()).keys()) {
-          const leader = leaders.get(partition);
-          if (leader === undefined) throw partitionError(NO_TOPIC, topic, partition);
-          if (leader === NO_LEADER_ID) throw noLeaderError(topic, partition);
-          if (busy.has(leader)) continue;
-          busy.add(leader);
-          loop(leader).catch(fail);
-        }
-      };
-      const wake = () => {
-        if (!subscriber.closed) look().catch(fail);
-      };
-      const loop = async (leader: number): Promise<void> => {
-        for (;;) {
-          const leaders = await fetcher.leaders();
-          const offsets = new Map(
-            [...nextOffsets(leaders.keys())].filter(([each]) => leaders.get(each) === leader),
-          );
-          if (offsets.size === 0 || subscriber.closed) break;
-          const answers = await fetcher.fetch(leader, offsets);
-          const refused = answers.filter((each) => each.errorCode !== 0 && !isOutOfRange(each));
-          const others = answers.filter((each) => !refused.includes(each));
-          const prepared = await prepare(others, offsets);
-          if (subscriber.closed) break;
-          take(prepared);
-          const [first] = refused;
-          if (first) throw partitionError(first.errorCode, topic, first.partition); // after the other partitions' messages have been taken
-          failures = missing = 0;
-          wake(); // another broker may lead some partitions by now
-        }
-        busy.delete(leader);
-        wake(); // a partition may have been resumed meanwhile
-      };
-      wakeNewest = wake;
-      wake();
-    });
-  const connection = async (): Promise<void> => {
-    const opening = openFetcher(kafka, topic, options);
+  async #connectAndFetch(): Promise<void> {
+    const { kafka, topic, leave$ } = this.#options;
+    const opening = Fetcher.open(kafka, topic, this.#options);
     const fetcher = await firstValueFrom(merge(opening, leave$.pipe(map(() => undefined))));
     if (!fetcher) {
       // `leave$` came first. Connecting may still take minutes, so it is not awaited; the connection is closed once it is there.
       opening.then((late) => late.close()).catch(() => undefined);
       return;
     }
-    hasConnected = true;
+    this.#hasConnected = true;
     try {
-      const until$ = loops(fetcher).pipe(takeUntil(leave$));
-      await lastValueFrom(until$, { defaultValue: undefined });
+      const fetches$ = new Observable<never>((subscriber) => {
+        const onSuccess = () => (this.#failures = this.#missing = 0);
+        this.#current = new ConnectionLoops(fetcher, this.#options, subscriber, onSuccess);
+        this.#current.wake();
+      });
+      await lastValueFrom(fetches$.pipe(takeUntil(leave$)), { defaultValue: undefined });
     } finally {
       await fetcher.close().catch(() => undefined); // the earlier error says more
     }
-  };
-  const canPass = (error: unknown) => {
+  }
+
+  #retryAfter(error: unknown): Observable<unknown> {
+    const { topic, leave$ } = this.#options;
+    if (this.#canPass(error)) {
+      this.#failures += 1;
+      return timer(pauseMs(PAUSES.kafkaFetch, this.#failures)).pipe(takeUntil(leave$));
+    }
+    const isMissing = codeOf(error) === NO_TOPIC;
+    return throwError(() => (isMissing ? topicDeletedError(topic, error) : kafkaError(error)));
+  }
+
+  #canPass(error: unknown): boolean {
+    const { retriesOutages } = this.#options;
     const code = codeOf(error);
-    missing = code === NO_TOPIC ? missing + 1 : 0;
-    if (code === NO_TOPIC) return missing <= MAX_TRIES;
+    this.#missing = code === NO_TOPIC ? this.#missing + 1 : 0;
+    if (code === NO_TOPIC) return this.#missing <= FETCH_RETRIES;
     // The broker does not lead the partition: either our metadata or the broker's own are outdated.
     if (code !== undefined && errorAction(code) === 'leader')
-      return retriesOutages || failures < MAX_TRIES;
-    return retriesOutages && hasConnected && isRetryable(kafkaError(error));
-  };
-  const pause = () => Math.min(PAUSE_MS.most, PAUSE_MS.first * 2 ** failures++);
-  const connections$ = defer(connection).pipe(
-    retry({
-      delay: (error: unknown) =>
-        canPass(error)
-          ? timer(pause()).pipe(takeUntil(leave$))
-          : throwError(() =>
-              codeOf(error) === NO_TOPIC ? topicDeletedError(topic, error) : kafkaError(error),
-            ),
-    }),
-  );
-  const done = lastValueFrom(connections$, { defaultValue: undefined });
-  return { done, wake: () => wakeNewest() };
+      return retriesOutages || this.#failures < FETCH_RETRIES;
+    return retriesOutages && this.#hasConnected && isRetryable(kafkaError(error));
+  }
 }
 
-/** Leader id in the metadata of a partition that has no leader. */
-const NO_LEADER_ID = -1;
+/** The fetches over one connection, until its subscriber is closed. Errors go to the subscriber. */
+class ConnectionLoops<T> {
+  readonly #fetcher: Fetcher;
+  readonly #options: FetchLoopsOptions<T>;
+  readonly #subscriber: Subscriber<never>;
+  readonly #onSuccess: () => void;
+  /** Ids of the brokers to which a fetch is in flight. */
+  readonly #busy = new Set<number>();
+
+  constructor(
+    fetcher: Fetcher,
+    options: FetchLoopsOptions<T>,
+    subscriber: Subscriber<never>,
+    onSuccess: () => void,
+  ) {
+    this.#fetcher = fetcher;
+    this.#options = options;
+    this.#subscriber = subscriber;
+    this.#onSuccess = onSuccess;
+  }
+
+  /** Begins to fetch from the brokers that lead a wanted partition and have no fetch in flight. */
+  wake(): void {
+    if (!this.#subscriber.closed) this.#startIdle().catch((error: unknown) => this.#fail(error));
+  }
+
+  #fail(error: unknown): void {
+    this.#subscriber.error(error);
+  }
+
+  async #startIdle(): Promise<void> {
+    const { topic, nextOffsets } = this.#options;
+    const leaders = await this.#fetcher.leaders();
+    for (const partition of nextOffsets(leaders.keys()).keys()) {
+      const leader = leaders.get(partition);
+      if (leader === undefined) throw partitionError(NO_TOPIC, topic, partition);
+      if (leader === NO_LEADER_ID) throw noLeaderError(topic, partition);
+      if (this.#busy.has(leader)) continue;
+      this.#busy.add(leader);
+      this.#fetchFrom(leader).catch((error: unknown) => this.#fail(error));
+    }
+  }
+
+  /** Fetches from one broker as long as it leads a wanted partition. */
+  async #fetchFrom(leader: number): Promise<void> {
+    const { nextOffsets } = this.#options;
+    for (;;) {
+      const leaders = await this.#fetcher.leaders();
+      const wanted = [...nextOffsets(leaders.keys())];
+      const offsets = new Map(wanted.filter(([each]) => leaders.get(each) === leader));
+      if (offsets.size === 0 || this.#subscriber.closed) break;
+      if (!(await this.#fetchOnce(leader, offsets))) break;
+      this.wake(); // another broker may lead some partitions by now
+    }
+    this.#busy.delete(leader);
+    this.wake(); // a partition may have been resumed meanwhile
+  }
+
+  /** Returns whether the response was taken: false if the subscriber was closed meanwhile. */
+  async #fetchOnce(leader: number, offsets: Offsets): Promise<boolean> {
+    const { topic, prepare, take } = this.#options;
+    const answers = await this.#fetcher.fetch(leader, offsets);
+    const refused = answers.filter((each) => each.errorCode !== 0 && !isOutOfRange(each));
+    const others = answers.filter((each) => !refused.includes(each));
+    const prepared = await prepare(others, offsets);
+    if (this.#subscriber.closed) return false;
+    take(prepared);
+    const [first] = refused;
+    if (first) throw partitionError(first.errorCode, topic, first.partition); // after the other partitions' messages have been taken
+    this.#onSuccess();
+    return true;
+  }
+}
 
 /** Returns Kafka's error code in the error or its causes; undefined if no broker responded with one. */
 function codeOf(error: unknown): number | undefined {
@@ -166,9 +202,6 @@ function topicDeletedError(topic: string, cause: unknown): CellarstreamError {
   return new CellarstreamError(
     'POSITION',
     `topic ${topic} does not exist, or has fewer partitions than before: was it deleted?`,
-    {
-      cause,
-      context: { topic },
-    },
+    { cause, context: { topic } },
   );
 }

@@ -4,29 +4,14 @@ import type { Kafka } from 'kafkajs';
 import type { Isolation, Offsets } from '../log.ts';
 import { endConnection } from '../client/connection.ts';
 import { clusterOf } from '../client/kafkajs-inner.ts';
-import type { ConnectionPool } from '../client/kafkajs-inner.ts';
+import type { Cluster, ConnectionPool } from '../client/kafkajs-inner.ts';
 import { ERROR, protocolError } from '../client/protocol-errors.ts';
 import { array, int32, int64, int8, protocolReader, string } from '../client/protocol.ts';
 import { ISOLATION } from '../client/topic-calls.ts';
 import type { AbortedTransaction } from './record-batches.ts';
 
-/** Fetches records of a topic from the brokers that lead its partitions. */
-export interface Fetcher {
-  /** Returns the broker id of each partition's leader, from metadata that are at most five minutes old. */
-  leaders(): Promise<ReadonlyMap<number, number>>;
-  /**
-   * Fetches the readable records of these partitions from these offsets on, as many as fit into a response. The first partition with
-   * records gets at least one batch, however large. A broker without new records delays its response, see {@link FetcherOptions.waitMs}.
-   *
-   * @throws kafkajs' errors. Errors of single partitions are not thrown: they are in the partitions' responses.
-   */
-  fetch(leader: number, offsets: Offsets): Promise<readonly PartitionResponse[]>;
-  /** Closes the connections. Fetches in flight and later calls are rejected. */
-  close(): Promise<void>;
-}
-
 export interface FetcherOptions {
-  /** Which messages are read: only committed ones (the default), or also those of open and aborted transactions. */
+  /** Default: committed messages. */
   readonly isolation?: Isolation | undefined;
   /** How long a broker waits for new records before it responds, in ms; it gets no other fetch meanwhile. Default 250. */
   readonly waitMs?: number | undefined;
@@ -41,79 +26,99 @@ const FETCH_WAIT_MS = 250;
 const METADATA_MAX_AGE_MS = 300_000;
 
 /**
- * Connects to Kafka in order to fetch a topic without a consumer group. kafkajs' public API can't do that, and joining a group takes
- * seconds, so this uses the internal connections of kafkajs that its consumers use too. Requests and responses are encoded here, as
- * kafkajs does not return the last offset of batches that compaction has emptied.
- *
- * @throws kafkajs' errors.
+ * Fetches records of a topic from the brokers that lead its partitions, without a consumer group. kafkajs' public API can't do that, so
+ * this uses the internal connections that its consumers use. Requests and responses are encoded here, as kafkajs does not return the last
+ * offset of batches that compaction has emptied (kafkajs#577). All functions throw kafkajs' errors.
  */
-export async function openFetcher(
-  kafka: Kafka,
-  topic: string,
-  { isolation = 'committed', waitMs = FETCH_WAIT_MS }: FetcherOptions = {},
-): Promise<Fetcher> {
-  const cluster = clusterOf(kafka, {
-    metadataMaxAge: METADATA_MAX_AGE_MS,
-    allowAutoTopicCreation: false,
-  });
-  try {
-    await cluster.connect();
-    await cluster.addTargetTopic(topic);
-  } catch (error) {
-    await cluster.disconnect().catch(() => undefined); // the earlier error says more
-    throw error;
+export class Fetcher {
+  readonly #cluster: Cluster;
+  readonly #topic: string;
+  readonly #isolation: Isolation;
+  readonly #waitMs: number;
+  readonly #calls = new Set<Promise<unknown>>();
+  readonly #usedPools = new Set<ConnectionPool>();
+  #isClosed = false;
+
+  private constructor(cluster: Cluster, topic: string, options: FetcherOptions) {
+    this.#cluster = cluster;
+    this.#topic = topic;
+    this.#isolation = options.isolation ?? 'committed';
+    this.#waitMs = options.waitMs ?? FETCH_WAIT_MS;
   }
-  const calls = new Set<Promise<unknown>>();
-  const asked = new Set<ConnectionPool>();
-  let isClosed = false;
-  const closed = () => new Error(`Closed connection: it read ${topic}`);
-  const expectOpen = () => {
-    if (isClosed) throw closed();
-  };
-  const call = async <T>(work: () => Promise<T>): Promise<T> => {
-    expectOpen();
-    const answer = work();
-    calls.add(answer);
-    return answer.finally(() => calls.delete(answer));
-  };
-  const leaders = async () => {
-    await cluster.refreshMetadataIfNecessary();
-    const partitions = cluster.findTopicPartitionMetadata(topic);
-    return new Map(partitions.map(({ partitionId, leader }) => [partitionId, leader]));
-  };
-  const fetch = async (leader: number, offsets: Offsets) => {
-    const broker = await cluster.findBroker({ nodeId: String(leader) });
-    expectOpen();
-    asked.add(broker.connectionPool);
-    const buffer = fetchBody(topic, offsets, isolation, waitMs);
-    const encode = () => Promise.resolve({ buf: buffer, buffer });
-    const answer = await broker.connectionPool.send<FetchResponse>({
-      request: { ...FETCH, encode },
-      response: { decode: readFetchResponse, parse: (decoded) => decoded },
+
+  static async open(kafka: Kafka, topic: string, options: FetcherOptions = {}): Promise<Fetcher> {
+    const cluster = clusterOf(kafka, {
+      metadataMaxAge: METADATA_MAX_AGE_MS,
+      allowAutoTopicCreation: false,
     });
-    if (answer.errorCode !== 0) throw protocolError(answer.errorCode, `Fetch of ${topic}`);
-    return answer.partitions;
-  };
-  return {
-    leaders: () => call(leaders),
-    fetch: (leader, offsets) => call(() => fetch(leader, offsets)),
-    close: async () => {
-      isClosed = true;
-      // disconnect() would wait for the brokers' responses, and brokers wait for new records.
-      for (const each of [...asked].flatMap(({ pool }) => pool)) {
-        if (each.isConnected()) endConnection(each, closed());
-      }
-      await cluster.disconnect();
-      await Promise.allSettled(calls);
-      await cluster.disconnect(); // kafkajs reconnects for calls made meanwhile
-    },
-  };
+    try {
+      await cluster.connect();
+      await cluster.addTargetTopic(topic);
+    } catch (error) {
+      await cluster.disconnect().catch(() => undefined); // the earlier error says more
+      throw error;
+    }
+    return new Fetcher(cluster, topic, options);
+  }
+
+  /** Returns the broker id of each partition's leader, from metadata that are at most five minutes old. */
+  leaders(): Promise<ReadonlyMap<number, number>> {
+    return this.#call(async () => {
+      await this.#cluster.refreshMetadataIfNecessary();
+      const partitions = this.#cluster.findTopicPartitionMetadata(this.#topic);
+      return new Map(partitions.map(({ partitionId, leader }) => [partitionId, leader]));
+    });
+  }
+
+  /**
+   * Fetches the records of these partitions from these offsets on, as many as fit into a response; of the first partition with records at
+   * least one batch. A broker without new records delays its response. Errors of single partitions are in their responses.
+   */
+  fetch(leader: number, offsets: Offsets): Promise<readonly PartitionResponse[]> {
+    return this.#call(async () => {
+      const { connectionPool } = await this.#cluster.findBroker({ nodeId: String(leader) });
+      this.#expectOpen();
+      this.#usedPools.add(connectionPool);
+      const buffer = fetchBody(this.#topic, offsets, this.#isolation, this.#waitMs);
+      const encode = () => Promise.resolve({ buf: buffer, buffer });
+      const { errorCode, partitions } = await connectionPool.send<FetchResponse>({
+        request: { ...FETCH, encode },
+        response: { decode: readFetchResponse, parse: (decoded) => decoded },
+      });
+      if (errorCode !== 0) throw protocolError(errorCode, `Fetch of ${this.#topic}`);
+      return partitions;
+    });
+  }
+
+  /** Closes the connections. Fetches in flight and later calls are rejected. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    // disconnect() would wait for the brokers' responses, and brokers wait for new records.
+    for (const each of [...this.#usedPools].flatMap(({ pool }) => pool)) {
+      if (each.isConnected()) endConnection(each, this.#closedError());
+    }
+    await this.#cluster.disconnect();
+    await Promise.allSettled(this.#calls);
+    await this.#cluster.disconnect(); // kafkajs reconnects for calls made meanwhile
+  }
+
+  async #call<T>(work: () => Promise<T>): Promise<T> {
+    this.#expectOpen();
+    const answer = work();
+    this.#calls.add(answer);
+    return answer.finally(() => this.#calls.delete(answer));
+  }
+
+  #expectOpen(): void {
+    if (this.#isClosed) throw this.#closedError();
+  }
+
+  #closedError(): Error {
+    return new Error(`Closed connection: it read ${this.#topic}`);
+  }
 }
 
-/**
- * The newest version of Fetch whose response can't redirect the reader to another replica:
- * https://kafka.apache.org/protocol#The_Messages_Fetch
- */
+/** The newest version of Fetch whose response can't redirect the reader to another replica (KIP-392). */
 const FETCH = { apiName: 'Fetch', apiKey: 1, apiVersion: 10 } as const;
 
 function fetchBody(topic: string, offsets: Offsets, isolation: Isolation, waitMs: number): Buffer {
@@ -150,7 +155,6 @@ export function isOutOfRange({ errorCode }: PartitionResponse): boolean {
   return errorCode === ERROR.OFFSET_OUT_OF_RANGE;
 }
 
-/** Result of a fetch for one partition. */
 export interface PartitionResponse {
   readonly partition: number;
   /** Kafka's error code; 0 without an error. */
@@ -165,13 +169,12 @@ export interface PartitionResponse {
 }
 
 interface FetchResponse {
-  /** How long the broker asks the client to send nothing, in ms. kafkajs' connection reads this field and waits. */
+  /** How long to send nothing, in ms. kafkajs' connection reads this field and waits. */
   readonly clientSideThrottleTime: number;
   readonly errorCode: number;
   readonly partitions: readonly PartitionResponse[];
 }
 
-/** Decodes the response to a fetch of one topic. */
 export function readFetchResponse(bytes: Buffer): FetchResponse {
   const answer = protocolReader(bytes);
   const aborted = () => ({ producerId: answer.int64(), firstOffset: answer.int64() });

@@ -6,7 +6,7 @@ import { CellarstreamError } from '../../core/errors.ts';
 import type { Offsets, Isolation } from '../log.ts';
 import { MalformedBytes } from './codecs.ts';
 import type { PartitionResponse, FetcherOptions } from './kafka-fetcher.ts';
-import { fetchLoops } from './fetch-loops.ts';
+import { FetchLoops } from './fetch-loops.ts';
 import { isOutOfRange } from './kafka-fetcher.ts';
 import { committedBatches, isDataBatch, messagesOf, recordBatches } from './record-batches.ts';
 import type { LogMessage } from './record-batches.ts';
@@ -37,145 +37,10 @@ export interface ReaderOptions extends FetcherOptions {
   readonly range: Range;
   /** Whether to continue past the end offsets without limit, also with partitions that are added to the topic. Default false. */
   readonly follow?: boolean;
-  /**
-   * Whether outages of Kafka after the first connection are retried without limit and without a report; otherwise they are an error.
-   * Default true.
-   */
+  /** Whether outages after the first connection are retried without limit and without a report. Default true. */
   readonly retriesOutages?: boolean;
   /** Receives each batch, synchronously. A slow consumer calls {@link TopicReader.pause}. */
   readonly onBatch: (batch: PartitionBatch) => void;
-  /** Called once, when `onBatch` has received all messages before the end offsets. */
-  readonly onCaughtUp?: () => void;
-}
-
-export interface TopicReader {
-  /** Resolves when the end offsets of all partitions are reached, never with `follow`; rejects with an error that is not retried. */
-  readonly done: Promise<void>;
-  /** Stops reading a partition until it is resumed. A response in flight is dropped, and fetched again later. */
-  pause(partition: number): void;
-  resume(partition: number): void;
-  /** Stops reading; resolves when the connections are closed. */
-  close(): Promise<void>;
-}
-
-/** Reads a topic from one set of offsets to another without a consumer group: no offsets are committed to Kafka. */
-export function openReader(options: ReaderOptions): TopicReader {
-  const { kafka, topic, follow = false, retriesOutages = true, isolation = 'committed' } = options;
-  const { onBatch, onCaughtUp, waitMs } = options;
-  const { from, ends, before = Infinity } = options.range;
-  /** Next offset to read, by partition. The partition that was read last comes last, so that all of them are fetched in turn. */
-  const next = new Map(from);
-  const paused = new Set<number>();
-  const behind = new Set(unreadEnds(from, ends).keys());
-  let resolve!: () => void;
-  let reject!: (error: unknown) => void;
-  const done = new Promise<void>((whenDone, whenFailed) => {
-    resolve = whenDone;
-    reject = whenFailed;
-  });
-  done.catch(() => undefined); // must not go unhandled if the caller does not await it
-
-  const isWanted = (partition: number) =>
-    (follow || behind.has(partition)) && !paused.has(partition);
-  const nextOffsets = (partitions: Iterable<number>): Offsets => {
-    if (follow) for (const each of partitions) if (!next.has(each)) next.set(each, 0n); // a partition that was added
-    return new Map([...next].filter(([each]) => isWanted(each)));
-  };
-  const finish = () => {
-    onCaughtUp?.();
-    if (!follow) resolve();
-  };
-  const moveTo = (partition: number, offset: bigint) => {
-    next.delete(partition);
-    next.set(partition, offset);
-    if (!behind.has(partition) || offset < ends.get(partition)!) return;
-    behind.delete(partition);
-    if (behind.size === 0) finish();
-  };
-
-  const isCompacted = async () => {
-    const settings = await topicSettings({ kafka }, topic, ['cleanup.policy']);
-    return settings.get('cleanup.policy')?.includes('compact') ?? false;
-  };
-  /** Number of consecutive empty responses, by partition, where messages should exist; see {@link MAX_EMPTY_RESPONSES}. */
-  const nothing = new Map<number, number>();
-  const prepare = async (
-    answer: PartitionResponse,
-    at: bigint,
-    hadRoom: boolean,
-  ): Promise<FetchedBatch> => {
-    const { partition, records } = answer;
-    const readable = isolation === 'committed' ? answer.lastStableOffset : answer.highWatermark;
-    if (isOutOfRange(answer)) return throwOffsetOutOfRange({ kafka, topic, partition, at });
-    if (records.length > 0) {
-      nothing.delete(partition);
-      const read = await readableContent(topic, answer, at, isolation);
-      if (!read && hadRoom) throw unreadableBatchError(topic, partition, at);
-      return { partition, at, messages: [], next: at, ...read };
-    }
-    // A log that ends before the requested end may be of a recreated topic, which does not have the requested messages.
-    const end = follow ? undefined : ends.get(partition);
-    const isShort = end !== undefined && readable < end;
-    const isSuspicious = isShort || (hadRoom && readable > at);
-    const times = isSuspicious ? (nothing.get(partition) ?? 0) + 1 : 0;
-    if (isShort && times === MAX_EMPTY_RESPONSES)
-      return throwOffsetOutOfRange({ kafka, topic, partition, at: end });
-    const isOver = times === MAX_EMPTY_RESPONSES && (await isCompacted());
-    nothing.set(partition, times % MAX_EMPTY_RESPONSES);
-    return { partition, at, messages: [], next: isOver ? readable : at };
-  };
-  const take = ({ partition, at, messages, next: read }: FetchedBatch) => {
-    // The partition may have been paused, or fetched from another leader, while this response was in flight.
-    if (!isWanted(partition) || at !== next.get(partition) || read === at) return;
-    const end = follow ? undefined : ends.get(partition);
-    const batch =
-      end === undefined ? { messages, next: read } : truncateTo(end, before, messages, read);
-    onBatch({ partition, ...batch });
-    moveTo(partition, batch.next);
-  };
-
-  const leave$ = new ReplaySubject<void>(1);
-  const loops =
-    follow || behind.size > 0
-      ? fetchLoops({
-          kafka,
-          topic,
-          isolation,
-          waitMs,
-          retriesOutages,
-          leave$,
-          nextOffsets,
-          prepare: (answers, asked) => {
-            const room = partitionsWithCapacity(answers, asked);
-            return Promise.all(
-              answers.map((each) =>
-                prepare(each, asked.get(each.partition)!, room.has(each.partition)),
-              ),
-            );
-          },
-          take: (batches) => batches.forEach(take),
-        })
-      : undefined;
-  loops?.done.catch(reject);
-  if (behind.size === 0) finish();
-
-  return {
-    done,
-    pause: (partition) => void paused.add(partition),
-    resume: (partition) => {
-      paused.delete(partition);
-      loops?.wake();
-    },
-    close: async () => {
-      leave$.next();
-      await loops?.done.catch(() => undefined); // reported by `done`
-    },
-  };
-}
-
-/** A decoded response for one partition, and the offset `at` that was requested. */
-interface FetchedBatch extends PartitionBatch {
-  readonly at: bigint;
 }
 
 /**
@@ -185,9 +50,155 @@ interface FetchedBatch extends PartitionBatch {
  */
 const MAX_EMPTY_RESPONSES = 8;
 
+/** A decoded response for the requested offset `at`. */
+interface FetchedBatch extends PartitionBatch {
+  readonly at: bigint;
+}
+
+/** Reads a topic from one set of offsets to another without a consumer group: no offsets are committed to Kafka. */
+export class TopicReader {
+  readonly #options: ReaderOptions;
+  readonly #isolation: Isolation;
+  readonly #follow: boolean;
+  /** Next offset to read, by partition. The partition that was read last comes last, so that all of them are fetched in turn. */
+  readonly #next: Map<number, bigint>;
+  /** Partitions that have not reached their end offset. */
+  readonly #behind: Set<number>;
+  readonly #paused = new Set<number>();
+  /** Consecutive empty responses by partition where messages should exist; see {@link MAX_EMPTY_RESPONSES}. */
+  readonly #emptyResponses = new Map<number, number>();
+  readonly #leave$ = new ReplaySubject<void>(1);
+  readonly #loops: FetchLoops<FetchedBatch[]> | undefined;
+  /** Resolves when the end offsets of all partitions are reached, never with `follow`; rejects with an error that is not retried. */
+  readonly done: Promise<void>;
+  #resolveDone!: () => void;
+
+  constructor(options: ReaderOptions) {
+    const { kafka, topic, range, waitMs, follow = false, retriesOutages = true } = options;
+    this.#options = options;
+    this.#isolation = options.isolation ?? 'committed';
+    this.#follow = follow;
+    this.#next = new Map(range.from);
+    this.#behind = new Set(unreadEnds(range.from, range.ends).keys());
+    let reject!: (error: unknown) => void;
+    this.done = new Promise<void>((whenDone, whenFailed) => {
+      this.#resolveDone = whenDone;
+      reject = whenFailed;
+    });
+    this.done.catch(() => undefined); // must not go unhandled if the caller does not await it
+    if (follow || this.#behind.size > 0) {
+      this.#loops = new FetchLoops({
+        ...{ kafka, topic, isolation: this.#isolation, waitMs, retriesOutages },
+        leave$: this.#leave$,
+        nextOffsets: (partitions) => this.#nextOffsets(partitions),
+        prepare: (answers, asked) => this.#prepareAll(answers, asked),
+        take: (batches) => batches.forEach((batch) => this.#take(batch)),
+      });
+      this.#loops.done.catch(reject);
+    }
+    if (!follow && this.#behind.size === 0) this.#resolveDone();
+  }
+
+  /** Stops reading a partition until it is resumed. A response in flight is dropped, and fetched again later. */
+  pause(partition: number): void {
+    this.#paused.add(partition);
+  }
+
+  resume(partition: number): void {
+    this.#paused.delete(partition);
+    this.#loops?.wake();
+  }
+
+  /** Stops reading; resolves when the connections are closed. */
+  async close(): Promise<void> {
+    this.#leave$.next();
+    await this.#loops?.done.catch(() => undefined); // reported by `done`
+  }
+
+  #isWanted(partition: number): boolean {
+    return (this.#follow || this.#behind.has(partition)) && !this.#paused.has(partition);
+  }
+
+  #nextOffsets(partitions: Iterable<number>): Offsets {
+    if (this.#follow) {
+      for (const each of partitions) if (!this.#next.has(each)) this.#next.set(each, 0n); // a partition that was added
+    }
+    return new Map([...this.#next].filter(([each]) => this.#isWanted(each)));
+  }
+
+  /** End offset before which to stop; undefined with `follow`. */
+  #endOf(partition: number): bigint | undefined {
+    return this.#follow ? undefined : this.#options.range.ends.get(partition);
+  }
+
+  #prepareAll(answers: readonly PartitionResponse[], asked: Offsets) {
+    const room = partitionsWithCapacity(answers, asked);
+    return Promise.all(
+      answers.map((each) =>
+        this.#prepare(each, asked.get(each.partition)!, room.has(each.partition)),
+      ),
+    );
+  }
+
+  /** @param hadRoom Whether the response had space for a batch of this partition. */
+  async #prepare(answer: PartitionResponse, at: bigint, hadRoom: boolean): Promise<FetchedBatch> {
+    const { kafka, topic } = this.#options;
+    const { partition, records } = answer;
+    if (isOutOfRange(answer)) return throwOffsetOutOfRange(kafka, topic, partition, at);
+    if (records.length === 0) {
+      return { partition, at, messages: [], next: await this.#nextOfEmpty(answer, at, hadRoom) };
+    }
+    this.#emptyResponses.delete(partition);
+    const content = await readableContent(topic, answer, at, this.#isolation);
+    if (!content && hadRoom) throw unreadableBatchError(topic, partition, at);
+    return { partition, at, messages: [], next: at, ...content };
+  }
+
+  /** Returns the offset at which to continue after an empty response: `at`, or the end if all messages before it count as deleted. */
+  async #nextOfEmpty(answer: PartitionResponse, at: bigint, hadRoom: boolean): Promise<bigint> {
+    const { kafka, topic } = this.#options;
+    const { partition, lastStableOffset, highWatermark } = answer;
+    const readable = this.#isolation === 'committed' ? lastStableOffset : highWatermark;
+    // A log that ends before the requested end may be of a recreated topic, which does not have the requested messages.
+    const end = this.#endOf(partition);
+    const isShort = end !== undefined && readable < end;
+    const isSuspicious = isShort || (hadRoom && readable > at);
+    const count = isSuspicious ? (this.#emptyResponses.get(partition) ?? 0) + 1 : 0;
+    if (isShort && count === MAX_EMPTY_RESPONSES)
+      return throwOffsetOutOfRange(kafka, topic, partition, end);
+    const isDeleted = count === MAX_EMPTY_RESPONSES && (await this.#isCompacted());
+    this.#emptyResponses.set(partition, count % MAX_EMPTY_RESPONSES);
+    return isDeleted ? readable : at;
+  }
+
+  async #isCompacted(): Promise<boolean> {
+    const { kafka, topic } = this.#options;
+    const settings = await topicSettings({ kafka }, topic, ['cleanup.policy']);
+    return settings.get('cleanup.policy')?.includes('compact') ?? false;
+  }
+
+  #take({ partition, at, messages, next }: FetchedBatch): void {
+    // The partition may have been paused, or fetched from another leader, while this response was in flight.
+    if (!this.#isWanted(partition) || at !== this.#next.get(partition) || next === at) return;
+    const end = this.#endOf(partition);
+    const { before = Infinity } = this.#options.range;
+    const batch = end === undefined ? { messages, next } : truncateTo(end, before, messages, next);
+    this.#options.onBatch({ partition, ...batch });
+    this.#moveTo(partition, batch.next);
+  }
+
+  #moveTo(partition: number, offset: bigint): void {
+    this.#next.delete(partition);
+    this.#next.set(partition, offset);
+    if (!this.#behind.has(partition) || offset < this.#options.range.ends.get(partition)!) return;
+    this.#behind.delete(partition);
+    if (!this.#follow && this.#behind.size === 0) this.#resolveDone();
+  }
+}
+
 /**
- * Returns the partitions for which a fetch response had space. Brokers fill a response in the order of the request, and the first partition
- * with records gets at least one batch, however large. So there was space for that partition and for all before it.
+ * Returns the partitions for which a fetch response had space. Brokers fill it in the order of the request, and the first partition with
+ * records gets at least one batch, so there was space for that one and all before it.
  */
 function partitionsWithCapacity(
   answers: readonly PartitionResponse[],
@@ -258,45 +269,30 @@ export function unreadEnds(from: Offsets, ends: Offsets): Map<number, bigint> {
   return new Map([...ends].filter(([partition, end]) => end > from.get(partition)!));
 }
 
-/** The next offset to read in a partition, and the cluster to request the partition's bounds from. */
-interface ReadPosition {
-  readonly kafka: Kafka;
-  readonly topic: string;
-  readonly partition: number;
-  readonly at: bigint;
-}
-
 /**
- * Throws an error that says why a broker reports the next offset as out of range. Deleted messages must not be skipped silently.
+ * Throws an error that says why a broker reports the offset `at` as out of range.
  *
- * @throws CellarstreamError `POSITION` if the next message was deleted by retention, or the topic was recreated; `KAFKA_UNREACHABLE` if the
- * topic's bounds, requested again, do contain the offset.
+ * @throws CellarstreamError `POSITION` if the message was deleted by retention, or the topic was recreated; `KAFKA_UNREACHABLE` if the
+ * topic's bounds, requested again, contain the offset.
  */
-async function throwOffsetOutOfRange(position: ReadPosition): Promise<never> {
-  const { kafka, topic, partition, at } = position;
+async function throwOffsetOutOfRange(
+  kafka: Kafka,
+  topic: string,
+  partition: number,
+  at: bigint,
+): Promise<never> {
   const bounds = await topicBounds({ kafka }, topic);
   const { low, high } = bounds.get(partition) ?? { low: 0n, high: 0n };
-  if (low > at) throw recordsDeletedError(position, low);
-  if (high < at) throw madeAnew(position, high);
-  throw new CellarstreamError(
-    'KAFKA_UNREACHABLE',
-    `the brokers do not agree whether partition ${partition} of ${topic} has an offset ${at}`,
-    { context: { topic, partition } },
-  );
-}
-
-function recordsDeletedError({ topic, partition, at }: ReadPosition, low: bigint) {
-  return new CellarstreamError(
-    'POSITION',
-    `offsets ${at} to ${low - 1n} of partition ${partition} of ${topic} were deleted before they were read: begin at ${low} or later, and raise the topic's retention.ms`,
-    { context: { topic, partition } },
-  );
-}
-
-function madeAnew({ topic, partition, at }: ReadPosition, end: bigint) {
-  return new CellarstreamError(
-    'POSITION',
-    `partition ${partition} of ${topic} ends at offset ${end}, before the requested offset ${at}: the topic was deleted and recreated. Begin at its beginning`,
-    { context: { topic, partition } },
-  );
+  const where = `partition ${partition} of ${topic}`;
+  const context = { topic, partition };
+  if (low > at) {
+    const message = `offsets ${at} to ${low - 1n} of ${where} were deleted before they were read: begin at ${low} or later, and raise the topic's retention.ms`;
+    throw new CellarstreamError('POSITION', message, { context });
+  }
+  if (high < at) {
+    const message = `${where} ends at offset ${high}, before the requested offset ${at}: the topic was deleted and recreated. Begin at its beginning`;
+    throw new CellarstreamError('POSITION', message, { context });
+  }
+  const message = `the brokers do not agree whether ${where} has an offset ${at}`;
+  throw new CellarstreamError('KAFKA_UNREACHABLE', message, { context });
 }

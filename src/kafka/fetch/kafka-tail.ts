@@ -1,25 +1,16 @@
 // Reads a range of a topic once: to restore what was committed before a claim, and for compacted topics that all tasks of a process share.
 
 import type { Kafka } from 'kafkajs';
-import { catchError, lastValueFrom, EMPTY } from 'rxjs';
+import { lastValueFrom, EMPTY } from 'rxjs';
 import type { ObservableInput } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
-import type { TailRange, TailMessage, Isolation } from '../log.ts';
-import type { PartitionBatch, ReaderOptions } from './kafka-reader.ts';
+import type { TailRange, Isolation } from '../log.ts';
+import type { PartitionBatch } from './kafka-reader.ts';
 import { readBatches } from './read-batches.ts';
+import type { ReadBatchesOptions } from './read-batches.ts';
 import { offsetsSince } from '../client/topic-facts.ts';
-import { compactedView } from './compacted-view.ts';
-import type { CompactedView } from './compacted-view.ts';
+import { CompactedView } from './compacted-view.ts';
 import type { LogMessage } from './record-batches.ts';
-
-interface TailOptions extends TailRange {
-  readonly kafka: Kafka;
-}
-
-interface ReadToEndOptions extends Pick<ReaderOptions, 'kafka' | 'topic' | 'range' | 'isolation'> {
-  /** Handles a batch; the next one waits until the returned observable has completed. */
-  readonly onBatch: (batch: PartitionBatch) => ObservableInput<unknown>;
-}
 
 /** Whether a topic has a committed message with this timestamp or a later one, in ms since 1970. */
 export async function hasMessageSince(kafka: Kafka, topic: string, at: number): Promise<boolean> {
@@ -27,34 +18,31 @@ export async function hasMessageSince(kafka: Kafka, topic: string, at: number): 
 }
 
 /** Reads the committed messages of a range of a topic's offsets. @throws as {@link readToEnd}. */
-export function readTail(options: TailOptions): Promise<void> {
+export function readTail(options: TailRange & { readonly kafka: Kafka }): Promise<void> {
   const { kafka, topic, from, to, onMessages } = options;
   const starts = new Map([...to.keys()].map((partition) => [partition, from.get(partition) ?? 0n]));
-  return readToEnd({
-    ...{ kafka, topic, range: { from: starts, ends: to } },
-    onBatch: (batch) => onMessages(tailMessages(batch)),
-  });
+  return readToEnd({ kafka, topic, range: { from: starts, ends: to } }, ({ partition, messages }) =>
+    onMessages(messages.map(({ offset, key, value }) => ({ partition, offset, key, value }))),
+  );
 }
 
 /**
- * Reads a topic from one set of offsets to another; resolves when all batches have been handled. Partitions with an empty range are
- * skipped; if all ranges are empty, no request is sent.
+ * Reads a range; resolves when all batches have been handled. For an empty range no request is sent.
  *
- * @throws CellarstreamError `KAFKA_UNREACHABLE` also if part of the range was deleted meanwhile: the caller requests the topic's bounds
- * again and retries.
+ * @throws CellarstreamError `KAFKA_UNREACHABLE` also if part of the range was deleted meanwhile: the caller requests the bounds again.
  */
-async function readToEnd(options: ReadToEndOptions): Promise<void> {
-  const { topic, onBatch, ...reading } = options;
+async function readToEnd(
+  options: Pick<ReadBatchesOptions, 'kafka' | 'topic' | 'range' | 'isolation'>,
+  handle: (batch: PartitionBatch) => ObservableInput<unknown>,
+): Promise<void> {
   // Outages are an error: the caller reports them and starts over.
-  const read$ = readBatches({ topic, ...reading, retriesOutages: false }, onBatch);
-  const refused$ = catchError((error: unknown) => {
-    throw isTopicChanged(error) ? topicChangedError(topic, error) : error;
-  });
-  await lastValueFrom(read$.pipe(refused$), { defaultValue: undefined });
-}
-
-function isTopicChanged(error: unknown): boolean {
-  return error instanceof CellarstreamError && error.code === 'POSITION';
+  const read$ = readBatches({ ...options, retriesOutages: false }, handle);
+  try {
+    await lastValueFrom(read$, { defaultValue: undefined });
+  } catch (error) {
+    const isTopicChanged = error instanceof CellarstreamError && error.code === 'POSITION';
+    throw isTopicChanged ? topicChangedError(options.topic, error) : error;
+  }
 }
 
 function topicChangedError(topic: string, cause: unknown): CellarstreamError {
@@ -65,14 +53,7 @@ function topicChangedError(topic: string, cause: unknown): CellarstreamError {
   );
 }
 
-function tailMessages({ partition, messages }: PartitionBatch): TailMessage[] {
-  return messages.map(({ offset, key, value }) => ({ partition, offset, key, value }));
-}
-
-/**
- * Returns the {@link CompactedView} (newest message of each key) of a topic with one partition. All callers of the process share it, so
- * that the topic is read once.
- */
+/** Returns the {@link CompactedView} of a topic with one partition, which all callers share. */
 export type CompactedTopics = (topic: string, isolation: Isolation) => CompactedView<LogMessage>;
 
 export function compactedTopics(kafka: Kafka): CompactedTopics {
@@ -81,16 +62,18 @@ export function compactedTopics(kafka: Kafka): CompactedTopics {
     const name = `${topic} ${isolation}`;
     const view =
       known.get(name) ??
-      compactedView<LogMessage>({
+      new CompactedView<LogMessage>({
         read: ({ low, high }, onMessages) =>
-          readToEnd({
-            ...{ kafka, topic, isolation },
-            range: { from: new Map([[0, low]]), ends: new Map([[0, high]]) },
-            onBatch: ({ messages }) => {
+          readToEnd(
+            {
+              ...{ kafka, topic, isolation },
+              range: { from: new Map([[0, low]]), ends: new Map([[0, high]]) },
+            },
+            ({ messages }) => {
               onMessages(messages);
               return EMPTY;
             },
-          }),
+          ),
       });
     known.set(name, view);
     return view;

@@ -1,13 +1,13 @@
 // Reads a topic and passes its batches to a handler one after the other, with backpressure.
 
 import { defer, Observable, Subject, takeUntil } from 'rxjs';
-import type { ObservableInput } from 'rxjs';
+import type { ObservableInput, Subscriber } from 'rxjs';
 import { arrivalOrder } from './batch-queue.ts';
 import type { BatchQueue } from './batch-queue.ts';
-import { openReader, unreadEnds } from './kafka-reader.ts';
+import { TopicReader, unreadEnds } from './kafka-reader.ts';
 import type { PartitionBatch, ReaderOptions } from './kafka-reader.ts';
 
-export interface ReadBatchesOptions extends Omit<ReaderOptions, 'onBatch' | 'onCaughtUp'> {
+export interface ReadBatchesOptions extends Omit<ReaderOptions, 'onBatch'> {
   /** Determines the order of batches from several partitions. Default: the order of their arrival. */
   readonly queue?: BatchQueue;
   /** Called once, when all messages before the end offsets have been handled; not after `stop$` has emitted. */
@@ -20,113 +20,142 @@ export interface ReadBatchesOptions extends Omit<ReaderOptions, 'onBatch' | 'onC
 const MAX_QUEUED_BATCHES = 2;
 
 /**
- * Passes the batches of a topic to `handle`, one at a time: the next one follows when the observable of the previous one has completed.
- * Meanwhile only a few batches of each partition are fetched. Emits the values of the observables that `handle` returns. Completes after
- * `stop$` has emitted or, without `follow`, at the end offsets, once the reader is closed.
+ * Passes the batches of a topic to `handle`, one after the other, and emits the values of the observables that it returns. Meanwhile only a
+ * few batches of each partition are fetched. Completes after `stop$` has emitted or, without `follow`, at the end offsets.
  */
 export function readBatches<R>(
   options: ReadBatchesOptions,
   handle: (batch: PartitionBatch) => ObservableInput<R>,
 ): Observable<R> {
-  return new Observable((subscriber) => {
-    const { queue = arrivalOrder(), onCaughtUp, stop$, ...others } = options;
-    const behind = unreadEnds(options.range.from, options.range.ends);
-    const paused = new Set<number>();
-    // A subject, because a handler that emits synchronously has no subscription yet that could be cancelled.
-    const over$ = new Subject<void>();
-    let isBusy = false;
-    let isAtEnd = false;
-    let isStopped = false;
+  return new Observable((subscriber) => new BatchHandling(options, handle, subscriber).start());
+}
 
-    const reader = openReader({
-      ...others,
-      onBatch: (batch) => {
-        const { partition } = batch;
-        queue.put(batch);
-        if (queue.waiting(partition) >= MAX_QUEUED_BATCHES && !paused.has(partition)) {
-          paused.add(partition);
-          reader.pause(partition);
-        }
-        go();
-      },
-    });
+/**
+ * One subscription. A batch goes from the reader to the queue, and from there to the handler. A partition with enough queued batches is
+ * paused.
+ */
+class BatchHandling<R> {
+  readonly #options: ReadBatchesOptions;
+  readonly #handle: (batch: PartitionBatch) => ObservableInput<R>;
+  readonly #subscriber: Subscriber<R>;
+  readonly #reader: TopicReader;
+  readonly #queue: BatchQueue;
+  /** End offsets of the partitions that have not been handled up to there. */
+  readonly #behind: Map<number, bigint>;
+  readonly #paused = new Set<number>();
+  /** Emits after unsubscribing. A subject, because a handler that emits synchronously has no subscription yet that could be cancelled. */
+  readonly #over$ = new Subject<void>();
+  /** Whether a batch is being handled, or the reader is being closed. */
+  #isBusy = false;
+  #isAtEnd = false;
+  #isStopped = false;
+
+  constructor(
+    options: ReadBatchesOptions,
+    handle: (batch: PartitionBatch) => ObservableInput<R>,
+    subscriber: Subscriber<R>,
+  ) {
+    this.#options = options;
+    this.#handle = handle;
+    this.#subscriber = subscriber;
+    this.#queue = options.queue ?? arrivalOrder();
+    this.#behind = unreadEnds(options.range.from, options.range.ends);
+    this.#reader = new TopicReader({ ...options, onBatch: (batch) => this.#put(batch) });
+  }
+
+  start(): void {
+    const subscriber = this.#subscriber;
+    const fail = (error: unknown) => subscriber.error(error);
     subscriber.add(() => {
-      over$.next();
-      reader.close().catch(() => undefined); // there is no subscriber to report it to
+      this.#over$.next();
+      this.#reader.close().catch(() => undefined); // there is no subscriber to report it to
     });
-    const finish = () => {
-      isBusy = true; // from here on no batch is taken
-      reader.close().then(
-        () => subscriber.complete(),
-        (error: unknown) => subscriber.error(error),
-      );
+    this.#reader.done.then(() => {
+      this.#isAtEnd = true;
+      this.#goOn();
+    }, fail);
+    if (this.#behind.size === 0) this.#caughtUp();
+    const stop = () => {
+      this.#isStopped = true;
+      this.#goOn();
     };
-    const take = (): PartitionBatch | undefined => {
-      const batch = queue.take();
-      if (
-        batch &&
-        paused.has(batch.partition) &&
-        queue.waiting(batch.partition) < MAX_QUEUED_BATCHES
-      ) {
-        paused.delete(batch.partition);
-        reader.resume(batch.partition);
+    subscriber.add(this.#options.stop$?.subscribe({ next: stop, error: fail }));
+  }
+
+  #put(batch: PartitionBatch): void {
+    const { partition } = batch;
+    this.#queue.put(batch);
+    if (this.#isFull(partition) && !this.#paused.has(partition)) {
+      this.#paused.add(partition);
+      this.#reader.pause(partition);
+    }
+    this.#goOn();
+  }
+
+  #take(): PartitionBatch | undefined {
+    const batch = this.#queue.take();
+    if (batch && !this.#isFull(batch.partition) && this.#paused.delete(batch.partition)) {
+      this.#reader.resume(batch.partition);
+    }
+    return batch;
+  }
+
+  #isFull(partition: number): boolean {
+    return this.#queue.waiting(partition) >= MAX_QUEUED_BATCHES;
+  }
+
+  /** Handles the next batches, unless one is being handled; completes when there are no more. */
+  #goOn(): void {
+    // A loop instead of recursion: batches that are handled synchronously must not grow the stack.
+    while (!this.#isBusy && !this.#subscriber.closed) {
+      const batch = this.#isStopped ? undefined : this.#take();
+      if (!batch) {
+        if (this.#isStopped || (this.#isAtEnd && this.#queue.isEmpty)) this.#finish();
+        return;
       }
-      return batch;
-    };
-    const caughtUp = () => {
-      try {
-        onCaughtUp?.();
-      } catch (error) {
-        subscriber.error(error);
-      }
-    };
-    const handled = ({ partition, next }: PartitionBatch) => {
-      isBusy = false;
-      if (isStopped) return; // this batch may not have been handled completely
-      if (!behind.has(partition) || next < behind.get(partition)!) return;
-      behind.delete(partition);
-      if (behind.size === 0) caughtUp();
-    };
-    const go = (): void => {
-      // A loop instead of recursion: batches that are handled synchronously must not grow the stack.
-      while (!isBusy && !subscriber.closed) {
-        const batch = isStopped ? undefined : take();
-        if (!batch) {
-          if (isStopped || (isAtEnd && queue.isEmpty)) finish();
-          return;
-        }
-        isBusy = true;
-        let isAtOnce = true;
-        defer(() => handle(batch))
-          .pipe(takeUntil(over$))
-          .subscribe({
-            next: (value) => subscriber.next(value),
-            error: (error: unknown) => subscriber.error(error),
-            complete: () => {
-              if (subscriber.closed) return; // completed by `over$`, not by the handler
-              handled(batch);
-              if (!isAtOnce) go();
-            },
-          });
-        isAtOnce = false;
-      }
-    };
-    reader.done.then(
-      () => {
-        isAtEnd = true;
-        go();
-      },
-      (error: unknown) => subscriber.error(error),
-    );
-    if (behind.size === 0) caughtUp();
-    subscriber.add(
-      stop$?.subscribe({
-        next: () => {
-          isStopped = true;
-          go();
-        },
+      this.#run(batch);
+    }
+  }
+
+  #run(batch: PartitionBatch): void {
+    const subscriber = this.#subscriber;
+    let isSynchronous = true;
+    this.#isBusy = true;
+    defer(() => this.#handle(batch))
+      .pipe(takeUntil(this.#over$))
+      .subscribe({
+        next: (value) => subscriber.next(value),
         error: (error: unknown) => subscriber.error(error),
-      }),
+        complete: () => {
+          if (subscriber.closed) return; // completed by `#over$`, not by the handler
+          this.#handled(batch);
+          if (!isSynchronous) this.#goOn();
+        },
+      });
+    isSynchronous = false;
+  }
+
+  #handled({ partition, next }: PartitionBatch): void {
+    this.#isBusy = false;
+    if (this.#isStopped) return; // this batch may not have been handled completely
+    if (next < (this.#behind.get(partition) ?? Infinity)) return;
+    this.#behind.delete(partition);
+    if (this.#behind.size === 0) this.#caughtUp();
+  }
+
+  #caughtUp(): void {
+    try {
+      this.#options.onCaughtUp?.();
+    } catch (error) {
+      this.#subscriber.error(error);
+    }
+  }
+
+  #finish(): void {
+    this.#isBusy = true; // from here on no batch is taken
+    this.#reader.close().then(
+      () => this.#subscriber.complete(),
+      (error: unknown) => this.#subscriber.error(error),
     );
-  });
+  }
 }

@@ -4,27 +4,22 @@ import type { IHeaders, RecordBatchEntry } from 'kafkajs';
 import { CellarstreamError } from '../../core/errors.ts';
 import { decompress, MalformedBytes } from './codecs.ts';
 
-/** A record batch of a partition's log: its decoded header, and its encoded records. */
 interface RecordBatch {
   readonly baseOffset: number;
   /** Offset of the last record that was written in the batch, also if compaction has removed it. */
   readonly lastOffset: number;
-  /** Leader epoch in which the batch was appended. */
   readonly leaderEpoch: number;
   readonly attributes: number;
-  /** Timestamp to which the timestamps of the records are relative, in ms since 1970. */
+  /** Timestamps of records are relative to it; epoch ms. */
   readonly baseTimestamp: number;
   readonly maxTimestamp: number;
   readonly producerId: bigint;
-  /** Number of records in the batch, without those that compaction has removed. */
+  /** Number of records, without those that compaction has removed. */
   readonly count: number;
-  /** The encoded records, compressed with the codec in `attributes`. */
   readonly records: Buffer;
 }
 
-/** A message, with the leader epoch and the timestamp type of its batch. */
 export interface LogMessage extends RecordBatchEntry {
-  /** Leader epoch in which the message was appended. */
   readonly leaderEpoch: number;
   /** Whether the timestamp was set by the broker that appended the message, and not by the producer. */
   readonly isAppendTime: boolean;
@@ -59,9 +54,8 @@ const CONTROL = 0x20;
 const ABORT = 0;
 
 /**
- * Decodes the headers of the batches in a fetch response, in order. Brokers may truncate the last batch; an incomplete one is left out.
- *
- * @throws CellarstreamError `KAFKA_REFUSED` if a batch was written in a format from before Kafka 0.11.
+ * Decodes the batches' headers, without a last batch that the broker has truncated. @throws CellarstreamError `KAFKA_REFUSED` if a batch is
+ * in a format from before Kafka 0.11.
  */
 export function recordBatches(bytes: Buffer): RecordBatch[] {
   const batches: RecordBatch[] = [];
@@ -117,19 +111,12 @@ export function isDataBatch({ attributes }: RecordBatch): boolean {
   return (attributes & CONTROL) === 0;
 }
 
-/**
- * Whether a batch is the marker of an aborted transaction. False also if compaction has emptied the marker: then no record of the
- * transaction is left.
- */
+/** Whether a batch is the marker of an aborted transaction. False if compaction has emptied it: then no record of the transaction is left. */
 function isAbort(marker: RecordBatch): boolean {
   return readRecords(marker, marker.records)[0]?.key?.readInt16BE(2) === ABORT;
 }
 
-/**
- * Decodes the messages of a batch, in order.
- *
- * @throws MalformedBytes if the bytes do not match the header.
- */
+/** Decodes the messages of a batch. @throws MalformedBytes */
 export async function messagesOf(batch: RecordBatch): Promise<LogMessage[]> {
   if (batch.count === 0) return [];
   const type = batch.attributes & CODEC_MASK;

@@ -2,31 +2,28 @@
 // the request versions used here.
 
 import type { Kafka } from 'kafkajs';
-import { brokersOf, findCoordinator } from '../client/brokers.ts';
+import { Brokers, findCoordinator } from '../client/brokers.ts';
 import type { Address, Call } from '../client/protocol.ts';
-import type { Brokers } from '../client/brokers.ts';
 import { protocolError } from '../client/protocol-errors.ts';
 import { array, bytes, int32, string } from '../client/protocol.ts';
 
-/** A Kafka group, and the function that opens connections to its coordinator. */
 export interface MembershipGroup {
   readonly name: string;
-  /**
-   * Opens connections to the coordinator that nothing else uses: brokers answer a connection's requests in order, and a JoinGroup waits for
-   * the rebalance.
-   */
+  /** Opens connections of its own: brokers answer a connection's requests in order, and a JoinGroup waits for the rebalance. */
   readonly connect: () => GroupCoordinator;
 }
 
 /** Calls to the coordinator of a Kafka group, which is looked up at the first call. */
 export interface GroupCoordinator {
-  readonly join: (joining: Omit<JoinGroup, 'group'>, withinMs: number) => Promise<Joined>;
+  readonly join: (joining: JoinGroup, withinMs: number) => Promise<Joined>;
+  /** Sends the leader's assignments, by member id; other members send none. Returns this member's assignment. */
   readonly sync: (
-    place: Omit<Place, 'group'>,
-    given: ReadonlyMap<string, Buffer>,
+    identity: MemberIdentity,
+    assignments: ReadonlyMap<string, Buffer>,
     withinMs: number,
   ) => Promise<Synced>;
-  readonly heartbeat: (place: Omit<Place, 'group'>, withinMs: number) => Promise<number>;
+  /** Sends a heartbeat, and returns the error code in the response. */
+  readonly heartbeat: (identity: MemberIdentity, withinMs: number) => Promise<number>;
   readonly leave: (memberId: string) => Promise<unknown>;
   /** Forgets the coordinator's address, so that the next call looks it up again. */
   readonly rediscover: () => void;
@@ -36,18 +33,18 @@ export interface GroupCoordinator {
 
 export function membershipGroup(kafka: Kafka, name: string): MembershipGroup {
   const connect = (): GroupCoordinator => {
-    const brokers = brokersOf(kafka);
+    const brokers = new Brokers({ kafka });
     let coordinator: Address | undefined;
-    const ask = async <T>(call: Call<T>, withinMs?: number): Promise<T> => {
+    const send = async <T>(call: Call<T>, withinMs?: number): Promise<T> => {
       coordinator ??= await findCoordinator(brokers, 'group', name);
       return brokers.send(coordinator, call, withinMs);
     };
-    const ofGroup = <T>(more: T) => ({ group: name, ...more });
     return {
-      join: (joining, withinMs) => ask(joinGroup(ofGroup(joining)), withinMs),
-      sync: (place, given, withinMs) => ask(syncGroup(ofGroup(place), given), withinMs),
-      heartbeat: (place, withinMs) => ask(heartbeat(ofGroup(place)), withinMs),
-      leave: (memberId) => ask(leaveGroup(ofGroup({ memberId }))),
+      join: (joining, withinMs) => send(joinGroup(name, joining), withinMs),
+      sync: (identity, assignments, withinMs) =>
+        send(syncGroup(name, identity, assignments), withinMs),
+      heartbeat: (identity, withinMs) => send(heartbeat(name, identity), withinMs),
+      leave: (memberId) => send(leaveGroup(name, memberId)),
       rediscover: () => (coordinator = undefined),
       close: () => brokers.close(),
     };
@@ -55,14 +52,13 @@ export function membershipGroup(kafka: Kafka, name: string): MembershipGroup {
   return { name, connect };
 }
 
-/** A member of a Kafka group, and the metadata that it sent when it joined. */
+/** A member of a group, and the metadata with which it joined. */
 export interface Member {
   readonly id: string;
   readonly metadata: Buffer;
 }
 
 export interface JoinGroup {
-  readonly group: string;
   /** Id that the coordinator assigned to the member; empty for a member that joins for the first time. */
   readonly memberId: string;
   /** The coordinator removes a member that sends no heartbeat for this long, in ms. */
@@ -84,9 +80,12 @@ export interface Joined {
   readonly members: readonly Member[];
 }
 
+/** A null `group.instance.id`: a static member (KIP-345) would keep its assignment after it has left. */
+const NO_INSTANCE_ID = string(null);
+
 /** Creates a JoinGroup request. The coordinator responds once all members have joined, or the rebalance timeout has passed. */
-function joinGroup(options: JoinGroup): Call<Joined> {
-  const { group, memberId, sessionTimeoutMs, rebalanceTimeoutMs, protocolType } = options;
+function joinGroup(group: string, options: JoinGroup): Call<Joined> {
+  const { memberId, sessionTimeoutMs, rebalanceTimeoutMs, protocolType } = options;
   const { protocol, metadata } = options;
   return {
     name: 'JoinGroup',
@@ -97,7 +96,7 @@ function joinGroup(options: JoinGroup): Call<Joined> {
       int32(sessionTimeoutMs),
       int32(rebalanceTimeoutMs),
       string(memberId),
-      string(null), // group.instance.id: a static member would keep its assignment after it has left
+      NO_INSTANCE_ID,
       string(protocolType),
       array([protocol], (name) => Buffer.concat([string(name), bytes(metadata)])),
     ]),
@@ -119,8 +118,7 @@ function joinGroup(options: JoinGroup): Call<Joined> {
 }
 
 /** Identifies a member in one generation of its group. */
-export interface Place {
-  readonly group: string;
+export interface MemberIdentity {
   readonly generation: number;
   readonly memberId: string;
 }
@@ -130,74 +128,72 @@ export interface Synced {
   readonly assignment: Buffer;
 }
 
-/**
- * Creates a SyncGroup request, by which the leader sends the group's assignment: `given`, by member id. Other members send an empty one.
- * The coordinator responds once the leader has sent it.
- */
-function syncGroup(place: Place, given: ReadonlyMap<string, Buffer>): Call<Synced> {
+/** Creates a SyncGroup request. The coordinator responds once the leader has sent the assignments. */
+function syncGroup(
+  group: string,
+  identity: MemberIdentity,
+  assignments: ReadonlyMap<string, Buffer>,
+): Call<Synced> {
   return {
     name: 'SyncGroup',
     key: 14,
     version: 3,
     body: Buffer.concat([
-      memberIdentityBytes(place),
-      string(null),
-      array([...given], ([id, part]) => Buffer.concat([string(id), bytes(part)])),
+      identityBytes(group, identity),
+      array([...assignments], ([id, part]) => Buffer.concat([string(id), bytes(part)])),
     ]),
     read: (answer) => ({ errorCode: answer.int16(), assignment: answer.bytes() }),
   };
 }
 
-function heartbeat(place: Place): Call<number> {
+function heartbeat(group: string, identity: MemberIdentity): Call<number> {
   return {
     name: 'Heartbeat',
     key: 12,
     version: 3,
-    body: Buffer.concat([memberIdentityBytes(place), string(null)]),
+    body: identityBytes(group, identity),
     read: (answer) => answer.int16(),
   };
 }
 
-function leaveGroup({ group, memberId }: Omit<Place, 'generation'>): Call<number> {
+function leaveGroup(group: string, memberId: string): Call<number> {
   return {
     name: 'LeaveGroup',
     key: 13,
     version: 3,
     body: Buffer.concat([
       string(group),
-      array([memberId], (id) => Buffer.concat([string(id), string(null)])),
+      array([memberId], (id) => Buffer.concat([string(id), NO_INSTANCE_ID])),
     ]),
     read: (answer) => answer.int16(),
   };
 }
 
-function memberIdentityBytes({ group, generation, memberId }: Place): Buffer {
-  return Buffer.concat([string(group), int32(generation), string(memberId)]);
+function identityBytes(group: string, { generation, memberId }: MemberIdentity): Buffer {
+  return Buffer.concat([string(group), int32(generation), string(memberId), NO_INSTANCE_ID]);
 }
 
-/** State and members of a group, as its coordinator reports them. */
 interface DescribedGroup {
   /** Kafka's name of the group's state: `PreparingRebalance` or `CompletingRebalance` while members join. */
   readonly state: string;
-  /** For each member of the group, the metadata of its newest JoinGroup (`told`) and its assignment (`given`). */
-  readonly members: readonly { readonly told: Buffer; readonly given: Buffer }[];
+  /** Metadata of each member's newest JoinGroup, and its assignment. */
+  readonly members: readonly { readonly metadata: Buffer; readonly assignment: Buffer }[];
   /** Bit set of the operations that this user may perform on the group (KIP-430). */
   readonly operations: number;
 }
 
 /**
- * Requests the state and the members of a group from its coordinator.
- *
- * @throws kafkajs' KafkaJSProtocolError with the broker's error code, and the errors of {@link Brokers}.
+ * Requests the state and the members of a group from its coordinator. @throws kafkajs' error for an error code, and those of {@link
+ * Brokers}.
  */
-export async function groupAsItIs(brokers: Brokers, group: string): Promise<DescribedGroup> {
+export async function describeGroup(brokers: Brokers, group: string): Promise<DescribedGroup> {
   const coordinator = await findCoordinator(brokers, 'group', group);
-  const { errorCode, ...described } = await brokers.send(coordinator, describeGroup(group));
+  const { errorCode, ...described } = await brokers.send(coordinator, describeGroupsCall(group));
   if (errorCode !== 0) throw protocolError(errorCode, `the group ${group}`);
   return described;
 }
 
-function describeGroup(group: string): Call<DescribedGroup & { readonly errorCode: number }> {
+function describeGroupsCall(group: string): Call<DescribedGroup & { readonly errorCode: number }> {
   const WITH_OPERATIONS = Buffer.of(1);
   return {
     name: 'DescribeGroups',
@@ -212,7 +208,7 @@ function describeGroup(group: string): Call<DescribedGroup & { readonly errorCod
         for (let texts = 2; texts > 0; texts--) answer.string(); // protocol type and protocol
         const members = answer.array(() => {
           for (let texts = 3; texts > 0; texts--) answer.string(); // member id, client id, client host
-          return { told: answer.bytes(), given: answer.bytes() };
+          return { metadata: answer.bytes(), assignment: answer.bytes() };
         });
         return { errorCode, state, members, operations: answer.int32() };
       });
@@ -221,11 +217,7 @@ function describeGroup(group: string): Call<DescribedGroup & { readonly errorCod
   };
 }
 
-/**
- * Returns the offsets that a group has committed for these partitions of a topic; -1 for a partition without one.
- *
- * @throws as {@link groupAsItIs}.
- */
+/** Returns the committed offsets of these partitions; -1 for one without. @throws as {@link describeGroup}. */
 export async function groupOffsets(
   brokers: Brokers,
   group: string,
@@ -240,18 +232,12 @@ export async function groupOffsets(
   return fetched.offsets;
 }
 
-interface FetchedOffsets {
-  /** Error code for the whole group, otherwise that of the first partition with an error; 0 if there is no error. */
-  readonly errorCode: number;
-  /** Committed offsets of the partitions; -1 for a partition without one. */
-  readonly offsets: readonly bigint[];
-}
-
+/** `errorCode` in the response: that of the group, otherwise that of the first partition with an error. */
 function offsetFetch(
   group: string,
   topic: string,
   partitions: readonly number[],
-): Call<FetchedOffsets> {
+): Call<{ readonly errorCode: number; readonly offsets: readonly bigint[] }> {
   return {
     name: 'OffsetFetch',
     key: 9,

@@ -5,16 +5,17 @@ import type { SchedulerLike } from 'rxjs';
 import kafkajs from 'kafkajs';
 import { steadyScheduler } from '../../core/clock.ts';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
+import { PAUSES } from '../../core/retries.ts';
 import { kafkaError } from '../client/kafka-error.ts';
 import { ERROR, errorAction, protocolError } from '../client/protocol-errors.ts';
 import { kafkajsCauseOf } from '../client/protocol.ts';
-import type { GroupCoordinator, MembershipGroup, Joined, Member, Place } from './group.ts';
+import type { GroupCoordinator, Member, MembershipGroup } from './group.ts';
 
 export type { Member } from './group.ts';
 
 /** This member's part in one generation of the group; its assignment is valid until the next generation. */
 export interface Generation {
-  /** Number of the generation, which rises with every rebalance. */
+  /** Rises with every rebalance. */
   readonly number: number;
   readonly memberId: string;
   readonly isLeader: boolean;
@@ -25,9 +26,7 @@ interface MembershipOptions {
   readonly group: MembershipGroup;
   /** The coordinator removes a member that sends no heartbeat for this long, in ms. */
   readonly sessionTimeoutMs: number;
-  /**
-   * Interval between heartbeats, in ms. Members learn of a rebalance by a heartbeat's response, so it is also the longest delay until then.
-   */
+  /** Interval between heartbeats, in ms: also the longest delay until a member learns of a rebalance. */
   readonly heartbeatMs: number;
   /** Returns this member's metadata; called each time that it joins. */
   readonly memberMetadata: () => Buffer;
@@ -35,36 +34,31 @@ interface MembershipOptions {
   readonly assign: (members: readonly Member[], generation: number) => ReadonlyMap<string, Buffer>;
   /** Each value makes this member join again with fresh metadata, so that the group rebalances. */
   readonly rejoin$: Observable<unknown>;
-  /** The first value makes the member leave the group. Must replay that value to late subscribers. */
+  /** The first value makes the member leave the group. Must replay it to late subscribers. */
   readonly leave$: Observable<unknown>;
   /**
-   * Called with true when the member has joined the group; with false when it has left it, was removed from it, or could not reach the
-   * coordinator for a session timeout.
+   * Called with true when the member has joined the group; with false when it has left it, was removed, or got no response for a session
+   * timeout.
    */
   readonly onMembershipChange?: (isIn: boolean) => void;
-  /** Called with the error of each failed attempt to join the group or to send a heartbeat. The attempt is repeated. */
+  /** Called with the error of each failed attempt to join or to send a heartbeat, which is repeated. */
   readonly onRetry?: (error: unknown) => void;
-  /** Scheduler of the pauses, and the clock. Default {@link steadyScheduler}. */
+  /** Default {@link steadyScheduler}. */
   readonly scheduler?: SchedulerLike;
 }
 
-/**
- * Protocol type and protocol name of the group. Consumer groups have the type "consumer", so no consumer group can be joined by mistake.
- */
+/** Protocol type and protocol name of the group. The type differs from that of consumer groups, so that none is joined by mistake. */
 const PROTOCOL = { protocolType: 'cellarstream', protocol: 'accounts' } as const;
 /** How much longer than the rebalance timeout a JoinGroup response may take, in ms. Too small: slow rebalances count as failures. */
 const JOIN_RESPONSE_MARGIN_MS = 5_000;
-/** Pause after a failed attempt to join the group, in ms. */
-const PAUSE_MS = 500;
 /** Longest wait for a LeaveGroup response, in ms. If no response arrives, the coordinator removes the member when its session times out. */
 const LEAVE_TIMEOUT_MS = 2_000;
 
-/** Kafka's error code UNKNOWN_MEMBER_ID. */
-const UNKNOWN_MEMBER = 25;
-/** Kafka's error code REBALANCE_IN_PROGRESS. */
-const REBALANCING = 27;
 /** Error codes after which the member joins the group again. */
-const JOIN_AGAIN = new Set([ERROR.ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCING]);
+const JOIN_AGAIN: ReadonlySet<number> = new Set([
+  ...[ERROR.ILLEGAL_GENERATION, ERROR.UNKNOWN_MEMBER_ID],
+  ...[ERROR.REBALANCE_IN_PROGRESS, ERROR.MEMBER_ID_REQUIRED],
+]);
 
 /**
  * Joins a Kafka group and stays a member. Emits this member's assignment of each generation, and completes when it has left the group.
@@ -78,147 +72,168 @@ export function membership(options: MembershipOptions): Observable<Generation> {
     const end = () => ending.abort();
     subscriber.add(options.leave$.pipe(take(1)).subscribe(end));
     subscriber.add(end);
-    runMember(options, ending.signal, (generation) => subscriber.next(generation)).then(
-      () => subscriber.complete(),
-      (error: unknown) => subscriber.error(error),
-    );
+    const member = new GroupMember(options, ending.signal);
+    member
+      .run((generation) => subscriber.next(generation))
+      .then(
+        () => subscriber.complete(),
+        (error: unknown) => subscriber.error(error),
+      );
   });
 }
 
-async function runMember(
-  options: MembershipOptions,
-  ending: AbortSignal,
-  onGeneration: (generation: Generation) => void,
-): Promise<void> {
-  const coordinator = options.group.connect();
-  const close = () => coordinator.close(); // otherwise a JoinGroup in flight would delay the end
-  ending.addEventListener('abort', close);
-  const member: MemberState = {
-    ...{ id: '', confirmedAt: undefined, coordinator },
-    rejoinSignal: new AbortController(),
-  };
-  const asked = options.rejoin$.subscribe(() => member.rejoinSignal.abort());
-  try {
-    while (!ending.aborted) {
-      try {
-        const generation = await joinOnce(options, member);
-        if (!generation) continue;
-        onGeneration(generation);
-        await heartbeatUntilRebalance(options, member, generation.number, ending);
-      } catch (error) {
-        if (ending.aborted) break;
-        handleFailedTry(options, member, error);
-        await pause(options, PAUSE_MS, ending);
-      }
-    }
-  } finally {
-    asked.unsubscribe();
-    ending.removeEventListener('abort', close);
-    close();
-  }
-  markLeft(options, member);
-  if (member.id !== '') await leave(options, member.id);
-}
-
-interface MemberState {
+/**
+ * One member of the group. It joins, sends heartbeats while it is in a generation, and joins again after a rebalance, with fresh metadata,
+ * or when the coordinator no longer knows it. It counts as out of the group until the coordinator has confirmed it, and again after a
+ * session timeout without a response. Aborting `ending` makes it leave.
+ */
+class GroupMember {
+  readonly #options: MembershipOptions;
+  readonly #scheduler: SchedulerLike;
+  readonly #ending: AbortSignal;
+  readonly #coordinator: GroupCoordinator;
   /** Id of the member in its group; empty until the coordinator has assigned one. */
-  id: string;
+  #id = '';
   /** When the coordinator last confirmed the membership, in ms of the scheduler; undefined while the member is out of the group. */
-  confirmedAt: number | undefined;
-  readonly coordinator: GroupCoordinator;
+  #confirmedAt: number | undefined;
   /** Aborted when the member's metadata have changed since its newest JoinGroup, possibly while that is still in flight. */
-  rejoinSignal: AbortController;
-}
+  #changed = new AbortController();
 
-/** Joins the group and returns the assignment once the group has it; undefined if the member has to join again at once. */
-async function joinOnce(
-  options: MembershipOptions,
-  member: MemberState,
-): Promise<Generation | undefined> {
-  const { sessionTimeoutMs, memberMetadata, assign } = options;
-  // Members learn of a rebalance by their next heartbeat, so one that has not rejoined within a session timeout has crashed.
-  const timeouts = { sessionTimeoutMs, rebalanceTimeoutMs: sessionTimeoutMs };
-  member.rejoinSignal = new AbortController();
-  const joining = { memberId: member.id, ...timeouts, ...PROTOCOL, metadata: memberMetadata() };
-  const withinMs = sessionTimeoutMs + JOIN_RESPONSE_MARGIN_MS;
-  const joined = await member.coordinator.join(joining, withinMs);
-  if (joined.errorCode === ERROR.MEMBER_ID_REQUIRED) member.id = joined.memberId;
-  if (!isAccepted(joined.errorCode, 'JoinGroup', options, member)) return undefined;
-  member.id = joined.memberId;
+  constructor(options: MembershipOptions, ending: AbortSignal) {
+    this.#options = options;
+    this.#scheduler = options.scheduler ?? steadyScheduler;
+    this.#ending = ending;
+    this.#coordinator = options.group.connect();
+  }
 
-  const { generation: number } = joined;
-  const isLeader = joined.leader === joined.memberId;
-  const given = isLeader ? assign(joined.members, number) : new Map<string, Buffer>();
-  const synced = await member.coordinator.sync(memberIdentityOf(joined), given, withinMs);
-  if (!isAccepted(synced.errorCode, 'SyncGroup', options, member)) return undefined;
-  markJoined(options, member);
-  return { number, memberId: member.id, isLeader, assignment: synced.assignment };
-}
-
-/** Sends heartbeats until the member has to join the group again, or `ending` is aborted. */
-async function heartbeatUntilRebalance(
-  options: MembershipOptions,
-  member: MemberState,
-  generation: number,
-  ending: AbortSignal,
-): Promise<void> {
-  const { heartbeatMs, sessionTimeoutMs } = options;
-  const news = member.rejoinSignal.signal;
-  for (;;) {
-    await pause(options, heartbeatMs, ending, news);
-    if (ending.aborted || news.aborted) return;
-    const place = { generation, memberId: member.id };
-    let code: number;
+  /** Joins the group again and again until `ending` is aborted, then leaves it. @throws CellarstreamError that no retry can resolve. */
+  async run(onGeneration: (generation: Generation) => void): Promise<void> {
+    const close = () => this.#coordinator.close(); // otherwise a JoinGroup in flight would delay the end
+    this.#ending.addEventListener('abort', close);
+    const changes = this.#options.rejoin$.subscribe(() => this.#changed.abort());
     try {
-      code = await member.coordinator.heartbeat(place, sessionTimeoutMs);
-      if (isCoordinatorMoving(code)) throw protocolError(code, 'Heartbeat');
-    } catch (error) {
-      if (!ending.aborted) handleFailedTry(options, member, error); // only a response of the coordinator ends a generation
-      continue;
+      while (!this.#ending.aborted) {
+        try {
+          const generation = await this.#join();
+          if (!generation) continue;
+          onGeneration(generation);
+          await this.#stay(generation.number);
+        } catch (error) {
+          if (this.#ending.aborted) break;
+          this.#failed(error);
+          await this.#pause(PAUSES.groupJoin.firstMs, this.#ending);
+        }
+      }
+    } finally {
+      changes.unsubscribe();
+      this.#ending.removeEventListener('abort', close);
+      close();
     }
-    if (!isAccepted(code, 'Heartbeat', options, member)) return;
-    markJoined(options, member);
+    this.#markOut();
+    if (this.#id !== '') await this.#leave();
+  }
+
+  /** Joins the group and returns the assignment once the group has it; undefined if the member has to join again at once. */
+  async #join(): Promise<Generation | undefined> {
+    const { sessionTimeoutMs, memberMetadata, assign } = this.#options;
+    // Members learn of a rebalance by their next heartbeat, so one that has not rejoined within a session timeout has crashed.
+    const timeouts = { sessionTimeoutMs, rebalanceTimeoutMs: sessionTimeoutMs };
+    this.#changed = new AbortController();
+    const joining = { memberId: this.#id, ...timeouts, ...PROTOCOL, metadata: memberMetadata() };
+    const withinMs = sessionTimeoutMs + JOIN_RESPONSE_MARGIN_MS;
+    const joined = await this.#coordinator.join(joining, withinMs);
+    const { errorCode, generation, memberId } = joined;
+    if (errorCode === ERROR.MEMBER_ID_REQUIRED) this.#id = memberId;
+    if (!this.#isAccepted(errorCode, 'JoinGroup')) return undefined;
+    this.#id = memberId;
+
+    const isLeader = joined.leader === memberId;
+    const assignments = isLeader ? assign(joined.members, generation) : new Map<string, Buffer>();
+    const synced = await this.#coordinator.sync({ generation, memberId }, assignments, withinMs);
+    if (!this.#isAccepted(synced.errorCode, 'SyncGroup')) return undefined;
+    this.#markIn();
+    return { number: generation, memberId, isLeader, assignment: synced.assignment };
+  }
+
+  /** Sends heartbeats until the member has to join the group again, or has to leave it. */
+  async #stay(generation: number): Promise<void> {
+    const { heartbeatMs, sessionTimeoutMs } = this.#options;
+    const changed = this.#changed.signal;
+    for (;;) {
+      await this.#pause(heartbeatMs, this.#ending, changed);
+      if (this.#ending.aborted || changed.aborted) return;
+      let code: number;
+      try {
+        const identity = { generation, memberId: this.#id };
+        code = await this.#coordinator.heartbeat(identity, sessionTimeoutMs);
+        if (isCoordinatorMoving(code)) throw protocolError(code, 'Heartbeat');
+      } catch (error) {
+        if (!this.#ending.aborted) this.#failed(error); // only a response of the coordinator ends a generation
+        continue;
+      }
+      if (!this.#isAccepted(code, 'Heartbeat')) return;
+      this.#markIn();
+    }
+  }
+
+  /** Reports a failed attempt, and has the coordinator looked up again. @throws CellarstreamError if no retry can succeed. */
+  #failed(error: unknown): void {
+    const { group, sessionTimeoutMs, onRetry } = this.#options;
+    const known = memberErrorOf(error, group.name);
+    if (!isRetryable(known)) throw known;
+    if (this.#scheduler.now() > (this.#confirmedAt ?? Infinity) + sessionTimeoutMs) this.#markOut();
+    this.#coordinator.rediscover();
+    onRetry?.(known);
+  }
+
+  /** Whether the code means success; false if the member has to join again. @throws kafkajs' error for any other code. */
+  #isAccepted(code: number, request: string): boolean {
+    if (code === ERROR.NONE) return true;
+    if (code === ERROR.UNKNOWN_MEMBER_ID) {
+      this.#id = '';
+      this.#markOut();
+    }
+    if (JOIN_AGAIN.has(code)) return false;
+    throw protocolError(code, request);
+  }
+
+  #markIn(): void {
+    const wasOut = this.#confirmedAt === undefined;
+    this.#confirmedAt = this.#scheduler.now();
+    if (wasOut) this.#options.onMembershipChange?.(true);
+  }
+
+  #markOut(): void {
+    const wasIn = this.#confirmedAt !== undefined;
+    this.#confirmedAt = undefined;
+    if (wasIn) this.#options.onMembershipChange?.(false);
+  }
+
+  /** Sends LeaveGroup over new connections, as the member's own are closed. */
+  async #leave(): Promise<void> {
+    const coordinator = this.#options.group.connect();
+    const left = coordinator.leave(this.#id).catch(() => undefined); // the session times out instead
+    const answered = new AbortController();
+    await Promise.race([left, this.#pause(LEAVE_TIMEOUT_MS, answered.signal)]);
+    answered.abort();
+    coordinator.close();
+  }
+
+  /** Resolves after `ms`, or when one of the signals is aborted. */
+  async #pause(ms: number, ...signals: readonly AbortSignal[]): Promise<void> {
+    if (signals.some(({ aborted }) => aborted)) return;
+    const aborted$ = merge(...signals.map((signal) => fromEvent(signal, 'abort')));
+    const over$ = timer(ms, this.#scheduler).pipe(takeUntil(aborted$));
+    await lastValueFrom(over$, { defaultValue: undefined });
   }
 }
 
-/**
- * Handles a failed attempt to join the group or to send a heartbeat: reports it, and has the coordinator looked up again.
- *
- * @throws CellarstreamError if no retry can succeed.
- */
-function handleFailedTry(options: MembershipOptions, member: MemberState, error: unknown): void {
-  const { group, sessionTimeoutMs, onRetry, scheduler = steadyScheduler } = options;
-  const known = memberErrorOf(error, group.name);
-  if (!isRetryable(known)) throw known;
-  const { confirmedAt = Infinity } = member;
-  if (scheduler.now() > confirmedAt + sessionTimeoutMs) markLeft(options, member);
-  member.coordinator.rediscover();
-  onRetry?.(known);
-}
-
-function markJoined(
-  { onMembershipChange, scheduler = steadyScheduler }: MembershipOptions,
-  member: MemberState,
-): void {
-  const wasOut = member.confirmedAt === undefined;
-  member.confirmedAt = scheduler.now();
-  if (wasOut) onMembershipChange?.(true);
-}
-
-function markLeft({ onMembershipChange }: MembershipOptions, member: MemberState): void {
-  const wasIn = member.confirmedAt !== undefined;
-  member.confirmedAt = undefined;
-  if (wasIn) onMembershipChange?.(false);
-}
-
-/**
- * Converts an error to a CellarstreamError. Error codes from a coordinator are final, except those that it sends while it starts or moves.
- */
+/** Error codes from a coordinator are final, except those that it sends while it starts or moves. */
 function memberErrorOf(error: unknown, group: string): unknown {
   const cause = kafkajsCauseOf(error);
   const known = kafkaError(cause);
-  const isWord = cause instanceof kafkajs.KafkaJSProtocolError && !isCoordinatorMoving(cause.code);
-  if (!isWord || !isRetryable(known)) return known;
+  const isCode = cause instanceof kafkajs.KafkaJSProtocolError && !isCoordinatorMoving(cause.code);
+  if (!isCode || !isRetryable(known)) return known;
   const message = `Kafka refuses members of the group ${group}: ${cause.message}`;
   return new CellarstreamError('KAFKA_REFUSED', message, { cause });
 }
@@ -226,50 +241,4 @@ function memberErrorOf(error: unknown, group: string): unknown {
 /** Whether this is an error code that brokers return while a coordinator starts, moves or stops. */
 function isCoordinatorMoving(code: number): boolean {
   return ['again', 'leader', 'coordinator'].includes(errorAction(code));
-}
-
-/**
- * Whether a coordinator's error code means success; false if the member has to join again.
- *
- * @throws kafkajs' protocol error for any other code.
- */
-function isAccepted(
-  code: number,
-  what: string,
-  options: MembershipOptions,
-  member: MemberState,
-): boolean {
-  if (code === ERROR.NONE) return true;
-  if (code === UNKNOWN_MEMBER) {
-    member.id = '';
-    markLeft(options, member);
-  }
-  if (JOIN_AGAIN.has(code) || code === ERROR.MEMBER_ID_REQUIRED) return false;
-  throw protocolError(code, what);
-}
-
-function memberIdentityOf({ generation, memberId }: Joined): Omit<Place, 'group'> {
-  return { generation, memberId };
-}
-
-/** Sends LeaveGroup over new connections, as the member's own are closed. */
-async function leave(options: MembershipOptions, memberId: string): Promise<void> {
-  const coordinator = options.group.connect();
-  const left = coordinator.leave(memberId).catch(() => undefined); // the session times out instead
-  const answered = new AbortController();
-  await Promise.race([left, pause(options, LEAVE_TIMEOUT_MS, answered.signal)]);
-  answered.abort();
-  coordinator.close();
-}
-
-/** Waits for `ms`; resolves early when one of the signals is aborted. */
-async function pause(
-  { scheduler = steadyScheduler }: MembershipOptions,
-  ms: number,
-  ...signals: readonly AbortSignal[]
-) {
-  if (signals.some(({ aborted }) => aborted)) return;
-  const aborted$ = merge(...signals.map((signal) => fromEvent(signal, 'abort')));
-  const over$ = timer(ms, scheduler).pipe(takeUntil(aborted$));
-  await lastValueFrom(over$, { defaultValue: undefined });
 }

@@ -6,7 +6,7 @@ import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { PriorEntries } from './kafka-ledger.ts';
 import { entryOf, guestKey, guestEntriesAt, isOfAccount, isOwn } from './ledger-entries.ts';
-import { plainProducer } from '../producer/plain-producer.ts';
+import { PlainProducer } from '../producer/plain-producer.ts';
 import { readBatches } from '../../kafka/fetch/read-batches.ts';
 import type { LogMessage } from '../../kafka/fetch/record-batches.ts';
 import { topicBounds } from '../../kafka/client/topic-facts.ts';
@@ -32,10 +32,7 @@ interface GuestLogOptions {
   readonly scheduler: SchedulerLike;
 }
 
-/**
- * Longest wait until an entry that Kafka has acknowledged can be read back, in ms. Normally that is at once; after this time an error is
- * thrown.
- */
+/** Longest wait until an acknowledged entry can be read back, in ms; normally that is at once. */
 const READ_TIMEOUT_MS = 10_000;
 const MISSING_TOPIC_ADVICE = '`cellarstream run` makes it when it starts';
 
@@ -45,18 +42,15 @@ const MISSING_TOPIC_ADVICE = '`cellarstream run` makes it when it starts';
  */
 export function guestLog(options: GuestLogOptions): GuestLog {
   const { kafka, topic, account, instance, scheduler } = options;
-  const producer = plainProducer(kafka);
+  const producer = new PlainProducer(kafka);
   const key = guestKey(account, instance);
   /**
-   * Time at which each entry was first seen in the topic, in ms of the scheduler, by the entry's offset. It gives a lower bound of the
-   * entry's age even if the partition leader has changed since and the brokers' timestamps can't be compared.
+   * Time at which each entry was first seen, in ms of the scheduler, by offset: a lower bound of its age also after the partition leader
+   * has changed, when the brokers' timestamps can't be compared.
    */
   const seen = new Map<string, number>();
 
-  /**
-   * Reads the account's entries from the offset `low` until this process's entry with this text is among them, committed or not. (The
-   * committed end of the topic may be held back by an open transaction.)
-   */
+  /** Reads the account's entries, committed or not, from the offset `low` until this process's entry with this text is among them. */
   const entriesTo = async (low: bigint, text: string): Promise<LogMessage[]> => {
     const from = new Map([[0, low]]);
     const found: LogMessage[] = [];

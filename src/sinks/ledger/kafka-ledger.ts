@@ -34,7 +34,7 @@ export interface AccountLog {
    * @throws CellarstreamError `FENCED`; `KAFKA_UNREACHABLE`, `COMMIT_FAILED`, ...
    */
   readonly append: (text: string, beside?: readonly Message[]) => Promise<void>;
-  /** Returns the entries that guests (processes beside the service) have appended since the ledger was last read. */
+  /** Returns the entries that guests have appended since the ledger was last read. */
   readonly guests: () => Promise<GuestEntries>;
   /** Closes the log; resolves when no call is in flight, as a late claim would fence a successor. */
   readonly close: () => Promise<void>;
@@ -49,10 +49,7 @@ export interface GuestEntries {
 }
 
 export interface PriorEntries extends GuestEntries {
-  /**
-   * The newest declaration of requests and the newest claim before the caller's own entry, if there are any, with their ages at
-   * `claimedAt`.
-   */
+  /** The newest declaration and the newest claim before the caller's own entry, if any, with their ages at `claimedAt`. */
   readonly entries: readonly LedgerEntry[];
   /** Latest time at which the caller's own entry was written, in ms of the scheduler. */
   readonly claimedAt: number;
@@ -66,7 +63,6 @@ export interface AccountLogOptions {
   readonly account: string;
   readonly transactionalId: string;
   readonly scheduler: SchedulerLike;
-  /** Creates the ledger topic again after it was deleted. */
   readonly recreateTopic: () => Promise<unknown>;
   /** Whether an entry with this text was written by this process. */
   readonly isOwnEntry: (text: string) => boolean;
@@ -80,173 +76,202 @@ export interface AccountLogOptions {
  * holds back.
  */
 export function accountLog(options: AccountLogOptions): AccountLog {
-  const {
-    log,
-    topic,
-    ledgerTopic,
-    account,
-    transactionalId,
-    scheduler,
-    recreateTopic,
-    isOwnEntry,
-  } = options;
-  const { isOfApiKey = () => false } = options;
-  /** The newest sink that was opened. */
-  let sink: FencedSink | undefined;
-  /** Whether `sink` can still be used. */
-  let isWhole = false;
-  let isClosed = false;
-  let queue: Promise<unknown> = Promise.resolve();
+  return new OwnerLog(options);
+}
+
+/** Entries of the ledger: those of the account and its guests (`all`, in log order), those of other accounts, and where to read on. */
+interface ReadEntries {
+  readonly all: readonly LogMessage[];
+  readonly others: readonly LogMessage[];
+  readonly next: bigint;
+}
+
+/**
+ * The ledger topic for one owner. Calls run one after the other. A claim opens a new producer and reads the ledger; entries are appended
+ * with that producer until a commit fails, and after that with another one, which is opened only if no other process has appended.
+ */
+class OwnerLog implements AccountLog {
+  readonly #options: AccountLogOptions;
+  /** The newest sink that was opened, and whether it can still be used. */
+  #sink: FencedSink | undefined;
+  #isUsable = false;
+  #isClosed = false;
+  #queue: Promise<unknown> = Promise.resolve();
   /** Text of the newest entry that this process has appended. */
-  let newest: string | undefined;
+  #newest: string | undefined;
   /** Offset before which all entries have been read. */
-  let readTo: bigint | undefined;
+  #readTo: bigint | undefined;
   /** Keys of guest processes whose entries have expired: the next commit deletes them, as the topic would retain them without end. */
-  let over: readonly string[] = [];
+  #expired: readonly string[] = [];
+
+  constructor(options: AccountLogOptions) {
+    this.#options = options;
+  }
+
+  claim(text: string, beside?: readonly Message[]): Promise<PriorEntries> {
+    return this.#inTurn(async () => {
+      const { topic, account, scheduler, isOfApiKey = () => false } = this.#options;
+      const { sink, end } = await this.#commitClaim(text, beside);
+      const claimedAt = scheduler.now();
+      const { all, others, next, own } = await this.#readWith(text, sink);
+      if (!own) {
+        const isBehind = ({ offset }: LogMessage) => BigInt(offset) >= end;
+        throw all.some((one) => isOwn(one, account) && isBehind(one))
+          ? fencedError(undefined)
+          : unreadError(topic);
+      }
+      const before = all.filter((one) => one !== own);
+      const { guests, expired } = guestEntriesAt(before, account, own);
+      this.#expired = expired;
+      this.#readTo = next;
+      const sameKey = others.filter(({ value }) => isOfApiKey(String(value)));
+      return {
+        entries: before.filter((one) => isOwn(one, account)).map((one) => entryOf(one, own)),
+        claimedAt,
+        guestEntries: [...guests, ...unexpiredAt(sameKey, own)],
+        at: scheduler.now(),
+      };
+    });
+  }
+
+  append(text: string, beside?: readonly Message[]): Promise<void> {
+    return this.#inTurn(async () => {
+      const sink = this.#isUsable && this.#sink ? this.#sink : await this.#reopen();
+      await this.#commit(sink, this.#options.account, text, beside);
+    });
+  }
+
+  guests(): Promise<GuestEntries> {
+    return this.#inTurn(async () => {
+      const { topic, account, scheduler } = this.#options;
+      if (this.#newest === undefined || !this.#sink || this.#readTo === undefined)
+        throw unreadError(topic);
+      const { all, own, next } = await this.#readWith(this.#newest, this.#sink);
+      if (!own) throw unreadError(topic);
+      // A recreated topic may be shorter than what was read of the deleted one.
+      const from = this.#readTo <= next ? this.#readTo : 0n;
+      this.#readTo = next;
+      const since = all.filter(({ offset }) => BigInt(offset) >= from);
+      return { guestEntries: guestEntriesAt(since, account, own).guests, at: scheduler.now() };
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#isUsable = false;
+    this.#isClosed = true;
+    await this.#sink?.close();
+    await this.#queue;
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#queue.then(work, work);
+    this.#queue = done.catch(() => undefined); // its caller gets the error
+    return done;
+  }
+
+  /** Commits a claim. An epoch error means that another process has opened the ledger meanwhile: the account is left to that process. */
+  async #commitClaim(text: string, beside: readonly Message[] | undefined) {
+    try {
+      const sink = await this.#open(this.#isUsable ? undefined : this.#sink);
+      const end = await this.#commit(sink, claimKey(this.#options.account), text, beside);
+      return { sink, end };
+    } catch (error) {
+      throw isEpochError(error) ? fencedError(error) : error;
+    }
+  }
 
   /** Commits an entry to the ledger topic, and returns the offset after it. */
-  const commit = async (
-    to: FencedSink,
+  async #commit(
+    sink: FencedSink,
     key: string,
     text: string,
-    sideMessages: readonly Message[] = [],
-  ): Promise<bigint> => {
+    beside: readonly Message[] = [],
+  ): Promise<bigint> {
+    const { topic, recreateTopic } = this.#options;
     try {
       const message = { topic, key, value: Buffer.from(text) };
-      const tombstones = over.map((each) => ({ topic, key: each, value: null }));
-      const ends = await asUnknownOutcome(() =>
-        to.commit([message, ...sideMessages, ...tombstones], 'committed'),
-      );
-      over = [];
+      const tombstones = this.#expired.map((each) => ({ topic, key: each, value: null }));
+      const messages = [message, ...beside, ...tombstones];
+      const ends = await asUnknownOutcome(() => sink.commit(messages, 'committed'));
+      this.#expired = [];
       // A broker that detects a batch as a duplicate does not report its offset.
-      const end = ends.get(topic)?.get(0) ?? (await logEnds(to)).high;
-      newest = text;
+      const end = ends.get(topic)?.get(0) ?? (await this.#logEnds(sink)).high;
+      this.#newest = text;
       return end;
     } catch (error) {
-      isWhole = false;
-      await to.close().catch(() => undefined); // the earlier error says more
+      this.#isUsable = false;
+      await sink.close().catch(() => undefined); // the earlier error says more
       if (!isTopicChanged(error)) throw error;
       await recreateTopic();
       throw topicDeletedError(topic, error);
     }
-  };
-  const logEnds = async (from: Pick<TransactionalLog, 'bounds'>): Promise<Bounds> =>
-    (await from.bounds(topic, 'uncommitted')).get(0) ?? { low: 0n, high: 0n };
-  const open = async (own?: FencedSink): Promise<FencedSink> => {
-    if (isClosed) throw ledgerClosedError();
-    sink = await log.open(transactionalId, own?.producer);
-    if (isClosed) {
+  }
+
+  async #open(previous?: FencedSink): Promise<FencedSink> {
+    if (this.#isClosed) throw ledgerClosedError();
+    const { log, transactionalId } = this.#options;
+    const sink = await log.open(transactionalId, previous?.producer);
+    this.#sink = sink;
+    if (this.#isClosed) {
       await sink.close();
       throw ledgerClosedError();
     }
-    isWhole = true;
+    this.#isUsable = true;
     return sink;
-  };
+  }
+
   /**
-   * Reads the ledger, and returns the newest entry of each key. `all`: entries of this account and of its guests (processes beside the
-   * service), in log order; `others`: entries of other accounts; `next`: offset at which the next read continues.
-   *
-   * @param from Reports the end of the ledger topic, up to which it is read.
+   * Opens a sink in place of a failed one. Only the ledger's entries show whether an outdated epoch is due to another process or to a
+   * timeout.
    */
-  const entries = async (from: Pick<TransactionalLog, 'bounds'>) => {
-    const { newest: all, next } = await ledgerTopic.asOf(() => logEnds(from));
-    const own = [...all.values()].filter((one) => isOfAccount(one, account));
+  async #reopen(): Promise<FencedSink> {
+    try {
+      return await this.#open(this.#sink);
+    } catch (error) {
+      if (!this.#sink || !isEpochError(error)) throw error;
+      const { log, account, scheduler, isOwnEntry } = this.#options;
+      await lastValueFrom(timer(CLAIM_GRACE_MS, scheduler));
+      const last = (await this.#read(log)).all.findLast((one) => isOwn(one, account));
+      if (last && !isOwnEntry(String(last.value))) throw fencedError(error);
+      return this.#open();
+    }
+  }
+
+  /** Reads the newest entry of each key. @param from Reports the end of the ledger topic, up to which it is read. */
+  async #read(from: BoundsSource): Promise<ReadEntries> {
+    const { ledgerTopic, account } = this.#options;
+    const { newest, next } = await ledgerTopic.asOf(() => this.#logEnds(from));
+    const entries = [...newest.values()];
     return {
-      all: own.sort((a, b) => Number(a.offset) - Number(b.offset)),
-      others: [...all.values()].filter((one) => !isOfAccount(one, account)),
+      all: entries
+        .filter((one) => isOfAccount(one, account))
+        .sort((a, b) => Number(a.offset) - Number(b.offset)),
+      others: entries.filter((one) => !isOfAccount(one, account)),
       next,
     };
-  };
-  const isNamesake = ({ value }: LogMessage) => isOfApiKey(String(value));
+  }
+
   /**
-   * Returns the result of `entries`, and as `own` the entry with this text. If that entry is missing, the cached entries may be of a
-   * deleted topic, and are read again.
+   * Reads the entries, and finds the one with this text. If it is missing, the cached entries may be of a deleted topic, and are read
+   * again.
    */
-  const entriesWith = async (text: string, from: Pick<TransactionalLog, 'bounds'>) => {
+  async #readWith(text: string, from: BoundsSource) {
     const isIt = (one: LogMessage) => String(one.value) === text;
-    let found = await entries(from);
+    let found = await this.#read(from);
     if (!found.all.some(isIt)) {
-      ledgerTopic.invalidate();
-      found = await entries(from);
+      this.#options.ledgerTopic.invalidate();
+      found = await this.#read(from);
     }
     return { ...found, own: found.all.find(isIt) };
-  };
-  /**
-   * Opens a sink in place of a failed one. An outdated epoch may be due to another process or to a transaction's timeout: only the ledger's
-   * entries show which.
-   */
-  const reopened = async (): Promise<FencedSink> => {
-    try {
-      return await open(sink);
-    } catch (error) {
-      if (!sink || !isEpochError(error)) throw error;
-      await lastValueFrom(timer(CLAIM_GRACE_MS, scheduler));
-      const last = (await entries(log)).all.findLast((one) => isOwn(one, account));
-      if (last && !isOwnEntry(String(last.value))) throw fencedError(error);
-      return open();
-    }
-  };
-  /** Commits a claim. An epoch error means that another process has opened the ledger meanwhile: the account is left to that process. */
-  const claimed = async (text: string, beside: readonly Message[] | undefined) => {
-    try {
-      const own = await open(isWhole ? undefined : sink);
-      return { own, end: await commit(own, claimKey(account), text, beside) };
-    } catch (error) {
-      throw isEpochError(error) ? fencedError(error) : error;
-    }
-  };
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const done = queue.then(work, work);
-    queue = done.catch(() => undefined); // its caller gets the error
-    return done;
-  };
+  }
 
-  return {
-    claim: (text, beside) =>
-      inTurn(async () => {
-        const { own, end } = await claimed(text, beside);
-        const claimedAt = scheduler.now();
-        const { all, own: claim, others, next } = await entriesWith(text, own);
-        if (!claim) {
-          const isBehind = ({ offset }: LogMessage) => BigInt(offset) >= end;
-          throw all.some((one) => isOwn(one, account) && isBehind(one))
-            ? fencedError(undefined)
-            : unreadError(topic);
-        }
-        const before = all.filter((one) => one !== claim);
-        const found = guestEntriesAt(before, account, claim);
-        ({ over } = found);
-        readTo = next;
-        return {
-          entries: before.filter((one) => isOwn(one, account)).map((one) => entryOf(one, claim)),
-          claimedAt,
-          guestEntries: [...found.guests, ...unexpiredAt(others.filter(isNamesake), claim)],
-          at: scheduler.now(),
-        };
-      }),
-    append: (text, beside) =>
-      inTurn(async () => {
-        await commit(isWhole && sink ? sink : await reopened(), account, text, beside);
-      }),
-    guests: () =>
-      inTurn(async () => {
-        if (newest === undefined || !sink || readTo === undefined) throw unreadError(topic);
-        const { all, own, next } = await entriesWith(newest, sink);
-        if (!own) throw unreadError(topic);
-        // A recreated topic may be shorter than what was read of the deleted one.
-        const from = readTo <= next ? readTo : 0n;
-        readTo = next;
-        const since = all.filter(({ offset }) => BigInt(offset) >= from);
-        return { guestEntries: guestEntriesAt(since, account, own).guests, at: scheduler.now() };
-      }),
-    close: async () => {
-      isWhole = false;
-      isClosed = true;
-      await sink?.close();
-      await queue;
-    },
-  };
+  async #logEnds(from: BoundsSource): Promise<Bounds> {
+    const bounds = await from.bounds(this.#options.topic, 'uncommitted');
+    return bounds.get(0) ?? { low: 0n, high: 0n };
+  }
 }
+
+type BoundsSource = Pick<TransactionalLog, 'bounds'>;
 
 function isTopicChanged(error: unknown): boolean {
   return error instanceof CellarstreamError && error.code === 'TOPIC_CHANGED';

@@ -2,7 +2,6 @@
 
 import type { LogMessage } from '../../kafka/fetch/record-batches.ts';
 
-/** An entry of the ledger topic. */
 export interface LedgerEntry {
   readonly text: string;
   /** Lower bound of the entry's age, in ms. */
@@ -10,13 +9,13 @@ export interface LedgerEntry {
 }
 
 /**
- * Margin that is subtracted from the ages of ledger entries, in ms, because a broker's clock may be adjusted between two messages. Too
- * small: entries seem older than they are.
+ * Margin that is subtracted from the ages of entries, in ms. Too small: after an adjustment of a broker's clock entries seem older than
+ * they are.
  */
 const CLOCK_MARGIN_MS = 100;
 /**
- * Age by the brokers' timestamps at which another process's entry is ignored, in ms. Too small: entries that still count are ignored if the
- * clocks of two brokers differ.
+ * Age at which another process's entry is ignored, in ms. Too small: entries that still count are ignored if the clocks of two brokers
+ * differ.
  */
 const EXPIRED_AFTER_MS = 10 * 60_000;
 
@@ -63,24 +62,17 @@ export function ageMs(entry: Stamped, at: Stamped): number {
 
 type Stamped = Pick<LogMessage, 'timestamp' | 'leaderEpoch' | 'isAppendTime'>;
 
-/**
- * Returns the newest ledger entry of each guest as of the message `at`, without expired ones, and the keys of the expired ones (`over`).
- */
+/** Returns the newest unexpired entry of each guest as of the message `at`, and the keys of the expired ones. */
 export function guestEntriesAt(
   entries: readonly LogMessage[],
   account: string,
   at: LogMessage,
-): { readonly guests: readonly LedgerEntry[]; readonly over: readonly string[] } {
+): { readonly guests: readonly LedgerEntry[]; readonly expired: readonly string[] } {
   const isGuests = (one: LogMessage) => one !== at && !isOwnKey(one.key, account);
   const newest = new Map(entries.filter(isGuests).map((one) => [String(one.key), one]));
-  const left = [...newest].filter(([, { value }]) => value !== null);
-  return {
-    guests: unexpiredAt(
-      left.map(([, one]) => one),
-      at,
-    ),
-    over: left.filter(([, one]) => isExpired(one, at)).map(([key]) => key),
-  };
+  const left = [...newest.values()].filter(({ value }) => value !== null);
+  const expired = left.filter((one) => isExpired(one, at)).map(({ key }) => String(key));
+  return { guests: unexpiredAt(left, at), expired };
 }
 
 /** Returns the ledger entries that had not expired when the message `at` was appended. */

@@ -17,8 +17,8 @@ import type { ProducerIdentity } from '../sink.ts';
 export const NO_PRODUCER: ProducerIdentity = { producerId: -1n, epoch: -1 };
 
 /**
- * Creates an InitProducerId request, by which a producer gets a new identity. With the current identity as `own` the producer gets the next
- * epoch; if another producer of the transactional id was opened since, the request fails with PRODUCER_FENCED (KIP-360).
+ * Creates an InitProducerId request for a new identity. With the current identity as `own` the producer gets the next epoch; if another
+ * producer of the transactional id was opened since, the request fails with PRODUCER_FENCED (KIP-360).
  */
 export function initProducerId(options: {
   /** Null for a producer without transactions. */
@@ -72,7 +72,6 @@ export function addPartitionsToTxn(
   };
 }
 
-/** A partition leader's response to a Produce request, for one batch. */
 interface Produced {
   readonly partition: number;
   readonly errorCode: number;
@@ -144,10 +143,7 @@ export function endTxn(
   };
 }
 
-/**
- * Creates a DescribeTransactions request for one transactional id. `state` in the response is `PrepareCommit` while the markers of a
- * committed transaction are being written.
- */
+/** Creates a DescribeTransactions request. `state` is `PrepareCommit` while the markers of a committed transaction are being written. */
 export function describeTransaction(
   transactionalId: string,
 ): Call<{ readonly errorCode: number; readonly state: string }> {

@@ -1,6 +1,7 @@
 // Sends batches to the leaders of their partitions, each exactly once.
 
-import type { Brokers, Patience } from '../../kafka/client/brokers.ts';
+import type { Brokers } from '../../kafka/client/brokers.ts';
+import type { Patience } from '../../kafka/client/patience.ts';
 import type { PartitionBatches } from './record-batch.ts';
 import { produce } from './calls.ts';
 import { nameOf, CallUnanswered, CallNotSent } from '../../kafka/client/protocol.ts';
@@ -30,8 +31,7 @@ export interface Delivered {
   readonly end: bigint | undefined;
 }
 
-interface Delivery {
-  /** The partitions that batches were delivered to, each with its end offset if that is known. */
+interface DeliveryResult {
   readonly delivered: readonly Delivered[];
   /** Whether a request got no response: a late copy of it may still reach the broker. */
   readonly lateCopyPossible: boolean;
@@ -48,93 +48,11 @@ const REPLICATION_MS = 8_000;
  * @throws kafkajs' error for an error code that no retry can resolve, and the errors of `patience` and `leaders`. Then it is unknown which
  * of the other batches were written.
  */
-export async function deliver(
-  all: readonly PartitionBatches[],
+export function deliver(
+  batches: readonly PartitionBatches[],
   options: DeliveryOptions,
-): Promise<Delivery> {
-  const { brokers, leaders, transactionalId, identity, sequences, patience, timestamp } = options;
-  const delivered: Delivered[] = [];
-  let lateCopyPossible = false;
-
-  const stamped = (batches: PartitionBatches, index: number): PendingBatch | undefined => {
-    const records = batches.batches[index];
-    if (!records) return undefined;
-    const { topic, partition } = batches;
-    const sequence = sequences.next(topic, partition, records.count);
-    const isTransactional = transactionalId !== null;
-    const bytes = recordBatch(records, { ...identity, sequence, isTransactional, timestamp });
-    return { batches, index, count: records.count, batch: bytes };
-  };
-
-  let waiting = all.flatMap((batches) => stamped(batches, 0) ?? []);
-  while (waiting.length > 0) {
-    const later: PendingBatch[] = [];
-    const troubles: BatchFailure[] = [];
-    const judge = (outgoing: PendingBatch, code: number, baseOffset: bigint) => {
-      const { topic, partition } = outgoing.batches;
-      const meaning = errorAction(code);
-      if (meaning === 'done') {
-        const next = stamped(outgoing.batches, outgoing.index + 1);
-        const end = baseOffset < 0n ? undefined : baseOffset + BigInt(outgoing.count);
-        if (next) later.push(next);
-        else delivered.push({ topic, partition, end });
-        return;
-      }
-      const error = partitionError(code, topic, partition);
-      if (meaning !== 'again' && meaning !== 'soon' && meaning !== 'leader') throw error;
-      later.push(outgoing);
-      troubles.push({ error, hasMoved: meaning === 'leader' });
-    };
-
-    const send = async (address: Address, batches: readonly PendingBatch[]): Promise<void> => {
-      let answer;
-      try {
-        answer = await brokers.send(
-          address,
-          produce(transactionalId, REPLICATION_MS, byTopic(batches)),
-        );
-      } catch (error) {
-        if (!(error instanceof CallUnanswered || error instanceof CallNotSent)) throw error;
-        lateCopyPossible ||= error instanceof CallUnanswered;
-        later.push(...batches);
-        troubles.push({ error, hasMoved: true });
-        return;
-      }
-      const responses = new Map(
-        answer.flatMap(({ topic, partitions }) =>
-          partitions.map((each) => [`${topic} ${each.partition}`, each]),
-        ),
-      );
-      for (const each of batches) {
-        const { topic, partition } = each.batches;
-        const response = responses.get(`${topic} ${partition}`);
-        if (!response)
-          throw new Error(`the Produce response lacks partition ${partition} of ${topic}`);
-        judge(each, response.errorCode, response.baseOffset);
-      }
-    };
-
-    const { ready, leaderless } = byLeader(waiting, leaders);
-    later.push(...leaderless);
-    const [one] = leaderless;
-    if (one) {
-      const { topic, partition } = one.batches;
-      troubles.push({ error: noLeaderError(topic, partition), hasMoved: true });
-    }
-    // All requests are awaited before an error is thrown: none may be in flight when the transaction is aborted.
-    const sent = await Promise.allSettled(
-      ready.map(([address, batches]) => send(address, batches)),
-    );
-    for (const each of sent) if (each.status === 'rejected') throw each.reason;
-
-    waiting = later;
-    if (troubles.length === 0) continue;
-    await patience.wait(troubles[0]!.error);
-    if (troubles.some(({ hasMoved }) => hasMoved)) {
-      await leaders.refresh().catch((error: unknown) => patience.wait(error));
-    }
-  }
-  return { delivered, lateCopyPossible };
+): Promise<DeliveryResult> {
+  return new Delivery(options).run(batches);
 }
 
 /** A batch that is being sent. Its bytes never change. */
@@ -152,21 +70,115 @@ interface BatchFailure {
   readonly hasMoved: boolean;
 }
 
-function byLeader(waiting: readonly PendingBatch[], leaders: Leaders) {
-  const ready = new Map<string, readonly [Address, PendingBatch[]]>();
-  const leaderless: PendingBatch[] = [];
-  for (const each of waiting) {
-    const address = leaders.leaderOf(each.batches.topic, each.batches.partition);
-    if (!address) {
-      leaderless.push(each);
-      continue;
-    }
-    const name = nameOf(address);
-    const ofLeader = ready.get(name) ?? [address, []];
-    ready.set(name, ofLeader);
-    ofLeader[1].push(each);
+/**
+ * Delivery of all batches of one commit, in passes: each sends the waiting batches (at most one of each partition). Batches that failed,
+ * and the next ones of partitions that succeeded, wait for the next pass. After a failure there is a pause before it.
+ */
+class Delivery {
+  readonly #options: DeliveryOptions;
+  readonly #delivered: Delivered[] = [];
+  #lateCopyPossible = false;
+  /** Batches of the next pass, and the failures of the current one. */
+  #next: PendingBatch[] = [];
+  #failures: BatchFailure[] = [];
+
+  constructor(options: DeliveryOptions) {
+    this.#options = options;
   }
-  return { ready: [...ready.values()], leaderless };
+
+  async run(all: readonly PartitionBatches[]): Promise<DeliveryResult> {
+    const { leaders, patience } = this.#options;
+    for (const batches of all) this.#add(batches, 0);
+    while (this.#next.length > 0) {
+      this.#failures = [];
+      await this.#sendWaiting();
+      const [first] = this.#failures;
+      if (!first) continue;
+      await patience.wait(first.error);
+      if (this.#failures.some(({ hasMoved }) => hasMoved)) {
+        await leaders.refresh().catch((error: unknown) => patience.wait(error));
+      }
+    }
+    return { delivered: this.#delivered, lateCopyPossible: this.#lateCopyPossible };
+  }
+
+  /** Adds the batch with this index to the next pass. @returns false if the partition has no such batch. */
+  #add(batches: PartitionBatches, index: number): boolean {
+    const records = batches.batches[index];
+    if (!records) return false;
+    const { sequences, identity, transactionalId, timestamp } = this.#options;
+    const { count } = records;
+    const sequence = sequences.next(batches.topic, batches.partition, count);
+    const isTransactional = transactionalId !== null;
+    const batch = recordBatch(records, { ...identity, sequence, isTransactional, timestamp });
+    this.#next.push({ batches, index, count, batch });
+    return true;
+  }
+
+  async #sendWaiting(): Promise<void> {
+    const byLeader = new Map<string, readonly [Address, PendingBatch[]]>();
+    const waiting = this.#next;
+    this.#next = [];
+    for (const each of waiting) {
+      const { topic, partition } = each.batches;
+      const address = this.#options.leaders.leaderOf(topic, partition);
+      if (!address) {
+        this.#fail([each], noLeaderError(topic, partition), true);
+        continue;
+      }
+      const ofLeader = byLeader.get(nameOf(address)) ?? [address, []];
+      byLeader.set(nameOf(address), ofLeader);
+      ofLeader[1].push(each);
+    }
+    // All requests are awaited before an error is thrown: none may be in flight when the transaction is aborted.
+    const sent = await Promise.allSettled(
+      [...byLeader.values()].map(([address, batches]) => this.#send(address, batches)),
+    );
+    for (const each of sent) if (each.status === 'rejected') throw each.reason;
+  }
+
+  async #send(address: Address, batches: readonly PendingBatch[]): Promise<void> {
+    const { brokers, transactionalId } = this.#options;
+    let answer;
+    try {
+      const call = produce(transactionalId, REPLICATION_MS, byTopic(batches));
+      answer = await brokers.send(address, call);
+    } catch (error) {
+      if (!(error instanceof CallUnanswered || error instanceof CallNotSent)) throw error;
+      this.#lateCopyPossible ||= error instanceof CallUnanswered;
+      this.#fail(batches, error, true);
+      return;
+    }
+    for (const each of batches) {
+      const { topic, partition } = each.batches;
+      const response = answer
+        .find((of) => of.topic === topic)
+        ?.partitions.find((of) => of.partition === partition);
+      if (!response)
+        throw new Error(`the Produce response lacks partition ${partition} of ${topic}`);
+      this.#conclude(each, response.errorCode, response.baseOffset);
+    }
+  }
+
+  /** Handles the leader's response to one batch. */
+  #conclude(sent: PendingBatch, code: number, baseOffset: bigint): void {
+    const { topic, partition } = sent.batches;
+    const action = errorAction(code);
+    if (action === 'done') {
+      if (this.#add(sent.batches, sent.index + 1)) return;
+      const end = baseOffset < 0n ? undefined : baseOffset + BigInt(sent.count);
+      this.#delivered.push({ topic, partition, end });
+      return;
+    }
+    const error = partitionError(code, topic, partition);
+    if (action !== 'again' && action !== 'soon' && action !== 'leader') throw error;
+    this.#fail([sent], error, action === 'leader');
+  }
+
+  #fail(batches: readonly PendingBatch[], error: unknown, hasMoved: boolean): void {
+    this.#next.push(...batches);
+    this.#failures.push({ error, hasMoved });
+  }
 }
 
 function byTopic(batches: readonly PendingBatch[]) {

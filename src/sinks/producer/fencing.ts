@@ -2,6 +2,7 @@
 
 import { CellarstreamError } from '../../core/errors.ts';
 import { isEpochError } from '../../kafka/client/kafka-error.ts';
+import { ERROR } from '../../kafka/client/protocol-errors.ts';
 
 /** How long a process with an outdated epoch waits for a successor's claim to appear in the cursor or the ledger, in ms. */
 export const CLAIM_GRACE_MS = 3_000;
@@ -34,36 +35,29 @@ export function fencedError(cause: unknown): CellarstreamError {
 export const TRANSACTION_TIMEOUT_MS = 60_000;
 /** Age up to which a transaction can't have timed out at the broker, in ms. Half of the timeout, as the broker's clock may run faster. */
 const CERTAINLY_IN_TIME_MS = TRANSACTION_TIMEOUT_MS / 2;
-/** Kafka's error code for a transactional id that has expired or has another producer: the code does not distinguish them. */
-const INVALID_PRODUCER_ID_MAPPING = 49;
 
 /**
  * Distinguishes a producer that was replaced by another one of its transactional id from a producer whose transaction timed out. Brokers
  * use the same error codes for both, but a transaction that has just begun can't have timed out.
  */
-interface Fencing {
-  /**
-   * Records that a transaction begins. With `isInDoubt` the previous transaction may still be open at the broker: then its age counts from
-   * the previous beginning.
-   */
-  readonly begin: (isInDoubt: boolean) => void;
-  /** Returns the error of a failed commit: `FENCED` if the producer has certainly been replaced, otherwise `known`. */
-  readonly classify: (cause: unknown, known: unknown) => unknown;
-}
+export class Fencing {
+  #began = now();
 
-export function fencing(): Fencing {
-  let began = now();
-  return {
-    begin: (isInDoubt) => {
-      if (!isInDoubt) began = now();
-    },
-    classify: (cause, known) => {
-      const isOurs = known instanceof CellarstreamError && known.code === 'COMMIT_FAILED';
-      if (!isOurs || !isEpochError(cause) || codeOf(cause) === INVALID_PRODUCER_ID_MAPPING)
-        return known;
-      return elapsedSince(began) < CERTAINLY_IN_TIME_MS ? idTaken(cause) : known;
-    },
-  };
+  /**
+   * Records that a transaction begins. With `isInDoubt` the previous one may still be open at the broker: its age counts from its own
+   * beginning.
+   */
+  begin(isInDoubt: boolean): void {
+    if (!isInDoubt) this.#began = now();
+  }
+
+  /** Returns the error of a failed commit: `FENCED` if the producer has certainly been replaced, otherwise `known`. */
+  classify(cause: unknown, known: unknown): unknown {
+    const isOurs = known instanceof CellarstreamError && known.code === 'COMMIT_FAILED';
+    if (!isOurs || !isEpochError(cause)) return known;
+    if (codeOf(cause) === ERROR.INVALID_PRODUCER_ID_MAPPING) return known; // possibly the transactional id has expired
+    return elapsedSince(this.#began) < CERTAINLY_IN_TIME_MS ? idTaken(cause) : known;
+  }
 }
 
 function idTaken(cause: unknown): CellarstreamError {

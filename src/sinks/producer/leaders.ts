@@ -1,103 +1,106 @@
 // Finds the leaders of the partitions that a producer writes to.
 
 import { CellarstreamError } from '../../core/errors.ts';
-import type { Brokers, Patience } from '../../kafka/client/brokers.ts';
+import { LASTING_MS, lasting } from '../../core/retries.ts';
+import type { Brokers } from '../../kafka/client/brokers.ts';
+import type { Patience } from '../../kafka/client/patience.ts';
 import { addressesIn, metadata } from '../../kafka/client/topic-calls.ts';
+import type { Metadata } from '../../kafka/client/topic-calls.ts';
 import type { Address } from '../../kafka/client/protocol.ts';
 import { ERROR, errorAction, protocolError } from '../../kafka/client/protocol-errors.ts';
 
-/** Cache of the partition leaders of the topics that a producer writes to. */
-export interface Leaders {
-  /**
-   * Requests the partition leaders of these topics unless they are cached and less than a minute old; retries until all topics are known.
-   */
-  learn(topics: readonly string[], patience: Patience): Promise<void>;
-  /** Returns the address of a partition's leader; undefined while none is known. */
-  leaderOf(topic: string, partition: number): Address | undefined;
-  /** Returns the number of partitions of a topic; undefined while it is unknown. */
-  partitions(topic: string): number | undefined;
-  /**
-   * Requests the partition leaders of all topics passed to `learn` again. The broker that sent the outdated ones is asked after the other
-   * known brokers.
-   */
-  refresh(): Promise<void>;
-}
-
-/**
- * Age at which cached partition leaders are requested again, in ms. Brokers report when a leader has moved, but not when partitions were
- * added.
- */
+/** Age at which leaders are requested again, in ms: brokers report when a leader has moved, but not when partitions were added. */
 const MAX_AGE_MS = 60_000;
-/** How long brokers may not know a topic before it counts as deleted, in ms. Too small: a new topic counts as deleted. */
-const DELETED_AFTER_MS = 5_000;
 
 /**
- * Creates an empty cache of partition leaders. Its functions throw:
+ * Cache of the partition leaders of the topics that a producer writes to. Its functions throw:
  *
  * - the errors of {@link Brokers};
  * - kafkajs' error if rights are missing;
  * - CellarstreamError `TOPIC_CHANGED` if a topic in `expected` was deleted or has a different number of partitions;
  * - CellarstreamError `POSITION` if a topic that is not in `expected` does not exist.
- *
- * @param expected Required number of partitions by topic: with another number, keys would be in other partitions. Topics that are not in it
- * may have any number.
  */
-export function leadersOf(
-  brokers: Brokers,
-  expected: ReadonlyMap<string, number> = new Map(),
-): Leaders {
-  const topics = new Map<string, readonly (Address | undefined)[]>();
-  const wanted = new Set<string>();
-  const missingSince = new Map<string, number>();
-  let learnedAt = -Infinity;
+export class Leaders {
+  readonly #brokers: Brokers;
+  readonly #expected: ReadonlyMap<string, number>;
+  readonly #topics = new Map<string, readonly (Address | undefined)[]>();
+  /** All topics that were passed to {@link learn}. */
+  readonly #wanted = new Set<string>();
+  /** For each topic that was missing, the function that measures for how long. */
+  readonly #missing = new Map<string, ReturnType<typeof lasting>>();
+  #learnedAt = -Infinity;
 
-  const ask = async (first?: 'others') => {
-    const answer = await brokers.sendToAny(metadata([...wanted]), first);
-    const addresses = addressesIn(answer);
-    brokers.updateAddresses([...addresses.values()]);
-    for (const { topic, errorCode, partitions } of answer.topics) {
-      if (errorCode !== 0) {
-        topics.delete(topic);
-        if (errorAction(errorCode) === 'refused') throw protocolError(errorCode, topic);
-        const since = missingSince.get(topic) ?? performance.now();
-        missingSince.set(topic, since);
-        if (performance.now() - since > DELETED_AFTER_MS)
-          throw topicDeletedError(topic, expected.has(topic));
-        continue;
+  /**
+   * @param expected Required number of partitions by topic: with another number, keys would be in other partitions. Other topics may have
+   * any.
+   */
+  constructor(brokers: Brokers, expected: ReadonlyMap<string, number> = new Map()) {
+    this.#brokers = brokers;
+    this.#expected = expected;
+  }
+
+  /** Requests the leaders of these topics unless they are cached and less than a minute old; retries until all topics are known. */
+  async learn(names: readonly string[], patience: Patience): Promise<void> {
+    for (const name of names) this.#wanted.add(name);
+    const unknown = () => names.find((name) => !this.#topics.has(name));
+    if (performance.now() - this.#learnedAt > MAX_AGE_MS) this.#learnedAt = -Infinity;
+    let first: 'others' | undefined;
+    while (this.#learnedAt === -Infinity || unknown() !== undefined) {
+      try {
+        await this.#request(first);
+        const name = unknown();
+        if (name !== undefined) throw protocolError(ERROR.UNKNOWN_TOPIC_OR_PARTITION, name);
+      } catch (error) {
+        first = 'others';
+        await patience.wait(error);
       }
-      missingSince.delete(topic);
-      const count = expected.get(topic);
-      if (count !== undefined && count !== partitions.length) {
-        throw partitionCountChangedError(topic, count, partitions.length);
-      }
-      const leaders: (Address | undefined)[] = [];
-      for (const { partition, leader } of partitions) leaders[partition] = addresses.get(leader);
-      topics.set(topic, leaders);
     }
-    learnedAt = performance.now();
-  };
+  }
 
-  return {
-    refresh: () => ask('others'),
-    leaderOf: (topic, partition) => topics.get(topic)?.[partition],
-    partitions: (topic) => topics.get(topic)?.length,
-    learn: async (names, patience) => {
-      for (const name of names) wanted.add(name);
-      const unknown = () => names.find((name) => !topics.has(name));
-      if (performance.now() - learnedAt > MAX_AGE_MS) learnedAt = -Infinity;
-      let first: 'others' | undefined;
-      while (learnedAt === -Infinity || unknown() !== undefined) {
-        try {
-          await ask(first);
-          const name = unknown();
-          if (name !== undefined) throw protocolError(ERROR.UNKNOWN_TOPIC_OR_PARTITION, name);
-        } catch (error) {
-          first = 'others';
-          await patience.wait(error);
-        }
-      }
-    },
-  };
+  /** Returns the leader's address; undefined while none is known. */
+  leaderOf(topic: string, partition: number): Address | undefined {
+    return this.#topics.get(topic)?.[partition];
+  }
+
+  partitions(topic: string): number | undefined {
+    return this.#topics.get(topic)?.length;
+  }
+
+  /** Requests all leaders again. The broker that sent the outdated ones is asked after the other known brokers. */
+  refresh(): Promise<void> {
+    return this.#request('others');
+  }
+
+  async #request(first?: 'others'): Promise<void> {
+    const answer = await this.#brokers.sendToAny(metadata([...this.#wanted]), first);
+    const addresses = addressesIn(answer);
+    this.#brokers.updateAddresses([...addresses.values()]);
+    for (const described of answer.topics) this.#update(described, addresses);
+    this.#learnedAt = performance.now();
+  }
+
+  #update(
+    { topic, errorCode, partitions }: Metadata['topics'][number],
+    addresses: ReadonlyMap<number, Address>,
+  ): void {
+    const missing = this.#missing.get(topic) ?? lasting();
+    this.#missing.set(topic, missing);
+    if (errorCode !== 0) {
+      this.#topics.delete(topic);
+      if (errorAction(errorCode) === 'refused') throw protocolError(errorCode, topic);
+      if (missing(true) > LASTING_MS.unknownTopic)
+        throw topicDeletedError(topic, this.#expected.has(topic));
+      return;
+    }
+    missing(false);
+    const count = this.#expected.get(topic);
+    if (count !== undefined && count !== partitions.length) {
+      throw partitionCountChangedError(topic, count, partitions.length);
+    }
+    const leaders: (Address | undefined)[] = [];
+    for (const { partition, leader } of partitions) leaders[partition] = addresses.get(leader);
+    this.#topics.set(topic, leaders);
+  }
 }
 
 function partitionCountChangedError(

@@ -1,93 +1,84 @@
 // A producer without transactions, and the dead letters of a consumer group that it writes.
 
 import type { Kafka, KafkaMessage } from 'kafkajs';
+import { CellarstreamError, describeError } from '../../core/errors.ts';
+import { KAFKA_LIMITS } from '../../core/retries.ts';
+import { Brokers } from '../../kafka/client/brokers.ts';
 import { kafkaError } from '../../kafka/client/kafka-error.ts';
-import { batchesOf, partitionOf } from './record-batch.ts';
-import { brokersOf, patience } from '../../kafka/client/brokers.ts';
-import { initProducerId, NO_PRODUCER } from './calls.ts';
-import { deliver, Sequences } from './delivery.ts';
-import { leadersOf } from './leaders.ts';
-import type { Patience } from '../../kafka/client/brokers.ts';
+import { Patience, retrying } from '../../kafka/client/patience.ts';
 import { protocolError } from '../../kafka/client/protocol-errors.ts';
 import { kafkajsCauseOf } from '../../kafka/client/protocol.ts';
-import type { ProducerRecord } from './record-batch.ts';
 import type { ProducerIdentity } from '../sink.ts';
-import { CellarstreamError, describeError } from '../../core/errors.ts';
+import { initProducerId, NO_PRODUCER } from './calls.ts';
+import { deliver, Sequences } from './delivery.ts';
+import { Leaders } from './leaders.ts';
+import { batchesOf, partitionOf } from './record-batch.ts';
+import type { ProducerRecord } from './record-batch.ts';
 
-/** A producer without transactions. */
-interface PlainProducer {
-  /**
-   * Writes a record; resolves when all in-sync replicas have it. Retries do not duplicate it. Records are sent one after the other.
-   *
-   * @throws CellarstreamError, such as `KAFKA_UNREACHABLE`, or `TOPIC_SETTINGS` if the record is too large for the topic. The record may
-   * have been written nevertheless, so that sending it again can write it twice.
-   */
-  send(topic: string, record: ProducerRecord): Promise<void>;
-  /** Closes the connections at once; a record that is being sent fails. */
-  close(): void;
-}
-
-/** How long sending a record is retried, in ms. */
-const SEND_TRY_MS = 30_000;
 const NO_TRANSACTIONS = {
   transactionalId: null,
   transactionTimeoutMs: 0,
   own: NO_PRODUCER,
 } as const;
 
-/**
- * Creates a producer without transactions, which connects when the first record is sent.
- *
- * @param answerWithinMs Longest wait for a broker's response, in ms. Default 10,000.
- */
-export function plainProducer(kafka: Kafka, answerWithinMs?: number): PlainProducer {
-  const brokers = brokersOf(kafka, answerWithinMs);
-  const leaders = leadersOf(brokers);
-  let identity: { readonly identity: ProducerIdentity; readonly sequences: Sequences } | undefined;
+/** A producer without transactions, which connects when the first record is sent. Records are sent one after the other. */
+export class PlainProducer {
+  readonly #brokers: Brokers;
+  readonly #leaders: Leaders;
+  /** The producer's identity and its sequences; undefined before the first record, and after a failure. */
+  #producer: { readonly identity: ProducerIdentity; readonly sequences: Sequences } | undefined;
+  #last: Promise<unknown> = Promise.resolve();
 
-  const identify = async (limit: Patience) => {
-    for (;;) {
-      try {
-        const own = await brokers.sendToAny(initProducerId(NO_TRANSACTIONS));
-        if (own.errorCode === 0) return { identity: own, sequences: new Sequences() };
-        throw protocolError(own.errorCode, 'InitProducerId');
-      } catch (error) {
-        await limit.wait(error);
-      }
-    }
-  };
+  /** @param responseTimeoutMs Longest wait for a broker's response, in ms. Default 10,000. */
+  constructor(kafka: Kafka, responseTimeoutMs?: number) {
+    this.#brokers = new Brokers({ kafka }, responseTimeoutMs);
+    this.#leaders = new Leaders(this.#brokers);
+  }
 
-  const sent = async (topic: string, record: ProducerRecord): Promise<void> => {
-    const limit = patience(SEND_TRY_MS, brokers.closed);
+  /**
+   * Writes a record; resolves when all in-sync replicas have it. Retries do not duplicate it.
+   *
+   * @throws CellarstreamError, such as `KAFKA_UNREACHABLE`, or `TOPIC_SETTINGS` if the record is too large for the topic. The record may
+   * have been written nevertheless, so that sending it again can write it twice.
+   */
+  send(topic: string, record: ProducerRecord): Promise<void> {
+    const turn = this.#last.then(() => this.#send(topic, record));
+    this.#last = turn.catch(() => undefined); // its caller gets the error
+    return turn;
+  }
+
+  /** Closes the connections at once; a record that is being sent fails. */
+  close(): void {
+    this.#brokers.close();
+  }
+
+  async #send(topic: string, record: ProducerRecord): Promise<void> {
+    const brokers = this.#brokers;
+    const leaders = this.#leaders;
+    const patience = new Patience(KAFKA_LIMITS.send.ms, brokers.closed);
     try {
-      identity ??= await identify(limit);
-      await leaders.learn([topic], limit);
+      this.#producer ??= await this.#identify(patience);
+      await leaders.learn([topic], patience);
       const partition =
         record.key === null ? 0 : partitionOf(record.key, leaders.partitions(topic)!);
       const batches = await batchesOf([{ ...record, topic, partition }]);
       await deliver(batches, {
-        brokers,
-        leaders,
-        transactionalId: null,
-        ...identity,
-        patience: limit,
+        ...{ brokers, leaders, transactionalId: null, ...this.#producer, patience },
         timestamp: Date.now(),
       });
     } catch (error) {
-      identity = undefined; // whether the last sequence was used is unknown
+      this.#producer = undefined; // whether the last sequence was used is unknown
       throw kafkaError(kafkajsCauseOf(error));
     }
-  };
-  let last: Promise<unknown> = Promise.resolve();
+  }
 
-  return {
-    send: (topic, record) => {
-      const turn = last.then(() => sent(topic, record));
-      last = turn.catch(() => undefined); // its caller gets the error
-      return turn;
-    },
-    close: () => brokers.close(),
-  };
+  #identify(patience: Patience) {
+    return retrying(patience, async () => {
+      const identity = await this.#brokers.sendToAny(initProducerId(NO_TRANSACTIONS));
+      if (identity.errorCode !== 0) throw protocolError(identity.errorCode, 'InitProducerId');
+      return { identity, sequences: new Sequences() };
+    });
+  }
 }
 
 /** A message that a consumer could not handle, and the error. */
@@ -114,9 +105,8 @@ export interface DeadLetters {
 /** Longest error text in the header `dlq-error`, in characters. */
 const MAX_ERROR_CHARS = 1_000;
 
-/** Creates the writer of a consumer group's dead letters, which connects when the first one is written. */
 export function kafkaDeadLetters(kafka: Kafka, topic: string, groupId: string): DeadLetters {
-  const producer = plainProducer(kafka);
+  const producer = new PlainProducer(kafka);
   return {
     write: async ({ topic: origin, partition, message, error, tries }) => {
       const { key, value, headers, offset } = message;

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { ZlibOptions } from 'node:zlib';
 
-/** Value of a message header, in the form that consumers receive. An array of values is written as several headers of one name. */
+/** Value of a message header. An array of values is written as several headers of one name. */
 export type HeaderValue = string | Buffer | null | undefined;
 
 /** A message to be written, without its topic. */
@@ -17,26 +17,21 @@ export interface ProducerRecord {
   readonly timestampOffset?: number | undefined;
 }
 
-/** Encoded records of a batch: the part of the batch that does not depend on the producer and the time. */
+/** Encoded records: the part of a batch that does not depend on the producer and the time. */
 export interface PackedRecords {
   readonly count: number;
   readonly bytes: Buffer;
   readonly isCompressed: boolean;
-  /** Largest timestamp offset of the records, in ms. */
   readonly timestampOffset: number;
 }
 
-/** The part of a batch that depends on the producer and the time. */
 interface BatchStamp {
   readonly producerId: bigint;
   readonly epoch: number;
-  /**
-   * Sequence number of the batch's first record: how many records the producer has sent to the partition before with this epoch, modulo
-   * 2^31.
-   */
+  /** Number of records that the producer has sent to the partition before with this epoch, modulo 2^31. */
   readonly sequence: number;
   readonly isTransactional: boolean;
-  /** Timestamp of records without a `timestampOffset`, in ms since 1970. */
+  /** Timestamp of records without a `timestampOffset`, in epoch ms. */
   readonly timestamp: number;
 }
 
@@ -45,44 +40,27 @@ const HEADER_BYTES = 61;
 /** Bytes at the beginning of a batch that its length field does not count: the base offset and the length field itself. */
 const BEFORE_LENGTH = 12;
 const MAGIC = 2;
-/** Byte offset of the checksum in a batch. */
 const CRC_AT = 17;
-/** Byte offset from which on a batch is covered by its checksum. */
 const CHECKED_FROM = 21;
 const NOT_COMPRESSED = 0;
 const GZIP = 1;
 const TRANSACTIONAL = 0x10;
-/** Placeholder of the base offset, which the broker sets. */
 const NO_OFFSET = 0n;
-/** Placeholder of the leader epoch, which the broker sets. */
 const NO_LEADER_EPOCH = -1;
 
-/**
- * Options of gzip. Level 2 (of 1 to 9) takes half the time of the default, 6, for 15 % more bytes; docs/performance.md compares all levels.
- * A `memLevel` of 9 takes slightly less time than the default, 8.
- */
+/** Level 2 (of 1 to 9) takes half the time of the default, 6, for 15 % more bytes (docs/performance.md). */
 const GZIP_OPTIONS = { level: 2, memLevel: 9 };
 /** Largest output chunk of gzip, in bytes. Too small: zlib goes through the event loop once for each chunk. */
 const MAX_PIECE_BYTES = 2 ** 18;
-/**
- * Number of bytes by which gzip's output chunk exceeds half of the input. Events shrink to a quarter, and so fit into one chunk; data that
- * shrinks less takes several chunks.
- */
+/** Bytes of gzip's output chunk beyond half of the input. Events shrink to a quarter, and so fit into one chunk. */
 const GZIP_OVERHEAD_BYTES = 1_024;
 
-/**
- * Smallest batch that is compressed, in bytes. For a smaller one, setting up gzip takes longer than the compression saves, and needs 0.4 MB
- * of memory. Most commits of an idle service are smaller: a cursor, or an entry of the ledger.
- */
+/** Smallest batch that is compressed, in bytes. For a smaller one, such as a cursor, setting up gzip takes longer than compression saves. */
 const MIN_COMPRESSED_BYTES = 2_048;
 
 const compress: (bytes: Buffer, options: ZlibOptions) => Promise<Buffer> = promisify(gzip);
 
-/**
- * Encodes the records of one batch. They are compressed on zlib's threads, so that several batches can be packed in parallel.
- *
- * @param room Upper bound of the encoded size, in bytes: the sum of the records' {@link maxBytesOf}.
- */
+/** Encodes the records of one batch, compressed on zlib's threads. @param room Upper bound of the encoded size, in bytes. */
 export async function packRecords(
   records: readonly ProducerRecord[],
   room: number,
@@ -102,7 +80,7 @@ export async function packRecords(
   return { ...whole, bytes, isCompressed: true };
 }
 
-/** Encodes a batch as brokers receive and store it: version 2 of the format, with its checksum. */
+/** Encodes a batch as brokers store it: version 2 of the format. */
 export function recordBatch(records: PackedRecords, stamp: BatchStamp): Buffer {
   const { count, bytes, isCompressed } = records;
   const codec = isCompressed ? GZIP : NOT_COMPRESSED;
@@ -134,9 +112,9 @@ export function maxBytesOf({ key, value, headers }: ProducerRecord): number {
   return bytes;
 }
 
-/** Largest size of everything in a record but key, value and headers, in bytes: lengths, attributes, offset, timestamp and header count. */
+/** Largest size of a record besides key, value and headers, in bytes. */
 const MAX_FRAME_BYTES = 32;
-/** Largest size of the two lengths in a header, that of its name and that of its value, in bytes. */
+/** Largest size of the lengths of a header's name and value, in bytes. */
 const MAX_HEADER_FRAME_BYTES = 10;
 
 interface Output {
@@ -167,7 +145,6 @@ function writeRecord(out: Output, record: ProducerRecord, index: number): void {
   }
 }
 
-/** Length that is written for a field that is null. */
 const NULL_LENGTH = -1;
 
 function headersOf(headers: ProducerRecord['headers']): [string, HeaderValue][] {
@@ -227,10 +204,6 @@ const BATCH_OVERHEAD_BYTES = 1_000;
 /** Bytes reserved for the key and headers of a message. */
 const KEY_AND_HEADER_BYTES = 10_000;
 
-/**
- * Returns how many bytes of messages one batch may have, for a topic with this `max.message.bytes`. Default: for the brokers' default of
- * it.
- */
 function maxBatchBytes(maxMessageBytes = Infinity): number {
   return Math.min(MAX_BATCH_BYTES, maxMessageBytes - BATCH_OVERHEAD_BYTES);
 }
@@ -240,16 +213,12 @@ export function maxEventBytes(maxMessageBytes?: number): number {
   return maxBatchBytes(maxMessageBytes) - KEY_AND_HEADER_BYTES;
 }
 
-/** A message with its topic and partition. */
 export interface PartitionedRecord extends ProducerRecord {
   readonly topic: string;
   readonly partition: number;
 }
 
-/**
- * Packs messages into batches no larger than a broker accepts; within a partition they stay in the given order. All batches are packed in
- * parallel.
- */
+/** Packs messages, in their order, into batches no larger than a broker accepts. */
 export function batchesOf(
   records: Iterable<PartitionedRecord>,
   maxMessageBytes: ReadonlyMap<string, number> = new Map(),
@@ -282,15 +251,14 @@ export function batchesOf(
 interface OpenBatches {
   readonly topic: string;
   readonly partition: number;
-  /** Most bytes of messages in one batch. */
   readonly maxBytes: number;
-  /** Batches that are being filled; only the last one accepts more records. `bytes`: upper bound of the size of its records. */
+  /** Only the last one accepts more records. `bytes`: upper bound of their size. */
   readonly batches: { readonly records: PartitionedRecord[]; bytes: number }[];
 }
 
 /** Castagnoli's polynomial, reflected: that of CRC-32C, the checksum of Kafka's batches. */
 const POLYNOMIAL = 0x82f63b78;
-/** Number of bytes that the checksum processes at once, each with a lookup table of its own. */
+/** Number of bytes that are processed at once, each with a lookup table of its own. */
 const SLICES = 8;
 
 const TABLES: readonly Int32Array[] = tables();

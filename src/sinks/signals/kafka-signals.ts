@@ -17,14 +17,12 @@ import {
 import { CellarstreamError } from '../../core/errors.ts';
 import type { Offsets, TailMessage, Bounds } from '../../kafka/log.ts';
 import type { Message } from '../sink.ts';
-import { openReader } from '../../kafka/fetch/kafka-reader.ts';
-import type { TopicReader } from '../../kafka/fetch/kafka-reader.ts';
+import { TopicReader } from '../../kafka/fetch/kafka-reader.ts';
 import { topicBounds } from '../../kafka/client/topic-facts.ts';
-import type { Asked } from '../../kafka/client/brokers.ts';
-import { plainProducer } from '../producer/plain-producer.ts';
+import type { ClusterAccess } from '../../kafka/client/brokers.ts';
+import { PlainProducer } from '../producer/plain-producer.ts';
 import { singleFlight } from '../../core/single-flight.ts';
 
-/** Consecutive messages of one partition, and the offset that follows them. */
 export interface SignalBatch {
   readonly partition: number;
   /** Committed messages in the order of their offsets. */
@@ -38,34 +36,23 @@ export interface SignalTopic {
   readonly name: string;
   /** Returns the current end offset of each partition. @throws CellarstreamError `POSITION` if the topic does not exist. */
   readonly ends: () => Promise<Offsets>;
-  /**
-   * Emits the committed messages from these offsets on; partitions without an offset are read from their beginning. Completes at the
-   * current end unless `follow` is set. Errors with CellarstreamError.
-   */
+  /** Emits the committed messages from these offsets on (default: the beginning). Completes at the current end unless `follow` is set. */
   readonly read: (options: { from: Offsets; follow: boolean }) => Observable<SignalBatch>;
   /** Writes a message; resolves when the brokers have stored it. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */
   readonly send: (message: Message) => Promise<void>;
-  /**
-   * Resolves when the connections of reads that were unsubscribed from are closed, after two seconds at most: a fetch without a response
-   * must not delay the end of the process.
-   */
+  /** Resolves when the connections of unsubscribed reads are closed, after two seconds at most. */
   readonly close: () => Promise<void>;
 }
 
 const MISSING_TOPIC_ADVICE =
   '`cellarstream run` makes it when it starts; is TOPIC_PREFIX that of the service?';
-/** How long a broker waits for new messages before it responds, in ms. It may be long, as no other partition is fetched meanwhile. */
+/** How long a broker waits for new messages before it responds, in ms: long, as no other partition is fetched meanwhile. */
 const FETCH_WAIT_MS = 1_000;
 /** Longest wait for connections to close, in ms. Too large: an unreachable broker delays the end of the process. */
 const CLOSE_TIMEOUT_MS = 2_000;
 
-/**
- * Opens the signals topic.
- *
- * @param links Shared connections, for the bounds of the topic. Each list requests these when it begins; concurrent callers share one
- * request.
- */
-export function kafkaSignals(links: Asked, name: string): SignalTopic {
+/** Opens the signals topic. Concurrent callers share one request for its bounds. */
+export function kafkaSignals(links: ClusterAccess, name: string): SignalTopic {
   const { kafka } = links;
   const closing = new Set<Promise<void>>();
   const bounds = singleFlight(() => topicBounds(links, name, MISSING_TOPIC_ADVICE));
@@ -78,7 +65,7 @@ export function kafkaSignals(links: Asked, name: string): SignalTopic {
         bounds()
           .then((found) => {
             if (subscriber.closed) return;
-            reader = openReader({
+            reader = new TopicReader({
               kafka,
               topic: name,
               range: {
@@ -104,7 +91,7 @@ export function kafkaSignals(links: Asked, name: string): SignalTopic {
         };
       }),
     send: async (message) => {
-      const producer = plainProducer(kafka);
+      const producer = new PlainProducer(kafka);
       try {
         await producer.send(message.topic, message);
       } finally {
@@ -119,9 +106,8 @@ export function kafkaSignals(links: Asked, name: string): SignalTopic {
 }
 
 /**
- * Returns the offset at which to begin to read a partition: `at`, or the first offset if retention has deleted messages from `at` on.
- *
- * @throws CellarstreamError `POSITION` if `at` is past the end, because the topic was recreated.
+ * Returns the offset at which to begin: `at`, or the first one that retention has left. @throws CellarstreamError `POSITION` if the topic
+ * was recreated.
  */
 function clampToBounds({ low, high }: Bounds, at = 0n): bigint {
   if (at <= high) return at < low ? low : at;
@@ -137,8 +123,7 @@ function clampToBounds({ low, high }: Bounds, at = 0n): bigint {
  */
 export function sharedSignals(topic: SignalTopic): SignalTopic {
   /**
-   * Emits when the start offsets of the shared reader are known. If a subscriber reads to the topic's end after that, it misses no message
-   * before the shared reader's.
+   * Emits when the shared reader's start offsets are known. A subscriber that then reads to the topic's end misses no message before them.
    */
   let begun$ = new ReplaySubject<void>(1);
   const live$ = defer(() => {

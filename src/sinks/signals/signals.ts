@@ -74,7 +74,6 @@ const QUOTAS = z
 const PERMITS = z.object({
   type: z.literal('permits'),
   ...OF_ACCOUNT,
-  /** Name of the guest process that requests permits. */
   asker: NAME,
   quotas: QUOTAS,
   requested_at: TIME,
@@ -83,7 +82,6 @@ const PERMITS = z.object({
 const PERMITS_ACK = z.object({
   type: z.literal('permits-ack'),
   ...OF_ACCOUNT,
-  /** Name of the instance that grants the permits. */
   instance: NAME,
   /** Number of granted permits by quota, at most as many as requested; none for a quota that is left out. */
   granted: QUOTAS,
@@ -94,16 +92,14 @@ const PERMITS_ACK = z.object({
   at: TIME,
 });
 
-/** Request to republish what the API serves: whole lists, one order, or records modified since a time. */
+/** Request to republish whole lists, one order, or records modified since a time. */
 export type ResyncRequest = z.infer<typeof REQUEST>;
 
-/** Result of a resync request for one of the lists that it names. */
 export type ResyncAck = z.infer<typeof ACK>;
 
 /** Request for a certificate of a full scan that begins after the service has received the request. */
 export type CertifyRequest = z.infer<typeof CERTIFY>;
 
-/** Result of a certify request for one of the lists that it names. */
 export type CertifyAck = z.infer<typeof CERTIFY_ACK>;
 
 /** Request of a guest to the owner of the account for permits to send requests to the API. */
@@ -124,11 +120,7 @@ const SCHEMAS = {
   'permits-ack': PERMITS_ACK,
 } as const;
 
-/**
- * Decodes a message of the signals topic.
- *
- * @throws CellarstreamError `VALUE_UNREADABLE` if it is not a valid signal; its message is one line, and quotes no values.
- */
+/** Decodes a message of the signals topic. @throws CellarstreamError `VALUE_UNREADABLE`, with a message of one line that quotes no values. */
 export function parseSignal(message: {
   readonly key: Buffer | null;
   readonly value: Buffer | null;

@@ -1,9 +1,10 @@
 // Creates topics, and leaves out optional settings that the brokers refuse.
 
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
+import { KAFKA_LIMITS } from '../../core/retries.ts';
 import type { TopicFinding } from '../../schemas/events/topic-findings.ts';
 import type { TopicSpec } from '../../schemas/events/topics.ts';
-import type { Brokers, Asked } from '../../kafka/client/brokers.ts';
+import type { Brokers, ClusterAccess } from '../../kafka/client/brokers.ts';
 import { kafkaError } from '../../kafka/client/kafka-error.ts';
 import { ERROR, nameOfError, protocolError } from '../../kafka/client/protocol-errors.ts';
 import { withBrokers } from '../../kafka/client/brokers.ts';
@@ -11,7 +12,7 @@ import { array, int16, int32, int8, string } from '../../kafka/client/protocol.t
 import type { Call } from '../../kafka/client/protocol.ts';
 import { metadata } from '../../kafka/client/topic-calls.ts';
 
-interface CreationOptions extends Asked {
+interface CreationOptions extends ClusterAccess {
   readonly specs: readonly TopicSpec[];
   /** Whether the brokers may choose another replication factor, because `TOPIC_REPLICATION` is not set. */
   readonly isReplicationFree: boolean;
@@ -21,9 +22,6 @@ interface CreationOptions extends Asked {
 
 /** A setting that was left out because the brokers refuse it. */
 export type OmittedSetting = Pick<TopicFinding, 'topic' | 'setting' | 'wanted' | 'why'>;
-
-/** How long the CreateTopics request to the cluster's controller is retried, in ms. */
-const CONTROLLER_TIMEOUT_MS = 10_000;
 
 /**
  * Creates topics. If the brokers refuse optional settings (those not in {@link TopicSpec.required}), the topic is created without them:
@@ -36,32 +34,32 @@ export async function createTopics(options: CreationOptions): Promise<readonly O
   const leftOut: OmittedSetting[] = [];
   let drafts: readonly TopicDraft[] = specs.map((spec) => ({ ...spec, spec }));
   while (drafts.length > 0) {
-    const answers = await withBrokers(options, CONTROLLER_TIMEOUT_MS, (brokers) =>
+    const answers = await withBrokers(options, KAFKA_LIMITS.query, (brokers) =>
       sendCreateTopics(brokers, drafts, isDryRun),
     );
-    const refusals = drafts.flatMap((draft) => {
+    const refused = drafts.flatMap((draft) => {
       const answer = answers.find(({ topic }) => topic === draft.topic);
-      return answer && !DONE.has(answer.errorCode) ? [{ draft, answer }] : [];
+      if (!answer || DONE.has(answer.errorCode)) return [];
+      const optional = refusedOptionalSettings(draft, answer, isReplicationFree);
+      return [{ draft, answer, optional }];
     });
-    const tries = refusals.map(({ draft, answer }) => ({
-      refusal: { draft, answer },
-      wishes: refusedOptionalSettings(draft, answer, isReplicationFree),
-    }));
-    const final = tries.filter(({ wishes }) => wishes.length === 0);
-    if (final.length > 0) throw topicsRefusedError(final.map(({ refusal }) => refusal));
-    drafts = tries.map(({ refusal: { draft, answer }, wishes }) => {
-      for (const { name, value } of wishes) {
-        const why = `the brokers refuse it: ${refusalText(answer)}`;
-        leftOut.push({ topic: draft.topic, setting: name, wanted: value, why });
-      }
-      return withoutSettings(draft, wishes);
-    });
+    const final = refused.filter(({ optional }) => optional.length === 0);
+    if (final.length > 0) throw topicsRefusedError(final);
+    for (const { draft, answer, optional } of refused) {
+      const { topic } = draft;
+      const why = `the brokers refuse it: ${refusalText(answer)}`;
+      leftOut.push(
+        ...optional.map(({ name, value }) => ({ topic, setting: name, wanted: value, why })),
+      );
+    }
+    drafts = refused.map(({ draft, optional }) => withoutSettings(draft, optional));
   }
   return leftOut;
 }
 
 /** A topic with the settings of the next attempt to create it. */
-interface TopicDraft extends NewTopic {
+interface TopicDraft extends TopicSpec {
+  /** The topic with all settings. */
   readonly spec: TopicSpec;
 }
 
@@ -125,7 +123,7 @@ function refusedOptionalSettings(
 ): readonly OptionalSetting[] {
   if (!OF_SETTINGS.has(errorCode)) return [];
   const text = (message ?? '').replaceAll(topic, '');
-  const wishes = configEntries.filter(({ name }) => !spec.required.includes(name));
+  const optional = configEntries.filter(({ name }) => !spec.required.includes(name));
   const replication =
     isReplicationFree && replicationFactor !== BROKER_DEFAULT
       ? [{ name: REPLICATION, value: String(replicationFactor) }]
@@ -135,16 +133,16 @@ function refusedOptionalSettings(
     (errorCode === ERROR.INVALID_REPLICATION_FACTOR || /replication/i.test(text))
   ) {
     // `min.insync.replicas` was chosen for the wanted number of replicas, so it is left out together with that number.
-    return [...replication, ...wishes.filter(({ name }) => name === IN_SYNC)];
+    return [...replication, ...optional.filter(({ name }) => name === IN_SYNC)];
   }
   if (errorCode === ERROR.INVALID_REPLICATION_FACTOR) return [];
-  const named = wishes.filter(({ name }) => text.includes(name));
+  const named = optional.filter(({ name }) => text.includes(name));
   if (named.length > 0) return named;
-  return wishes.length > 0 ? wishes : replication;
+  return optional.length > 0 ? optional : replication;
 }
 
-function withoutSettings(draft: TopicDraft, wishes: readonly OptionalSetting[]): TopicDraft {
-  const names = new Set(wishes.map(({ name }) => name));
+function withoutSettings(draft: TopicDraft, optional: readonly OptionalSetting[]): TopicDraft {
+  const names = new Set(optional.map(({ name }) => name));
   return {
     ...draft,
     configEntries: draft.configEntries.filter(({ name }) => !names.has(name)),
@@ -163,7 +161,7 @@ function topicsRefusedError(refusals: readonly Refusal[]): CellarstreamError {
   const others = refusals.filter(({ answer }) => !UNAUTHORIZED_CODES.has(answer.errorCode));
   const parts = others.map(
     ({ draft, answer }) =>
-      `Kafka refuses to make the topic ${draft.topic} (${refusalText(answer)}): ${adviceOf(draft, answer)}`,
+      `Kafka refuses to create the topic ${draft.topic} (${refusalText(answer)}): ${adviceOf(draft, answer)}`,
   );
   if (lacking.length > 0) parts.push(lackingText(lacking));
   return new CellarstreamError('KAFKA_REFUSED', parts.join('; '), {
@@ -173,25 +171,25 @@ function topicsRefusedError(refusals: readonly Refusal[]): CellarstreamError {
 
 function lackingText(lacking: readonly Refusal[]): string {
   const names = lacking.map(({ draft }) => draft.topic).join(', ');
-  return `this user may not create topics (${nameOfError(lacking[0]!.answer.errorCode)}), and these do not exist or are not visible to it: ${names}. Allow it Create and Describe on them, or have them made beforehand: ${lacking.map(({ draft }) => wantedText(draft.spec)).join('; ')}`;
+  return `this user may not create topics (${nameOfError(lacking[0]!.answer.errorCode)}), and these do not exist or are not visible to it: ${names}. Allow it Create and Describe on them, or have them created beforehand: ${lacking.map(({ draft }) => wantedText(draft.spec)).join('; ')}`;
 }
 
 function adviceOf({ spec }: TopicDraft, { errorCode, message }: TopicResult): string {
   const text = message ?? '';
   if (errorCode === ERROR.INVALID_TOPIC_EXCEPTION) {
-    return 'a topic may not have that name, or is internal: set another TOPIC_PREFIX';
+    return 'the name of the topic is not allowed, or is that of an internal topic: set another TOPIC_PREFIX';
   }
   if (errorCode === ERROR.INVALID_REPLICATION_FACTOR || /replication/i.test(text)) {
     return 'set TOPIC_REPLICATION to what the cluster allows, no more than the number of its brokers';
   }
-  const beforehand = `have it made beforehand: ${wantedText(spec)}`;
+  const beforehand = `have it created beforehand: ${wantedText(spec)}`;
   if (errorCode !== ERROR.INVALID_PARTITIONS && !/partition/i.test(text)) {
-    return `ask who runs the cluster, or ${beforehand}`;
+    return `ask the operator of the cluster, or ${beforehand}`;
   }
   return spec.fixedPartitions ? beforehand : `set TOPIC_PARTITIONS to what the cluster allows`;
 }
 
-/** Returns the description of a topic for an administrator who creates it by hand. */
+/** Describes a topic for an administrator who creates it by hand. */
 function wantedText({ topic, numPartitions, configEntries, required }: TopicSpec): string {
   const text = (isRequired: boolean) =>
     configEntries
@@ -202,29 +200,17 @@ function wantedText({ topic, numPartitions, configEntries, required }: TopicSpec
   return `${topic} (${partitions}, ${text(true)}; if possible ${text(false)})`;
 }
 
-/** A topic to be created. */
-interface NewTopic {
-  readonly topic: string;
-  readonly numPartitions: number;
-  /** Number of replicas; with {@link BROKER_DEFAULT} the brokers choose. */
-  readonly replicationFactor: number;
-  readonly configEntries: readonly { readonly name: string; readonly value: string }[];
-}
-
 /** Replication factor with which the brokers choose their default (KIP-464). */
 const BROKER_DEFAULT = -1;
 
-/** Result of the request to create one topic. */
 export interface TopicResult {
   readonly topic: string;
   readonly errorCode: number;
-  /** Error message of the broker; null if it sent none. */
   readonly message: string | null;
 }
 
-/** Creates a CreateTopics request for the controller. @param isDryRun Whether the controller only validates the request. */
 function createTopicsCall(
-  topics: readonly NewTopic[],
+  topics: readonly TopicDraft[],
   isDryRun: boolean,
 ): Call<readonly TopicResult[]> {
   const WITHIN_MS = 8_000; // less than the response timeout

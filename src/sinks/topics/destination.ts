@@ -7,13 +7,12 @@ import { deadLetterCodec, orderStatusChangeCodec } from '../../schemas/events/ow
 import { topicNames, topicTable, valueSubject } from '../../schemas/events/topics.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
 import type { KafkaClients } from '../open-kafka.ts';
-import type { Asked } from '../../kafka/client/brokers.ts';
+import type { ClusterAccess } from '../../kafka/client/brokers.ts';
 import { openTopics } from './kafka-topics.ts';
 import type { TopicsOptions } from './kafka-topics.ts';
 import { findingText } from '../../schemas/events/topic-findings.ts';
 import type { TopicFinding } from '../../schemas/events/topic-findings.ts';
 
-/** A topic, and the id of the registered schema of its values. */
 export interface SchemaTopic {
   readonly topic: string;
   readonly schemaId: number;
@@ -21,7 +20,7 @@ export interface SchemaTopic {
 
 /** The existing topics that a service writes to, and the schemas of the record types that it defines itself. */
 export interface Destination {
-  /** Returns the name of the topic with the events of a list. */
+  /** Returns the topic of a list's events. */
   readonly records: (resource: Resource) => string;
   /** Topic of order status changes; undefined if the list of orders is not read. */
   readonly statusChanges: SchemaTopic | undefined;
@@ -29,9 +28,9 @@ export interface Destination {
   readonly cursors: string;
   readonly ledger: string;
   readonly certificates: string;
-  /** Number of partitions by topic, as of the topic's newest inspection. */
+  /** Number of partitions by topic, as of its newest inspection. */
   readonly partitions: ReadonlyMap<string, number>;
-  /** Largest batch by topic in bytes (`max.message.bytes`), as of the topic's newest inspection; only for topics where it is known. */
+  /** Largest batch by topic in bytes (`max.message.bytes`), where it is known. */
   readonly maxMessageBytes: ReadonlyMap<string, number>;
   /**
    * Inspects the topics that a list is written to, and creates those that were deleted. Returns findings about unwise settings; each
@@ -84,7 +83,7 @@ async function findSchema(registry: Registry, topic: string, schema: RecordSchem
   };
 }
 
-/** Creates or verifies all topics of the service. The returned function `inspect` does so again for a list that is claimed again. */
+/** Creates or verifies all topics. The returned `inspect` does so again for a list that is claimed again. */
 async function inspectedTopics(
   config: ConfigWith<'kafka'>,
   links: KafkaClients,
@@ -94,12 +93,9 @@ async function inspectedTopics(
   const maxMessageBytes = new Map(first.maxMessageBytes);
   const { topics } = topicsOf(config, links);
   const resourceOf = new Map(topics(1).map(({ topic, resource }) => [topic, resource]));
-  /**
-   * Lists for which `inspect` has not been called yet. The first call returns the findings of the inspection at the start, without a
-   * request.
-   */
+  /** Lists for which `inspect` has not been called yet: the first call returns the findings of the start. */
   const fresh = new Set(config.resources);
-  /** Texts of the findings, already returned by `inspect`, about topics that all lists share. */
+  /** Texts of the findings about shared topics that were returned. */
   const reportedTopics = new Set<string>();
   const isNews = (finding: TopicFinding) => {
     const text = findingText(finding);
@@ -123,14 +119,14 @@ async function inspectedTopics(
 /** Returns the options for the topics that the service writes to; with `only`, for the topics of that list and the shared ones. */
 export function topicsOf(
   { topics, resources, accountsDir }: ConfigWith<'kafka'>,
-  { kafka, connections }: Asked,
+  { kafka, connections }: ClusterAccess,
   only?: Resource,
 ): TopicsOptions {
   const { prefix, sharedPrefix, partitions, replication } = topics;
   const isFleet = accountsDir !== undefined;
   return {
     kafka,
-    ...(connections && { connections }),
+    connections,
     replication,
     topics: (copies) =>
       topicTable({
@@ -143,7 +139,7 @@ export function topicsOf(
 }
 
 /** Returns the options for the topics that all accounts of a fleet share, and that must exist before any account is served. */
-export function sharedTopicsOf(config: ConfigWith<'kafka'>, links: Asked): TopicsOptions {
+export function sharedTopicsOf(config: ConfigWith<'kafka'>, links: ClusterAccess): TopicsOptions {
   const { sharedPrefix } = config.topics;
   const { cursors, signals, ledger, certificates, fleet } = topicNames(sharedPrefix);
   const shared = [cursors, signals, ledger, certificates, fleet];

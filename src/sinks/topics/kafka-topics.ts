@@ -1,6 +1,7 @@
 // Creates the missing topics of a service, and inspects the existing ones, also those in which a schema registry stores its schemas.
 
 import { CellarstreamError } from '../../core/errors.ts';
+import { KAFKA_LIMITS } from '../../core/retries.ts';
 import type { TopicSpec } from '../../schemas/events/topics.ts';
 import {
   findingText,
@@ -10,8 +11,8 @@ import {
   hiddenSettingsFindings,
 } from '../../schemas/events/topic-findings.ts';
 import type { ExistingTopic, TopicFinding } from '../../schemas/events/topic-findings.ts';
-import type { Brokers, Asked } from '../../kafka/client/brokers.ts';
-import { noLeaderError, protocolError } from '../../kafka/client/protocol-errors.ts';
+import type { Brokers, ClusterAccess } from '../../kafka/client/brokers.ts';
+import { ERROR, noLeaderError, protocolError } from '../../kafka/client/protocol-errors.ts';
 import { isUnsupported } from '../../kafka/client/kafka-error.ts';
 import { withBrokers } from '../../kafka/client/brokers.ts';
 import { createTopics } from './create-topics.ts';
@@ -19,15 +20,13 @@ import type { OmittedSetting } from './create-topics.ts';
 import { describeSettings, metadata } from '../../kafka/client/topic-calls.ts';
 import type { TopicSettings } from '../../kafka/client/topic-calls.ts';
 
-/** Options of {@link openTopics} and {@link inspectTopics}. */
-export interface TopicsOptions extends Asked {
+export interface TopicsOptions extends ClusterAccess {
   /** Returns the topics with their settings, for this number of replicas. */
   readonly topics: (replication: number) => readonly TopicSpec[];
   /** Number of replicas of each partition. Default: the smaller of 3 and the number of brokers. */
   readonly replication: number | undefined;
 }
 
-/** State of the topics as the brokers report it. */
 interface TopicsState {
   readonly brokers: number;
   readonly partitions: ReadonlyMap<string, number>;
@@ -37,9 +36,7 @@ interface TopicsState {
   readonly warnings: readonly TopicFinding[];
 }
 
-/** State of topics that were inspected without creating any. */
 interface TopicsInspected extends TopicsState {
-  /** Topics that do not exist. */
   readonly absent: readonly string[];
 }
 
@@ -52,7 +49,7 @@ interface TopicsInspected extends TopicsState {
  */
 export async function openTopics(options: TopicsOptions): Promise<TopicsState> {
   const { specs, absent, brokers } = await existingTopics(options);
-  const leftOut = await createTopics({ ...creation(options), specs: absent, isDryRun: false });
+  const leftOut = await create(options, absent, false);
   return inspect(options, specs, brokers, leftOut);
 }
 
@@ -63,24 +60,21 @@ export async function openTopics(options: TopicsOptions): Promise<TopicsState> {
  */
 export async function inspectTopics(options: TopicsOptions): Promise<TopicsInspected> {
   const { there, absent, brokers } = await existingTopics(options);
-  const leftOut = await createTopics({ ...creation(options), specs: absent, isDryRun: true });
+  const leftOut = await create(options, absent, true);
   const found = await inspect(options, there, brokers, leftOut);
   return { ...found, absent: absent.map(({ topic }) => topic) };
 }
 
-function creation({ kafka, connections, replication }: TopicsOptions) {
-  return {
-    kafka,
-    ...(connections && { connections }),
-    isReplicationFree: replication === undefined,
-  };
+function create(options: TopicsOptions, specs: readonly TopicSpec[], isDryRun: boolean) {
+  const isReplicationFree = options.replication === undefined;
+  return createTopics({ ...options, specs, isReplicationFree, isDryRun });
 }
 
-/** Determines which of the topics exist. Requests only these topics, as there may be thousands for other accounts. */
+/** Determines which of the topics exist. Requests only these, as there may be thousands for other accounts. */
 async function existingTopics(options: TopicsOptions) {
   const { topics, replication } = options;
   const names = topics(1).map(({ topic }) => topic);
-  const found = await withBrokers(options, BROKER_TIMEOUT_MS, (any) =>
+  const found = await withBrokers(options, KAFKA_LIMITS.startQuery, (any) =>
     any.sendToAny(metadata(names)),
   );
   const brokers = found.brokers.length;
@@ -96,20 +90,16 @@ async function existingTopics(options: TopicsOptions) {
   };
 }
 
-/** How long the request for metadata is retried, in ms. Too large: the caller learns late that Kafka is unreachable. */
-const BROKER_TIMEOUT_MS = 1_000;
-/** How long requests about topics are retried, in ms. Too small: a new topic, or an election of a leader, is an error. */
-const METADATA_TIMEOUT_MS = 10_000;
-/** Error codes in the metadata of existing topics: 0, and 5 (LEADER_NOT_AVAILABLE). A topic that this user may not see has another code. */
-const EXISTS_CODES: ReadonlySet<number> = new Set([0, 5]);
+/** Error codes in the metadata of existing topics. A topic that this user may not see has another code. */
+const EXISTS_CODES: ReadonlySet<number> = new Set([ERROR.NONE, ERROR.LEADER_NOT_AVAILABLE]);
 
 async function inspect(
-  asked: Asked,
+  cluster: ClusterAccess,
   specs: readonly TopicSpec[],
   brokers: number,
   leftOut: readonly OmittedSetting[],
 ): Promise<TopicsState> {
-  const found = await inspectTopicSettings(asked, specs);
+  const found = await inspectTopicSettings(cluster, specs);
   const findings = specs.flatMap((spec) => {
     const { hasReadableSettings, ...topic } = found.get(spec.topic)!;
     const all = topicFindings(spec, topic, found, brokers);
@@ -146,17 +136,16 @@ async function inspect(
 }
 
 interface InspectedTopic extends ExistingTopic {
-  /** Whether this user may read the topic's settings. */
   readonly hasReadableSettings: boolean;
 }
 
 async function inspectTopicSettings(
-  asked: Asked,
+  cluster: ClusterAccess,
   specs: readonly TopicSpec[],
 ): Promise<ReadonlyMap<string, InspectedTopic>> {
   if (specs.length === 0) return new Map();
   const names = specs.map(({ topic }) => topic);
-  return withBrokers(asked, METADATA_TIMEOUT_MS, async (brokers) => {
+  return withBrokers(cluster, KAFKA_LIMITS.query, async (brokers) => {
     const { topics } = await brokers.sendToAny(metadata(names));
     for (const { topic, errorCode, partitions } of topics) {
       if (errorCode !== 0) throw protocolError(errorCode, `the topic ${topic}`);
@@ -178,10 +167,12 @@ async function inspectTopicSettings(
   });
 }
 
-/** Error codes TOPIC_AUTHORIZATION_FAILED and CLUSTER_AUTHORIZATION_FAILED. */
-const NOT_ALLOWED: ReadonlySet<number> = new Set([29, 31]);
+const NOT_ALLOWED: ReadonlySet<number> = new Set([
+  ERROR.TOPIC_AUTHORIZATION_FAILED,
+  ERROR.CLUSTER_AUTHORIZATION_FAILED,
+]);
 
-/** Returns the settings of those topics whose settings this user may read; empty if the brokers do not support the request. */
+/** Returns the settings that this user may read; empty if the brokers do not support the request. */
 async function settingsOf(
   brokers: Brokers,
   names: readonly string[],
@@ -202,17 +193,16 @@ async function settingsOf(
 
 /** Default names of the topics in which schema registries store schemas: Apicurio with KafkaSQL; Confluent's registry and Karapace. */
 const STORAGE_TOPICS = ['kafkasql-journal', '_schemas'];
-/** Topic settings that limit retention. */
 const LIMITS = ['retention.ms', 'retention.bytes'];
-/** How long the request about the schema registry's topics is retried, in ms. */
-const PATIENCE_MS = 1_000;
 
 /**
- * Returns warnings about a registry's storage topic in this cluster whose retention deletes schemas: after a restart the registry would
- * assign their ids to other schemas. No warnings for topics that do not exist, or whose settings this user may not read.
+ * Returns warnings about a registry's storage topic whose retention deletes schemas: the registry would assign their ids to other schemas.
+ * None for topics that do not exist, or whose settings this user may not read.
  */
-export async function registryStorageFindings(asked: Asked): Promise<readonly TopicFinding[]> {
-  const answers = await withBrokers(asked, PATIENCE_MS, (brokers) =>
+export async function registryStorageFindings(
+  cluster: ClusterAccess,
+): Promise<readonly TopicFinding[]> {
+  const answers = await withBrokers(cluster, KAFKA_LIMITS.startQuery, (brokers) =>
     brokers.sendToAny(describeSettings(STORAGE_TOPICS, ['cleanup.policy', ...LIMITS])),
   ).catch((error: unknown) => {
     if (isUnsupported(error)) return [];

@@ -1,10 +1,11 @@
 // Finds the rights in Kafka that this user lacks, and the commands that grant them.
 
+import { KAFKA_LIMITS } from '../../core/retries.ts';
 import { ERROR } from '../../kafka/client/protocol-errors.ts';
 import type { TopicSpec } from '../../schemas/events/topics.ts';
 import { withBrokers } from '../../kafka/client/brokers.ts';
-import { groupAsItIs } from '../../kafka/membership/group.ts';
-import type { Asked } from '../../kafka/client/brokers.ts';
+import { describeGroup } from '../../kafka/membership/group.ts';
+import type { ClusterAccess } from '../../kafka/client/brokers.ts';
 import { metadata } from '../../kafka/client/topic-calls.ts';
 
 /** Operations that this user lacks on one Kafka resource, named as in `kafka-acls.sh`. */
@@ -16,10 +17,6 @@ export interface MissingRights {
   readonly operations: readonly string[];
 }
 
-/** How long the request for topic rights is retried, in ms. */
-const BROKER_TIMEOUT_MS = 5_000;
-/** How long the request to a group's coordinator is retried, in ms. Too small: a coordinator that is loading its log is an error. */
-const GROUP_TIMEOUT_MS = 10_000;
 /** Kafka's numbers of ACL operations: bit positions in the set of operations that a user may perform. */
 const OPERATIONS = { Read: 3, Write: 4, Describe: 8 } as const;
 type AclOperation = keyof typeof OPERATIONS;
@@ -30,11 +27,11 @@ type AclOperation = keyof typeof OPERATIONS;
  * @throws CellarstreamError as {@link withBrokers} does.
  */
 export async function missingTopicRights(
-  asked: Asked,
+  cluster: ClusterAccess,
   specs: readonly TopicSpec[],
 ): Promise<readonly MissingRights[]> {
   const names = specs.map(({ topic }) => topic);
-  const { topics } = await withBrokers(asked, BROKER_TIMEOUT_MS, (brokers) =>
+  const { topics } = await withBrokers(cluster, KAFKA_LIMITS.taskQuery, (brokers) =>
     brokers.sendToAny(metadata(names, true)),
   );
   return specs.flatMap(({ topic: name, isReadBack }) => {
@@ -55,12 +52,12 @@ export async function missingTopicRights(
  * @throws CellarstreamError as {@link withBrokers} does, also when no broker coordinates the group.
  */
 export async function missingGroupRights(
-  asked: Asked,
+  cluster: ClusterAccess,
   name: string,
 ): Promise<readonly MissingRights[]> {
-  const operations = await withBrokers(asked, GROUP_TIMEOUT_MS, async (brokers) => {
+  const operations = await withBrokers(cluster, KAFKA_LIMITS.query, async (brokers) => {
     try {
-      return (await groupAsItIs(brokers, name)).operations;
+      return (await describeGroup(brokers, name)).operations;
     } catch (error) {
       if (isGroupRefused(error)) return 0;
       throw error;

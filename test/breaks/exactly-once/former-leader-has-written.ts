@@ -3,7 +3,7 @@ import * as real from '../../../src/kafka/client/protocol-errors.ts';
 export * from '../../../src/kafka/client/protocol-errors.ts';
 
 /** A broker that says it leads a partition no more is taken to have written the batch. */
-export const meaningOf: typeof real.errorAction = (code) => {
+export const errorAction: typeof real.errorAction = (code) => {
   const meaning = real.errorAction(code);
   return meaning === 'leader' ? 'done' : meaning;
 };

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { topicEnds } from './topic-ends.ts';
-import { plainProducer } from '../../../src/sinks/producer/plain-producer.ts';
+import { PlainProducer } from '../../../src/sinks/producer/plain-producer.ts';
 import type { Message, TransactionalSink } from '../../../src/sinks/sink.ts';
 import { inEach, readByKafkajs, tailOf, writtenOn } from './producer-topic.ts';
 import type { Written } from './producer-topic.ts';
@@ -191,7 +191,7 @@ export function producerContract(name: string, brokersOf: () => readonly string[
 
     on('without transactions sends each message once, in order', async () => {
       const { kafka, topic, message, committed } = await fresh();
-      const producer = plainProducer(kafka);
+      const producer = new PlainProducer(kafka);
       const values = Array.from({ length: 50 }, (_, n) => String(n));
       await Promise.all(values.map((value) => producer.send(topic, message(4, value))));
       expect((await committed(50))[4]).toEqual(values);

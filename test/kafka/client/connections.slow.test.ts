@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import kafkajs from 'kafkajs';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { connectionsOf } from '../../../src/kafka/client/connections.ts';
-import type { Connections, ConnectionsOptions } from '../../../src/kafka/client/connections.ts';
+import { Connections } from '../../../src/kafka/client/connections.ts';
+import type { ConnectionsOptions } from '../../../src/kafka/client/connections.ts';
 import { CallUnanswered, CallNotSent } from '../../../src/kafka/client/protocol.ts';
 import { metadata } from '../../../src/kafka/client/topic-calls.ts';
 import type { ScriptedCluster } from '../../support/scripted-cluster.ts';
@@ -27,7 +27,7 @@ function sharedOn(
 ): Connections {
   const { perBroker = MOST, idleMs, ...config } = options;
   const idle = idleMs === undefined ? {} : { idleMs };
-  const connections = connectionsOf(kafkaOf(cluster, config), { perBroker, ...idle });
+  const connections = new Connections(kafkaOf(cluster, config), { perBroker, ...idle });
   onTestFinished(() => connections.close());
   return connections;
 }

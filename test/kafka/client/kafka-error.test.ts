@@ -70,20 +70,20 @@ it.each([
   ['Closed connection', /KAFKA_SSL.*KAFKA_SASL_MECHANISM/],
   [
     'Connection error: Client network socket disconnected before secure TLS connection was established',
-    /may speak no TLS: set KAFKA_SSL to false/,
+    /may not use TLS: set KAFKA_SSL=false/,
   ],
   [
     'SASL PLAIN authentication failed: Connection closed by the server',
-    /^no answer from Kafka \(if this goes on, check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD\)/,
+    /^no answer from Kafka \(if this persists, check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD\)/,
   ],
   ['Request is not valid given the current SASL state', /unset KAFKA_SASL_MECHANISM/],
   [
     'Failed to find group coordinator',
-    /\(if this goes on, its ACLs must let .* cellarstream\.\*, or read its own group\)/,
+    /\(if this persists, check that the ACLs allow .* cellarstream\.\*, and to read its group\)/,
   ],
   [
     'Connection error: connect ECONNREFUSED',
-    /^no answer from Kafka \(if this goes on, check KAFKA_BROKERS\): Connection error/,
+    /^no answer from Kafka \(if this persists, check KAFKA_BROKERS\): Connection error/,
   ],
 ])('says what a port may want that does not answer: %s', (message, line) => {
   const error = ours(make(KafkaJSConnectionError, message, { broker: 'kafka:9092' }));
@@ -96,9 +96,12 @@ it.each([
     15,
     /^Kafka answers COORDINATOR_NOT_AVAILABLE \(.*transaction\.state\.log\.min\.isr.*\): x: COORD/,
   ],
-  [19, /^Kafka answers NOT_ENOUGH_REPLICAS \(the topic's min\.insync\.replicas is more than/],
-  [5, /^Kafka answers LEADER_NOT_AVAILABLE \(.*all brokers that have a copy/],
-  [89, /^Kafka answers THROTTLING_QUOTA_EXCEEDED \(a quota/],
+  [
+    19,
+    /^Kafka answers NOT_ENOUGH_REPLICAS \(fewer replicas are in sync than the topic's min\.insync\.replicas/,
+  ],
+  [5, /^Kafka answers LEADER_NOT_AVAILABLE \(.*all brokers with a replica/],
+  [89, /^Kafka answers THROTTLING_QUOTA_EXCEEDED \(a Kafka quota/],
   [14, /^Kafka answers COORDINATOR_LOAD_IN_PROGRESS: x: COORD/],
   [-1, /^Kafka answers error code -1: x: error code -1$/],
 ])('names what a broker answers that is waited for: %i', (code, line) => {
@@ -110,6 +113,6 @@ it.each([
 it('names it of a commit too', () => {
   const error = kafkaError(protocolError(19, 'partition 0 of wine.orders'), 'COMMIT_FAILED');
   expect(describeError(error)).toMatch(
-    /^a Kafka transaction failed \(the topic's min\.insync\.replicas .*\): partition 0 of wine\.orders: NOT_ENOUGH_REPLICAS$/,
+    /^a Kafka transaction failed \(fewer replicas .* the topic's min\.insync\.replicas.*\): partition 0 of wine\.orders: NOT_ENOUGH_REPLICAS$/,
   );
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { connectionsOf } from '../../../src/kafka/client/connections.ts';
+import { Connections } from '../../../src/kafka/client/connections.ts';
 import { openKafkaProducer } from '../../../src/sinks/producer/kafka-producer.ts';
 import type { FencedSink, ProducerIdentity } from '../../../src/sinks/sink.ts';
 import type { ScriptedCluster } from '../../support/scripted-cluster.ts';
@@ -26,7 +26,7 @@ function sharing(
   brokers: readonly string[] = cluster.brokers,
 ) {
   const kafka = kafkaOf(cluster, { brokers: [...brokers] });
-  const connections = connectionsOf(kafka, { perBroker: MOST });
+  const connections = new Connections(kafka, { perBroker: MOST });
   onTestFinished(() => connections.close());
   return async (id: string, own?: ProducerIdentity): Promise<FencedSink> => {
     const partitions = new Map(cluster.partitions);

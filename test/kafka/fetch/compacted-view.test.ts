@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compactedView } from '../../../src/kafka/fetch/compacted-view.ts';
+import { CompactedView } from '../../../src/kafka/fetch/compacted-view.ts';
 import type { KeyedMessage } from '../../../src/kafka/log.ts';
 
 /** A topic whose messages stand at the offsets 0, 1, 2, ...; and who knows the newest of each key. */
@@ -12,7 +12,7 @@ class Topic {
   /** Waited for before a reading hands anything over; an error of it is the reading's. */
   gate: Promise<unknown> = Promise.resolve();
 
-  readonly known = compactedView<KeyedMessage>({
+  readonly known = new CompactedView<KeyedMessage>({
     read: async ({ low, high }, onMessages) => {
       this.readings.push(`${low}-${high}`);
       await this.gate;

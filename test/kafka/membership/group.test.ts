@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import type { Brokers } from '../../../src/kafka/client/brokers.ts';
 import { protocolReader } from '../../../src/kafka/client/protocol.ts';
 import type { Call } from '../../../src/kafka/client/protocol.ts';
-import { groupAsItIs, groupOffsets } from '../../../src/kafka/membership/group.ts';
+import { describeGroup, groupOffsets } from '../../../src/kafka/membership/group.ts';
 
 const enc = () => new Encoder();
 
@@ -46,18 +46,18 @@ it('tells what the members of a group have told and were given', async () => {
         .writeInt32(8),
     ]);
   const { brokers, asked } = coordinator(group(0));
-  expect(await groupAsItIs(brokers, 'g')).toEqual({
+  expect(await describeGroup(brokers, 'g')).toEqual({
     state: 'Stable',
     members: [
-      { told: Buffer.from('told'), given: Buffer.from('given') },
-      { told: Buffer.alloc(0), given: Buffer.alloc(0) },
+      { metadata: Buffer.from('told'), assignment: Buffer.from('given') },
+      { metadata: Buffer.alloc(0), assignment: Buffer.alloc(0) },
     ],
     operations: 8,
   });
   const request = new Decoder(asked.at(-1)!.body);
   expect(request.readArray((each) => each.readString())).toEqual(['g']);
   expect(request.readInt8()).toBe(1); // operations are asked for
-  await expect(groupAsItIs(coordinator(group(30)).brokers, 'g')).rejects.toMatchObject({
+  await expect(describeGroup(coordinator(group(30)).brokers, 'g')).rejects.toMatchObject({
     type: 'GROUP_AUTHORIZATION_FAILED',
   });
 });

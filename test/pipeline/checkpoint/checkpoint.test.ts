@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { asyncScheduler } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
-import { compactedView } from '../../../src/kafka/fetch/compacted-view.ts';
+import { CompactedView } from '../../../src/kafka/fetch/compacted-view.ts';
 import type { StampedMessage, TailMessage } from '../../../src/kafka/log.ts';
 import type { TransactionalLog, Message } from '../../../src/sinks/sink.ts';
 import { newCursor } from '../../../src/pipeline/checkpoint/cursor.ts';
@@ -76,7 +76,7 @@ async function opened(
         ),
       ),
     compacted: (topic, bounds) =>
-      compactedView<StampedMessage>({
+      new CompactedView<StampedMessage>({
         read: (_, onMessages) => {
           const found = held.filter((message) => message.topic === topic);
           onMessages(found.map((message) => ({ ...message, timestamp: '0' })));

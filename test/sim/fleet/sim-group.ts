@@ -3,7 +3,7 @@ import type {
   MembershipGroup,
   Joined,
   JoinGroup,
-  Place,
+  MemberIdentity,
   Synced,
 } from '../../../src/kafka/membership/group.ts';
 import type { SimTime } from '../sim-time.ts';
@@ -11,8 +11,6 @@ import { reach, unreachable } from './sim-line.ts';
 import type { SimLine } from './sim-line.ts';
 
 type Timer = ReturnType<SimTime['scheduler']['schedule']>;
-type Joining = Omit<JoinGroup, 'group'>;
-type PlaceOf = Omit<Place, 'group'>;
 
 interface SimMember {
   readonly id: string;
@@ -122,7 +120,7 @@ export class SimGroup {
     for (const member of this.#members.values()) this.#sign(member);
   }
 
-  join(joining: Joining, answer: (joined: Joined) => void): void {
+  join(joining: JoinGroup, answer: (joined: Joined) => void): void {
     const { memberId, metadata, sessionTimeoutMs, rebalanceTimeoutMs } = joining;
     if (memberId === '') {
       const id = `m${++this.#ids}`;
@@ -161,7 +159,7 @@ export class SimGroup {
   }
 
   sync(
-    { memberId, generation }: PlaceOf,
+    { memberId, generation }: MemberIdentity,
     given: ReadonlyMap<string, Buffer>,
     answer: (synced: Synced) => void,
   ): void {
@@ -189,7 +187,7 @@ export class SimGroup {
     }
   }
 
-  beat({ memberId, generation }: PlaceOf): number {
+  beat({ memberId, generation }: MemberIdentity): number {
     const member = this.#members.get(memberId);
     if (!member) return UNKNOWN_MEMBER;
     if (generation !== this.#generation) return ILLEGAL_GENERATION;

@@ -2,7 +2,7 @@ import { VirtualTimeScheduler } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { LogMessage } from '../../../src/kafka/fetch/record-batches.ts';
 import { accountLog } from '../../../src/sinks/ledger/kafka-ledger.ts';
-import { compactedView } from '../../../src/kafka/fetch/compacted-view.ts';
+import { CompactedView } from '../../../src/kafka/fetch/compacted-view.ts';
 import type { FencedSink, Message } from '../../../src/sinks/sink.ts';
 
 const TOPIC = 'wine.ledger';
@@ -39,7 +39,7 @@ function ledgerTopic() {
       close: () => Promise.resolve(),
     });
   };
-  const known = compactedView<LogMessage>({
+  const known = new CompactedView<LogMessage>({
     read: ({ low, high }, onMessages) => {
       reads += 1;
       onMessages(messages.slice(Number(low), Number(high)));

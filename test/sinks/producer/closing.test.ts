@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { brokersOf } from '../../../src/kafka/client/brokers.ts';
+import { Brokers } from '../../../src/kafka/client/brokers.ts';
 import { CallUnanswered, CallNotSent } from '../../../src/kafka/client/protocol.ts';
 import { metadata } from '../../../src/kafka/client/topic-calls.ts';
 import type { ScriptedCluster } from '../../support/scripted-cluster.ts';
@@ -118,10 +118,10 @@ describe('close', () => {
   });
 });
 
-describe('brokersOf', () => {
+describe('Brokers', () => {
   it('closes a connection whose answer is late: it belongs to nothing any more', async () => {
     const cluster = await startCluster();
-    const brokers = brokersOf(kafkaOf(cluster));
+    const brokers = new Brokers({ kafka: kafkaOf(cluster) });
     const [address] = cluster.addresses;
     cluster.fault({ api: 'Metadata', deed: 'lose answer' });
     const late = brokers.send(address!, metadata([TOPIC]), 100);
@@ -135,7 +135,7 @@ describe('brokersOf', () => {
 
   it('tells what nobody has got from what nobody has answered', async () => {
     const cluster = await startCluster({ brokers: 2 });
-    const brokers = brokersOf(kafkaOf(cluster));
+    const brokers = new Brokers({ kafka: kafkaOf(cluster) });
     cluster.fault({ api: 'ApiVersions', deed: 'hang up before' });
     const [address] = cluster.addresses;
     await expect(brokers.send(address!, metadata([TOPIC]))).rejects.toBeInstanceOf(CallNotSent);
@@ -147,7 +147,7 @@ describe('brokersOf', () => {
 
   it('asks all whom it knows, and first whoever has answered', async () => {
     const cluster = await startCluster({ brokers: 3 });
-    const brokers = brokersOf(kafkaOf(cluster));
+    const brokers = new Brokers({ kafka: kafkaOf(cluster) });
     const isFirst = ({ broker }: { broker: number }) => broker === 0;
     cluster.fault({ api: 'Metadata', times: 9, when: isFirst, deed: 'hang up before' });
     for (let n = 0; n < 3; n++) {

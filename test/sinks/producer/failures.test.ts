@@ -99,7 +99,7 @@ describe('a transaction that can not be committed', () => {
       const failure = await sink.commit(messages('1')).catch((error: unknown) => error);
       expect(failure).toMatchObject({ code: 'COMMIT_FAILED', context: { epoch: true } });
       expect(describeError(failure)).toMatch(
-        /has opened its transactional id since, or its time ran out/,
+        /has opened the transactional id, or the transaction timed out/,
       );
     },
   );

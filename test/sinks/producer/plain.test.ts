@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { plainProducer } from '../../../src/sinks/producer/plain-producer.ts';
+import { PlainProducer } from '../../../src/sinks/producer/plain-producer.ts';
 import type { ScriptedCluster } from '../../support/scripted-cluster.ts';
 import {
   SHORT_MS,
@@ -16,7 +16,7 @@ import {
 checkServers();
 
 function plainOn(cluster: ScriptedCluster, answerWithinMs?: number) {
-  const producer = plainProducer(kafkaOf(cluster), answerWithinMs);
+  const producer = new PlainProducer(kafkaOf(cluster), answerWithinMs);
   onTestFinished(() => producer.close());
   return producer;
 }

@@ -200,7 +200,7 @@ describe('a cluster that refuses a setting', () => {
     const error = await failed(openTopics(asked));
     expect(error).toMatchObject({ code: 'KAFKA_REFUSED' });
     expect(describeError(error)).toContain(
-      'Kafka refuses to make the topic wine.cursors (INVALID_CONFIG: cannot set "cleanup.policy"): ask who runs the cluster, or have it made beforehand: wine.cursors (1 partition, cleanup.policy=compact; if possible segment.ms=600000',
+      'Kafka refuses to create the topic wine.cursors (INVALID_CONFIG: cannot set "cleanup.policy"): ask the operator of the cluster, or have it created beforehand: wine.cursors (1 partition, cleanup.policy=compact; if possible segment.ms=600000',
     );
   });
 
@@ -271,7 +271,7 @@ describe('topics of an administrator', () => {
     const error = await failed(openTopics(asked));
     expect(error).toMatchObject({ code: 'KAFKA_REFUSED' });
     expect(describeError(error)).toBe(
-      'this user may not create topics (TOPIC_AUTHORIZATION_FAILED), and these do not exist or are not visible to it: wine.products. Allow it Create and Describe on them, or have them made beforehand: wine.products (3 partitions, cleanup.policy=compact; if possible min.compaction.lag.ms=2592000000, compression.type=producer)',
+      'this user may not create topics (TOPIC_AUTHORIZATION_FAILED), and these do not exist or are not visible to it: wine.products. Allow it Create and Describe on them, or have them created beforehand: wine.products (3 partitions, cleanup.policy=compact; if possible min.compaction.lag.ms=2592000000, compression.type=producer)',
     );
   });
 

@@ -1,0 +1,72 @@
+// Repeats requests to Kafka after failures that may pass, for a limited time.
+
+import { setTimeout as pause } from 'node:timers/promises';
+import { isRetryable } from '../../core/errors.ts';
+import { BRIEF_PAUSES, LASTING_MS, PAUSES, lasting, pauseMs } from '../../core/retries.ts';
+import { kafkaError } from './kafka-error.ts';
+import { kafkajsCauseOf } from './protocol.ts';
+
+/** Kafka's error types which mean that too few brokers are available. */
+const LACKING_BROKERS: ReadonlySet<unknown> = new Set([
+  'COORDINATOR_NOT_AVAILABLE',
+  'NOT_ENOUGH_REPLICAS',
+]);
+
+/** The time that is left for repeating an operation, and its pauses. */
+export class Patience {
+  readonly #until: number;
+  readonly #closed: AbortSignal;
+  readonly #lacking = lasting();
+  #pauses = 0;
+  #briefPauses = 0;
+
+  /** @param closed Aborted when the caller has closed: then a failed attempt is not repeated. */
+  constructor(ms: number, closed: AbortSignal) {
+    this.#until = performance.now() + ms;
+    this.#closed = closed;
+  }
+
+  /**
+   * Waits before the next attempt. @throws `error` if the time is over, the caller has closed, no retry can succeed, or too few brokers
+   * have been available for some seconds.
+   */
+  async wait(error: unknown): Promise<void> {
+    this.#pauses += 1;
+    await this.#pause(pauseMs(PAUSES.kafkaRequest, this.#pauses), error);
+  }
+
+  /** Waits 10 ms, for failures that pass within moments; after a hundred such pauses as long as `wait`. */
+  async waitBriefly(error: unknown): Promise<void> {
+    this.#briefPauses += 1;
+    if (this.#briefPauses > BRIEF_PAUSES.count) await this.wait(error);
+    else await this.#pause(BRIEF_PAUSES.ms, error);
+  }
+
+  async #pause(ms: number, error: unknown): Promise<void> {
+    if (this.#lacking(isLackingBrokers(error)) >= LASTING_MS.lackingBrokers) throw error;
+    const leftMs = this.#until - performance.now();
+    const isFinal = !isRetryable(kafkaError(kafkajsCauseOf(error)));
+    if (this.#closed.aborted || leftMs <= 0 || isFinal) throw error;
+    await pause(Math.min(ms, leftMs), undefined, { signal: this.#closed }).catch(() => {
+      throw error;
+    });
+  }
+}
+
+/** Repeats `work` until it succeeds or `patience` throws its error. */
+export async function retrying<T>(
+  patience: Pick<Patience, 'wait'>,
+  work: () => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      await patience.wait(error);
+    }
+  }
+}
+
+function isLackingBrokers(error: unknown): boolean {
+  return error instanceof Error && 'type' in error && LACKING_BROKERS.has(error.type);
+}
