@@ -143,7 +143,7 @@ export class GoldenInstance {
     });
     const api = openApi({
       ...{ config: config.api, loginLimit: quota.login, scheduler, random, hooks },
-      dispatcher: server.dispatcher({ isAlive, maySend: ledger.isLeaseValid }),
+      dispatcher: server.dispatcher({ isAlive, maySend: () => ledger.isLeaseValid() }),
     });
     const lists = openAccount({ config, api, quotas: quota });
     const signals = signalsOf(kafka, topicNames(topics.sharedPrefix).signals, scheduler);
