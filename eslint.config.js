@@ -33,6 +33,8 @@ export default defineConfig([
   {
     // Doc comments say what a thing is or does, in other words than its name.
     files: ['src/**/*.ts'],
+    // Its texts are those of the registered schema, which must not change.
+    ignores: ['src/resources/orders/order-type.ts'],
     plugins: { jsdoc },
     rules: {
       'jsdoc/informative-docs': 'error',
@@ -41,7 +43,8 @@ export default defineConfig([
         {
           contexts: ['any'],
           mainDescription: {
-            match: '^(?!(Of|By|As|Behind|Beside|So|In which|Who|What|That which|Nobody|Somebody|Whoever)\\b)',
+            match:
+              '^(?!(Of|By|As|Behind|Beside|So|In which|Who|What|That which|Nobody|Somebody|Whoever)\\b)',
             message: 'begin with a noun phrase or a verb that says what this is or does',
           },
         },

@@ -250,7 +250,7 @@ function atMostEvery(intervalMs: number): (name: string, urgent?: boolean) => bo
   };
 }
 
-/** What was published of a list since the time `since`, in ms. */
+/** Counts of records and events of a list published since the time `since` (ms). */
 interface PublishedTally {
   readonly since: number;
   records: number;

@@ -7,7 +7,7 @@ import type { FleetAssignment } from './member-metadata.ts';
 import type { AccountPhase } from './next-step.ts';
 import { apiKeyConflictText } from './api-key-conflicts.ts';
 
-/** What an instance does with each account, and the account's error if it failed; by account. */
+/** Phase of each account at this instance, and the account's error if it failed; by account name. */
 export type LocalAccountPhases = ReadonlyMap<
   string,
   { readonly doing: AccountPhase; readonly error: unknown }

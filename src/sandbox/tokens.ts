@@ -9,7 +9,7 @@ export class Tokens {
   readonly #clock: () => number;
   #revoked = 0;
   #issued = 0;
-  /** By `jti` of recently issued tokens: when the token is accepted from, in epoch ms. */
+  /** Time from which a recently issued token is accepted, in epoch ms; by the token's `jti`. */
   readonly #young = new Map<string, number>();
 
   /** @param clock The server's clock, in epoch ms. */

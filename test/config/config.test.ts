@@ -481,7 +481,11 @@ describe('loadConfig', () => {
       ['VOLATILE_FIELDS', 'products:/images/ url', 'must be JSON Pointers'],
       ['VOLATILE_FIELDS', 'products:/a~2b', 'must be JSON Pointers'],
       ['KEY_FIELDS_ORDERS', ',', 'must be names of fields'],
-      ['KEY_FIELDS_ORDERS', 'id', 'must be order_number: single orders are requested by this field'],
+      [
+        'KEY_FIELDS_ORDERS',
+        'id',
+        'must be order_number: single orders are requested by this field',
+      ],
       ['KEY_FIELDS_ORDERS', 'order_number, id', 'must be order_number: '],
       ['KEY_FIELDS_ODERS', 'id', 'is not of any list: the settings are KEY_FIELDS_ORDERS, '],
       ['HTTP_HOST', 'http://0.0.0.0', 'must be a host name or an IP address'],

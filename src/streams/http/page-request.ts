@@ -63,7 +63,7 @@ export type PageRequest = (
 
 const NEVER_GIVE_UP: PagePatience = { isGivenUp: () => false, isOfPage: () => false };
 
-/** Options of `pageRequest`. */
+/** How the pages of one list are requested: address, connections, token, limits and hooks. */
 export interface PageRequestOptions {
   /** The list's address, such as `https://api.example/v1/orders`. */
   readonly url: URL;

@@ -97,7 +97,7 @@ class AgeEstimator implements AnswerAges {
   #ahead = -Infinity;
   /** Slower clocks, the least recently seen first. */
   readonly #slowClocks: SlowClock[] = [];
-  /** By address, the first of the responses with its newest `Date`; the least recently requested address first. */
+  /** First response with the newest `Date` of each address, by address; the least recently requested address comes first. */
   readonly #firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
 
   of(answer: DatedAnswer) {

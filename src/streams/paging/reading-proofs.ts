@@ -46,7 +46,7 @@ function isApart(first: ProvingScan, { beganAt }: ProvingScan, proofMs: number):
   return first.at + proofMs <= beganAt;
 }
 
-/** What scans have seen of `total_records`. */
+/** Values of `total_records` that scans have seen. */
 interface ShownTotal {
   /** Highest total in the newest scan. */
   readonly top: number;

@@ -9,7 +9,7 @@ import type { Anchor } from './anchors.ts';
 
 /** Fields that anchors leave out: the configured ones, and those detected to differ in every response. */
 export interface LeftOut {
-  /** As sorted JSON Pointers. */
+  /** Returns the fields as sorted JSON Pointers. */
   readonly fields: () => readonly string[];
   /** Adds detected fields; new ones are reported to the `onFound` callback. */
   readonly add: (fields: readonly string[]) => void;

@@ -37,7 +37,7 @@ export interface SweepProgress {
   /** Null before the first sweep. */
   readonly counts: ScanCounts | null;
   readonly keyOrder: KeyOrder;
-  /** Of the newest sweep that was read to its end. */
+  /** Proof of the newest complete sweep. */
   readonly proof: Proof;
   /** Earlier sweeps that can be the first of the two that prove a key absent, oldest first. */
   readonly proving: readonly ProvingScan[];

@@ -45,7 +45,7 @@ export interface KnownMember {
   readonly updatedAt: number | null;
 }
 
-/** What is known about a record's image before it is compared. */
+/** Image of a record before its comparison, as far as it is known. */
 export type RecordImage =
   /** The record's bytes equal those from which its published image was made. */
   | { readonly kind: 'published' }

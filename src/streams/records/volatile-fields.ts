@@ -5,9 +5,9 @@ import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 
 /** Fields that differ from response to response although nothing has happened to the record. */
 export interface VolatileFields {
-  /** As JSON Pointers. */
+  /** JSON Pointers of the fields. */
   readonly pointers: readonly string[];
-  /** Returns the same value if it has none. */
+  /** Returns the value without its volatile fields; the same object if it has none. */
   readonly without: (value: JsonValue) => JsonValue;
   /** Whether two records are equal except for their volatile fields. */
   readonly isSame: (one: JsonObject, other: JsonObject) => boolean;

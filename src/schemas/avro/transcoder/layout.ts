@@ -50,19 +50,19 @@ export const TYPE_BYTES = 32;
  */
 export const RECORD_COUNT = 0;
 /**
- * By field index: the field that followed this one in the last record that was read. The entry after the last field: the field that came
- * first.
+ * Array, by field index: the field that followed this one in the last record that was read. The entry after the last field: the field that
+ * came first.
  */
 export const RECORD_FOLLOWERS = 4;
-/** By field index: address in the window of the field's value in the last record that was read; 0 if it was absent. */
+/** Array, by field index: address in the window of the field's value in the last record that was read; 0 if it was absent. */
 export const RECORD_VALUES = 8;
 /**
- * In the order in which the fields of a record were written: field index, and output address at which the field begins. A field may occur
+ * Array, in the order in which the fields of a record were written: field index, and output address at which the field begins. A field may occur
  * twice.
  */
 export const RECORD_WRITTEN = 12;
 export const RECORD_BEGINS = 16;
-/** By field index: address of the field's last entry in RECORD_BEGINS. */
+/** Array, by field index: address of the field's last entry in RECORD_BEGINS. */
 export const RECORD_NEWEST = 20;
 export const RECORD_FIELDS = 24;
 
