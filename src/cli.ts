@@ -66,6 +66,12 @@ program
   });
 
 program
+  .command('describe')
+  .description('prints what a description of an API says, or all its mistakes')
+  .argument('<file>', 'the description, YAML or JSON')
+  .action(async (file: string) => (await import('./commands/describe.ts')).describeCommand(file));
+
+program
   .command('accounts')
   .description(
     'prints which instance of a fleet runs which account, since when, and the state of the account',
