@@ -4,6 +4,7 @@
 const LAYERS = [
   ['core'],
   ['schemas', 'state', 'sandbox', 'devstack'],
+  ['description'],
   ['streams'],
   ['resources'],
   ['config'],

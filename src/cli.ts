@@ -63,6 +63,12 @@ program
   );
 
 program
+  .command('describe')
+  .description('prints what a description of an API says, or all its mistakes')
+  .argument('<file>', 'the description, YAML or JSON')
+  .action(async (file: string) => (await import('./commands/describe.ts')).describeCommand(file));
+
+program
   .command('accounts')
   .description('prints the state of each account of a fleet, and the instance that serves it')
   .option('--json', 'prints JSON lines instead of a table')

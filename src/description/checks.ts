@@ -1,0 +1,367 @@
+// Mistakes of a description that its format alone does not show: unknown variables, lists without an end, names that are taken.
+
+import { isUnion, jsonName } from '../schemas/avro/avro-schema.ts';
+import type { AvroType, RecordSchema } from '../schemas/avro/avro-schema.ts';
+import { pointerNames } from '../schemas/json/json.ts';
+import type { DescriptionFile, ListFile } from './format.ts';
+import { variablesIn } from './template.ts';
+import type { Json } from './template.ts';
+
+/** Names from the root of a description to a place in it. */
+export type Path = readonly (string | number)[];
+
+/** A mistake at one place of a description. */
+export interface Problem {
+  readonly path: Path;
+  readonly message: string;
+  /** Whether the key at the end of `path` is meant, not its value. */
+  readonly isKey?: boolean;
+}
+
+/** Variables of the settings of an account, which only `auth` may use. */
+const CREDENTIALS = [
+  'api_key',
+  'username',
+  'password',
+  'client_id',
+  'client_secret',
+  'refresh_token',
+];
+
+/** Whether a setting has a value. */
+export type IsSet = (setting: string) => boolean;
+
+/** Returns a problem for each variable of `auth` and each parameter whose setting has no value. */
+export function missingSettings(
+  { auth, parameters = [] }: DescriptionFile,
+  isSet: IsSet,
+): Problem[] {
+  const problems: Problem[] = parameters.flatMap((name, index) => {
+    const setting = `API_PARAM_${name.toUpperCase()}`;
+    return isSet(setting)
+      ? []
+      : [{ path: ['parameters', index], message: `{${name}} needs ${setting}` }];
+  });
+  const visit = (value: Json, path: Path) => {
+    if (typeof value === 'object' && value !== null) {
+      for (const [name, each] of Object.entries(value)) visit(each, [...path, name]);
+      return;
+    }
+    for (const name of variablesIn(value).filter((each) => CREDENTIALS.includes(each))) {
+      const setting = `${name === 'api_key' ? '' : 'API_'}${name.toUpperCase()}`;
+      if (isSet(setting) || isSet(`${setting}_FILE`)) continue;
+      problems.push({ path, message: `{${name}} needs ${setting} or ${setting}_FILE` });
+    }
+  };
+  visit(auth as Json, ['auth']);
+  return problems;
+}
+
+/** Variables that each paging style sends. */
+const PAGE_VARIABLES: Readonly<Record<NonNullable<ListFile['paging']>, readonly string[]>> = {
+  offset: ['offset'],
+  page: ['page'],
+  after: ['after'],
+  cursor: ['cursor'],
+  link: [],
+  none: [],
+};
+
+/** Names that no list may have, with the reason. */
+const RESERVED: ReadonlyMap<string, string> = new Map([
+  ...['cursors', 'ledger', 'fleet', 'signals', 'certificates', 'dead-letters'].map(
+    (topic) => [topic, 'the service has a topic of that name'] as const,
+  ),
+  ...['login', 'all'].map((label) => [label, 'metrics use that name'] as const),
+]);
+
+/** Returns the lists with the defaults of `list`, by name. */
+export function listsOf({ list, lists }: DescriptionFile): [name: string, keys: ListFile][] {
+  return Object.entries(lists).map(([name, own]) => [name, { ...list, ...own }]);
+}
+
+/** Topic of a list's status changes, without `TOPIC_PREFIX`. */
+export function statusTopicOf(name: string, statuses: NonNullable<ListFile['statuses']>): string {
+  return statuses.topic ?? `${name}-status-changes`;
+}
+
+/**
+ * Returns the mistakes of a description that its format accepts.
+ *
+ * @param schemas The schemas that the description names, by the names of their files in it.
+ */
+export function problemsOf(
+  file: DescriptionFile,
+  schemas: ReadonlyMap<string, RecordSchema>,
+): Problem[] {
+  const problems: Problem[] = [...authProblems(file)];
+  const { parameters = [] } = file;
+  checkVariables(problems, ['headers'], file.headers, [], parameters);
+  if (Object.keys(file.lists).length === 0) {
+    problems.push({ path: ['lists'], message: 'has no list; describe one at least' });
+  }
+  for (const [name, list] of listsOf(file)) {
+    problems.push(...listProblems(file, name, list, schemas.get(list.types ?? '')));
+  }
+  problems.push(...topicProblems(file));
+  const used = new Set(variablesIn(file as unknown as Json));
+  for (const [index, name] of parameters.entries()) {
+    if (used.has(name)) continue;
+    problems.push({ path: ['parameters', index], message: `{${name}} is used nowhere` });
+  }
+  return problems;
+}
+
+function authProblems({ auth, parameters = [] }: DescriptionFile): Problem[] {
+  const problems: Problem[] = [];
+  checkVariables(problems, ['auth'], auth as Json, CREDENTIALS, parameters);
+  if (typeof auth !== 'object') return problems;
+  if ('login' in auth) {
+    const { body, form, life } = auth.login;
+    const path = ['auth', 'login'];
+    if ((body === undefined) === (form === undefined)) {
+      problems.push({ path, message: 'needs body or form, one of them', isKey: true });
+    }
+    if (life?.at !== undefined && life.unit === undefined) {
+      problems.push({
+        path: [...path, 'life'],
+        message: 'needs unit: the life at `at` is a number',
+        isKey: true,
+      });
+    }
+  }
+  if ('oauth2' in auth) {
+    const { grant_type: grant, client_secret: secret, refresh_token: token } = auth.oauth2;
+    const missing =
+      grant === 'refresh_token'
+        ? token === undefined && 'refresh_token'
+        : secret === undefined && 'client_secret';
+    if (missing) {
+      problems.push({
+        path: ['auth', 'oauth2'],
+        message: `${grant} needs ${missing}`,
+        isKey: true,
+      });
+    }
+  }
+  return problems;
+}
+
+function listProblems(
+  file: DescriptionFile,
+  name: string,
+  list: ListFile,
+  schema: RecordSchema | undefined,
+): Problem[] {
+  const problems: Problem[] = [];
+  const { parameters = [] } = file;
+  const own = file.lists[name]!;
+  /** Path of a key: that of `list` if the list itself does not have the key. */
+  const at = (key: keyof ListFile, ...more: string[]): Path =>
+    key in own || !(key in (file.list ?? {}))
+      ? ['lists', name, key, ...more]
+      : ['list', key, ...more];
+  const wrongList = (message: string) => {
+    problems.push({ path: ['lists', name], message, isKey: true });
+  };
+  const wrongKey = (key: keyof ListFile, message: string) => {
+    problems.push({ path: at(key), message, isKey: true });
+  };
+  const { path, query, body, dates, one, total, paging, next, statuses, limit } = list;
+
+  if (path === undefined) wrongList('needs path, the path of the list after API_BASE_URL');
+  if (list.records === undefined) {
+    wrongList("needs records, the place of the records: a JSON Pointer, or '' for the whole body");
+  }
+  if (list.key === undefined && list.keys === undefined) {
+    wrongList('needs key, the field that identifies a record (or keys: candidates for it)');
+  }
+  if (own.key !== undefined && own.keys !== undefined)
+    wrongKey('keys', 'there is key already; give one of both');
+  if (paging === undefined) {
+    wrongList('needs paging: offset, page, after, cursor, link or none');
+    return problems;
+  }
+
+  const window = dates ? ['from', 'to'] : [];
+  const allowed = [...PAGE_VARIABLES[paging], 'limit', ...window];
+  for (const key of ['path', 'query', 'body'] as const) {
+    checkVariables(problems, at(key), list[key], allowed, parameters);
+  }
+  checkVariables(problems, at('dates'), dates, ['from', 'to'], parameters);
+  const singleRead = one && { path: one.path ?? '', query: one.query ?? {} };
+  for (const key of ['path', 'query'] as const) {
+    checkVariables(problems, at('one', key), singleRead?.[key], ['key'], parameters);
+  }
+  if (typeof total === 'object' && 'path' in total) {
+    for (const key of ['path', 'query'] as const) {
+      checkVariables(problems, at('total', key), total[key], window, parameters);
+    }
+  }
+
+  const sent = new Set(
+    variablesIn({ path: path ?? '', query: query ?? {}, body: (body ?? null) as Json }),
+  );
+  for (const variable of PAGE_VARIABLES[paging]) {
+    if (sent.has(variable)) continue;
+    const message = `is ${paging}, but no parameter sends {${variable}}`;
+    problems.push({ path: at('paging'), message });
+  }
+  if (sent.has('limit') && limit === undefined) {
+    wrongList('needs limit, the greatest page size: a parameter sends {limit}');
+  }
+  const isByNext = paging === 'cursor' || paging === 'link';
+  if (isByNext && next === undefined) {
+    wrongList(`needs next, the place of the next page: paging is ${paging}`);
+  }
+  if (!isByNext && own.next !== undefined) {
+    wrongKey(
+      'next',
+      `paging is ${paging}, which does not use it; use more for "there is a next page"`,
+    );
+  }
+  if (own.first !== undefined && paging !== 'page') {
+    wrongKey('first', `paging is ${paging}; only page has a first page number`);
+  }
+  if (!isByNext && paging !== 'none' && list.more === undefined && total === undefined) {
+    wrongList(
+      'nothing says where the list ends: give more, next or total (a short page is no end: many servers cap the page size)',
+    );
+  }
+  if (body !== undefined && (list.method ?? 'GET') === 'GET') {
+    wrongKey('body', 'a GET has no body; add method: POST');
+  }
+  if (dates) {
+    if (list.updated === undefined) {
+      wrongKey('dates', "needs updated: the records' own stamps say where the next window begins");
+    }
+    if (!variablesIn(dates).includes('from')) wrongKey('dates', 'no parameter sends {from}');
+    for (const parameter of Object.keys(dates)) {
+      if (!Object.hasOwn(query ?? {}, parameter)) continue;
+      problems.push({
+        path: at('dates', parameter),
+        message: 'is in query too; give it once',
+        isKey: true,
+      });
+    }
+  }
+  if (singleRead && !variablesIn(singleRead).includes('key')) wrongKey('one', 'sends no {key}');
+  if (statuses) problems.push(...statusProblems(list, statuses, at, schema));
+  return problems;
+}
+
+function statusProblems(
+  { arrays = {} }: ListFile,
+  { subjects }: NonNullable<ListFile['statuses']>,
+  at: (key: keyof ListFile, ...more: string[]) => Path,
+  schema: RecordSchema | undefined,
+): Problem[] {
+  const problems: Problem[] = [];
+  if (Object.keys(subjects).length === 0) {
+    problems.push({ path: at('statuses', 'subjects'), message: 'has no subject; describe one' });
+  }
+  for (const [name, { at: pointer = '', time, timeOf, fields }] of Object.entries(subjects)) {
+    const place = (key: string) => at('statuses', 'subjects', name, key);
+    const names = pathNames(pointer);
+    const isArray = names.length === 1 && Object.hasOwn(arrays, names[0]!);
+    const type = schema && typeAt(schema, names);
+    if (schema && !type) {
+      problems.push({ path: place('at'), message: `the schema of types has no field ${pointer}` });
+    } else if (type && isList(type) && !isArray) {
+      problems.push({
+        path: place('at'),
+        message: `${pointer} is an array without an identity in arrays`,
+      });
+    }
+    if (timeOf !== undefined && time === undefined) {
+      problems.push({
+        path: place('timeOf'),
+        message: 'needs time, the field that it is about',
+        isKey: true,
+      });
+    }
+    for (const [index, field] of fields.entries()) {
+      if (!type || typeAt(elementOf(type), pathNames(field))) continue;
+      problems.push({
+        path: [...place('fields'), index],
+        message: `the schema of types has no field ${field} in ${pointer === '' ? 'the record' : pointer}`,
+      });
+    }
+  }
+  return problems;
+}
+
+/** Names of a field, which is given by its name or by a JSON Pointer. */
+export function pathNames(field: string): string[] {
+  return field === '' || field.startsWith('/') ? [...pointerNames(field)] : [field];
+}
+
+function typeAt(type: AvroType, path: readonly string[]): AvroType | undefined {
+  let at: AvroType | undefined = type;
+  for (const name of path) {
+    const fields: RecordSchema['fields'] =
+      typeof at === 'object' && 'fields' in at ? at.fields : [];
+    const field = fields.find((each) => jsonName(each) === name);
+    at = field && withoutNull(field.type);
+  }
+  return at;
+}
+
+function withoutNull(type: AvroType): AvroType {
+  return isUnion(type) ? withoutNull(type.find((each) => each !== 'null') ?? 'null') : type;
+}
+
+const isList = (type: AvroType) => typeof type === 'object' && 'items' in type;
+
+function elementOf(type: AvroType): AvroType {
+  return typeof type === 'object' && 'items' in type ? withoutNull(type.items) : type;
+}
+
+/** Topics that two lists would share, or that the service has itself. */
+function topicProblems(file: DescriptionFile): Problem[] {
+  const problems: Problem[] = [];
+  const taken = new Map<string, string>(RESERVED);
+  const take = (topic: string, path: Path, isKey: boolean) => {
+    const owner = taken.get(topic);
+    if (owner !== undefined) problems.push({ path, message: `${owner}; choose another`, isKey });
+    taken.set(topic, `lists.${String(path[1])} has a topic of that name`);
+  };
+  for (const name of Object.keys(file.lists)) take(name, ['lists', name], true);
+  for (const [name, { statuses }] of listsOf(file)) {
+    if (!statuses) continue;
+    const path = ['lists', name, 'statuses', ...(statuses.topic === undefined ? [] : ['topic'])];
+    take(statusTopicOf(name, statuses), path, statuses.topic === undefined);
+  }
+  return problems;
+}
+
+/** Adds a problem for each text of a value that uses a variable which has no value at this place. */
+function checkVariables(
+  problems: Problem[],
+  path: Path,
+  value: Json | undefined,
+  variables: readonly string[],
+  parameters: readonly string[],
+): void {
+  if (typeof value === 'object' && value !== null) {
+    const entries: [string | number, Json][] = Array.isArray(value)
+      ? [...(value as readonly Json[]).entries()]
+      : Object.entries(value as Readonly<Record<string, Json>>);
+    for (const [name, each] of entries) {
+      checkVariables(problems, [...path, name], each, variables, parameters);
+    }
+    return;
+  }
+  for (const name of variablesIn(value)) {
+    if (variables.includes(name) || parameters.includes(name)) continue;
+    const names = [
+      ...(variables.length > 0 ? [variables.join(', ')] : []),
+      ...(parameters.length > 0
+        ? [`the parameter${parameters.length > 1 ? 's' : ''} ${parameters.join(', ')}`]
+        : []),
+    ];
+    const are = variables.length + parameters.length === 1 ? 'is' : 'are';
+    const advice = `there ${are} ${names.length > 0 ? names.join(' and ') : 'none'}`;
+    problems.push({ path, message: `{${name}} is not a variable here; ${advice}` });
+  }
+}

@@ -1,0 +1,101 @@
+// What the service knows about an API and its lists, as read from a description file.
+
+import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
+import type { DescriptionFile, ListFile } from './format.ts';
+import type { Json, Parameters } from './template.ts';
+
+/** An API: how to log in, what it allows, and its lists. */
+export interface ApiDescription {
+  /** Name of the API; the default of `TOPIC_PREFIX`. */
+  readonly api: string;
+  /** Namespace of the Avro schemas. */
+  readonly namespace: string;
+  /** Names of parameters, whose values come from the settings `API_PARAM_<NAME>`. */
+  readonly parameters: readonly string[];
+  /** Headers of every request. */
+  readonly headers: Parameters;
+  /** Format of dates in requests and of timestamps in records. */
+  readonly times: NonNullable<DescriptionFile['times']>;
+  /** Meanings of HTTP statuses that differ from the built-in ones. */
+  readonly errors: NonNullable<DescriptionFile['errors']>;
+  readonly auth: DescriptionFile['auth'];
+  readonly quota: DescriptionFile['quota'];
+  /** The lists in the order of the file. */
+  readonly lists: readonly ListDescription[];
+}
+
+/** One list of an API. */
+export interface ListDescription {
+  readonly name: string;
+  /** Path after `API_BASE_URL`. */
+  readonly path: string;
+  readonly method: 'GET' | 'POST';
+  readonly body: Json | undefined;
+  readonly query: Parameters;
+  /** Parameters that limit a request to records modified in a window; undefined if the list has none, so that only full reads find changes. */
+  readonly dates: Parameters | undefined;
+  readonly paging: NonNullable<ListFile['paging']>;
+  /** Greatest page size that the API documents; undefined if requests do not state the size. */
+  readonly limit: number | undefined;
+  /** Number of the first page, for lists with page numbers. */
+  readonly first: number;
+  /** JSON Pointer of the array of records in the answer. */
+  readonly records: string;
+  readonly total: ListFile['total'];
+  readonly more: ListFile['more'];
+  readonly next: ListFile['next'];
+  readonly ok: ListFile['ok'];
+  /**
+   * Candidates for the key of the list's records, each of one or several fields. The first candidate that every record of the first page
+   * has, with distinct values, becomes the key. A sole candidate is used without this check.
+   */
+  readonly keyCandidates: readonly (readonly string[])[];
+  /** Fields with the modification time, of which the first that is set counts; empty if records have none. */
+  readonly updated: readonly string[];
+  readonly created: string | undefined;
+  /** Request of a single record; undefined if there is none. */
+  readonly one: SingleRead | undefined;
+  readonly deleted: ListFile['deleted'];
+  /** For arrays in the list's records: the field that identifies an element. */
+  readonly arrays: Readonly<Record<string, string>>;
+  readonly statuses: StatusTable | undefined;
+  /** Avro schema of the list's records, if their fields are documented; otherwise the schema is inferred from the records. */
+  readonly types: RecordSchema | undefined;
+  readonly quota: string | undefined;
+  /** Whether deletions may rest on two readings that agree. */
+  readonly agreed: boolean;
+}
+
+/** How one record is requested by its key. */
+export interface SingleRead {
+  readonly path: string;
+  readonly query: Parameters;
+  /** JSON Pointer of the record, or of an array with the record. */
+  readonly record: string;
+  /** HTTP statuses that mean that there is no such record. */
+  readonly gone: readonly number[];
+  /** Whether only keys of digits can be requested. */
+  readonly digitsOnly: boolean;
+}
+
+/** Status fields of a list's records, whose changes are published as separate events. */
+export interface StatusTable {
+  /** Name of the topic after `TOPIC_PREFIX`. */
+  readonly topic: string;
+  /** Avro schema of the events; undefined for that of `StatusChange`. */
+  readonly schema: RecordSchema | undefined;
+  readonly subjects: readonly StatusSubject[];
+}
+
+/** A kind of object that has status fields: the record itself, an object in it, or the elements of an array in it. */
+export interface StatusSubject {
+  readonly name: string;
+  /** Names of the fields from the record to the object or array; empty for the record itself. */
+  readonly path: readonly string[];
+  /** Paths of the status fields within the object, in the order of their events. */
+  readonly fields: readonly (readonly string[])[];
+  /** Field of the object with the time of a change; undefined if only the record has one. */
+  readonly time: string | undefined;
+  /** Whether `time` counts for new elements alone. */
+  readonly isTimeOfNew: boolean;
+}

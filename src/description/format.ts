@@ -1,0 +1,263 @@
+// The format of description files, version 1. One zod definition validates them, gives their types and generates the JSON Schema for editors.
+// The text of `describe` is what error messages say is expected, and the description in the JSON Schema.
+
+import { z } from 'zod';
+
+/** Error of a value that the format does not allow: what is expected there, and what was found. */
+export function expected(what: string, found: unknown): string {
+  return found === undefined
+    ? `is missing; expected ${what}`
+    : `expected ${what}, found ${quoted(found)}`;
+}
+
+function quoted(value: unknown): string {
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object' && value !== null) return `{${Object.keys(value).join(', ')}}`;
+  const text = JSON.stringify(value);
+  return text.length > 40 ? `${text.slice(0, 40)}...` : text;
+}
+
+const matching = (pattern: RegExp, what: string) =>
+  z
+    .string()
+    .regex(pattern, { error: ({ input }) => expected(what, input) })
+    .describe(what);
+const text = (what: string) => matching(/./, what);
+const template = (what: string) => text(`${what}, in which {name} is a variable`);
+const name = (what: string) => matching(/^[a-z][a-z0-9-]*$/, `${what}: letters a to z, digits, -`);
+const pointer = (what: string) =>
+  matching(/^(?:\/(?:[^~/]|~[01])*)*$/, `${what}, a JSON Pointer such as /data`);
+const keyFields = (what: string) =>
+  matching(/^[^+]+(?:\+[^+]+)*$/, `${what}, such as id or sku+site`);
+const oneOf = <const T extends readonly [string, ...string[]]>(values: T, what: string) =>
+  z.enum(values).describe(`${what}: ${values.join(', ')}`);
+const wholeNumber = (least: number, most: number, what: string) => {
+  const described = `${what}, a whole number from ${least} to ${most}`;
+  const error = ({ input }: { readonly input?: unknown }) => expected(described, input);
+  return z.int({ error }).min(least, { error }).max(most, { error }).describe(described);
+};
+const some = <T extends z.ZodType>(element: T, what: string) =>
+  z
+    .array(element)
+    .min(1, { error: () => `is empty; expected ${what}` })
+    .describe(what);
+const parameters = (what: string) =>
+  z
+    .record(
+      z.string(),
+      z.union([z.string(), z.number(), z.boolean()]).describe('a text or a number'),
+    )
+    .describe(`${what}: names and values, in which {name} is a variable`);
+const statuses = (what: string) =>
+  some(wholeNumber(100, 599, 'an HTTP status'), `${what}: a list such as [400, 401]`);
+const flag = (what: string) => z.boolean().describe(`true or false (${what})`);
+const quotaText = (example: string) =>
+  matching(
+    /^[1-9]\d{0,6}\/(?:s|min|h|d)(?: per (?:list|key))?$/,
+    `a number of requests per s, min, h or d, such as ${example}`,
+  );
+const place = (what: string) =>
+  z
+    .union([
+      pointer(what),
+      z.strictObject({ header: text('the name of a header') }),
+      z.strictObject({ link: text('a relation of the Link header, such as next') }),
+    ])
+    .describe(`${what}: a JSON Pointer, {header: NAME} or {link: RELATION}`);
+
+const login = z
+  .strictObject({
+    path: template('the path of the login'),
+    body: z.json().describe('the JSON body, in which {name} is a variable').optional(),
+    form: parameters('the form').optional(),
+    token: pointer('the place of the token in the answer'),
+    life: z
+      .strictObject({
+        jwt: flag('the token is a JWT, and its claim exp counts').optional(),
+        at: pointer('the place of the life in the answer').optional(),
+        unit: oneOf(['ms', 's', 'min'], 'the unit of the life').optional(),
+        default: matching(
+          /^[1-9]\d{0,6}(?:ms|s|min|h|d)$/,
+          'the life where the answer has none, such as 30min',
+        ).optional(),
+      })
+      .describe('how long a token lives: jwt, at, unit, default')
+      .optional(),
+    refused: statuses('the statuses that mean a wrong key').optional(),
+    quota: quotaText('10/min').optional(),
+  })
+  .describe('a login: path, body or form, token, life, refused, quota');
+
+const oauth2 = z
+  .strictObject({
+    token_url: template('the address of the token endpoint, or its path'),
+    grant_type: oneOf(['client_credentials', 'refresh_token'], 'a grant of OAuth2'),
+    client_id: template('the client'),
+    client_secret: template('the secret of the client').optional(),
+    refresh_token: template('the first refresh token').optional(),
+    scope: template('the scopes with spaces between them').optional(),
+    client_auth: oneOf(['basic', 'body'], 'where client and secret are sent').optional(),
+  })
+  .describe(
+    'OAuth2: token_url, grant_type, client_id, client_secret, refresh_token, scope, client_auth',
+  );
+
+const auth = z
+  .union([
+    z.literal('none'),
+    z.strictObject({ bearer: template('the token') }),
+    z.strictObject({
+      basic: z.tuple([template('the user'), template('the password')]).describe('[user, password]'),
+    }),
+    z.strictObject({ header: text('the name of a header'), value: template('its value') }),
+    z.strictObject({ query: text('the name of a query parameter'), value: template('its value') }),
+    z.strictObject({ login }),
+    z.strictObject({ oauth2 }),
+  ])
+  .describe('none, {bearer}, {basic}, {header, value}, {query, value}, {login} or {oauth2}');
+
+const quota = z
+  .union([
+    quotaText('100/min per list'),
+    z.strictObject({
+      limits: some(quotaText('5000/h per key'), 'a list of limits'),
+      remaining: place('the number of requests that remain').optional(),
+      reset: z
+        .strictObject({
+          header: text('the name of a header'),
+          unit: oneOf(['s', 'ms', 'epoch-s', 'epoch-ms', 'http-date'], 'the unit').optional(),
+        })
+        .describe('when the quota begins anew: {header, unit}')
+        .optional(),
+      retryAfter: z
+        .strictObject({ header: text('the name of a header') })
+        .describe('how long to wait: {header}')
+        .optional(),
+      free: statuses('the statuses that cost no quota').optional(),
+    }),
+  ])
+  .describe('a limit such as 100/min per list, or {limits, remaining, reset, retryAfter, free}');
+
+const times = z
+  .union([
+    z.enum(['iso', 'epoch-s', 'epoch-ms', 'http-date']),
+    z.strictObject({
+      pattern: text('a pattern such as yyyy-MM-dd.HH:mm:ss'),
+      zone: z.literal('UTC').describe('UTC'),
+    }),
+  ])
+  .describe('iso, epoch-s, epoch-ms, http-date or {pattern, zone}');
+
+const subject = z
+  .strictObject({
+    at: pointer('the object or the array that has the status').optional(),
+    fields: some(
+      text('a field name or a JSON Pointer'),
+      'a list of status fields such as [status]',
+    ),
+    time: text('the field with the time of the change').optional(),
+    timeOf: z.literal('new').describe('new: `time` counts for new elements alone').optional(),
+  })
+  .describe('a subject: at, fields, time, timeOf');
+
+/** Keys that a list may have, all optional: `list` has the defaults of all lists, each of `lists` its own. */
+const listKeys = {
+  path: template('the path after API_BASE_URL'),
+  method: oneOf(['GET', 'POST'], 'the method'),
+  body: z.json().describe('the JSON body, in which {name} is a variable'),
+  query: parameters('the query parameters'),
+  dates: parameters('the query parameters of a window of modification times'),
+  limit: wholeNumber(1, 100_000, 'the greatest number of records in a page'),
+  paging: oneOf(
+    ['offset', 'page', 'after', 'cursor', 'link', 'none'],
+    'what moves from page to page',
+  ),
+  first: wholeNumber(0, 1_000_000, 'the number of the first page'),
+  records: pointer('the place of the records'),
+  total: z
+    .union([
+      place('the number of records'),
+      z.strictObject({
+        path: template('the path of the request'),
+        query: parameters('the query parameters').optional(),
+        at: pointer('the place of the number'),
+      }),
+    ])
+    .describe('the number of records: a place, or a request {path, query, at}'),
+  more: place('whether there is a page behind this one'),
+  next: place('the cursor or the address of the next page'),
+  ok: pointer('what is true in an answer without an error'),
+  key: keyFields('the key field, or several with + between them'),
+  keys: some(
+    keyFields('a field, or several with + between them'),
+    'a list of candidates for the key',
+  ),
+  updated: z
+    .union([text('a field'), some(text('a field'), 'a list of fields')])
+    .describe('the field with the modification time, or a list of fields'),
+  created: text('the field with the time of creation'),
+  one: z
+    .strictObject({
+      path: template('the path of a single record').optional(),
+      query: parameters('the query parameters').optional(),
+      record: pointer('the place of the record').optional(),
+      gone: statuses('the statuses that mean "not there"').optional(),
+      keys: z.literal('digits').describe('digits: only keys of digits can be asked for').optional(),
+    })
+    .describe('how a single record is requested: path, query, record, gone, keys'),
+  deleted: z
+    .strictObject({
+      at: pointer('the place in a record'),
+      is: z.union([z.string(), z.number(), z.boolean(), z.null()]).describe('a value'),
+    })
+    .describe('how the list shows a deleted record: {at, is}'),
+  arrays: z
+    .record(z.string(), text('the field that identifies an element'))
+    .describe('arrays and the field that identifies their elements'),
+  statuses: z
+    .strictObject({
+      topic: name('the topic after TOPIC_PREFIX').optional(),
+      schema: text('an .avsc file beside this one').optional(),
+      subjects: z.record(z.string(), subject).describe('the subjects by name'),
+    })
+    .describe('status fields: topic, schema, subjects'),
+  types: text('an .avsc file beside this one with the documented fields'),
+  quota: quotaText('100/min'),
+  agreed: flag('deletions may rest on two readings that agree'),
+};
+
+const list = z.strictObject(listKeys).partial().describe(`keys of a list`);
+
+/** A description file. */
+export const descriptionFormat = z
+  .strictObject({
+    format: z.literal(1).describe('1'),
+    api: name('the name of the API'),
+    namespace: matching(
+      /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$/,
+      'the namespace of Avro schemas, such as org.shop',
+    ).optional(),
+    parameters: some(
+      matching(/^[a-z][a-z0-9_]*$/, 'a name such as shop'),
+      'a list of parameters, such as [shop]',
+    ).optional(),
+    headers: parameters('headers of every request').optional(),
+    times: times.optional(),
+    errors: z
+      .record(
+        matching(/^[1-5]\d\d$/, 'an HTTP status'),
+        oneOf(['retry', 'quota', 'token', 'final'], 'the meaning of a status'),
+      )
+      .describe('statuses and what they mean')
+      .optional(),
+    auth: auth,
+    quota: quota,
+    list: list.describe('defaults of all lists').optional(),
+    lists: z.record(name('the name of a list'), list).describe('the lists by name'),
+  })
+  .describe('a description: format, api, auth, quota, lists, ...');
+
+/** The content of a description file. */
+export type DescriptionFile = z.output<typeof descriptionFormat>;
+/** The keys of one list, with the defaults of `list`. */
+export type ListFile = z.output<typeof list>;

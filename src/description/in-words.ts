@@ -1,0 +1,186 @@
+// A description in words: the requests that would be sent, the proofs that are possible, and what is not promised.
+
+import type { ApiDescription, ListDescription } from './description.ts';
+import { possibleLevels } from './levels.ts';
+import type { ReadingLevel } from './levels.ts';
+import { filled, filledBody, filledParameters } from './template.ts';
+import type { Parameters, Variables } from './template.ts';
+
+const LEVELS: Readonly<Record<ReadingLevel, string>> = {
+  anchored: 'anchored (each page shows a record read before)',
+  counted: 'counted (as many keys as the total says)',
+  whole: 'whole (one answer holds the list)',
+  read: 'read (to the end of the list; nothing shows that pages fit together)',
+};
+
+/** Returns the description in words, a line each. */
+export function descriptionInWords(description: ApiDescription): string[] {
+  const { api, namespace, parameters, lists } = description;
+  return [
+    `API             ${api}, ${lists.length} ${lists.length === 1 ? 'list' : 'lists'}`,
+    `login           ${authInWords(description.auth)}`,
+    `quota           ${quotaInWords(description.quota)}`,
+    `topics          ${api}.<list> (TOPIC_PREFIX replaces ${api}), Avro namespace ${namespace}`,
+    ...(parameters.length > 0
+      ? [
+          `parameters      ${parameters.map((each) => `API_PARAM_${each.toUpperCase()}`).join(', ')}`,
+        ]
+      : []),
+    ...lists.flatMap((list) => ['', ...listInWords(list, parameters)]),
+  ];
+}
+
+function authInWords(auth: ApiDescription['auth']): string {
+  if (auth === 'none') return 'none';
+  if ('login' in auth) return `POST ${auth.login.path}, for a token`;
+  if ('oauth2' in auth) return `OAuth2 ${auth.oauth2.grant_type} at ${auth.oauth2.token_url}`;
+  if ('bearer' in auth) return `Authorization: Bearer ${auth.bearer}`;
+  if ('basic' in auth) return `Authorization: Basic ${auth.basic.join(':')}`;
+  return 'header' in auth ? `${auth.header}: ${auth.value}` : `?${auth.query}=${auth.value}`;
+}
+
+function quotaInWords(quota: ApiDescription['quota']): string {
+  return typeof quota === 'string' ? quota : quota.limits.join(', ');
+}
+
+function listInWords(list: ListDescription, parameters: readonly string[]): string[] {
+  const { name, dates, one, keyCandidates, updated, created, statuses, types } = list;
+  const row = (label: string, text: string) => `  ${label.padEnd(14)}${text}`;
+  const settings = Object.fromEntries(parameters.map((each) => [each, `{${each}}`]));
+  const page = { offset: 0, page: list.first, limit: list.limit, ...settings };
+  const window = { from: 'FROM', to: 'TO' };
+  const keys = keyCandidates.map((fields) => fields.join('+'));
+  return [
+    name,
+    row('page', requestInWords(list.method, list.path, list.query, page)),
+    ...(list.body === undefined ? [] : [row('body', JSON.stringify(filledBody(list.body, page)))]),
+    ...(dates
+      ? [
+          row(
+            'window',
+            requestInWords(
+              list.method,
+              list.path,
+              { ...list.query, ...dates },
+              { ...page, ...window },
+            ),
+          ),
+        ]
+      : []),
+    ...(one
+      ? [
+          row(
+            'single record',
+            requestInWords('GET', one.path, one.query, { key: 'KEY', ...settings }),
+          ),
+        ]
+      : []),
+    row('records', `${pointerInWords(list.records)}; ${endInWords(list)}`),
+    row(
+      'key',
+      keys.length === 1
+        ? keys[0]!
+        : `the first of these that identifies records: ${keys.join(', ')}`,
+    ),
+    row('times', timesInWords(updated, created)),
+    ...(statuses
+      ? [
+          row(
+            'statuses',
+            `topic ${statuses.topic}: ${statuses.subjects.map(subjectInWords).join('; ')}`,
+          ),
+        ]
+      : []),
+    row('types', types ? `documented (${types.fields.length} fields)` : 'learned from the records'),
+    row(
+      'proofs',
+      possibleLevels(list)
+        .map((level) => LEVELS[level])
+        .join(', '),
+    ),
+    row('deletions', deletionsInWords(list)),
+    ...notPromised(list).map((text) => row('not promised', text)),
+  ];
+}
+
+function requestInWords(
+  method: string,
+  path: string,
+  query: Parameters,
+  variables: Variables,
+): string {
+  const parameters = filledParameters(query, variables).map((each) => each.join('='));
+  const address = filled(path, variables) ?? path;
+  return `${method} ${address}${parameters.length > 0 ? `?${parameters.join('&')}` : ''}`;
+}
+
+function pointerInWords(pointer: string): string {
+  return pointer === '' ? 'the whole body' : pointer;
+}
+
+function placeInWords(place: NonNullable<ListDescription['more' | 'total']>): string {
+  if (typeof place === 'string') return pointerInWords(place);
+  if ('header' in place) return `the header ${place.header}`;
+  if ('link' in place) return `the Link header's ${place.link}`;
+  return `GET ${place.path}`;
+}
+
+function endInWords({ more, next, total, paging }: ListDescription): string {
+  if (paging === 'none') return 'one answer is the list';
+  const ends = [
+    ...(more === undefined ? [] : [`${placeInWords(more)} says that there is no more`]),
+    ...(next === undefined ? [] : [`${placeInWords(next)} shows no next page`]),
+    ...(total === undefined ? [] : [`as many as ${placeInWords(total)} says were read`]),
+    'a page is empty',
+  ];
+  return `the list ends when ${ends.join(', or ')}`;
+}
+
+function timesInWords(updated: readonly string[], created: string | undefined): string {
+  return [
+    updated.length > 0 ? `modified ${updated.join(' or ')}` : 'no modification time',
+    created === undefined ? 'no time of creation' : `created ${created}`,
+  ].join(', ');
+}
+
+function subjectInWords({
+  name,
+  fields,
+}: {
+  readonly name: string;
+  readonly fields: readonly (readonly string[])[];
+}): string {
+  return `${name} (${fields.map((path) => path.join('.')).join(', ')})`;
+}
+
+function deletionsInWords(list: ListDescription): string {
+  if (list.deleted)
+    return `the list shows them: ${list.deleted.at} is ${JSON.stringify(list.deleted.is)}`;
+  const levels = possibleLevels(list);
+  const alone = list.one ? ', and two single reads that find no record' : '';
+  if (levels[0] !== 'read') return `a record is absent from two complete readings${alone}`;
+  if (list.one) return 'two single reads find no record that a reading missed';
+  return list.agreed
+    ? 'two readings that agree have no such record (agreed: true)'
+    : 'none is published';
+}
+
+/** What the properties of a list do not allow to promise, a sentence each. */
+function notPromised(list: ListDescription): string[] {
+  const levels = possibleLevels(list);
+  return [
+    ...(levels[0] === 'read'
+      ? [
+          'a record that moves between pages while they are read can be missed until the next reading',
+        ]
+      : []),
+    ...(list.dates
+      ? []
+      : [
+          'changes are found by complete readings alone, so states between two of them are not seen',
+        ]),
+    ...(list.updated.length === 0
+      ? ['an answer from a lagging replica cannot be told from a change']
+      : []),
+  ];
+}

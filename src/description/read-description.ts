@@ -1,0 +1,244 @@
+// Reads a description file (YAML or JSON) and reports all its mistakes at once, each with its line and column.
+
+import { readFileSync } from 'node:fs';
+import { basename, dirname, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import avro from 'avsc';
+import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+import type { Document } from 'yaml';
+import { z } from 'zod';
+import { CellarstreamError } from '../core/errors.ts';
+import { loadSchema } from '../schemas/avro/avro-schema.ts';
+import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
+import { listsOf, missingSettings, pathNames, problemsOf, statusTopicOf } from './checks.ts';
+import type { IsSet, Path, Problem } from './checks.ts';
+import type { ApiDescription, ListDescription, StatusTable } from './description.ts';
+import { descriptionFormat, expected } from './format.ts';
+import type { DescriptionFile, ListFile } from './format.ts';
+
+/**
+ * Reads and validates a description file.
+ *
+ * @param path Path of the file; `.avsc` files are found beside it.
+ * @param isSet Whether a setting has a value. Default: settings are not looked at, so a description is valid without its credentials.
+ * @throws CellarstreamError `SETTINGS` with one line for each mistake: `file:line:column place: what is wrong and what to do`.
+ */
+export function readDescription(path: string, isSet?: IsSet): ApiDescription {
+  let text;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new CellarstreamError('SETTINGS', `API_DESCRIPTION: cannot read ${path} (${code})`);
+  }
+  return parseDescription(text, path, isSet);
+}
+
+/**
+ * Validates the text of a description.
+ *
+ * @param path Path of the file, for messages and for the `.avsc` files beside it.
+ * @throws CellarstreamError as `readDescription` does.
+ */
+export function parseDescription(text: string, path: string, isSet?: IsSet): ApiDescription {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const at = (position: number) => {
+    const { line, col } = lines.linePos(position);
+    return `${basename(path)}:${line}:${col}`;
+  };
+  const [first] = document.errors;
+  if (first) throw invalid([`${at(first.pos[0])} ${first.message.split('\n')[0]!}`]);
+
+  const problems: Problem[] = [];
+  const schemas = new Map<string, RecordSchema>();
+  const result = descriptionFormat.safeParse(document.toJS(), { error: messageOf });
+  if (result.success) {
+    problems.push(...loadSchemas(result.data, dirname(path), schemas));
+    problems.push(...problemsOf(result.data, schemas));
+    if (isSet) problems.push(...missingSettings(result.data, isSet));
+  } else {
+    problems.push(...result.error.issues.flatMap(problemsOfIssue));
+  }
+  if (problems.length > 0) {
+    const placed = problems.map((each) => ({ ...each, position: positionOf(document, each) }));
+    placed.sort((one, other) => one.position - other.position);
+    throw invalid(placed.map((each) => `${at(each.position)} ${textOf(each)}`));
+  }
+  return descriptionOf(result.data!, schemas);
+}
+
+function invalid(lines: readonly string[]): CellarstreamError {
+  return new CellarstreamError('SETTINGS', [...new Set(lines)].join('\n'));
+}
+
+/** A problem with its place before it; a message that begins with a verb has the place as its subject. */
+function textOf({ path, message }: Problem): string {
+  if (path.length === 0) return message;
+  const isSentence = /^(?:is|needs|has|sends) /.test(message);
+  return `${path.join('.')}${isSentence ? '' : ':'} ${message}`;
+}
+
+/** Message of an issue without its place. */
+function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
+  const schema = issue.inst as z.ZodType | undefined;
+  if (issue.code === 'unrecognized_keys' && schema instanceof z.ZodObject) {
+    return `is not a key here; there are ${Object.keys(schema.shape).join(', ')}`;
+  }
+  return expected(schema?.description ?? 'another value', issue.input);
+}
+
+/** Problems of an issue; of a union, those of the alternative that the value comes closest to. */
+function problemsOfIssue({ path, ...issue }: z.core.$ZodIssue): Problem[] {
+  const place = path as Path;
+  switch (issue.code) {
+    case 'unrecognized_keys':
+      return issue.keys.map((key) => ({
+        path: [...place, key],
+        message: issue.message,
+        isKey: true,
+      }));
+    case 'invalid_key':
+      return issue.issues.map(({ message }) => ({ path: place, message, isKey: true }));
+    case 'invalid_union': {
+      const closest = issue.errors.find((errors) => errors.every((each) => each.path.length > 0));
+      if (closest) {
+        return closest.flatMap((each) =>
+          problemsOfIssue({ ...each, path: [...path, ...each.path] }),
+        );
+      }
+    }
+  }
+  return [{ path: place, message: issue.message }];
+}
+
+/** Offset in the file of a place: of its value, of its key, or, where it is missing, of the object that should have it. */
+function positionOf(document: Document, { path, isKey = false }: Problem): number {
+  let node: unknown = document.contents;
+  let position = startOf(node) ?? 0;
+  for (const [index, name] of path.entries()) {
+    if (isAlias(node)) node = node.resolve(document);
+    const pair =
+      isMap(node) && node.items.find(({ key }) => isScalar(key) && String(key.value) === name);
+    node = pair ? pair.value : isSeq(node) ? node.items[Number(name)] : undefined;
+    const isValue = index === path.length - 1 && !isKey;
+    position =
+      (isValue ? startOf(node) : undefined) ??
+      (pair ? startOf(pair.key) : startOf(node)) ??
+      position;
+  }
+  return position;
+}
+
+function startOf(node: unknown): number | undefined {
+  return isNode(node) ? node.range?.[0] : undefined;
+}
+
+/** Reads the `.avsc` files that a description names into `schemas`; returns a problem for each that cannot be read. */
+function loadSchemas(
+  file: DescriptionFile,
+  folder: string,
+  schemas: Map<string, RecordSchema>,
+): Problem[] {
+  const named = listsOf(file).flatMap(
+    ([name, { types, statuses }]): [string | undefined, Path][] => [
+      [types, ['lists', name, 'types']],
+      [statuses?.schema, ['lists', name, 'statuses', 'schema']],
+    ],
+  );
+  return named.flatMap(([schemaFile, path]): Problem[] => {
+    if (schemaFile === undefined) return [];
+    try {
+      const schema = loadSchema(pathToFileURL(resolve(folder, schemaFile)));
+      avro.Type.forSchema(schema as avro.Schema);
+      schemas.set(schemaFile, schema);
+      return schema.type === 'record'
+        ? []
+        : [{ path, message: `${schemaFile} is not a record schema` }];
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      const [reason] = (code ?? message).split('\n');
+      return [
+        { path, message: `${schemaFile} beside the description is not an Avro schema: ${reason}` },
+      ];
+    }
+  });
+}
+
+function descriptionOf(
+  file: DescriptionFile,
+  schemas: ReadonlyMap<string, RecordSchema>,
+): ApiDescription {
+  return {
+    api: file.api,
+    namespace: file.namespace ?? `cellarstream.${file.api.replaceAll('-', '_')}`,
+    parameters: file.parameters ?? [],
+    headers: file.headers ?? {},
+    times: file.times ?? 'iso',
+    errors: file.errors ?? {},
+    auth: file.auth,
+    quota: file.quota,
+    lists: listsOf(file).map(([name, list]) => listOf(name, list, schemas)),
+  };
+}
+
+function listOf(
+  name: string,
+  list: ListFile,
+  schemas: ReadonlyMap<string, RecordSchema>,
+): ListDescription {
+  const { path = '', query = {}, records = '', one, statuses, updated, types } = list;
+  const paging = list.paging ?? 'none';
+  return {
+    name,
+    path,
+    method: list.method ?? 'GET',
+    body: list.body,
+    query,
+    dates: list.dates,
+    paging,
+    limit: list.limit,
+    first: list.first ?? (paging === 'page' ? 1 : 0),
+    records,
+    total: list.total,
+    more: list.more,
+    next: list.next,
+    ok: list.ok,
+    keyCandidates: (list.key === undefined ? list.keys! : [list.key]).map((key) => key.split('+')),
+    updated: updated === undefined ? [] : [updated].flat(),
+    created: list.created,
+    one: one && {
+      path: one.path ?? path,
+      query: one.path === undefined ? { ...query, ...one.query } : (one.query ?? {}),
+      record: one.record ?? (one.path === undefined ? records : ''),
+      gone: one.gone ?? [404],
+      digitsOnly: one.keys === 'digits',
+    },
+    deleted: list.deleted,
+    arrays: list.arrays ?? {},
+    statuses: statuses && statusTableOf(name, statuses, schemas),
+    types: types === undefined ? undefined : schemas.get(types),
+    quota: list.quota,
+    agreed: list.agreed ?? false,
+  };
+}
+
+function statusTableOf(
+  name: string,
+  statuses: NonNullable<ListFile['statuses']>,
+  schemas: ReadonlyMap<string, RecordSchema>,
+): StatusTable {
+  return {
+    topic: statusTopicOf(name, statuses),
+    schema: statuses.schema === undefined ? undefined : schemas.get(statuses.schema),
+    subjects: Object.entries(statuses.subjects).map(
+      ([subject, { at = '', fields, time, timeOf }]) => ({
+        name: subject,
+        path: pathNames(at),
+        fields: fields.map(pathNames),
+        time,
+        isTimeOfNew: timeOf === 'new',
+      }),
+    ),
+  };
+}

@@ -1,0 +1,111 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { CellarstreamError } from '../../src/core/errors.ts';
+import { descriptionInWords } from '../../src/description/in-words.ts';
+import { parseDescription, readDescription } from '../../src/description/read-description.ts';
+import { MISTAKES } from './mistakes.ts';
+
+const SHOP = join(import.meta.dirname, 'shop.yaml');
+const shop = readFileSync(SHOP, 'utf8');
+const WINE = join(import.meta.dirname, '../../src/description/wine/wine.yaml');
+
+/** Lines of the error of a description; none if it is valid. */
+function mistakesIn(text: string, isSet?: (setting: string) => boolean): string[] {
+  try {
+    parseDescription(text, SHOP, isSet);
+    return [];
+  } catch (error) {
+    if (!(error instanceof CellarstreamError) || error.code !== 'SETTINGS') throw error;
+    return error.message.split('\n');
+  }
+}
+
+describe('parseDescription', () => {
+  it.each(MISTAKES)('%j -> %j', (before, after, ...lines) => {
+    expect(shop).toContain(before);
+    expect(mistakesIn(shop.replace(before, after))).toEqual(
+      lines.map((line) => `shop.yaml:${line}`),
+    );
+  });
+
+  it('reports all mistakes at once, in the order of the file', () => {
+    const text = shop.replace('paging: offset', 'paging: page').replace('    key: id\n', '');
+    expect(mistakesIn(text)).toEqual([
+      'shop.yaml:7:3 lists.orders needs key, the field that identifies a record (or keys: candidates for it)',
+      'shop.yaml:9:13 lists.orders.paging is page, but no parameter sends {page}',
+      'shop.yaml:10:22 lists.orders.query.offset: {offset} is not a variable here; there are page, limit, from, to and the parameter shop',
+    ]);
+  });
+
+  it('names the place in `list` of a mistake that several lists inherit, once', () => {
+    const text = `format: 1
+api: shop
+auth: none
+quota: 2/s per key
+list: { paging: offset, query: { at: '{page}' }, total: /n, records: '', key: id }
+lists:
+  a: { path: /a, query: { at: '{offset}' } }
+  b: { path: /b }
+  c: { path: /c }
+`;
+    expect(mistakesIn(text)).toEqual([
+      'shop.yaml:5:17 list.paging is offset, but no parameter sends {offset}',
+      'shop.yaml:5:38 list.query.at: {page} is not a variable here; there are offset, limit',
+    ]);
+  });
+
+  it('names the settings that a description needs', () => {
+    expect(mistakesIn(shop, () => false)).toEqual([
+      'shop.yaml:3:14 parameters.0: {shop} needs API_PARAM_SHOP',
+      'shop.yaml:4:17 auth.bearer: {api_key} needs API_KEY or API_KEY_FILE',
+    ]);
+    const isSet = (setting: string) => ['API_KEY_FILE', 'API_PARAM_SHOP'].includes(setting);
+    expect(mistakesIn(shop, isSet)).toEqual([]);
+  });
+
+  it('reads JSON as it reads YAML', () => {
+    const text = JSON.stringify({
+      format: 1,
+      api: 'shop',
+      auth: 'none',
+      quota: '5/s per key',
+      lists: { orders: { path: '/orders', paging: 'none', records: '', key: 'id' } },
+    });
+    expect(parseDescription(text, 'shop.json').lists[0]).toMatchObject({
+      name: 'orders',
+      keyCandidates: [['id']],
+      paging: 'none',
+    });
+  });
+
+  it('gives each list the defaults of `list`, and a single read the parameters of its list', () => {
+    const [orders, customers] = readDescription(WINE).lists;
+    expect(customers).toMatchObject({ records: '/data', limit: 1_000, updated: ['updated_at'] });
+    expect(orders!.one).toEqual({
+      path: '/v1/orders',
+      query: { offset: '{offset}', pageSize: '{limit}', orderNumber: '{key}' },
+      record: '/data',
+      gone: [404],
+      digitsOnly: true,
+    });
+  });
+
+  it('says which file cannot be read', () => {
+    expect(() => readDescription('none/shop.yaml')).toThrow(
+      'API_DESCRIPTION: cannot read none/shop.yaml (ENOENT)',
+    );
+  });
+});
+
+describe('descriptionInWords', () => {
+  it.each(readdirSync(import.meta.dirname).filter((file) => file.endsWith('.yaml')))(
+    'tells the requests, proofs and limits of %s',
+    async (file) => {
+      const words = descriptionInWords(readDescription(join(import.meta.dirname, file)));
+      await expect(`${words.join('\n')}\n`).toMatchFileSnapshot(
+        file.replace('.yaml', '.words.txt'),
+      );
+    },
+  );
+});
