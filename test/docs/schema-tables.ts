@@ -6,7 +6,7 @@ export function fieldTable({ fields }: RecordSchema): string {
   const rows = fields.map(({ name, type, doc = '' }) => {
     return `| \`${name}\` | ${inWords(type)} | ${doc} |`;
   });
-  return ['| field | type | what it is |', '| --- | --- | --- |', ...rows].join('\n');
+  return ['| field | type | description |', '| --- | --- | --- |', ...rows].join('\n');
 }
 
 /** A record and those within it, each once. */

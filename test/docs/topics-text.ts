@@ -29,7 +29,8 @@ export function topicsText(examples: Examples): string {
 
 # Topics and events
 
-What \`cellarstream run\` writes to Kafka, message by message. \`${PREFIX}\` is \`TOPIC_PREFIX\`.
+For developers of consumers and for administrators of Kafka. This page describes every topic that \`cellarstream run\` writes: its settings, the key and
+fields of its messages, and an example of each. \`${PREFIX}\` is \`TOPIC_PREFIX\`.
 
 ## The topics
 
@@ -37,43 +38,42 @@ What \`cellarstream run\` writes to Kafka, message by message. \`${PREFIX}\` is 
 | --- | --- | --- | --- | --- | --- | --- |
 ${TABLE.map(topicRow).join('\n')}
 
-Partitions of the records' topics and of the status changes: \`TOPIC_PARTITIONS\`, ${PARTITIONS} by default. Copies:
-\`TOPIC_REPLICATION\`, by default ${REPLICATION}, or as many as there are brokers if they are fewer; \`min.insync.replicas\` is set
-where there are ${REPLICATION} or more. Settings that are not named are the broker's. \`run\` makes the topics that are absent, and leaves
-alone those that it finds with the same cleanup.
+The number of partitions of the records' topics and of the status changes is \`TOPIC_PARTITIONS\`, ${PARTITIONS} by default. The number of copies is
+\`TOPIC_REPLICATION\`, by default ${REPLICATION}, or the number of brokers if it is smaller; \`min.insync.replicas\` is set if there are ${REPLICATION} copies
+or more. Settings that are not named are the broker's. \`run\` creates missing topics, and does not change existing topics that have the same cleanup.
 
-Without its cleanup and what is *also needed*, a topic loses events: where the brokers refuse one of these, it is not made, and
-\`run\` ends with a line that says so. *Wished* settings that the brokers refuse are left out, with a warning.
-[Topics of an administrator](operating.md#topics-that-an-administrator-makes) may differ in all but their cleanup.
+Without its cleanup and the settings under *also needed*, a topic loses events: if the brokers refuse one of these, the topic is not created, and
+\`run\` ends with a line that says so. *Wished* settings that the brokers refuse are omitted, with a warning.
+[Topics of an administrator](operating.md#topics-that-an-administrator-makes) may differ in everything but their cleanup.
 
-Read with \`isolation.level=read_committed\`: events and the cursor that says how far the API was read are one transaction,
-and messages that were rolled back are no events. kafkajs and librdkafka do that by themselves; the Java client does not.
+Read with \`isolation.level=read_committed\`: events and the cursor that records the progress of reading are one transaction, and messages that were
+rolled back are not events. kafkajs and librdkafka do that by default; the Java client does not.
 
 ## Keys
 
 A message's key is the key of its record, as UTF-8 text: \`${examples.updated.key ?? ''}\`. All messages of a key are in one partition,
-in their order. The partition is chosen as the Java client does by default (murmur2), so that tables of other services with the same
+in order. The partition is chosen like the Java client's default (murmur2), so that tables of other services with the same
 key can be joined. Status changes have the key of their order.
 
-| topic | what the key is made of: the first that fits |
+| topic | fields of the key: the first candidate that fits |
 | --- | --- |
 ${RESOURCES.map((resource) => `| \`${NAMES.records(resource)}\` | ${keyRule(resource)} |`).join('\n')}
 
-A key of several fields has their texts with \`|\` between (\`CS-1|7\`), and a \`\\\` before a \`|\` or \`\\\` of their own.
-[resources.md](resources.md#keys) says how the choice is made, and how to make it yourself.
+A key of several fields joins their texts with \`|\` (\`CS-1|7\`), with a \`\\\` before each \`|\` or \`\\\` in a text.
+[resources.md](resources.md#keys) describes how the service chooses the fields, and how to set them.
 
 ## Values
 
-Avro, in Confluent's wire format: a zero byte, the schema's id as four bytes, then the value. The schema is in the registry
-under the topic's name with \`-value\` behind:
+Avro, in Confluent's wire format: a zero byte, the schema's id as four bytes, then the value. The schema's subject in the registry is the
+topic's name followed by \`-value\`:
 
 | subject | record |
 | --- | --- |
 ${subjectRows()}
 
-Each subject is FULL_TRANSITIVE: every version reads what any other has written, older or newer. A schema only ever grows, by
+Each subject is FULL_TRANSITIVE: every version reads the values of any other version, older or newer. A schema only grows, by
 fields that may be null. The library resolves events to one schema (\`topicsUnder\`, \`replay\`), so that a program
-goes on unchanged while the service is updated.
+needs no change when the service is updated.
 
 ## Events of records
 
@@ -85,45 +85,45 @@ ${fieldTable({ ...envelope, fields: envelope.fields.map(imageField) })}
 
 ${fieldTable(recordIn(envelope.fields.find(({ name }) => name === 'source')!.type)!)}
 
-| \`op\` | what has happened | \`before\` | \`after\` | status changes |
+| \`op\` | meaning | \`before\` | \`after\` | status changes |
 | --- | --- | --- | --- | --- |
-| \`r\` | the initial snapshot read it, or somebody asked for it again ([signals.md](signals.md)) | null in the initial snapshot, else the same as \`after\` | the record | none |
-| \`c\` | it is new | null | the record | one for each status that is set |
-| \`u\` | it has changed | the record as it was published last | the record | one for each status that differs |
-| \`d\` | it is gone | the record as it was published last | null | none |
+| \`r\` | the initial snapshot read the record, or a request to publish it again was processed ([signals.md](signals.md)) | null in the initial snapshot, else the same as \`after\` | the record | none |
+| \`c\` | the record is new | null | the record | one for each status that is set |
+| \`u\` | the record has changed | the record as it was published last | the record | one for each status that differs |
+| \`d\` | the record was deleted | the record as it was published last | null | none |
 
-\`sequence\` rises with every event of a key, with gaps: of two events of one key the higher is the newer.
+\`sequence\` rises with every event of a key, with gaps: of two events of one key, the one with the higher \`sequence\` is newer.
 
 ### A tombstone
 
-After each \`d\` comes a message with the same key and no value. It tells Kafka to remove the key when it compacts the topic,
-after \`delete.retention.ms\` (a day, unless the broker says otherwise). To a table it means: remove the key. It holds
-nothing else, so a consumer that acts on deletions acts on the \`d\`.
+After each \`d\` comes a message with the same key and no value. It makes Kafka remove the key when it compacts the topic,
+after \`delete.retention.ms\` (a day, unless the broker has another value). A table removes the key. The tombstone contains
+nothing else, so a consumer that acts on deletions uses the \`d\`.
 
 ### How long events are kept
 
-All events of the last ${days('min.compaction.lag.ms')} days; of older ones, the newest of each key. So a reader that begins at the beginning finds every
-record that there is, and a reader that was away for less than that time has missed nothing.
+The topics retain all events of the last ${days('min.compaction.lag.ms')} days, and of older ones the newest of each key. A reader that starts at the beginning
+finds every existing record, and a reader that was stopped for less than that time misses no event.
 
 ### The image of an order
 
 \`before\` and \`after\` in \`${NAMES.records('orders')}\`; \`Order\` in the library. Every field can be null: the API sent null (then
-\`nulls\` names it), left it out, or sent what the field can't hold (then \`unmapped\` has it). Fields that the API adds
-later are added by themselves.
+\`nulls\` names it), omitted it, or sent a value that the field can't hold (then \`unmapped\` has it). Fields that the API adds
+later are added automatically.
 
 ${recordTables(orderSchema)}
 
-The images of the other resources are inferred from what the API sends: see [resources.md](resources.md#schemas). All of them
+The schemas of the other resources' images are inferred from the API's records: see [resources.md](resources.md#schemas). All of them
 end with \`nulls\` and \`unmapped\` too.
 
 ### Examples
 
-Times are ms since 1970 and money is a number, as the library gives them; in Avro it is a decimal. An event of the initial snapshot, with
-all fields of an order:
+Times are in ms since 1970 and amounts of money are numbers, as the library returns them; in Avro they are decimals. An event of the initial
+snapshot, with all fields of an order:
 
 ${shown(examples.firstRead)}
 
-An update. Its images are whole, too, but shortened here:
+An update. Its images are also complete, but shortened here:
 
 ${shown(examples.updated, shortened)}
 
@@ -151,8 +151,8 @@ Each message is a CloudEvent in binary mode, with its attributes as headers:
 | --- | --- |
 ${headers.map(([name, value]) => `| \`${name}\` | \`${String(value)}\` |`).join('\n')}
 
-\`ce_time\` is \`changed_at\`, or \`observed_at\` where that is null. \`ce_id\` is \`event_id\`, by which a service that acts on a
-message can tell that it has already acted on it.
+\`ce_time\` is \`changed_at\`, or \`observed_at\` if that is null. \`ce_id\` is \`event_id\`, by which a service can detect that it has
+already handled a message.
 
 ${shown(examples.status)}
 
@@ -166,18 +166,17 @@ ${shown(examples.deadLetter)}
 
 ## Cursors and signals
 
-\`${NAMES.cursors}\` is the service's own: how far each task (key: \`<account>/<resource>\`) has come. No other program should write to
-it, or rely on its contents. The same goes for \`${NAMES.ledger}\`: it holds the requests to the API that the service has declared ([operating.md](operating.md#the-ledger)). \`${NAMES.signals}\` carries requests to publish again or to certify, and their acknowledgements:
+\`${NAMES.cursors}\` is internal to the service: it records the progress of each task (key: \`<account>/<resource>\`). No other program should write to
+it, or rely on its contents. The same applies to \`${NAMES.ledger}\`: it contains the requests to the API that the service has declared ([operating.md](operating.md#the-ledger)). \`${NAMES.signals}\` carries requests to publish again or to certify, and their acknowledgements:
 [signals.md](signals.md).
 
-\`${NAMES.fleet}\` is there in a [fleet](fleet.md#topics) only, and is the service's own, too: which instance runs which account, and what instances report of
+\`${NAMES.fleet}\` exists only in a [fleet](fleet.md#topics), and is internal, too: it records the owner of each account and the instances' reports about
 their accounts. In a fleet, an account's topics of records, status changes and dead letters are under the account's own prefix; the others exist once, under the
 fleet's.
 
 ## Certificates
 
-\`${NAMES.certificates}\`: what the service can vouch for after a complete reading of a list, and how a copy is compared with it:
-[certificates.md](certificates.md). Each is in a transaction of its own with the list's cursor. A consumer reads this topic \`read_committed\`.
+\`${NAMES.certificates}\`: the result of each full scan of a list, with which a copy can be compared ([certificates.md](certificates.md)). Each certificate is in a transaction of its own with the list's cursor. Consumers read this topic with \`read_committed\`.
 `;
 }
 
