@@ -14,18 +14,22 @@ export class Secret {
     Object.freeze(this);
   }
 
+  /** Returns the text itself. */
   reveal(): string {
     return this.#text;
   }
 
+  /** Returns `[redacted]`. */
   toString(): string {
     return REDACTED;
   }
 
+  /** Returns `[redacted]`. */
   toJSON(): string {
     return REDACTED;
   }
 
+  /** Returns `[redacted]`. */
   [inspect.custom](): string {
     return REDACTED;
   }

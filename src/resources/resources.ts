@@ -1,9 +1,11 @@
 // The API's six lists and what is known about each: path, date parameters, keys, status fields.
 
+import { fileURLToPath } from 'node:url';
+import type { ApiDescription } from '../description/description.ts';
+import { readDescription } from '../description/read-description.ts';
 import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
-import { orderSchema } from './orders/order.ts';
 import type { Identities } from '../streams/diff/changed-paths.ts';
-import { ORDER_IDENTITIES, STATUS_FIELDS } from './orders/order-status.ts';
+import { STATUS_FIELDS } from './orders/order-status.ts';
 
 /** Names of the API's six lists, as in their URLs. */
 export const RESOURCES = [
@@ -42,63 +44,24 @@ export interface ResourceRules {
   readonly described?: RecordSchema;
 }
 
-/** Properties of all lists. What the API's description leaves open is determined from the responses. */
-export const RULES: Readonly<Record<Resource, ResourceRules>> = {
-  orders: {
-    resource: 'orders',
-    path: '/v1/orders',
-    windowed: true,
-    keyCandidates: [['order_number']],
-    byKey: 'orderNumber',
-    statusFields: STATUS_FIELDS,
-    identities: ORDER_IDENTITIES,
-    described: orderSchema,
-  },
-  customers: {
-    resource: 'customers',
-    path: '/v1/customers',
-    windowed: true,
-    keyCandidates: [['id'], ['customer_id'], ['customer_number'], ['uuid']],
-  },
-  inventory: {
-    resource: 'inventory',
-    path: '/v1/inventory',
-    windowed: false,
-    keyCandidates: [
-      ['id'],
-      ['inventory_id'],
-      ['inventory_item_id'],
-      // More specific candidates first: the first page may contain a single location.
-      ['sku', 'location_id'],
-      ['sku', 'warehouse_id'],
-      ['variant_id', 'location_id'],
-      ['sku'],
-      ['sku', 'location'],
-    ],
-  },
-  'wine-clubs': {
-    resource: 'wine-clubs',
-    path: '/v1/wine-clubs',
-    windowed: false,
-    keyCandidates: [['id'], ['wine_club_id'], ['club_id'], ['uuid']],
-  },
-  'wine-club-members': {
-    resource: 'wine-club-members',
-    path: '/v1/wine-club-members',
-    windowed: false,
-    keyCandidates: [
-      ['id'],
-      ['wine_club_member_id'],
-      ['member_id'],
-      ['membership_id'],
-      ['uuid'],
-      ['wine_club_id', 'customer_id'],
-    ],
-  },
-  products: {
-    resource: 'products',
-    path: '/v1/products',
-    windowed: true,
-    keyCandidates: [['id'], ['product_id'], ['product_number'], ['uuid'], ['sku'], ['handle']],
-  },
-};
+/** Properties of all lists, from the API's description. What it leaves open is determined from the responses. */
+export const RULES: Readonly<Record<Resource, ResourceRules>> = rulesOf(
+  readDescription(fileURLToPath(new URL('../description/wine/wine.yaml', import.meta.url))),
+);
+
+function rulesOf({ lists }: ApiDescription): Record<Resource, ResourceRules> {
+  const rules = lists.map((list): ResourceRules => ({
+    resource: list.name as Resource,
+    path: list.path,
+    windowed: list.dates !== undefined,
+    keyCandidates: list.keyCandidates,
+    ...(list.one && { byKey: 'orderNumber' }),
+    ...(list.statuses && { statusFields: STATUS_FIELDS }),
+    ...(Object.keys(list.arrays).length > 0 && { identities: list.arrays }),
+    ...(list.types && { described: list.types }),
+  }));
+  return Object.fromEntries(rules.map((rule) => [rule.resource, rule])) as Record<
+    Resource,
+    ResourceRules
+  >;
+}
