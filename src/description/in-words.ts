@@ -165,7 +165,7 @@ function deletionsInWords(list: ListDescription): string {
     : 'none is published';
 }
 
-/** What the properties of a list do not allow to promise, a sentence each. */
+/** Limits of the promises for a list, by its properties: a sentence each. */
 function notPromised(list: ListDescription): string[] {
   const levels = possibleLevels(list);
   return [

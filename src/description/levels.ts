@@ -3,7 +3,7 @@
 import type { ListDescription } from './description.ts';
 
 /**
- * What may be believed of a complete reading, strongest first: `anchored`: each page showed, unchanged, a record read before; `counted`: as
+ * Level of trust in a full scan, strongest first: `anchored`: each page showed, unchanged, a record read before; `counted`: as
  * many distinct keys as a total that held still; `whole`: one answer held the list; `read`: read to its end, nothing more.
  */
 export type ReadingLevel = 'anchored' | 'counted' | 'whole' | 'read';
