@@ -136,7 +136,7 @@ program
   .option('--no-wait', 'ends once the request is written, without waiting for acknowledgements')
   .option(
     '--timeout <seconds>',
-    'longest wait for acknowledgements, in seconds; 0: no limit',
+    'how long to wait until the service acknowledges the request, in seconds; 0: no limit',
     count,
     0,
   )

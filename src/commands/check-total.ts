@@ -62,10 +62,10 @@ export async function checkTotal(
       ? undefined
       : await countInWindows(ask, middle - A_DAY_MS, middle + A_DAY_MS, list.now);
   if (isMore || (inTwoApart !== undefined && inTwoApart > total + MARGIN)) {
-    return `total_records is capped at ${total}, and the list has more: run publishes no deletion until the total falls below that`;
+    return `total_records is capped at ${total}, although the list has more records: no deletion from this list is published until total_records is below ${total}`;
   }
   if (!isUsualCap(total)) return undefined;
-  return `total_records may be capped at ${total}: run publishes no deletion until the total changes`;
+  return `total_records may be capped at ${total}: no deletion from this list is published until total_records changes`;
 }
 
 /** Returns the middle between the median `updated_at` of the first page and that of the last; undefined if a page has none. */

@@ -69,13 +69,13 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>>
     onUnseen: ({ resource, field }) => {
       const isVolatile = field.startsWith('/');
       const [setting, effect] = isVolatile
-        ? ['VOLATILE_FIELDS', 'does nothing']
-        : ['the PII_ settings', 'hides nothing'];
+        ? ['VOLATILE_FIELDS', 'has no effect']
+        : ['PII_DROP, PII_MASK or PII_HMAC', 'hides nothing'];
       logger.warn(
         isVolatile
           ? { event: 'volatile-unseen', resource, field }
           : { event: 'pii-unseen', resource, field },
-        `none of the first records has this field of ${setting}: check its spelling, a wrong name ${effect}`,
+        `none of the first records of the list has this field, which ${setting} names. Check the spelling: a wrong name ${effect}`,
       );
     },
     onSchema: ({ resource, schemaId }) =>
@@ -122,7 +122,7 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>>
       unproven.delete(resource); // logged again after the same time
       logger.warn(
         { event: 'deletions-unknown', resource, records, proof },
-        'no sweep was exact (total_records changed or did not match) or anchored (the list has no total order): deletions from this list are not published',
+        'deletions from this list are not published, because no sweep proves that it read every record: total_records changed or did not match the number of keys, and the order of the records changed',
       );
     },
     onCertified: ({ resource, certificate }) => {

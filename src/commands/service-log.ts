@@ -66,7 +66,7 @@ export function logOperations(logger: LineLogger): (error: unknown) => void {
   return (error) =>
     logger.error(
       { event: 'operations', err: error },
-      'an HTTP endpoint or a hook failed; the service continues',
+      'a hook, or an HTTP endpoint of this service, failed; the service continues',
     );
 }
 

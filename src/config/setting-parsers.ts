@@ -69,18 +69,18 @@ const list = text.transform(itemsOf);
 const items = (isValid: (item: string) => boolean, advice: string) =>
   list.refine((all) => all.length > 0 && all.every(isValid), advice);
 
-export const fieldNames = items(() => true, 'must be names of fields, with commas between');
+export const fieldNames = items(() => true, 'must be names of fields, separated by commas');
 
 export const brokers = items((item) => {
   const [, port] = /^[\w.-]+:(\d{1,5})$/.exec(item) ?? [];
   return Number(port) >= 1 && Number(port) <= 65_535;
-}, 'must be host:port of one or more brokers, with commas between and no protocol');
+}, 'must be host:port of one or more brokers, separated by commas, without a protocol');
 
 export const resources = list.transform((all, context): Resource[] => {
   const unknown = all.filter((item) => !isResource(item));
   if (unknown.length === 0 && all.length > 0) return all.filter(isResource);
   const which = unknown.map((item) => JSON.stringify(item.slice(0, 40))).join(', ') || 'nothing';
-  context.addIssue(`names ${which}: it must be of ${RESOURCES.join(', ')}, with commas between`);
+  context.addIssue(`contains ${which}: the lists are ${RESOURCES.join(', ')}; separate them by commas`);
   return z.NEVER;
 });
 
@@ -97,7 +97,7 @@ const FIELD = /^[^.]+(\.(?!\s|\d+(\.|$))[^.[\]/*]+(?<!\s))+$/;
 /** Comma-separated fields. The error text does not repeat the items: it would reveal a key pasted into `PII_HMAC` by mistake. */
 export const fields = items(
   (item) => FIELD.test(item) && isResource(item.split('.')[0]),
-  `must be fields such as orders.email or orders.tender_info.last_four, with commas between ` +
+  `must be fields such as orders.email or orders.tender_info.last_four, separated by commas ` +
     `(a path means every element of an array: no indexes, and no [ ] / *); the first word is one of ${RESOURCES.join(', ')}`,
 ).transform((all) =>
   all.map((item): FieldPointer => {
@@ -114,7 +114,7 @@ const POINTER = /^([^:]+):((?:\/(?!\s|(?:\d+|-)(?:\/|$))(?:[^~/[\]*]|~[01])+(?<!
 
 export const pointers = items(
   (item) => isResource(POINTER.exec(item)?.[1]),
-  `must be JSON Pointers such as products:/image_url or products:/images/url, with commas between ` +
+  `must be JSON Pointers such as products:/image_url or products:/images/url, separated by commas ` +
     `(a path means every element of an array: no indexes, and no [ ] *); the word before the colon is one of ${RESOURCES.join(', ')}`,
 ).transform((all) =>
   all.map((item): FieldPointer => {
@@ -183,7 +183,7 @@ export const hmacKey = secretText(
 /** SASL extensions as in RFC 7628, section 3.1: names of letters only, values of visible characters. */
 export const saslExtensions = items(
   (item) => /^(?!auth=)[A-Za-z]+=[\x20-\x7e]+$/.test(item),
-  'must be name=value, with commas between and names of letters alone, such as logicalCluster=lkc-1,identityPoolId=pool-2',
+  'must be name=value pairs separated by commas, with names of letters alone, such as logicalCluster=lkc-1,identityPoolId=pool-2',
 ).transform((all): Readonly<Record<string, string>> =>
   Object.fromEntries(
     all.map((item) => {
@@ -204,7 +204,7 @@ export const headers = text.transform((value, context): Readonly<Record<string, 
     return header === undefined ? [] : [[header.toLowerCase(), new Secret(content!)]];
   });
   if (found.length === lines.length && found.length > 0) return Object.fromEntries(found);
-  context.addIssue('must be headers such as X-Tenant: wines, with commas between');
+  context.addIssue('must be headers such as X-Tenant: wines, separated by commas');
   return z.NEVER;
 });
 

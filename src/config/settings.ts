@@ -96,7 +96,7 @@ const API = {
 
 const KAFKA = {
   KAFKA_BROKERS: brokers.optional().register(ABOUT, {
-    text: 'Brokers to connect to first, as `host:port`, with commas between.',
+    text: 'Brokers to connect to first, as `host:port`, separated by commas.',
     needed: { in: 'kafka', advice: 'it is host:port of one or more brokers' },
   }),
   KAFKA_SSL: oneOf('true', 'false').default('false').register(ABOUT, {
@@ -155,7 +155,7 @@ const KAFKA = {
     text: 'Scopes to request, with spaces between; unset: none.',
   }),
   KAFKA_OAUTH_EXTENSIONS: saslExtensions.optional().register(ABOUT, {
-    text: 'SASL extensions that are sent with each token, as `name=value` with commas between, such as `logicalCluster=lkc-1,identityPoolId=pool-2`.',
+    text: 'SASL extensions that are sent with each token, as `name=value` separated by commas, such as `logicalCluster=lkc-1,identityPoolId=pool-2`.',
   }),
   AWS_REGION: text.optional().register(ABOUT, {
     text: "Region of the cluster for `aws-msk-iam`, if the host names in `KAFKA_BROKERS` don't contain it. It is AWS's own variable.",
@@ -257,7 +257,7 @@ const keyFieldsOf = (record: string) =>
 
 const READING = {
   RESOURCES: resources.default([...RESOURCES]).register(ABOUT, {
-    text: 'Lists to read, with commas between; see [resources.md](resources.md).',
+    text: 'Lists to read, separated by commas; see [resources.md](resources.md).',
     isPerAccount: true,
   }),
   POLL_INTERVAL_MS: milliseconds(100)
@@ -328,7 +328,7 @@ const READING = {
   }),
   KEY_FIELDS_CUSTOMERS: fieldNames.optional().register(ABOUT, {
     text:
-      'Fields that make up the key of a customer, with commas between; unset: chosen from the first page, see ' +
+      'Fields that make up the key of a customer, separated by commas; unset: chosen from the first page, see ' +
       "[resources.md](resources.md). Can't be changed once events are published.",
     isPerAccount: true,
   }),
@@ -339,7 +339,7 @@ const READING = {
   VOLATILE_FIELDS: pointers.default([]).register(ABOUT, {
     text:
       'Fields that cause no event when only they change, as `products:/image_url` or `products:/images/url` (JSON Pointers without ' +
-      'array indexes: an array on the path means each of its elements), with commas between. ' +
+      'array indexes: an array on the path means each of its elements), separated by commas. ' +
       'See [resources.md](resources.md#fields-that-differ-in-every-answer).',
     isPerAccount: true,
   }),
@@ -372,7 +372,7 @@ const PERSONAL_FIELDS = {
   PII_DROP: fields.default([]).register(ABOUT, {
     text:
       'Fields to leave out before anything is published or stored, as `orders.email` or `orders.tender_info.last_four` ' +
-      '(the path passes through arrays, without indexes), with commas between. A field may be in only one of these three settings.',
+      '(the path passes through arrays, without indexes), separated by commas. A field may be in only one of these three settings.',
     isPerAccount: true,
   }),
   PII_MASK: fields.default([]).register(ABOUT, {

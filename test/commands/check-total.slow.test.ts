@@ -43,7 +43,7 @@ async function checked(resource: 'orders' | 'inventory', records: number, ...fau
 describe('a total that stops at 500', () => {
   it('is found before run where windows of dates have more records together', async () => {
     const { found, requests } = await checked('orders', 1_000, 'total-capped=500');
-    expect(found).toContain('total_records is capped at 500, and the list has more');
+    expect(found).toContain('total_records is capped at 500, although the list has more');
     expect(requests).toBe(6);
   });
 

@@ -460,8 +460,8 @@ describe('loadConfig', () => {
       ['KAFKA_SASL_MECHANISM', 'gssapi', 'must be one of plain, scram-sha-256, scram-sha-512'],
       ['QUOTA_SCOPE', 'token', 'must be one of endpoint, key'],
       ['LOG_LEVEL', 'loud', `must be one of ${LOG_LEVELS.join(', ')}`],
-      ['RESOURCES', 'oders', `names "oders": it must be of ${RESOURCES.join(', ')}`],
-      ['RESOURCES', ',', `names nothing: it must be of ${RESOURCES.join(', ')}`],
+      ['RESOURCES', 'oders', `contains "oders": the lists are ${RESOURCES.join(', ')}`],
+      ['RESOURCES', ',', `contains nothing: the lists are ${RESOURCES.join(', ')}`],
       ['START_FROM', 'yesterday', 'must be an ISO 8601 date'],
       ['START_FROM', '2025-02-30', 'must be an ISO 8601 date'],
       ['START_FROM', '2025-01-31T08:00', 'with its zone'],
@@ -564,7 +564,7 @@ describe('loadConfig', () => {
     it('is a header that HTTP does not allow, without showing it', () => {
       for (const planted of ['planted', 'X-Tenant: plänted', 'a b: planted', ',', 'a: b\u0000']) {
         const { SCHEMA_REGISTRY_HEADERS: advice } = wrong({ SCHEMA_REGISTRY_HEADERS: planted });
-        expect(advice).toBe('must be headers such as X-Tenant: wines, with commas between');
+        expect(advice).toBe('must be headers such as X-Tenant: wines, separated by commas');
       }
     });
 

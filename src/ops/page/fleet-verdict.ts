@@ -51,7 +51,7 @@ export function fleetVerdictOf(
     return {
       tone: isNew ? 'busy' : 'bad',
       headline: isNew ? 'Starting: not in the group yet' : `${instance} is not in the group`,
-      subline: isNew ? '' : `The figures below are what it knew last. ${subline}`,
+      subline: isNew ? '' : `The figures below are the last ones that this instance had. ${subline}`,
       problems,
     };
   }
@@ -65,7 +65,7 @@ export function fleetVerdictOf(
   }
   const coming = slow + busy;
   if (coming > 0) {
-    const headline = `${coming} of ${total} ${coming === 1 ? 'is' : 'are'} starting or moving`;
+    const headline = `${coming} of ${total} accounts: starting or being handed over`;
     return { tone: slow > 0 ? 'warn' : 'busy', headline, subline, problems };
   }
   const headline = accounts.length === 1 ? 'The only account runs' : `All ${total} run`;
@@ -125,7 +125,7 @@ function namesOf(accounts: readonly FleetAccountStatus[]): string {
 /** Health of an account of a fleet, from worst to best. */
 type Health = 'bad' | 'slow' | 'busy' | 'good';
 
-/** How long an account may be starting or moving before its health is `slow`, in ms. */
+/** How long an account may be starting or in handover before its health is `slow`, in ms. */
 const SLOW_MS = 20_000;
 
 /** @param at When the status was computed, in epoch ms. */

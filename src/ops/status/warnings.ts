@@ -78,7 +78,7 @@ export class Warnings {
         kind: 'deletions-unknown',
         resource,
         forMs: Infinity,
-        text: 'no sweep was exact (total_records changed or did not match) or anchored (the list has no total order): deletions from this list are not published',
+        text: 'deletions from this list are not published, because no sweep proves that it read every record: total_records changed or did not match the number of keys, and the order of the records changed',
       });
     },
     onRefused: ({ resource, error }) =>

@@ -252,7 +252,7 @@ function assignPartitions(
 ): PartitionedRecord[] {
   return messages.map((message, index) => {
     const count = partitions.get(message.topic);
-    if (count === undefined) throw new Error(`the topic ${message.topic} was not opened`); // a bug
+    if (count === undefined) throw new Error(`${message.topic} is not among the topics that this producer was opened for`); // a bug
     const { topic, value, headers, timestampOffset } = message;
     const text = message.key === null ? null : Buffer.from(message.key); // encoded once, for the partition and for the record
     const partition = text === null ? index % count : partitionOf(text, count);

@@ -25,7 +25,7 @@ export function inUtf8(body: Buffer, contentType: string | undefined): Buffer {
   const decoder = decoderOf(declared);
   if (!decoder) {
     if (isUtf8(body)) return body;
-    throw new UnknownCharset(`the charset ${printable(declared)} of Content-Type is not known`);
+    throw new UnknownCharset(`the Content-Type declares the charset ${printable(declared)}, which is not supported`);
   }
   // Real UTF-16 was recognised above by its zero bytes, so a body that is only declared as UTF-16 is UTF-8.
   if (decoder.encoding === 'utf-8' || decoder.encoding.startsWith('utf-16')) return body;

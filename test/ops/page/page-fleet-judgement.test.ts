@@ -88,10 +88,10 @@ describe('the verdict on a fleet', () => {
     const moving = { state: 'moving', owner: null, since: AT - 5_000 } as const;
     expect(judge([starting, moving, {}])).toMatchObject({
       tone: 'busy',
-      headline: '2 of 3 accounts are starting or moving',
+      headline: '2 of 3 accounts: starting or being handed over',
     });
     const slow = judge([{ ...moving, since: AT - 25_000 }, {}]);
-    expect(slow).toMatchObject({ tone: 'warn', headline: '1 of 2 accounts is starting or moving' });
+    expect(slow).toMatchObject({ tone: 'warn', headline: '1 of 2 accounts: starting or being handed over' });
     expect(slow.problems[0]).toMatchObject({ level: 'warning', where: 'a0:' });
   });
 

@@ -84,7 +84,7 @@ describe('a body that is not in its charset is an error', () => {
       'an unknown charset',
       latin1(TEXT),
       json('x-mac'),
-      'the charset "x-mac" of Content-Type is not known',
+      'the Content-Type declares the charset "x-mac", which is not supported',
     ],
   ])('%s', (_, body, contentType, message) => {
     expect(() => inUtf8(body, contentType)).toThrow(new UnknownCharset(message));
