@@ -19,7 +19,7 @@ export interface Account {
   readonly name: string;
   readonly tokens: TokenSource;
   readonly lanes: Quotas['lanes'];
-  /** @param options.onUnmatchedField Called with each field name in the settings that no record has; see {@link unmatchedFields}. */
+  /** @param options.onUnmatchedField Called with each field that the settings name but no record has; see {@link unmatchedFields}. */
   readonly list: (
     rules: ResourceRules,
     options?: { onUnmatchedField?: (field: string) => void },
@@ -32,13 +32,13 @@ export interface AccountList extends Pick<ApiList, 'clock' | 'plan'> {
    * Requests pages, decoded into records.
    *
    * @param decoding.keyOf Returns a record's key. Default: records have no keys.
-   * @param decoding.decode Decoder of pages. Default: parses each record as JSON. It is ignored if the list has hidden fields, as it works
-   * on the bytes that were sent, in which nothing is hidden.
+   * @param decoding.decode Decoder of pages. Default: parses each record as JSON. The decoder is ignored if the list has hidden fields,
+   * because it works on the bytes that the API sent, in which no field is hidden yet.
    */
   readonly pages: (decoding?: { keyOf?: KeyOf; decode?: Decoder }) => ListRequest;
-  /** The list's hidden fields, also needed for images stored before the fields were hidden; undefined if none are hidden. */
+  /** Hidden fields of the list; undefined if none are hidden. Also needed to hide the fields in images that were stored earlier. */
   readonly personal: PersonalFields | undefined;
-  /** Volatile fields: a change of these alone publishes no event. */
+  /** Volatile fields of the list. A change of only these fields publishes no event. */
   readonly volatile: VolatileFields;
 }
 

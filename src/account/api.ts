@@ -33,7 +33,7 @@ export interface ApiOptions {
   readonly loginLimit: Limit;
   readonly scheduler: SchedulerLike;
   readonly hooks?: Pick<Hooks, 'onRetry' | 'onLogin' | 'onRequest'>;
-  /** Connections to the API. Default: a pool with the timeouts and limits of this file. */
+  /** Connections to the API. Default: a connection pool with the timeouts and the connection limit of this file. */
   readonly dispatcher?: Dispatcher;
   /** Pool of page buffers, shared by the accounts of a process. Default: each page gets new memory. */
   readonly bodies?: BodyPool | undefined;
@@ -54,9 +54,11 @@ export interface Api {
 export interface ApiList {
   /** Logical clock that numbers the begin and the end of each of the list's reads, so that overlapping reads are recognized. */
   readonly clock: LogicalClock;
-  /** Chooses list offset and size of the next page, by what the server was observed to support. Shared by all scans of the list. */
+  /**
+   * Chooses list offset and size of the next page according to what the server was observed to support. Shared by all scans of the list.
+   */
   readonly plan: PagePlan;
-  /** Requests pages, decoded into records. Default: each record is parsed as JSON, and has no key. */
+  /** Requests pages, decoded into records. By default each record is parsed as JSON and has no key. */
   readonly pages: (
     options?: Pick<DecodedListOptions, 'decode' | 'inspect' | 'hide'>,
   ) => ListRequest;
@@ -65,8 +67,8 @@ export interface ApiList {
 /** Time limit for opening a connection to the API, in ms. */
 const CONNECT_TIMEOUT_MS = 10_000;
 /**
- * Time limit without data from the server, in ms. Too small: slow pages of 1,000 records fail. Too large: a dead connection holds up a
- * list's polls or sweeps.
+ * Longest time in which the server sends no data before a request fails, in ms. Too small: slow pages of 1,000 records fail. Too large: a
+ * dead connection holds up a list's polls or sweeps.
  */
 const RESPONSE_TIMEOUT_MS = 30_000;
 /** Maximum number of connections to the API: enough for each lane of each list, so that a slow response does not hold up other lanes. */
@@ -110,7 +112,7 @@ export function openApi(options: ApiOptions): Api {
       hooks.onRetry?.({ what: 'login', error, count: 1, delayMs });
     },
   });
-  /** Findings about the pages of each list, shared by all requests of this process. */
+  /** Observations about the pages of each list, such as failing list offsets. Shared by all requests of this process. */
   const findings = new Map(
     RESOURCES.map((name) => [
       name,

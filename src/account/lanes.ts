@@ -6,23 +6,32 @@ import type { Limit, TokenBucket } from '../streams/quota/token-bucket.ts';
 export interface Lanes {
   /** Lane of polls for new changes, with the highest priority. */
   readonly poll: Limit;
-  /** Lane of refetches and lookback polls: at most a third of the quota that snapshot, sweeps and single records have not used. */
+  /**
+   * Lane of refetches and lookback polls. Its share is a third of the quota that remains after the requests of snapshot, sweeps and single
+   * records in the last quota window.
+   */
   readonly lookback: Limit;
-  /** Lane of the initial snapshot: `INITIAL_SNAPSHOT_PERCENT` of the quota, and whatever polls leave over. */
+  /** Lane of the initial snapshot. Its share is `INITIAL_SNAPSHOT_PERCENT` of the quota, and more if polls leave more. */
   readonly initialSnapshot: Limit;
   /** Lane of sweeps of a list that is not polled. */
   readonly fullScan: Limit;
   /** Lane of sweeps of a polled list: the part of the quota that polls leave over. */
   readonly sweep: Limit;
-  /** Lane of requests for single records that a sweep did not show, of which there may be many. */
+  /** Lane of refetches of single records that a sweep did not show. There may be many. */
   readonly singleRecords: Limit;
-  /** Returns the time between poll requests, in ms, that keeps polls within their share of the quota while the reads `beside` run. */
+  /**
+   * Returns the time between poll requests, in ms, that keeps polls within their share of the quota. The share depends on the reads
+   * `beside` that run at the same time.
+   */
   readonly pollSpacingMs: (beside: ConcurrentReads) => number;
   /** Time between requests, in ms, at which a single lane uses up the list's whole share of the quota. */
   readonly requestIntervalMs: number;
 }
 
-/** Reads that run alongside a list's polls: the initial snapshot (`first-read`), single records or other requested reads (`asking`). */
+/**
+ * Reads that run at the same time as a list's polls: the initial snapshot (`first-read`), reads for deletion proofs, resyncs or certificate
+ * requests (`asking`), or none (`nothing`).
+ */
 type ConcurrentReads = 'first-read' | 'asking' | 'nothing';
 
 export interface LanesOptions {
@@ -36,17 +45,20 @@ export interface LanesOptions {
   readonly scheduler: SchedulerLike;
 }
 
-/** Fraction of the quota for single records while some are requested: 1,000 records take half an hour at 100 requests a minute. */
+/**
+ * Fraction of the quota for the lane of single records while it has requests. At a quota of 100 requests a minute, 1,000 records take half
+ * an hour.
+ */
 const SINGLE_RECORDS_SHARE = 0.35;
-/** Fraction of the quota that polls leave to sweeps while no snapshot and no requests for single records are running. */
+/** Fraction of the quota that polls leave to sweeps while neither an initial snapshot nor requests for single records are running. */
 const SWEEP_SHARE = 0.05;
 
 /**
- * Divides one quota among polls, initial snapshot, sweeps and single records. Polls are served first, and pace themselves by {@link
- * Lanes.pollSpacingMs}; all other lanes get the requests that polls leave, each up to a share.
+ * Divides one quota among polls, initial snapshot, sweeps and single records. Polls are served first, and pace themselves by
+ * {@link Lanes.pollSpacingMs}. Every other lane has a maximum share and gets only requests that polls leave.
  *
  * The initial snapshot gets `firstReadPercent` of the quota, or more if polls are too rare to need the rest. Once polls have run for a
- * quota window, the snapshot gets everything that they did not use in the last window: if responses are slow, polls run less often than
+ * quota window, the snapshot gets all requests that polls did not use in that window: if responses are slow, polls run less often than
  * their share allows.
  */
 export function lanesOf(options: LanesOptions): Lanes {
@@ -59,14 +71,17 @@ export function lanesOf(options: LanesOptions): Lanes {
     asking: Math.max(1, perMinute - part(SINGLE_RECORDS_SHARE)),
     nothing: Math.max(1, perMinute * (1 - SWEEP_SHARE)),
   } satisfies Record<ConcurrentReads, number>;
-  /** Estimated maximum number of poll requests in a quota window: two pages at each interval, and ten more for each list. */
+  /** Estimated maximum number of poll requests in a quota window: for each list, two pages at each poll interval and ten more requests. */
   const most = intervalMs === undefined ? Infinity : (10 + (2 * windowMs) / intervalMs) * lists;
   const polls = Math.min(forPolls.nothing, most);
   const spare = Math.max(1, Math.floor(perMinute - polls));
 
   const poll = bucket.lane({ rank: 0 });
   const lookback = bucket.lane({ rank: 1, share: () => Math.floor((perMinute - notPolls()) / 3) });
-  /** Number of requests kept free for the next polls, once their use of the quota is measured: one for each list, and one spare. */
+  /**
+   * Number of requests that the snapshot leaves to the next polls once polls have run for a whole quota window: one for each list, and one
+   * spare.
+   */
   const ready = lists + 1;
   let polledSince: number | undefined;
   const leftByPolls = (): number => {
@@ -84,7 +99,7 @@ export function lanesOf(options: LanesOptions): Lanes {
   const notPolls = () => initialSnapshot.used() + sweep.used() + singleRecords.used();
 
   let firstReadAt = -Infinity;
-  /** Whether another list that shares this quota was running its initial snapshot within the last window. */
+  /** Whether any of several lists that share this quota was running its initial snapshot within the last quota window. */
   const isBesideFirstRead = () => lists > 1 && scheduler.now() - firstReadAt < windowMs;
   return {
     poll,

@@ -13,11 +13,14 @@ import type { PagesOptions, ScanPage } from '../streams/paging/pages.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
 import type { KeyOf } from '../streams/records/key-of.ts';
 
-/** A lane of a list: its share of the quota, and its page slots, which stop requests while earlier pages wait for their commit. */
+/**
+ * A lane of a list: its share of the quota, and its page slots. No further page is requested while all page slots hold pages that wait for
+ * their commit.
+ */
 export interface PageLane {
   readonly limit: Limit;
   readonly pageSlots: PageSlots;
-  /** Scans the list with the query's date parameters, from the position `more.from` on. Default: from the beginning. */
+  /** Scans the list with the query's date parameters. Begins at the position `more.from`, by default at the beginning. */
   readonly scan: (
     query: object,
     more?: Pick<PagesOptions, 'from' | 'onTrouble'>,
@@ -36,15 +39,20 @@ export interface PageLanesOptions {
   /** Logical clock that numbers the begin and the end of each of the list's reads, so that overlapping reads are recognized. */
   readonly logicalClock: LogicalClock;
   readonly keyOf: KeyOf;
-  /** Fields that are ignored when anchors are compared, because they differ in every response. A finding of one lane applies to all. */
+  /**
+   * Fields that are ignored when anchors are compared, because they differ in every response. A field detected in one lane is ignored in
+   * all lanes.
+   */
   readonly leftOut: LeftOut;
-  /** Chooses the list offset and the size of the next page. A finding of one lane about the server's paging applies to all. */
+  /** Chooses the list offset and the size of the next page. What one lane observes about the server's paging applies to all lanes. */
   readonly plan?: PagePlan | undefined;
   /** Time between requests that the quota allows, in ms. */
   readonly requestIntervalMs: number;
 }
 
-/** Maximum number of pages that a scan requests ahead: enough to use a quota of 100 a minute if each response takes five seconds. */
+/**
+ * Maximum number of pages that a scan requests ahead: enough to use a quota of 100 requests a minute if each response takes five seconds.
+ */
 const MAX_READ_AHEAD = 9;
 
 /** Returns a function that opens a lane, given its share of the quota, its number of page slots, and its request function. */

@@ -15,7 +15,7 @@ export interface ResyncJob {
   readonly resource: string;
   /** Key of the single order to publish again; null: the whole list. */
   readonly orderNumber: string | null;
-  /** Restricts the resync to records modified at this time (epoch ms) or later; null: no restriction. */
+  /** Time in epoch ms: only records modified then or later are published again; null: all records are. */
   readonly since: number | null;
 }
 
@@ -25,7 +25,7 @@ export interface CertifyJob {
   readonly resource: string;
 }
 
-/** A resync or certificate request, for one of the lists that it names. */
+/** A resync or certificate request, as far as it concerns one of the lists that it names. */
 export type SignalJob =
   ({ readonly type: 'resync' } & ResyncJob) | ({ readonly type: 'certify' } & CertifyJob);
 
@@ -36,21 +36,21 @@ const MAX_PENDING_REQUESTS = 1_000;
 const DAY_MS = 86_400_000;
 
 /**
- * The requests of an account in the signals topic that are not acknowledged yet, as far as the topic was read. A request is pending from
- * its message on until each list that it names is acknowledged.
+ * The requests of an account that are not acknowledged yet, according to the part of the signals topic that was read. A request is pending
+ * from its message on until it is acknowledged for each list that it names.
  */
 export class PendingJobs {
   readonly #account: string;
   readonly #now: () => number;
   readonly #onIgnored: NonNullable<Hooks['onSignalIgnored']>;
-  /** Pending requests by id, and the lists for which each is not acknowledged yet. */
+  /** Pending requests by id. `left` contains the lists for which the request is not acknowledged yet. */
   readonly #requests = new Map<string, { request: JobRequest; left: Set<string> }>();
   /** Offset up to which each partition of the signals topic has been read. */
   readonly #readTo = new Map<number, bigint>();
 
   /**
-   * @param account Account whose signals are applied; those of other accounts are ignored.
-   * @param onIgnored Called with each message that is not a valid signal, and each request that exceeds {@link MAX_PENDING_REQUESTS}.
+   * @param account Account whose signals are applied. Signals of other accounts are ignored.
+   * @param onIgnored Called with each message that is not a valid signal, and with each request that exceeds {@link MAX_PENDING_REQUESTS}.
    */
   constructor(
     account: string,
@@ -62,12 +62,12 @@ export class PendingJobs {
     this.#onIgnored = onIgnored;
   }
 
-  /** Offsets at which to continue to read the topic. */
+  /** Offsets from which to continue reading the topic. */
   get position(): Offsets {
     return new Map(this.#readTo);
   }
 
-  /** Makes the topic be read from its beginning, because it was deleted and recreated. */
+  /** To be called after the topic was deleted and recreated: it is then read from its beginning. */
   topicRecreated(): void {
     this.#readTo.clear();
   }
@@ -75,7 +75,7 @@ export class PendingJobs {
   /**
    * Applies a batch of messages of the signals topic. Messages that were applied before are skipped.
    *
-   * @returns the new requests in the batch; later messages of the batch may have acknowledged them already.
+   * @returns the new requests in the batch, including those that later messages of the batch acknowledge.
    */
   apply({ partition, messages, next }: SignalBatch): (JobRequest | PermitsRequest)[] {
     const readTo = this.#readTo.get(partition) ?? 0n;
@@ -114,8 +114,8 @@ export class PendingJobs {
   }
 
   /**
-   * Whether a request is older than the topic's retention time, so that it is ignored. Kafka deletes whole segments: such a request may
-   * still be readable although its acknowledgement has been deleted, and must not be carried out again.
+   * Whether a request is ignored because it is older than the topic's retention time. Kafka deletes whole segments, so such a request may
+   * still be readable although its acknowledgement has been deleted. It must not be carried out again.
    */
   #isOld({ requested_at }: JobRequest): boolean {
     return Date.parse(requested_at) < this.#now() - SIGNAL_DAYS * DAY_MS;
@@ -131,7 +131,7 @@ export class PendingJobs {
     return this.#requests.get(id)?.left.has(resource) ?? false;
   }
 
-  /** Returns the jobs of all pending requests, oldest first, including those for lists that are acknowledged. */
+  /** Returns the jobs of all pending requests, oldest request first. Jobs for lists that are already acknowledged are included. */
   all(): SignalJob[] {
     return [...this.#requests.values()].flatMap(({ request }) => jobsOf(request));
   }

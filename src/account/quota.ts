@@ -25,31 +25,43 @@ export interface QuotaOptions {
 }
 
 /**
- * Time added to the minute in which requests are counted, in ms, as latencies and clock rates vary. Too small: the server may count more
- * requests than the quota. Too large: quota is wasted.
+ * Time added to the minute in which requests are counted, in ms, because latencies and clock rates vary. Too small: the server may count
+ * more requests than the quota. Too large: quota is wasted.
  */
 const HEADROOM_MS = 200;
 /** Window in which requests are counted against a quota, in ms. */
 export const WINDOW_MS = 60_000 + HEADROOM_MS;
-/** Fraction of a list's quota that guests may use. Guests are served before polls: they are rare, and an operator waits for them. */
+/**
+ * Fraction of a list's quota that guests may use. Guests are served before polls, because their requests are rare and an operator waits for
+ * the result.
+ */
 const GUEST_SHARE = 0.15;
 const GUEST_RANK = -1;
-/** Fraction of the login quota that guests may use. Their logins are served after the service's own. */
+/** Fraction of the login quota that guests may use. Guests' logins are served after the service's own logins. */
 const GUEST_LOGIN_SHARE = 0.5;
 const GUEST_LOGIN_RANK = 1;
-/** How much later a request may be dated in a declaration than in the stored request times, in ms: by rounding up, and its delay. */
+/**
+ * Longest time, in ms, by which a declaration dates a request later than the stored request times do: a declaration rounds up to a second
+ * and adds the possible delay of a request.
+ */
 const DECLARATION_ROUNDING_MS = 1_000 + MAX_REQUEST_DELAY_MS;
-/** How far a stored request time may be in the future, in ms: the end of a lease. Later times come from a clock that was set back. */
+/**
+ * How far a stored request time can be in the future, in ms: until the end of a lease. Later times come from a clock that was set back
+ * since.
+ */
 export const MAX_FUTURE_START_MS = LEASE_MS + LEASE_RENEWAL_MARGIN_MS + MAX_REQUEST_DELAY_MS;
 
-/** One quota at the API, of logins, of one list, or of all lists together: its token bucket, its part of the ledger, its stored times. */
+/**
+ * One quota at the API: of logins, of one list, or of all lists together. Combines a token bucket, declarations in the ledger, and stored
+ * request times.
+ */
 export class Quota {
   readonly name: string;
   readonly capacity: number;
   readonly bucket: TokenBucket;
   /** The part of the quota from which guest processes are granted permits. */
   readonly guests: Limit;
-  /** Request times of this process and earlier ones, stored in the state folder; undefined if none are stored. */
+  /** Request times of this process and of earlier ones, stored in the state folder; undefined if request times are not stored. */
   readonly storedStarts: RecentStarts | undefined;
   readonly #scheduler: SchedulerLike;
   readonly #ledger: QuotaLedger | undefined;
@@ -93,21 +105,21 @@ export class Quota {
     return this.#isComplete;
   }
 
-  /** Counts requests that other processes may have sent, and declares and stores them for the next process. */
+  /** Counts requests that other processes may have sent. Also declares them in the ledger, and stores them for the next process. */
   countOthers(requests: readonly TimedCount[]): void {
     this.#count(requests);
     this.storeForSuccessor(requests);
   }
 
-  /** Stores requests for the next process that uses this state folder, without counting them in this one. */
+  /** Stores requests for the next process that uses this state folder. They are not counted in this process. */
   storeForSuccessor(requests: readonly TimedCount[]): void {
     this.storedStarts?.addAll(startTimes(requests, this.capacity));
   }
 
   /**
-   * Counts the requests that a predecessor and guests have declared in the ledger. If the predecessor ran on this machine (`isOurs`) its
-   * stored request times are exact and replace its declaration, unless some are missing. Without a declaration the stored times are all
-   * that is known.
+   * Counts the requests that a predecessor and guests have declared in the ledger. If the predecessor used this state folder (`isOurs`),
+   * its stored request times replace its declaration, because they are exact; but not if stored times are missing. If there is no
+   * declaration, only the stored times are counted.
    */
   inherit(
     sent: DatedDeclaration | undefined,
@@ -122,7 +134,10 @@ export class Quota {
     if (sent) this.#isComplete = true;
   }
 
-  /** Counts the quota as used up now, because another process may have sent unknown requests: the next request waits for a window. */
+  /**
+   * Counts the quota as used up now, because another process may have sent an unknown number of requests. The next request waits for a
+   * quota window.
+   */
   waitFullWindow(): void {
     this.#isComplete = true;
     this.countOthers([{ at: this.#scheduler.now(), count: this.capacity }]);
@@ -139,7 +154,10 @@ export class Quota {
     this.#count(times.map((at) => ({ at: Math.min(at + MAX_REQUEST_DELAY_MS, latest), count: 1 })));
   }
 
-  /** Whether as many requests of the last minute are stored as were declared. If not, a clock was set, or an older file was restored. */
+  /**
+   * Whether at least as many requests of the last minute are stored as were declared. If fewer are stored, a clock was changed, or an older
+   * file was restored.
+   */
   #hasAll({ declaration, latestSentAt }: DatedDeclaration): boolean {
     const since = this.#scheduler.now() - WINDOW_MS;
     const made = quotaDeclarationsIn(this.name, declaration)
@@ -151,8 +169,8 @@ export class Quota {
   }
 
   /**
-   * Makes the requests that the quota has left available one by one during a quota window. If all were sent at once, none would be left
-   * until the oldest request expires.
+   * Spreads the requests that the quota has left evenly over one quota window. If all were sent at once, no more could be sent until the
+   * oldest counted request leaves the window.
    */
   #spreadFree(): void {
     const free = this.capacity - this.bucket.used();
@@ -162,7 +180,8 @@ export class Quota {
 }
 
 /**
- * Expands counts to one time for each request. Returns only the newest `most` times, as more than the quota's capacity make no difference.
+ * Expands counts to one time for each request. Returns only the newest `most` times, because more requests than the quota's capacity make
+ * no difference.
  */
 function startTimes(requests: readonly TimedCount[], most: number): number[] {
   const newest = requests.toSorted((a, b) => b.at - a.at);

@@ -26,20 +26,23 @@ export interface QuotasOptions {
   readonly stateDir?: string;
   /** Opens the stored request times of a quota. Default: a file in `stateDir` for each quota. */
   readonly storedStartsOf?: (name: string, capacity: number) => RecentStarts;
-  /** Ledger in which requests are declared before they are sent. Default: they are not declared. */
+  /** Ledger in which requests are declared before they are sent. Default: requests are not declared. */
   readonly ledger?: Pick<Ledger, 'quota'> & Partial<Pick<Ledger, 'guestDeclarations$'>>;
-  /** Remembers which process wrote the stored request times. Default: unknown, so these never replace a declaration in the ledger. */
+  /**
+   * Remembers which process wrote the stored request times. Default: the writer is unknown, and stored times never replace a declaration in
+   * the ledger.
+   */
   readonly writer?: LedgerWriter;
   /** Id of this process. */
   readonly instance?: string;
 }
 
-/** Opens the quotas of one account at the API. Request times are stored, so that a restarted process counts earlier requests. */
+/** Opens the quotas of one account at the API. Request times are stored, so that the next process counts this one's requests. */
 export function quotas(options: QuotasOptions): Quotas {
   return new Quotas(options);
 }
 
-/** The request quotas of one account at the API: one of logins, and one of each list or of all lists together. */
+/** Request quotas of one account at the API: one for logins, and either one for each list or one for all lists together. */
 export class Quotas {
   readonly #options: QuotasOptions;
   readonly #login: Quota;
@@ -47,7 +50,7 @@ export class Quotas {
   readonly #opened = new Map<string, { readonly quota: Quota; readonly lanes: Lanes }>();
   /** Lists whose lanes were requested. */
   readonly #requested = new Set<Resource>();
-  /** Ledger declarations of other processes so far. A quota that is opened later counts their requests. */
+  /** Declarations in the ledger that other processes have written so far. A quota that is opened later counts their requests. */
   #others: readonly DatedDeclaration[] = [];
 
   constructor(options: QuotasOptions) {
@@ -63,10 +66,10 @@ export class Quotas {
   }
 
   /**
-   * Returns the lanes of a list, the same ones for every call.
+   * Returns the lanes of a list. Every call for the same list returns the same lanes.
    *
-   * @param seenBefore Whether an earlier process has read this list. If its request times are neither stored nor declared in the ledger,
-   * the first request waits for a full window.
+   * @param seenBefore Whether an earlier process has read this list. If that process's request times are neither stored nor declared in the
+   * ledger, the first request waits for a full quota window.
    */
   lanes(resource: Resource, seenBefore: boolean): Lanes {
     const { quota, lanes } = this.#listOf(resource);
@@ -76,19 +79,22 @@ export class Quotas {
     return lanes;
   }
 
-  /** Time of the newest stored list request, in epoch ms: of its response if there was one, else of its start. 0 if none is stored. */
+  /**
+   * Returns the time of the newest stored request for a list, in epoch ms: when its response arrived or, without a response, when the
+   * request started. 0 if none is stored.
+   */
   lastRequestAt(): number {
     return maxOf(this.#listQuotas().map(({ storedStarts }) => maxOf(storedStarts?.times ?? [])));
   }
 
-  /** Makes each list wait for a full quota window (a minute), because another process may have sent unknown requests. */
+  /** Makes each list wait for a full quota window (a minute), because another process may have sent an unknown number of requests. */
   waitFullWindow(): void {
     for (const quota of this.#listQuotas()) quota.waitFullWindow();
   }
 
   /**
-   * Counts the requests that other processes had declared in the ledger when this process claimed it; to be called once. With a ledger no
-   * request starts before this call. Returns whether an instance on another machine may still be sending requests.
+   * Counts the requests that other processes had declared in the ledger when this process claimed it. Must be called once; with a ledger,
+   * no request starts before this call. Returns whether an instance on another machine may still be sending requests.
    */
   inherit(inherited: InheritedLedger): boolean {
     const { declaration, latestSentAt, isLeaseActive, guests, hasUnreadableEntry } = inherited;
@@ -105,8 +111,8 @@ export class Quotas {
   }
 
   /**
-   * Returns the quota from which guest processes are granted permits, by its name: `login`, a list, or `all` if the server counts by API
-   * key. Undefined if there is no quota with that name.
+   * Returns the quota with this name, from which guest processes are granted permits: `login`, a list's name, or `all` if the server counts
+   * by API key. Undefined if there is no quota with this name.
    */
   guestQuota(name: string): GuestQuota | undefined {
     if (name === LOGIN_QUOTA) return this.#login;
@@ -118,7 +124,7 @@ export class Quotas {
     return resource && this.#listOf(resource).quota;
   }
 
-  /** Returns the current use of each quota. */
+  /** Returns how many requests of each quota are used now. */
   usage(): readonly QuotaUse[] {
     return [...this.#listQuotas(), this.#login].map(({ name, bucket, capacity }) => ({
       name,
@@ -170,7 +176,7 @@ export class Quotas {
     return [this.#login, ...[...this.#opened.values()].map(({ quota }) => quota)];
   }
 
-  /** Returns the quotas, without duplicates, of the lists that this process reads. Opens those that are not open yet. */
+  /** Returns the quotas of the lists that this process reads, each quota once. Opens quotas that are not open yet. */
   #listQuotas(): Quota[] {
     const { resources } = this.#options.config;
     return [...new Set(resources.map((resource) => this.#listOf(resource).quota))];
@@ -189,7 +195,7 @@ export class Quotas {
   }
 }
 
-/** Maximum of `times`; 0 if there are none. Written without `Math.max(...times)`, which fails for very long arrays. */
+/** Returns the maximum of `times`; 0 if there are none. `Math.max(...times)` would fail for very long arrays. */
 function maxOf(times: readonly number[]): number {
   return times.reduce((newest, at) => Math.max(newest, at), 0);
 }

@@ -27,21 +27,21 @@ import type { CertifyJob, ResyncJob, SignalJob } from './pending-jobs.ts';
 
 export type { CertifyJob, ResyncJob } from './pending-jobs.ts';
 
-/** Outcome of a resync request, as its acknowledgement reports it. */
+/** Outcome of a resync request, as reported in its acknowledgement. */
 export type ResyncOutcome = Pick<ResyncAck, 'status' | 'message'>;
 
-/** Outcome of a certificate request, as its acknowledgement reports it. */
+/** Outcome of a certificate request, as reported in its acknowledgement. */
 export type CertifyOutcome = Pick<CertifyAck, 'status' | 'number' | 'message'>;
 
 /** Requests from the signals topic that concern one list, for the list's task. */
 export interface TaskJobs {
-  /** Resync requests: first those not acknowledged yet, oldest first, then new ones. Never completes or errors. */
+  /** Resync requests: first all pending ones, oldest first, then new ones. Never completes or errors. */
   readonly resyncs$: Observable<ResyncJob>;
-  /** Certificate requests: first those not acknowledged yet, oldest first, then new ones. Never completes or errors. */
+  /** Certificate requests: first all pending ones, oldest first, then new ones. Never completes or errors. */
   readonly certifications$: Observable<CertifyJob>;
   /**
-   * Returns the acknowledgement of a resync request, to be committed with its last events. Until {@link TaskJobs.ackCommitted} is called it
-   * counts as unknown whether the acknowledgement was committed.
+   * Returns the acknowledgement of a resync request, to be committed with the last events of the resync. Until
+   * {@link TaskJobs.ackCommitted} is called, it is treated as unknown whether the acknowledgement was committed.
    */
   readonly resyncAck: (resync: ResyncJob, outcome: ResyncOutcome, events: number) => Message;
   /** Returns the acknowledgement of a certificate request, to be committed with the certificate. */
@@ -52,22 +52,22 @@ export interface TaskJobs {
 
 export interface SignalJobsOptions {
   readonly topic: SignalTopic;
-  /** Account whose requests are handled; requests for other accounts are ignored. */
+  /** Account whose requests are handled. Requests for other accounts are ignored. */
   readonly account: string;
   /** Lists that this process reads. */
   readonly resources: readonly string[];
   readonly scheduler: SchedulerLike;
   readonly hooks: Pick<Hooks, 'onResync' | 'onSignalIgnored' | 'onSignalsFailed'>;
-  /** Called with each new request of a guest for permits of the account; not with requests that were in the topic at the start. */
+  /** Called when a guest requests permits for the account. Not called for requests that were in the topic at the start. */
   readonly onPermitsRequest?: (request: PermitsRequest) => void;
 }
 
 /**
  * The requests of an account in the signals topic, for the tasks of its lists. Requests sent while the service was down are handled when it
- * runs again, and acknowledged ones are not repeated.
+ * runs again. Requests that are acknowledged are not handled again.
  *
- * A task that has just been opened, or whose last acknowledgement may not have been committed, gets requests only after the topic has been
- * read to its end: by then the outcome of earlier transactions is final.
+ * A task that has just been opened, or whose last acknowledgement may or may not have been committed, gets requests only after the topic
+ * has been read to its end. By then it is certain which earlier transactions were committed.
  */
 export class SignalJobs {
   /**
@@ -80,7 +80,7 @@ export class SignalJobs {
   readonly #newJobs$ = new Subject<SignalJob>();
   /** Lists with a request whose acknowledgement may or may not have been committed. */
   readonly #inDoubt: Set<string>;
-  /** Whether the signals topic has been read to its end once, so that further messages are new. */
+  /** Whether the signals topic has been read to its end once. Messages that are read after that are new. */
   #isFollowing = false;
   /** Reads the signals topic to its current end. */
   readonly #catchUp = singleFlight(async (): Promise<void> => {
@@ -119,7 +119,10 @@ export class SignalJobs {
     };
   }
 
-  /** Applies a batch of messages of the signals topic, reports its requests for permits, and returns its new jobs. */
+  /**
+   * Applies a batch of messages of the signals topic. Calls `onPermitsRequest` for new requests for permits, and returns the jobs of the
+   * other new requests.
+   */
   #apply(batch: SignalBatch): SignalJob[] {
     return this.#pending.apply(batch).flatMap((request) => {
       if (request.type !== 'permits') return jobsOf(request);
@@ -128,7 +131,7 @@ export class SignalJobs {
     });
   }
 
-  /** Emits new jobs. To be called after the whole batch is applied, as their acknowledgements may be in the same batch. */
+  /** Emits new jobs. Must be called after the whole batch is applied, because the batch may also contain their acknowledgements. */
   #emit(jobs: readonly SignalJob[]): void {
     for (const job of jobs) this.#newJobs$.next(job);
   }
@@ -193,7 +196,7 @@ export class SignalJobs {
     return signalMessage(topic.name, { ...common, ...outcome, at });
   }
 
-  /** Retries without limit: an error in reading signals must not stop the service. */
+  /** Retries without limit, so that an error in reading signals does not stop the service. */
   #retried<T>(): MonoTypeOperatorFunction<T> {
     const { scheduler, hooks } = this.#options;
     return retry<T>({
@@ -211,5 +214,5 @@ export class SignalJobs {
 }
 
 type OfRequest = 'id' | 'account' | 'resource' | 'at';
-/** An acknowledgement without what it repeats of its request. */
+/** Type and outcome of an acknowledgement, without the fields that {@link OfRequest} names. */
 type AckOutcome = Omit<ResyncAck, OfRequest> | Omit<CertifyAck, OfRequest>;

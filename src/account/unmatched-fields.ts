@@ -7,24 +7,26 @@ import { volatileFields } from '../streams/records/volatile-fields.ts';
 
 export interface UnmatchedFieldsOptions {
   readonly pii: PiiConfig;
-  /** JSON Pointers to volatile fields. Default none. */
+  /** JSON Pointers to volatile fields. Default: none. */
   readonly volatile?: readonly string[];
   readonly resource: Resource;
   /**
-   * Called once for each field in the settings that no record has: with its name without that of the list, such as `tender_info.last_four`,
-   * or with the pointer of a volatile field.
+   * Called once for each field that the settings name and that no record has. The argument is the field's path within the record, without
+   * the name of the list, such as `tender_info.last_four`, or the JSON Pointer of a volatile field.
    */
   readonly onUnmatchedField: (field: string) => void;
 }
 
 /**
- * Number of records that must lack a field before it is reported. Too small: rare fields are reported. Too large: a typo is reported late.
+ * Number of records that are checked before a field that all of them lack is reported. Too small: rare fields are reported. Too large: a
+ * typo is reported late.
  */
 const RECORDS_TO_CHECK = 100;
 
 /**
- * Returns a function that inspects a list's responses, before fields are hidden, and reports fields in the settings that none of the first
- * {@link RECORDS_TO_CHECK} records has, or no record of a shorter list. Such a name is probably misspelled, and has no effect.
+ * Returns a function that inspects a list's responses before fields are hidden. It reports fields that the settings name and that none of
+ * the first {@link RECORDS_TO_CHECK} records has; a shorter list is checked completely. Such a name is probably misspelled, and the setting
+ * has no effect.
  */
 export function unmatchedFields(
   options: UnmatchedFieldsOptions,

@@ -5,15 +5,18 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import { accountNames, loadAccounts } from '../config/accounts.ts';
 import type { AccountFile, AccountsOptions } from '../config/accounts.ts';
 
-/** How often the folder of account files is read, in ms. File system events are missed on volumes such as Kubernetes' config maps. */
+/**
+ * Interval at which the folder of account files is read, in ms. File system events are not used, because volumes such as Kubernetes' config
+ * maps do not raise all of them.
+ */
 const CHECK_FOLDER_EVERY_MS = 2_000;
 
 export type AccountFiles = ReadonlyMap<string, AccountFile>;
 
 /**
  * Emits the accounts that have a file in the folder: at once, and whenever a file is added, changed or removed. An account whose file is
- * unchanged is emitted as the same object. While the folder can't be read, its last contents count; at the start that is an error,
- * `SETTINGS`.
+ * unchanged is emitted as the same object. While the folder can't be read, its last known contents stay in effect. If the folder can't be
+ * read at the start, the observable errors with `SETTINGS`.
  */
 export function watchAccounts(
   options: AccountsOptions & { readonly scheduler: SchedulerLike },
@@ -55,7 +58,7 @@ function isSame(a: AccountFile, b: AccountFile | undefined): boolean {
   return b !== undefined && comparable(a) === comparable(b);
 }
 
-/** Serializes an account's configuration or error for comparison. Secrets are redacted in JSON, so their values are added. */
+/** Serializes an account's configuration or error for comparison. JSON redacts secrets, so the values of secrets are added. */
 function comparable(file: AccountFile): string {
   if ('error' in file) return `error: ${String(file.error)}`;
   const { config } = file;

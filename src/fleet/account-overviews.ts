@@ -7,17 +7,19 @@ import { fleetViewOf } from './fleet-view-of.ts';
 /** State of a fleet, as seen by a process that is not a member. */
 export interface FleetOverview extends FleetTopicState {
   readonly group: FleetGroupState;
-  /** Account files of the calling process; empty if it has no ACCOUNTS_DIR. */
+  /** Account files of the calling process; empty if that process has no `ACCOUNTS_DIR`. */
   readonly files: AccountFiles;
   readonly now: number;
 }
 
 export interface AccountOverview extends Omit<FleetAccount, 'since'> {
-  /** When the account entered its current state, in epoch ms; undefined if no message says so, as after a crash of the owner. */
+  /**
+   * When the account entered its current state, in epoch ms; undefined if no message in the topic says when, as after a crash of the owner.
+   */
   readonly since: number | undefined;
 }
 
-/** Returns the state of each account of a fleet: accounts with problems first, otherwise sorted by state and name. */
+/** Returns the state of each account of a fleet. Accounts with problems come first; the rest is sorted by state, then by name. */
 export function accountOverviews(fleet: FleetOverview): readonly AccountOverview[] {
   const { assignment } = fleet.group;
   const { accounts } = fleetViewOf({
@@ -29,7 +31,7 @@ export function accountOverviews(fleet: FleetOverview): readonly AccountOverview
     .sort((a, b) => rankOf(a) - rankOf(b) || (a.account < b.account ? -1 : 1));
 }
 
-/** Whether the account needs an operator's attention: it has no owner, its file is invalid, it failed or it is quarantined. */
+/** Whether an operator has to act: the account has no owner, its file is invalid, it failed, or it is quarantined. */
 export function hasProblem({ state }: Pick<FleetAccount, 'state'>): boolean {
   return PROBLEM_STATES.has(state);
 }
@@ -48,7 +50,10 @@ function rankOf(account: AccountOverview): number {
   return account.problem === undefined ? rank : 0.5;
 }
 
-/** Adds why a running account is not ready, or why an account has no owner, for example because no member has its file. */
+/**
+ * Returns the account's state with the reason why a running account is not ready, or why the account has no owner, for example because no
+ * member has its file.
+ */
 function accountOverview(one: FleetAccount, { accounts, group }: FleetOverview): AccountOverview {
   const { account, owner, state } = one;
   const known = accounts.get(account);

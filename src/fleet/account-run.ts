@@ -31,36 +31,44 @@ export interface AccountRunOptions {
   readonly onFailed: (error: unknown, delayMs: number) => void;
 }
 
-/** Last error of an account, and the scheduler time before which the account is not claimed again. */
+/** Last error of an account, and the time on the scheduler's clock before which this instance does not claim the account again. */
 export interface Failure {
   readonly error: unknown;
   readonly retryAt: number;
 }
 
-/** Pause before an account is claimed again after a fence, in ms: the assignment may show meanwhile that the new owner is the right one. */
+/**
+ * Pause before an instance that was fenced claims the account again, in ms. A newer assignment may arrive meanwhile, which leaves the
+ * account to the new owner.
+ */
 const RETRY_AFTER_FENCED_MS = 5_000;
 /** Pause before an account is claimed again after any other error, in ms. */
 const RETRY_AFTER_FAILURE_MS = 60_000;
-/** Load that each list with a running initial snapshot adds to its account: the snapshot uses all of the list's quota. */
+/** Load that each running initial snapshot adds to its account. A snapshot uses all of its list's quota. */
 const SNAPSHOT_WEIGHT = 0.5;
-/** An account that is still starting after this time (ms) no longer counts against the limit of concurrent starts. */
+/** Time in ms after which an account that is still starting no longer counts against the limit of concurrent starts. */
 const START_TIMEOUT_MS = 15_000;
 
 /**
- * Restores, claims, serves and releases one account at this instance: `nothing` becomes `warming` and `warm` by {@link warm}; both, except
- * while `warming`, become `running` by {@link claim}. {@link release} and {@link stop} lead by `stopping` back to `nothing`, as does an
- * error. Calls that do not fit the phase are ignored.
+ * Restores, claims, serves and releases one account at this instance.
+ *
+ * The phase begins as `nothing`. {@link warm} leads to `warming` and, when the images are restored, to `warm`. {@link claim} leads from
+ * `nothing` or `warm` to `running`. {@link release} and {@link stop} lead to `stopping` and then to `nothing`. An error while the account
+ * is served leads to `nothing`. Calls that do not fit the phase are ignored.
  */
 export class AccountRun {
   readonly #options: AccountRunOptions;
   #phase: AccountPhase = 'nothing';
   #failure: Failure | undefined;
-  /** Settles when the current phase's work has ended. */
+  /** Resolves when the work of the current phase has ended. */
   #done: Promise<void> = Promise.resolve();
-  /** Ends the current phase's work. */
+  /** Makes the work of the current phase end. */
   #end: () => void = () => undefined;
   #finalPolls: FinalPolls | undefined;
-  /** When the account was claimed; undefined once a list is being read, and after the end. */
+  /**
+   * When this instance last began to claim the account, on the scheduler's clock; undefined once reading of a list begins or fails, and
+   * when the account has stopped.
+   */
   #startedAt: number | undefined;
   /** Lists with a running initial snapshot. */
   readonly #snapshots = new Set<string>();
@@ -73,17 +81,17 @@ export class AccountRun {
     return this.#phase;
   }
 
-  /** Last error of the account, until the account may be claimed again; undefined if there is none. */
+  /** Last error of the account. Undefined if there was none, or if the account may be claimed again. */
   get failure(): Failure | undefined {
     return this.#failure && this.#failure.retryAt > this.#now() ? this.#failure : undefined;
   }
 
-  /** Current load of the account; 1 is normal, more while initial snapshots run. */
+  /** Current load of the account: 1, and more while initial snapshots run. */
   get weight(): number {
     return 1 + SNAPSHOT_WEIGHT * this.#snapshots.size;
   }
 
-  /** Whether the account was claimed recently and none of its lists is being read yet. */
+  /** Whether this instance claimed the account less than {@link START_TIMEOUT_MS} ago and reads none of its lists yet. */
   get isStarting(): boolean {
     return this.#startedAt !== undefined && this.#now() < this.#startedAt + START_TIMEOUT_MS;
   }
@@ -105,14 +113,14 @@ export class AccountRun {
     this.#done = this.#serve(stop$, this.#finalPolls);
   }
 
-  /** Releases the account to another instance: polls its lists once more, then stops it. */
+  /** Releases a running account to another instance: polls the account's lists once more, then stops serving it. */
   release(): void {
     if (this.#phase !== 'running') return;
     this.#phase = 'stopping';
     this.#finalPolls?.pollAll$.subscribe(this.#end);
   }
 
-  /** Stops the account; resolves once everything that runs for it has ended. */
+  /** Stops the account. Resolves once all work for the account has ended. */
   stop(): Promise<void> {
     if (this.#phase === 'warm') this.#phase = 'nothing';
     if (this.#phase === 'warming' || this.#phase === 'running') {

@@ -1,14 +1,15 @@
 import type { MemberMetadata } from './member-metadata.ts';
 
 /**
- * Accounts that are not served, each mapped to the account that has the same API key and is served: serving both would exceed the key's
- * quota.
+ * Accounts that are not served because of their API key. Each is mapped to the account with the same API key that is served instead. If
+ * both accounts were served, together they would exceed the API key's quota.
  */
 export type ApiKeyConflicts = ReadonlyMap<string, string>;
 
 /**
- * Detects accounts with the same API key at different instances, as after a file was renamed: instances see the new name at different
- * times. Of such accounts one is served: the one that a leaving instance still runs, else one that is assigned, else the first by name.
+ * Detects accounts with the same API key at different instances. They exist for a while after a file was renamed, because instances see the
+ * new name at different times. Of the accounts with one API key, only one is served: an account that a leaving instance still serves; if
+ * there is none, an account that a member has been assigned; otherwise the first account by name.
  */
 export function apiKeyConflictsOf(members: readonly MemberMetadata[]): ApiKeyConflicts {
   const byKey = new Map<string, Set<string>>();
@@ -32,7 +33,7 @@ export function apiKeyConflictsOf(members: readonly MemberMetadata[]): ApiKeyCon
   );
 }
 
-/** Returns the members' metadata as if the members had no files of the accounts in `conflicts`. */
+/** Returns the members' metadata without the files of the accounts in `conflicts`, as if no member had them. */
 export function withoutApiKeyConflicts(
   members: readonly MemberMetadata[],
   conflicts: ApiKeyConflicts,
@@ -43,7 +44,7 @@ export function withoutApiKeyConflicts(
   }));
 }
 
-/** Error text for an account that has the same API key as another one. */
+/** Returns the error text for an account that has the same API key as another account. */
 export function apiKeyConflictText(account: string, other: string): string {
   return `${account}.env: API_KEY is also in ${other}.env at another instance: give all instances the same files in ACCOUNTS_DIR`;
 }

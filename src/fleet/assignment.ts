@@ -4,7 +4,9 @@ export interface Candidate {
   readonly id: string;
   /** Accounts whose configuration files the member has. */
   readonly configured: ReadonlySet<string>;
-  /** Accounts that the member serves or was last assigned, with the generation of that assignment. */
+  /**
+   * Accounts that the member serves or was last assigned. The value is the generation in which the account was last assigned to the member.
+   */
   readonly ownedSince: ReadonlyMap<string, number>;
   /** Accounts whose images are in the member's state folder. */
   readonly warm: ReadonlySet<string>;
@@ -14,25 +16,25 @@ export interface AssignmentOptions {
   readonly members: readonly Candidate[];
   /** Current load of each account, greater than 0; default 1. */
   readonly weights: ReadonlyMap<string, number>;
-  /** Whether accounts may move between members to even out the loads, as members joined or left, or loads have been uneven for long. */
+  /** Whether accounts may move between members to even out the loads: members joined or left, or loads have been uneven for a long time. */
   readonly mayMove: boolean;
 }
 
-/** Accounts assigned to each member, by member id. Each account whose file any member has appears exactly once. */
+/** Accounts assigned to each member, by member id. Every account whose file at least one member has appears exactly once. */
 export type Assignment = ReadonlyMap<string, readonly string[]>;
 
-/** Loads count as balanced if no member deviates from the mean load by more than this fraction of it. */
+/** Fraction of the mean load by which each member's load may deviate from the mean without counting as imbalanced. */
 export const BALANCE_TOLERANCE = 0.1;
 /**
- * An account moves only if its weight is at most this fraction of the load difference between the two members. Larger: a move nearly
- * reverses the difference, and the next small change of a weight moves the account back.
+ * Maximum weight of an account that moves, as a fraction of the load difference between the two members. Larger: a move nearly reverses the
+ * difference, and the next small change of a weight moves the account back.
  */
 export const MAX_MOVE_SHARE = 0.75;
 
 /**
- * Assigns accounts to members. An account stays with its current owner; one without an owner goes to a member that has its file, preferably
- * its images, and a small load. Then, if `mayMove`, accounts move away from the most loaded members until loads are balanced or no move
- * improves them.
+ * Assigns accounts to members. An account stays with its current owner. An account without an owner goes to a member that has its file and
+ * a small load, preferably one that also has its images. Then, if `mayMove`, accounts move away from the most loaded members until the
+ * loads are balanced or no move improves them.
  *
  * Deterministic: the order of `members` does not matter.
  */
@@ -55,7 +57,10 @@ export function assign({ members, weights, mayMove }: AssignmentOptions): Assign
   return loads.assignment();
 }
 
-/** Returns the member that was assigned the account in the newest generation; if several were, the first by id. */
+/**
+ * Returns the member to which the account was assigned in the newest generation. If the metadata of several members say so, returns the
+ * first of them by id.
+ */
 function currentOwner(account: string, members: readonly Candidate[]): Candidate | undefined {
   const holders = members.filter(
     ({ configured, ownedSince }) => configured.has(account) && ownedSince.has(account),
@@ -64,7 +69,10 @@ function currentOwner(account: string, members: readonly Candidate[]): Candidate
   return holders.find(({ ownedSince }) => ownedSince.get(account) === newest);
 }
 
-/** Returns the least loaded member that has the account's file; of members with nearly the same load, one that has its images. */
+/**
+ * Returns the least loaded member that has the account's file. Among members with nearly the same load, those that have the account's
+ * images are preferred.
+ */
 function newOwnerFor(account: string, members: readonly Candidate[], loads: Loads): Candidate {
   const able = members.filter(({ configured }) => configured.has(account));
   const least = Math.min(...able.map((member) => loads.loadOf(member)));
@@ -93,7 +101,10 @@ function balance(members: readonly Candidate[], loads: Loads): void {
   }
 }
 
-/** Returns the account whose move makes the two members' loads most equal; of equals, one whose images the target has. */
+/**
+ * Returns the account whose move makes the loads of the two members most equal. If several accounts do, prefers one whose images the member
+ * `to` has.
+ */
 function bestMove(from: Candidate, to: Candidate, loads: Loads): string | undefined {
   const gap = loads.loadOf(from) - loads.loadOf(to);
   const fitting = loads
@@ -144,7 +155,10 @@ class Loads {
     return this.#total / this.#sums.size;
   }
 
-  /** Whether member `more` has a higher load than member `less`, and the load of either is outside the tolerance around the mean. */
+  /**
+   * Whether member `more` has a higher load than member `less`, and the load of at least one of the two is outside the tolerance around the
+   * mean.
+   */
   isImbalanced(more: Candidate, less: Candidate): boolean {
     const [most, least] = [this.loadOf(more), this.loadOf(less)];
     const far = BALANCE_TOLERANCE * this.mean();

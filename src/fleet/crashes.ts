@@ -1,10 +1,13 @@
 import type { AccountTopicState } from './fleet-record.ts';
 
-/** Number of crashes shortly after claims of an account, within {@link CRASH_WINDOW_MS}, that put the account into quarantine. */
+/**
+ * Number of crashes within {@link CRASH_WINDOW_MS} that put an account into quarantine. Only crashes shortly after a claim of the account
+ * count.
+ */
 export const MAX_CRASHES = 3;
 /** How long a crash counts towards an account's quarantine, in ms. */
 const CRASH_WINDOW_MS = 600_000;
-/** How soon after a claim an instance has to crash for the account to be the likely cause, in ms. */
+/** Time after a claim, in ms, in which a crash of the owner counts as likely caused by the account. */
 export const PROBATION_MS = 15_000;
 /** Longest time until other instances detect a crash, in ms: a session timeout and a rebalance. */
 const CRASH_DETECTION_MS = 12_000;
@@ -12,8 +15,9 @@ const CRASH_DETECTION_MS = 12_000;
 const QUARANTINE_MS = 3_600_000;
 
 /**
- * Returns the recent times, in epoch ms, at which an instance crashed shortly after claiming the account, including a crash of the current
- * owner detected just now by this `instance`. Later crashes do not count: they may have any cause.
+ * Returns the recent times, in epoch ms, at which an owner crashed shortly after it had claimed the account. If the current owner has
+ * crashed and `instance` is detecting that crash now, the present time is included. Crashes later after a claim do not count: they may have
+ * any cause.
  */
 export function crashTimesOf(
   account: AccountTopicState | undefined,
@@ -29,7 +33,7 @@ export function crashTimesOf(
     : recent;
 }
 
-/** Whether one more crash would quarantine the account whose crashes these are. Only one such account is claimed at a time. */
+/** Whether one more crash would quarantine the account with these crash times. An instance claims only one such account at a time. */
 export function isSuspect(crashTimes: readonly number[]): boolean {
   return crashTimes.length === MAX_CRASHES - 1;
 }

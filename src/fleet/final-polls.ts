@@ -2,25 +2,29 @@ import { merge, Observable, Subject, take, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import type { Hooks } from '../observe/hooks.ts';
 
-/** Polls an account's lists once more before its release, so that they are without polls only from then on. */
+/** Polls an account's lists once more before its release, so that the pause in polling begins as late as possible. */
 export interface FinalPolls {
   /** Each value triggers an immediate poll of the account's lists. */
   readonly pollNow$: Observable<void>;
-  /** Hooks to be called with the account's events. */
+  /** Hooks through which the account's events must be reported to the final polls. */
   readonly hooks: Hooks;
-  /** Polls on subscription; emits one value once every list that was polled before has published its results, after one second at most. */
+  /**
+   * Starts the final polls on subscription. Emits one value once the poll of every list that was polled before is published, or after one
+   * second.
+   */
   readonly pollAll$: Observable<unknown>;
 }
 
 /**
- * How long to wait for the final polls, in ms. Must stay well below `RELEASE_TIMEOUT_MS`, after which the next owner claims the account.
+ * How long to wait for the final polls, in ms. Must stay well below `RELEASE_TIMEOUT_MS`, after which the next owner claims the account
+ * without a release.
  */
 const FINAL_POLL_TIMEOUT_MS = 1_000;
 
 export function finalPolls(scheduler: SchedulerLike): FinalPolls {
   const pollNow$ = new Subject<void>();
   const allPolled$ = new Subject<void>();
-  /** Lists that have completed a poll so far; `waiting` holds those whose final poll is pending. */
+  /** Lists that have completed a poll so far. During the final polls, `waiting` contains the lists whose poll is not published yet. */
   const lists = new Set<string>();
   let waiting: Set<string> | undefined;
 

@@ -27,8 +27,8 @@ export interface FleetAccountsOptions extends SharedByAccounts {
 const QUARANTINED_WEIGHT = 0.01;
 
 /**
- * The accounts of one instance. An account begins here when it is assigned to this instance and has a valid file, and ends when it has
- * stopped, because it was assigned to another instance or its file changed; with a changed file it begins again.
+ * The accounts of one instance. An account is added when it is assigned to this instance and has a valid file. It is removed once it has
+ * stopped because it was assigned to another instance or its file changed. An account whose file changed is then added again.
  */
 export class FleetAccounts {
   readonly #options: FleetAccountsOptions;
@@ -38,9 +38,9 @@ export class FleetAccounts {
   /** Newest generation in which each account was assigned to this instance, by account. */
   readonly #assignedSince = new Map<string, number>();
   #files: AccountFiles = new Map();
-  /** Newest generation of the fleet's group, with its assignment; undefined before the first. */
+  /** Newest generation of the fleet's Kafka group, with its assignment; undefined before the first generation. */
   #newest: GroupGeneration | undefined;
-  /** Whether the fleet's topic has been read up to where it ended when the newest generation began. */
+  /** Whether the fleet's topic has been read up to the end offset that it had when the newest generation began. */
   #isCurrent = false;
   #isLeaving = false;
   #isOver = false;
@@ -78,7 +78,7 @@ export class FleetAccounts {
       if (this.#isAssigned(account)) this.#assignedSince.set(account, generation);
   }
 
-  /** Takes the next step, such as a claim, with each account. Rejects if the fleet's topic can't be read. */
+  /** Takes the next step with each account, such as a claim. Rejects if the fleet's topic can't be read. */
   async step(): Promise<void> {
     const newest = this.#newest;
     if (!newest || this.#isOver) return;
@@ -114,7 +114,7 @@ export class FleetAccounts {
     };
   }
 
-  /** Returns the report on this instance's accounts that is written to the fleet's topic between rebalances. */
+  /** Returns this instance's report on its accounts, which is written to the fleet's topic between rebalances. */
   report(): Report['accounts'] {
     return Object.fromEntries(
       [...this.#accounts].map(([account, { config, run, observers }]) => {
@@ -166,8 +166,8 @@ export class FleetAccounts {
   }
 
   /**
-   * Returns digests of the API keys of these accounts. A leaving instance instead returns those of the accounts that it still serves: no
-   * other account may use their keys meanwhile.
+   * Returns the digests of the API keys of these accounts. A leaving instance instead returns the digests of all accounts that it still
+   * serves, so that no other account with one of these API keys is served meanwhile.
    */
   #apiKeyDigests(configured: readonly string[]): ReadonlyMap<string, string> {
     const configs = this.#isLeaving
@@ -183,7 +183,7 @@ export class FleetAccounts {
     this.#accounts.set(account, new LocalAccount(config, this.#accountOptions));
   }
 
-  /** Stops an account whose file has changed or was removed, and removes it once it has stopped. */
+  /** Stops an account whose file has changed or was removed. Once the account has stopped, removes it. */
   #end(account: string, here: LocalAccount): void {
     const { fleetHooks, onChange } = this.#options;
     const { run } = here;
@@ -199,7 +199,10 @@ export class FleetAccounts {
     }
   }
 
-  /** Removes an account that has stopped and is not assigned to this instance. */
+  /**
+   * Removes an account if it has stopped and is not assigned to this instance. After an error, the account is retained until its pause is
+   * over.
+   */
   #removeIfOver(account: string, here: LocalAccount): void {
     const { run } = here;
     if (run.phase === 'nothing' && !run.failure && !this.#isAssigned(account))
@@ -212,8 +215,8 @@ export class FleetAccounts {
   }
 
   /**
-   * Forgets assignments of accounts that went to other instances: if the metadata reported them, the accounts would be assigned to this one
-   * again.
+   * Forgets the generations in which accounts were assigned to this instance that now belong to other instances. If the member metadata
+   * still reported such accounts as owned, the leader would assign them to this instance again.
    */
   #forgetOthers(): void {
     for (const account of this.#assignedSince.keys()) {

@@ -48,8 +48,8 @@ export class FleetAnnouncements {
   }
 
   /**
-   * Returns messages to commit in the same transactions as the account's claim and release, under the transactional id of the account's
-   * ledger. `claim` is called when the messages are written.
+   * Returns messages about the account's claim and release, to be committed in the same transactions as the claim and the release, under
+   * the transactional id of the account's ledger. `claim` is called when the messages are written.
    */
   ledgerMessages(account: string, claim: () => ClaimDetails): LedgerSideMessages {
     const { topic } = this.#options;

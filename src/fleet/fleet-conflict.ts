@@ -5,14 +5,17 @@ import { existing } from '../kafka/client/topic-facts.ts';
 import { readFleetGroupState } from './fleet-group.ts';
 import { readFleetTopic } from './fleet-topic-state.ts';
 
-/** A fleet and one of its accounts whose topics would have a given prefix. */
+/** A fleet and an account such that the account's topics in this fleet would have a given prefix. */
 export interface FleetAccountName {
   /** Topic prefix of the fleet. */
   readonly fleet: string;
   readonly account: string;
 }
 
-/** Splits a topic prefix into every possible pair of fleet prefix and account name; both may contain dots. */
+/**
+ * Splits a topic prefix into every possible pair of fleet prefix and account name. Dots are possible in fleet prefixes and in account
+ * names.
+ */
 export function fleetAccountsUnder(prefix: string): readonly FleetAccountName[] {
   const parts = prefix.split('.');
   return parts.slice(1).map((_, index) => ({
@@ -22,8 +25,9 @@ export function fleetAccountsUnder(prefix: string): readonly FleetAccountName[] 
 }
 
 /**
- * Throws if an account to be served outside of a fleet has the topics of an account of a running fleet: their transactional ids differ, so
- * they would not fence each other, and each change would be published twice. Skipped without permission to read the fleet's Kafka group.
+ * Throws if an account that is to be served outside of a fleet has the same topics as an account of a running fleet. The two accounts have
+ * different transactional ids, so their instances would not fence each other, and each change would be published twice. Does nothing
+ * without permission to read the fleet's Kafka group.
  *
  * @throws CellarstreamError `SETTINGS`, or `KAFKA_UNREACHABLE`, which is retryable.
  */

@@ -10,7 +10,7 @@ export function fleetGroupId(sharedPrefix: string): string {
   return `cellarstream.${sharedPrefix}.fleet`;
 }
 
-/** State of a fleet's Kafka group, as described by its coordinator. */
+/** State of a fleet's Kafka group, as described by the group's coordinator. */
 export interface FleetGroupState {
   /** Metadata that each member sent when it last joined. */
   readonly members: readonly MemberMetadata[];
@@ -18,14 +18,17 @@ export interface FleetGroupState {
   readonly assignment: FleetAssignment | undefined;
 }
 
-/** How long to wait for the end of a rebalance, in ms, as it hides the members. Longer than a session timeout, which may end it. */
+/**
+ * How long to wait for the end of a rebalance, in ms; until then the members are unknown. Longer than a session timeout, after which a
+ * rebalance proceeds without crashed members.
+ */
 const REBALANCE_DEADLINE_MS = 12_000;
 /** Pause before the group is described again during a rebalance, in ms. */
 const DESCRIBE_EVERY_MS = 300;
 
 /**
- * Reads the state of a fleet's Kafka group from its coordinator, after the end of a running rebalance or of the deadline. Members whose
- * metadata this version can't decode are left out.
+ * Reads the state of a fleet's Kafka group from the group's coordinator. If a rebalance is running, first waits for its end, or until the
+ * deadline. Members whose metadata this version can't decode are left out.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
  */

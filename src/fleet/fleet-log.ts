@@ -26,7 +26,10 @@ import type { FleetTopicState } from './fleet-topic-state.ts';
 
 /** The fleet's topic: the state of the fleet as far as the topic was read, and a producer for it. */
 export interface FleetLog extends FleetTopicState {
-  /** Reads the fleet's topic without end; emits after each batch that held messages. Errors go to `onRetry`, and reading resumes. */
+  /**
+   * Reads the fleet's topic while subscribed and never completes; emits after each batch that contained messages. Errors are reported to
+   * `onRetry`, and reading resumes.
+   */
   readonly following$: Observable<void>;
   /** Resolves once everything written before the call has been read. Works only while {@link following$} is subscribed. */
   readonly catchUp: () => Promise<void>;
@@ -43,13 +46,17 @@ export interface FleetLogOptions {
 
 /** Pause before reading the fleet's topic is retried after an error, in ms. */
 const PAUSE_MS = 1_000;
-/** Time limit for reading to the topic's end, in ms, before the connection is replaced as dead; kafkajs takes half a minute to notice. */
+/**
+ * Longest time to read up to the end of the topic, in ms. After that the connection is considered dead, and the topic is read over a new
+ * one. kafkajs itself takes half a minute to detect a dead connection.
+ */
 const READ_TIMEOUT_MS = 3_000;
 
 /**
- * Opens the fleet's topic. It is read up to the high watermark, because a transaction left open by a crashed instance would hold back the
- * last stable offset, and with it all accounts, for a minute; so messages of aborted transactions count too. An instance fences the
- * previous owner before it writes its claim, so the last message is the newest owner's.
+ * Opens the fleet's topic. The topic is read up to the high watermark, uncommitted messages included: a transaction left open by a crashed
+ * instance would hold back the last stable offset, and with it all accounts, for a minute. Messages of aborted transactions are therefore
+ * applied too. An instance fences the previous owner before it writes its claim, so the last message about an account comes from its newest
+ * owner.
  */
 export function fleetLog(options: FleetLogOptions): FleetLog {
   const { kafka, topic, scheduler, onRetry } = options;

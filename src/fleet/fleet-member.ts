@@ -31,23 +31,26 @@ import { apiKeyConflictText } from './api-key-conflicts.ts';
 
 export interface FleetMemberOptions {
   readonly group: MembershipGroup;
-  /** The accounts' files: emits at once, and whenever they change. */
+  /** The accounts' files. Emits at once, and whenever a file changes. */
   readonly files$: Observable<AccountFiles>;
   readonly accounts: Omit<FleetAccountsOptions, 'onChange'>;
-  /** The first value starts the handover of this instance's accounts. The observable must replay that value to late subscribers. */
+  /**
+   * The first value of this observable makes the instance hand over its accounts. The observable must replay that value to late
+   * subscribers.
+   */
   readonly stop$: Observable<unknown>;
   readonly scheduler: SchedulerLike;
 }
 
 /** Session timeout in Kafka's group, in ms. Shorter: pauses of the process cause rebalances. Longer: crashes are detected later. */
 const SESSION_TIMEOUT_MS = 8_000;
-/** Heartbeat interval in Kafka's group, in ms; also how soon an instance learns of a rebalance. */
+/** Heartbeat interval in Kafka's group, in ms. Heartbeats also notify an instance of a rebalance, after at most this time. */
 const HEARTBEAT_MS = 1_000;
-/** How often each account's next step is computed for changes that raise no event, such as a timeout, in ms. */
+/** Interval at which the next step of each account is computed even if no event occurred, in ms; needed for timeouts, for example. */
 const STEP_EVERY_MS = 500;
 /** Shortest interval between two calls of the hook `onFleet`, in ms. */
 const VIEW_EVERY_MS = 250;
-/** Longest interval between two calls of the hook `onFleet`, in ms, as some changes come with time alone. */
+/** Longest interval between two calls of the hook `onFleet`, in ms. Some parts of the state change by the passing of time alone. */
 const VIEW_AT_LEAST_EVERY_MS = 5_000;
 /** How often the group's leader checks whether the members' loads have become uneven, in ms. */
 const CHECK_BALANCE_EVERY_MS = 15_000;
@@ -55,16 +58,16 @@ const CHECK_BALANCE_EVERY_MS = 15_000;
 const HANDOVER_TIMEOUT_MS = 20_000;
 
 /**
- * Runs an instance as a member of the fleet's Kafka group, until `stop$` emits. Resolves once the instance's accounts are handed over to
- * other instances, or are stopped if there is no other.
+ * Runs an instance as a member of the fleet's Kafka group until `stop$` emits. Resolves once other instances have claimed this instance's
+ * accounts, or once the accounts are stopped if there is no other instance.
  */
 export function runFleetMember(options: FleetMemberOptions): Promise<void> {
   return new FleetMember(options).run();
 }
 
 /**
- * An instance as a member of the fleet's Kafka group: it joins, takes part in one generation after the other, and at the end leaves. While
- * leaving it reports no files, so that the next generation assigns its accounts to other instances.
+ * An instance as a member of the fleet's Kafka group: it joins the group, takes part in generations, and finally leaves. While leaving, the
+ * instance reports no files, so that the next generation assigns its accounts to other instances.
  */
 class FleetMember {
   readonly #options: FleetMemberOptions;
@@ -73,7 +76,7 @@ class FleetMember {
   #files: AccountFiles = new Map();
   #generation: Generation | undefined;
   #assignment: FleetAssignment | undefined;
-  /** Whether the instance is a member at present. */
+  /** Whether the instance is a member of the group at present. */
   #isMember = false;
   #isLeaving = false;
   readonly #changed$ = new Subject<void>();
@@ -169,7 +172,10 @@ class FleetMember {
     );
   }
 
-  /** Steps never overlap: a step may first have to read the fleet's topic to its end. */
+  /**
+   * Takes steps with the accounts after each change and at regular intervals. Steps never overlap; a step may first have to read the
+   * fleet's topic to its end.
+   */
   #takeSteps(): Observable<void> {
     return merge(this.#changed$, interval(STEP_EVERY_MS, this.#options.scheduler)).pipe(
       exhaustMap(() =>
@@ -188,7 +194,9 @@ class FleetMember {
     });
   }
 
-  /** While this instance leads the group: evens out loads, and deletes the reports of departed instances. */
+  /**
+   * Acts while this instance leads the group: triggers a rebalance when loads are uneven, and deletes the reports of departed instances.
+   */
   #watchBalance(): Observable<unknown> {
     const { accounts, scheduler } = this.#options;
     return interval(CHECK_BALANCE_EVERY_MS, scheduler).pipe(
@@ -230,7 +238,7 @@ class FleetMember {
     );
   }
 
-  /** Hands this instance's accounts over to other instances; without other instances it just stops the accounts. */
+  /** Hands this instance's accounts over to other instances. If there are none, stops the accounts. */
   async #handOver(): Promise<void> {
     const { scheduler } = this.#options;
     this.#isLeaving = true;
@@ -247,8 +255,8 @@ class FleetMember {
   }
 
   /**
-   * Whether an account that still runs at this instance is assigned to another one, which will claim it. Never true when all instances
-   * leave at once.
+   * Whether an account that still runs at this instance is assigned to another instance, which will claim it. False whenever all instances
+   * leave at the same time.
    */
   #isAwaited(): boolean {
     return [...this.#accounts.localAccounts()].some(

@@ -12,25 +12,28 @@ const CLAIM_FIELDS = {
 };
 
 /**
- * Messages about an account in the fleet's topic; the key is the account's name. `runs` and `released` are written with the transactional
- * id of the account's ledger, so a fenced instance can't write them.
+ * Messages about an account in the fleet's topic, with the account's name as the Kafka key. `runs` and `released` are written under the
+ * transactional id of the account's ledger, so that a fenced instance can't write them.
  */
 const RECORD = z.discriminatedUnion('type', [
-  /** Announces a claim, which takes a moment: an instance that is assigned the account meanwhile has to ask for its release. */
+  /**
+   * Announces a claim, which takes a moment to commit. If the account is assigned to another instance meanwhile, that instance has to ask
+   * for its release.
+   */
   z.object({ type: z.literal('takes'), ...CLAIM_FIELDS }),
-  /** The claim is committed. */
+  /** Announces that the claim is committed. */
   z.object({ type: z.literal('runs'), ...CLAIM_FIELDS }),
-  /** Asks the owner for a release: the account is assigned to the sender, which has restored its images. */
+  /** Asks the owner for a release. The account is assigned to the sender, which has restored the account's images. */
   z.object({
     type: z.literal('asks'),
     ...COMMON_FIELDS,
     generation: z.int(),
-    /** The owner that is asked. It is named because compaction may have removed the owner's own message. */
+    /** The owner that is asked. The message names the owner because compaction may have removed the owner's own message. */
     owner: z.object({ instance: NAME, name: NAME, generation: z.int() }),
   }),
-  /** The account is not served any more, and its final declaration is in the ledger. */
+  /** Announces that the account is released: it is not served any more, and its final declaration is in the ledger. */
   z.object({ type: z.literal('released'), ...COMMON_FIELDS }),
-  /** The account is quarantined after several crashes: no instance serves it for a while. */
+  /** Announces that the account is quarantined after several crashes: no instance serves it for a while. */
   z.object({ type: z.literal('quarantined'), ...COMMON_FIELDS }),
 ]);
 export type FleetRecord = z.infer<typeof RECORD>;
@@ -39,7 +42,7 @@ export function fleetMessage(topic: string, record: FleetRecord): Message {
   return { topic, key: record.account, value: Buffer.from(JSON.stringify(record)) };
 }
 
-/** Decodes a message about an account from the fleet's topic; undefined if it is not a valid record. */
+/** Decodes a message about an account from the fleet's topic. Returns undefined if the message is not valid. */
 export function parseFleetRecord(value: Buffer | null): FleetRecord | undefined {
   if (!value) return undefined;
   try {
@@ -60,18 +63,20 @@ export interface Owner {
 /** State of an account according to the fleet's topic. */
 export interface AccountTopicState {
   readonly owner: Owner | undefined;
-  /** Whether the owner has announced its claim and not yet committed it. */
+  /** Whether the owner has announced its claim but not yet committed it. */
   readonly isClaimPending?: boolean;
   /** Instance that released the account last; undefined while there is an owner. */
   readonly releasedBy?: string;
   readonly releaseRequest: Pick<Owner, 'instance' | 'generation'> | undefined;
   /** Time of the newest message about the account, in epoch ms. */
   readonly updatedAt: number;
-  /** When the owner claimed the account, in epoch ms; undefined without an owner, or if only a request for release is left in the topic. */
+  /**
+   * When the owner claimed the account, in epoch ms; undefined if there is no owner, or if the topic contains only a request for release.
+   */
   readonly claimedAt: number | undefined;
   /** Times at which instances crashed shortly after they claimed the account, in epoch ms. */
   readonly crashTimes: readonly number[];
-  /** When the account was quarantined, in epoch ms; undefined if it is not. */
+  /** When the account was quarantined, in epoch ms; undefined if it is not in quarantine. */
   readonly quarantinedAt: number | undefined;
 }
 
@@ -80,7 +85,7 @@ const NO_OWNER = {
   quarantinedAt: undefined,
 };
 
-/** Returns the state of an account after one more message about it. */
+/** Returns the state of an account after one more message about the account. */
 export function applyRecord(
   before: AccountTopicState | undefined,
   record: FleetRecord,
@@ -112,7 +117,10 @@ export function applyRecord(
   };
 }
 
-/** Whether the announced claim is known to be committed: its two messages come from different producers, so either may arrive first. */
+/**
+ * Whether the state already has the commit of the announced claim. The announcement (`takes`) and the commit (`runs`) come from different
+ * producers, so either may arrive first.
+ */
 function isClaimKnown(
   { owner, isClaimPending, claimedAt }: AccountTopicState,
   { instance, at }: FleetRecord,

@@ -12,16 +12,16 @@ import type { Report } from './report.ts';
 export interface FleetTopicState {
   /** State of each account, by its name. */
   readonly accounts: ReadonlyMap<string, AccountTopicState>;
-  /** Newest report of each instance, by instance id; departed instances are included until their report is deleted. */
+  /** Newest report of each instance, by instance id. The report of a departed instance is included until it is deleted. */
   readonly reports: ReadonlyMap<string, Report>;
 }
 
-/** Builds up the {@link FleetTopicState} from the messages of the fleet's topic. */
+/** Builds the {@link FleetTopicState} from the messages of the fleet's topic. */
 export class FleetTopicTable implements FleetTopicState {
   readonly accounts = new Map<string, AccountTopicState>();
   readonly reports = new Map<string, Report>();
 
-  /** Applies messages of the fleet's topic in order. Messages that this version does not understand are ignored. */
+  /** Applies messages of the fleet's topic in their order. Messages that this version can't decode are ignored. */
   apply(messages: readonly { readonly key: Buffer | null; readonly value: Buffer | null }[]): void {
     for (const message of messages) {
       applyReport(this.reports, message);
@@ -51,7 +51,7 @@ export async function fleetLogBounds(kafka: Kafka, topic: string): Promise<Bound
 }
 
 /**
- * Reads the fleet's topic once from its beginning to its current end, uncommitted messages included, as instances do.
+ * Reads the fleet's topic once from its beginning to its current end. Like the instances of the fleet, reads uncommitted messages too.
  *
  * @throws CellarstreamError `POSITION` if there is no such topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
  */

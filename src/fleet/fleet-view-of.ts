@@ -7,7 +7,7 @@ import type { FleetAssignment } from './member-metadata.ts';
 import type { AccountPhase } from './next-step.ts';
 import { apiKeyConflictText } from './api-key-conflicts.ts';
 
-/** Phase of each account at this instance, and the account's error if it failed; by account name. */
+/** Phase of each account at this instance and, if the account failed, its error. The keys are account names. */
 export type LocalAccountPhases = ReadonlyMap<
   string,
   { readonly doing: AccountPhase; readonly error: unknown }
@@ -24,7 +24,7 @@ export interface FleetViewInput extends FleetTopicState {
   readonly now: number;
 }
 
-/** A handover, or the start of an account, that takes longer than this is reported as a problem, in ms. */
+/** Time in ms after which an unfinished handover, or an unfinished start of an account, is reported as a problem. */
 const SLOW_HANDOVER_MS = 30_000;
 
 /** Converts the state of a fleet, as known to one instance, into the view that operators see. */
@@ -92,7 +92,10 @@ function accountView(account: string, known: FleetViewInput): FleetAccount {
   return { ...one, state: 'without-owner', problem };
 }
 
-/** Returns why the account can't be served: this instance's own error, or the one reported by its owner or the assigned instance. */
+/**
+ * Returns why the account can't be served: the error at this instance or, if the account is not here, the error in the report of the
+ * account's owner or of the assigned instance.
+ */
 function failureOf(
   account: string,
   { localAccounts, reports }: FleetViewInput,

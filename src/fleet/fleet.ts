@@ -30,13 +30,16 @@ export interface FleetOptions {
   readonly config: ConfigWith<'kafka' | 'registry'> & AccountsOptions['config'];
   /** Human-readable name of the instance. See {@link instanceNameOf}. */
   readonly name: string;
-  /** Environment and working directory that complete the settings in accounts' files. */
+  /** Environment and working directory that supply what the accounts' files leave out. */
   readonly source: Pick<AccountsOptions, 'env' | 'cwd'>;
-  /** The first value stops the instance and hands its accounts over. The observable must replay that value to late subscribers. */
+  /**
+   * The first value of this observable stops the instance and hands over the instance's accounts. The observable must replay that value to
+   * late subscribers.
+   */
   readonly stop$: Observable<unknown>;
   /** Callbacks for events of the fleet. */
   readonly fleetHooks?: FleetHooks;
-  /** Creates the hooks and figures that observe an account, when the account is assigned to this instance. */
+  /** Creates the hooks and figures that observe an account. Called when the account is assigned to this instance. */
   readonly watch: FleetAccountsOptions['watch'];
   readonly scheduler?: SchedulerLike;
   readonly kafkaLog?: logCreator;
@@ -48,8 +51,8 @@ export function instanceNameOf({ instanceName }: Pick<Config, 'instanceName'>): 
 }
 
 /**
- * Runs an instance of a fleet until `stop$`: it joins the fleet's Kafka group and serves each account assigned to it, independently of the
- * others. Resolves once its accounts are handed over, or stopped if there is no other instance.
+ * Runs an instance of a fleet until `stop$` emits. The instance joins the fleet's Kafka group and serves each account assigned to it,
+ * independently of its other accounts. Resolves once the accounts are handed over, or stopped if there is no other instance.
  *
  * @throws CellarstreamError `SETTINGS`, `STATE_LOCKED`, `STATE_FOLDER` at the start; `KAFKA_REFUSED`, `TLS_REFUSED`.
  */

@@ -5,7 +5,10 @@ import type { Report } from './report.ts';
 import { candidateOf, leaderAssignment, servableMetadata, weightsOf } from './leader-assignment.ts';
 import { isImbalanced } from './imbalance.ts';
 
-/** How long loads must be uneven before accounts move, in ms. Shorter: a passing load moves accounts. Longer: a member stays overloaded. */
+/**
+ * How long loads must be uneven before accounts move, in ms. Shorter: a passing change of load moves accounts. Longer: a member stays
+ * overloaded.
+ */
 const IMBALANCE_GRACE_MS = 600_000;
 
 /**
@@ -21,7 +24,7 @@ export class Leader {
   /** Number of the newest generation that this instance took part in. */
   #newest = 0;
   #unevenSince: number | undefined;
-  /** Whether the loads have been uneven for too long; cleared when a generation begins. */
+  /** Whether the loads have been uneven for too long. Cleared when a generation begins. */
   #isDue = false;
 
   constructor(scheduler: SchedulerLike) {
@@ -46,7 +49,7 @@ export class Leader {
     if (!isLeader) this.#members = [];
   }
 
-  /** Whether the leader should start a rebalance because the loads in the members' reports have been uneven for too long. */
+  /** Whether the leader should start a rebalance, because the loads in the members' reports have been uneven for too long. */
   isRebalanceDue(reports: ReadonlyMap<string, Report>): boolean {
     const members = this.#presentMetadata(reports);
     if (!isImbalanced({ members: members.map(candidateOf), weights: weightsOf(members) })) {
@@ -60,7 +63,10 @@ export class Leader {
     return true;
   }
 
-  /** Returns the members' metadata with the accounts that they are assigned, and with the loads of those from the newest reports. */
+  /**
+   * Returns the members' metadata with the accounts currently assigned to each member. The load of each account comes from the member's
+   * newest report.
+   */
   #presentMetadata(reports: ReadonlyMap<string, Report>): readonly MemberMetadata[] {
     const before = weightsOf(this.#members);
     return this.#members.map((member) => {
@@ -76,7 +82,10 @@ export class Leader {
   }
 }
 
-/** Whether any member was assigned an account in a generation newer than `newest`. */
+/**
+ * Whether the leader has missed a generation: a member was assigned an account in a generation newer than `newest`, the newest that the
+ * leader took part in.
+ */
 function hasMissedGeneration(members: readonly MemberMetadata[], newest: number): boolean {
   return members.some(({ owned }) =>
     [...owned.values()].some(({ generation }) => generation > newest),

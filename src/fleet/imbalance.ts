@@ -1,9 +1,11 @@
 import { assign } from './assignment.ts';
 import type { Assignment, AssignmentOptions } from './assignment.ts';
 
-/** A member is out of balance if its load deviates from the members' mean load by more than this fraction of the mean. */
+/** Fraction of the mean load by which a member's load must deviate from the mean to count as out of balance. */
 const MAX_DEVIATION = 0.2;
-/** Accounts move only if that reduces the deviation of an unbalanced member's load from the mean by at least this fraction. */
+/**
+ * Fraction by which moving accounts must reduce a member's deviation from the mean load. With a smaller reduction the accounts do not move.
+ */
 const MIN_IMPROVEMENT = 0.25;
 
 /**

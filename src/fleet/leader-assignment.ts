@@ -7,10 +7,10 @@ import { apiKeyConflictsOf, withoutApiKeyConflicts } from './api-key-conflicts.t
 
 /**
  * Computes the assignment that the leader sends to each member, by member id. Accounts move only if the set of instances differs from the
- * previous generation, or if loads have been uneven for long.
+ * previous generation's, or if loads have been uneven for too long.
  *
- * @param before Instance ids of the previous generation's members, none if the leader does not know them, and whether their loads have been
- * uneven for too long.
+ * @param before The previous generation: the instance ids of its members (none if the leader does not know them), and whether the loads
+ * have been uneven for too long.
  */
 export function leaderAssignment(
   members: readonly Member[],
@@ -39,7 +39,10 @@ export function leaderAssignment(
   return new Map(members.map(({ id }) => [id, packed]));
 }
 
-/** Identifies the member by its instance id, as its member id in Kafka's group changes when it has to join again. */
+/**
+ * Converts a member's metadata for the assignment. The candidate's id is the instance id, because the member id in Kafka's group changes
+ * when the instance has to join again.
+ */
 export function candidateOf({ instance, configured, owned, warm }: MemberMetadata): Candidate {
   return {
     id: instance,
@@ -49,7 +52,7 @@ export function candidateOf({ instance, configured, owned, warm }: MemberMetadat
   };
 }
 
-/** Returns the load of each account, as reported by the member that was assigned it in the newest generation. */
+/** Returns the load of each account, as reported by the member to which the account was assigned in the newest generation. */
 export function weightsOf(members: readonly MemberMetadata[]): ReadonlyMap<string, number> {
   const newest = new Map<string, { readonly generation: number; readonly weight: number }>();
   for (const { owned } of members) {
@@ -61,13 +64,16 @@ export function weightsOf(members: readonly MemberMetadata[]): ReadonlyMap<strin
   return new Map([...newest].map(([account, { weight }]) => [account, weight]));
 }
 
-/** Returns the members' metadata without accounts that may not be served because another account has the same API key. */
+/** Returns the members' metadata without accounts that must not be served because another account has the same API key. */
 export function servableMetadata(members: readonly Member[]): readonly MemberMetadata[] {
   const all = readableMetadata(members);
   return withoutApiKeyConflicts(all, apiKeyConflictsOf(all));
 }
 
-/** Decodes the members' metadata. A member whose metadata this version can't decode stays in the group but is assigned no accounts. */
+/**
+ * Decodes the members' metadata. A member whose metadata this version can't decode is left out: it stays in the group but is assigned no
+ * accounts.
+ */
 function readableMetadata(members: readonly Member[]): readonly MemberMetadata[] {
   return members.flatMap(({ metadata }) => {
     try {

@@ -17,9 +17,9 @@ export interface GroupGeneration {
   readonly generation: number;
   /** Instance ids of the generation's members. */
   readonly members: ReadonlySet<string>;
-  /** Id of the instance that each account is assigned to, by account. */
+  /** Id of the instance to which each account is assigned, by account. */
   readonly assigned: ReadonlyMap<string, string>;
-  /** Accounts that no instance may serve because another account has the same API key. */
+  /** Accounts that must not be served because another account has the same API key. */
   readonly apiKeyConflicts: ApiKeyConflicts;
 }
 
@@ -36,7 +36,7 @@ export interface SharedByAccounts {
   readonly context: InstanceContext;
   readonly watch: (config: AccountConfig) => AccountObservers;
   readonly fleetHooks: FleetHooks;
-  /** Called whenever another step with an account may be due. */
+  /** Called whenever the next step with an account may be due. */
   readonly onChange: () => void;
 }
 
@@ -50,16 +50,16 @@ export interface LocalAccountOptions extends SharedByAccounts {
 }
 
 /**
- * Number of accounts that may be starting at this instance at the same time. Without a limit the first instance of a fleet would claim all
- * accounts before others have joined.
+ * Number of accounts that may be starting at this instance at the same time. Without this limit, the first instance of a fleet would claim
+ * all accounts before other instances have joined.
  */
 const MAX_STARTING = 4;
 /** Number of accounts whose images this instance restores at the same time while other instances serve them. */
 const MAX_WARMING = 2;
 
 /**
- * An account at this instance, from its assignment until it has stopped. {@link step} decides and takes the next step by the assignment and
- * the account's state in the fleet's topic. Times are on the scheduler's clock.
+ * An account at this instance, from its assignment until it has stopped. {@link step} chooses and takes the next step, according to the
+ * assignment and the account's state in the fleet's topic. Times are on the scheduler's clock.
  */
 export class LocalAccount {
   readonly config: AccountConfig;
@@ -70,16 +70,16 @@ export class LocalAccount {
   #releaseRequestedAt: number | undefined;
   /** When this instance claimed the account; undefined if it has not. */
   #claimedAt: number | undefined;
-  /** Times at which instances crashed shortly after they claimed this account, as known when this instance claimed it. */
+  /** Times at which instances crashed shortly after they claimed this account, as known when this instance last claimed it. */
   #crashTimes: readonly number[] = [];
   /**
-   * When the handover of the account began: its previous owner stopped serving it, or was asked for a release. Undefined until then, and
-   * after the first response to this instance.
+   * When the handover of the account to this instance began: the previous owner stopped serving the account, or was asked for a release.
+   * Undefined before that, and after the API's first response to this instance.
    */
   #silentSince: number | undefined;
   /**
-   * State of the account in the fleet's topic when this instance quarantined it: prevents a second announcement of the quarantine before
-   * the first has been read back.
+   * State of the account in the fleet's topic when this instance quarantined the account. It prevents a second announcement of the
+   * quarantine before the first one has been read back.
    */
   #quarantineBasis: AccountTopicState | undefined;
 
@@ -100,8 +100,8 @@ export class LocalAccount {
   }
 
   /**
-   * Whether this instance has recently claimed the account, and it is suspected of causing crashes. Such accounts are claimed one at a
-   * time, so that a crash can be attributed to one of them.
+   * Whether this instance has recently claimed the account although the account is suspected of causing crashes. Suspected accounts are
+   * claimed one at a time, so that a crash can be attributed to one of them.
    */
   get isOnProbation(): boolean {
     const { context } = this.#options;
@@ -109,7 +109,7 @@ export class LocalAccount {
     return isSuspect(this.#crashTimes) && context.scheduler.now() < claimedAt + PROBATION_MS;
   }
 
-  /** Called when a generation begins: a request for release counts only in the generation in which it was made. */
+  /** Called when a generation begins. Discards the request for release, which counts only in the generation in which it was made. */
   generationStarted(): void {
     this.#releaseRequestedAt = undefined;
   }
@@ -155,8 +155,8 @@ export class LocalAccount {
   }
 
   /**
-   * Claims the account. An account that must be quarantined is quarantined instead; one that is suspected of causing crashes has to wait
-   * while another such account is on probation.
+   * Claims the account, or quarantines it after too many crashes. An account that is suspected of causing crashes is not claimed while
+   * another suspected account is on probation.
    */
   #claim({ generation, members }: GroupGeneration): void {
     const { context, accounts, announcements, fleetHooks } = this.#options;
@@ -195,8 +195,8 @@ export class LocalAccount {
   }
 
   /**
-   * Stops an account that another instance quarantined although this one was serving it, disconnected from Kafka. The `released` message
-   * that the stop writes ends the quarantine, and the account is claimed again.
+   * Stops an account that another instance quarantined while this instance was serving it without a connection to Kafka. Stopping writes
+   * the message `released`, which ends the quarantine; then the account is claimed again.
    */
   #disproveQuarantine(): void {
     if (this.run.phase !== 'running') return;
@@ -205,8 +205,8 @@ export class LocalAccount {
   }
 
   /**
-   * Announces the release of an account after this instance has abandoned a claim that it had announced: the next owner would otherwise ask
-   * this instance for a release and wait in vain.
+   * Announces the release of an account after this instance has abandoned a claim that it had announced. Without the announcement, the next
+   * owner would ask this instance for a release and wait in vain.
    */
   #withdrawClaim(): void {
     const { context, announcements } = this.#options;
@@ -215,7 +215,10 @@ export class LocalAccount {
     announcements.released(this.config.account).catch(() => undefined); // without it, the next owner claims after the release timeout
   }
 
-  /** Sets the time since when an account assigned to this instance has not been served, to measure the length of the handover. */
+  /**
+   * Sets the time since when an account assigned to this instance has not been served. The length of the handover is measured from this
+   * time.
+   */
   #watchSilence({ members }: GroupGeneration): void {
     const { instance, scheduler } = this.#options.context;
     const { owner, releasedBy } = this.#topicState ?? {};
@@ -227,7 +230,7 @@ export class LocalAccount {
         : (this.#silentSince ?? this.#releaseRequestedAt ?? scheduler.now());
   }
 
-  /** Reports the length of the handover, at the first response. */
+  /** Reports the length of the handover. Called at the first response of the API. */
   #handedOver(): void {
     const { context, fleetHooks } = this.#options;
     const since = this.#silentSince;

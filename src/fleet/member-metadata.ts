@@ -14,7 +14,10 @@ export interface MemberMetadata {
   readonly owned: ReadonlyMap<string, OwnedAccount>;
   /** Accounts whose images are in the member's state folder. */
   readonly warm: readonly string[];
-  /** Digests of API keys by account: of the accounts whose files the member has, or of those that it still serves while leaving. */
+  /**
+   * Digest of the API key of each account whose file the member has. A leaving member instead sends the digests of the accounts that it
+   * still serves.
+   */
   readonly apiKeyDigests: ReadonlyMap<string, string>;
 }
 
@@ -28,9 +31,9 @@ export interface OwnedAccount {
 /** Assignment that every member receives: the members, and which of them serves each account. */
 export interface FleetAssignment {
   readonly members: readonly { readonly instance: string; readonly name: string }[];
-  /** Id of the instance that each account is assigned to, by account. */
+  /** Id of the instance to which each account is assigned, by account. */
   readonly accounts: ReadonlyMap<string, string>;
-  /** Accounts that no instance may serve, each mapped to the account that has the same API key. */
+  /** Accounts that must not be served, each mapped to the account that has the same API key and is served. */
   readonly apiKeyConflicts?: ReadonlyMap<string, string>;
 }
 
@@ -74,7 +77,7 @@ export function packMemberMetadata(metadata: MemberMetadata): Buffer {
 /**
  * Decodes a member's metadata.
  *
- * @throws if the bytes were not written by {@link packMemberMetadata}, or by another version of it.
+ * @throws if the bytes were not written by {@link packMemberMetadata}, or were written by an incompatible version of it.
  */
 export function unpackMemberMetadata(bytes: Buffer): MemberMetadata {
   const { known, held, warm, keys, left, ...who } = MEMBER_METADATA.parse(inflated(bytes));
@@ -120,10 +123,10 @@ export function unpackFleetAssignment(bytes: Buffer): FleetAssignment {
   };
 }
 
-/** Stands for the digest of an API key where an account has none. */
+/** Placeholder for the digest of an account that has no API key digest. */
 const NO_KEY = '0'.repeat(2 * KEY_DIGEST_BYTES);
 
-/** Packs the digests of the accounts in `known` as base64 of their bytes: digests do not compress. */
+/** Encodes the API key digests of the accounts in `known` in base64 of their bytes, which is shorter than hex: digests do not compress. */
 function packedKeys(known: readonly string[], keys: ReadonlyMap<string, string>): string {
   const all = known.map((account) => keys.get(account) ?? NO_KEY);
   return Buffer.from(all.join(''), 'hex').toString('base64');

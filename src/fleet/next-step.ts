@@ -1,40 +1,40 @@
 import type { AccountTopicState } from './fleet-record.ts';
 
-/** Current activity of an instance for an account. */
+/** What an instance is doing with an account. */
 export type AccountPhase = 'nothing' | 'warming' | 'warm' | 'running' | 'stopping';
 
 /** Everything on which an instance's next step with an account depends. */
 export interface StepInput {
   readonly instance: string;
   readonly phase: AccountPhase;
-  /** Newest generation of the fleet's Kafka group that this instance knows; undefined before the first. */
+  /** Newest generation of the fleet's Kafka group that this instance knows; undefined before the first generation. */
   readonly generation: number | undefined;
   /** Instance ids of the newest generation's members. */
   readonly members: ReadonlySet<string>;
   /** Whether the newest generation assigns the account to this instance. */
   readonly isAssigned: boolean;
-  /** Whether no instance may serve the account, because another account has the same API key. */
+  /** Whether the account must not be served, because another account has the same API key. */
   readonly hasApiKeyConflict?: boolean;
-  /** State of the account in the fleet's topic; undefined if there is none. */
+  /** State of the account in the fleet's topic; undefined if the topic has no message about the account. */
   readonly account: AccountTopicState | undefined;
-  /** Time since this instance asked for the account's release in the newest generation, in ms; undefined if it has not. */
+  /** Time since this instance asked for the account's release in the newest generation, in ms; undefined if it has not asked. */
   readonly releaseRequestedMs: number | undefined;
 }
 
 /**
  * Next step of an instance with an account:
- * - `claim`: claims the account, which fences its owner;
+ * - `claim`: claims the account, which fences the account's owner;
  * - `warm`: restores the account's images while the owner still serves it;
  * - `ask`: asks the owner for a release;
- * - `release`: stops the account for the instance that asked;
- * - `drop`: stops restoring images, abandons a pending claim, or stops an account that no instance may serve;
+ * - `release`: stops serving the account, for the instance that asked;
+ * - `drop`: stops restoring images, abandons a pending claim, or stops an account that must not be served;
  * - `stay`: changes nothing.
  */
 export type AccountStep = 'claim' | 'warm' | 'ask' | 'release' | 'drop' | 'stay';
 
 /**
- * How long to wait for a release before claiming anyway, in ms. Too small: the owner is fenced during its last poll. Too large: a hung
- * owner delays the handover.
+ * How long to wait for a release before the account is claimed without one, in ms. Too small: the owner is fenced during its last poll. Too
+ * large: a hung owner delays the handover.
  */
 export const RELEASE_TIMEOUT_MS = 5_000;
 
@@ -48,8 +48,8 @@ export function nextStep(situation: StepInput): AccountStep {
 }
 
 /**
- * Decides the next step with a running account that is assigned to another instance. The account is served until its release is asked for:
- * the other instance restores the images first.
+ * Decides the next step with an account that runs at this instance and is assigned to another one. This instance serves the account until
+ * the other instance, which first restores the images, asks for a release.
  */
 function stepWhenUnassigned({ instance, account }: StepInput, generation: number): AccountStep {
   // A request of an older generation comes from a superseded target; for one of a newer generation, this instance first has to learn of

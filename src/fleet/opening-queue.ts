@@ -3,16 +3,19 @@ import type { SchedulerLike } from 'rxjs';
 import type { Opening } from '../pipeline/list-task.ts';
 
 /**
- * Number of lists that are opened at the same time, first lists not counted. More: restores compete for disk and network. Fewer: accounts
- * start slowly.
+ * Maximum number of lists that are being opened at the same time, above which further lists wait. An account's first list never waits.
+ * Larger: restores compete for disk and network. Smaller: accounts start slowly.
  */
 const MAX_CONCURRENT_OPENINGS = 6;
-/** After this time (ms) a list that is still opening, such as one with many images to restore, gives its slot to the next one. */
+/**
+ * Time in ms after which a list that is still opening, such as one with many images to restore, no longer occupies its slot, so that the
+ * next list is opened.
+ */
 const OPENING_TIMEOUT_MS = 5_000;
 
 /**
  * Creates the queue in which an instance opens its lists: the first list of every account at once, then the second list of each account,
- * and so on. So no account stays silent while other accounts' lists are restored.
+ * and so on. Thus every account soon serves its first list while other accounts' lists are restored.
  */
 export function openingQueue(scheduler: SchedulerLike): Opening {
   let inFlight = 0;

@@ -20,7 +20,7 @@ const FIGURES: z.ZodType<AccountFigures> = z.object({
   firstRead: z.object({ read: COUNT, total: COUNT }).nullable(),
 });
 const ACCOUNT_REPORT = z.object({
-  /** Load of the account; 1 is normal. */
+  /** Load of the account: 1 normally, more while initial snapshots run, less in quarantine. */
   weight: z.number().positive(),
   /** Prefix of the account's topics, if its file sets `TOPIC_PREFIX`. */
   prefix: z.string().optional(),
@@ -34,27 +34,30 @@ const REPORT = z.object({
   instance: NAME,
   name: NAME,
   at: z.iso.datetime(),
-  /** The accounts that the instance serves or is assigned, by name. */
+  /** The accounts that the instance serves or is assigned, by account name. */
   accounts: z.record(NAME, ACCOUNT_REPORT),
 });
 
-/** State of an instance's accounts, as one message in the fleet's topic. It is not fenced, so it decides only how loads are balanced. */
+/**
+ * State of an instance's accounts, as one message in the fleet's topic. A fenced instance can still write reports, so reports influence
+ * only load balancing and what operators see.
+ */
 export type Report = z.infer<typeof REPORT>;
 export type AccountReport = z.infer<typeof ACCOUNT_REPORT>;
 
-/** Prefix of the Kafka keys of reports. Other messages have account names as keys, which contain no slash. */
+/** Prefix of the Kafka keys of reports. The key of any other message is an account name, which contains no slash. */
 const PREFIX = 'instance/';
 
 export function reportMessage(topic: string, report: Report): Message {
   return { topic, key: PREFIX + report.instance, value: Buffer.from(JSON.stringify(report)) };
 }
 
-/** Returns a message that deletes an instance's report from the topic. */
+/** Returns the tombstone for an instance's report in the fleet's topic. */
 export function reportTombstone(topic: string, instance: string): Message {
   return { topic, key: PREFIX + instance, value: null };
 }
 
-/** Applies a report or the tombstone of one to `reports`; ignores other messages. */
+/** Applies a report, or the tombstone of a report, to `reports`. Ignores other messages. */
 export function applyReport(
   reports: Map<string, Report>,
   { key, value }: { readonly key: Buffer | string | null; readonly value: Buffer | null },
@@ -78,7 +81,8 @@ function parseReport(value: Buffer): Report | undefined {
 }
 
 /**
- * Maximum length of a text in a report, in characters: a thousand failing accounts then take less than half of a message's maximum size.
+ * Maximum length of a text in a report, in characters. It keeps the report of a thousand failing accounts below half of a message's maximum
+ * size.
  */
 const MAX_TEXT = 200;
 
@@ -91,7 +95,7 @@ export interface AccountReportInput {
   readonly figures: AccountFigures | undefined;
 }
 
-/** Builds the compact report of an account, with only the first of the reasons why it is not ready. */
+/** Builds the short report on one account. Of the reasons why the account is not ready, only the first is included. */
 export function accountReport(input: AccountReportInput): AccountReport {
   const { config, weight, error, figures } = input;
   const { prefix, sharedPrefix } = config.topics;

@@ -16,10 +16,13 @@ export interface ReportingOptions {
   readonly scheduler: SchedulerLike;
 }
 
-/** How often the state of this instance's accounts is compared with the last report, in ms. */
+/** Interval at which the state of this instance's accounts is compared with the last report, in ms. */
 const CHECK_EVERY_MS = 15_000;
 
-/** Writes a report on this instance's accounts to the fleet's topic whenever it differs notably from the last one there. Emits nothing. */
+/**
+ * Writes a report on this instance's accounts to the fleet's topic whenever it differs notably from the last report in the topic. Emits
+ * nothing.
+ */
 export function reporting(options: ReportingOptions): Observable<never> {
   const { instance, name, topic, log, report, onRetry, scheduler } = options;
   const reportIfChanged = async (): Promise<void> => {
@@ -34,7 +37,7 @@ export function reporting(options: ReportingOptions): Observable<never> {
   );
 }
 
-/** Whether the report `now` differs notably from the one `before`. Figures change all the time, so small differences do not count. */
+/** Whether the report `now` differs notably from the report `before`. Figures change all the time, so small differences do not count. */
 export function isReportable(now: Report['accounts'], before: Report['accounts'] = {}): boolean {
   const accounts = Object.entries(now);
   if (accounts.length !== Object.keys(before).length) return true;
@@ -70,7 +73,10 @@ function shareOf(some = 0, all = 0): number {
   return all > 0 ? some / all : 0;
 }
 
-/** Whether two figures differ notably: exactly one is null, or they differ by more than `least` and by more than half of the larger one. */
+/**
+ * Whether two figures differ notably: exactly one of them is null, or they differ by more than `least` and by more than half of the larger
+ * one.
+ */
 function differsNotably(a: number | null, b: number | null, least: number): boolean {
   if (a === null || b === null) return a !== b;
   return Math.abs(a - b) > Math.max(least, Math.max(a, b) / 2);

@@ -3,25 +3,31 @@ import { join } from 'node:path';
 import type { SchedulerLike } from 'rxjs';
 import { IMAGES } from '../state/image-file.ts';
 
-/** State folders of accounts that this instance does not serve, retained for a while because the accounts may come back. */
+/**
+ * State folders of the accounts. A folder is retained for a while after another instance has claimed its account, because the account may
+ * come back.
+ */
 export interface WarmFolders {
-  /** Marks the account's folder as in use: the account is served, or its images are being restored. */
+  /** Marks the account's folder as in use: the account is assigned to this instance. */
   readonly use: (account: string) => void;
-  /** Marks the account's folder as unused: the account went to another instance. */
+  /** Marks the account's folder as unused: the account is assigned to another instance. */
   readonly release: (account: string) => void;
-  /** Returns the accounts whose images are on disk. */
+  /** Returns the accounts whose folder is in use or contains images. */
   readonly warm: () => readonly string[];
   /** Deletes state folders that have been unused for longer than the retention time. */
   readonly clear: () => void;
 }
 
-/** How long an unused state folder is retained, in ms. Shorter: a returning account is restored from Kafka. Longer: more disk space. */
+/**
+ * How long an unused state folder is retained, in ms. Shorter: the images of a returning account are restored from Kafka. Longer: unused
+ * folders take more disk space.
+ */
 const RETENTION_MS = 3_600_000;
 
 /**
- * Tracks which accounts' state folders are in use, and deletes those that have been unused for long.
+ * Tracks which accounts' state folders are in use, and deletes those that have been unused for longer than the retention time.
  *
- * @param stateDir Contains one folder per account. Folders left by a former process count as unused from now on.
+ * @param stateDir Contains one folder per account. Folders left by an earlier process count as unused from the time of this call.
  */
 export function warmFolders(stateDir: string, scheduler: SchedulerLike): WarmFolders {
   /** When each account's folder became unused, on the scheduler's clock; Infinity while it is in use. */

@@ -7,8 +7,8 @@ export const LOGIN_QUOTA = 'login';
 /** Name of the quota that all lists share if the API counts by API key. */
 export const SHARED_QUOTA = 'all';
 /**
- * Upper bound of how long after a request was given up it may still reach the API, in ms. Too small: the API may count more requests than
- * the quota.
+ * Longest time, in ms, after which a request that this process gave up may still reach the API. Too small: the API may count more requests
+ * than the quota.
  */
 export const MAX_REQUEST_DELAY_MS = 1_000;
 const LEDGER_VERSION = 1;
@@ -16,8 +16,9 @@ const LEDGER_VERSION = 1;
 const COUNT = z.int().min(0);
 const QUOTA = z.object({
   /**
-   * Requests of the last minute, as pairs of age and count. The age, in ms when the declaration is sent, counts from the latest time at
-   * which the request can have reached the API, rounded up to a full second; it is negative for a time in the future.
+   * Requests of the last minute, as pairs of age and count. The age is in ms, at the time when the declaration is sent. The age counts from
+   * the latest time at which the request can have reached the API, rounded up to a full second. The age is negative if that time is in the
+   * future.
    */
   used: z.array(z.tuple([z.number(), COUNT]).readonly()).readonly(),
   /** Number of requests in flight when the declaration is sent. */
@@ -30,13 +31,13 @@ const DECLARATION = z.object({
   instance: z.string(),
   /** Ids of the processes whose requests the declaration includes, newest last; the last one is `instance`. */
   writers: z.array(z.string()).readonly(),
-  /** Length of the lease from the sending of the declaration on, in ms; 0 in a final declaration. */
+  /** Length of the lease in ms, counted from when the declaration is sent; 0 in a final declaration. */
   blockMs: COUNT,
   /** Declared requests of each quota, by the quota's name. */
   quotas: z.record(z.string(), QUOTA).readonly(),
   /**
-   * Serial number of a guest's declaration. It makes the text of each declaration unique, as a guest recognizes its own entries by their
-   * text.
+   * Serial number of a guest's declaration. It makes the text of each declaration unique: a guest recognizes its own entries in the ledger
+   * by their text.
    */
   number: COUNT.optional(),
   /** Digest of the API key that the requests use; absent in declarations of guests. */
@@ -45,7 +46,7 @@ const DECLARATION = z.object({
 const CLAIM = z.object({
   instance: z.string(),
   claim: z.literal(true),
-  /** Serial number of the claim in its process. It makes the text of each claim unique. */
+  /** Serial number of the claim, counted by the claiming process. It makes the text of each claim unique. */
   number: COUNT,
 });
 const ENTRY = z.union([CLAIM, DECLARATION]);
@@ -53,20 +54,20 @@ const ENTRY = z.union([CLAIM, DECLARATION]);
 /** Requests that a process declares in the ledger for one quota: that of a list, of logins, or of all lists together. */
 export type QuotaDeclaration = Readonly<z.infer<typeof QUOTA>>;
 
-/** A number of requests and their age in ms. */
+/** Pair of an age in ms and the number of requests with this age. */
 export type AgedCount = QuotaDeclaration['used'][number];
 
 /** A declaration in the ledger: the requests that a process has sent, and those that it may still send. */
 export type LedgerDeclaration = Readonly<z.infer<typeof DECLARATION>>;
 
-/** A claim of the ledger by a process, written before it reads the ledger and before it declares requests. */
+/** A message by which a process claims the ledger. It is written before the process reads the ledger and declares requests. */
 export type LedgerClaim = Readonly<z.infer<typeof CLAIM>>;
 
 export function ledgerText(entry: LedgerDeclaration | LedgerClaim): string {
   return JSON.stringify({ version: LEDGER_VERSION, ...entry });
 }
 
-/** Parses an entry of the ledger; undefined if the text is not an entry of this version. */
+/** Parses an entry of the ledger. Returns undefined if the text is not an entry in this version of the format. */
 export function parseLedger(text: string): LedgerDeclaration | LedgerClaim | undefined {
   try {
     const json = JSON.parse(text) as { version?: unknown } | null;
@@ -83,14 +84,15 @@ export function isOfApiKey(text: string, key: string): boolean {
   return entry !== undefined && 'quotas' in entry && entry.key === key;
 }
 
-/** A number of requests that count against a quota from the time `at` on, in ms on the local clock. */
+/** A number of requests that count against a quota from the time `at` on. The time is in ms on the local clock. */
 export interface TimedCount {
   readonly at: number;
   readonly count: number;
 }
 
 /**
- * Returns the declared requests of a quota that a successor has to count, each at the latest time at which it can have reached the API.
+ * Returns the declared requests of a quota that a successor has to count. The time of each request is the latest at which it can have
+ * reached the API.
  *
  * @param sentBefore Latest time at which the declaration can have been sent, in ms on the successor's clock.
  */
@@ -111,9 +113,9 @@ export interface DatedDeclaration {
 }
 
 /**
- * Returns the declarations among these entries of the ledger; claims and unreadable entries are skipped.
+ * Returns the declarations among these entries of the ledger. Claims and unreadable entries are skipped.
  *
- * @param at Time of the entries' `ageMs`, in ms on the reader's clock.
+ * @param at Time at which the entries had the age `ageMs`, in ms on the reader's clock.
  */
 export function declarationsIn(
   entries: readonly { readonly text: string; readonly ageMs: number }[],
@@ -127,7 +129,9 @@ export function declarationsIn(
   });
 }
 
-/** Returns the {@link latestArrivals} of all parts of a declaration that the quota `name` has to count. */
+/**
+ * Returns the declared requests that the quota `name` has to count, from all matching parts of the declaration; see {@link latestArrivals}.
+ */
 export function latestArrivalsIn(
   name: string,
   { declaration, latestSentAt }: DatedDeclaration,
@@ -138,8 +142,8 @@ export function latestArrivalsIn(
 }
 
 /**
- * Returns the parts of a declaration that the quota `name` has to count. A shared quota counts all lists; each list also counts a shared
- * quota.
+ * Returns the parts of a declaration that the quota `name` has to count. The quota that all lists share (`all`) counts the requests of
+ * every list. The quota of one list also counts requests declared for `all`. Logins are counted only by the login quota.
  */
 export function quotaDeclarationsIn(
   name: string,

@@ -10,17 +10,20 @@ import type { AccountLog, PriorEntries } from '../../sinks/ledger/kafka-ledger.t
 import type { Message } from '../../sinks/sink.ts';
 import { backoff } from '../../streams/flow/backoff.ts';
 
-/** State of the ledger when a process claims it: what other processes have declared. */
+/** State of the ledger when a process claims it: what earlier processes, guests and other accounts with the same API key have declared. */
 export interface InheritedLedger {
   /** Newest declaration of requests by the predecessor; undefined if there is none. */
   readonly declaration: LedgerDeclaration | undefined;
   /** Latest time at which the predecessor's declaration can have been sent, in ms on this process's clock. */
   readonly latestSentAt: number;
-  /** Declarations of guests while the account had no owner, and those of other accounts that use the same API key. */
+  /** Declarations that guests wrote while the account had no owner, and declarations of other accounts that use the same API key. */
   readonly guests: readonly DatedDeclaration[];
-  /** Whether the predecessor wrote no final declaration and its lease has not expired, so that it may still send requests. */
+  /** Whether the predecessor may still send requests: it wrote no final declaration, and its lease has not expired. */
   readonly isLeaseActive: boolean;
-  /** Whether the newest entry of the ledger is unreadable, as from another version: an unknown number of requests may have been sent. */
+  /**
+   * Whether the newest entry of the ledger, claims aside, is unreadable, as from another version. The process that wrote the entry may have
+   * sent any number of requests.
+   */
   readonly hasUnreadableEntry: boolean;
 }
 
@@ -51,13 +54,14 @@ export interface LedgerSideMessages {
 
 /** Length of a lease, in ms. Too small: many declarations. Too large: a successor waits longer after a crash. */
 export const LEASE_MS = 10_000;
-/** How long before a lease expires it is renewed, in ms. Too small: requests wait while a slow Kafka commits. */
+/** How long before its end a lease is renewed, in ms. Too small: when Kafka commits slowly, the lease expires first and requests wait. */
 export const LEASE_RENEWAL_MARGIN_MS = 1_000;
 /**
- * Maximum number of processes listed in a declaration. More can't have sent requests in the last minute, as each takes seconds to start.
+ * Maximum number of processes listed in a declaration. A process takes seconds to start, so no more than this number can have sent requests
+ * in the last minute.
  */
 const MAX_WRITERS = 16;
-/** End of a lease that has expired, or was never begun. */
+/** End of a lease that has expired or never began. */
 const EXPIRED = { at: -Infinity, wallAt: -Infinity };
 
 export function openLedger(options: LedgerOptions): Ledger {
@@ -65,12 +69,12 @@ export function openLedger(options: LedgerOptions): Ledger {
 }
 
 /**
- * Declares an account's requests in the ledger topic before they are sent. A request may start only while a committed declaration allows
- * it: that is the lease of the process.
+ * Declares an account's requests in the ledger topic before they are sent. A committed declaration gives the process a lease, and requests
+ * start only during a lease.
  *
- * The ledger is inactive until it was claimed ({@link claim}, again after a failure) and the inherited requests are counted
- * ({@link activate}). While it is active, declarations are written when requests wait to start, and the lease is renewed as long as
- * requests start. It becomes inactive for good by {@link declareFinal}, or when a declaration fails ({@link failed$}).
+ * The ledger is inactive until the process has claimed it ({@link claim}, again after a failure) and has counted the inherited requests
+ * ({@link activate}). While the ledger is active, a declaration is written when requests wait to start, and the lease is renewed as long as
+ * requests start. The ledger becomes inactive for good by {@link declareFinal}, or when a declaration fails ({@link failed$}).
  */
 export class Ledger {
   readonly #options: LedgerOptions;
@@ -82,7 +86,7 @@ export class Ledger {
   #claims = 0;
   #isActive = false;
   #writers: readonly string[] = [];
-  /** When the lease expires, by the scheduler's clock and by the machine's. */
+  /** When the lease expires, by the scheduler's clock and by the machine's clock. */
   #leaseEnd = EXPIRED;
   /** The running attempt to write a declaration, with its retries. */
   #declaring: Subscription | undefined;
@@ -92,12 +96,15 @@ export class Ledger {
     this.#options = options;
   }
 
-  /** Declarations that guests wrote while this process had no lease. Must be counted synchronously: requests start right afterwards. */
+  /**
+   * Declarations that guests wrote while this process had no lease. A subscriber must count them synchronously, because requests start
+   * right after they are emitted.
+   */
   get guestDeclarations$(): Observable<readonly DatedDeclaration[]> {
     return this.#guestDeclarations$;
   }
 
-  /** Errors if this process must not send any more requests, as with `FENCED`. */
+  /** Never emits; errors if this process must not send any more requests, as with `FENCED`. */
   get failed$(): Observable<never> {
     return this.#failed$;
   }
@@ -106,7 +113,8 @@ export class Ledger {
    * Returns the part of the ledger that concerns one quota. To be called for each quota before {@link activate}.
    *
    * @param capacity Maximum number of requests in a minute.
-   * @param isRare Whether each request is declared on demand, one by one, as for logins, instead of a lease's worth in advance.
+   * @param isRare Whether requests are declared one by one when needed, as for logins. Otherwise the requests of a whole lease are declared
+   * in advance.
    */
   quota(name: string, capacity: number, isRare: boolean): QuotaLedger {
     const quota = new DeclaredQuota(capacity, isRare, {
@@ -134,7 +142,7 @@ export class Ledger {
     this.#leaseBegan$.next();
   }
 
-  /** Whether the lease has not expired, so that a request that has started may be sent. */
+  /** Whether the lease is valid. A request that has started may be sent only during a valid lease. */
   isLeaseValid(): boolean {
     return this.leaseRemainingMs() > 0;
   }
@@ -146,7 +154,7 @@ export class Ledger {
     return Math.min(at - this.#options.scheduler.now(), wallAt - this.#wallNow());
   }
 
-  /** Completes once the lease lasts for at least `ms` more. Writes a new declaration if necessary. */
+  /** Completes once the lease is valid for at least `ms` more milliseconds. Writes a new declaration if necessary. */
   leaseOfAtLeast(ms: number): Observable<never> {
     return defer(() => {
       if (this.leaseRemainingMs() >= ms) return EMPTY;
@@ -160,8 +168,8 @@ export class Ledger {
   }
 
   /**
-   * Writes the final declaration: the requests that were sent, and that no more will be, so that a successor need not wait for the lease to
-   * expire.
+   * Writes the final declaration. It contains the requests that were sent and promises that no more will follow, so that a successor need
+   * not wait for the lease to expire.
    */
   async declareFinal(): Promise<void> {
     if (!this.#isActive) return;
@@ -182,7 +190,7 @@ export class Ledger {
     return (this.#options.wallNow ?? Date.now)();
   }
 
-  /** Writes a declaration, with retries, unless one is being written or the ledger is inactive. */
+  /** Starts to write a declaration, with retries. Does nothing if one is being written already or if the ledger is inactive. */
   #requestLease(): void {
     if (!this.#isActive || this.#declaring) return;
     const { scheduler, random = Math.random, hooks } = this.#options;
@@ -231,7 +239,10 @@ export class Ledger {
     );
   }
 
-  /** Renews the lease if requests have started in it. Otherwise the next request causes a declaration. */
+  /**
+   * Renews the lease if requests have started since the last declaration. If none have, the lease expires and the next request causes a
+   * declaration.
+   */
   #renew(): void {
     if ([...this.#quotas.values()].some(({ hasStarted }) => hasStarted)) this.#requestLease();
   }

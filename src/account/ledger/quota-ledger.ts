@@ -4,26 +4,26 @@ import { StartPacer } from './start-pacer.ts';
 import type { Gate } from '../../streams/quota/token-bucket.ts';
 import { usedRequests } from './used-requests.ts';
 
-/** Connects a quota's token bucket with the ledger: requests start only as far as they are declared there. */
+/** Connects a quota's token bucket with the ledger, so that only declared requests start. */
 export interface QuotaLedger {
   readonly gate: Gate;
-  /** Records the start of a request; the returned function records its end. */
+  /** To be called when a request starts. Returns a function to be called when the request ends. */
   readonly onStart: (at: number) => (end: number, isAnswered: boolean) => void;
   /** Adds requests of other processes to the next declaration. */
   readonly count: (requests: readonly TimedCount[]) => void;
 }
 
-/** The lease of this process, in which declared requests may start. */
+/** The lease of this process, as the quotas use it. */
 export interface Lease {
   readonly isLeaseValid: () => boolean;
-  /** Writes a declaration soon, unless one is being written; {@link leaseBegan$} emits once it is committed. */
+  /** Starts to write a declaration, unless one is being written. {@link leaseBegan$} emits once it is committed. */
   readonly requestLease: () => void;
   readonly leaseBegan$: Observable<void>;
 }
 
 /**
- * Requests of one quota in this process. A declaration fixes how many more may start ({@link declarationSent}); those that start before its
- * commit are part of that number ({@link leaseBegan}).
+ * Counts the requests of one quota for the declarations of this process. A declaration says how many more requests may start. Requests that
+ * start after it was sent ({@link declarationSent}) and before it is committed ({@link leaseBegan}) already use up that number.
  */
 export class DeclaredQuota implements QuotaLedger {
   readonly gate: Gate;
@@ -36,10 +36,12 @@ export class DeclaredQuota implements QuotaLedger {
   /** Number of requests that may still start in this lease. */
   #remainingStarts = 0;
   #startsSinceDeclared = 0;
-  /** Whether a request has waited for a declaration since the newest one was sent. */
+  /** Whether a request has waited for a declaration since the newest declaration was sent. */
   #isWanted = false;
 
-  /** @param isRare Whether each request is declared on demand, one by one, instead of a lease's worth in advance. */
+  /**
+   * @param isRare Whether requests are declared one by one when needed. Otherwise the requests of a whole lease are declared in advance.
+   */
   constructor(capacity: number, isRare: boolean, lease: Lease) {
     this.#capacity = capacity;
     this.#isRare = isRare;
@@ -78,7 +80,7 @@ export class DeclaredQuota implements QuotaLedger {
     return this.#startsSinceDeclared > 0;
   }
 
-  /** Returns this quota's part of a declaration. A lease of 0 ms makes it a final one, which allows no more starts. */
+  /** Returns this quota's part of a declaration. With `leaseMs` 0 the part is for a final declaration and allows no more starts. */
   declaration(now: number, leaseMs: number): QuotaDeclaration {
     return {
       used: this.#used.ages(now),
@@ -87,7 +89,10 @@ export class DeclaredQuota implements QuotaLedger {
     };
   }
 
-  /** Returns at least the starts left of the current lease, which may be used until the new declaration is committed. */
+  /**
+   * Returns how many requests the next declaration allows to start. The number is not lower than what is left of a valid current lease,
+   * whose starts may be used until the new declaration is committed.
+   */
   #maxStarts(leaseMs: number): number {
     const unusedStarts = this.#lease.isLeaseValid() ? this.#remainingStarts : 0;
     const wanted = this.#isRare ? Number(this.#isWanted) : this.#pacer.maxStarts(leaseMs);

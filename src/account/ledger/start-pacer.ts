@@ -1,4 +1,4 @@
-/** Factor by which the pacer is faster than the quota, so that quota left unused by a pause can be used later. */
+/** Factor by which the pacer is faster than the quota, so that requests that a pause left unused can be sent later. */
 const RATE_MARGIN = 1.01;
 /** Number of requests that may start at once: one of any lane, and one reserved for a poll. */
 const MAX_BURST = 2;
@@ -8,8 +8,8 @@ const TIMER_MS = 20;
 const EPSILON = 1e-6;
 
 /**
- * Spreads the starts of requests over time, as a token bucket with a small burst, at slightly more than the rate of their quota. A burst
- * that uses up the quota would leave a successor nothing for a minute.
+ * Spreads the starts of requests over time: a token bucket with a small burst, which refills at slightly more than the rate of the quota. A
+ * large burst could use up the quota, and a successor could then send no requests for a minute.
  */
 export class StartPacer {
   readonly #perMs: number;
@@ -25,15 +25,15 @@ export class StartPacer {
   }
 
   /**
-   * Returns the time from which a request may start, in ms; `now` if it may start at once. Only a lane of rank 0 (polls) or less may use
-   * the last request of a burst.
+   * Returns the time from which a request may start, in ms; `now` if it may start at once. Lanes with a rank above 0 (polls have rank 0)
+   * can't use the last request of a burst.
    */
   opensAt(now: number, rank: number): number {
     const missing = (rank <= 0 ? 1 : 2) - EPSILON - this.#levelAt(now);
     return missing <= 0 ? now : now + Math.ceil(missing / this.#perMs);
   }
 
-  /** Records that a request has started. */
+  /** Takes a token for a request that has started. */
   take(now: number): void {
     this.#level = this.#levelAt(now) - 1;
     this.#leveledAt = now;

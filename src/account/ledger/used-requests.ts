@@ -1,13 +1,13 @@
 import { MAX_REQUEST_DELAY_MS } from './ledger-record.ts';
 import type { AgedCount, TimedCount } from './ledger-record.ts';
 
-/** Age from which a request counts against no quota, in ms: a minute, and headroom for clocks and latencies. */
+/** Age from which a request no longer counts against a quota, in ms: a minute, and headroom for clock differences and latencies. */
 const QUOTA_WINDOW_MS = 60_200;
 const SECOND_MS = 1_000;
 
 export type UsedRequests = ReturnType<typeof usedRequests>;
 
-/** Counts the requests of the last minute by second, each by its latest possible arrival at the API, rounded up to the end of a second. */
+/** Counts the requests of the last minute, grouped by second. A request counts in the second of its latest possible arrival at the API. */
 export function usedRequests() {
   /** Number of requests in each second. The key is the end of the second, in seconds on the local clock. */
   const used = new Map<number, number>();
@@ -17,11 +17,12 @@ export function usedRequests() {
   };
   return {
     /**
-     * Records that a request ended at `at`, in ms. Without a response it may still reach the API, up to {@link MAX_REQUEST_DELAY_MS} later.
+     * Counts a request that ended at `at`, in ms. A request without a response counts {@link MAX_REQUEST_DELAY_MS} later, because it can
+     * still reach the API until then.
      */
     requestEnded: (at: number, isAnswered: boolean): void =>
       add(isAnswered ? at : at + MAX_REQUEST_DELAY_MS, 1),
-    /** Adds requests of other processes. */
+    /** Counts requests that other processes sent. */
     count: (requests: readonly TimedCount[]): void =>
       requests.forEach(({ at, count }) => add(at, count)),
     /** Returns the requests that may still count against a quota, with their ages. */

@@ -20,11 +20,14 @@ export interface GuestDeclarationsOptions extends LeaseClocks {
 /** Declares the requests of a guest in the ledger. */
 export interface GuestDeclarations {
   /**
-   * Declares the requested permits, and returns those that earlier declarations leave free, possibly none. Undefined if a service is
-   * running the account: then permits must be requested from the service.
+   * Declares the requested permits in the ledger. Returns the permits that the quota has left after earlier declarations, possibly none.
+   * Returns undefined if a service may be running the account: permits must then be requested from the service.
    */
   readonly declare: (demands: QuotaDemands) => Promise<PermitBatch | undefined>;
-  /** Writes a final declaration with the requests that were sent, so that unused permits no longer count; nothing if none was declared. */
+  /**
+   * Writes a final declaration with the requests that were sent, so that unused permits no longer count. Does nothing if this guest has
+   * declared nothing.
+   */
   readonly declareFinal: (demands: QuotaDemands) => Promise<void>;
 }
 
@@ -32,9 +35,10 @@ export interface GuestDeclarations {
 type Counts = Readonly<Record<string, number>>;
 
 /**
- * Creates the declarations of a guest. The order of the ledger decides: a guest counts the declarations of guests before its own, and the
- * newest one of the service. A service that begins to send requests looks for guests that declared before it. While a service has a lease a
- * guest declares nothing, but requests permits from it.
+ * Creates the declarations of a guest. Which process counts which requests depends on the order of entries in the ledger: a guest counts
+ * the declarations of guests that precede its own, and the newest declaration of the service. A service that begins to send requests counts
+ * the guests that declared before it. While a service has a lease, the guest uses no declared permits and requests permits from the service
+ * instead.
  */
 export function guestDeclarations(options: GuestDeclarationsOptions): GuestDeclarations {
   const { log, instance, scheduler, wallNow = () => Date.now() } = options;
@@ -86,7 +90,10 @@ function requestCounts(
   );
 }
 
-/** Returns the declarations of other processes whose requests a guest has to count; undefined if a service may be running the account. */
+/**
+ * Returns the declarations of other processes whose requests a guest has to count. Returns undefined if a service may be running the
+ * account.
+ */
 function otherDeclarations({
   entries,
   guestEntries,
@@ -100,7 +107,7 @@ function otherDeclarations({
   return [...(service ? [service] : []), ...declarationsIn(guestEntries, at)];
 }
 
-/** Returns the number of requests of a quota that neither other processes nor this one have used. */
+/** Returns the number of requests that a quota has left after the requests of this process and of other processes. */
 function freeForGuest(
   name: string,
   demand: QuotaDemand,
@@ -114,7 +121,9 @@ function freeForGuest(
   return Math.max(0, unusedByGuest(demand) - arrived);
 }
 
-/** Returns the number of requests of a quota that this process has not used, whatever other processes have used. */
+/**
+ * Returns the number of requests that a quota has left after the requests of this process. Requests of other processes are not subtracted.
+ */
 function unusedByGuest({ capacity, used }: QuotaDemand): number {
   const own = used
     .filter(([ageMs]) => ageMs < WINDOW_MS)

@@ -6,7 +6,7 @@ import type { AgedCount } from '../ledger/ledger-record.ts';
 import { usedRequests } from '../ledger/used-requests.ts';
 import type { UsedRequests } from '../ledger/used-requests.ts';
 
-/** One quota as a guest sees it: its size, the guest's own use of it, and the permits that it wants. */
+/** One quota as a guest sees it: its size, the guest's own requests, and the number of permits that the guest wants. */
 export interface QuotaDemand {
   /** Maximum number of requests in a minute. */
   readonly capacity: number;
@@ -23,16 +23,19 @@ export type QuotaDemands = Readonly<Record<string, QuotaDemand>>;
 export interface PermitBatch {
   /** Number of permits for each quota, by the quota's name. */
   readonly counts: Readonly<Record<string, number>>;
-  /** Latest time at which a request with a permit of this batch may be written to its socket, in ms on the scheduler's clock. */
+  /** Time before which a request with a permit of this batch must be written to its socket, in ms on the scheduler's clock. */
   readonly expiresAt: number;
-  /** The time `expiresAt` by the machine's clock. The permits expire when either clock reaches its time. */
+  /** The time `expiresAt` by the machine's clock, in ms. The permits expire when the first of the two clocks reaches its time. */
   readonly wallExpiresAt: number;
 }
 
 export interface GuestPermitsOptions extends LeaseClocks {
-  /** Number of permits to acquire at a time, by the quota's name. Default for other quotas: 1. */
+  /** Number of permits to acquire at a time, by the quota's name. Quotas that are not listed: 1. */
   readonly batchSizes: Readonly<Record<string, number>>;
-  /** Acquires permits for at least part of the demands, which it reads when it needs them. Rejects if no permits can be acquired. */
+  /**
+   * Acquires permits for at least part of the demands. Calls `demands` for the current demands before each attempt. Rejects if no permits
+   * can be acquired.
+   */
   readonly acquireBatch: (demands: () => QuotaDemands) => Promise<PermitBatch>;
 }
 
@@ -48,9 +51,9 @@ interface GuestQuota {
 }
 
 /**
- * The permits of a guest. Requests wait for them at the gate of each quota's {@link QuotaLedger}. Permits are acquired one batch at a time:
- * the next batch when a permit is wanted and no request of the current batch is in flight. So a request that waits long for its connection
- * is never counted with a later batch.
+ * The permits of a guest. Requests wait for permits at the gate of each quota's {@link QuotaLedger}. Permits are acquired one batch at a
+ * time: the next batch is acquired when a permit is wanted and no request of the current batch is in flight. A request that waits long for
+ * its connection is therefore never counted with a later batch.
  */
 export class GuestPermits {
   readonly #options: GuestPermitsOptions;
@@ -123,8 +126,8 @@ export class GuestPermits {
   }
 
   /**
-   * Acquires a batch of permits unless requests of the current one are in flight: in a later turn of the event loop, so that the batch
-   * includes all permits wanted in this turn.
+   * Acquires the next batch of permits in a later turn of the event loop, so that the batch includes all permits wanted in this turn. Does
+   * nothing while requests of the current batch are in flight.
    */
   start(): void {
     if (this.#acquiring || this.#inFlight > 0) return;
@@ -145,7 +148,10 @@ export class GuestPermits {
     this.#batch = EMPTY_BATCH;
   }
 
-  /** Drops the unused permits of the current batch first, so that the demands include all requests for which that batch was used. */
+  /**
+   * Acquires the next batch of permits. First drops the unused permits of the current batch, so that no more requests start with them and
+   * the demands count all requests that did.
+   */
   #acquire(): Promise<PermitBatch> {
     this.#batch = EMPTY_BATCH;
     return this.#options.acquireBatch(() => this.demands());

@@ -18,23 +18,29 @@ export interface GuestOptions {
   readonly batchSizes: Readonly<Record<string, number>>;
   /** How long to wait for permits while other processes use up the quota, in ms. */
   readonly patienceMs: number;
-  /** How long to retry an unreachable Kafka before the first requests are sent undeclared, in ms. */
+  /** How long to retry if Kafka is unreachable from the start, in ms. After that, requests are sent without being declared. */
   readonly kafkaPatienceMs: number;
   readonly scheduler: SchedulerLike;
-  /** Called once, with the error, if requests are sent undeclared because Kafka is unreachable. */
+  /** Called once, with the error, if requests are sent without being declared because Kafka is unreachable. */
   readonly onUndeclared: (error: unknown) => void;
 }
 
-/** A command, such as `check`, that sends requests beside the service. To be closed after its last request. */
+/** A command, such as `check`, that sends requests to the API beside the service. It must be closed after its last request. */
 export interface Guest {
   readonly permits: GuestPermits;
   readonly close: () => Promise<void>;
 }
 
-/** How long `close` waits for the final declaration, in ms. Without that declaration, unused permits count until they expire. */
+/**
+ * How long `close` waits for the final declaration, in ms. If the final declaration is not written in this time, unused permits count until
+ * they expire.
+ */
 const FINAL_DECLARATION_TIMEOUT_MS = 3_000;
 
-/** Opens a guest of an account: it sends requests with permits from the service, or with declarations of its own. */
+/**
+ * Opens a guest of an account. The guest sends requests with permits from the service or, if no service runs, with permits that it declares
+ * itself.
+ */
 export function openGuest(options: GuestOptions): Guest {
   const { kafka, config, batchSizes, scheduler } = options;
   const { account } = config;

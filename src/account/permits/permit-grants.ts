@@ -32,19 +32,25 @@ export interface PermitGrantsOptions extends LeaseClocks {
   readonly hooks: Pick<Hooks, 'onSignalsFailed'>;
 }
 
-/** How long to wait for the requested permits before those available are granted, in ms. Too large: the guest stops waiting. */
+/**
+ * How long to wait until all requested permits are free, in ms. After that, the free ones are granted. Too large: the guest stops waiting
+ * before it gets the response.
+ */
 const GRANT_TIMEOUT_MS = 2_000;
-/** Minimum remaining time of the lease that permits belong to, in ms, if it can be renewed in time. Too small: permits expire unused. */
+/**
+ * Remaining time, in ms, to which the lease is extended before permits are granted, if its renewal succeeds in time. Too small: permits
+ * expire unused, because they expire with the lease.
+ */
 const MIN_LEASE_MS = 5_000;
-/** Age from which requests for permits are ignored, in ms, as no guest waits that long. Allows for clock differences between machines. */
+/** Age from which requests for permits are ignored, in ms. No guest waits that long, even if the clocks of the machines differ. */
 const MAX_REQUEST_AGE_MS = 30_000;
 /** Maximum number of requests for permits that are handled at the same time; further ones wait. */
 const MAX_CONCURRENT_GRANTS = 32;
 
 /**
- * Answers guests' requests for permits. Each permit is one request of this process's own quota, and counts as a request in flight for as
- * long as the guest may use it. It expires with this process's lease, so a successor counts it with this process's own requests. Emits
- * nothing; continues after every error.
+ * Responds to guests' requests for permits. Each granted permit uses one request of this process's own quota, and counts as a request in
+ * flight for as long as the guest may use it. A permit expires with this process's lease, so a successor counts it together with this
+ * process's own requests. Emits nothing; continues after every error.
  */
 export function permitGrants(
   options: PermitGrantsOptions,
@@ -73,7 +79,7 @@ export function permitGrants(
         const lane = quota.guestQuota(name);
         return lane ? Array.from({ length: count }, () => new QuotaPermit(name, lane)) : [];
       });
-      /** Latest time at which requests with the granted permits may reach the API, in ms on the scheduler's clock. */
+      /** Latest time at which a request with one of the granted permits can reach the API, in ms on the scheduler's clock. */
       let until = -Infinity;
       const expired$ = defer(() => timer(Math.max(0, until - scheduler.now()), scheduler));
       const all$ = merge(
@@ -136,7 +142,7 @@ class QuotaPermit {
     this.#start = during(quota.guests, use$).subscribe();
   }
 
-  /** Ends the permit: a granted one no longer counts as in flight, a pending one is no longer waited for. */
+  /** Ends the permit. A granted permit no longer counts as a request in flight; a pending one is withdrawn. */
   release(): void {
     this.#start.unsubscribe();
   }

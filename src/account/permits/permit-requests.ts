@@ -13,14 +13,14 @@ export interface PermitRequestsOptions extends LeaseClocks {
   readonly instance: string;
 }
 
-/** How long to wait for the service's response, in ms: a service responds within two seconds, and Kafka adds its latency. */
+/** How long to wait for the service's response, in ms. A service responds within two seconds, and Kafka adds its latency. */
 const GRANT_RESPONSE_TIMEOUT_MS = 4_000;
 
 /**
- * Returns a function that requests permits from the service that runs the account. Resolves with the permits granted, or with undefined if
- * no service responds.
+ * Returns a function that requests permits from the service that runs the account. The function's promise resolves with the permits
+ * granted, or with undefined if no service responds.
  *
- * The lifetime of permits begins when the request is sent, so they expire earlier than the service assumes.
+ * The lifetime of permits begins when the request is sent, so the guest lets them expire earlier than the service assumes.
  */
 export function permitRequests(options: PermitRequestsOptions) {
   const { topic, account, instance, scheduler, wallNow = () => Date.now() } = options;

@@ -6,7 +6,7 @@ import { LEASE_MS } from '../ledger/ledger.ts';
 import type { LeaseClocks } from '../ledger/ledger.ts';
 
 export interface PermitSourceOptions extends LeaseClocks {
-  /** Requests permits from the service that runs the account; undefined if no service responds. */
+  /** Requests permits from the service that runs the account. Resolves with undefined if no service responds. */
   readonly requestPermits: (
     wanted: Readonly<Record<string, number>>,
   ) => Promise<PermitBatch | undefined>;
@@ -14,28 +14,39 @@ export interface PermitSourceOptions extends LeaseClocks {
   readonly account: string;
   /** How long to wait for permits while other processes use up the quota, in ms. */
   readonly patienceMs: number;
-  /** How long to retry an unreachable Kafka before the first requests are sent undeclared, in ms. */
+  /** How long to retry if Kafka is unreachable from the start, in ms. After that, requests are sent without being declared. */
   readonly kafkaPatienceMs: number;
   /** Returns random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
   readonly random?: () => number;
-  /** Called once, with the error, if requests are sent undeclared because Kafka is unreachable; other processes do not count them. */
+  /**
+   * Called once, with the error, if requests are sent without being declared because Kafka is unreachable. Other processes do not count
+   * these requests.
+   */
   readonly onUndeclared: (error: unknown) => void;
 }
 
-/** How long to wait for a service that does not respond, in ms: longer than a lease, so that the lease of a crashed service has expired. */
+/**
+ * How long to wait for a service that does not respond, in ms; also how long to retry errors of Kafka once it was reached. Longer than a
+ * lease, so that the lease of a crashed service has expired.
+ */
 const RUNNER_SILENCE_MS = 20_000;
-/** Mean pause between two attempts to acquire permits, in ms. Jittered by 50 %, so that guests that collided do not collide again. */
+/**
+ * Mean pause between two attempts to acquire permits, in ms. The pause varies randomly by 50 %, so that guests that collided do not collide
+ * again.
+ */
 const RETRY_PAUSE_MS = 1_000;
 
 /**
- * Acquires permits for a guest's requests to the API: from the service that runs the account, or else by a declaration in the ledger. If
- * the topics do not exist, no service has ever run. If Kafka is unreachable, no process can declare, and a running service sends requests
- * only until its lease expires, after 11 s at most. In both cases a batch is used undeclared for the length of a lease, and Kafka is tried
- * again for the next one.
+ * Acquires permits for a guest's requests to the API: from the service that runs the account, or by a declaration in the ledger if no
+ * service runs.
+ *
+ * In two cases a guest uses undeclared permits, for the length of a lease at a time, and tries Kafka again before the next batch. If the
+ * topics do not exist, no service has ever run. If Kafka is unreachable, no process can declare requests, and a running service sends
+ * requests only until its lease expires, after 11 s at most.
  */
 export class PermitSource {
   readonly #options: PermitSourceOptions;
-  /** Whether an attempt to acquire permits has ever reached Kafka. From then on requests are never sent undeclared. */
+  /** Whether an attempt to acquire permits has ever reached Kafka. After that, requests are never sent undeclared. */
   #hasReachedKafka = false;
   /** Whether Kafka was unreachable for longer than `kafkaPatienceMs`, and `onUndeclared` was called. */
   #isUndeclared = false;
@@ -46,7 +57,11 @@ export class PermitSource {
     this.#options = options;
   }
 
-  /** @throws CellarstreamError `NO_PERMITS`; errors of Kafka that occur after it was reachable. */
+  /**
+   * Acquires a batch with at least one permit.
+   *
+   * @throws CellarstreamError `NO_PERMITS`; errors of Kafka that occur after Kafka was reached once.
+   */
   async acquire(demands: () => QuotaDemands): Promise<PermitBatch> {
     const { account, patienceMs, scheduler, random = Math.random } = this.#options;
     const startedAt = scheduler.now();
@@ -76,7 +91,7 @@ export class PermitSource {
     return declared ? { batch: declared, runner: 'none' } : SILENT;
   }
 
-  /** Requests permits from the service; undefined if no service responds, or the topic does not exist. */
+  /** Requests permits from the service. Resolves with undefined if no service responds or the topic does not exist. */
   async #request(demands: QuotaDemands): Promise<PermitBatch | undefined> {
     try {
       return await this.#options.requestPermits(requestedPermits(demands));
@@ -87,7 +102,8 @@ export class PermitSource {
   }
 
   /**
-   * Whether a failed attempt to acquire permits is retried; if not, requests are sent undeclared. Rethrows an error that allows neither.
+   * Whether to retry a failed attempt to acquire permits; if false, requests are sent undeclared. Rethrows the error if neither a retry nor
+   * undeclared requests are allowed.
    */
   #isRetried(error: unknown, waitedMs: number): boolean {
     const { kafkaPatienceMs, onUndeclared } = this.#options;
@@ -115,7 +131,10 @@ export class PermitSource {
 /** Result of one attempt to acquire permits. */
 interface PermitAttempt {
   readonly batch: PermitBatch | undefined;
-  /** Which process runs the account: a service that responds, no process, or one that does not respond. */
+  /**
+   * Which process runs the account: a service that responded (`service`), no process (`none`), or a service that does not respond
+   * (`silent`).
+   */
   readonly runner: 'service' | 'none' | 'silent';
 }
 
