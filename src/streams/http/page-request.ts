@@ -43,7 +43,7 @@ export interface RawPage extends Pick<HttpResponse, 'body' | 'text'> {
   readonly elapsedMs: number;
   readonly age: AnswerAge;
   /**
-   * Reports whether the body could be decoded as a page, which alone proves that the server accepts the token. The caller calls it after
+   * Reports to the token source whether the body was a page: only a decoded page proves that the server accepts the token. Call it after
    * decoding.
    */
   readonly reportPage: (isPage: boolean) => void;

@@ -25,7 +25,7 @@ interface ReadOptions {
 
 export interface PendingResponse {
   /**
-   * Emits the response. Rejects with undici's error if the request fails before the headers have arrived, and with the result of
+   * Resolves with the response. Rejects with undici's error if the request fails before the headers have arrived, and with the result of
    * `truncatedError` if it fails later.
    */
   readonly response: Promise<RawResponse>;

@@ -129,8 +129,8 @@ export class TokenEvidence {
   }
 
   /**
-   * Whether a request that was sent after this one succeeded. If this request has a previous attempt, a request that was sent after the
-   * response to that attempt suffices.
+   * Whether the token has worked for a request that was sent after this one. If this one repeats an attempt that failed with the same token
+   * and status, it suffices that the other request was sent after the response to that attempt.
    */
   hasWorkedElsewhere({ sentAt, lastTry }: TokenUse): boolean {
     return this.#hasWorkedSince(lastTry?.answeredAt ?? sentAt);
@@ -169,7 +169,7 @@ export class TokenEvidence {
     this.#isDead = false;
   }
 
-  /** Registers a failed request, unless a request that was sent after it has succeeded. */
+  /** Registers a failed request. Ignored if a request that was sent later has succeeded. */
   recordFailure(use: TokenUse, now: number): void {
     if (!this.hasWorkedElsewhere(use)) this.#failingSince ??= now;
   }
