@@ -143,8 +143,8 @@ function isZlib(body: Buffer): boolean {
 }
 
 /**
- * Whether a body is Zstandard (RFC 8878), which is not supported. Support needs `node:zlib` of Node 22.15 or later as the oldest supported
- * version.
+ * Whether a body is Zstandard (RFC 8878), which is not supported. Support can be added once Node 22.15, whose `node:zlib` has zstd, is the
+ * oldest supported version.
  */
 function isZstd(body: Buffer): boolean {
   return body.length >= 4 && body.readUInt32BE(0) === ZSTD_MAGIC;

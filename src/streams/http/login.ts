@@ -20,8 +20,8 @@ export interface LoginOptions {
   /** Returns the API key. Called at each login, so that a new API key in a rotated file is used. */
   readonly apiKey: () => string;
   /**
-   * How long, in ms, the API must refuse an API key that it has accepted before, without any other outcome in between, until the API key
-   * counts as wrong: a failing gateway refuses valid API keys, too. Default 600,000. With 0 one refusal is enough.
+   * How long, in ms, an API key that was accepted before must be refused without interruption until it counts as wrong: a failing gateway
+   * refuses valid API keys, too. Default 600,000. With 0 one refusal is enough.
    */
   readonly keyPatienceMs?: number;
   /** undici dispatcher, which provides connections and their timeouts. Default undici's global dispatcher. */

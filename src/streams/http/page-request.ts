@@ -305,7 +305,8 @@ function isNotFound(answer: HttpResponse, { orderNumber }: ListQuery): boolean {
 
 /**
  * Lower bound of the server's time when it read the records of a response, in epoch ms: the `Date` header, less the duration of the request
- * and the time that the response spent in a cache. Without the header it is computed from the server's time at the login.
+ * and the part of the response's age that the `Date` header does not show. Without the header it is computed from the server's time at the
+ * login.
  */
 function serverTimeAt(
   { askedAt, elapsedMs, date }: DatedAnswer,

@@ -33,8 +33,8 @@ export interface PendingResponse {
 }
 
 /**
- * Sends a request and reads the response. Each chunk is copied at once, because the next chunk from any socket overwrites it ({@link
- * sharedReads}).
+ * Sends a request and reads the response. Each chunk is copied at once, as the next chunk from any socket overwrites it (see
+ * `sharedReads`).
  */
 export function readHttpResponse(
   dispatcher: Dispatcher,

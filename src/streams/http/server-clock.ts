@@ -32,8 +32,8 @@ export interface ServerClock {
    */
   tell(serverTime: number | undefined, localTime?: number): void;
   /**
-   * Makes the next poll window begin `ms` earlier. Called when another scan has read a page from a cache, which lacks the changes of the
-   * last `ms`.
+   * Makes the next poll window begin `ms` earlier. Called when another scan has read a page from a cache: that page lacks the changes of
+   * the last `ms`.
    */
   reachBack(ms: number): void;
   /**

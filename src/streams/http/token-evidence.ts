@@ -45,8 +45,8 @@ interface RefusalState {
   readonly count: number;
   readonly newest: RequestTimes;
   /**
-   * Whether the list, and not the token, is the cause of the refusals: the server accepted the token before and after one of them ({@link
-   * TokenEvidence.wasAcceptedDuring}).
+   * Whether the list, and not the token, is the cause of the refusals: the server accepted the token before and after one of them (see
+   * `wasAcceptedDuring`).
    */
   readonly isListsOwn: boolean;
   /** When requests for the list may be sent again, in ms on the scheduler's clock. */
@@ -58,8 +58,8 @@ export const FIRST_PAUSE_MS = 1_000;
 /** Longest pause before a list retries a refused token, in ms. Too large: a list notices late that the token is accepted again. */
 const MAX_PAUSE_MS = 30_000;
 /**
- * How long, in ms, further failures of queries of a list are attributed to the queries after one of them has failed for that reason. Too
- * small: each of many failing queries is repeated. Too large: a token that stops working is noticed later.
+ * How long, in ms, further failures of a list's queries are attributed to the queries themselves once one failure was. Too small: each of
+ * many failing queries is repeated. Too large: a token that stops working is noticed later.
  */
 const OWN_FAILURE_MS = 60_000;
 /**
@@ -78,7 +78,10 @@ export class TokenEvidence {
   /** When the first successful response to a request with the token arrived, in ms. */
   #firstWorked = Infinity;
   readonly #troubles = new Map<string, RefusalState>();
-  /** For each list, when a query failed for reasons of its own, in ms. Further failures within a minute do not change this time. */
+  /**
+   * For each list, when a failure that the query itself caused was recorded, in ms. Further such failures within a minute do not change
+   * this time.
+   */
   readonly #ownFailures = new Map<string, number>();
   #failingSince: number | undefined;
 
@@ -138,8 +141,8 @@ export class TokenEvidence {
 
   /**
    * Whether the server accepted the token at the time of a refused request: the response to one successful request arrived before the
-   * refused request was sent, and another successful request was sent after the refusal arrived. One of the two proves nothing: before its
-   * first success the token may have been unknown to a replica, and after its last success it may have been revoked.
+   * refused request was sent, and another successful request was sent after the refusal arrived. One of these alone proves nothing: a
+   * replica may not have known the token before its first success, and the token may have been revoked after its last success.
    */
   wasAcceptedDuring({ sentAt, answeredAt }: RequestTimes): boolean {
     return this.#firstWorked < sentAt && this.#hasWorkedSince(answeredAt);
@@ -151,8 +154,8 @@ export class TokenEvidence {
   }
 
   /**
-   * Whether a query of the list failed for reasons of its own within the last minute, and the list has responded with a page since. False
-   * while requests with the token fail, as the token itself may be the cause.
+   * Whether a query of the list itself caused a failure within the last minute, and the list has responded with a page since. False while
+   * requests with the token fail, as the token may be the cause.
    */
   isFineBesideFailures({ list }: TokenUse, now: number): boolean {
     if (this.#failingSince !== undefined) return false;

@@ -22,11 +22,11 @@ const LATENCY_MARGIN = 2;
  *
  * The arrival is before the end of the request, because the server takes time to respond, and the response takes time to travel back. A
  * lower bound of this difference, `early`, is estimated from `least`, the shortest latency, and `mean`, the average latency, of the
- * responses of the last window, or of the last {@link MAX_SAMPLES} responses if there were fewer: `early = max(0, least - margin * (mean -
- * least))`. The margin is needed because latencies that vary a lot may all be above the true minimum. It is {@link LATENCY_MARGIN} for
- * {@link MAX_SAMPLES} or more responses, and larger for fewer: 20 for 10 responses. The start of an answered request counts from `end -
- * early`, as soon as a request that was sent after that end has been answered as well. All other starts count from the end of their
- * request.
+ * responses of the last window, or of the last {@link MAX_SAMPLES} responses if there were fewer:
+ * `early = max(0, least - margin * (mean - least))`. The margin is needed because latencies that vary a lot may all be above the true
+ * minimum. It is {@link LATENCY_MARGIN} for {@link MAX_SAMPLES} or more responses, and larger for fewer: 20 for 10 responses. The start of
+ * an answered request counts from `end - early`, as soon as a request that was sent after that end has been answered as well. All other
+ * starts count from the end of their request.
  *
  * Why the server never counts too many requests: Let `there` be the time that a request takes to the server, and `back` the time from its
  * arrival to its end. Let a second request start `windowMs` after the first one begins to count, and take the time `there'` to the server.

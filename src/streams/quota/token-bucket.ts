@@ -118,9 +118,9 @@ export interface TokenBucket extends Limit {
 /**
  * Creates a limit that delays values so that at most `capacity` of them start within ANY period of `windowMs`.
  *
- * A token becomes available again `windowMs` after it was taken. (A bucket that refills at a constant rate would allow almost `2 *
- * capacity` starts within a window.) In a formula, with `s(k)` the time of the k-th start: `s(k + capacity) - s(k) >= windowMs`. A window
- * is half-open: it contains its begin and not its end.
+ * A token becomes available again `windowMs` after it was taken. (A bucket that refills at a constant rate would allow almost
+ * `2 * capacity` starts within a window.) In a formula, with `s(k)` the time of the k-th start: `s(k + capacity) - s(k) >= windowMs`. A
+ * window is half-open: it contains its begin and not its end.
  *
  * The bucket has lanes (streams of requests). The starts of one lane within any window are at most its `share`. Starts that the bucket did
  * not grant itself (those before it was created, and those of other processes) count against the capacity only, because their lane is

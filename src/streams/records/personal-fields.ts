@@ -41,7 +41,7 @@ export interface PersonalFields {
  * Creates the functions that hide the personal fields of one list. Null stays null, and an absent field stays absent.
  *
  * - A personal field that is an array: `drop` drops the array as a whole, the other methods replace each of its elements.
- * - A personal field that is an object is replaced as a whole, so that its field names are hidden, too.
+ * - A personal field that is an object is dropped or replaced as a whole, so that its field names are hidden, too.
  * - A value on a path that is neither an object nor an array, such as a string where an object was expected, is hidden as if it were the
  *   personal field, by the strictest method of all paths through it. If it is an array element that `drop` would remove, it becomes null.
  *
