@@ -2,42 +2,43 @@ import { asyncScheduler, NEVER, retry, takeUntil, throwError, timer } from 'rxjs
 import type { MonoTypeOperatorFunction, Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 
-/** Options of {@link backoff}: how long it pauses, and when it gives up. */
+/** Options of {@link backoff}: lengths of the pauses, and when to give up. */
 export interface BackoffOptions {
-  /** Upper bound of the first pause, in ms; the bound doubles with each further attempt. Default 250. */
+  /** Upper bound of the first pause, in ms. The bound doubles with each further attempt. Default 250. */
   readonly firstMs?: number;
-  /** Upper bound of every random pause, in ms. Default 30,000. */
+  /** Upper bound of all random pauses, in ms. Default 30,000. */
   readonly maxMs?: number;
-  /** Maximum number of consecutive retries; after them the error is emitted. Default Infinity. */
+  /** Maximum number of consecutive retries. If the stream fails again after them, the error is emitted. Default Infinity. */
   readonly retries?: number;
   /** Whether an error is retryable. Default `isRetryable`. */
   readonly canPass?: (error: unknown) => boolean;
-  /** Clock and timers. Default {@link asyncScheduler}. */
+  /** Provides the clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
   /** Returns a random number in [0, 1), for the jitter of pauses. Default Math.random. */
   readonly random?: () => number;
   /** Called before each pause. */
   readonly onRetry?: (retry: Retry) => void;
-  /** Ends a pause when it emits; the stream then completes without a further retry. */
+  /** Ends the current pause when it emits. The stream then completes without a further retry. */
   readonly stop$?: Observable<unknown>;
 }
 
 /** A failed attempt, and the pause before the next one. */
 export interface Retry {
   readonly error: unknown;
-  /** Number of failed attempts since the stream last emitted a value; 1 for the first. */
+  /** Number of failed attempts since the stream last emitted a value, including this one. */
   readonly count: number;
   /** Length of the pause before the next attempt, in ms. */
   readonly delayMs: number;
 }
 
-/** Member of an error's `context`: the pause that the server requested. */
+/** Name of the property in an error's `context` that contains the pause requested by the server, in ms. */
 export const RETRY_AFTER = 'retryAfterMs';
 
 /**
- * Creates an operator that retries a stream after a retryable error: it resubscribes after a random fraction of a pause that doubles each
- * time ("full jitter", so that clients that failed together do not retry together), or after the pause that the server requested. Once the
- * stream emits a value, the pauses begin at the first one again. Other errors are emitted at once.
+ * Creates an operator that retries a stream after a retryable error: it resubscribes after a pause. The pause is the one that the server
+ * requested, if any, and otherwise a random fraction of an upper bound that doubles with each attempt ("full jitter", so that clients that
+ * failed together do not retry together). Once the stream emits a value, the bound is the first one again. Other errors are emitted at
+ * once.
  *
  * `canPass` decides which errors are retryable. By default these are network errors as `fetch` and undici throw them (connection refused or
  * reset, timeouts), `CellarstreamError`s with a temporary code such as `QUOTA_EXCEEDED` (a 429 of the API), and `API_STATUS` with a

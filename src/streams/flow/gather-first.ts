@@ -2,8 +2,8 @@ import { concat, concatMap, defer, EMPTY, of } from 'rxjs';
 import type { OperatorFunction } from 'rxjs';
 
 /**
- * Gathers the first values of a stream until `isEnough` returns true, or the source completes, and emits them as one array; each later
- * value is an array of its own.
+ * Creates an operator that collects the first values of a stream into one array, and emits the array once `isEnough` returns true for it or
+ * the source completes. Each value after this array is emitted in an array of its own.
  */
 export function gatherFirst<T>(
   isEnough: (gathered: readonly T[]) => boolean,

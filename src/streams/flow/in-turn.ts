@@ -2,11 +2,11 @@ import { from, Observable, Subject, takeUntil } from 'rxjs';
 import type { ObservableInput } from 'rxjs';
 
 /**
- * Runs `handle` for one value after the other, and emits the results: the next value is taken from the iterable when the observable of the
- * previous one has completed.
+ * Runs `handle` for one value after the other, and emits the results. The next value is taken from the iterable when the observable of the
+ * previous value has completed.
  *
- * It differs from `concatMap` in two ways: values are taken lazily, and any number of observables may complete synchronously. `concatMap`
- * subscribes to the next observable from within the completion of the previous one, which can overflow the stack.
+ * Differences from `concatMap`: values are taken lazily, and any number of observables may complete synchronously. `concatMap` subscribes
+ * to the next observable within the completion of the previous one, which can overflow the stack.
  */
 export function inTurn<T, R>(
   values: Iterable<T>,

@@ -2,9 +2,9 @@ import { Observable } from 'rxjs';
 
 /** A fixed number of page slots: capacity for one page from its request to its commit. */
 export interface PageSlots {
-  /** Takes a page slot on subscription: emits and completes once one is free. */
+  /** Takes a page slot on subscription: waits until a page slot is free, emits and completes. */
   readonly acquire: Observable<void>;
-  /** Frees a slot, once its page was committed or dropped, or its request failed. */
+  /** Frees a page slot. Called once its page was committed or dropped, or the request for its page failed. */
   release(): void;
 }
 

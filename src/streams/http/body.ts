@@ -1,4 +1,6 @@
-/** Body of a response in pooled memory. Access after {@link Body.giveBack} throws, because the memory may hold another response by then. */
+/**
+ * Body of a response in pooled memory. It cannot be read after {@link Body.giveBack}, because another response may use the memory by then.
+ */
 export class Body {
   #bytes: Buffer | undefined;
   readonly #onGivenBack: (() => void) | undefined;
@@ -15,7 +17,7 @@ export class Body {
     return this.#bytes;
   }
 
-  /** Releases the memory; further calls do nothing. */
+  /** Returns the memory to its pool. Further calls do nothing. */
   giveBack(): void {
     if (!this.#bytes) return;
     this.#bytes = undefined;
@@ -24,8 +26,8 @@ export class Body {
 }
 
 /**
- * Pool of buffers for response bodies. V8 counts external memory and collects garbage so often that a new buffer for each page of 3 MB
- * costs a fifth of all CPU.
+ * Pool of buffers for response bodies. Without it every page of 3 MB gets a new buffer outside the V8 heap, and the garbage collections
+ * that these buffers cause take a fifth of all CPU time.
  */
 export class BodyPool {
   readonly #free: Buffer[] = [];
@@ -45,7 +47,7 @@ export class BodyPool {
     return memory;
   }
 
-  /** Takes back a buffer, which the caller must not use afterwards. */
+  /** Returns a buffer to the pool. The caller must not use the buffer afterwards. */
   giveBack(memory: Buffer): void {
     const { length } = memory;
     if (length < MIN_POOLED_BYTES || this.#freeBytes + length > MAX_FREE_BYTES) return;
@@ -54,7 +56,7 @@ export class BodyPool {
   }
 }
 
-/** In bytes; Node itself pools smaller allocations. */
+/** Minimum size of a pooled buffer, in bytes. Node itself pools smaller allocations. */
 const MIN_POOLED_BYTES = 2 ** 14;
 /** Maximum total size of free buffers, in bytes: about six large pages. */
 const MAX_FREE_BYTES = 20 * 2 ** 20;

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { TextDecoder } from 'node:util';
 
-/** A body whose charset is unknown, or whose bytes are not valid in it. */
+/** Error for a body in an unsupported charset, or with bytes that are invalid in the declared charset. */
 export class UnknownCharset extends Error {
   override readonly name = 'UnknownCharset';
 }
@@ -9,12 +9,12 @@ export class UnknownCharset extends Error {
 /**
  * Transcodes a body to UTF-8 without a byte order mark. Returns a view of the same memory if nothing has to be transcoded.
  *
- * A byte order mark, and the zero bytes that UTF-16 and UTF-32 have in the ASCII at the beginning of JSON, take precedence over the
- * declared charset. A body in an unknown charset is returned unchanged if it is valid UTF-8. Bytes without a declared charset, or declared
- * as UTF-8, are not validated here: the JSON parser reports records that are not UTF-8.
+ * The declared charset is ignored if the body begins with a byte order mark, or with the pattern of zero bytes that ASCII characters have
+ * in UTF-16 or UTF-32. A body in an unsupported charset is returned unchanged if it is valid UTF-8. A body that is declared as UTF-8, or
+ * declares no charset, is not validated here: the JSON parser reports records that are not UTF-8.
  *
  * @param contentType The `Content-Type` header.
- * @throws UnknownCharset for an unknown charset, or for bytes that are not valid in the declared one.
+ * @throws UnknownCharset if the declared charset is not supported, or the bytes are invalid in it.
  */
 export function inUtf8(body: Buffer, contentType: string | undefined): Buffer {
   if (startsWith(body, 0xef, 0xbb, 0xbf)) return body.subarray(3);
@@ -25,7 +25,9 @@ export function inUtf8(body: Buffer, contentType: string | undefined): Buffer {
   const decoder = decoderOf(declared);
   if (!decoder) {
     if (isUtf8(body)) return body;
-    throw new UnknownCharset(`the Content-Type declares the charset ${printable(declared)}, which is not supported`);
+    throw new UnknownCharset(
+      `the Content-Type declares the charset ${printable(declared)}, which is not supported`,
+    );
   }
   // Real UTF-16 was recognised above by its zero bytes, so a body that is only declared as UTF-16 is UTF-8.
   if (decoder.encoding === 'utf-8' || decoder.encoding.startsWith('utf-16')) return body;
@@ -33,7 +35,7 @@ export function inUtf8(body: Buffer, contentType: string | undefined): Buffer {
   return Buffer.from(decode(decoder, body));
 }
 
-/** Charsets that are read as UTF-8. A body that is declared as ASCII and has other bytes is usually UTF-8. */
+/** Declared charsets whose bodies are treated as UTF-8. A body that is declared as ASCII but contains non-ASCII bytes is usually UTF-8. */
 const AS_UTF8 = new Set(['utf-8', 'utf8', 'us-ascii', 'ascii']);
 
 interface WideCharset {

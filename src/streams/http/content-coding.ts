@@ -31,7 +31,9 @@ export function withoutCoding(
   return isPlain ? sent : withoutLayers(sent, unmarked, maxBytes);
 }
 
-/** Removes content codings, the outermost first; `unmarked` lists the declared ones without a magic number. */
+/**
+ * Removes content codings, the outermost first. `unmarked` lists the codings in the header that have no magic number (Brotli and deflate).
+ */
 async function withoutLayers(sent: Buffer, unmarked: string[], maxBytes: number): Promise<Buffer> {
   let body = sent;
   for (let layer = 0; layer < MAX_LAYERS; layer++) {
@@ -52,7 +54,7 @@ async function withoutLayers(sent: Buffer, unmarked: string[], maxBytes: number)
   return body;
 }
 
-/** Decompresses a body without a magic number. Undefined if the header is wrong and the body is text. */
+/** Decompresses a body that has no magic number. Returns undefined if the body is plain text, so that the header is wrong. */
 async function decompressUnmarked(coding: string, body: Buffer, options: ZlibOptions) {
   try {
     return await decompress[coding === 'br' ? 'br' : 'deflate'](body, options);
@@ -63,7 +65,10 @@ async function decompressUnmarked(coding: string, body: Buffer, options: ZlibOpt
   }
 }
 
-/** Decompresses gzip. Some servers append other bytes, which zlib refuses; then the complete members before them are used. */
+/**
+ * Decompresses gzip. Some servers append other bytes to the gzip data, which zlib refuses. In that case the result is the content of the
+ * complete gzip members before those bytes.
+ */
 async function unzipped(body: Buffer, options: ZlibOptions): Promise<Buffer> {
   try {
     return await decompress.gzip(body, options);
@@ -74,7 +79,7 @@ async function unzipped(body: Buffer, options: ZlibOptions): Promise<Buffer> {
   }
 }
 
-/** Result of zlib with the option `info`, which `@types/node` does not declare. `bytesWritten`: number of input bytes used. */
+/** Result of zlib with the option `info`, which `@types/node` does not declare. `bytesWritten` is the number of input bytes used. */
 interface Inflated {
   readonly buffer: Buffer;
   readonly engine: { readonly bytesWritten: number };
@@ -83,7 +88,9 @@ interface Inflated {
 const TOO_LARGE = 'ERR_BUFFER_TOO_LARGE';
 const TRAILER_BYTES = 8;
 
-/** Content of the complete gzip members (RFC 1952) at the beginning of a body; undefined if there is none. */
+/**
+ * Returns the content of the complete gzip members (RFC 1952) at the beginning of a body; undefined if it begins with no complete member.
+ */
 function wholeMembers(body: Buffer, options: ZlibOptions): Buffer | undefined {
   const members: Buffer[] = [];
   let at = 0;
@@ -108,7 +115,7 @@ function wholeMembers(body: Buffer, options: ZlibOptions): Buffer | undefined {
   return others.length === 0 ? first : Buffer.concat(members);
 }
 
-/** Flags of a gzip header (RFC 1952, section 2.3.1) for its optional fields. */
+/** Flags for the optional fields of a gzip header (RFC 1952, section 2.3.1). */
 const FLAG_CRC = 2;
 const FLAG_EXTRA = 4;
 const FLAG_NAME = 8;
@@ -135,7 +142,10 @@ function isZlib(body: Buffer): boolean {
   );
 }
 
-/** Whether a body is Zstandard (RFC 8878). It can be supported once Node 22.15, whose `node:zlib` has zstd, is the oldest version. */
+/**
+ * Whether a body is Zstandard (RFC 8878), which is not supported. Support can be added once Node 22.15, whose `node:zlib` has zstd, is the
+ * oldest supported version.
+ */
 function isZstd(body: Buffer): boolean {
   return body.length >= 4 && body.readUInt32BE(0) === ZSTD_MAGIC;
 }

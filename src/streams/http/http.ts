@@ -19,27 +19,27 @@ export interface HttpRequest {
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** In bytes, after decompression. */
+  /** Maximum size of the response body, in bytes after decompression. */
   readonly maxBytes: number;
-  /** The consumer of the response releases its buffer. Default: a new buffer. */
+  /** Pool for the buffer of the response body, which the consumer of the response gives back. Without a pool the body gets a new buffer. */
   readonly bodies?: BodyPool | undefined;
-  /** Name of the setting with the address, for errors. Default `API_BASE_URL`. */
+  /** Name of the setting that contains the address, for error messages. Default `API_BASE_URL`. */
   readonly setting?: string;
 }
 
 export interface HttpResponse {
   readonly status: number;
-  /** Decompressed, in UTF-8 without a byte order mark. */
+  /** The response body, decompressed, in UTF-8 without a byte order mark. */
   readonly body: Body;
-  /** Decoded at each access. */
+  /** The body as a string, which is decoded on each access. */
   readonly text: string;
   /** The `Date` header in epoch ms; undefined if it is missing or malformed. */
   readonly date: number | undefined;
-  /** The `Age` header in ms; undefined if it is missing or not plausible. */
+  /** The `Age` header in ms; undefined if it is missing, malformed or more than 7 days. */
   readonly ageMs: number | undefined;
   /** The `Retry-After` header in ms, 10 minutes at most; undefined if it is missing or malformed. */
   readonly retryAfterMs: number | undefined;
-  /** Origin of the `Location` header if it differs from the request's. */
+  /** Origin of the address in the `Location` header; undefined if it is the origin of the request, or the header is missing. */
   readonly redirectOrigin?: string | undefined;
 }
 
@@ -55,13 +55,15 @@ export interface AnswerSeen {
 
 /** Callbacks for the outcomes of requests, all optional. If one throws, the request fails with that error. */
 export interface RequestHooks {
-  /** Called when a request ends, also if it was refused or got no response. */
+  /** Called when a request ends: with a response, or with a failure before a complete response. */
   readonly onAnswer?: (answer: AnswerSeen) => void;
-  /** Called for each failed attempt that is retried, before its pause. */
+  /** Called after each failed attempt that is retried, before the pause that precedes the retry. */
   readonly onRetry?: (retry: Retry) => void;
 }
 
-/** Maximum delay in ms. Too small: a rate-limited server gets requests too soon. Too large: a wrong header stops a list. */
+/**
+ * Maximum accepted `Retry-After`, in ms. Too small: a rate-limited server gets requests too soon. Too large: a wrong header stops a list.
+ */
 const MAX_RETRY_AFTER_MS = 10 * 60_000;
 
 /**
@@ -160,7 +162,7 @@ async function decodedResponse(
   };
 }
 
-/** Transcodes the decompressed body `plain` to UTF-8. The memory of `sent` is released once nothing uses it. */
+/** Transcodes the decompressed body `plain` to UTF-8. The memory of `sent` is released as soon as the result does not use it. */
 function inUtf8Body(sent: Body, plain: Buffer, contentType: string | undefined): Body {
   const body = inUtf8(plain, contentType);
   if (body.buffer === sent.bytes.buffer) return new Body(body, () => sent.giveBack());
@@ -169,7 +171,8 @@ function inUtf8Body(sent: Body, plain: Buffer, contentType: string | undefined):
 }
 
 /**
- * Whether a `Content-Range` header says that the response has only some of the bytes. Ranges in other units count rows, as in PostgREST.
+ * Whether a `Content-Range` header says that the response contains only a part of the bytes. Ranges with a unit other than `bytes` are
+ * ignored, as some servers count rows with them (PostgREST).
  */
 function isPart(range: string | undefined): boolean {
   const [, first, last, length] = /^\s*bytes\s+(\d+)-(\d+)\/(\d+|\*)/i.exec(range ?? '') ?? [];
@@ -223,8 +226,8 @@ export function statusError(
 }
 
 /**
- * Returns the error for a refusal (4xx) without JSON, which a firewall, a proxy or another server in front of the API has sent: it says
- * nothing about the API key or the token, and is retryable.
+ * Returns the error for a refusal (4xx) whose body is not JSON. Such a response comes from a firewall, a proxy or another server in front
+ * of the API, so it says nothing about the API key or the token. The error is retryable.
  */
 export function blockedError(
   url: URL,
@@ -244,7 +247,7 @@ export function blockedError(
   );
 }
 
-/** Whether the body is JSON, as in all responses of the API itself. */
+/** Whether the body is JSON. All responses of the API itself are. */
 export function isJson(answer: Pick<HttpResponse, 'text'>): boolean {
   try {
     JSON.parse(answer.text);
@@ -260,7 +263,9 @@ function otherOrigin(url: URL, location: string | undefined): string | undefined
   return origin === url.origin ? undefined : origin;
 }
 
-/** All 2xx count: some servers send 201 for a login, 203 behind a gateway, or 206 with a page of a list. */
+/**
+ * Whether a status counts as success: any 2xx, as some servers send 201 for a login, 203 behind a gateway, or 206 with a page of a list.
+ */
 export function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
@@ -274,7 +279,7 @@ function single(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header[0] : header;
 }
 
-/** Joins the values of a repeated header. */
+/** Joins the values of a repeated header with commas. */
 function all(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header.join(', ') : header;
 }
@@ -284,7 +289,10 @@ function instant(date: string): number | undefined {
   return Number.isNaN(ms) ? undefined : ms;
 }
 
-/** Largest plausible `Age`, in s. Too small: a cached page counts as fresh. Too large: a wrong header moves poll windows back by years. */
+/**
+ * Largest plausible `Age`, in seconds. Too small: a cached page counts as fresh. Too large: a wrong header moves poll windows back by
+ * years.
+ */
 const MAX_AGE_S = 7 * 86_400;
 
 function cacheAge(age: string | undefined): number | undefined {
@@ -292,7 +300,10 @@ function cacheAge(age: string | undefined): number | undefined {
   return seconds <= MAX_AGE_S ? seconds * 1_000 : undefined;
 }
 
-/** Parses a `Retry-After` header, which has seconds, or a date to compare with the response's own `Date`. Undefined if malformed. */
+/**
+ * Parses a `Retry-After` header to a delay in ms. A date in the header is compared with the `Date` header of the same response. Undefined
+ * if malformed.
+ */
 function retryAfterOf(retryAfter: string, date: string | undefined): number | undefined {
   // HTTP dates begin with a weekday; Date.parse would read `1.5` as a day in 2001.
   const until = /^[A-Z]/i.test(retryAfter) ? instant(retryAfter) : undefined;

@@ -1,24 +1,34 @@
-/** Begin and end of a read, as numbers in the sequence of all begins and ends. Unlike a wall clock it never goes back, and has no ties. */
+/**
+ * Begin and end of a read, as numbers of the list's logical clock, which counts all begins and ends of reads. No two of these numbers are
+ * equal, and later ones are larger.
+ */
 export interface Span {
   readonly begin: number;
   readonly end: number;
 }
 
-/** Numbers the begins and ends of the reads of one resource, and so shows which reads overlapped. */
+/** Logical clock of one list: it numbers the begins and ends of reads, and so shows which reads overlapped. */
 export interface LogicalClock {
-  /** Records that a request is about to be sent. Returns its number, which identifies the read in the other methods. */
+  /** Registers that a request is about to be sent. Returns the begin of the read, which identifies it in the other methods. */
   begin(): number;
-  /** Records that the response of a read has arrived. The read stays open until {@link LogicalClock.settle}. */
+  /**
+   * Registers that the response of a read has arrived, and returns the read's span. The read stays open until {@link LogicalClock.settle}.
+   */
   answered(begin: number): Span;
-  /** Closes a read that has been processed, or has failed. A held read ({@link LogicalClock.hold}) is closed later. */
+  /**
+   * Closes a read that has been processed, or has failed. If the read is held open by {@link LogicalClock.hold}, it is closed when that
+   * hold ends.
+   */
   settle(begin: number): void;
-  /** Begin of the oldest open read; Infinity if there is none. */
+  /** Begin of the oldest open read; Infinity if no read is open. */
   oldest(): number;
   /** Keeps a read open, even after it is settled, until the returned function is called. */
   hold(begin: number): () => void;
-  /** Whether another open read began before this one ended. If so, either may show the newer state of a record. */
+  /**
+   * Whether another read that is still open began before this read ended. If so, either of the two may show the newer state of a record.
+   */
   overlaps(span: Span): boolean;
-  /** Registers a callback for when the last open read is closed: later reads overlap none of the earlier ones. */
+  /** Registers a callback for each time the last open read is closed. Reads that begin later overlap none of the earlier ones. */
   onIdle(callback: () => void): void;
 }
 

@@ -17,18 +17,18 @@ export interface LoginOptions {
   readonly url: URL;
   /** Name of the setting that `url` comes from, for error messages. Default `API_BASE_URL`. */
   readonly setting?: string;
-  /** Returns the API key. Called at each login, so that a key from a rotated file is used. */
+  /** Returns the API key. Called at each login, so that a new API key in a rotated file is used. */
   readonly apiKey: () => string;
   /**
-   * How long, in ms, all responses must refuse a previously accepted key before the key counts as wrong: a failing gateway refuses valid
-   * keys, too. Default 600,000; with 0 one refusal is enough.
+   * How long, in ms, an API key that was accepted before must be refused without interruption until it counts as wrong: a failing gateway
+   * refuses valid API keys, too. Default 600,000. With 0 one refusal is enough.
    */
   readonly keyPatienceMs?: number;
-  /** Connections and their timeouts. Default undici's global dispatcher. */
+  /** undici dispatcher, which provides connections and their timeouts. Default undici's global dispatcher. */
   readonly dispatcher?: Dispatcher;
   /** Quota that each login request waits for. */
   readonly limit: Limit;
-  /** Clock and timers. Default {@link asyncScheduler}. */
+  /** Provides the clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
   /** Returns a random number in [0, 1), for the jitter of retry pauses. Default Math.random. */
   readonly random?: () => number;
@@ -41,12 +41,12 @@ const MAX_LOGIN_BYTES = 1_000_000;
 const KEY_PATIENCE_MS = 600_000;
 
 /**
- * Logs in: emits one token and completes. Temporary errors are retried with back-off, and each attempt waits for the quota. Redirects
- * and 404 are retried as well, because gateways send them while the API behind them is being replaced.
+ * Logs in with the API key: emits one token and completes. Temporary errors are retried with back-off, and each attempt waits for the
+ * quota. Redirects, 404 and 405 are retried as well, because gateways send them while the API behind them is being replaced.
  *
- * Errors with `API_KEY_REJECTED` when the API refuses the key (400, as documented, or 401 or 403, each with a JSON body): at once if
- * the key has never been accepted, else once it has been refused for `keyPatienceMs`. A refusal without JSON does not come from the API
- * and is retried.
+ * Errors with `API_KEY_REJECTED` when the API refuses the API key, with status 400 (as documented), 401 or 403 and a JSON body. An API key
+ * that was never accepted counts as rejected at the first refusal, any other once it has been refused for `keyPatienceMs`. A refusal
+ * without JSON does not come from the API and is retried.
  */
 export function login(options: LoginOptions): Observable<Token> {
   const { url, apiKey, limit, scheduler = asyncScheduler, random } = options;
@@ -104,7 +104,7 @@ export function login(options: LoginOptions): Observable<Token> {
   });
 }
 
-/** Whether the API itself refuses the key, in JSON; firewalls and proxies in front of it send HTML or text. */
+/** Whether the API itself refuses the API key: its refusals are JSON, while firewalls and proxies in front of it send HTML or text. */
 function isRejection(answer: HttpResponse): boolean {
   return [400, 401, 403].includes(answer.status) && isJson(answer);
 }
@@ -118,7 +118,7 @@ function rejection(url: URL, { status }: HttpResponse, canPass: boolean): Cellar
   );
 }
 
-/** Returns the error for a response that neither has a token nor refuses the key. */
+/** Returns the error for a status that is not a success and does not mean that the API refused the API key. */
 function failure(url: URL, setting: string, answer: HttpResponse): Error {
   const { status } = answer;
   const isWrongAddress = status === 404 || status === 405;
@@ -139,27 +139,32 @@ function failure(url: URL, setting: string, answer: HttpResponse): Error {
 
 /** An access token and its lifetime. */
 export interface Token {
-  /** The token (a JWT) as requests send it. */
+  /** The token (usually a JWT), without the prefix `Bearer`. */
   readonly text: string;
   /** When the login request was sent, in ms on the scheduler's clock. The token's lifetime is counted from here. */
   readonly askedAt: number;
   /** How long the server accepts the token, in ms from `askedAt`. */
   readonly lifeMs: number;
-  /** Lower bound of the server's time at `askedAt`, in ms since the epoch; undefined without a `Date` header or an `iat` claim. */
+  /**
+   * Lower bound of the server's time at `askedAt`, in epoch ms; undefined if the login response had no `Date` header and no `iat` claim.
+   */
   readonly serverTime: number | undefined;
 }
 
-/** Lifetime of a token by the API's documentation, in ms. Assumed if the response states none. */
+/** Lifetime of a token according to the API's documentation, in ms. It is assumed if the login response states none. */
 const DOCUMENTED_LIFE_MS = 30 * 60_000;
-/** Shortest plausible lifetime, in ms. A shorter one usually comes from clocks that disagree. */
+/** Shortest plausible lifetime of a token, in ms. A shorter result usually comes from clocks that disagree. */
 const LEAST_LIFE_MS = 10_000;
-/** Shortest lifetime that is used, in ms: a request with a token that lives shorter may arrive too late. */
+/** Shortest usable lifetime of a token, in ms. A token that expires sooner may have expired when a request arrives. */
 const LEAST_USABLE_MS = 2_000;
-/** Longest lifetime that is used, in ms. */
+/** Longest lifetime that a token is assumed to have, in ms. */
 const MAX_LIFE_MS = 24 * 60 * 60_000;
-/** Units of `expiresIn`, in ms, in the order in which they are tried: milliseconds as documented, seconds, microseconds. */
+/** Possible units of `expiresIn`, in ms, in the order in which they are tried: milliseconds (as documented), seconds, microseconds. */
 const UNITS_MS = [1, 1_000, 0.001] as const;
-/** Larger times in a JWT are milliseconds: as seconds they would be after the year 5000. */
+/**
+ * Upper bound of times in a JWT that are read as seconds. Larger ones are read as milliseconds, as in seconds they would be after the year
+ * 5000.
+ */
 const LARGEST_SECONDS = 1e11;
 const SENDABLE = /^[\x21-\x7e]+$/;
 
@@ -167,9 +172,9 @@ const SENDABLE = /^[\x21-\x7e]+$/;
  * Reads the token from a login response.
  *
  * @param url Address of the login, for error messages.
- * @param askedAt When the login was sent, in ms on the scheduler's clock.
+ * @param askedAt When the login request was sent, in ms on the scheduler's clock.
  * @param elapsedMs Time from `askedAt` until the response was read, in ms.
- * @throws CellarstreamError `API_ANSWER` when the response has no token, or one that a header can't hold.
+ * @throws CellarstreamError `API_ANSWER` if the response has no token, or a token with characters that an HTTP header cannot contain.
  */
 export function tokenIn(url: URL, answer: HttpResponse, askedAt: number, elapsedMs: number): Token {
   const body = objectIn(answer.text);
@@ -180,7 +185,11 @@ export function tokenIn(url: URL, answer: HttpResponse, askedAt: number, elapsed
   return { text, askedAt, serverTime, lifeMs: lifeOf(exp, [iat, answer.date], body?.expiresIn) };
 }
 
-/** Returns the token without surrounding white space and without a `Bearer` prefix. */
+/**
+ * Returns the token without surrounding white space and without a `Bearer` prefix.
+ *
+ * @throws CellarstreamError `API_ANSWER` if the token is missing, or an HTTP header cannot contain it.
+ */
 function sendable(url: URL, accessToken: unknown): string {
   const text = typeof accessToken === 'string' ? accessToken.trim().replace(/^Bearer\s+/i, '') : '';
   const failed = (what: string) =>
@@ -203,11 +212,12 @@ function claimsOf(token: string): { exp: number | undefined; iat: number | undef
 }
 
 /**
- * Returns a token's lifetime in ms: the time to its `exp`, counted from its `iat` or from the `Date` of the response. The shorter of the
- * two is used, as a server may return a token that it issued earlier, unless it is implausibly short. Without a usable `exp` the lifetime
- * is `expiresIn`, in the first unit that makes it plausible, or else the documented lifetime.
+ * Returns a token's lifetime in ms. It is computed from `exp` in two ways: as the time from `iat` to `exp`, and as the time from the
+ * response's `Date` to `exp`, which is shorter if the server returned a token that it had issued earlier. The shorter plausible one of the
+ * two is used; if neither is plausible, the longer one. Without a usable `exp` the lifetime is `expiresIn`, in the first unit in which its
+ * value is plausible, and otherwise the documented lifetime.
  *
- * @param from `iat` and `Date`, in ms since the epoch.
+ * @param from `iat` and `Date`, in epoch ms.
  */
 function lifeOf(
   exp: number | undefined,

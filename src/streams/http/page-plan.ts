@@ -6,69 +6,72 @@ export interface PagePlace {
 
 /** List offset and page size of the page that follows another one. */
 export interface NextPlace extends PagePlace {
-  /** Whether the page can't overlap the previous one. */
+  /** Whether the page cannot overlap the previous page, and so has no anchor. */
   readonly isBlind: boolean;
 }
 
 /**
- * A finding about the server's paging. `misplaced`: pages do not begin at the requested offset, so the list is read in whole pages.
- * `blind`: the server serves whole pages of one size only, which can't overlap. `smaller`: large pages fail, so smaller ones are requested.
+ * A finding about the server's paging. `misplaced`: pages do not begin at the requested list offset, so the list is read in whole pages
+ * (see {@link PagePlan}). `blind`: the server serves whole pages of one size only, which cannot overlap. `smaller`: large pages fail, so
+ * smaller pages are requested.
  */
 export type PlanFinding = 'misplaced' | 'blind' | 'smaller';
 
-/** Properties of a received page that show what the server does with `offset` and `pageSize`. */
+/** Properties of a received page that show how the server treats `offset` and `pageSize`. */
 export interface SeenPage {
   /** Requested list offset and page size. */
   readonly place: PagePlace;
   /** Number of records in the received page. */
   readonly length: number;
   readonly hasNext: boolean;
-  /** Paging fields of the response, with the page size that it states; undefined if there are none. */
+  /** Paging fields of the response, including the page size that it states, if any; undefined if the response has no paging fields. */
   readonly reported: { readonly pageSize?: number } | undefined;
 }
 
-/** Number of pages at a reduced size after which a larger one is tried. Too small: large pages that fail are requested often. */
+/**
+ * Number of pages to receive at a reduced page size before a larger size is tried. Too small: large pages that fail are requested often.
+ */
 const GROW_AFTER = 10;
 /**
- * Maximum of that number of pages, which doubles with each larger page that fails. Too large: pages stay small long after the server has
- * recovered.
+ * Upper bound of the number that begins at {@link GROW_AFTER} and doubles each time a larger page size fails. Too large: pages stay small
+ * long after the server has recovered.
  */
 const MAX_GROW_AFTER = 500;
-/** Largest prime factor of preferred page sizes, so that pages can be split into few whole pages. */
+/** Largest prime factor of preferred page sizes. A page whose size has only small factors can be split into few whole pages. */
 const SMOOTH = 7;
 
 /**
- * Decides which `offset` and `pageSize` a list's requests have, from how the list's server was observed to treat these parameters. There is
- * one plan per list, shared by all its lanes; a new process observes the server again, or uses the `pageSize` of a stored position.
+ * Decides which `offset` and `pageSize` the requests for a list have, according to how the server was observed to treat these parameters.
+ * All lanes of a list share one plan. A new process observes the server again, or uses the `pageSize` of a stored position.
  *
- * As long as the server serves pages as requested, each request has the wanted offset and the wanted size.
+ * While the server serves pages as requested, each request has the wanted list offset and the wanted size.
  *
- * **Whole pages.** Some servers round `offset` to a multiple of `pageSize`, or refuse any other offset. Pages still have to overlap. A
- * whole page is one with `offset = k * s` and `pageSize = s`; all servers serve it as requested. For a page that begins at or a little
- * before a given record, `s` is chosen between half the page size limit and the limit so that a multiple of `s` lies there and most of the
- * page is new. With a limit of 21 or more such a size exists for every offset. With a smaller limit the overlap may be smaller, and where
- * the end of the previous page is a multiple of all allowed sizes there is no overlap: such a page is blind, and only the count of keys
- * shows that nothing was missed. If the server ignores `pageSize`, every page is blind.
+ * **Whole pages.** Some servers round `offset` to a multiple of `pageSize`, or refuse any other `offset`. Pages still have to overlap. A
+ * whole page has `offset = k * s` and `pageSize = s`; all servers serve it as requested. For a page that begins at or a little before a
+ * given record, `s` is chosen between half the page size limit and the limit, so that a multiple of `s` lies there and most of the page is
+ * new. With a limit of 21 or more such a size exists for every list offset. With a smaller limit the overlap may be smaller. If the end of
+ * the previous page is a multiple of all allowed sizes, the next page cannot overlap it: such a page is blind, and only the number of
+ * distinct keys shows that no record was missed. If the server ignores `pageSize`, every page is blind.
  *
- * **Half pages.** A server may round `offset` to a step that is unrelated to `pageSize`, so that whole pages do not begin as requested
- * either. Then pages with the largest allowed size are requested at multiples of half that size. They overlap for any step below that size,
- * although it is not known where each of them begins.
+ * **Half pages.** A server may round `offset` to a step that is unrelated to `pageSize`, so that even whole pages do not begin where
+ * requested. In that case pages of the largest allowed size are requested at multiples of half that size. They overlap if the step is
+ * smaller than the page size, although it is not known where each of them begins.
  *
- * **A cap.** Some servers serve no record beyond a certain offset. Pages beyond it are not requested by read-ahead.
+ * **A cap.** Some servers serve no record beyond a certain list offset. Read-ahead requests no pages beyond it.
  *
- * **Smaller pages.** If large pages fail, `tooLarge` halves the size, and successes double it again after a while.
+ * **Smaller pages.** If large pages fail, `tooLarge` reduces the page size. After a number of successful pages the size is doubled again.
  */
 export class PagePlan {
   #isWhole = false;
   #isHalf = false;
-  /** Smallest and largest page size of whole pages that the server was seen to use, whatever was requested. */
+  /** Smallest and largest page size that the server was observed to use for whole pages, regardless of the requested size. */
   #least = 1;
   #most = Infinity;
-  /** Length of the newest page that was shorter than requested and not the last one. */
+  /** Length of the newest page that was shorter than requested although it was not the last page of the list. */
   #short: number | undefined;
-  /** Largest page size to request after larger pages failed. */
+  /** Largest page size to request, as larger pages have failed; Infinity if none has failed. */
   #usable = Infinity;
-  /** Size of the largest page that failed; a page with as many records removes the limit. */
+  /** Size of the largest page that failed. Once a page with as many records has been received, the reduced limit is removed. */
   #failing = Infinity;
   #servedTo = Infinity;
   #isTrying = false;
@@ -85,7 +88,7 @@ export class PagePlan {
     return this.#isWhole && this.#least >= this.#most;
   }
 
-  /** Whether a larger page size is being tried, so that a failure is probably due to it. */
+  /** Whether a larger page size is being tried after a reduction, so that a failure is probably due to that size. */
   get isTrying(): boolean {
     return this.#isTrying;
   }
@@ -95,7 +98,7 @@ export class PagePlan {
     return this.#servedTo;
   }
 
-  /** Returns the findings about the server's paging since the last call. */
+  /** Returns the findings about the server's paging since the previous call. */
   findings(): readonly PlanFinding[] {
     if (this.#findings.length === 0) return this.#findings;
     const found = this.#findings;
@@ -103,18 +106,21 @@ export class PagePlan {
     return found;
   }
 
-  /** Largest page size to request, at most `wanted`. */
+  /** Returns the page size to request: `wanted`, or less if the server does not serve pages of that size. */
   limit(wanted: number): number {
     const most = this.#isWhole ? Math.max(this.#most, this.#least) : Infinity;
     return Math.max(1, Math.min(wanted, this.#usable, most));
   }
 
-  /** Returns the page that begins at a list offset or, for whole pages, closest before it. */
+  /**
+   * Returns the page to request for a list offset: it begins there, or, for whole pages, as close before it as possible. `wanted` is its
+   * maximum size.
+   */
   at(offset: number, wanted: number): PagePlace {
     return this.#isWhole ? this.wholeAt(offset, wanted) : { offset, pageSize: this.limit(wanted) };
   }
 
-  /** Returns the whole page (or half page, while those are in use) that begins at a list offset, or closest before it. */
+  /** Returns the whole page (or the half page, while those are in use) that begins at a list offset or closest before it. */
   wholeAt(offset: number, wanted: number): PagePlace {
     const limit = this.limit(wanted);
     if (this.#isHalf) return halfPage(offset, limit);
@@ -127,10 +133,11 @@ export class PagePlan {
   }
 
   /**
-   * Returns the page that follows another one.
+   * Returns the page that follows a previous page.
    *
-   * @param end List offset at which the other page ended.
+   * @param end List offset at which the previous page ended.
    * @param overlap Minimum number of records before `end` that the page should contain.
+   * @param wanted Maximum page size.
    */
   next(end: number, overlap: number, wanted: number): NextPlace {
     const limit = this.limit(wanted);
@@ -148,7 +155,7 @@ export class PagePlan {
     return { offset, pageSize: this.#divisor(offset, most) };
   }
 
-  /** Splits a page into halves, or into whole pages of at most half its size. Empty for a page of one record. */
+  /** Splits a page into halves, or into whole pages of at most half its size. Returns an empty array for a page of one record. */
   split({ offset, pageSize }: PagePlace): readonly PagePlace[] {
     if (pageSize <= 1) return [];
     if (!this.#isWhole) {
@@ -167,7 +174,7 @@ export class PagePlan {
     return parts;
   }
 
-  /** Records that the server does not begin pages at the requested offset, or refuses it. */
+  /** Switches to whole pages, as the server does not begin pages at the requested list offset, or refuses that list offset. */
   foundWhole(): void {
     if (this.#isWhole) return;
     this.#isWhole = true;
@@ -176,17 +183,17 @@ export class PagePlan {
     if (this.isFixed) this.#findings.push('blind');
   }
 
-  /** Records that whole pages did not join: half pages are requested next, and whole pages again if those do not join either. */
+  /** Switches from whole pages to half pages, or back, because the pages did not join. */
   foundStuck(): void {
     this.#isHalf = !this.#isHalf;
   }
 
-  /** Records the cap of the list; Infinity removes it. */
+  /** Stores the cap of the list, a list offset. Infinity removes the cap. */
   limitFound(offset: number): void {
     this.#servedTo = offset;
   }
 
-  /** Evaluates a received page, which may show page sizes, remove the cap, or allow larger pages again. */
+  /** Evaluates a received page: it may show the page sizes that the server uses, disprove the cap, or allow larger pages again. */
   saw({ place, length, hasNext, reported }: SeenPage): void {
     if (place.offset + length > this.#servedTo) this.#servedTo = Infinity;
     const wasFixed = this.isFixed;
@@ -203,7 +210,7 @@ export class PagePlan {
     this.#grow(length);
   }
 
-  /** Reduces the page size, as a page of `failed` records failed and one of `good` records did not. */
+  /** Reduces the page size to `good` records, because a page of `failed` records failed. */
   tooLarge(good: number, failed: number): void {
     if (this.#isTrying) this.#growAfter = Math.min(MAX_GROW_AFTER, this.#growAfter * 2);
     else this.#findings.push('smaller');
@@ -213,7 +220,10 @@ export class PagePlan {
     this.#answered = 0;
   }
 
-  /** Counts a received page. Its number of records counts, not the requested size: a page that failed may have been received in parts. */
+  /**
+   * Counts a received page of `size` records, and tries larger pages after enough of them. `size` may exceed the requested page size, as a
+   * page that failed may have been received in parts.
+   */
   #grow(size: number): void {
     if (size >= this.#failing) {
       this.#usable = Infinity;
@@ -230,7 +240,10 @@ export class PagePlan {
     this.#isTrying = true;
   }
 
-  /** Returns the whole page with at least `back` records before `end` and most after it; undefined if there is none. */
+  /**
+   * Returns the whole page that contains at least `back` records before `end`, and as many as possible after it; undefined if no whole page
+   * does.
+   */
   #reaching(end: number, back: number, limit: number): PagePlace | undefined {
     let best: PagePlace | undefined;
     let most = end;
@@ -243,14 +256,17 @@ export class PagePlan {
     return best;
   }
 
-  /** Sizes of whole pages, the preferred ones first (see {@link SMOOTH}). */
+  /** Yields the allowed sizes of whole pages, the preferred ones first (see {@link SMOOTH}). */
   *#sizes(limit: number): Generator<number> {
     const least = Math.min(limit, Math.max(this.#least, Math.ceil(limit / 2)));
     for (let size = limit; size >= least; size -= 1) if (isSmooth(size)) yield size;
     for (let size = limit; size >= this.#least; size -= 1) yield size;
   }
 
-  /** Largest page size that divides the list offset; for lists that are not read in whole pages: `most`. */
+  /**
+   * Largest page size, at most `most`, that divides the list offset. For lists that are not read in whole pages it need not divide the list
+   * offset.
+   */
   #divisor(offset: number, most: number): number {
     let size = Math.max(1, Math.min(most, this.#isWhole ? this.limit(Infinity) : Infinity));
     if (!this.#isWhole) return size;

@@ -17,7 +17,7 @@ import type { Token } from './login.ts';
 import type { RequestTimes, TokenOutcome, TokenUse } from './token-life.ts';
 import type { TokenSource } from './token.ts';
 
-/** Query parameters of a list request; a parameter that is undefined is not sent. */
+/** Query parameters of a list request. A parameter with the value undefined is not sent. */
 export interface ListQuery {
   /** Number of records to skip (the list offset). */
   readonly offset?: number;
@@ -27,34 +27,43 @@ export interface ListQuery {
   readonly modifiedFromDate?: string;
   /** Latest modification date, in ISO 8601. */
   readonly modifiedToDate?: string;
-  /** Number of the single record to request. */
+  /** Order number of the single record to request. */
   readonly orderNumber?: string;
 }
 
 /** The response to a list request, not decoded yet. */
 export interface RawPage extends Pick<HttpResponse, 'body' | 'text'> {
-  /** Whether a requested single record does not exist. */
+  /** Whether the request was for a single record that does not exist. */
   readonly isNotFound: boolean;
-  /** Whether the response has no body (204, 205): an empty page. Default false. */
+  /** Whether the response has no body (204, 205) and so is an empty page. Default false. */
   readonly isEmpty?: boolean;
   readonly span: Span;
-  /** Lower bound of the server's time when it read the records, in epoch ms. Undefined if no response has shown it. */
+  /** Lower bound of the server's time when it read the records, in epoch ms. Undefined if the server's time is unknown. */
   readonly serverTime: number | undefined;
   readonly elapsedMs: number;
   readonly age: AnswerAge;
-  /** Reports whether the body was a page: only a decoded page proves that the server accepts the token. */
+  /**
+   * Reports to the token source whether the body was a page: only a decoded page proves that the server accepts the token. Call it after
+   * decoding.
+   */
   readonly reportPage: (isPage: boolean) => void;
 }
 
-/** Decides when to give up a page that may itself be the cause of failures. */
+/** Decides when to give up a page whose content or size may be the cause of failures. */
 export interface PagePatience {
-  /** Called with each retryable error. Returns true to end the retries with it. */
+  /** Called with each retryable error. If it returns true, the page is not retried and the request errors with that error. */
   readonly isGivenUp: (error: unknown) => boolean;
-  /** Whether the page, and not the token, may be the cause of a refusal, which is then not reported to the token source. */
+  /**
+   * Whether the page, and not the token, may be the cause of an error with a final status. Such an error is not reported to the token
+   * source.
+   */
   readonly isOfPage: (error: unknown) => boolean;
 }
 
-/** Requests one page in a lane of the quota; emits the response and completes. Without `patience`, retries never end. */
+/**
+ * Requests one page in a lane of the quota (`limit`); emits the response and completes. Without `patience`, retryable errors are retried
+ * without end.
+ */
 export type PageRequest = (
   query: ListQuery,
   limit: Limit,
@@ -67,20 +76,23 @@ const NEVER_GIVE_UP: PagePatience = { isGivenUp: () => false, isOfPage: () => fa
 export interface PageRequestOptions {
   /** The list's address, such as `https://api.example/v1/orders`. */
   readonly url: URL;
-  /** Connections and their timeouts. Default undici's global dispatcher. */
+  /** undici dispatcher, which provides connections and their timeouts. Default undici's global dispatcher. */
   readonly dispatcher?: Dispatcher;
   readonly tokens: TokenSource;
-  /** Clock that shows which of the requests for the same records overlapped; share one per resource. Default a new one. */
+  /** Logical clock that shows which reads of a list overlapped. All requests for the list must share it. Default a new one. */
   readonly logicalClock?: LogicalClock;
-  /** Estimator of the ages of responses; share one among all lists of an API. Default a new one. */
+  /** Estimator of the ages of responses. All lists of an API should share it. Default a new one. */
   readonly ages?: AnswerAges;
-  /** Clock and timers. Default {@link asyncScheduler}. */
+  /** Provides the clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
   /** Returns a random number in [0, 1), for the jitter of retry pauses. Default Math.random. */
   readonly random?: () => number;
   /** Maximum size of a page's response body, in bytes after decompression. Default 64 MiB. */
   readonly maxPageBytes?: number;
-  /** Buffer pool for page bodies; the consumer of a page releases its buffer. Default: a new buffer for each page. */
+  /**
+   * Pool for the buffers of page bodies. The consumer of a page gives its buffer back. By default each page gets a new buffer without a
+   * pool.
+   */
   readonly bodies?: BodyPool | undefined;
   /** Called for each finished request and for each retry. Default none. */
   readonly hooks?: RequestHooks;
@@ -89,20 +101,20 @@ export interface PageRequestOptions {
 /**
  * Creates the function that requests pages of one list. A request waits for the quota, takes the current token and is sent. Retryable
  * errors are retried with back-off for as long as the caller's patience allows, and each retry waits for the quota. Redirects and 404 are
- * retried as well: gateways send them while the API behind them is replaced. The request stops being in flight for the quota when its
- * response is complete, before the page is decoded.
+ * retried as well: gateways send them while the API behind them is replaced. For the quota, the request is in flight until its response is
+ * complete; the page is decoded after that.
  *
  * The token is taken after the wait for the quota, so that it is fresh when it is sent. If there is no token at that moment, the request
- * gives up its start (the moment granted by the quota), and waits for the quota again once there is a token. A request that waited for a
- * login after its start would reach the server later than the quota's log says.
+ * gives up its start (the moment granted by the quota), and waits for the quota again once there is a token. If the request waited for a
+ * login after its start, it would reach the server later than the quota assumes.
  *
- * Every outcome is reported to the token source (see `token-life.ts`), which decides when a refused token (401 or 403) is tried again and
- * when it is renewed. If a list refuses one new token after the other, the API key has no access to it: the request errors with
- * `API_STATUS`, and the other lists continue with the token. Other non-retryable statuses are final too, but only once a fresh token has
- * brought the same status.
+ * Every outcome is reported to the token source (see `token-life.ts`), which decides when a request is retried after a refusal of its token
+ * (401 or 403), and when the token is renewed. If a list refuses one new token after the other, the API key has no access to the list: the
+ * request errors with `API_STATUS`, and the other lists continue with the token. Other non-retryable statuses are final too, but only once
+ * a fresh token has brought the same status.
  *
- * A 429 and all other refusals also use up quota, as the server may count them: the start counts for one window after the end of the
- * request plus `lateMs` (one second in the service), like that of a request that was given up (`quota/start-log.ts`).
+ * A 429 and all other refusals also use up quota, as the server may count them. The start of a refused request counts for one window from
+ * the end of the request plus `lateMs` (one second in the service), like the start of a request that was given up (`quota/start-log.ts`).
  */
 export function pageRequest(options: PageRequestOptions): PageRequest {
   const { url, tokens, scheduler = asyncScheduler } = options;
@@ -115,7 +127,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
     bodies,
   } = options;
 
-  /** Returns the error for a response that is no page, and reports to the token source what it shows about the token. */
+  /** Returns the error for a response that is not a page. What the response shows about the token is reported to the token source. */
   const failure = (
     answer: HttpResponse,
     use: TokenUse,
@@ -243,7 +255,7 @@ interface FailedTry {
   times?: RequestTimes;
 }
 
-/** Outcome to report for the token; undefined if the response shows nothing about it. */
+/** Returns the outcome to report to the token source; undefined if the response shows nothing about the token. */
 function outcomeOf(answer: HttpResponse, error: Error, query: ListQuery): TokenOutcome | undefined {
   const { status } = answer;
   if (status === 429) return undefined;
@@ -266,28 +278,35 @@ function forbiddenError(url: URL, status: number, query: ListQuery): Cellarstrea
   );
 }
 
-/** Name of the list and of the kind of query: a server may allow a token one kind and refuse another. */
+/**
+ * Identifies a list and a kind of query. The kinds are distinguished because a server may accept a token for one and refuse it for another.
+ */
 function queryKindOf({ href }: URL, { modifiedFromDate, orderNumber }: ListQuery): string {
   if (orderNumber !== undefined) return `${href} by number`;
   return modifiedFromDate === undefined ? href : `${href} by date`;
 }
 
-/** Whether a refusal names a parameter, as in "offset must be a multiple of pageSize", so that the token is not the cause. */
+/**
+ * Whether the body of a refusal names a query parameter, as in "offset must be a multiple of pageSize": then the token is not the cause.
+ */
 function namesParameter({ text }: HttpResponse, query: ListQuery): boolean {
   const bodyText = text.toLowerCase();
   return Object.keys(query).some((name) => bodyText.includes(name.toLowerCase()));
 }
 const NO_CONTENT: ReadonlySet<number> = new Set([204, 205]);
 
-/** Whether no record has the requested number: a 404 with a JSON object. Others may come from a gateway. */
+/**
+ * Whether the response says that no record has the requested number: it is a 404 with a JSON object. Any other 404 may come from a gateway.
+ */
 function isNotFound(answer: HttpResponse, { orderNumber }: ListQuery): boolean {
   if (answer.status !== 404 || orderNumber === undefined) return false;
   return answer.text.trimStart().startsWith('{');
 }
 
 /**
- * Lower bound of the server's time when it read the content, in epoch ms: the `Date` header, less the duration of the request and any
- * further age. Without the header it is computed from the server's time at the login.
+ * Lower bound of the server's time when it read the records of a response, in epoch ms: the `Date` header, less the duration of the request
+ * and the part of the response's age that the `Date` header does not show. Without the header it is computed from the server's time at the
+ * login.
  */
 function serverTimeAt(
   { askedAt, elapsedMs, date }: DatedAnswer,

@@ -1,23 +1,26 @@
 /** Upper bound of the age of a response's content. */
 export interface AnswerAge {
-  /** Earliest local time of the content, in ms: when the request was sent, less `staleMs`. */
+  /** Lower bound of the time at which the server read the content, in ms on the local clock: when the request was sent, less `staleMs`. */
   readonly asOf: number;
-  /** How much older than its request the response is by its headers, in ms; 0 if it comes from no cache. */
+  /**
+   * Upper bound of the time by which the content is older than its request, in ms, according to response headers; 0 if the response comes
+   * from no cache.
+   */
   readonly staleMs: number;
 }
 
 /**
- * Longest assumed lag of a read replica, in ms. The responses of a replica do not show its lag. Too small: a lagging replica causes false
+ * Longest lag that a read replica is assumed to have, in ms. Its responses do not show the lag. Too small: a lagging replica causes false
  * events. Too large: a record that really went back to an earlier state is published that much later.
  */
 export const MAX_LAG_MS = 10_000;
 
-/** Whether a response is cached, as it is older than a replica may lag. False for an unknown age. */
+/** Whether a response comes from a cache: its content is older than the lag of a replica explains. False if the age is unknown. */
 export function isStale(age: AnswerAge | undefined): boolean {
   return age !== undefined && age.staleMs > MAX_LAG_MS;
 }
 
-/** Age of the oldest of several responses; undefined if none is known. */
+/** Age that covers several responses, as the oldest of them; undefined if the age of none is known. */
 export function oldestOf(ages: readonly (AnswerAge | undefined)[]): AnswerAge | undefined {
   const known = ages.filter((age) => age !== undefined);
   if (known.length === 0) return undefined;
@@ -33,71 +36,75 @@ export interface DatedAnswer {
   readonly askedAt: number;
   /** Time from the request to the last byte of the response, in ms. */
   readonly elapsedMs: number;
-  /** The `Date` header, ms since the epoch; undefined when there is none. */
+  /** The `Date` header in epoch ms; undefined if it is missing. */
   readonly date: number | undefined;
-  /** The `Age` header in ms; undefined when it is missing or not plausible. */
+  /** The `Age` header in ms; undefined if it is missing or not plausible. */
   readonly ageMs: number | undefined;
   /**
-   * The request's address, by which repeated requests are recognised; undefined for requests that are mostly made once, such as windows of
-   * dates. Default undefined.
+   * The request's address, which identifies repeated requests. Undefined for requests that are not repeated, such as those for date
+   * windows. Default undefined.
    */
   readonly address?: string | undefined;
 }
 
 /** Estimates the ages of one API's responses. */
 export interface AnswerAges {
-  /** Age of a response by its headers and those of earlier ones. Call it once for each response. */
+  /** Returns the age of a response, computed from its headers and those of earlier responses. Call it once for each response. */
   readonly of: (answer: DatedAnswer) => AnswerAge & {
-    /** How far the response's `Date` is behind the `Date` of other responses, in ms; 0 if it is not behind. */
+    /**
+     * How far the response's `Date` is behind the `Date` of other responses, in ms. It is 0 if a replica's lag ({@link MAX_LAG_MS}) or a
+     * slow server clock explains the difference.
+     */
     readonly dateLagMs: number;
   };
 }
 
 const DATE_STEP_MS = 1_000;
-/** Maximum number of remembered slow clocks of backends. Too small: responses of one more slow backend count as cached. */
+/** Maximum number of slow server clocks that are remembered. Too small: responses of servers with other slow clocks count as cached. */
 const MAX_CLOCKS = 4;
 /**
- * Two responses have the same server clock if their `Date` is ahead of the local clock by as much, within this many ms. Too small: one slow
- * clock counts as several. Too large: several count as one.
+ * Two responses are assumed to come from the same server clock if the differences between their `Date` and the local time differ by at most
+ * this many ms. Too small: one slow clock counts as several. Too large: several slow clocks count as one.
  */
 const SAME_CLOCK_MS = 3_000;
 /**
- * How long, in ms, and in how many responses a `Date` must be behind by a constant amount before it is of a slow clock and not of a cache.
- * Too small: a cached page counts as fresh. Too large: responses of a slow backend count as cached for longer.
+ * A `Date` that is behind by a constant amount for this time, in ms, and in {@link STEADY_ANSWERS} responses is attributed to a slow clock,
+ * not to a cache. Too small: a cached page counts as fresh. Too large: responses of a server with a slow clock count as cached for longer.
  */
 const STEADY_MS = 30_000;
 const STEADY_ANSWERS = 5;
 /**
- * Maximum number of remembered addresses, about 200 bytes each. Too small: cached responses of a list with more pages are not recognised.
+ * Maximum number of addresses that are remembered, about 200 bytes each. Too small: cached responses are not recognised in lists with more
+ * pages.
  */
 const MAX_ADDRESSES = 1_000;
 
 /**
  * Creates an estimator of the ages of one API's responses. It uses the headers `Age` and `Date`. A cache passes on the `Date` of the
- * origin, so
+ * origin. This shows cached responses in two ways:
  *
- * - a response with the same `Date` as the response to an identical request more than a second earlier is that response from a cache;
- * - the `Date` of a response that was cached for another client is behind the `Date` of other responses. A backend whose clock is slow, or
- *   was set back, looks the same at first. But its `Date` stays behind by a constant amount, while that of a cached response falls further
- *   behind. After {@link STEADY_MS} such a clock is recognised, and its responses stop counting as stale.
+ * - A response comes from a cache if its `Date` equals that of the response to an identical request more than a second earlier.
+ * - The `Date` of a response that was cached for another client is behind the `Date` of other responses. A server whose clock is slow, or
+ *   was set back, looks the same at first. But its `Date` stays behind by a constant amount, while the `Date` of a cached response falls
+ *   further behind. After {@link STEADY_MS} a slow clock is recognised, and responses with it stop counting as stale.
  */
 export function answerAges(): AnswerAges {
   return new AgeEstimator();
 }
 
 interface SlowClock {
-  /** Upper bound of how far the clock is ahead of the local one, in ms; negative if it is behind. */
+  /** Upper bound of how far the slow clock is ahead of the local clock, in ms; negative if it is behind. */
   readonly ahead: number;
   readonly since: number;
   answers: number;
 }
 
 class AgeEstimator implements AnswerAges {
-  /** Lower bound of how far the fastest clock is ahead of the local one, in ms. */
+  /** Lower bound of how far the fastest server clock is ahead of the local clock, in ms. */
   #ahead = -Infinity;
-  /** Slower clocks, the least recently seen first. */
+  /** Server clocks that are slower than the fastest one, the least recently seen first. */
   readonly #slowClocks: SlowClock[] = [];
-  /** First response with the newest `Date` of each address, by address; the least recently requested address comes first. */
+  /** For each address, the first response that had the newest `Date` of that address. The least recently requested address comes first. */
   readonly #firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
 
   of(answer: DatedAnswer) {
@@ -107,8 +114,8 @@ class AgeEstimator implements AnswerAges {
   }
 
   /**
-   * How far the `Date` of a response is behind the `Date` of other responses, in ms. For a response that a cache repeats: its lag when it
-   * was first received, plus the time since then.
+   * How far the `Date` of a response is behind the `Date` of other responses, in ms. For a response that a cache repeats, it is the lag of
+   * the first such response plus the time since then.
    */
   #lagOf(answer: DatedAnswer): number {
     const { address, askedAt, date } = answer;
@@ -132,7 +139,9 @@ class AgeEstimator implements AnswerAges {
   }
 
   /**
-   * Counts a response of a slow clock that is `ahead` of the local one by at most that many ms; returns whether it is known to be steady.
+   * Counts a response from a slow server clock. Returns whether this clock has been behind by a constant amount for long enough.
+   *
+   * @param ahead Upper bound of how far the server clock is ahead of the local clock, in ms; negative if it is behind.
    */
   #isOfSteadyClock(ahead: number, now: number): boolean {
     const clocks = this.#slowClocks;

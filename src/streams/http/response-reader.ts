@@ -16,21 +16,25 @@ interface RawResponse {
 interface ReadOptions {
   /** Maximum size of the body before decompression, in bytes. */
   readonly maxBytes: number;
-  /** Default: a new buffer. */
+  /** Pool for the buffer of the body. Without a pool the body gets a new buffer. */
   readonly bodies?: BodyPool | undefined;
   readonly tooLargeError: () => Error;
-  /** Creates the error for a failure after the headers. */
+  /** Creates the error for a failure after the headers have arrived. */
   readonly truncatedError: (cause: Error) => Error;
 }
 
 export interface PendingResponse {
-  /** Rejects with undici's error before the headers have arrived, and with the result of `truncatedError` after that. */
+  /**
+   * Resolves with the response. Rejects with undici's error if the request fails before the headers have arrived, and with the result of
+   * `truncatedError` if it fails later.
+   */
   readonly response: Promise<RawResponse>;
   readonly abort: () => void;
 }
 
 /**
- * Sends a request and reads the response. Each chunk is copied at once, as the next read of a socket overwrites it ({@link sharedReads}).
+ * Sends a request and reads the response. Each chunk is copied at once, as the next chunk from any socket overwrites it (see
+ * `sharedReads`).
  */
 export function readHttpResponse(
   dispatcher: Dispatcher,
@@ -45,13 +49,13 @@ export function readHttpResponse(
   return { response: answer, abort: () => reader?.abort(new errors.RequestAbortedError()) };
 }
 
-/** Maximum number of bytes that are allocated because of a `Content-Length` header, which may be wrong. */
+/** Maximum size of the buffer that is allocated according to a `Content-Length` header, in bytes. The header may be wrong. */
 const MAX_PREALLOCATED_BYTES = 4 * 2 ** 20;
 const NO_BYTES = Buffer.alloc(0);
 
 /**
- * Collects one response. It has the handler methods of undici 6, which undici 7 accepts as well: Node's bundled undici, which is the global
- * dispatcher if `fetch` was called before undici was loaded, supports no others.
+ * Collects one response. It implements the handler methods of undici 6, which undici 7 accepts as well. Newer methods do not work with the
+ * undici bundled with Node, which is the global dispatcher if `fetch` was called before the undici package was loaded.
  */
 class Reader implements Dispatcher.DispatchHandler {
   readonly #options: ReadOptions;
@@ -78,7 +82,7 @@ class Reader implements Dispatcher.DispatchHandler {
     this.#close?.(error);
   }
 
-  /** Called again if the request is sent again after its connection was closed. */
+  /** Called when the request is assigned to a connection, and again if undici repeats the request on another connection. */
   onConnect(close: (error?: Error) => void): void {
     this.#close = close;
     if (this.#aborted) close(this.#aborted);
@@ -135,20 +139,20 @@ class Reader implements Dispatcher.DispatchHandler {
   }
 }
 
-/** In bytes; as much as Node allocates for each read by default. */
+/** Size of the buffer that all sockets share, in bytes: the size that Node allocates for each read by default. */
 const READ_BYTES = 65_536;
 
 /**
  * Returns the `onread` option for sockets that all read into one buffer. It suits HTTP/1.1 connections without pipelining. Consumers of a
- * body must process or copy each chunk at once, and can't pause the socket: reading continues regardless of backpressure.
+ * body must process or copy each chunk at once, and cannot pause the socket: reading continues regardless of backpressure.
  *
- * With a new buffer for each read a page of 3 MB leaves 3 MB of garbage. V8 counts it as old memory, and marks all objects every few pages,
- * which costs a sixth of the CPU for unchanged pages, and half of it if the heap is limited.
+ * With a new buffer for each socket read, a page of 3 MB leaves 3 MB of garbage. V8 counts these buffers as long-lived memory, and marks
+ * all objects every few pages. The marking costs a sixth of the CPU time for unchanged pages, and half of it if the heap is limited.
  */
 export function sharedReads(): OnReadOpts {
   /**
-   * The response that is being read from each socket. `asked`: the socket's `bytesWritten` when the response began, which identifies its
-   * request; `isShared`: whether its chunks may be passed on without a copy.
+   * The response that is being received on each socket. `asked` is the socket's `bytesWritten` when the response began, which identifies
+   * the request. `isShared` says whether chunks of the response may be passed on without a copy.
    */
   const answers = new WeakMap<Socket, { readonly asked: number; readonly isShared: boolean }>();
   const isShared = (socket: Socket, read: Buffer): boolean => {
@@ -174,8 +178,9 @@ export function sharedReads(): OnReadOpts {
 }
 
 /**
- * Whether the first read of a response has all of its headers, and the response is not an interim one. Until the headers are complete,
- * undici refers to their parts in the read buffer, so a response whose headers arrive in several reads is copied as a whole.
+ * Whether the first chunk of a response contains all of its headers, and the response is not an interim one. Until the headers are
+ * complete, undici refers to their parts in the shared buffer, so all chunks of a response whose headers arrive in several chunks are
+ * copied.
  */
 function beginsWithHead(read: Buffer): boolean {
   const status = read.toString('latin1', 0, STATUS_CHARS);
@@ -186,7 +191,7 @@ const FINAL_STATUS = /^HTTP\/1\.\d [2-5]\d\d/;
 const STATUS_CHARS = 'HTTP/1.1 200'.length;
 const END_OF_HEAD = '\r\n\r\n';
 
-/** Replaces unread data of a socket by a copy, because the next read overwrites the shared buffer. */
+/** Replaces the unread data of a socket by a copy, because the next chunk from any socket overwrites the shared buffer. */
 function copyUnread(socket: Socket): void {
   if (socket.readableLength === 0) return;
   socket.unshift(Buffer.from(socket.read() as Buffer));

@@ -4,14 +4,14 @@
  */
 export interface ServerClock {
   /**
-   * Newest `updated_at` of the records read so far that is not later than the server's `Date`; without that header, the newest of all.
-   * Undefined before the first.
+   * Newest `updated_at` of the records read so far that is not later than the server's `Date`. If no response had that header, the newest
+   * of all. Undefined if no `updated_at` has been seen.
    */
   newest(): number | undefined;
-  /** The stamp of {@link ServerClock.newest} as its record has it, without the correction of {@link ServerClock.shift}. */
+  /** Newest stamp ({@link ServerClock.newest}) as the record contains it, without the correction that {@link ServerClock.shift} makes. */
   newestStamp(): number | undefined;
   /**
-   * Returns the time at which the next poll window begins. Call it after `tell` was called with the first response of the current scan.
+   * Returns the time at which the next poll window begins. Call it after `tell` was called for the first response of the current scan.
    * Undefined if the window must not advance, because no `updated_at` has been seen.
    *
    * @param newest Result of `newest()` at the start of the current scan.
@@ -19,66 +19,76 @@ export interface ServerClock {
    */
   mark(newest: number | undefined, reach?: 'near' | 'far'): number | undefined;
   /**
-   * Latest time that either of the server's clocks may show. Before the first `Date` the local time is included: a window that ends too
-   * late does no harm.
+   * Latest time that the clock of `Date` or the clock of stamps may show. Before the first `Date` the local time is used in its place: a
+   * window that ends too late does no harm.
    */
   latest(localTime: number): number;
   /** Lower bound of the server's current time: the newest `Date` plus the local time passed since. Undefined before the first `Date`. */
   now(localTime: number): number | undefined;
   /**
-   * Records the server's time at the start of a request, as its response shows it.
+   * Stores the server's time at the start of a request, as the response shows it.
    *
    * @param localTime Local time at which the response arrived; {@link ServerClock.now} counts on from it.
    */
   tell(serverTime: number | undefined, localTime?: number): void;
-  /** Makes the next poll window begin `ms` earlier, because another scan has read a cached page that lacks the changes of that time. */
+  /**
+   * Makes the next poll window begin `ms` earlier. Called when another scan has read a page from a cache: that page lacks the changes of
+   * the last `ms`.
+   */
   reachBack(ms: number): void;
-  /** Returns how much earlier than {@link ServerClock.mark} the next window must begin, in ms, and resets that to 0. */
+  /**
+   * Returns how much earlier than {@link ServerClock.mark} the next window must begin because of `reachBack`, in ms, and resets this value
+   * to 0.
+   */
   takeReach(): number;
-  /** Records the `updated_at` of records that were read. */
+  /** Updates the estimate with the `updated_at` of records that were read. */
   see(updatedAt: readonly (number | null)[]): void;
   /**
-   * Records the `updated_at` of records that a poll has read. Stamps after `newest`, up to which the previous poll read everything, belong
-   * to recent changes, so their lag behind `Date` is that of the clock of stamps.
+   * Updates the estimate with the `updated_at` of records that a poll has read. A stamp later than `newest`, up to which the previous poll
+   * read everything, belongs to a recent change. Its lag behind `Date` is therefore the lag of the clock of stamps.
    */
   rose(updatedAt: readonly (number | null)[], newest: number): void;
   /**
-   * Sets by how many ms the API's date parameters differ from the stamps of records: a record with `updated_at` `s` is found by the
-   * parameter `s + offsetMs`. If the offset is negative, this estimate takes every stamp, including those already seen, as that much
-   * earlier, and as another hour earlier for daylight saving, so that poll windows begin early enough. If it is positive, they do so
-   * without a correction.
+   * Sets the difference between the API's date parameters and the stamps of records, in ms: a record with `updated_at` `s` is returned for
+   * the parameter `s + offsetMs`. If `offsetMs` is negative, every stamp, including those already seen, is treated as earlier by that
+   * difference and by another hour for daylight saving, so that poll windows begin early enough. If it is positive, the windows begin early
+   * enough without a correction.
    */
   shift(offsetMs: number): void;
 }
 
 /**
- * Largest lag of the clock of stamps behind that of `Date`, in ms. Too small: changes are missed. Too large: polls of a quiet list read
- * more records again.
+ * Largest lag of the clock of stamps behind the clock of `Date`, in ms. Too small: changes are missed. Too large: each poll of a quiet list
+ * reads more unchanged records.
  */
 const MAX_BEHIND_MS = 15 * 60_000;
-/** Largest UTC offset of a time zone, in ms. Too small: polls miss changes of a server whose stamps are local times. */
+/**
+ * Largest difference between UTC and the local time of a time zone, in ms. Too small: polls miss changes of a server whose stamps are local
+ * times.
+ */
 export const MAX_ZONE_MS = 14 * 3_600_000;
-/** How far local time goes back when daylight saving ends, in ms. */
+/** How far local clocks are set back when daylight saving ends, in ms. */
 export const DST_MS = 3_600_000;
-/** Resolutions of stamps that are recognised, in ms: day, hour, minute, second. */
+/** Resolutions of stamps that are distinguished, in ms: day, hour, minute, second. Any other is treated as one millisecond. */
 const STEPS_MS = [86_400_000, 3_600_000, 60_000, 1_000];
-/** Largest lag of a new stamp behind the server's `Date`, in ms: a slow clock plus stamps truncated to the day. */
+/** Largest lag of a new stamp behind the server's `Date`, in ms: the lag of a slow clock plus the truncation of stamps to the day. */
 export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
 
 /**
- * Creates an estimate of the server's clocks. A poll window begins at the earlier of `Date` and the newest `updated_at` seen, so that
- * neither clock causes missed changes by running ahead of the other:
+ * Creates an estimate of the server's clocks. A poll window begins at the earlier of `Date` and the newest `updated_at` seen, so that no
+ * changes are missed if one clock is ahead of the other:
  *
- * - An `updated_at` later than `Date` is ignored until `Date` has passed it. Otherwise a single record stamped in the future
- *   would hide that the clock of stamps runs behind.
+ * - An `updated_at` later than `Date` is ignored until `Date` has passed it. Otherwise a single record with a stamp in the future would
+ *   hide that the clock of stamps is behind.
  * - While nothing changes, the window begins at most 15 minutes plus the resolution of `updated_at` before `Date`. Otherwise every poll
- *   would read the most recently written records again.
+ *   would read the most recently changed records again.
  * - Before the first `updated_at` the window does not advance: `Date` says nothing about the clock of stamps.
  * - The local clock does not influence where a window begins.
  *
- * Stamps may be local times behind UTC, so a change made just now may have a stamp that is hours old. The smallest lag of any stamp behind
- * `Date` is an upper bound of that time-zone offset. Windows with reach `far` begin that much earlier, plus an hour for the end of daylight
- * saving; windows with reach `near` do so once a poll has read a new change with such a lag (`rose`).
+ * Stamps may be local times behind UTC, so that a change made just now has a stamp that is hours old. The smallest lag of any stamp behind
+ * `Date` is an upper bound of this difference between local time and UTC. Windows with reach `far` begin earlier by this bound, plus an
+ * hour for the end of daylight saving. Windows with reach `near` begin earlier only once a poll has read a new change with such a lag
+ * (`rose`).
  */
 export function serverClock(): ServerClock {
   return new EstimatedClock();
@@ -86,16 +96,22 @@ export function serverClock(): ServerClock {
 
 class EstimatedClock implements ServerClock {
   #date: number | undefined;
-  /** Local time when the newest `Date` arrived. */
+  /** Local time when the newest `Date` arrived, in ms. */
   #dateSeenAt: number | undefined;
   #newest: number | undefined;
-  /** Newest stamp that is later than `Date`; the others need not be stored, as polls read their records again. */
+  /**
+   * Newest stamp that is later than `Date`. Earlier stamps that are also later than `Date` are not stored, as polls read their records
+   * again.
+   */
   #ahead: number | undefined;
   #reachMs = 0;
-  /** Coarsest step in ms that all stamps seen are multiples of. */
+  /** Resolution of the stamps seen so far, in ms: the largest step in `STEPS_MS` of which all are multiples, or 1. */
   #stepMs = STEPS_MS[0]!;
   #offsetMs = 0;
-  /** Smallest lag of a stamp behind `Date`, in ms, among all stamps (`far`) or among new changes read by polls (`near`). */
+  /**
+   * Smallest lag of a stamp behind `Date`, in ms. `far` is the smallest among all stamps, `near` among those of new changes that polls
+   * read.
+   */
   readonly #lag = { far: Infinity, near: Infinity };
 
   newest(): number | undefined {
@@ -169,12 +185,15 @@ class EstimatedClock implements ServerClock {
     this.#lag.near = Math.max(0, this.#lag.near - moreMs);
   }
 
-  /** Correction of each stamp, in ms: a negative offset, less an hour for daylight saving; else 0. */
+  /**
+   * Correction that is added to each stamp, in ms: a negative offset of the date parameters, less an hour for daylight saving. For an
+   * offset of 0 or more it is 0.
+   */
   get #correctionMs(): number {
     return this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0;
   }
 
-  /** Records a corrected stamp. */
+  /** Updates the estimate with a corrected stamp, in epoch ms. */
   #see(at: number): void {
     if (this.#date !== undefined && at > this.#date) {
       this.#ahead = Math.max(this.#ahead ?? at, at);
@@ -188,7 +207,7 @@ class EstimatedClock implements ServerClock {
     }
   }
 
-  /** Estimated time-zone lag of stamps behind UTC, in ms; 0 without evidence of one. */
+  /** Estimated difference by which stamps are behind UTC because of their time zone, in ms; 0 if there is no sign of one. */
   #zoneMs(reach: 'near' | 'far'): number {
     const behindMs = this.#lag[reach] - Math.max(0, this.#offsetMs);
     const isZone = behindMs > MAX_BEHIND_MS && behindMs < Infinity;

@@ -1,6 +1,6 @@
 import type { Token } from './login.ts';
 
-/** Outcome of a request that was sent with an API token, as far as it concerns the token. */
+/** Outcome of a request, as far as it says something about the token with which the request was sent. */
 export type TokenOutcome =
   /** A page that was decoded: the only proof that the server accepts the token. */
   | 'worked'
@@ -11,12 +11,14 @@ export type TokenOutcome =
   /** Any other retryable failure: 5xx, a redirect, HTML, a 200 without a page. */
   | 'failed'
   /**
-   * A status that repeating the request does not change, such as 400, 419 or 498. If the token is the cause, a repetition with a new token
-   * may succeed.
+   * A status that a repetition with the same token would not change, such as 400, 419 or 498. If the token is the cause, a repetition with
+   * a new token may succeed.
    */
   | 'failed-for-good';
 
-/** Times of a request and of its response, in ms on the scheduler's clock. The server checked the token at some moment between them. */
+/**
+ * Times of a request and of its response, in ms on the scheduler's clock. The server checked the token at some moment between these times.
+ */
 export interface RequestTimes {
   readonly sentAt: number;
   readonly answeredAt: number;
@@ -25,40 +27,44 @@ export interface RequestTimes {
 /** A request, and the token with which it was sent. */
 export interface TokenUse {
   readonly token: Token;
-  /** The list and the kind of query: all records, by date, or by number. The server may refuse a single kind. */
+  /** The list and the kind of query: all records, by date, or by number. A server may refuse one kind of query and accept others. */
   readonly list: string;
-  /** Whether the query is by date or number, whose refusal may be final sooner. Default false. */
+  /**
+   * Whether the query is by date or number. A refusal of such a query may be final sooner, as the list can be read without it. Default
+   * false.
+   */
   readonly isSelective?: boolean;
   /** When the request was sent, in ms on the scheduler's clock. */
   readonly sentAt: number;
-  /** Times of the query's previous attempt, if it failed with the same token and status. */
+  /** Times of the previous attempt of the same query, if it failed with the same token and the same status. */
   readonly lastTry?: RequestTimes | undefined;
 }
 
 interface RefusalState {
-  /** Number of refusals; those of requests in flight at the same time count as one. */
+  /** Number of refusals. Further refusals of requests that were sent before `retryAt` are not counted. */
   readonly count: number;
   readonly newest: RequestTimes;
   /**
-   * Whether the list is the cause, and not the token: the server accepted it before and after ({@link TokenEvidence.wasAcceptedDuring}).
+   * Whether the list, and not the token, is the cause of the refusals: the server accepted the token before and after one of them (see
+   * `wasAcceptedDuring`).
    */
   readonly isListsOwn: boolean;
-  /** When the list may try again, in ms. */
+  /** When requests for the list may be sent again, in ms on the scheduler's clock. */
   readonly retryAt: number;
 }
 
-/** Pause after a list's first refusal of a token, in ms; it doubles with each further refusal. */
+/** Pause before a list retries a token that it has refused once, in ms. The pause doubles with each further refusal. */
 export const FIRST_PAUSE_MS = 1_000;
-/** Longest pause, in ms. Too large: a list notices late that the token is accepted again. */
+/** Longest pause before a list retries a refused token, in ms. Too large: a list notices late that the token is accepted again. */
 const MAX_PAUSE_MS = 30_000;
 /**
- * How long further failures of a list count as caused by its queries, in ms. Too small: each of many failing queries is repeated. Too
- * large: a token that stops working is noticed later.
+ * How long, in ms, further failures of a list's queries are attributed to the queries themselves once one failure was. Too small: each of
+ * many failing queries is repeated. Too large: a token that stops working is noticed later.
  */
 const OWN_FAILURE_MS = 60_000;
 /**
- * Number of refusals up to which a lagging replica may not know a new token. It is tried again after 1, 2 and 4 s; replicas usually lag
- * about 5 s.
+ * Maximum number of refusals of a new token by one list that are attributed to a lagging replica, which does not know the token yet. The
+ * token is tried again after 1, 2 and 4 s; replicas usually lag about 5 s.
  */
 const YOUNG_TRIES = 3;
 
@@ -67,12 +73,15 @@ export class TokenEvidence {
   #token: Token;
   #isDead = false;
   #isRepeated = false;
-  /** Send time of the newest successful request, in ms, by list. */
+  /** For each list, when the newest successful request with the token was sent, in ms. */
   readonly #worked = new Map<string, number>();
-  /** Arrival time of the first successful response, in ms. */
+  /** When the first successful response to a request with the token arrived, in ms. */
   #firstWorked = Infinity;
   readonly #troubles = new Map<string, RefusalState>();
-  /** Time of the newest failure caused by the query, by list; further ones within a minute do not change it. */
+  /**
+   * For each list, when a failure that the query itself caused was recorded, in ms. Further such failures within a minute do not change
+   * this time.
+   */
   readonly #ownFailures = new Map<string, number>();
   #failingSince: number | undefined;
 
@@ -84,7 +93,7 @@ export class TokenEvidence {
     return this.#token;
   }
 
-  /** Whether a later login issued the same token again: the server issues another only once this one has expired. */
+  /** Whether a later login returned this token again. Such a server issues a new token only once this one has expired. */
   get isRepeated(): boolean {
     return this.#isRepeated;
   }
@@ -103,12 +112,12 @@ export class TokenEvidence {
     return this.#troubles.size > 0 ? 'young' : 'new';
   }
 
-  /** Time of the first failed request since the last success, in ms. */
+  /** When the first request after the last success failed, in ms; undefined if none has failed since. */
   get failingSince(): number | undefined {
     return this.#failingSince;
   }
 
-  /** Whether the token is young and a list waits before it tries it again. */
+  /** Whether the token is young, and a list pauses before it tries the token again. */
   isResting(now: number): boolean {
     if (this.state !== 'young') return false;
     return [...this.#troubles.values()].some(({ retryAt }) => retryAt > now);
@@ -122,15 +131,18 @@ export class TokenEvidence {
     return this.#worked.has(list);
   }
 
-  /** Whether another request has succeeded that was sent after this one, or after the response to its previous attempt. */
+  /**
+   * Whether the token has worked for a request that was sent after this one. If this one repeats an attempt that failed with the same token
+   * and status, it suffices that the other request was sent after the response to that attempt.
+   */
   hasWorkedElsewhere({ sentAt, lastTry }: TokenUse): boolean {
     return this.#hasWorkedSince(lastTry?.answeredAt ?? sentAt);
   }
 
   /**
-   * Whether the server accepted the token at the time of a refused request: one request succeeded before it was sent, and another was sent
-   * after its response and succeeded. A success on one side only proves nothing, as the token may be unknown to a replica before, or
-   * revoked after.
+   * Whether the server accepted the token at the time of a refused request: the response to one successful request arrived before the
+   * refused request was sent, and another successful request was sent after the refusal arrived. One of these alone proves nothing: a
+   * replica may not have known the token before its first success, and the token may have been revoked after its last success.
    */
   wasAcceptedDuring({ sentAt, answeredAt }: RequestTimes): boolean {
     return this.#firstWorked < sentAt && this.#hasWorkedSince(answeredAt);
@@ -142,8 +154,8 @@ export class TokenEvidence {
   }
 
   /**
-   * Whether a query of the list failed for good within the last minute, and the list has responded with a page since. False while the token
-   * itself may be the cause of failures.
+   * Whether a query of the list itself caused a failure within the last minute, and the list has responded with a page since. False while
+   * requests with the token fail, as the token may be the cause.
    */
   isFineBesideFailures({ list }: TokenUse, now: number): boolean {
     if (this.#failingSince !== undefined) return false;
@@ -160,12 +172,12 @@ export class TokenEvidence {
     this.#isDead = false;
   }
 
-  /** Ignored if a later request has succeeded. */
+  /** Registers a failed request. Ignored if a request that was sent later has succeeded. */
   recordFailure(use: TokenUse, now: number): void {
     if (!this.hasWorkedElsewhere(use)) this.#failingSince ??= now;
   }
 
-  /** Records a refusal, and returns those of the list so far. */
+  /** Registers a refusal. Returns the state of all refusals of the token by that list so far. */
   recordRefusal({ list, sentAt }: TokenUse, now: number): RefusalState {
     const before = this.#troubles.get(list);
     if (before && sentAt < before.retryAt) return before;
@@ -186,7 +198,7 @@ export class TokenEvidence {
     this.#isDead = true;
   }
 
-  /** Starts a new lifetime after a login has issued the same token; the evidence stays. */
+  /** Starts a new lifetime of the token after a login has returned it again. The evidence is retained. */
   renew(token: Token): void {
     this.#token = token;
     this.#isDead = false;

@@ -6,22 +6,28 @@ import type { TokenOutcome, TokenUse } from './token-evidence.ts';
 
 export type { RequestTimes, TokenOutcome, TokenUse } from './token-evidence.ts';
 
-/** Decision about a failed request of a list: whether and when it is retried, and whether a login is made. */
+/** Decision about a failed request: whether and when it is retried, and whether an early login is made. */
 export interface TokenVerdict {
-  /** Whether the list or query, not the token, is the cause, so that a retry is useless. */
+  /** Whether the list or the query, not the token, is the cause of the failure, so that a retry is useless. */
   readonly isFinal: boolean;
-  /** Pause before the list's next attempt, in ms; undefined: the caller's back-off decides. */
+  /** Pause before the list's next attempt, in ms. If undefined, the caller's back-off decides. */
   readonly pauseMs: number | undefined;
   readonly logsIn: boolean;
 }
 
-/** How long before its end a token counts as expired, in ms: lifetimes are in whole seconds, and requests take time. */
+/**
+ * How long before the end of its lifetime a token counts as expired, in ms. The margin is needed because lifetimes are in whole seconds and
+ * requests take time.
+ */
 const MARGIN_MS = 2_000;
-/** The margin as a fraction of short lifetimes, below 40 s. */
+/** Upper bound of the margin as a fraction of the lifetime. It applies to lifetimes below 40 s. */
 const MARGIN_PART = 0.05;
-/** How long all requests must have failed before an early login, in ms. Too small: a short outage causes logins. */
+/** How long all requests with a token must have failed before an early login, in ms. Too small: a short outage causes logins. */
 const FAILING_MS = 5_000;
-/** Number of consecutive tokens that a list must refuse before it counts as forbidden. Too small: a failing login server stops the list. */
+/**
+ * Number of consecutive tokens that a list must refuse until access to the list counts as forbidden. Too small: a failing login server
+ * stops the list.
+ */
 const MAX_REFUSED_TOKENS = 3;
 
 type Refusal = Exclude<TokenOutcome, 'worked' | 'failed'>;
@@ -30,19 +36,21 @@ const GO_ON: TokenVerdict = { isFinal: false, pauseMs: undefined, logsIn: false 
 const FINAL: TokenVerdict = { isFinal: true, pauseMs: undefined, logsIn: false };
 
 /**
- * Holds the tokens of one account: the newest token, and the previous one for as long as that is valid and the newest has not worked.
+ * Holds the tokens of one account: the newest token, and the previous token while it is valid and the newest token has not worked yet.
  * Decides from the outcomes of requests which token is used, when an early login is made, and when the list is the cause of a failure.
  *
- * - A token that has never worked is *young*: some replicas of the server may know it only a few seconds later. A list that refuses it
+ * - A token that has never worked is *young*: some replicas of the server may learn of it only a few seconds later. A list that refuses it
  *   tries it again after 1, 2 and 4 s; only then is another login made.
- * - A token that worked for a list and is then refused by it is dead.
+ * - A token that worked for a list and is then refused by the same list is dead.
  * - If a list refuses a token that other lists accept, the account has no right to read the list. The same holds for queries by date or
- *   number that a list refuses while it accepts the token without them. Two successes prove it: one before the refused request was sent,
- *   and one of a request sent after the refusal arrived.
- * - If a query by date or number has failed for good although the token was valid, and the list has since responded to another such query,
- *   further failures of such queries are not retried for a minute. (The search for the dates that a list accepts sends a dozen of them.)
+ *   number that a list refuses while it accepts the token without them. Two successful requests prove that the server accepts the token:
+ *   one that succeeded before the refused request was sent, and one that was sent after the refusal arrived.
+ * - If a query by date or number has failed with a final status although the token was valid, and the list has since responded to another
+ *   such query, further failures of such queries are not retried for a minute. (The search for the dates that a list accepts sends a dozen
+ *   of them.)
  * - If all requests with a token fail for five seconds, or a request fails with a status that would be final, the token may be dead
- *   although the server does not send 401. A login shows whether it was; {@link LoginPace} lets the gaps between such logins grow.
+ *   although the server does not send 401. A login shows whether the token was the cause; {@link LoginPace} lets the gaps between such
+ *   logins grow.
  */
 export class TokenLife {
   readonly #pace: LoginPace;
@@ -50,7 +58,7 @@ export class TokenLife {
   #previous: TokenEvidence | undefined;
   #isLoggingIn = false;
   #isLoginWanted = false;
-  /** Number of consecutive tokens that a list refused, by list. */
+  /** For each list, the number of consecutive tokens that it has refused. */
   readonly #refusals = new Map<string, { readonly tokens: number; readonly last: TokenEvidence }>();
 
   constructor(pace: LoginPace) {
@@ -61,7 +69,7 @@ export class TokenLife {
     return this.#newest?.token;
   }
 
-  /** Whether the newest login returned the same token as the one before. */
+  /** Whether the newest login returned the same token as the login before. */
   get isRepeated(): boolean {
     return this.#newest?.isRepeated === true;
   }
@@ -119,7 +127,7 @@ export class TokenLife {
     return GO_ON;
   }
 
-  /** Handles a request with another token than the newest. If it was refused, that token is not used again. */
+  /** Handles the outcome of a request whose token is not the newest. After a refusal the older token is not used again. */
   #reportOld({ token, list }: TokenUse, outcome: TokenOutcome, now: number): TokenVerdict {
     if (outcome === 'failed') return GO_ON;
     if (outcome === 'worked') {
@@ -130,7 +138,7 @@ export class TokenLife {
     return retryAfter(this.#newest?.isResting(now) ? FIRST_PAUSE_MS : 0);
   }
 
-  /** Handles a retryable failure: the caller's back-off decides the pause. */
+  /** Handles a retryable failure. The caller's back-off decides the pause before the retry. */
   #fails(newest: TokenEvidence, use: TokenUse, now: number): TokenVerdict {
     const { failingSince, state } = newest;
     // Recorded as a refusal, so that requests use the previous token for a while: it shows whether the new token is the cause.
@@ -139,7 +147,7 @@ export class TokenLife {
     return isSuspect && this.#mayLogIn('failed', now) ? this.#logsIn(GO_ON, now) : GO_ON;
   }
 
-  /** Handles a refusal, or a failure that is final unless the token is the cause. */
+  /** Handles a refusal of the token, or a failure that is final if the token is not the cause. */
   #refuses(newest: TokenEvidence, use: TokenUse, outcome: Refusal, now: number): TokenVerdict {
     const isRefusal = outcome !== 'failed-for-good';
     const isKnown = newest.hasWorkedFor(use.list);
@@ -209,36 +217,40 @@ function isExpired({ askedAt, lifeMs }: Token, now: number): boolean {
   return now >= askedAt + lifeMs - Math.min(MARGIN_MS, lifeMs * MARGIN_PART);
 }
 
-/** Whether the server refused the token, or all requests with it failed. */
+/** Why an early login is made: the server refused the token, or all requests with the token failed. */
 type EarlyLoginReason = 'refused' | 'failed';
 
 /**
- * Minimum time between early logins (before the token expires), in ms. `first` doubles up to `max`; if the last one helped, the minimum is
- * `helped` at most. Too small: a server that fails for an hour uses up the login quota. Too large: lists wait longer for a new token.
+ * Minimum gap between early logins (logins before the token expires), in ms. The gap begins at `first` and doubles with each early login up
+ * to `max`. If the token of the last early login has worked, the gap is at most `helped`. Too small: a server that fails for an hour uses
+ * up the login quota. Too large: lists wait longer for a new token.
  */
 const GAPS = {
   refused: { first: 10_000, helped: 30_000, max: 5 * 60_000 },
   failed: { first: 60_000, helped: 60_000, max: 20 * 60_000 },
 } as const;
-/** Time without an early login after which the gap is `first` again, in ms. */
+/** Time without an early login, in ms, after which the gap before the next one is `first` again. */
 const RESET_AFTER_MS = 60 * 60_000;
 
-/** Number of logins within {@link RECENT_MS} that need no gap. Too large: the login quota is used up. */
+/** Number of logins within {@link RECENT_MS} that may follow each other without a gap. Too large: the login quota is used up. */
 const BURST = 3;
 const RECENT_MS = 60_000;
-/** Minimum time between further logins, in ms: fewer than ten per minute with the burst. */
+/** Minimum gap between logins after such a burst, in ms. Together with the burst it allows fewer than ten logins per minute. */
 const LEAST_GAP_MS = 10_000;
 
-/** Limits logins in addition to their quota, so that very short lifetimes or a server that refuses every token cause no login loop. */
+/**
+ * Limits the rate of logins in addition to their quota, so that very short lifetimes, or a server that refuses every token, do not cause a
+ * login loop.
+ */
 export class LoginPace {
   readonly #logins: number[] = [];
-  /** Number of consecutive early logins, each at most {@link RESET_AFTER_MS} after the one before. */
+  /** Number of consecutive early logins. A gap of more than {@link RESET_AFTER_MS} restarts the count. */
   #doubts = 0;
   #doubtAt = -Infinity;
   /** Whether the token of the last early login has worked. */
   #hasHelped = false;
 
-  /** Returns how long the next login must wait, in ms. */
+  /** Returns how long the next login must be delayed, in ms. */
   waitMs(now: number): number {
     const recent = this.#logins.filter((at) => now - at < RECENT_MS);
     if (recent.length < BURST) return 0;

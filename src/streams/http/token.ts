@@ -26,46 +26,46 @@ import type { TokenOutcome, TokenUse, TokenVerdict } from './token-life.ts';
 
 /** Options of {@link tokenSource}. */
 export interface TokenSourceOptions {
-  /** Logs in on subscription: emits one token and completes. It handles retries itself. */
+  /** Observable that logs in on subscription, retries temporary errors, emits one token and completes. */
   readonly login: Observable<Token>;
-  /** Clock and timers. Default {@link asyncScheduler}. */
+  /** Provides the clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
   /** Called with the new token after each login. */
   readonly onToken?: (token: Token) => void;
-  /** Called when a login is delayed because of too many recent logins, with the newest token and the delay. */
+  /** Called when a login is delayed because of too many recent logins, with the newest token and the delay in ms. */
   readonly onPaced?: (token: Token | undefined, delayMs: number) => void;
 }
 
 /** Provides the token of one account to all its requests. */
 export interface TokenSource {
-  /** Emits the token to send, at once or as soon as there is one, and every later token. Never completes. */
+  /** Emits the token to send, at once or as soon as there is one, and then every later token to send. Never completes. */
   readonly token$: Observable<Token>;
-  /** Returns the token to send; undefined if there is none until the next login. */
+  /** Returns the token to send; undefined if there is none until a login succeeds. */
   current(): Token | undefined;
   /**
-   * Records the outcome of a request, and returns the decision about its retry. If the token seems to be dead (refused for good), one login
-   * is made, however many requests report it. Without reports a token is used until it expires.
+   * Reports the outcome of a request, and returns the decision about its retry. If the token seems to be dead (no longer accepted by the
+   * server), one login is made, however many requests report this. Without reports a token is used until shortly before it expires.
    */
   report(use: TokenUse, outcome: TokenOutcome): TokenVerdict;
 }
 
 /**
- * Fraction of a token's lifetime after which it is renewed, for lifetimes of up to five minutes. Too large: it expires before a login that
- * has to be retried is done.
+ * Fraction of a token's lifetime after which the token is renewed, for lifetimes of up to five minutes. Too large: the token expires before
+ * a login that has to be retried succeeds.
  */
 const USED_PART = 0.8;
-/** How long before its end a token with a longer lifetime is renewed, in ms. */
+/** How long before the end of its lifetime a token is renewed, in ms, for lifetimes of more than five minutes. */
 const SPARE_MS = 60_000;
-/** Longest delay of a Node timer, in ms; a longer one fires at once. */
+/** Longest delay that a Node timer supports, in ms. A timer with a longer delay fires at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * Creates the token source of one account. It logs in, waits until the token has nearly expired, and logs in again; all subscribers share
- * these logins. The old token stays available until the new one has worked, or until two seconds before its own end (for a short lifetime:
- * a twentieth of it).
+ * Creates the token source of one account. It logs in, waits until the token has nearly expired, and logs in again. All subscribers share
+ * these logins. The old token stays available until the new token has worked, or until two seconds before the end of the old token's
+ * lifetime (a twentieth of the lifetime, if that is shorter).
  *
- * The timer runs while there is a subscriber. The token is retained without subscribers: a later subscriber gets it without a login if it
- * is still fresh. If a login fails, all current subscribers get the error, and the next subscription logs in again.
+ * The renewal timer runs while there is a subscriber. The token is retained without subscribers: a later subscriber gets it without a login
+ * if it is still fresh. If a login fails, all current subscribers get the error, and the next subscription logs in again.
  */
 export function tokenSource(options: TokenSourceOptions): TokenSource {
   const { login, scheduler = asyncScheduler, onToken, onPaced } = options;
@@ -100,7 +100,7 @@ export function tokenSource(options: TokenSourceOptions): TokenSource {
     const isFresh = newest !== undefined && !life.isLoginWanted && freshFor(newest) > 0;
     return isFresh ? of(newest) : newLogin;
   });
-  /** Emits `token` when it must be renewed. */
+  /** Emits `token` and completes when the token must be renewed. */
   const end = (token: Token): Observable<Token> =>
     merge(timer(Math.min(Math.max(0, freshFor(token)), LONGEST_TIMER_MS), scheduler), renew$).pipe(
       map(() => token),

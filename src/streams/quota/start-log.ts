@@ -1,63 +1,68 @@
 // Logs the starts of one lane of a quota, and computes how many of them count at a given time.
 
-/** The start of an answered request: when its response arrived, and its latency, in ms. */
+/** The start of a request with a response: `at` is when the response arrived, `took` is the latency, in ms. */
 interface AnsweredStart extends Timed {
   readonly took: number;
 }
 
-/** Minimum number of latencies for an estimate; with fewer, every request counts from its end. */
+/** Minimum number of latencies for an estimate of the minimum latency. With fewer, every start counts from the end of its request. */
 const MIN_SAMPLES = 10;
-/** Number of latencies that are retained longer than one window: with only a few, all may have been delayed. */
+/** Number of latencies that are retained for longer than one window: if there are only a few, all of them may have been delayed. */
 const MAX_SAMPLES = 100;
 /**
- * Safety factor on the estimated minimum latency: the fastest of the measured responses may still be slower than the true minimum. Too
- * small: the server may count more requests than allowed. Too large: quota is left unused.
+ * Factor by which the estimate of the minimum latency stays below the fastest response, as even the fastest of the measured responses may
+ * be slower than the true minimum. Too small: the server may count more requests than allowed. Too large: quota is left unused.
  */
 const LATENCY_MARGIN = 2;
 
 /**
- * Log of the request starts of one lane of a quota. A start is removed once it can't count against the quota any more.
+ * Log of the request starts of one lane of a quota. A start is removed once it cannot count against the quota any more.
  *
  * A start counts for `windowMs` from the latest time at which its request can have arrived at the server.
  *
- * That time is before the end of the request, because the server takes time to respond, and the response takes time to travel back. A lower
- * bound of the difference, `early`, is estimated from `least`, the shortest latency among the responses of the last window, or among the
- * last {@link MAX_SAMPLES} if there were fewer: `early = max(0, least - margin * (mean - least))`. The margin is needed because latencies
- * that vary a lot may all be above the minimum. It is {@link LATENCY_MARGIN} for {@link MAX_SAMPLES} or more responses, and larger for
- * fewer: 20 for 10. The start of an answered request counts from `end - early`, as soon as a request that was sent after that end has been
- * answered as well. All other starts count from the end of their request.
+ * The arrival is before the end of the request, because the server takes time to respond, and the response takes time to travel back. A
+ * lower bound of this difference, `early`, is estimated from `least`, the shortest latency, and `mean`, the average latency, of the
+ * responses of the last window, or of the last {@link MAX_SAMPLES} responses if there were fewer:
+ * `early = max(0, least - margin * (mean - least))`. The margin is needed because latencies that vary a lot may all be above the true
+ * minimum. It is {@link LATENCY_MARGIN} for {@link MAX_SAMPLES} or more responses, and larger for fewer: 20 for 10 responses. The start of
+ * an answered request counts from `end - early`, as soon as a request that was sent after that end has been answered as well. All other
+ * starts count from the end of their request.
  *
- * Why this is safe. Let `there` be the time that a request takes to the server, and `back` the time from its arrival to its end. Another
- * request that starts `windowMs` after the first one begins to count arrives `windowMs + there' + back - early` after the first one, where
- * `there'` is its own time to the server. That is too early only if `early > there' + back`.
+ * Why the server never counts too many requests: Let `there` be the time that a request takes to the server, and `back` the time from its
+ * arrival to its end. Let a second request start `windowMs` after the first one begins to count, and take the time `there'` to the server.
+ * The second request arrives `windowMs + there' + back - early` after the first one. That is too early only if `early > there' + back`.
  *
- * - *Responses take long, and that time changes*: `early` is at most the latency of this response, `there + back`. So arrivals are as far
- *   apart as starts, apart from the difference between two times to the server, for which windows need headroom.
+ * - *Responses take long, and this time changes*: `early` is at most the latency of the first response, `there + back`. So arrivals are as
+ *   far apart as starts, except for the difference between the two times to the server, for which windows need headroom.
  * - *Requests sometimes take long to the server* (the network stalls, a connection is being made, the process was paused): `there` is part
- *   of the end, and `there' + back` is the latency of an undisturbed response. One such response within the window is enough. A whole burst
- *   may be disturbed, so a response is required whose request was sent after the end, under the conditions of that time.
- * - *The time to the server was long for all of these responses, and then becomes short*: until a response shows this, starts are made too
- *   early by the difference. One response is enough: `early` is computed whenever it is needed, so all starts count for longer at once. The
- *   same holds for a server that becomes faster while the network stalls.
+ *   of the end of the first request, and `there' + back` is the latency of an undisturbed response. One such response within the window is
+ *   enough. A whole burst may be disturbed, so an additional response is required, to a request that was sent after the end of the first
+ *   one.
+ * - *The time to the server was long for all of these responses, and then becomes short*: until a response shows the change, starts are
+ *   granted too early by the difference. One response is enough: `early` is computed whenever it is needed, so all starts count for longer
+ *   at once. The same holds for a server that becomes faster while the network stalls.
  *
- * For this reason every start is retained until one window has passed since its end.
+ * For this reason every start is retained until one window has passed since the end of its request.
  */
 export class StartLog {
   readonly #windowMs: number;
   readonly #lateMs: number;
   /** Starts of requests in flight, the oldest first. */
   readonly #underWay = new Set<Timed>();
-  /** Answered requests, by the arrival times of their responses. */
+  /** Starts of answered requests, ordered by the arrival times of the responses. */
   readonly #answered = new TimeLine<Timed>();
-  /** Answered requests whose latencies are used for the estimate. */
+  /** Starts of answered requests whose latencies are used for the estimate of the minimum latency. */
   readonly #measured = new TimeLine<AnsweredStart>();
-  /** Monotonic queue over `#measured`: requests that were faster than all later ones; the first is the fastest of all. */
+  /** Monotonic queue over `#measured`: the requests that were faster than all later ones. The first of them is the fastest of all. */
   readonly #quickest = new TimeLine<AnsweredStart>();
-  /** Starts that count from a fixed time: of requests that failed or were given up, and those passed to {@link StartLog.add}. */
+  /** Starts that count from a fixed time: those of requests that failed or were given up, and those added with {@link StartLog.add}. */
   readonly #others = new TimeLine<Timed>();
   /** Sum of the latencies in `#measured`, in ms. */
   #tookTogether = 0;
-  /** Latest time at which an answered request was sent. Only requests that had ended by then may count from earlier than their end. */
+  /**
+   * Latest time at which an answered request was sent, in ms. Only requests that ended before this time may count from earlier than their
+   * end.
+   */
   #confirmedUntil = -Infinity;
 
   /**
@@ -69,14 +74,14 @@ export class StartLog {
     this.#lateMs = lateMs;
   }
 
-  /** Adds a start that counts from `at` (ms) on, whenever its request ends. */
+  /** Adds a start that counts from `at` (ms) on, regardless of when its request ends. */
   add(at: number): void {
     this.#others.add({ at });
   }
 
   /**
-   * Adds the start of a request in flight from `at` (ms) on. The returned function is called when it ends: the duration of a request that
-   * was not answered is not a latency.
+   * Adds the start of a request that is in flight from `at` (ms) on. The caller calls the returned function when the request ends, and
+   * passes whether it was answered: only the duration of an answered request is used as a latency.
    */
   begin(at: number): (end: number, isAnswered: boolean) => void {
     const start = { at };
@@ -97,7 +102,7 @@ export class StartLog {
     return this.#underWay.size + this.#others.size + this.#answered.size - this.#over(now);
   }
 
-  /** Earliest time, in ms, at which a start may stop counting, as far as is known at `now`; Infinity if none counts. */
+  /** Earliest time, in ms, at which one of the starts may stop counting, estimated at `now`; Infinity if no start counts. */
   freesAt(now: number): number {
     if (this.#isEmpty) return Infinity;
     this.#forget(now);
@@ -111,18 +116,18 @@ export class StartLog {
     return Math.min(endsAt + this.#windowMs, ended + this.#windowMs, answeredAt + span);
   }
 
-  /** Whether the log has no starts, as for most lanes most of the time. */
+  /** Whether the log has no starts. Most lanes have none most of the time. */
   get #isEmpty(): boolean {
     return this.#underWay.size + this.#others.size + this.#answered.size === 0;
   }
 
-  /** Number of starts in `#answered` that no longer count at `now`. */
+  /** Number of starts in `#answered` that do not count at `now` any more. */
   #over(now: number): number {
     const early = this.#answered.aged(this.#windowMs - this.#early(), now);
     return Math.min(early, this.#answered.aged(0, this.#confirmedUntil));
   }
 
-  /** Lower bound of the time from a request's arrival to its response, in ms; 0 with too few measurements. */
+  /** Lower bound of the time from the arrival of a request to the end of its response, in ms; 0 with too few measurements. */
   #early(): number {
     const count = this.#measured.size;
     if (count < MIN_SAMPLES) return 0;
@@ -164,8 +169,8 @@ interface Timed {
 const LEAST_DROPPED = 1_000;
 
 /**
- * Queue of items ordered by time. A class and not a closure to save memory: a fleet has tens of thousands of these queues, most of them
- * empty.
+ * Queue of items ordered by time. It is a class and not a closure to save memory: a fleet has tens of thousands of these queues, most of
+ * them empty.
  */
 class TimeLine<T extends Timed> {
   #items: T[] = [];

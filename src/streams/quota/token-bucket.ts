@@ -18,68 +18,72 @@ import { StartLog } from './start-log.ts';
 
 /** Options of {@link tokenBucket}, read once when the bucket is created. */
 export interface TokenBucketOptions {
-  /** Maximum number of requests (or other values) that may start within one window: an integer, at least 1. */
+  /** Maximum number of requests (or other values) that may start within any period of `windowMs`: an integer, at least 1. */
   readonly capacity: number;
   /** Length of the quota's window, in ms; more than 0. */
   readonly windowMs: number;
-  /** Clock (ms) and timers. Default {@link asyncScheduler}, whose clock has whole ms and can be stepped by NTP. */
+  /**
+   * Provides the clock (ms) and timers. Default {@link asyncScheduler}, whose clock has whole ms and changes when NTP sets the system time.
+   */
   readonly scheduler?: SchedulerLike;
   /**
-   * Times at which requests started before this bucket was created, such as those of an earlier process, in ms on the scheduler's clock; a
-   * future time counts as now. Default none.
+   * Times at which requests started before this bucket was created, such as those of an earlier process, in ms on the scheduler's clock. A
+   * future time is replaced by the current time. Default none.
    */
   readonly starts?: readonly number[];
   /**
    * Called with the time of each granted start, in ms, before its value is emitted, so that start times can be stored for a later bucket
-   * (`starts`). For work run with {@link during} the returned function is called when the work ends, with the time of the end and whether
-   * the work was answered: a request that failed or was given up may still arrive at the server.
+   * (`starts`). For work run with {@link during} the returned function is called when the work ends, with the time of the end in ms and
+   * whether the work was answered: a request that failed or was given up may still arrive at the server.
    */
   readonly onStart?: (at: number) => void | ((end: number, isAnswered: boolean) => void);
   /** How long after its end a request of {@link during} that failed or was given up may still arrive at the server, in ms. Default 0. */
   readonly lateMs?: number;
-  /** Condition that a start must meet in addition to the quota. Default none. */
+  /** Condition for starts in addition to the quota. Default none. */
   readonly gate?: Gate;
 }
 
-/** Condition that a request start must meet in addition to the quota, for example that it was declared to other processes before. */
+/** Condition for request starts in addition to the quota, for example that the request was declared to other processes before. */
 export interface Gate {
   /**
-   * Returns the earliest time, in ms, at which the gate allows a lane with this rank to start a request. A time up to `now` means at once;
-   * Infinity means not before {@link opened$} emits.
+   * Returns the earliest time, in ms, at which the gate allows a start to a lane with this rank. A time up to `now` means that the gate is
+   * open; Infinity means that it stays closed until {@link opened$} emits.
    */
   opensAt(now: number, rank: number): number;
-  /** Called when requests wait for a start, and {@link opensAt} returns Infinity for the lanes of all of them. */
+  /** Called when requests wait for a start although {@link opensAt} returns Infinity for the lanes of all of them. */
   want(): void;
-  /** Emits when the gate may open earlier, so that {@link opensAt} must be called again. */
+  /** Emits when the result of {@link opensAt} may have become earlier, so that it must be called again. */
   readonly opened$: Observable<unknown>;
 }
 
 /** Options of a lane (stream of requests) of a {@link TokenBucket}. */
 export interface LaneOptions {
   /**
-   * Rank of the lane: of the lanes with waiting requests, the one with the lowest rank is served first. Default 0, the rank of the bucket
-   * itself.
+   * Rank of the lane. The lane with the lowest rank among those with waiting requests is served first. Default 0, which is also the rank of
+   * the bucket used as a limit.
    */
   readonly rank?: number;
   /**
-   * Maximum number of requests of this lane that may start within one window, so that tokens are left for other lanes: an integer from 1 to
-   * the capacity, or a function that returns it, which is called whenever the lane waits (a result below 1 counts as 1). Default the
-   * capacity.
+   * Maximum number of requests of this lane that may start within any period of `windowMs`, so that tokens are left for other lanes: an
+   * integer from 1 to the capacity, or a function that returns this number. The function is called whenever the lane waits; a result below
+   * 1 is replaced by 1. Default the capacity.
    */
   readonly share?: number | (() => number);
 }
 
-/** Operator that delays the values of a stream as the quota requires. It can be used in pipes of any type. */
+/** Operator that delays the values of a stream as the quota requires. Its type fits into pipes of any value type. */
 export interface Limit {
   <T>(source: Observable<T>): Observable<T>;
-  /** Implementation of {@link during} for this limit. Default: a start counts from its own time, however long the work takes. */
+  /**
+   * Implementation of {@link during} for this limit. Without it a start counts from its own time, regardless of how long the work takes.
+   */
   readonly during?: <T>(work: Observable<T>) => Observable<T>;
 }
 
 /**
- * Subscribes to `work` when `limit` allows a start. The start counts against the quota as long as the work is in flight, because the server
- * counts arrivals, and a request arrives at an unknown time before its response. After the end of the work the start counts for one more
- * window: from that end, or, if `work` completed, from up to the minimum latency before it (see `StartLog`).
+ * Subscribes to `work` when `limit` allows a start. The start counts against the quota while the work is in flight, because the server
+ * counts arrivals, and it is not known when between start and end the request arrives. After the end of the work the start counts for one
+ * more window. That window begins at the end of the work, or, if `work` completed, up to the minimum latency earlier (see `StartLog`).
  */
 export function during<T>(limit: Limit, work: Observable<T>): Observable<T> {
   return (
@@ -91,13 +95,13 @@ export function during<T>(limit: Limit, work: Observable<T>): Observable<T> {
   );
 }
 
-/** A lane of a {@link TokenBucket}: the limit of one stream of requests, with its own rank and share of the tokens. */
+/** A lane of a {@link TokenBucket}: the limit of one stream of requests, with its own rank and its own share of the tokens. */
 export interface LaneLimit extends Limit {
   /** Number of request starts of this lane that count against the quota at present. */
   used(): number;
 }
 
-/** A {@link Limit} of rank 0, and lanes of other ranks that use the same tokens. */
+/** A {@link Limit} of rank 0 that also creates lanes of any rank, which use the same tokens. */
 export interface TokenBucket extends Limit {
   /**
    * Creates a lane: a limit with its own rank and share that uses the tokens of this bucket.
@@ -105,7 +109,7 @@ export interface TokenBucket extends Limit {
    * @throws RangeError if `rank` or `share` is out of range.
    */
   lane(options: LaneOptions): LaneLimit;
-  /** Counts request starts of other processes against the quota; `starts` are their times in ms, which may be in the future. */
+  /** Counts request starts of other processes against the quota. `starts` are their times in ms, which may be in the future. */
   count(starts: readonly number[]): void;
   /** Number of request starts that count against the quota at present, from 0 to the capacity. */
   used(): number;
@@ -114,22 +118,22 @@ export interface TokenBucket extends Limit {
 /**
  * Creates a limit that delays values so that at most `capacity` of them start within ANY period of `windowMs`.
  *
- * A token becomes available again `windowMs` after it was taken. A bucket that refills at a constant rate would allow almost `2 * capacity`
- * starts within a window. In a formula, with `s(k)` the time of the k-th start: `s(k + capacity) - s(k) >= windowMs`. A window is
- * half-open: it contains its begin and not its end.
+ * A token becomes available again `windowMs` after it was taken. (A bucket that refills at a constant rate would allow almost
+ * `2 * capacity` starts within a window.) In a formula, with `s(k)` the time of the k-th start: `s(k + capacity) - s(k) >= windowMs`. A
+ * window is half-open: it contains its begin and not its end.
  *
- * The bucket has lanes (streams of requests). Of the starts of one lane, at most its `share` are within any window. Starts that the bucket
- * did not grant itself (those before it was created, and those of other processes) count against the capacity only, because their lane is
+ * The bucket has lanes (streams of requests). The starts of one lane within any window are at most its `share`. Starts that the bucket did
+ * not grant itself (those before it was created, and those of other processes) count against the capacity only, because their lane is
  * unknown.
  *
  * Create one bucket per quota and share it. All pipes through it, and all resubscriptions (`retry`!), use the same tokens. The lane with
- * the lowest rank is served first, and within a lane first come, first served. Values keep their order within a pipe; an error of the
+ * the lowest rank is served first, and within a lane first come, first served. Values keep their order within a pipe. An error of the
  * source is emitted before the values that still wait.
  *
  * The guarantee is as exact as the scheduler's clock. A server counts arrivals and not starts. With {@link during} a token becomes
  * available `windowMs` after the latest time at which the request can have arrived, so the guarantee holds for arrivals too, provided that
- * no request arrives later than `lateMs` after it was given up. Used as an operator, the bucket knows only when requests start. Leave
- * headroom in both cases: requests differ in how long they take to the server.
+ * no request arrives later than `lateMs` after it was given up. Without `during`, as an operator, the bucket knows only when requests
+ * start. Leave headroom in both cases: requests differ in how long they take to the server.
  *
  * @throws RangeError if `capacity` or `windowMs` is out of range.
  * @see https://github.com/tower-rs/tower/issues/842 - why a fixed window is not enough
@@ -143,13 +147,13 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
   });
 }
 
-/** The lanes of a {@link TokenBucket}, the logs of their starts, and the timer of the next start. */
+/** The lanes of a {@link TokenBucket}, the logs of their starts, and the timer for the next start. */
 class Bucket {
   readonly #options: TokenBucketOptions;
   readonly #scheduler: SchedulerLike;
   /** Lanes by rank, the lowest first. */
   readonly #lanes: Lane[] = [];
-  /** Starts of earlier and other processes, whose lane is unknown. */
+  /** Starts of earlier processes and of other processes, whose lanes are unknown. */
   readonly #unknown: StartLog;
   readonly #logs: StartLog[];
   #wakeUp: Subscription | undefined;
@@ -201,20 +205,20 @@ class Bucket {
     return this.#lanes.some(({ line }) => line.length > 0);
   }
 
-  /** Earliest time at which any lane may have a token, in ms. */
+  /** Earliest time at which the bucket has a token for some lane, in ms. */
   #opensAt(now: number): number {
     if (this.#used(now) < this.#options.capacity) return now;
     return Math.min(...this.#logs.map((log) => log.freesAt(now)));
   }
 
-  /** Earliest time at which a lane may start a request, in ms, if the bucket has a token from `opens` on. */
+  /** Earliest time at which a lane may start a request, in ms, if the bucket has a token from `opens` (ms) on. */
   #startsAt({ log, share, rank }: Lane, now: number, opens: number): number {
     const at = log.used(now) < share() ? opens : Math.max(opens, log.freesAt(now));
     const { gate } = this.#options;
     return gate ? Math.max(at, gate.opensAt(now, rank)) : at;
   }
 
-  /** Grants starts while there are tokens, then sets the timer. */
+  /** Grants starts while tokens are available, and then sets the timer for the next start. */
   #drain(): void {
     const { onStart, gate } = this.#options;
     this.#wakeUp = undefined;
@@ -248,7 +252,7 @@ class Bucket {
     this.#drain();
   }
 
-  /** Waits for a start, and emits the result of `take`. */
+  /** Returns an observable that waits for a start, emits the result of `take` and completes. */
   #token<T>(lane: Lane, take: (at: number, onEnd: OnEnd) => T): Observable<T> {
     return new Observable<T>((subscriber) => {
       const start = (at: number, onEnd: OnEnd) => {
@@ -301,12 +305,15 @@ class Bucket {
 interface Lane {
   readonly rank: number;
   readonly share: () => number;
-  /** Requests that wait for a start, the oldest first. They are called with the time of the start and the callback for its end. */
+  /**
+   * Requests that wait for a start, the oldest first. Each function is called with the time of its start in ms and the callback for the end
+   * of its work.
+   */
   readonly line: ((at: number, onEnd: OnEnd) => void)[];
   readonly log: StartLog;
 }
 
-/** The result of `onStart`. */
+/** The result of `onStart`: a callback for the end of the work, or undefined. */
 type OnEnd = ReturnType<NonNullable<TokenBucketOptions['onStart']>>;
 
 function requireInteger(name: string, value: number, most: number): void {
@@ -316,10 +323,10 @@ function requireInteger(name: string, value: number, most: number): void {
 }
 
 /**
- * Returns a limit that applies the limit `usual` until `haste$` emits, and the limit `hurried` from then on. A request that waits for a
- * start in `usual` at that moment waits in `hurried` instead; work that has started already continues to count in `usual`.
+ * Returns a limit that applies the limit `usual` until `haste$` emits, and the limit `hurried` from then on. A request that still waits for
+ * a start in `usual` when `haste$` emits waits in `hurried` instead. Work that has started in `usual` continues to count there.
  *
- * @param haste$ Emits when work becomes urgent; on subscription if it is urgent already.
+ * @param haste$ Emits when work becomes urgent. If work is urgent already, it emits on subscription.
  */
 export function urgentLimit(usual: Limit, hurried: Limit, haste$: Observable<unknown>): Limit {
   const held = <T>(work: Observable<T>): Observable<T> =>

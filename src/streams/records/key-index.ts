@@ -1,4 +1,4 @@
-/** Initial number of slots; doubled whenever half of them are taken. A power of two. */
+/** Initial number of slots of the hash table, a power of two. The number is doubled whenever more than half of the slots are taken. */
 const FIRST_SLOTS = 64;
 
 /** A 64-bit hash as two 32-bit integers. */
@@ -8,33 +8,32 @@ interface Hash {
 }
 
 /**
- * Index of record keys, in the order of adding. It stores 64-bit hashes, so that the keys of a run are added from their bytes without
- * making strings.
+ * Index of record keys, in the order in which they were added. It stores 64-bit hashes of the keys, so that the keys of a run are added
+ * from their bytes without creating strings.
  *
- * Two keys with equal hashes, which is practically impossible, count as one: `size` is then too small, never too large.
+ * Two different keys with equal hashes, which is extremely unlikely, count as one: `size` is then too small, never too large.
  */
 export class KeyIndex {
-  /** Number of keys, repetitions included. */
+  /** Number of added keys, including repetitions. */
   length = 0;
   /** Number of distinct keys. */
   size = 0;
-  /** Halves of the keys' hashes, in the order of adding. */
+  /** High halves of the keys' hashes, in the order in which the keys were added; the low halves are in `#lows`. */
   #highs: number[] = [];
   #lows: number[] = [];
-  /** Hash table with linear probing: 1 plus the index of a key, or 0 for a free slot. */
+  /** Hash table with linear probing: 1 plus the index at which a key was first added, or 0 for a free slot. */
   #slots = new Int32Array(FIRST_SLOTS);
 
-  /** Adds a key. */
   add(key: string): void {
     this.#add(hashOf(key));
   }
 
-  /** Adds a key in UTF-8: the bytes from `from` up to, not including, `to`. */
+  /** Adds the key whose UTF-8 text is in `bytes` from index `from` up to, not including, `to`. */
   addBytes(bytes: Uint8Array, from: number, to: number): void {
     this.#add(hashOfBytes(bytes, from, to));
   }
 
-  /** Adds all keys of another index. */
+  /** Adds all keys of another index, including repetitions. */
   addAll(other: KeyIndex): void {
     for (let place = 0; place < other.length; place += 1) {
       this.#add({ high: other.#highs[place]!, low: other.#lows[place]! });
@@ -47,7 +46,7 @@ export class KeyIndex {
     this.#slots = new Int32Array(FIRST_SLOTS);
   }
 
-  /** Returns the index at which a key was first added; undefined if it never was. */
+  /** Returns the index at which a key was first added; undefined if the key was never added. */
   placeOf(key: string): number | undefined {
     const place = this.#slots[this.#slotOf(hashOf(key))]! - 1;
     return place < 0 ? undefined : place;
@@ -64,7 +63,7 @@ export class KeyIndex {
     if (this.size * 2 > this.#slots.length) this.#grow();
   }
 
-  /** Returns the slot of a hash, or the free slot for it. */
+  /** Returns the slot that contains a hash, or else the free slot in which it must be stored. */
   #slotOf({ high, low }: Hash): number {
     const last = this.#slots.length - 1;
     for (let slot = spread(high, low) & last; ; slot = (slot + 1) & last) {
@@ -83,7 +82,9 @@ export class KeyIndex {
   }
 }
 
-/** Seed and factor of the high half, which is FNV-1a; the low half has other constants. */
+/**
+ * Seed and factor of the high half of a hash, which is FNV-1a of the key. The low half is computed in the same way from other constants.
+ */
 const [HIGH_SEED, HIGH_FACTOR] = [0x811c9dc5 | 0, 0x01000193];
 const [LOW_SEED, LOW_FACTOR] = [0x2f0b4c47, 0x5bd1e995];
 const LAST_ASCII = 0x7f;
@@ -111,7 +112,7 @@ function hashOfBytes(bytes: Uint8Array, from: number, to: number): Hash {
   return { high, low };
 }
 
-/** Mixes a hash into a number whose lower bits select a slot: those of the hash are not distributed evenly enough. */
+/** Mixes a hash into a number whose lower bits select a slot. The lower bits of the hash itself are not distributed evenly enough. */
 function spread(high: number, low: number): number {
   const mixed = Math.imul(high ^ (low >>> 16), 0x2c1b3c6d);
   return mixed ^ (mixed >>> 15);

@@ -2,15 +2,16 @@ import { isJsonObject, JsonNumber } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import { joinKey } from '../../schemas/events/record-key.ts';
 
-/** In bytes of UTF-8: the image store cannot hold longer keys. */
+/** Maximum length of a key, in bytes of UTF-8. The image store cannot hold longer keys. */
 const MAX_KEY_BYTES = 1_000;
 
-/** Returns the key of a record as text; undefined if it has none. */
+/** Returns the key of a record as text; undefined if the record has no valid key. */
 export type KeyOf = (record: JsonValue) => string | undefined;
 
 /**
- * Creates the function that makes a key of one or more fields: integers and non-empty strings, as text; several are joined by `|`. A record
- * has no key if a field is missing or of another type, or if the key is longer than 1,000 bytes of UTF-8.
+ * Creates the function that returns the key of a record, made of the values of one or more fields. The values must be integers or non-empty
+ * strings. A single value is used as its text; several are joined by `|` (with `\` before each `|` or `\` within a value). A record has no
+ * key if a field is missing or of another type, or if the key is longer than 1,000 bytes of UTF-8.
  */
 export function keyOfFields(fields: readonly string[]): KeyOf {
   return (record) => {

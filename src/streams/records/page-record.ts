@@ -7,72 +7,75 @@ import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { Body } from '../http/body.ts';
 
-/** Digest and length of a record's bytes, by which it is recognized when it is received unchanged. */
+/** Digest and length of a record's bytes. A record that is received again unchanged is recognized by them. */
 export interface PayloadDigest {
   /** SHA-256 of the record's bytes, truncated to 16 bytes, as a `latin1` string. */
   readonly digest: string;
   readonly length: number;
-  /** The record's `updated_at` in ms since the epoch; null when it has none. */
+  /** The record's `updated_at` in epoch ms; null if it has none. */
   readonly updatedAt: number | null;
 }
 
-/** A run: adjacent records whose bytes are known as a unit, from which their published images were all made. */
+/**
+ * A run that is known from earlier pages: adjacent records that are recognized together by a digest of their bytes. The published images of
+ * all of them were made from these bytes.
+ */
 export interface KnownRun {
-  /** Identifier in the image store. */
+  /** Identifier of the run in the image store. */
   readonly id: string;
   /** Digest of the run's bytes: 16 bytes, as a `latin1` string. */
   readonly digest: string;
   readonly length: number;
   readonly size: number;
-  /** The records of the run; created on each access. */
+  /** The records of the run, created anew on each access. */
   readonly members: readonly KnownMember[];
   /** Returns the nth record of the run, from 0. */
   readonly member: (nth: number) => KnownMember;
-  /** Calls `tell` with each key in UTF-8: the bytes from `from` up to, not including, `to`. */
+  /** Calls `tell` with the key of each record. The key is UTF-8 text in `bytes`, from index `from` up to, not including, `to`. */
   readonly eachKey: (tell: (bytes: Uint8Array, from: number, to: number) => void) => void;
-  /** Calls `tell` with each `updated_at` in epoch ms. */
+  /** Calls `tell` with the `updated_at` of each record, in epoch ms; null for a record without one. */
   readonly eachUpdatedAt: (tell: (updatedAt: number | null) => void) => void;
 }
 
 /** A record of a run. */
 export interface KnownMember {
   readonly key: string;
-  /** Index of the first byte in the run. */
+  /** Index of the record's first byte within the bytes of the run. */
   readonly at: number;
-  /** Index of the byte after the last one in the run. */
+  /** Index of the byte after the record's last byte within the bytes of the run. */
   readonly end: number;
-  /** `updated_at` in epoch ms; null if the record has none. */
+  /** The record's `updated_at` in epoch ms; null if it has none. */
   readonly updatedAt: number | null;
 }
 
-/** Image of a record before its comparison, as far as it is known. */
+/** What is known about the image of a received record before it is compared with the published image. */
 export type RecordImage =
-  /** The record's bytes equal those from which its published image was made. */
+  /** The image equals the published one, because it would be made from the same bytes. */
   | { readonly kind: 'published' }
-  /** The image, encoded with `codec`; a later codec, whose schema has more fields, may produce other bytes. */
+  /** The image, encoded with `codec`. A later codec, whose schema has more fields, may encode the same record to other bytes. */
   | { readonly kind: 'encoded'; readonly bytes: Buffer; readonly codec: ImageCodec };
 
 export const PUBLISHED: RecordImage = { kind: 'published' };
 
-/** Facts about a record that are known without parsing it. */
+/** Facts about a record that are known without parsing its JSON. */
 export interface RecordFacts {
   readonly key?: string | undefined;
   readonly image?: RecordImage | undefined;
   readonly digest?: PayloadDigest | undefined;
-  /** In epoch ms, null if the record has none. If undefined, the record is parsed. */
+  /** The record's `updated_at` in epoch ms; null if it has none. Undefined if it is unknown without parsing the record. */
   readonly updatedAt?: number | null | undefined;
-  /** In epoch ms, null if the record has none. If undefined, the record is parsed. */
+  /** The record's `created_at` in epoch ms; null if it has none. Undefined if it is unknown without parsing the record. */
   readonly createdAt?: number | null | undefined;
 }
 
-/** A record's bytes in a body: from `at` up to, not including, `end`. */
+/** The bytes of a record in a response body: from index `at` up to, not including, `end`. */
 export interface RecordBytes {
   readonly page: Body;
   readonly at: number;
   readonly end: number;
 }
 
-/** Facts about one record; those computed later are cached. */
+/** Facts about a record that is not part of a run. Facts that are computed later are cached here, also for records of runs. */
 interface OwnFacts extends RecordFacts {
   json?: JsonValue | undefined;
   digest?: PayloadDigest | undefined;
@@ -82,7 +85,7 @@ interface OwnFacts extends RecordFacts {
   readonly unreadableAt?: number | undefined;
 }
 
-/** A run in a body, from the index `from` on. */
+/** A run in a response body. Its first byte is at the index `from`. */
 interface RunBytes {
   readonly run: KnownRun;
   readonly page: Body;
@@ -90,10 +93,10 @@ interface RunBytes {
 }
 
 /**
- * One element of a page, in use from the decoding of the response to the Kafka transaction.
+ * One element of a page, from the decoding of the response until its Kafka transaction is committed.
  *
- * It refers to the bytes in which it was received, and is parsed on access to `json`: parsed records that live as long as their page cost
- * the garbage collector about as much as parsing them.
+ * A record refers to the bytes in which it was received, and is parsed only on access to `json`. If all records were parsed and lived as
+ * long as their page, garbage collection would cost about as much as parsing.
  */
 export class PageRecord {
   readonly #run: RunBytes | undefined;
@@ -106,13 +109,13 @@ export class PageRecord {
     this.#member = member;
   }
 
-  /** Creates a record that is parsed on access. */
+  /** Creates a record from its bytes. It is parsed on access to `json`. */
   static inBytes(bytes: RecordBytes, facts: RecordFacts): PageRecord {
     const { key, image, digest, updatedAt, createdAt } = facts;
     return new PageRecord({ key, image, digest, updatedAt, createdAt, bytes, json: undefined });
   }
 
-  /** Creates a record of a run. */
+  /** Creates the record for a member of a run. */
   static ofRun(place: RunBytes, member: KnownMember): PageRecord {
     return new PageRecord(undefined, place, member);
   }
@@ -121,12 +124,12 @@ export class PageRecord {
     return new PageRecord({ ...facts, json });
   }
 
-  /** Creates the record of an element that is not JSON. */
+  /** Creates the record for an element that is not JSON. `offset` is its list offset. */
   static unreadable(text: string, offset: number): PageRecord {
     return new PageRecord({ json: text, unreadableAt: offset });
   }
 
-  /** The record's key; undefined if it has none and so cannot be published. */
+  /** The record's key; undefined if the record has no valid key and therefore cannot be published. */
   get key(): string | undefined {
     return this.#member ? this.#member.key : this.#own?.key;
   }
@@ -135,7 +138,7 @@ export class PageRecord {
     return this.#member ? PUBLISHED : this.#own?.image;
   }
 
-  /** The run as part of which the record was recognized. */
+  /** The run that the record is part of; undefined for a record that was recognized or parsed on its own. */
   get run(): KnownRun | undefined {
     return this.#run?.run;
   }
@@ -145,14 +148,14 @@ export class PageRecord {
     return this.#own?.unreadableAt;
   }
 
-  /** The record's bytes; undefined for a record made from parsed JSON. */
+  /** The bytes in which the record was received; undefined for a record made from parsed JSON. */
   get bytes(): RecordBytes | undefined {
     if (!this.#run || !this.#member) return this.#own?.bytes;
     const { page, from } = this.#run;
     return { page, at: from + this.#member.at, end: from + this.#member.end };
   }
 
-  /** Parsed JSON; for an element that is not JSON, its text. */
+  /** The parsed JSON, or the text of an element that is not JSON. */
   get json(): JsonValue {
     const own = this.#facts();
     if (own.json === undefined) {
@@ -162,7 +165,10 @@ export class PageRecord {
     return own.json;
   }
 
-  /** Digest of the record's bytes, if known; computed on access for a record of a run. */
+  /**
+   * Digest of the record's bytes. For a record of a run it is computed on the first access; for any other it is undefined if it was not
+   * computed before.
+   */
   get digest(): PayloadDigest | undefined {
     if (!this.#member) return this.#own?.digest;
     const own = this.#facts();
@@ -170,7 +176,10 @@ export class PageRecord {
     return own.digest;
   }
 
-  /** Returns the digest as a `latin1` string, computed on each call if it is not known. */
+  /**
+   * Returns the digest of the record's bytes as a `latin1` string, and computes it if it is not known. Undefined for a record without
+   * bytes.
+   */
   sentAs(): string | undefined {
     const { digest, bytes } = this;
     return (
@@ -193,7 +202,7 @@ export class PageRecord {
     return own.createdAt;
   }
 
-  /** Returns a copy that belongs to no run, with the given image. */
+  /** Returns a copy of the record that belongs to no run and has the given image. */
   withImage(image: RecordImage | undefined): this {
     const { bytes, key, digest } = this;
     const { json, createdAt } = this.#facts();
@@ -201,7 +210,7 @@ export class PageRecord {
     return new PageRecord({ key, image, digest, updatedAt, createdAt, bytes, json }) as this;
   }
 
-  /** Returns a copy that belongs to no run, with these bytes and their digest. */
+  /** Returns a copy of the record that belongs to no run and has these bytes and their digest. */
   withDigest(bytes: RecordBytes): PageRecord {
     const { updatedAt } = this;
     const digest = digestOf(bytes, updatedAt);
@@ -209,7 +218,7 @@ export class PageRecord {
     return new PageRecord({ key, image, digest, updatedAt, createdAt, bytes, json });
   }
 
-  /** Hides personal fields. The text of an element that is not JSON is replaced by its digest and length. */
+  /** Returns a copy without personal fields. The text of an element that is not JSON is replaced by its digest and length. */
   hidden(hide: (json: JsonValue) => JsonValue): PageRecord {
     if (this.unreadableAt === undefined)
       return PageRecord.ofJson(hide(this.json), { key: this.key });
@@ -229,7 +238,7 @@ export interface KeyedRecord extends PageRecord {
   readonly json: JsonObject;
 }
 
-/** Returns the SHA-256 of some bytes, truncated to 16 bytes, as a `latin1` string. */
+/** Returns the SHA-256 of bytes, truncated to 16 bytes, as a `latin1` string. */
 export function payloadDigest(bytes: Buffer): string {
   return hash('sha256', bytes, 'binary').slice(0, 16);
 }
@@ -242,10 +251,10 @@ function instantIn(json: JsonValue, field: string): number | null {
   return isJsonObject(json) ? instantOf(json, field) : null;
 }
 
-/** Encodes records into images, by which they are compared. */
+/** Encodes records into images. Two records are compared by their images. */
 export interface ImageCodec {
-  /** Records that are equal except for the order of their fields give equal bytes. */
+  /** Encodes a record into its image. Records that are equal except for the order of their fields have equal images. */
   encode(record: JsonObject): Buffer;
-  /** Decodes the record from its image. */
+  /** Decodes an image into the record. */
   decode(bytes: Buffer): JsonObject;
 }

@@ -5,13 +5,13 @@ import { KeyIndex } from './key-index.ts';
 import { PageRecord } from './page-record.ts';
 import type { KnownRun } from './page-record.ts';
 
-/** A single record, or a run. */
+/** A part of a page: a single record or a run. */
 export type PagePart = PageRecord | PageRun;
 
-/** The records of a page. Those of runs are created on access. */
+/** The records of a page. The record objects of runs are created on access. */
 export class PageRecords {
   readonly parts: readonly PagePart[];
-  /** Number of records, with those of runs. */
+  /** Number of records, including those of runs. */
   readonly length: number;
   #keys: { readonly index: KeyIndex | undefined } | undefined;
   #all: readonly PageRecord[] | undefined;
@@ -24,14 +24,14 @@ export class PageRecords {
     this.length = parts.reduce((sum, part) => sum + sizeOf(part), 0);
   }
 
-  /** Returns all records; creates those of runs. */
+  /** Returns all records, including those of runs. */
   all(): readonly PageRecord[] {
     return (this.#all ??= this.parts.flatMap((part) =>
       part instanceof PageRecord ? part : part.records(),
     ));
   }
 
-  /** Returns the record at an index; undefined if there is none. */
+  /** Returns the record at index `place` of the page; undefined if there is none. */
   at(place: number): PageRecord | undefined {
     if (this.#all) return this.#all[place];
     let left = place;
@@ -43,13 +43,13 @@ export class PageRecords {
     return undefined;
   }
 
-  /** Keys of the records in page order; undefined if any record has none. */
+  /** Keys of all records in page order; undefined if any record has no key. */
   get keys(): KeyIndex | undefined {
     this.#keys ??= { index: indexOf(this.parts) };
     return this.#keys.index;
   }
 
-  /** Returns each record's `updated_at`, in epoch ms; null for a record without one. */
+  /** Returns the `updated_at` of all records in page order, in epoch ms; null for a record without one. */
   updatedAt(): readonly (number | null)[] {
     const times: (number | null)[] = [];
     const tell = (at: number | null) => void times.push(at);
@@ -60,7 +60,7 @@ export class PageRecords {
     return times;
   }
 
-  /** Releases the memory of the page's body. The records' bytes must not be read afterwards. */
+  /** Releases the memory of the response body. The bytes of the records must not be read afterwards. */
   settle(): void {
     this.#body?.giveBack();
   }
@@ -72,7 +72,7 @@ export class PageRecords {
   }
 }
 
-/** Whether no part is a run. */
+/** Whether all parts are single records. */
 function isOfRecords(parts: readonly PagePart[]): parts is readonly PageRecord[] {
   return parts.every((part) => part instanceof PageRecord);
 }
@@ -91,11 +91,11 @@ function indexOf(parts: readonly PagePart[]): KeyIndex | undefined {
   return index;
 }
 
-/** A run in a page. Most pages consist of runs alone, and most of their records are never created. */
+/** A run in a page. Most pages consist only of runs, and most records of runs are never created as objects. */
 export class PageRun {
   readonly run: KnownRun;
   readonly page: Body;
-  /** Index of the first byte in `page`. */
+  /** Index of the run's first byte in `page`. */
   readonly from: number;
 
   constructor(run: KnownRun, page: Body, from: number) {
@@ -113,12 +113,12 @@ export class PageRun {
     return PageRecord.ofRun(this, this.run.member(nth));
   }
 
-  /** Creates all records of the run. */
+  /** Creates all records of the run, in order. */
   records(): readonly PageRecord[] {
     return this.run.members.map((member) => PageRecord.ofRun(this, member));
   }
 
-  /** Adds the key of each record of the run to `index`, in order. */
+  /** Adds the keys of all records of the run to `index`, in order. */
   addKeysTo(index: KeyIndex): void {
     this.run.eachKey((bytes, from, to) => index.addBytes(bytes, from, to));
   }

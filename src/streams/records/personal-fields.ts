@@ -5,45 +5,52 @@ import type { KeyObject } from 'node:crypto';
 import { canonicalJson, isJsonObject, setOwn } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 
-/** Methods of hiding a personal field, strictest first. */
+/** Methods of hiding a personal field, the strictest first. */
 export const HIDING_METHODS = ['drop', 'mask', 'hmac'] as const;
 /**
- * How a personal field is hidden. `drop`: the field is left out. `mask`: replaced by {@link MASK}. `hmac`: replaced by a keyed hash, which
- * is equal for equal values.
+ * Method of hiding a personal field. `drop`: the field is left out. `mask`: the value is replaced by {@link MASK}. `hmac`: the value is
+ * replaced by a keyed hash; equal values have equal hashes.
  */
 export type HidingMethod = (typeof HIDING_METHODS)[number];
 
-/** A personal field of a list's records, and how to hide it. */
+/** A personal field of a list's records, and the method of hiding it. */
 export interface PersonalField {
-  /** Names of nested fields, the outermost first. They apply to every element of an array on the path. */
+  /**
+   * Names of the nested fields that lead to the personal field, the outermost first. If a value on the path is an array, the rest of the
+   * path applies to each of its elements.
+   */
   readonly path: readonly string[];
   readonly method: HidingMethod;
 }
 
 export const MASK = '***';
-/** Prefix of a value hidden by HMAC, before the hexadecimal digits of the hash. */
+/** Prefix of a value hidden with `hmac`. The hash follows it in hexadecimal. */
 const HMAC_PREFIX = 'hmac-sha256:';
 
-/** Returns the same object if it has no personal fields. */
+/** Functions that hide personal fields. They return the same object if it contains none. */
 export interface PersonalFields {
-  /** Hides the personal fields of an element as the API sent it. */
+  /** Hides the personal fields of an element as received from the API. */
   readonly hide: (element: JsonValue) => JsonValue;
-  /** Hides the personal fields of a stored record; values that look hidden already are not changed. */
+  /**
+   * Hides the personal fields of a stored record. With the method `hmac`, a value that is hidden already (a mask or a hash) is not changed.
+   */
   readonly hideStored: (record: JsonObject) => JsonObject;
 }
 
 /**
- * Creates the functions that hide the personal fields of one list. Null stays null, and an absent field stays absent. An array at the end
- * of a path is dropped as a whole with `drop`, otherwise each of its elements is replaced; an object there is replaced as a whole, so that
- * its field names are hidden, too. A value on a path that has no fields, such as a string where an object was expected, is hidden as if it
- * were the field, by the strictest method of the paths through it; an array element that would be dropped becomes null.
+ * Creates the functions that hide the personal fields of one list. Null stays null, and an absent field stays absent.
  *
- * The HMAC is HMAC-SHA-256, over the canonical JSON text of the value (`"jane@example.com"`, with the quotes) in UTF-8. The field's name is
+ * - A personal field that is an array: `drop` drops the array as a whole, the other methods replace each of its elements.
+ * - A personal field that is an object is dropped or replaced as a whole, so that its field names are hidden, too.
+ * - A value on a path that is neither an object nor an array, such as a string where an object was expected, is hidden as if it were the
+ *   personal field, by the strictest method of all paths through it. If it is an array element that `drop` would remove, it becomes null.
+ *
+ * The HMAC is HMAC-SHA-256 of the canonical JSON text of the value (`"jane@example.com"`, with the quotes) in UTF-8. The field's name is
  * not part of it: equal values have equal hashes across fields and lists.
  *
- * @param fields One or more.
- * @param hmacKey Returns the key; required if a method is `hmac`.
- * @throws TypeError without fields, for an empty path, and for `hmac` without a key.
+ * @param fields The personal fields, at least one.
+ * @param hmacKey Returns the HMAC key. Required if a method is `hmac`.
+ * @throws TypeError if `fields` is empty, a path is empty, or a method is `hmac` and `hmacKey` is missing.
  */
 export function personalFields(
   fields: readonly PersonalField[],
@@ -63,11 +70,11 @@ export function personalFields(
   };
 }
 
-/** A personal field, or a name on the path to one. */
+/** A node in the tree of the paths of personal fields: a personal field, or a field on the path to one. */
 interface Node {
-  /** How to hide the value here; undefined for a name that is only on the path to one. */
+  /** Method of hiding the value here. Undefined if the node is only on the path to a personal field. */
   way: HidingMethod | undefined;
-  /** Strictest method at and below this node. */
+  /** Strictest method of the personal fields at and below this node. */
   strictest: HidingMethod;
   readonly names: Map<string, Node>;
 }
@@ -98,10 +105,10 @@ interface HidingContext {
   readonly isStored: boolean;
 }
 
-/** Nesting depth up to which elements are hidden one by one. */
+/** Nesting depth of arrays up to which elements are hidden one by one. A deeper array is hidden as a whole. */
 const MAX_NESTED = 100;
 
-/** Returns the same value if it has no personal fields, undefined if it is dropped. */
+/** Returns `value` with its personal fields hidden: the same value if it contains none, undefined if the value itself is dropped. */
 function hide(
   value: JsonValue,
   node: Node,

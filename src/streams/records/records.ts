@@ -11,51 +11,54 @@ import type { PageRecords, PageRun } from './page-records.ts';
 import { volatileFields } from './volatile-fields.ts';
 import type { VolatileFields } from './volatile-fields.ts';
 
-/** Why an element of `data` is not published. */
+/** Reason why an element of a page's `data` is rejected. */
 export type RejectReason =
   'not-an-object' | 'no-key' | 'conflicting-duplicate' | 'too-large' | 'unreadable';
 
-/** An element of `data` that is not published. */
+/** A reject: an element of a page's `data` that cannot be published as it is. */
 export type RejectedRecord = RejectedJson | RejectedText;
 
-/** Returns the list offset of a reject if it is known, otherwise that of its page. */
+/** Returns the list offset of a reject if it is known, and otherwise `ofPage`, the list offset of its page. */
 export function listedOffset(rejected: RejectedRecord, ofPage: number): number {
   return rejected.reason === 'unreadable' ? rejected.offset : ofPage;
 }
 
-/** A rejected element that is JSON. */
+/** A reject that is JSON. */
 export interface RejectedJson {
   readonly reason: Exclude<RejectReason, 'unreadable'>;
   readonly raw: JsonValue;
-  /** Key of the reject; null if it has none. */
+  /** Key of the rejected record; null if it has none. */
   readonly key: string | null;
 }
 
-/** A rejected element that is not JSON. */
+/** A reject that is not JSON. */
 export interface RejectedText {
   readonly reason: 'unreadable';
-  /** Its text; for a list with hidden personal fields, `sha256` and `length` of the text as JSON. */
+  /** Text of the element. For a list with hidden personal fields: a JSON text with `sha256` and `length` of the element's text. */
   readonly raw: string;
   readonly key: null;
   readonly offset: number;
 }
 
-/** Keyed records and rejects. */
+/** The records that can be published, and the rejects. */
 export interface SplitRecords {
-  /** Records that can be published; their keys are distinct. */
+  /** Records that can be published. Their keys are distinct. */
   readonly keyed: readonly KeyedRecord[];
   readonly rejected: readonly RejectedRecord[];
-  /** Indexes of `rejected` on the page. */
+  /** Indexes of the `rejected` elements on the page, in the same order as `rejected`. */
   readonly rejectedAt: readonly number[];
 }
 
-/** Keyed records, runs and rejects. */
+/** The single records of a page that can be published, its runs and its rejects. */
 export interface SplitPage extends SplitRecords {
-  /** Recognized runs; their records are not in `keyed`. */
+  /** Runs that were recognized as a whole. Their records are not in `keyed`. */
   readonly runs: readonly PageRun[];
 }
 
-/** Splits a page. Runs are split into their records if any record has no key, or the same as another. */
+/**
+ * Separates the records of a page that can be published from the rejects. If any record has no key, or two records have the same key, the
+ * runs are split into their records.
+ */
 export function splitPageRecords(records: PageRecords, volatile?: VolatileFields): SplitPage {
   const { keys, parts } = records;
   if (!keys || keys.size < records.length) {
@@ -71,8 +74,8 @@ export function splitPageRecords(records: PageRecords, volatile?: VolatileFields
 }
 
 /**
- * Splits records into those with their own key and rejects, in order. Of several records with one key, the first is kept; the others are
- * dropped if they are equal to it except for volatile fields, otherwise rejected.
+ * Separates records that can be published from rejects, in page order. If several records have the same key, the first is published. Each
+ * of the others is dropped if it equals the first except for volatile fields, and is rejected otherwise.
  */
 export function splitRecords(
   records: readonly PageRecord[],
@@ -100,12 +103,12 @@ export function splitRecords(
   return { keyed, rejected, rejectedAt };
 }
 
-/** Makes keys for parsed JSON, and splits the records. */
+/** Determines the keys of records given as parsed JSON, and separates the records that can be published from the rejects. */
 export function keyRecords(data: readonly JsonValue[], keyOf: KeyOf): SplitRecords {
   return splitRecords(data.map((json) => PageRecord.ofJson(json, { key: keyOf(json) })));
 }
 
-/** A record with a key is an object. */
+/** Whether a record has a key. A record with a key is always a JSON object. */
 function isKeyed(record: PageRecord): record is KeyedRecord {
   return record.key !== undefined;
 }
@@ -115,12 +118,14 @@ function rejectOf({ json, unreadableAt: offset }: PageRecord): RejectedRecord {
   return { reason: isJsonObject(json) ? 'no-key' : 'not-an-object', raw: json, key: null };
 }
 
-/** Whether a reject has not been reported before. */
+/** Whether to report a reject: true unless the same one has been reported before. */
 export type RejectFilter = (record: RejectedRecord) => boolean;
 
 /**
- * Creates the filter for the rejects of a page: a bad record is reported again only once its content has changed. `isKnown`: whether a
- * digest was reported at an earlier read.
+ * Creates a filter for the rejects of a page. A reject is reported again only once its content has changed.
+ *
+ * @param isKnown Whether a reject with this digest was reported in an earlier read. Default: none was.
+ * @param volatile Fields that are ignored when contents are compared.
  */
 export function newRejects(
   isKnown: (digest: string) => boolean = () => false,
@@ -137,7 +142,7 @@ export function newRejects(
 
 const DIGEST_BYTES = 16;
 
-/** Digest of a reject's reason and content without volatile fields: 16 bytes, as a `latin1` string. */
+/** Digest of a reject's reason and of its content without volatile fields: 16 bytes, as a `latin1` string. */
 export function rejectDigest({ reason, raw }: RejectedRecord, volatile?: VolatileFields): string {
   return createHash('sha256')
     .update(`${reason} ${canonicalJson(volatile ? volatile.without(raw) : raw)}`)
@@ -145,21 +150,24 @@ export function rejectDigest({ reason, raw }: RejectedRecord, volatile?: Volatil
     .toString('latin1', 0, DIGEST_BYTES);
 }
 
-/** Result of {@link chooseKeyFields}. */
+/** Result of {@link chooseKeyFields}: the key fields, or the names of all fields if no candidate is suitable. */
 type KeyChoice =
-  /** The first suitable candidate. */
+  /** Names of the key fields: the first suitable candidate. */
   | { readonly fields: readonly string[] }
-  /** `seen`: sorted names of all fields, so that the operator can choose. */
+  /** No candidate is suitable. `seen` contains the sorted names of all fields, so that the operator can choose. */
   | { readonly fields: undefined; readonly seen: readonly string[] };
 
-/** Fraction of the records that may lack the candidate fields, at the first and at the second attempt. Such records become dead letters. */
+/**
+ * Fractions of the records that may lack the candidate fields: {@link A_FEW} at the first attempt, {@link MOST} at the second. Records that
+ * lack them become dead letters.
+ */
 const A_FEW = 1 / 10;
 const MOST = 1 / 5;
 
 /**
- * Chooses the key fields of a list without a description, from the records of a page: the first of `candidates` (each of one field or
- * several) that at least nine tenths of the objects have, with distinct values unless the records are equal. If there is none, the first
- * that at least four fifths have. Undefined for a page without objects.
+ * Chooses the key fields of a list that has no description, from the elements of a page. A candidate (one field or several) is suitable if
+ * at least nine tenths of the JSON objects have a key with it, and no two objects with the same key differ. The result is the first
+ * suitable candidate. If there is none, four fifths of the objects suffice. Undefined for a page without JSON objects.
  */
 export function chooseKeyFields(
   data: readonly JsonValue[],
@@ -177,7 +185,7 @@ export function chooseKeyFields(
   return { fields: undefined, seen: fieldNames(records) };
 }
 
-/** Returns the names of all fields of the records, sorted. */
+/** Returns the sorted names of all top-level fields of the records. */
 export function fieldNames(records: readonly JsonObject[]): string[] {
   return [...new Set(records.flatMap(Object.keys))].sort();
 }

@@ -3,20 +3,20 @@
 import { pointerNames, canonicalJson, isJsonObject, setOwn } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 
-/** Fields that differ from response to response although nothing has happened to the record. */
+/** The volatile fields of a list, which differ from response to response although nothing has happened to the record. */
 export interface VolatileFields {
-  /** JSON Pointers of the fields. */
+  /** JSON Pointers to the volatile fields. */
   readonly pointers: readonly string[];
-  /** Returns the value without its volatile fields; the same object if it has none. */
+  /** Returns the value without its volatile fields. Returns the same object if it has none. */
   readonly without: (value: JsonValue) => JsonValue;
   /** Whether two records are equal except for their volatile fields. */
   readonly isSame: (one: JsonObject, other: JsonObject) => boolean;
 }
 
 /**
- * Creates the volatile fields of one list from JSON Pointers without array indexes: a pointer through an array applies to every element.
- * The value at the end of a pointer is ignored, whatever it is, so null and absent are equal there. A value on the path that has no fields
- * is compared as usual.
+ * Creates the volatile fields of one list from JSON Pointers without array indexes: if a value on the path is an array, the rest of the
+ * pointer applies to each of its elements. The value at the end of a pointer is ignored, whatever it is, so a record with null there equals
+ * one without the field. A value on the path that is neither an object nor an array is compared as usual.
  */
 export function volatileFields(pointers: readonly string[]): VolatileFields {
   const root: Node = new Map();
@@ -38,11 +38,11 @@ export function volatileFields(pointers: readonly string[]): VolatileFields {
   };
 }
 
-/** Child nodes by field name, with an entry {@link END} if a volatile field ends here. */
+/** Child nodes by field name. An entry {@link END} marks the node of a volatile field. */
 type Node = Map<string | typeof END, Node>;
 const END = Symbol('a volatile field');
 
-/** Nesting depth up to which volatile fields are removed. */
+/** Nesting depth of arrays up to which volatile fields are removed. */
 const MAX_NESTED = 100;
 
 function withoutVolatile(value: JsonValue, node: Node, nested = 0): JsonValue {
