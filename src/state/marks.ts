@@ -22,7 +22,7 @@ export interface MarkTables {
 export interface SightingUpdate {
   /** Number of the newest sweep that had begun when the key was seen. */
   readonly lastSeenSweep: number;
-  /** Number of the sweep that read the key. Absent if the key was read by another kind of read, such as a poll. */
+  /** Number of the sweep that read the key. Absent after another kind of read, such as a poll. */
   readonly lastReadSweep?: number;
   /** Digest of the record's JSON bytes, whose content equals the stored image; absent if it was not computed. */
   readonly payloadDigest?: StoredPayloadDigest;

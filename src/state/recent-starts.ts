@@ -21,7 +21,7 @@ const SLOT = { bytes: 12, checksum: 8 } as const;
 
 /**
  * Opens the file with the times of the newest `capacity` requests: a ring buffer of twelve bytes for each time. Each request costs one
- * small write. The times survive the end of a killed process. They may be lost in a power failure, but a reboot takes longer than the
+ * small write. The times survive when the process is killed. They may be missing after a power failure, but a reboot takes longer than the
  * quota's window.
  *
  * A file of another length belongs to another quota or is damaged: it is not reliable, and its times are ignored. A file in which a time is

@@ -56,8 +56,8 @@ export interface TaskMemory {
   /** Number of events with a sequence above `whole` that a running restore has read so far; 0 if no restore is running. */
   readonly found: number;
   /**
-   * Id of the instance that began to restore the whole topic and has not finished; undefined once it has. While it is set, `whole` does not
-   * show which images are missing.
+   * Id of an instance whose restore of the whole topic has begun and not finished; undefined if there is none. While it is set, `whole`
+   * does not show which images are missing.
    */
   readonly begunBy?: string | undefined;
   /** Progress of the task's sweeps (recurring full scans), as JSON; null if none is stored. */
@@ -197,8 +197,7 @@ class LmdbTaskStore {
   readonly #marks: Marks;
   readonly #maxRejects: number;
   /**
-   * Secret with which the digests of runs are computed. Written to disk together with the first run, as there are no digests to recognize
-   * before.
+   * Secret with which the digests of runs are computed. Stored together with the first run: until then there are no digests to recognize.
    */
   readonly #secret: Buffer;
   #isSecretStored: boolean;
@@ -224,7 +223,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Returns the sequence number of the newest event of a key that has a stored image; undefined if the key has none, which is fast to see.
+   * Returns the sequence number of the newest event of a key that has a stored image. Returns undefined for other keys, without reading an
+   * image.
    */
   sequence(key: string): number | undefined {
     return this.#read(() => this.#storedSequence(key));

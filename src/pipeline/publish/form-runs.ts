@@ -16,7 +16,7 @@ type RunCandidate = KeyedPageRecord & { readonly bytes: RecordBytes };
 const CUT_EVERY = 64;
 /** Minimum number of records in a run. Fewer are recognized one by one just as fast. */
 const MIN_MEMBERS = 4;
-/** Maximum number of records in a run. Reached only if the CRC-32 of none of the keys begins a new run before. */
+/** Maximum number of records in a run. Reached only if no key of that many records begins a new run by its CRC-32. */
 const MAX_MEMBERS = 256;
 
 /**

@@ -91,8 +91,8 @@ export interface DecodedLists {
 }
 
 /**
- * Minimum of how long a sweep waits for polls to read the changes made during the sweep, in ms. The sweep waits for three poll intervals if
- * they are longer. Too small: the sweep proves no deletions if records moved within the list. Too large: polls that the API refuses hold up
+ * Timeout of a sweep that waits for polls to read the changes made during the sweep, in ms. If three poll intervals are longer, they are
+ * the timeout. Too small: the sweep proves no deletions if records moved within the list. Too large: polls that the API refuses hold up
  * sweeps.
  */
 const POLLS_TIMEOUT_MS = 5 * 60_000;

@@ -77,7 +77,7 @@ export class PollReads {
   readonly #restart$ = new Subject<void>();
   /** Start times of the first poll window and of the next one, in epoch ms. */
   #reached = { first: Infinity, since: -Infinity };
-  /** Server time at which the last completed poll began, in epoch ms. Every change with an earlier stamp was in a requested window. */
+  /** Server time at which the last completed poll began, in epoch ms. Every change with an earlier stamp was in the window of a poll. */
   #polledAt = -Infinity;
   /** Number of consecutive failed scans of each chain; at {@link MAX_FAILED_SCANS} polls are given up. */
   readonly #failedScans = { newest: 0, back: 0 };
