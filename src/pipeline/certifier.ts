@@ -15,10 +15,10 @@ import type { Task } from './task.ts';
 export interface CertifierOptions {
   readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'destination' | 'hooks' | 'scheduler'>;
   readonly checkpoint: Checkpoint;
-  /** Acknowledges requests for certificates. Default: there are no requests. */
+  /** Acknowledges requests for certificates. Default: the task gets no such requests. */
   readonly resyncs?: Pick<TaskJobs, 'certifyAck' | 'ackCommitted'> | undefined;
   readonly transact: (batch: TaskBatch) => Promise<void>;
-  /** Whether the task has ended; no certificate is committed then. */
+  /** Whether the task has ended. A task that has ended commits no certificates. */
   readonly hasEnded: () => boolean;
 }
 
@@ -37,8 +37,8 @@ export class Certifier {
   }
 
   /**
-   * Commits the certificate of the full scan that the plan's batch completes, if one is due or requested. To be called after the batch's
-   * own commit: the certificate describes the topic including every change that the scan found.
+   * Commits the certificate of the full scan that the plan's batch completes, if a certificate is due or requested. To be called after the
+   * batch itself is committed: the certificate describes the topic with every change that the scan detected.
    */
   async certify({ batch, commit: { cursor } }: Plan): Promise<void> {
     const { task, checkpoint, resyncs, transact, hasEnded } = this.#options;
@@ -114,7 +114,10 @@ export class Certifier {
 const PARTITIONS_CHANGED =
   'the number of partitions of the topic has changed since its events were written: a record may have events in two partitions, so no certificate is possible';
 
-/** The certificate requests and held-back deletions of the full scan that the batch completes; undefined if it completes none. */
+/**
+ * Requests for a certificate, and number of held-back deletions, of the full scan that the batch completes; undefined if the batch
+ * completes no full scan.
+ */
 function endedScan(
   batch: ReadBatch,
 ): { readonly asked: readonly CertifyJob[]; readonly held: number } | undefined {

@@ -15,9 +15,11 @@ import type { Answer } from '../streams/decode/response.ts';
 /** The fields that form the keys of a resource's records, and how they were chosen. */
 export interface ChosenKey {
   readonly keyFields: readonly string[];
-  /** False if published events or the API's description name the fields. */
+  /**
+   * Whether the fields were chosen from the records of the first page. False if published events or the API's description name the fields.
+   */
   readonly isNew: boolean;
-  /** The server's time of the first response, in epoch ms, if it was an empty list; else null. */
+  /** The server's time of the first response, in epoch ms, if that response was an empty list and had a `Date`; else null. */
   readonly beganAt: number | null;
   /** Whether the first response was an empty list: all records were created after it. */
   readonly wasEmpty: boolean;
@@ -26,11 +28,11 @@ export interface ChosenKey {
 export interface ChooseKeyOptions {
   readonly rules: ResourceRules;
   readonly config: Pick<Config, 'keyFields' | 'keyFormat' | 'pii'>;
-  /** Null if no events are published. */
+  /** Key fields of the published events; null if no events are published. */
   readonly publishedKeyFields: readonly string[] | null;
-  /** Default `text`. */
+  /** Format of the keys of the published events. Default `text`. */
   readonly publishedFormat?: KeyFormat | undefined;
-  /** Requests the first page of the list with each subscription. */
+  /** Each subscription requests the first page of the list. */
   readonly firstPage: Observable<Answer>;
   /** Pause before the first page of an empty list is requested again, in ms. */
   readonly pauseMs: number;
@@ -93,7 +95,7 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
 
 /**
  * Chooses the fields that form the keys of the records in `data`: the fields of `KEY_FIELDS_*`, if a record has them; else the first
- * candidate that fits and has no hidden field. Undefined without records to choose by.
+ * candidate that fits and has no hidden field. Returns undefined if `data` has no records to choose by.
  *
  * @throws CellarstreamError `KEY_FIELDS` if no key fits, with the names of the fields that the records have.
  */
@@ -131,7 +133,7 @@ export function keyFieldsOf(
   throw noKeyError(`none of ${tried} is the key of ${resource}${but}: ${advice}`, choice.seen);
 }
 
-/** The key fields that the API's description names: a list's only candidate. */
+/** Returns the list's key fields if the API's description names them: then they are the only candidate. */
 function documentedKey({ keyCandidates }: ResourceRules): readonly string[] | undefined {
   return keyCandidates.length === 1 ? keyCandidates[0] : undefined;
 }

@@ -33,20 +33,20 @@ export interface ClaimAccountOptions {
   readonly quotas: Quotas;
   readonly scheduler: SchedulerLike;
   readonly hooks: Pick<Hooks, 'onTakenOver'>;
-  /** Whether the service has been stopped meanwhile. */
+  /** Whether the service was stopped while the claim was running. */
   readonly hasEnded: () => boolean;
 }
 
 /**
- * Upper bound of the time from a response to the commit of the cursor that covers it, in ms, unless Kafka is slow. Too small: a late cursor
- * of this machine's previous process looks like that of an unknown writer, and requests wait a minute. Too large: an unknown writer is
- * missed.
+ * Maximum time from a response to the commit of the cursor that covers it, in ms, while Kafka responds as usual. Too small: a late cursor
+ * of the previous process on this machine counts as written by an unknown process, and requests wait a minute. Too large: the cursor of an
+ * unknown process counts as one of the previous process.
  */
 const CURSOR_DELAY_MS = 10_000;
 
 /**
  * Claims an account: creates its topics, claims its ledger, and counts the requests that predecessors may have sent. Requests may be sent
- * once it resolves.
+ * once the returned promise is fulfilled.
  *
  * @throws CellarstreamError `COMMIT_FAILED` if the service was stopped while the claim was running; errors of Kafka.
  */
@@ -88,8 +88,8 @@ function serviceEndedError(): CellarstreamError {
 }
 
 /**
- * Whether an instance whose requests are neither in the ledger nor in the state folder has written a cursor in the last minute. Happens,
- * for example, after the ledger's topic was deleted.
+ * Whether an instance whose requests are neither in the ledger nor in the state folder has written a cursor in the last minute. This is
+ * possible, for example, after the ledger's topic was deleted.
  */
 async function hasUndeclaredWriters(
   { config, quotas, scheduler }: ClaimAccountOptions,

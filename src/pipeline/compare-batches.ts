@@ -16,10 +16,10 @@ import { mayPrecedeStartFrom } from './reads/read-batch.ts';
 import type { ReadBatch } from './reads/read-batch.ts';
 import type { Task } from './task.ts';
 
-/** A batch, and the records of it that are compared with the published images. */
+/** A batch, prepared for the comparison of its records with the published images. */
 export interface ComparedBatch extends ReadRecords {
   readonly batch: ReadBatch;
-  /** Keys of the records that are processed one by one, and the keys that the batch presumes seen. */
+  /** Keys of the records that are processed one by one, and the keys that count as seen although no page showed them. */
   readonly keys: readonly string[];
   /** Runs (groups of adjacent records) recognized on the page: their records equal the published images without a comparison. */
   readonly runs: readonly PageRun[];
@@ -38,11 +38,11 @@ export interface CompareOptions {
   readonly volatile: VolatileFields | undefined;
   readonly personal: PersonalFields | undefined;
   readonly snapshot: () => InitialSnapshot;
-  /** Whether the first response of the list had no records: every record read later is new. */
+  /** Whether the first response of the list had no records. Then every record read later is new. */
   readonly wasEmpty: boolean;
 }
 
-/** Compares each batch of records with the published images, as the previous batch has left them. */
+/** Compares the records of each batch with the published images. The images include the changes of the previous batch. */
 export function compareBatches(
   options: CompareOptions,
 ): OperatorFunction<ReadBatch, Difference<ComparedBatch>> {
@@ -52,11 +52,11 @@ export function compareBatches(
   const { startFrom } = task.config.poll;
 
   /**
-   * Whether a record without an image is new (`c`) rather than old (`r`). It is new if it was created after the initial snapshot began, and
-   * always once every record that the snapshot may have missed has been read (`caughtUp`). A record created before `START_FROM` is old. So
-   * is, after a loss of events, one created no later than the newest stamp published before the loss (`publishedUpTo`): an API that caps
-   * its list may show such a record again at any time. A record without `created_at` is new once the snapshot is done, or if the list was
-   * empty at first.
+   * Whether a record without an image is new (event `c`) or was there before the initial snapshot (event `r`). A record with `created_at`
+   * is new if it was created after the snapshot began, and in any case once every record that the snapshot may have missed has been read
+   * (`caughtUp`). Exceptions, which count as old: a record created before `START_FROM`; and after a loss of events, a record created no
+   * later than the newest stamp that was published before the loss (`publishedUpTo`), as an API that caps its list may show such a record
+   * again at any time. A record without `created_at` is new once the snapshot is done, or if the list was empty at first.
    */
   const isNew = ({ createdAt }: KeyedRecord): boolean => {
     const { done, startedAt, caughtUp, publishedUpTo = -Infinity } = snapshot();
@@ -67,8 +67,8 @@ export function compareBatches(
     return startedAt !== null && createdAt >= startedAt;
   };
   /**
-   * Removes the records that `START_FROM` leaves out: those that are not published and were last modified before that time. Scans without
-   * dates, or of a wide window, return such records.
+   * Removes the records that `START_FROM` leaves out: records without a published image that were last modified before `START_FROM`. Scans
+   * without dates, and scans of a window that begins early, return such records.
    */
   const wantedOf = (records: readonly KeyedRecord[]): readonly KeyedRecord[] =>
     startFrom === undefined || !windowed
@@ -77,7 +77,10 @@ export function compareBatches(
           if (image?.kind === 'published' || store.get(key)) return true;
           return updatedAt === null || updatedAt >= startFrom;
         });
-  /** Whether the image that the decoder gave a record is still valid: the schema may have grown, or another image been stored since. */
+  /**
+   * Whether the image that the decoder assigned to a record is still valid. It is not if the schema has changed since, or if another image
+   * of the record has been stored since.
+   */
   const isCurrent = (record: KeyedRecord, codec: ImageCodec) => {
     const { key, image, run } = record;
     if (run) return false; // a member of a run that is not treated as a unit: compared individually

@@ -28,18 +28,21 @@ export interface ListEventsOptions {
   readonly lanes: Lanes;
   readonly evolution: SchemaEvolution;
   readonly checkpoint: Checkpoint;
-  /** The same object each time the task is opened again after a failure. */
+  /** Records that wait for a confirming second read. The same object each time the task is opened again after a failure. */
   readonly confirmations: Confirmations;
   /** Key fields of the records, and the state of the list when they were chosen. */
   readonly key: Pick<ChosenKey, 'keyFields' | 'beganAt' | 'wasEmpty'>;
-  /** Default: keys are text. */
+  /** Encoders of the keys of messages. Default: keys are text. */
   readonly recordKeys?: RecordKeys;
   readonly resyncs?: TaskJobs | undefined;
 }
 
 /** A batch with at least this many records is processed in its own turn of the event loop. */
 const SMALL_BATCH_RECORDS = 50;
-/** Number of pages whose records the first schema of a list is inferred from. Too small: optional fields need more schema versions. */
+/**
+ * Number of pages of a list from whose records its first schema is inferred. Too small: optional fields need more schema versions. Too
+ * large: the first events are published later.
+ */
 const PAGES_TO_INFER_FROM = 3;
 
 /**
@@ -165,7 +168,10 @@ async function encodeParsed(
   return batches.map((batch) => ({ ...batch, keyed: batch.keyed.map(withImage) }));
 }
 
-/** Number of records that are processed one by one instead of as part of a run. In a resync these include the records of runs. */
+/**
+ * Number of records in the batches that are processed one by one instead of as part of a run. In a resync, the records of runs are
+ * processed one by one too.
+ */
 function individualRecords(batches: readonly ReadBatch[]): number {
   const inRuns = ({ lane, runs }: ReadBatch) =>
     lane === 'resync' ? runs.reduce((sum, { size }) => sum + size, 0) : 0;

@@ -51,21 +51,21 @@ export interface ListTaskOptions {
   readonly resyncs?: TaskJobs;
   /** Random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
   readonly random?: () => number;
-  /** Calls its argument when it is this list's turn to be opened. Default: at once. */
+  /** Calls `open` when it is this list's turn to be opened, and returns its result. Default: calls `open` at once. */
   readonly opening?: <T>(open: () => Promise<T>) => Promise<T>;
   readonly compile?: SchemaEvolutionOptions['compile'];
 }
 
 /**
- * Calls `open`, which opens a list's task, when it is that list's turn among the lists of all accounts. `nth` is the list's index in its
- * account.
+ * Calls `open`, which opens a list's task, when it is this list's turn among the lists of all accounts. `nth` is the index of the list
+ * among the lists of its account.
  */
 export type Opening = <T>(open: () => Promise<T>, nth: number) => Promise<T>;
 
 /**
  * Runs one list of one account: claims its task, opens its schemas, chooses its key, and reads and publishes until `stop$`. After a
- * transient failure, such as an unreachable Kafka, it resumes from the last commit. After any other failure that concerns this list alone
- * it calls `onFailed` and retries after a minute.
+ * transient failure, such as an unreachable Kafka, the task resumes from the last commit. After any other failure that concerns only this
+ * list, `onFailed` is called, and the task is retried after a minute.
  *
  * Errors if the failure concerns the whole process: `FENCED`, `SETTINGS`, `KAFKA_REFUSED`, ...
  */

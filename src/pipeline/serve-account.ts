@@ -42,32 +42,35 @@ export interface ServeAccountOptions {
   readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;
   readonly instance: string;
   readonly clients: KafkaClients;
-  /** Shared by all accounts of a process. */
+  /** Pool of buffers for response bodies. Shared by all accounts of a process. */
   readonly bodies: BodyPool;
   readonly signals: SignalTopic;
   /**
-   * The first value stops the account: pages already read are committed, for up to {@link STOP_TIMEOUT_MS}. Late subscribers must get that
-   * value too.
+   * The first value stops the account: pages already read are committed, for up to {@link STOP_TIMEOUT_MS}. A subscription made after the
+   * first value must get the value too.
    */
   readonly stop$: Observable<unknown>;
-  /** See {@link Task.pollNow$}. */
+  /** Each value starts the next poll: see {@link Task.pollNow$}. */
   readonly pollNow$?: Observable<unknown>;
   readonly hooks: Hooks;
   readonly scheduler: SchedulerLike;
-  /** The order in which lists of many accounts are opened. Default all at once. */
+  /**
+   * Calls the function that opens a list's task when it is the list's turn among the lists of all accounts. Default: all lists are opened
+   * at once.
+   */
   readonly opening?: Opening;
-  /** See {@link LedgerOptions.sideMessages}. */
+  /** Messages to be committed with each claim of the ledger and with its final declaration. Default: none. */
   readonly sideMessages?: LedgerOptions['sideMessages'];
 }
 
 /** How long a stop waits for pages already read to be committed, in ms. Pages that are not committed by then are read again later. */
 const STOP_TIMEOUT_MS = 8_000;
-/** How long a stop waits for the ledger's final declaration, and then as long again for the ledger to close, in ms. */
+/** How long a stop waits for the ledger's final declaration, in ms. It waits up to the same time again for the ledger to close. */
 const FINAL_DECLARATION_TIMEOUT_MS = 3_000;
 
 /**
- * Serves one account until `stop$`: token, quotas, ledger, and a task for each list. Opens the account's part of the state folder and
- * closes it at the end. Resolves after a clean stop.
+ * Serves one account until `stop$`: token, quotas, ledger, and a task for each list. Opens the account's part of the state folder, and
+ * closes it at the end. The returned promise is fulfilled after a clean stop.
  */
 export async function serveAccount(options: ServeAccountOptions): Promise<void> {
   const { config, instance, clients, signals, stop$, pollNow$, hooks, scheduler, sideMessages } =
@@ -175,7 +178,7 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
   }
 }
 
-/** Waits for `work`, for {@link FINAL_DECLARATION_TIMEOUT_MS} at most, and ignores its errors. */
+/** Waits until `work` ends, for {@link FINAL_DECLARATION_TIMEOUT_MS} at most, and ignores its errors. */
 async function withTimeout(work: () => Promise<void>, scheduler: SchedulerLike): Promise<void> {
   const done$ = merge(defer(work), timer(FINAL_DECLARATION_TIMEOUT_MS, scheduler)).pipe(take(1));
   await lastValueFrom(done$, { defaultValue: undefined }).catch(() => undefined);

@@ -9,7 +9,7 @@ export interface TaskNames {
   readonly topic: string;
   readonly cursorTopic: string;
   readonly transactionalId: string;
-  /** Whether other accounts may have cursors in `cursorTopic`. Default false: such a cursor is an error. */
+  /** Whether `cursorTopic` may contain cursors of other accounts. Default false: a cursor of another account is an error. */
   readonly isShared?: boolean;
 }
 
@@ -29,8 +29,8 @@ export function taskNames(
 
 /**
  * Returns the transactional id of a task. Ids must be unique: two tasks with the same id would fence each other again and again. If the
- * prefix or the account contains a dot, the account follows a `/`, which neither can contain: joined by dots, prefix `wine` with account
- * `eu.main` would equal prefix `wine.eu` with account `main`.
+ * prefix or the account contains a dot, the account is appended after a `/`, a character that neither can contain. Joined by dots, prefix
+ * `wine` with account `eu.main` would have the same id as prefix `wine.eu` with account `main`.
  *
  * Every id begins with `cellarstream.` and the prefix, so that ACLs can match it.
  */

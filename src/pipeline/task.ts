@@ -18,15 +18,15 @@ export interface Task {
   /** The first value ends the task; pages already read are still committed. */
   readonly stop$: Observable<unknown>;
   /**
-   * Time from the first poll to the second, as a fraction of the poll interval in (0, 1], so that the lists of an account are not polled
-   * all at once. Default 1.
+   * Time from the first poll to the second, as a fraction of the poll interval in (0, 1]. Different fractions distribute the polls of an
+   * account's lists over the interval. Default 1.
    */
   readonly phase?: number;
   /** Each value starts the next poll for new changes as soon as the quota allows. Default: none. */
   readonly pollNow$?: Observable<unknown> | undefined;
 }
 
-/** Id of a task and key of its cursor: `<account>/<resource>`. */
+/** Returns the id of a task, which is also the key of its cursor: `<account>/<resource>`. */
 export function taskId(account: string, resource: Resource): string {
   return `${account}/${resource}`;
 }

@@ -13,7 +13,7 @@ export interface StoredImage {
   readonly bytes: Buffer;
 }
 
-/** Digest of a record's JSON bytes as the API sent them. The stored image was made from these bytes, or equals their content. */
+/** Digest of a record's JSON bytes as the API sent them. The stored image was made from these bytes, or has the same content as they. */
 export interface StoredPayloadDigest {
   /** 16 bytes, as a `latin1` string. */
   readonly digest: string;
@@ -23,21 +23,21 @@ export interface StoredPayloadDigest {
   readonly updatedAt: number | null;
 }
 
-/** When the API last showed a key, or a run of adjacent records: times are the numbers of sweeps (recurring full scans of the list). */
+/** When the API last showed a key, or a run (adjacent records of a page), as numbers of sweeps (recurring full scans of the list). */
 export interface Sighting {
-  /** Number of the newest sweep at the time when any read last showed it. */
+  /** Number of the newest sweep that had begun when a read of any kind last showed the key or run. */
   readonly lastSeenSweep: number;
-  /** Number of the newest sweep that read it. */
+  /** Number of the newest sweep that itself read the key or run. */
   readonly lastReadSweep: number;
 }
 
-/** Entry of the image store about a key: when the API last showed it, and what is known of its record. */
+/** Entry of the image store for a key: when the API last showed the key, and data about its record. */
 export interface Mark extends Sighting {
-  /** Whether the store has an image of the record. If it says so and the image is missing, the store is damaged. */
+  /** Whether the store has an image of the record. If this is true and the image is missing, the store is damaged. */
   readonly hasImage: boolean;
   /** Digest of the bytes from which the stored image was made; undefined if it was not computed. */
   readonly payloadDigest: StoredPayloadDigest | undefined;
-  /** The run that the key belongs to: when the run is seen, so is the key. A key in a run always has a payload digest. */
+  /** The run that the key belongs to. Whenever the run is seen, the key counts as seen too. A key in a run always has a payload digest. */
   readonly run: RunMembership | undefined;
 }
 
@@ -57,20 +57,20 @@ export const UNMARKED: Mark = {
 
 // Every entry ends with a checksum of its key and its content: an entry stored under a wrong key is as damaged as a changed one.
 export const CHECKSUM_BYTES = 4;
-/** CRC-32 of any data that ends with its own CRC-32. */
+/** Constant result of CRC-32 for any data that ends with its own CRC-32. */
 const RESIDUE = 0x2144df1c;
 const DIGEST_BYTES = 16;
 const IMAGE = { sequence: 0, schemaId: 8, bytes: 12 } as const;
 const MARK = { seen: 0, read: 4, hasImage: 8, end: 9 } as const;
-/** Byte offsets of the payload digest within a packed mark; a mark without a digest ends before it. */
+/** Byte offsets of the payload digest within a packed mark. A mark without a digest is shorter and lacks these bytes. */
 const PAYLOAD_DIGEST = { length: 9, updatedAt: 13, digest: 21, end: 21 + DIGEST_BYTES } as const;
-/** Byte offsets of the run membership within a packed mark; a mark of a key in no run ends before it. */
+/** Byte offsets of the run membership within a packed mark. The mark of a key that is in no run is shorter and lacks these bytes. */
 const RUN = {
   id: PAYLOAD_DIGEST.end,
   isFirst: PAYLOAD_DIGEST.end + 8,
   end: PAYLOAD_DIGEST.end + 9,
 } as const;
-/** Text put before the key when the checksum of a mark is computed, if the key belongs to a run. */
+/** Prefix of the key in the checksum of a mark whose key belongs to a run. */
 const IN_RUN = 'in a run ';
 
 export function packImage(key: string, { sequence, schemaId, bytes }: StoredImage): Buffer {
@@ -133,8 +133,8 @@ export function runIdIn(packed: Buffer): string | undefined {
 }
 
 /**
- * Whether a packed mark says that its key was last seen during sweep `since` or the next one. Fast, as the checksum is not verified: a
- * damaged mark is unpacked one sweep later.
+ * Whether a packed mark says that its key was last seen during sweep `since` or the next one. Reads the number without verifying the
+ * checksum, which is fast. A damaged number is detected one sweep later, when the mark is unpacked.
  */
 export function isSeenSince(packed: Buffer, since: number): boolean {
   if (packed.length < MARK.end) return false;
@@ -192,9 +192,9 @@ export function withChecksum(key: string, packed: Buffer): Buffer {
 }
 
 /**
- * Verifies the checksum and the minimum length of a stored entry; `least` is in bytes, without the checksum.
+ * Verifies the checksum and the minimum length of a stored entry. `least` is the minimum length in bytes, without the checksum.
  *
- * @throws CellarstreamError `STATE_DAMAGED` when its checksum does not match this key and its content.
+ * @throws CellarstreamError `STATE_DAMAGED` when the entry is too short, or its checksum does not match the key and the content.
  */
 export function expectLength(key: string, packed: Buffer, least: number): void {
   const isWhole = packed.length >= least + CHECKSUM_BYTES && crc32(packed, crc32(key)) === RESIDUE;

@@ -18,17 +18,17 @@ const MAX_DATABASES = 1_024;
 /** Size in bytes to which lmdb's lock file is filled, more than lmdb uses. Too small: SIGBUS on a full disk. */
 const LOCK_BYTES = 16_384;
 /**
- * How long, in ms, the image file must be open before this start counts as successful. Too short: a damaged file, on which lmdb may crash
- * only after many writes, is never suspected.
+ * How long the image file must be open before the start of the service counts as successful, in ms. Too small: a damaged file, on which
+ * lmdb may crash only after many writes, is never suspected.
  */
 const START_PROVEN_AFTER_MS = 10 * 60_000;
 
 /**
- * Opens the image file in a folder. Deletes it first if it is known to be damaged, or if the {@link OpenMarker} of the previous process
- * says that it can't be trusted.
+ * Opens the image file in a folder. Deletes the file first if this process has detected damage in it, or if the {@link OpenMarker} of the
+ * previous process says that the file can't be trusted.
  *
- * lmdb trusts its pages: a corrupt one may end the process with SIGSEGV or SIGBUS. If the marker does not reveal the corruption, several
- * starts of the service end abruptly in a row, and then the file is deleted.
+ * lmdb trusts the pages of its file: a corrupt page may end the process with SIGSEGV or SIGBUS. If the marker does not reveal the
+ * corruption, several starts of the service end abruptly in a row, and then the file is deleted.
  *
  * @param damage Damage that this process has detected in the file.
  * @throws CellarstreamError `STATE_FOLDER` when the folder can't be read or written.
@@ -86,7 +86,7 @@ export class ImageFile {
   /**
    * Runs `work` with the lmdb database.
    *
-   * @throws CellarstreamError `STATE_DAMAGED` once any damage was detected in the file: from then on all of it counts as damaged.
+   * @throws CellarstreamError `STATE_DAMAGED` once any damage was detected in the file: from then on the whole file counts as damaged.
    * `STATE_FOLDER` when the file can't be written: the transaction was not stored, and the next one may succeed.
    */
   use<T>(work: (root: RootDatabase) => T): T {
@@ -106,8 +106,8 @@ export class ImageFile {
   }
 
   /**
-   * To be called after each write. Once the file has been open for ten minutes, this records that the start of the service succeeded: a
-   * later crash does not make the file suspect.
+   * To be called after each write. Once the file has been open for ten minutes, writes to the marker that the start of the service was
+   * successful. A crash after that does not make the file suspect.
    */
   markWritten(): void {
     if (this.#isProven || performance.now() - this.#openedAt < START_PROVEN_AFTER_MS) return;

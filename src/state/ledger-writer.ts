@@ -4,12 +4,12 @@ import { folderError } from './folder-error.ts';
 import { OWNER_ONLY } from './owner-only.ts';
 
 /**
- * File that names the service instance which wrote the request times (see `recent-starts.ts`) in the same folder. If that instance also
- * wrote the newest declaration in the ledger, the stored times include all of its requests.
+ * File that names the service instance which wrote the request times (see `recent-starts.ts`) in the same folder. If the newest declaration
+ * in the ledger is from the same instance, the stored times include all requests of that instance.
  */
 export function ledgerWriter(file: string) {
   return {
-    /** Undefined if the file is absent or unreadable. */
+    /** Returns the name of the instance; undefined if the file is absent or unreadable. */
     get: (): string | undefined => {
       try {
         return readFileSync(file, 'utf8');
@@ -17,7 +17,10 @@ export function ledgerWriter(file: string) {
         return undefined;
       }
     },
-    /** The name is with the kernel when the call returns, so it survives a crash of the process. */
+    /**
+     * Writes the name of the instance. When the call returns, the operating system has the name, so a crash of the process does not lose
+     * it.
+     */
     set: (instance: string): void => {
       try {
         mkdirSync(dirname(file), { recursive: true, mode: OWNER_ONLY.folder });

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { CellarstreamError } from '../core/errors.ts';
 import { OWNER_ONLY } from './owner-only.ts';
 
-/** Type of the one function that is used of the package fs-native-extensions, which ships no types. */
+/** The one function that is used of the package fs-native-extensions. The package has no type declarations. */
 interface FileLocks {
   readonly tryLock: (fd: number) => boolean;
 }

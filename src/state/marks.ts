@@ -7,10 +7,10 @@ export interface MarkTables {
   mark(key: string): Mark | undefined;
   putMark(key: string, mark: Mark): void;
   removeMark(key: string): void;
-  /** Undefined if no mark refers to the run. */
+  /** Returns the head of a run; undefined if no mark refers to the run. */
   head(id: string): RunHead | undefined;
   putHead(id: string, head: RunHead): void;
-  /** The run must be live: of a retired one only the head is stored. */
+  /** Returns a live run. A retired run can't be read, as only its head is stored. */
   run(id: string): StoredRun;
   putRun(run: Run): void;
   /** Deletes the run, but not its head. */
@@ -20,23 +20,23 @@ export interface MarkTables {
 
 /** Data recorded when a response of the API shows a key. */
 export interface SightingUpdate {
-  /** Number of the newest sweep when the key was seen. */
+  /** Number of the newest sweep that had begun when the key was seen. */
   readonly lastSeenSweep: number;
-  /** Number of the sweep that read the key; absent if another kind of read did, such as a poll. */
+  /** Number of the sweep that read the key. Absent after another kind of read, such as a poll. */
   readonly lastReadSweep?: number;
-  /** Digest of the bytes in which the API sent the record of the stored image; absent if it was not computed. */
+  /** Digest of the record's JSON bytes, whose content equals the stored image; absent if it was not computed. */
   readonly payloadDigest?: StoredPayloadDigest;
 }
 
-/** Maximum number of cached marks: about as many as there are keys in all pages in flight. Fewer means more reads of lmdb. */
+/** Maximum number of cached marks: about as many as there are keys in all pages in flight. Too small: more reads of lmdb. */
 const MAX_RECENT = 10_000;
 
 /**
- * Records when the API last showed each key: in the key's own mark, and in the head of the run (adjacent records of a page, recognized as a
- * unit by their bytes) that the key belongs to. The newer of the two counts.
+ * Stores when the API last showed each key: in the key's own mark, and in the head of the run (adjacent records of a page, recognized as a
+ * unit by their bytes) that the key belongs to. The newer value counts.
  *
- * A run is seen as a unit or not at all: when the image of a member changes, or a sweep reads a member without the others, the run is
- * retired, i.e. never recognized again. Its head is retained until no mark refers to it.
+ * A run is recognized as a whole or not at all: when the image of a member changes, or a sweep reads a member without the other members,
+ * the run is retired, i.e. never recognized again. Its head is retained until no mark refers to it.
  *
  * Marks are read several times before they are written, and may change more than once, so changes are collected and written by {@link
  * flush}.
@@ -52,7 +52,7 @@ export class Marks {
     this.#tables = tables;
   }
 
-  /** Returns a key's own mark, which need not include when the key's run was last seen; empty if none is stored. */
+  /** Returns a key's own mark; empty if none is stored. The key's run may have been seen later than the mark says: see {@link sighting}. */
   markOf(key: string): Mark {
     const recent = this.#recent.get(key);
     if (recent) return recent;
@@ -66,7 +66,7 @@ export class Marks {
     return this.#sightingOf(this.markOf(key));
   }
 
-  /** Returns the run that begins with this key; undefined if there is none that can still be recognized. */
+  /** Returns the run whose first key is `key`; undefined if there is none, or if it is retired. */
   runFrom(key: string): StoredRun | undefined {
     const { run } = this.markOf(key);
     if (!run?.isFirst || !this.headOf(run.id).isLive) return undefined;
@@ -74,7 +74,7 @@ export class Marks {
     return this.#tables.run(run.id);
   }
 
-  /** Whether sweep number `sweep`, or a later one, has read a key together with its whole run, and not alone. */
+  /** Whether a key is in a live run, and sweep number `sweep` or a later one has read that run as a unit. */
   isReadWithRun(key: string, sweep: number): boolean {
     const { run } = this.markOf(key);
     const head = run && this.head(run.id);
@@ -82,9 +82,9 @@ export class Marks {
   }
 
   /**
-   * Returns the head of a run that a mark refers to.
+   * Returns the head of a run to which a mark refers.
    *
-   * @throws CellarstreamError `STATE_DAMAGED` when it is missing.
+   * @throws CellarstreamError `STATE_DAMAGED` when the head is missing.
    */
   headOf(id: string): RunHead {
     const head = this.head(id);
@@ -97,7 +97,7 @@ export class Marks {
     return this.#heads.get(id) ?? this.#tables.head(id);
   }
 
-  /** Records that a key was seen alone. Retires its run if a sweep has read the key without the run. */
+  /** To be called when a key was seen on its own, not as part of its run. Retires the run if a sweep has read the key without the run. */
   markSeen(key: string, { lastSeenSweep, lastReadSweep, payloadDigest }: SightingUpdate): void {
     const old = this.markOf(key);
     const was = this.#sightingOf(old);
@@ -117,7 +117,7 @@ export class Marks {
     this.#change(key, old, next);
   }
 
-  /** Records that a run was seen as a unit, even if it has been retired since. */
+  /** To be called when a run was seen as a unit, even if the run has been retired meanwhile. */
   markRunSeen(id: string, { lastSeenSweep, lastReadSweep = 0 }: SightingUpdate): void {
     const head = this.head(id);
     if (!head || (head.lastSeenSweep >= lastSeenSweep && head.lastReadSweep >= lastReadSweep))
@@ -153,7 +153,7 @@ export class Marks {
     });
   }
 
-  /** Records that the image of a key was written, and retires the key's run. */
+  /** To be called when the image of a key was written. Retires the key's run. */
   imageWritten(key: string, payloadDigest: StoredPayloadDigest | undefined): void {
     const old = this.markOf(key);
     if (old.run) this.#retire(old.run.id);
@@ -165,7 +165,7 @@ export class Marks {
     });
   }
 
-  /** Records that the image of a key was deleted: deletes the key's mark, and retires its run. */
+  /** To be called when the image of a key was deleted. Deletes the key's mark, and retires the key's run. */
   imageRemoved(key: string): void {
     const { run } = this.markOf(key);
     if (run) this.#retire(run.id);
@@ -184,7 +184,10 @@ export class Marks {
     this.#heads.clear();
   }
 
-  /** Removes the marks of `keys` (default: all) and all run heads from the cache, and discards their unwritten changes. */
+  /**
+   * Removes the marks of `keys` (default: of all keys) and all run heads from the cache, and discards changes of them that are not written
+   * yet.
+   */
   evict(keys: Iterable<string> = [...this.#recent.keys()]): void {
     for (const key of keys) {
       this.#recent.delete(key);
@@ -204,8 +207,8 @@ export class Marks {
   }
 
   /**
-   * Replaces the mark of a key by `next`. If the key's run is retired, the new mark does not refer to it any more; so the caller must have
-   * copied into `next` when the run was last seen.
+   * Replaces the mark of a key by `next`. If the key's run is retired, the new mark does not refer to the run. So `next` must already
+   * include when the run was last seen and last read.
    */
   #change(key: string, old: Mark, next: Mark): void {
     const isRetired = next.run && next.run === old.run && !this.head(next.run.id)?.isLive;

@@ -1,16 +1,16 @@
 /**
- * Finds the slot of a ring buffer that has the earliest time, and so is to be overwritten next: a binary heap of the slots, ordered by time.
- * An update takes logarithmic time.
+ * Returns the slot of a ring buffer that has the earliest time, and will be overwritten next. The slots are in a binary heap ordered by
+ * time, so changing a time takes logarithmic time.
  */
 export class OldestSlot {
-  /** Time of each slot. */
+  /** Time of each slot, by slot number. */
   readonly #times: number[];
-  /** Slots in heap order: none is older than the one at half its index. */
+  /** Slot numbers in heap order: the slot at an index `i > 0` is not earlier than its parent at index `(i - 1) >>> 1`. */
   readonly #heap: number[];
-  /** Index of each slot in the heap. */
+  /** Index of each slot in the heap, by slot number. */
   readonly #indexes: number[];
 
-  /** @param times Time of each slot, by its number. */
+  /** @param times Time of each slot, by slot number. */
   constructor(times: readonly number[]) {
     this.#times = [...times];
     this.#heap = times.map((_, slot) => slot);

@@ -17,12 +17,13 @@ import { OWNER_ONLY } from './owner-only.ts';
  */
 const MAX_SHORT_STARTS = 3;
 /**
- * Maximum difference in ms between the time in the marker and the marker file's change time. A larger one means that the marker is a copy.
+ * Maximum difference between the time that the marker contains and the change time of the marker file, in ms. A larger difference means
+ * that the file is a copy.
  */
 const MAX_APART_MS = 10_000;
 const UNKNOWN = 'unknown';
 
-/** Report of the marker about a process that did not close the image file. */
+/** Content of the marker that a process left because it did not close the image file. */
 export interface UncleanShutdown {
   /** Number of consecutive starts of the service that ended abruptly, including that of the process that left the marker. */
   readonly shortStarts: number;
@@ -32,11 +33,11 @@ export interface UncleanShutdown {
 
 /**
  * Marker file that exists while the image file is open. It contains the boot id of the machine, the number of consecutive starts of the
- * service that ended abruptly, and when it was written.
+ * service that ended abruptly, and the time of writing.
  *
- * The image file is written without waiting for the disk. That is safe when a process is killed, as the operating system has all the
- * writes. But a power failure, or a copy made while the file is open, leaves a mixture of old and new pages. So a file that was left open
- * is trusted only on the same machine without a reboot, and if it isn't a copy.
+ * The image file is written without waiting for the disk. This is safe when a process is killed, as the operating system has all the
+ * writes. But a power failure, or copying the file while it is open, leaves a mixture of old and new pages. So a file that was not closed
+ * is trusted only if it is not a copy, and the machine has not been rebooted.
  */
 export class OpenMarker {
   readonly #path: string;
@@ -56,7 +57,10 @@ export class OpenMarker {
   }
 
   /**
-   * Writes the marker file and syncs it to disk; the image file must not be written before. If the disk is full, the old marker remains.
+   * Writes the marker file and syncs it to disk. To be called before the image file is written. If the disk is full, the old marker
+   * remains.
+   *
+   * @param cutShort Number of consecutive starts that ended abruptly, or `damaged` if the image file is damaged.
    */
   write(cutShort: number | 'damaged'): void {
     const next = `${this.#path}-next`;
@@ -94,7 +98,7 @@ function assessMarker(marker: string, changedAt: number): UncleanShutdown {
   return { shortStarts, doubt: doubt() };
 }
 
-/** Returns an identifier that changes with each boot of the machine; `unknown` where there is none. */
+/** Returns an identifier that changes with each boot of the machine; `unknown` on systems without such an identifier. */
 function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();

@@ -7,8 +7,8 @@ export const OWNER_ONLY = { folder: 0o700, file: 0o600 } as const;
 const MOUNT_DECIDES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP']);
 
 /**
- * Creates an empty file that only its owner may read, if it is absent. For an existing file of this user, such as in a folder restored from
- * a backup, removes the rights of other users. On a file system without modes it leaves access unchanged.
+ * Creates an empty file that only its owner may read, if the file is absent. If the file exists and belongs to this user, such as in a
+ * folder restored from a backup, removes the rights of other users. On a file system without modes, access remains unchanged.
  */
 export function makeOwnerOnly(file: string): void {
   const fd = openSync(file, 'a', OWNER_ONLY.file);

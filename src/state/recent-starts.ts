@@ -13,14 +13,19 @@ import { folderError } from './folder-error.ts';
 import { OldestSlot } from './oldest-slot.ts';
 import { makeOwnerOnly, OWNER_ONLY } from './owner-only.ts';
 
-/** Layout of a slot of the file in bytes: the time of a request as a double, then its checksum; zeros if the slot is empty. */
+/**
+ * Size of a slot of the file, and position of the checksum in it, in bytes. A slot has the time of a request as a double, then its
+ * checksum; an empty slot has zeros.
+ */
 const SLOT = { bytes: 12, checksum: 8 } as const;
 
 /**
  * Opens the file with the times of the newest `capacity` requests: a ring buffer of twelve bytes for each time. Each request costs one
- * small write, which survives a killed process. (Not a power failure, but a reboot takes longer than the quota's window.) A file of another
- * length belongs to another quota or is damaged, so it is not reliable and its times are ignored. A file with a damaged time is not
- * reliable either, but its other times are returned.
+ * small write. The times survive when the process is killed. They may be missing after a power failure, but a reboot takes longer than the
+ * quota's window.
+ *
+ * A file of another length belongs to another quota or is damaged: it is not reliable, and its times are ignored. A file in which a time is
+ * damaged is not reliable either, but its other times are returned.
  *
  * @throws CellarstreamError `STATE_FOLDER` when the file can't be opened.
  */
@@ -33,21 +38,21 @@ export type RecentStarts = Pick<StartsFile, keyof StartsFile>;
 
 /**
  * Times of the newest requests to the API, stored in a file so that the next process counts them against the quota. A failed write (usually
- * a full disk) truncates the file, so that it is invalid for the next process; the next write then writes all slots.
+ * because of a full disk) truncates the file, so that the next process recognizes it as incomplete. The next write then writes all slots.
  */
 class StartsFile {
-  /** Times of requests that the file contained when it was opened, in epoch ms, in no particular order. */
+  /** Times of requests that the file contained when it was opened, in epoch ms, unsorted. */
   readonly times: readonly number[];
-  /** Whether `times` are complete. False if there was no file, or an invalid one: some requests may be missing. */
+  /** Whether `times` are complete. False if the file was absent or invalid: some requests may be missing from `times`. */
   readonly isReliable: boolean;
   readonly #fd: number;
   readonly #bytes: Buffer;
   readonly #oldest: OldestSlot;
-  /** For each slot, the request whose time it has, so that a time is corrected only in its own slot. */
+  /** The request whose time each slot has, by slot number. The time of a request is corrected only while the slot still has it. */
   readonly #owners: (symbol | undefined)[];
-  /** Whether the file has all slots. An unreliable one gets them with the first time that is added. */
+  /** Whether the file contains all slots. If it does not, the next write writes all of them. */
   #isWhole: boolean;
-  /** False once the file is closed: its descriptor may be reused for another file. */
+  /** Whether the file is open. Nothing is written once it is closed, as its descriptor may be reused for another file. */
   #isOpen = true;
 
   constructor(fd: number, capacity: number) {
@@ -66,8 +71,8 @@ class StartsFile {
   }
 
   /**
-   * Stores the time of a request, in epoch ms, in place of the oldest one. The kernel has it when the call returns. The returned function
-   * corrects the stored time to a later one.
+   * Stores the time of a request, in epoch ms, and overwrites the oldest time. When the call returns, the operating system has the new
+   * time. The returned function replaces it by a later time.
    */
   add(at: number): (later: number) => void {
     const { slot, owner } = this.#put(at);
@@ -79,7 +84,10 @@ class StartsFile {
     };
   }
 
-  /** Adds the times of several requests with a single write. Each replaces the oldest stored time, unless it is older itself. */
+  /**
+   * Stores the times of several requests with a single write. Each time overwrites the oldest stored time, or is ignored if it is older
+   * than all stored times.
+   */
   addAll(times: readonly number[]): void {
     for (const at of times) if (at > this.#oldest.time) this.#put(at);
     this.#write(0, this.#bytes.length);
@@ -90,7 +98,7 @@ class StartsFile {
     closeSync(this.#fd);
   }
 
-  /** Replaces the oldest time, in memory only. */
+  /** Overwrites the oldest time, in memory only. */
   #put(at: number): { readonly slot: number; readonly owner: symbol } {
     const { slot } = this.#oldest;
     const owner = Symbol();
@@ -136,7 +144,7 @@ function openRing(file: string): number {
   }
 }
 
-/** Returns the time of a slot: zero if it is empty, undefined if it is damaged. */
+/** Returns the time in a slot: zero if the slot is empty, undefined if it is damaged. */
 function timeIn(bytes: Buffer, slot: number): number | undefined {
   const from = slot * SLOT.bytes;
   const at = bytes.readDoubleLE(from);

@@ -10,11 +10,17 @@ import {
 } from './entries.ts';
 import type { Sighting } from './entries.ts';
 
-/** Adjacent records of a page that all equal their stored images. Their bytes are recognized, and marked as seen, as a unit. */
+/**
+ * Adjacent records of a page that all equal their stored images. A later read recognizes their bytes as a unit, and marks all of them as
+ * seen.
+ */
 export interface Run {
-  /** First eight bytes of the digest, as `latin1`. */
+  /** Id of the run: the first eight bytes of its digest, as `latin1`. */
   readonly id: string;
-  /** Digest of the bytes from the first record's beginning to the last one's end: 16 bytes, as `latin1`; see {@link runDigests}. */
+  /**
+   * Digest of the run's bytes, from the beginning of the first record to the end of the last one: 16 bytes, as `latin1`; see {@link
+   * runDigests}.
+   */
   readonly digest: string;
   /** Length of the run in bytes. */
   readonly length: number;
@@ -23,18 +29,21 @@ export interface Run {
 
 export interface RunMember {
   readonly key: string;
-  /** Offsets of the record's first byte and of the byte after its last, from the beginning of the run. */
+  /** Offset of the record's first byte in the run. `end` is the offset of the byte after its last one. */
   readonly at: number;
   readonly end: number;
   /** The record's `updated_at` in ms since the epoch; null when it has none. */
   readonly updatedAt: number | null;
 }
 
-/** When a run was last seen in a response of the API, and with it each of its records. Stored apart from the run's digest and records. */
+/**
+ * Numbers of the sweeps during which a run, and thus each of its records, was last seen and last read. Stored apart from the run's digest
+ * and records.
+ */
 export interface RunHead extends Sighting {
   /** Number of keys whose marks refer to the run. */
   readonly refCount: number;
-  /** Whether the run can still be recognized. False once one of its records has changed, or was read without the others. */
+  /** Whether the run can be recognized. False once one of its records has changed, or was read by a sweep without the other records. */
   readonly isLive: boolean;
 }
 
@@ -43,7 +52,7 @@ const ID_BYTES = 8;
 const DIGEST_BYTES = 16;
 const HEAD = { seen: 0, read: 4, left: 8, isLive: 12, end: 13 } as const;
 const BODY = { digest: 0, length: DIGEST_BYTES, members: DIGEST_BYTES + 4 } as const;
-/** Byte offsets within a packed record of a run: fixed fields, then the key. */
+/** Byte offsets within the entry of one record of a packed run: fields of fixed length, then the key. */
 const MEMBER = { at: 0, end: 4, updatedAt: 8, keyBytes: 16, key: 18 } as const;
 /** Maximum length in bytes of the key of a record in a run, as it is stored in 16 bits. */
 export const MAX_KEY_BYTES = 0xffff;
@@ -129,12 +138,12 @@ export class StoredRun implements Run {
     return this.#memberAt(place);
   }
 
-  /** Calls `tell` for each record: its key is in `bytes`, in UTF-8, from index `from` to `to`. */
+  /** Calls `tell` for each record. The record's key is in `bytes`, in UTF-8, from index `from` (included) to `to` (excluded). */
   eachKey(tell: (bytes: Buffer, from: number, to: number) => void): void {
     this.#each((place, next) => tell(this.#packed, place + MEMBER.key, next));
   }
 
-  /** Calls `tell` with each record's `updated_at` in epoch ms; null if it has none. */
+  /** Calls `tell` with each record's `updated_at` in epoch ms, or with null if the record has none. */
   eachUpdatedAt(tell: (updatedAt: number | null) => void): void {
     this.#each((place) => tell(this.#updatedAt(place)));
   }
@@ -148,7 +157,7 @@ export class StoredRun implements Run {
     }
   }
 
-  /** Returns the offset of the record after the one at offset `place`. */
+  /** Returns the byte offset of the record that follows the record at byte offset `place`. */
   #behind(place: number): number {
     return place + MEMBER.key + this.#packed.readUInt16BE(place + MEMBER.keyBytes);
   }
@@ -172,9 +181,11 @@ export class StoredRun implements Run {
 export const newSecret = (): Buffer => randomBytes(16);
 
 /**
- * Returns a function that computes the digest of a run's bytes: GMAC keyed with the image store's secret, 16 bytes, as `latin1`. For 200 KB
- * it takes a seventh of the time of SHA-256. Without the secret, texts with the same digest can't be constructed (the chance is 2^-114 for
- * each pair of that length); known digests would make it possible, so they never leave the state folder.
+ * Returns the function that computes the digest of a run's bytes: GMAC keyed with the image store's secret, 16 bytes, as `latin1`. For 200
+ * KB, GMAC takes a seventh of the time of SHA-256.
+ *
+ * Without the secret, two texts with the same digest can't be constructed (the chance is 2^-114 for each pair of 200 KB). With known
+ * digests it would be possible, so digests never leave the state folder.
  */
 export function runDigests(secret: Buffer): (bytes: Buffer) => string {
   return (bytes) => {
@@ -185,5 +196,5 @@ export function runDigests(secret: Buffer): (bytes: Buffer) => string {
   };
 }
 
-/** Nonce of GMAC. A constant one is safe only because digests are never disclosed. */
+/** Nonce of GMAC. A constant nonce is safe only because digests are never disclosed. */
 const NONCE = Buffer.alloc(12);

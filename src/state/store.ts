@@ -41,66 +41,71 @@ export interface ImageUpdate {
 
 /** State of a task (one list of one account) that is stored with its images, as JSON. */
 export interface TaskMemory {
-  /** Version of the store's format, Kafka cluster and topic of the images. A store with another value counts as empty. */
+  /** Version of the store's format, Kafka cluster and topic to which the images belong. A store with another value counts as empty. */
   readonly home: string;
-  /** Kafka offset up to which the images are restored, for each partition of the list's topic. */
+  /** Kafka offset up to which the images include the messages, for each partition of the list's topic. */
   readonly ends: Readonly<Record<string, string>>;
-  /** Kafka offset up to which the topic of cursors has been read. */
+  /** Kafka offset up to which the cursors' topic has been read. */
   readonly cursorEnd: string;
   /** The newest known cursor, as it was published; null if there is none. */
   readonly cursor: string | null;
   /** Registry ids of the schemas of the stored images. */
   readonly schemaIds: readonly number[];
-  /** Sequence number up to which the images include every event. */
+  /** Sequence number of an event up to which the images include all events. */
   readonly whole: number;
-  /** Number of events with a higher sequence than `whole` that were read from the topic so far, during a restore; else 0. */
+  /** Number of events with a sequence above `whole` that a running restore has read so far; 0 if no restore is running. */
   readonly found: number;
-  /** Instance that has begun, and not completed, a restore of the whole topic. Until then, no sequence says which images are missing. */
+  /**
+   * Id of an instance whose restore of the whole topic has begun and not finished; undefined if there is none. While it is set, `whole`
+   * does not show which images are missing.
+   */
   readonly begunBy?: string | undefined;
-  /** Progress of the task's sweeps (recurring full scans), as text; null if none is stored. */
+  /** Progress of the task's sweeps (recurring full scans), as JSON; null if none is stored. */
   readonly sweep: string | null;
-  /** `generation` of the cursor when `sweep` was written. Default: unknown. */
+  /** `generation` of the cursor when `sweep` was written. Absent if it is unknown. */
   readonly sweepGeneration?: number;
-  /** Whether the topic has lost events and the published cursor does not record it yet. Default false. */
+  /** Whether the topic has lost events, and no committed cursor shows the loss yet. Default false. */
   readonly lost?: boolean;
-  /** Whether the whole topic was restored and the images are not yet compared with the cursor's count of live keys. Default false. */
+  /**
+   * Whether the whole topic was restored, and its live keys have not yet been compared with the cursor's count of live keys. Default false.
+   */
   readonly unchecked?: boolean;
 }
 
 /** Keys that a read of the API showed. */
 export interface SeenKeys {
-  /** Keys of records that were recognized one by one. */
+  /** Keys of records that were processed one by one, not as part of a run. */
   readonly keys: readonly string[];
   /** Ids of runs that were recognized as a unit. Default none. */
   readonly runs?: readonly string[];
-  /** Number of the newest sweep at that time. */
+  /** Number of the newest sweep that had begun when the keys were read. */
   readonly sweep: number;
-  /** Whether sweep number `sweep` itself read the keys, and not another kind of read, such as a poll. */
+  /** Whether the sweep with number `sweep` itself read the keys. False if another kind of read did, such as a poll. */
   readonly bySweep: boolean;
 }
 
-/** Data about a page of records that is stored together with the images of these records. */
+/** Data about a page of records. It is stored together with the images of these records. */
 export interface Notes {
   readonly seen?: SeenKeys;
-  /** Digest of each record's JSON bytes, by key: only for records whose stored image will equal that JSON after this commit. */
+  /** Digest of each record's JSON bytes, by key. Only for records whose stored image will equal the JSON after this commit. */
   readonly payloadDigests?: ReadonlyMap<string, StoredPayloadDigest>;
   /** Digests of records that were published as dead letters: 16 bytes each, as `latin1`. */
   readonly rejects?: readonly string[];
-  /** Runs of the page, which later reads can recognize as a unit by their bytes. */
+  /** New runs of the page. Later reads can recognize each of them as a unit by its bytes. */
   readonly newRuns?: readonly Run[];
 }
 
 /** Part of a listing of keys, in their order. */
 export interface KeySlice<Key> {
   readonly keys: readonly Key[];
-  /** Last key that was examined for this part, to pass as `after` for the next part; undefined at the end. */
+  /** Last key that was examined. To be passed as `after` to get the next part; undefined in the last part. */
   readonly next: string | undefined;
 }
 
 export interface Store {
   /**
-   * Returns the store of a task by its name, and creates it if it is absent. If stored data was found to be damaged since the last call,
-   * deletes all tasks' stores first.
+   * Returns the store of a task by the task's name, and creates the store if it is absent. If damage of stored data was detected since the
+   * last call, deletes the stores of all tasks first.
    */
   task(name: string): TaskStore;
   close(): Promise<void>;
@@ -111,25 +116,26 @@ const SECRET_KEY = 'secret of digests';
 /** Maximum number of images that one transaction writes. lmdb retains as much memory as its largest transaction took. */
 const MAX_IMAGES = 100;
 /**
- * Maximum number of digests of rejected records stored for a task: some 120 MB on disk. With fewer, dead letters may be published
- * repeatedly.
+ * Maximum number of digests of rejected records stored for a task; this number takes some 120 MB on disk. Too small: dead letters may be
+ * published repeatedly.
  */
 const MAX_REJECTS = 1_000_000;
-/** Maximum number of keys that one call of `unseen` examines. More blocks the event loop for longer. */
+/** Maximum number of keys that one call of `unseen` examines. Too large: the event loop is blocked for longer. */
 const MAX_EXAMINED_KEYS = 10_000;
 /** Maximum number of keys that one call of `unseen` returns. */
 const MAX_UNSEEN_KEYS = 500;
 /**
- * Maximum number of keys that one call of `storedKeys` returns, with each image's checksum verified. More blocks the event loop for longer.
+ * Maximum number of keys that one call of `storedKeys` returns. The checksum of each image is verified. Too large: the event loop is
+ * blocked for longer.
  */
 const MAX_STORED_KEYS = 2_000;
 
 /**
- * Opens the image store in a folder. Writes don't wait for the disk: a killed process loses nothing, and after a power failure everything
- * is restored from Kafka.
+ * Opens the image store in a folder. Writes don't wait for the disk: nothing is missing after the process was killed, and after a power
+ * failure all images are restored from Kafka.
  *
  * @param onDiscarded Called with the reason when the images were deleted.
- * @param maxRejects Maximum number of digests of rejected records stored for a task; at least the newest half are retained.
+ * @param maxRejects Maximum number of digests of rejected records stored for a task. At least the newest half of this number is retained.
  * @throws CellarstreamError `STATE_FOLDER` when the folder can't be read or written.
  */
 export function openStore(
@@ -158,14 +164,14 @@ interface Databases {
   /** Heads of runs by run id, including retired runs to which marks still refer. */
   readonly heads: Database<Buffer, Buffer>;
   readonly runs: Database<Buffer, Buffer>;
-  /** Digests of rejected records, in two halves. When one half is full, the other is cleared and receives the next digests. */
+  /** Digests of rejected records, in two databases. When the newer one is full, the older one is cleared and receives the next digests. */
   readonly rejects: readonly [Database<Buffer, Buffer>, Database<Buffer, Buffer>];
   readonly memories: Database<Buffer, Buffer>;
 }
 
 /** Converts a digest or run id from `latin1` to bytes. */
 const digestBytes = (digest: string): Buffer => Buffer.from(digest, 'latin1');
-/** Only the presence of an entry in `rejects` matters. */
+/** Value of each entry in `rejects`, where only the keys matter. */
 const PRESENT = Buffer.of(1);
 
 /** Encodes a key for lmdb. lmdb's own string encoding does not preserve long keys that contain U+0000 to U+0004. */
@@ -175,10 +181,10 @@ const bytesOf = (key: string): Buffer => Buffer.from(key);
 export type TaskStore = Pick<LmdbTaskStore, keyof LmdbTaskStore>;
 
 /**
- * Local state of one task (one list of one account). It may be deleted at any time: the images of records are a cache of Kafka's content;
+ * Local state of one task (one list of one account). The state may be deleted at any time: the images of records are restored from Kafka;
  * the marks, which say when keys were last seen, and the digests of rejected records start empty again.
  *
- * Every call may fail with `STATE_DAMAGED` or `STATE_FOLDER`, both of them transient: the task is claimed again, with a new store from
+ * Every call may fail with `STATE_DAMAGED` or `STATE_FOLDER`. Both errors are transient: the task is claimed again, with a new store from
  * {@link Store.task}, and missing images are restored from Kafka.
  *
  * Every access goes through `#read` or `#write`. A failed write discards the cached marks.
@@ -190,10 +196,12 @@ class LmdbTaskStore {
   readonly #databases: Databases;
   readonly #marks: Marks;
   readonly #maxRejects: number;
-  /** Secret of the run digests. It is stored with the first run, as no digest has to be recognized before. */
+  /**
+   * Secret with which the digests of runs are computed. Stored together with the first run: until then there are no digests to recognize.
+   */
   readonly #secret: Buffer;
   #isSecretStored: boolean;
-  /** Cached number of stored images, which is requested for each page; undefined after a write. */
+  /** Number of stored images, cached because it is requested for each page; undefined after a write of images. */
   #count: number | undefined;
 
   constructor(file: ImageFile, name: string, maxRejects: number) {
@@ -214,12 +222,18 @@ class LmdbTaskStore {
     return this.#read(() => this.#image(key));
   }
 
-  /** Returns the sequence number of a key's newest event if the key has a stored image, else undefined; fast if it has none. */
+  /**
+   * Returns the sequence number of the newest event of a key that has a stored image. Returns undefined for other keys, without reading an
+   * image.
+   */
   sequence(key: string): number | undefined {
     return this.#read(() => this.#storedSequence(key));
   }
 
-  /** Lists the keys after `after` that have a stored image, each with the sequence of its newest event. */
+  /**
+   * Lists the keys that have a stored image and follow the key `after`, each with the sequence of its newest event. Begins with the first
+   * key if `after` is undefined.
+   */
   storedKeys(after: string | undefined): KeySlice<readonly [key: string, sequence: number]> {
     return this.#read(({ images }) => {
       const keys: [string, number][] = [];
@@ -231,26 +245,29 @@ class LmdbTaskStore {
     });
   }
 
-  /** Returns the digest of the JSON that the image of a key was made from, if it was stored with the image. */
+  /** Returns the digest of the JSON from which the image of a key was made; undefined if no digest is stored. */
   payloadDigest(key: string): StoredPayloadDigest | undefined {
     return this.#read(() => this.#marks.markOf(key).payloadDigest);
   }
 
-  /** Returns the run of adjacent records that begins with this key; undefined if there is none that can still be recognized. */
+  /** Returns the run of adjacent records whose first key is `key`; undefined if there is none, or if it can't be recognized any more. */
   runFrom(key: string): StoredRun | undefined {
     return this.#read(() => this.#marks.runFrom(key));
   }
 
   /**
-   * Returns when a run of adjacent records was last seen and last read; undefined once the run is retired, because from then on its records
-   * are compared one by one.
+   * Returns when a run of adjacent records was last seen and last read. Returns undefined for an unknown run and for a retired one, whose
+   * records are compared one by one.
    */
   run(id: string): Sighting | undefined {
     const head = this.#read(() => this.#marks.head(id));
     return head?.isLive ? head : undefined;
   }
 
-  /** Whether sweep number `sweep`, or a later one, has read the key as part of a run of adjacent records, and not alone. */
+  /**
+   * Whether the key is in a run of adjacent records that can be recognized, and sweep number `sweep` or a later one has read that run as a
+   * unit.
+   */
   isReadWithRun(key: string, sweep: number): boolean {
     return this.#read(() => this.#marks.isReadWithRun(key, sweep));
   }
@@ -263,11 +280,11 @@ class LmdbTaskStore {
   }
 
   /**
-   * Writes the images, then memory and notes in one transaction. An image is written only if its sequence is higher than the stored one, so
-   * a paused process that was replaced can't overwrite newer state. When an image is removed, so is its mark.
+   * Writes the images, then memory and notes in one transaction. An image is written only if its sequence is higher than that of the stored
+   * image, so that a paused process can't overwrite the newer state of its successor. When an image is removed, its mark is removed too.
    *
-   * More than 100 images are written in several transactions. A process that ends in between leaves images that the stored memory does not
-   * cover: the next process assumes the older state, and reads their events again.
+   * More than 100 images are written in several transactions. If the process ends between them, the store has images that are newer than
+   * the stored memory. The next process then begins at the older memory and reads the events of these images again.
    */
   put(updates: readonly ImageUpdate[], memory: TaskMemory, notes: Notes = {}): Promise<void> {
     return asPromise(() => {
@@ -302,12 +319,12 @@ class LmdbTaskStore {
     return this.#read(() => [...new Set(keys)].filter(isUnread).length);
   }
 
-  /** Whether no read of the API, by a sweep or otherwise, has shown the key since sweep number `since` began. */
+  /** Whether no read of the API has shown the key since sweep number `since` began, neither a sweep nor a read of another kind. */
   isUnseen(key: string, since: number): boolean {
     return this.#read(() => this.#marks.sighting(key).lastSeenSweep < since);
   }
 
-  /** Lists the keys after `after` that have a stored image and for which {@link isUnseen} is true. */
+  /** Lists the keys after the key `after` that have a stored image and for which {@link isUnseen} is true. */
   unseen(since: number, after: string | undefined): KeySlice<string> {
     return this.#read(({ marks }) => {
       const isSeen = this.#isSeenSince(since);
@@ -324,7 +341,7 @@ class LmdbTaskStore {
     });
   }
 
-  /** Whether a rejected record with this digest was stored. */
+  /** Whether the digest of a rejected record is stored. */
   isRejected(digest: string): boolean {
     return this.#read(({ rejects }) => rejects.some((half) => half.doesExist(digestBytes(digest))));
   }
@@ -345,7 +362,7 @@ class LmdbTaskStore {
     return this.#file.use(() => work(this.#databases));
   }
 
-  /** Runs `work` in a synchronous transaction, so that its errors are thrown to the caller and not on lmdb's own thread. */
+  /** Runs `work` in a synchronous transaction, so that its errors are thrown to the caller and not on the thread of lmdb. */
   #write(work: () => void): void {
     try {
       this.#file.use((root) =>
@@ -385,7 +402,7 @@ class LmdbTaskStore {
     }
   }
 
-  /** Writes the notes; `written` are the keys whose images, with their digests, were written just before. */
+  /** Writes the notes of a page. `written` are the keys whose images have just been written, together with their payload digests. */
   #putNotes(
     { seen, payloadDigests, rejects = [], newRuns = [] }: Notes,
     written: Set<string>,
@@ -417,8 +434,8 @@ class LmdbTaskStore {
   }
 
   /**
-   * Returns a function that decides, by a key's packed mark and the head of its run, whether the key was seen since sweep number `since`, or
-   * has no image. Unpacks few marks, and reads each head once.
+   * Returns a function that decides, by a key's packed mark and the head of its run, whether the key counts as seen: because it was seen
+   * since sweep number `since` began, or because it has no image. Few marks are unpacked, and each head is read once.
    */
   #isSeenSince(since: number): (key: string, packedMark: Buffer) => boolean {
     const seenRuns = new Map<string, boolean>();
@@ -474,7 +491,7 @@ function markTables({ marks, heads, runs }: Databases): MarkTables {
   };
 }
 
-/** Range of at most `limit` entries after the key `after`; from the first key on if it is undefined. */
+/** Returns the range of at most `limit` entries after the key `after`. The range begins with the first key if `after` is undefined. */
 function rangeAfter(after: string | undefined, limit: number) {
   return after === undefined ? { limit } : { limit, start: bytesOf(after), exclusiveStart: true };
 }

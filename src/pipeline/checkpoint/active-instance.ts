@@ -20,13 +20,13 @@ export interface ActiveInstanceOptions {
   readonly scheduler: SchedulerLike;
 }
 
-/** How long the ledger is observed, in ms: a little longer than a lease, so that no instance is missed that declares once a lease. */
+/** How long the ledger is observed, in ms. Longer than a lease, because some instances declare their requests only once per lease. */
 const OBSERVATION_MS = 12_000;
 const CHECK_EVERY_MS = 500;
 
 /**
  * Detects the instance that serves an account, by observing the account's ledger for {@link OBSERVATION_MS}: an instance that sends
- * requests declares them every ten seconds. One that polls more rarely, or is suspended, is not detected.
+ * requests declares them every ten seconds. An instance that polls more rarely, or whose process is suspended, is not detected.
  */
 export async function findActiveInstance(
   options: ActiveInstanceOptions,
@@ -45,7 +45,10 @@ export async function findActiveInstance(
   }
 }
 
-/** Returns the instance whose newest declaration between two offsets of the ledger has a lease. */
+/**
+ * Returns the instance that wrote the account's newest declaration between two offsets of the ledger; undefined if there is no declaration,
+ * or if the newest one grants no lease.
+ */
 async function declaringInstance(
   { log, ledgerTopic, account }: ActiveInstanceOptions,
   from: bigint,

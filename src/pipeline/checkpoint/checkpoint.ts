@@ -31,7 +31,7 @@ export interface CheckpointOptions extends RestoreOptions, TaskClaimOptions {
   readonly hooks?: Pick<ListHooks, 'onRestored' | 'onLost'>;
 }
 
-/** A task's store without the members that change it: only the checkpoint writes. */
+/** A task's store without the members that change its content: only the checkpoint writes to the store. */
 export type StoreReads = Omit<TaskStore, 'memory' | 'put' | 'clear'>;
 
 /** State that is stored only on this machine, not in Kafka. */
@@ -51,9 +51,9 @@ export interface TaskBatch extends TaskNotes {
 export type Checkpoint = Pick<TaskCheckpoint, keyof TaskCheckpoint>;
 
 /**
- * A claimed task: its cursor, its exclusive right to write, and its stored images. `commit` publishes and moves all of them on together;
- * `storeNotes` moves only the progress of sweeps. Calls of the two must not overlap. After an error of `commit` the checkpoint can't be
- * used any further.
+ * A claimed task: its cursor, its exclusive right to write, and its stored images. `commit` publishes events and updates cursor and images
+ * together; `storeNotes` stores only notes, such as the progress of sweeps. A call of `commit` or `storeNotes` must not begin before the
+ * previous one has ended. After an error of `commit` the checkpoint can't be used any further.
  */
 export class TaskCheckpoint {
   readonly store: StoreReads;
@@ -79,7 +79,10 @@ export class TaskCheckpoint {
     return this.#cursor;
   }
 
-  /** Progress of sweeps as last stored. It is stored with the marks of keys, so that both are rebuilt if the store is discarded. */
+  /**
+   * Progress of sweeps as last stored. It is stored together with the marks of keys: if the store is discarded, sweeps and marks begin
+   * again.
+   */
   get sweep(): SweepProgress {
     return this.#sweep;
   }
@@ -145,8 +148,10 @@ export class TaskCheckpoint {
   }
 
   /**
-   * Checks, by the offsets that a commit got, that the topic was not recreated meanwhile: it would have the events of the commit but not
-   * the earlier ones. Opening the checkpoint again handles the loss.
+   * Throws if the topic was recreated before or during a commit, which the offsets of the committed messages show: the new topic lacks all
+   * earlier events. They count as lost events when the checkpoint is opened again.
+   *
+   * @throws CellarstreamError `COMMIT_FAILED`.
    */
   async #expectSameTopic(
     written: ReadonlyMap<number, bigint>,
@@ -164,7 +169,7 @@ export class TaskCheckpoint {
   }
 }
 
-/** State that the claim of a task commits. */
+/** State from which a claimed task begins. The claim commits its cursor. */
 interface RestoredTask extends Pick<Restored, 'cursor' | 'memory'> {
   readonly live: LiveKeyTallies;
   readonly sweep: SweepProgress;
@@ -172,11 +177,11 @@ interface RestoredTask extends Pick<Restored, 'cursor' | 'memory'> {
 
 /**
  * Claims a task: fences the previous owner, reads the cursor and the images that the store lacks, and commits a cursor of its own. If the
- * topic has lost events, that cursor restarts the initial snapshot: images that the topic still has stay known, other records are published
- * again.
+ * topic has lost events, the committed cursor restarts the initial snapshot: images that are still in the topic are restored, and records
+ * without an image are published again.
  *
- * @throws CellarstreamError `FENCED` if a newer process has claimed the task; that claim stays valid. `TOPIC_CHANGED` as {@link restore}.
- * Otherwise `KAFKA_UNREACHABLE` or `COMMIT_FAILED`.
+ * @throws CellarstreamError `FENCED` if another process has claimed the task since; `TOPIC_CHANGED` as {@link restore} does; otherwise
+ * `KAFKA_UNREACHABLE` or `COMMIT_FAILED`.
  */
 export async function openCheckpoint(options: CheckpointOptions): Promise<Checkpoint> {
   const { log, store, claimState, hooks } = options;
@@ -217,8 +222,9 @@ function claimedCursor(cursor: Cursor, { instance, scheduler }: CheckpointOption
 }
 
 /**
- * Returns the tallies of the topic's live keys: those of the cursor if they are valid, else counted from the store. After the whole topic
- * was read back both are compared; a difference means lost events, and restarts the initial snapshot.
+ * Returns the tallies of the topic's live keys: the cursor's tallies if they are valid, else tallies counted from the store. After the
+ * whole topic was restored, the cursor's tallies are compared with the counted ones. A difference means lost events, and restarts the
+ * initial snapshot.
  */
 async function countLiveKeys(
   { cursor, memory, lostEvents }: Restored,

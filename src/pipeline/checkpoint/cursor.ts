@@ -6,11 +6,11 @@ import type { Position } from '../../streams/paging/anchors.ts';
 /** Progress of a task (one list of one account). Committed in one transaction with the events that it covers. */
 export interface Cursor {
   readonly version: 1;
-  /** Id of the process that wrote the cursor: its owner. */
+  /** Id of the instance that wrote the cursor: the owner of the task. */
   readonly instance: string;
   /** Number of times that the task has been claimed so far. */
   readonly generation: number;
-  /** When `instance` claimed the task, in epoch ms by its own clock. Absent before its claim. */
+  /** When `instance` claimed the task, in epoch ms by the instance's own clock. Absent in the cursor of a task that was never claimed. */
   readonly heldSince?: number;
   /** Sequence number of the newest event. Later events have higher numbers, even after the state folder was deleted. */
   readonly sequence: number;
@@ -28,14 +28,20 @@ export interface Cursor {
   readonly keyFormat?: KeyFormat;
   /** Number of partitions that the events were written with. Absent before the task was first claimed. */
   readonly partitions?: number;
-  /** End offset of each partition of the events' topic, after the commit before this one. A partition that ends earlier has lost events. */
+  /**
+   * End offset of each partition of the events' topic before this cursor's own commit. A partition that ends below this offset has lost
+   * events.
+   */
   readonly ends?: Readonly<Record<string, string>>;
   /**
-   * Start offset of each partition of the events' topic when the initial snapshot last began; default 0. A partition that begins later has
-   * lost events.
+   * Start offset of each partition of the events' topic when the initial snapshot last began; default 0. A partition that begins above this
+   * offset has lost events.
    */
   readonly starts?: Readonly<Record<string, string>>;
-  /** Number of times that the topic has lost events: images that were stored when it was smaller are not valid. Default 0. */
+  /**
+   * Number of times that the topic has lost events. A store whose cursor has a smaller number contains images from before the loss, which
+   * are not valid. Default 0.
+   */
   readonly losses?: number;
   /** The cursor's `sequence` when the newest loss of events was detected. Default 0. */
   readonly lostSequence?: number;
@@ -46,8 +52,8 @@ export interface Cursor {
 }
 
 /**
- * Count and digest of the live keys of each partition. Valid only for a cursor with the same `sequence` and `losses`: the topic may have
- * newer events than that cursor, or have lost events.
+ * Count and digest of the live keys of each partition. Valid only for a cursor with the same `sequence` and `losses` as here: otherwise the
+ * topic has had further events, or lost some, since these keys were counted.
  */
 export interface LiveKeysText {
   readonly sequence: number;
@@ -63,12 +69,14 @@ export interface InitialSnapshot {
   readonly position: Position | null;
   readonly done: boolean;
   /**
-   * Whether a poll that began after the snapshot had ended, or a whole sweep, has completed. Until then an unknown record is not
-   * necessarily new: it may have changed during the snapshot, and moved to a part of the list that had been read already.
+   * Whether a poll that began after the end of the snapshot, or a complete sweep, has ended. Until then a record without an image is not
+   * necessarily new: it may be an old one that the snapshot missed, because a change moved it to a part of the list that had been read
+   * already.
    */
   readonly caughtUp?: boolean;
   /**
-   * The cursor's `newestStamp` when lost events were detected: a record created by then may have been published before, so it is not new.
+   * The cursor's `newestStamp` when lost events were detected. A record created no later than this may have been published before the loss,
+   * so it does not count as new.
    */
   readonly publishedUpTo?: number | undefined;
 }
@@ -88,7 +96,7 @@ export function newCursor(instance: string): Cursor {
 
 export const NEW_SNAPSHOT: InitialSnapshot = { startedAt: null, position: null, done: false };
 
-/** Cursor after lost events: the initial snapshot restarts, and publishes missing records again. */
+/** Returns the cursor after a loss of events: the initial snapshot restarts, and publishes the records again whose events were lost. */
 export function restartSnapshot(cursor: Cursor): Cursor {
   const { losses = 0, sequence, newestStamp: publishedUpTo } = cursor;
   const snapshot = { ...NEW_SNAPSHOT, publishedUpTo };

@@ -4,8 +4,9 @@ import type { Bounds } from '../../kafka/log.ts';
 import type { Gap, LostEvents } from '../../observe/lost-events.ts';
 
 /**
- * Compares a topic's offsets with those recorded in the cursor and the store. Returns the lost events; undefined if none are missing. A
- * cursor's `ends` do not include its own commit: without a store, a loss of that commit alone is detected only if the topic is empty.
+ * Compares a topic's offsets with the offsets in the cursor and in the store. Returns the lost events; undefined if no events were lost. A
+ * cursor's `ends` do not include the cursor's own commit: without a store, the loss of only that commit's events is detected only if the
+ * topic is empty.
  */
 export function detectLostEvents(
   topic: string,
@@ -38,7 +39,7 @@ export function detectLostEvents(
  * Whether a commit got offsets that the topic had assigned before, which means that the topic was deleted and recreated. In each partition
  * the messages of a commit have consecutive offsets, followed by a transaction marker.
  *
- * @param written End offset of each partition after the commit, behind its marker.
+ * @param written End offset of each partition after the commit, including the transaction marker.
  * @param before End offset of each partition before the commit.
  * @param count Number of messages in the commit.
  */

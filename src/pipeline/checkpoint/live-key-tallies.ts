@@ -9,7 +9,10 @@ import type { Cursor, LiveKeysText } from './cursor.ts';
 /** Count and digest of the live keys (newest event not a deletion) in each partition of a topic. Immutable. */
 export type LiveKeyTallies = readonly KeyTally[];
 
-/** Undefined if the tallies in the cursor are not valid for it, or are for a different number of partitions. */
+/**
+ * Returns the tallies of live keys in the cursor; undefined if they are not valid for the cursor's `sequence` and `losses`, or were counted
+ * for another number of partitions.
+ */
 export function liveKeysIn(cursor: Cursor, partitions: number): LiveKeyTallies | undefined {
   const { live, sequence, losses = 0 } = cursor;
   if (live?.sequence !== sequence || live.losses !== losses) return undefined;
@@ -40,7 +43,10 @@ export async function liveKeysOf(
   }
 }
 
-/** Returns the tallies of live keys after more events. `sequenceOf` returns the sequence of a live key's newest event before them. */
+/**
+ * Returns the tallies of live keys after the events of `updates`. `sequenceOf` returns the sequence of a live key's newest event before
+ * `updates`.
+ */
 export function liveKeysAfter(
   live: LiveKeyTallies,
   updates: readonly ImageUpdate[],
@@ -48,7 +54,7 @@ export function liveKeysAfter(
 ): LiveKeyTallies {
   if (updates.length === 0) return live;
   const next = live.map((tally) => tally.copy());
-  /** Newest sequence of each key in `updates` so far, as a key may occur more than once; undefined after a deletion. */
+  /** For each key that has occurred in `updates` so far, the sequence of its newest event; undefined after a deletion. */
   const newest = new Map<string, number | undefined>();
   for (const { key, sequence, image } of updates) {
     const tally = next[partitionOf(key, next.length)]!;
@@ -60,7 +66,7 @@ export function liveKeysAfter(
   return next;
 }
 
-/** Returns the partitions whose live keys differ between the cursor (`before`) and the topic as it was read back (`now`). */
+/** Returns the partitions in which the cursor's live keys (`before`) differ from those of the restored topic (`now`). */
 export function keyGaps(before: LiveKeyTallies, now: LiveKeyTallies): KeyGap[] {
   return before.flatMap((tally, partition) => {
     const restored = now[partition]!;

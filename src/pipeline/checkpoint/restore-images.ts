@@ -29,8 +29,8 @@ export interface RestoredImages {
 }
 
 /**
- * Stands for a tombstone in the topic. The deletion's event may be compacted away, so its sequence is unknown: the highest one lets the
- * tombstone replace any stored image.
+ * Image of a key whose newest message is a tombstone. The `d` event before the tombstone may be compacted away, so its sequence is unknown.
+ * With the highest possible sequence, the tombstone replaces any stored image.
  */
 const TOMBSTONE: PublishedImage = { sequence: Number.MAX_VALUE, image: null };
 
@@ -101,7 +101,7 @@ export function offsetTexts(offsets: Offsets): Record<string, string> {
   return Object.fromEntries([...offsets].map(([partition, end]) => [partition, String(end)]));
 }
 
-/** Returns `ids` and the schema ids of `images`; the same array if there are no new ids. */
+/** Returns `ids` extended by the schema ids of `images`. Returns the array `ids` itself if there is no new id. */
 export function withIds(ids: readonly number[], images: readonly ImageUpdate[]): readonly number[] {
   const all = new Set(ids);
   for (const { image } of images) if (image) all.add(image.schemaId);

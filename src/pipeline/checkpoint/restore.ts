@@ -13,7 +13,7 @@ import type { RestoredImages, RestoreOptions } from './restore-images.ts';
 /** State of a task whose store has been brought up to date with Kafka. */
 export interface Restored {
   readonly memory: TaskMemory;
-  /** The newest cursor; after lost events a copy of it, not committed yet, in which the initial snapshot starts over. */
+  /** The newest cursor. After a loss of events: a copy of it in which the initial snapshot restarts, and which is not committed yet. */
   readonly cursor: Cursor;
   /** Whether the task had a cursor already. */
   readonly hadCursor: boolean;
@@ -24,8 +24,8 @@ export interface Restored {
 const STORE_VERSION = 4;
 
 /**
- * Reads the newest cursor, compares the topic with it, and brings the store up to date with the topic. If published events are missing from
- * the topic, the store is cleared and filled from what the topic still has, so that other records are read and published again.
+ * Reads the newest cursor, compares the topic with it, and brings the store up to date with the topic. If the topic has lost events, the
+ * store is cleared and filled with the images that are still in the topic; records without an image are then published again.
  *
  * @throws CellarstreamError `TOPIC_CHANGED` if the topic's number of partitions differs from the one that its events were written with.
  */
@@ -79,8 +79,9 @@ function newTaskMemory(home: string): TaskMemory {
 }
 
 /**
- * Whether the stored images can be used. Not if they belong to another cluster or topic, nor if another process began to read the topic
- * back and did not finish: compaction may have removed deletions of records that it had read.
+ * Whether the stored images can be used. They can't if they belong to another cluster, topic or version of the store, or if another process
+ * began to restore the whole topic and did not finish: since then, compaction may have removed deletions of records whose images that
+ * process had stored.
  */
 function isUsable(memory: TaskMemory, home: string, instance: string): boolean {
   const isWhole = memory.begunBy === undefined || memory.begunBy === instance;
@@ -93,7 +94,7 @@ function isFullyRestored({ begunBy, unchecked = false }: TaskMemory): boolean {
 }
 
 interface RestoreDecision extends Pick<Restored, 'cursor' | 'lostEvents'> {
-  /** Whether the images in the store are valid; else the store is cleared. */
+  /** Whether the images in the store are valid. If they are not, the store is cleared. */
   readonly keepsImages: boolean;
   /** Task memory whose end offsets say where reading of the topic begins. */
   readonly memory: TaskMemory;
@@ -142,11 +143,12 @@ function decideRestore(
 }
 
 /**
- * Whether compaction has removed events that were published after the stored images. For most of them a newer event of the same record is
- * left. But a deletion leaves nothing once its tombstone is removed too: the stored image would stay, and be deleted a second time.
+ * Whether compaction has removed events that were published after the stored images. Most removed events are followed by a newer event of
+ * the same record. But a deletion leaves no message once its tombstone is removed too: the stored image would remain, and be deleted a
+ * second time.
  *
- * Decided by sequences, not by time: tombstones are removed after `min.compaction.lag.ms` and `delete.retention.ms`, but these settings
- * may have been changed meanwhile, and depend on the clocks of producers and brokers.
+ * The check compares sequences, not times: tombstones are removed after `min.compaction.lag.ms` and `delete.retention.ms`, but these
+ * settings may have been changed meanwhile, and depend on the clocks of producers and brokers.
  */
 function hasMissingEvents(
   { memory: { whole, found }, sequence }: RestoredImages,

@@ -8,7 +8,7 @@ import { isEpochError } from '../../kafka/client/kafka-error.ts';
 import { CLAIM_GRACE_MS, fencedError } from '../../sinks/producer/fencing.ts';
 import type { TaskNames } from '../task-names.ts';
 
-/** The names of a task in Kafka, and the log that it is read from and written to. */
+/** The names of a task in Kafka, and the client that reads and writes its topics. */
 export interface TaskLog {
   readonly log: TransactionalLog;
   readonly names: TaskNames;
@@ -24,20 +24,20 @@ export interface TaskClaimOptions extends TaskLog {
 export interface ClaimState {
   /** Id of the task's previous owner; null if there was none. Set by the first opening that reads the cursor, even if its claim fails. */
   predecessor?: string | null;
-  /** End offset of the cursors' topic before this process first opened the task. Cursors below it were written by predecessors. */
+  /** End offset of the cursors' topic before this process first opened the task. Cursors at lower offsets were written by predecessors. */
   cursorBegin?: bigint;
   /** The newest sink that this process has opened for the task. */
   sink?: FencedSink;
-  /** Error that ended the newest opening, or made it fail. Set by the caller. */
+  /** Error that ended the newest opening of the task, while it was running or later. Set by the caller. */
   lastError?: unknown;
-  /** Whether the task has ended: an opening that is still running then fails instead of claiming the task. Set by the caller. */
+  /** Whether the task has ended. An opening that is still running then throws instead of claiming the task. Set by the caller. */
   hasEnded?: boolean;
 }
 
 /**
- * Opens the task's sink. The first sink of this process fences the previous owner, later ones replace this process's own. If the epoch of
- * the own sink is outdated, either another process has claimed the task or a transaction timed out: brokers report both alike, so the
- * cursor is read to tell them apart.
+ * Opens the task's sink. The first sink that this process opens fences the previous owner; each later sink replaces the earlier sink of
+ * this process. If the earlier sink has an outdated epoch, either another process has claimed the task or a transaction has timed out.
+ * Brokers report the same error in both cases, so the cursor is read to tell them apart.
  *
  * @throws CellarstreamError `FENCED` if another process has claimed the task.
  */
@@ -61,7 +61,8 @@ export async function openFencedSink(
 }
 
 /**
- * Returns `taskLog` with partition bounds that the opened sink reads, which include everything that opening it has committed or aborted.
+ * Returns a copy of `taskLog` whose `bounds` reads partition bounds through the opened sink. Those bounds include all transactions that
+ * were committed or aborted by opening the sink.
  */
 export function withSinkBounds<Placed extends TaskLog>(sink: FencedSink, taskLog: Placed): Placed {
   const bounds: TransactionalLog['bounds'] = (...asked) => sink.bounds(...asked);
@@ -91,10 +92,10 @@ export function expectNotEnded({ hasEnded = false }: ClaimState): void {
 }
 
 /**
- * Reads the cursor and checks that no other process has claimed the task since this one first opened it. Matters after the own producer was
- * fenced, or if a claim's outcome is unknown. Does nothing in a process's first opening.
+ * Reads the cursor and checks that no other process has claimed the task since this process first opened it. Needed after this process's
+ * producer was fenced, or if the outcome of a claim is unknown. Does nothing when the process opens the task for the first time.
  *
- * @throws CellarstreamError `FENCED` if the cursor is neither this process's own nor its predecessor's.
+ * @throws CellarstreamError `FENCED` if the cursor was written neither by this process nor by its predecessor.
  */
 export async function expectOwnCursor(
   options: TaskClaimOptions,
@@ -110,7 +111,10 @@ export async function expectOwnCursor(
   return found;
 }
 
-/** Keys do not contain the account, so two accounts in one topic would overwrite each other's records. */
+/**
+ * Error for a topic of cursors that has a cursor of another account. The keys of events do not contain the account, so two accounts with
+ * the same topics would overwrite each other's events.
+ */
 function sharedCursorTopicError(other: string, cursorTopic: string): CellarstreamError {
   return new CellarstreamError(
     'SETTINGS',
@@ -120,7 +124,7 @@ function sharedCursorTopicError(other: string, cursorTopic: string): Cellarstrea
 
 /** The newest known cursor of a task, and the offset up to which the cursors' topic was read for it. */
 export interface KnownCursor extends Pick<TaskMemory, 'cursor' | 'cursorEnd'> {
-  /** Offset of the cursor; undefined if it was not read from the topic but remembered. */
+  /** Offset of the cursor's message; undefined if the cursor was known before and not read from the topic. */
   readonly offset?: bigint;
 }
 
@@ -143,7 +147,7 @@ export async function readCursor(
   return { cursor: found.value.toString(), cursorEnd, offset: BigInt(found.offset) };
 }
 
-/** Newest cursor of each task, by task id. */
+/** Returns the newest cursor of each task, by task id. */
 export function newestCursors(
   log: TransactionalLog,
   cursorTopic: string,

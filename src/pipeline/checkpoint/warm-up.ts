@@ -12,7 +12,7 @@ export interface WarmUpOptions extends TaskLog {
   readonly registry: Registry;
   readonly store: TaskStore;
   readonly instance: string;
-  /** Aborts the restore; the reason is thrown. Images read until then stay stored. */
+  /** Aborts the restore, which then throws the reason of the signal. Images that were restored before remain stored. */
   readonly signal: AbortSignal;
 }
 

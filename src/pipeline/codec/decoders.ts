@@ -31,7 +31,7 @@ export function decoders(
   return { snapshot, afterSnapshot };
 }
 
-/** Wraps `look` to return undefined instead of throwing a transient error. */
+/** Wraps `look`: the returned function returns undefined where `look` throws a transient error. */
 function ignoringTransient<T>(
   look: (key: string) => T | undefined,
 ): (key: string) => T | undefined {

@@ -27,13 +27,13 @@ export interface SchemaEvolutionOptions {
   readonly registry: Registry;
   readonly subject: string;
   readonly resource: string;
-  /** Fields from the API's description, which the first schema already has. */
+  /** Fields from the API's description. The first registered schema already contains them. */
   readonly described?: RecordSchema | undefined;
   /** Called with each schema that becomes the current one. */
   readonly onVersion?: (schemaId: number) => void;
   /** Awaited after every {@link RECORDS_PER_TURN} records; should resolve in a later turn of the event loop. Default: no pause. */
   readonly pause?: () => Promise<unknown>;
-  /** May cache. Default {@link envelopeCodec}. */
+  /** Compiles a schema to its codec; may cache codecs. Default {@link envelopeCodec}. */
   readonly compile?: (schema: RecordSchema) => EnvelopeCodec;
 }
 
@@ -41,8 +41,8 @@ export interface SchemaEvolutionOptions {
 const RECORDS_PER_TURN = 250;
 
 /**
- * Opens the schemas of a subject of the registry, starting from the registry's latest version, so that a restart keeps the fields inferred
- * before.
+ * Opens the schemas of a subject of the registry, starting from the registry's latest version, so that fields inferred before a restart are
+ * retained.
  *
  * @throws CellarstreamError `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`, `TLS_REFUSED`.
  */
@@ -55,9 +55,8 @@ export async function openSchemaEvolution(
 }
 
 /**
- * The schemas of one resource's events: the current one, to which fields are added when records have new ones, and the earlier ones with
- * which older images were encoded. The current schema only ever grows: in `begin` to the registry's latest version and the described
- * fields, later in `encode`.
+ * The schemas of one resource's events: the current schema, and the earlier ones with which older images were encoded. The current schema
+ * only gains fields: `begin` adds those of the registry's latest version and of the API's description, `encode` adds new fields of records.
  */
 export class SchemaEvolution {
   readonly #options: SchemaEvolutionOptions;
@@ -65,7 +64,9 @@ export class SchemaEvolution {
   /** Codecs of all schemas seen so far, by schema id. */
   readonly #codecs = new Map<number, EnvelopeCodec>();
   #current: CurrentSchema | undefined;
-  /** The registry's latest version of the schema, as last read: it is compiled once, and not registered again. */
+  /**
+   * The registry's latest version of the schema, as last read. If it becomes the current schema, it is not compiled or registered again.
+   */
   #latest: CurrentSchema | undefined;
 
   constructor(options: SchemaEvolutionOptions) {
@@ -79,7 +80,7 @@ export class SchemaEvolution {
     if (schema) await this.#register(schema);
   }
 
-  /** Undefined until the first record is encoded, if the resource has no described fields and no registered schema. */
+  /** The current schema. Undefined until the first record is encoded, if the resource has no described fields and no registered schema. */
   get current(): CurrentSchema | undefined {
     return this.#current;
   }
@@ -91,8 +92,8 @@ export class SchemaEvolution {
   }
 
   /**
-   * Encodes records as images. If the current schema lacks a field of theirs, a schema with that field is registered first. Calls must not
-   * overlap.
+   * Encodes records as images. If the records have fields that the current schema lacks, a schema with these fields is registered first. A
+   * call must not begin before the previous one has ended.
    */
   async encode(
     records: readonly JsonObject[],
@@ -110,8 +111,8 @@ export class SchemaEvolution {
   }
 
   /**
-   * Encodes the image of the record that begins at byte `at` of a page, and extracts the wanted fields. Undefined if there is no record at
-   * that byte, if the current schema lacks a field of it, or if there is no current schema.
+   * Encodes the image of the record that begins at byte `at` of a page, and extracts the wanted fields. Returns undefined if there is no
+   * record at that byte, if the record has a field that the current schema lacks, or if there is no current schema.
    */
   readonly encodeNow: EncodingOptions['encode'] = (page, at, wanted) => {
     if (!this.#current) return undefined;
@@ -129,8 +130,8 @@ export class SchemaEvolution {
   }
 
   /**
-   * Converts an image to the current schema, so that a field added to the schema since does not look like a change of the record. The
-   * image's schema must have been loaded.
+   * Converts an image to the current schema. Otherwise a field added to the schema after the image was encoded would look like a change of
+   * the record. The image's schema must have been loaded.
    */
   inCurrent({ schemaId, bytes }: WrittenImage): Buffer {
     const current = this.#currentSchema();
@@ -163,7 +164,9 @@ export class SchemaEvolution {
     return described ? addFields(schema, described) : schema;
   }
 
-  /** Registers the schema of events with these records, unless it is the registry's latest version, and makes it the current one. */
+  /**
+   * Makes the schema of events with images of schema `values` the current schema. Registers it, unless it is the registry's latest version.
+   */
   async #register(values: RecordSchema): Promise<void> {
     const { registry, subject, resource, onVersion } = this.#options;
     const schema = envelopeSchema(values, resource);
@@ -184,7 +187,7 @@ export class SchemaEvolution {
     return codec;
   }
 
-  /** Adds the fields of these records that the current schema lacks, if any, and registers the result. */
+  /** Adds the fields that these records have and the current schema lacks. Registers the extended schema if there are any. */
   async #addFieldsOf(records: readonly JsonObject[], keyFields: readonly string[]): Promise<void> {
     const { resource } = this.#options;
     const grown = (from: RecordSchema | undefined) =>

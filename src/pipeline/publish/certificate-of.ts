@@ -17,11 +17,11 @@ export interface CompletedScan {
   /** Live keys that were not seen since the scan began: their number, and up to {@link MAX_NAMED} of them. */
   readonly unseen: { readonly count: number; readonly keys: readonly string[] };
   readonly live: Checkpoint['liveKeys'];
-  /** Local time in epoch ms; used as end of the scan if no page has a time. */
+  /** Local time in epoch ms. Used as the end of the scan if no response had a time. */
   readonly now: number;
 }
 
-/** Maximum number of undecided keys that a certificate lists. */
+/** Maximum number of keys that a certificate lists as undecided. */
 export const MAX_NAMED = 100;
 
 /** Returns the certificate of a full scan: how many records it read, and count and digest of the records in the topic. */

@@ -16,7 +16,7 @@ export function deadLetterMessages(
   at: {
     readonly to: SchemaTopic;
     readonly resource: string;
-    /** List offset of the record's page; not used for unreadable records, which have an offset of their own. */
+    /** List offset of the record's page. Not used for a record that is unreadable: such a record has a list offset of its own. */
     readonly offset: number;
     readonly now: number;
     /** Maximum size of one message. */
@@ -50,7 +50,8 @@ const MAX_PART_CHARS = 200_000;
 /** Bytes of a message that are reserved for each UTF-16 code unit of text: UTF-8 needs 3 at most, the rest is for the other fields. */
 const MAX_CHAR_BYTES = 4;
 /**
- * Pattern that matches pieces of at most `maxChars` UTF-16 code units. Counts code points, of up to two units each, so that none is split.
+ * Returns a pattern that matches pieces of text of at most `maxChars` UTF-16 code units. The pattern counts code points, which have one or
+ * two code units, so that no surrogate pair is split.
  */
 const piecesOf = (maxChars: number) => new RegExp(`.{1,${Math.floor(maxChars / 2)}}`, 'gsu');
 

@@ -10,21 +10,21 @@ type KeyedPageRecord = PageRecord & { readonly key: string };
 type RunCandidate = KeyedPageRecord & { readonly bytes: RecordBytes };
 
 /**
- * On average one key in this many begins a run, chosen by its CRC-32, so that an insertion does not change the runs after it. Too small:
- * many runs to store. Too large: a changed record dissolves a long run.
+ * Average number of keys from the beginning of one run to the next. A key begins a run if its CRC-32 is a multiple of this number, so that
+ * an inserted record does not change the later runs. Too small: many runs to store. Too large: a changed record dissolves a long run.
  */
 const CUT_EVERY = 64;
 /** Minimum number of records in a run. Fewer are recognized one by one just as fast. */
 const MIN_MEMBERS = 4;
-/** Maximum number of records in a run, if by chance no key begins the next one. */
+/** Maximum number of records in a run. Reached only if no key of that many records begins a new run by its CRC-32. */
 const MAX_MEMBERS = 256;
 
 /**
  * Forms runs: groups of adjacent records of a page, which later scans recognize as a unit by their bytes.
  *
- * @param page Records and recognized runs of the page, in order. A recognized run ends the new run before it.
+ * @param page Records and recognized runs of the page, in order. New runs do not extend across a recognized run.
  * @param isKnown Whether a record will equal its stored image after this commit, and is not part of another run.
- * @param digestOf Digest by which a run's bytes are recognized later.
+ * @param digestOf Returns the digest by which a run's bytes are recognized later.
  */
 export function formRuns(
   page: readonly PagePart[],
@@ -56,7 +56,9 @@ function isRunCandidate(record: PageRecord): record is RunCandidate {
   return Buffer.byteLength(key) <= MAX_KEY_BYTES && key.isWellFormed();
 }
 
-/** Whether both records are in the same page buffer, in this order. Some page layouts give each record a buffer of its own. */
+/**
+ * Whether a record is in the same page buffer as the record `last`, and after it. Some page layouts give each record a buffer of its own.
+ */
 function followsInBytes(
   { bytes: { page, at } }: RunCandidate,
   last: RunCandidate | undefined,

@@ -26,7 +26,7 @@ export interface Publication {
   readonly rejected: readonly RejectedRecord[];
   /** Keys of records whose events are too large to be published. */
   readonly unpublished: readonly string[];
-  /** Sequence number of the newest event, after those of the page. */
+  /** Sequence number of the newest event after the page's events. */
   readonly sequence: number;
 }
 
@@ -38,7 +38,7 @@ export interface PublicationOptions {
   readonly recordKeys: RecordKeys;
   /** Sequence number of the newest event so far; the page's first event gets the next number. */
   readonly sequence: number;
-  /** Records of the page as the API sent them. */
+  /** Records of the page as the API sent them; used for dead letters. */
   readonly records: readonly KeyedRecord[];
   /** List offset of the page. */
   readonly offset: number;
@@ -48,8 +48,9 @@ export interface PublicationOptions {
 }
 
 /**
- * Turns the changes of a page, and its rejected records, into messages. Each event gets the next sequence. A change whose event exceeds the
- * maximum message size becomes a dead letter, and the image stays as it was, so that the record is published once it is small enough.
+ * Turns the changes of a page, and its rejected records, into messages. Each event gets the next sequence number. A change whose event
+ * exceeds the maximum message size becomes a dead letter, and the stored image is not replaced, so that the record is published once it is
+ * small enough.
  */
 export function publicationOf(
   changes: readonly Change[],
@@ -68,7 +69,10 @@ export function publicationOf(
   const rejected: RejectedRecord[] = others.filter(isNewReject);
   let { sequence } = options;
 
-  /** Keys with a change whose event is too large. Later changes of these keys are omitted too, as their `before` is not published. */
+  /**
+   * Keys with a change whose event is too large. Later changes of these keys in the page are omitted too, because their `before` is not
+   * published.
+   */
   const leftOut = new Set<string>();
   for (const change of changes) {
     const { key, op } = change;
@@ -162,8 +166,8 @@ export function changeMessages(
 }
 
 /**
- * How much later than the order's event the timestamp of a status change is, in ms: a stream-table join by timestamps reads the order
- * first.
+ * How much later the timestamp of a status change's message is than that of its order's event, in ms. A stream-table join by timestamps
+ * thus reads the order first.
  */
 const STATUS_CHANGE_OFFSET_MS = 1;
 
@@ -172,7 +176,7 @@ export function statusMessage(
   status: StatusChange,
   order: {
     readonly key: string;
-    /** `order_number` as the API sent it. */
+    /** The order's `order_number`, as the API sent it. */
     readonly number: JsonValue | undefined;
     readonly sequence: number;
   },

@@ -39,13 +39,13 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
   readonly unchanged: number;
   /** Messages, images, notes, and progress of the task, to be committed together. */
   readonly commit: TaskBatch;
-  /** To be stored if nothing is committed. */
+  /** Notes to store if the action is `keep`. */
   readonly notes: TaskNotes & Required<Pick<TaskNotes, 'sweep'>>;
-  /** `commit`: commit to Kafka and store. `keep`: only store `notes`. */
+  /** `commit`: commit to Kafka, and store images and notes. `keep`: only store `notes`. `nothing`: neither commit nor store. */
   readonly action: 'commit' | 'keep' | 'nothing';
-  /** Keys of which overlapping reads showed different content: to be refetched. */
+  /** Keys of which overlapping reads showed different content. They are refetched at once. */
   readonly undecided: readonly string[];
-  /** Records that were read in an earlier state than the published one: to be refetched later. */
+  /** Records that were read in an earlier state than the published one. They are refetched later. */
   readonly unconfirmed: readonly Unconfirmed[];
 }
 
@@ -64,8 +64,8 @@ export interface PlannerOptions {
 }
 
 /**
- * Returns the function that plans the effects of a batch, from the task's progress before it. If `isDue`, the cursor is committed even without
- * changes.
+ * Returns the function that plans the effects of a batch. Its argument `progress` is the task's progress before the batch. If `isDue`, the
+ * cursor is committed even without changes.
  */
 export function planner(
   options: PlannerOptions,
@@ -209,9 +209,9 @@ function progressWith(
 }
 
 /**
- * Upper bound of how far a record's stamp (`created_at` or `updated_at`) may be ahead of the local clock to count as the newest, in ms. Too
- * small: an API whose clock is ahead has no newest stamp. Too large: a mistyped date makes all records after a loss of events old until
- * that date.
+ * How far a record's stamp (`created_at` or `updated_at`) may be ahead of the local clock and still count as the newest stamp, in ms. Too
+ * small: an API whose clock is ahead has no newest stamp. Too large: after a loss of events, a mistyped date in the future makes every
+ * record that is created before that date count as old.
  */
 const MAX_STAMP_AHEAD_MS = 24 * 3_600_000;
 
@@ -308,8 +308,8 @@ function sweepAfterBatch(
 }
 
 /**
- * Progress of the sweep that the initial snapshot counts as, at the first page that this process reads. The sweep is `interrupted` if an
- * earlier process began the snapshot.
+ * Progress of the first sweep when this process reads its first page of the initial snapshot: the snapshot counts as a sweep. That sweep is
+ * `interrupted` if an earlier process began the snapshot.
  */
 function sweepOfSnapshot(sweep: SweepProgress, { answer, offset }: ScanPage, now: number) {
   const beganAt = now - (answer.elapsedMs ?? 0);

@@ -20,7 +20,7 @@ export interface PublisherOptions {
   /** Progress of the task when it was opened. */
   readonly progress: TaskProgress;
   readonly planOf: ReturnType<typeof planner>;
-  /** Events of resyncs. Undefined if there are no requests. */
+  /** Events of resyncs; undefined if the task gets no resync requests. */
   readonly resync: ResyncEvents | undefined;
   readonly resyncs: TaskJobs | undefined;
 }
@@ -31,13 +31,14 @@ export interface PublisherOptions {
  */
 const COMMIT_CURSOR_EVERY_MS = 60_000;
 /**
- * Extra time before the cursor is committed without events while a scan is running, in ms: the scan's end may commit a certificate anyway.
+ * Extra time before the cursor is committed without events while a scan is running, in ms: at its end, the scan may commit a certificate
+ * with the cursor anyway.
  */
 const SCAN_END_GRACE_MS = 10_000;
 
 /**
- * Publishes what the comparison of a batch has shown: plans the effects, carries the plan out, and reports it to the hooks. Each batch moves
- * the task's progress on, so batches are published one after another.
+ * Publishes the result of each batch's comparison: plans the effects, carries the plan out, and reports it to the hooks. The plan of a
+ * batch depends on the progress after the previous batch, so batches are published one after another.
  */
 export class Publisher {
   readonly #options: PublisherOptions;

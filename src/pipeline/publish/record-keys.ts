@@ -4,7 +4,9 @@ import type { KeyFormat } from '../../schemas/events/record-key.ts';
 import { keySubject } from '../../schemas/events/topics.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
 
-/** Encodes the keys of records for the messages of each topic. The functions return undefined if keys are written as text. */
+/**
+ * Encodes the keys of records as message keys, for each topic. `events` and `statusChanges` return undefined if keys are written as text.
+ */
 export interface RecordKeys {
   readonly format: KeyFormat;
   readonly events: (key: string) => Buffer | undefined;
@@ -18,7 +20,7 @@ export const TEXT_KEYS: RecordKeys = {
 };
 
 /**
- * Registers the schema of a list's keys under the `-key` subjects of its topics.
+ * Registers the schema of a list's keys under the `-key` subjects of its topics, and returns the encoders of the keys.
  *
  * @throws CellarstreamError `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`, `TLS_REFUSED`.
  */

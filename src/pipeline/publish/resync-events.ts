@@ -8,12 +8,15 @@ import type { ImageCodec } from '../../streams/records/page-record.ts';
 import { DecodedChange } from '../../streams/diff/diff.ts';
 import type { Difference, Images, ReadRecords } from '../../streams/diff/diff.ts';
 
-/** Maximum number of republished keys that are remembered, as overlapping pages repeat records. */
+/**
+ * Maximum number of keys that are remembered as republished by a resync request. Overlapping pages contain a record twice. Too small: such
+ * records are republished twice.
+ */
 const MAX_REMEMBERED = 100_000;
 
 export interface ResyncEventsOptions {
   readonly resyncs: Pick<TaskJobs, 'resyncAck' | 'ackCommitted'>;
-  /** Codec of the current schema. */
+  /** Returns the codec of the current schema. */
   readonly codec: () => ImageCodec;
   /** The published images before the page is committed. */
   readonly images: Images;
@@ -21,12 +24,12 @@ export interface ResyncEventsOptions {
 }
 
 /**
- * Events that a resync publishes in addition to changes, and its acknowledgement. The first step of a request begins it, and the commit of
- * its last step ends it. To be created each time the task is opened, so that an unfinished request starts over.
+ * The `r` events that a resync publishes in addition to changes, and the acknowledgement of its request. A request begins with its first
+ * step and ends when its last step is committed. To be created each time the task is opened, so that an unfinished request starts over.
  */
 export class ResyncEvents {
   readonly #options: ResyncEventsOptions;
-  /** Id of the request; undefined between two requests. */
+  /** Id of the request in progress; undefined if there is none. */
   #id: string | undefined;
   /** Number of events committed for the request so far. */
   #events = 0;
@@ -37,8 +40,8 @@ export class ResyncEvents {
   }
 
   /**
-   * Returns an `r` event for each record of a page, with its newest image after the page's own changes, and with volatile fields as read.
-   * Each key is republished once per request. Records that the page publishes for the first time are omitted.
+   * Returns an `r` event for each record of a page: with the record's newest image after the page's own changes, and with volatile fields
+   * as they were read. Each key is republished once per request. Records that the page publishes for the first time are omitted.
    */
   republish(
     step: ResyncStep,
@@ -62,7 +65,10 @@ export class ResyncEvents {
     return events;
   }
 
-  /** Returns the acknowledgement of the request if the step is its last one. `events` is the number of events committed with the step. */
+  /**
+   * Returns the acknowledgement of the request if this is the request's last step, else an empty array. `events` is the number of events
+   * committed with the step.
+   */
   acknowledge(step: ResyncStep, events: number): Message[] {
     this.#begin(step);
     this.#events += events;

@@ -3,8 +3,8 @@ import type { Observable } from 'rxjs';
 import type { CertifyJob } from '../../account/signal-jobs.ts';
 
 /**
- * Pending requests for certificates of a list. A request waits for a full scan to begin (`add`), then for that scan to end (`scanStarted`),
- * and is answered by the scan's certificate (`scanEnded`).
+ * Pending requests for certificates of a list. A request first waits for a full scan to begin (after `add`), then for the end of that scan
+ * (after `scanStarted`). The certificate of the scan answers the request (`scanEnded`).
  */
 export class CertificateRequests {
   #waiting: readonly CertifyJob[] = [];
@@ -35,7 +35,7 @@ export class CertificateRequests {
     this.#waiting = [];
   }
 
-  /** To be called when the full scan ends. Returns the requests that arrived before it began, which its certificate answers. */
+  /** To be called when the full scan ends. Returns the requests that arrived before the scan began: the scan's certificate answers them. */
   scanEnded(): readonly CertifyJob[] {
     const ended = this.#inScan;
     this.#inScan = [];

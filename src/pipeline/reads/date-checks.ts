@@ -15,7 +15,7 @@ export interface DateChecksOptions {
   /** Updated by the findings of probes. */
   readonly dates: ListDates;
   readonly probe: ProbeLane;
-  /** Start times of the first poll window and of the next one, in epoch ms. */
+  /** Returns the start times of the first poll window and of the next one, in epoch ms. */
   readonly progress: () => { readonly first: number; readonly since: number };
   /** Whether polls were refused and none has completed since: polls then probe the dates themselves. */
   readonly isPaused: () => boolean;
@@ -25,25 +25,26 @@ export interface DateChecksOptions {
 
 const AN_HOUR_MS = 3_600_000;
 /**
- * Delay of the first probe, in ms, so that a process requests records first. Too large: more polls are repeated if the dates were wrong.
+ * Delay of the first probe after the start, in ms, so that the first requests of a process read records. Too large: if the date parameters
+ * are wrong, more polls are repeated.
  */
 const FIRST_PROBE_MS = 2_000;
-/** Minimum time between two probes, in ms. Too small: many missed changes at once cause a probe each. */
+/** Minimum time between two probes, in ms. Too small: if polls miss many changes at once, each of them causes a probe. */
 const SOON_MS = 60_000;
 
 /**
  * Probes a list's date parameters alongside its polls: soon after the start, every hour, and after polls missed a change (see
- * `date-probe.ts`). If a probe finds that the parameters mean something else than assumed, polls restart from where they were when the
- * parameters were last known to be right.
+ * `date-probe.ts`). If a probe finds that the parameters have another meaning than assumed, polls restart from the window that was next
+ * when the assumed meaning was last confirmed.
  */
 export class DateChecks {
-  /** Records that the probes read. Probing begins with the subscription; never completes. */
+  /** Batches with the records that the probes read. Subscribing starts the probes; never completes. */
   readonly probes$: Observable<RefetchBatch>;
   readonly #options: DateChecksOptions;
   readonly #suspect$ = new Subject<void>();
-  /** Stamp of a missed change, in epoch ms, by which the next probe looks for it. */
+  /** Stamp of a change that polls missed, in epoch ms. The next probe searches for a record with this stamp. */
   #missedStamp: number | undefined;
-  /** Start of the next poll window when the date parameters were last known to be right, in epoch ms. */
+  /** Start of the poll window that was next when the date parameters were last confirmed, in epoch ms. */
   #rightSince: number | undefined;
   /** Number of probes in a row that returned no records. */
   #emptyProbes = 0;
@@ -59,7 +60,7 @@ export class DateChecks {
     this.probes$ = timer(FIRST_PROBE_MS, task.scheduler).pipe(switchMap(() => probes$));
   }
 
-  /** Reports a change with this stamp, in epoch ms, that polls missed. Starts a probe soon. */
+  /** Reports that polls missed a change with this stamp, in epoch ms. The next probe then starts soon. */
   suspect(stamp: number): void {
     this.#missedStamp = stamp;
     this.#suspect$.next();
@@ -83,7 +84,10 @@ export class DateChecks {
     );
   }
 
-  /** Applies the finding of a probe: if it differs from `before`, the date parameters as known when the probe began, polls restart. */
+  /**
+   * Applies the finding of a probe. If it differs from `before`, the meaning of the date parameters that was known when the probe began,
+   * polls restart.
+   */
   #conclude(finding: ProbeFinding, since: number, before: DatesFound): void {
     const { dates } = this.#options;
     if (finding.kind !== 'no-dates' || finding.why !== 'empty') this.#emptyProbes = 0;

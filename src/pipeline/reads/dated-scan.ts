@@ -36,7 +36,7 @@ export function datedScan(
   return concat(...starts.map(part));
 }
 
-/** Switches to `fullScan` if the list refuses the dates of the source scan, after releasing the page slot of the refused request. */
+/** Switches to `fullScan` if the list refuses the dates of the source scan. Releases the page slot of the refused request first. */
 export function orFullScan(
   { pageSlots }: Pick<PageLane, 'pageSlots'>,
   fullScan: () => Observable<ScanPage>,
@@ -49,8 +49,8 @@ export function orFullScan(
 }
 
 /**
- * Reason why a request with dates failed for good; undefined for other errors. Only a request without dates shows whether the dates are the
- * cause, or the API, key or token.
+ * Reason why a request with dates failed for good; undefined for other errors. The cause may also be the API itself, the API key or the
+ * token: only a request without dates shows whether the dates are the cause.
  */
 export function dateRefusal(error: unknown): GiveUpReason | undefined {
   if (!(error instanceof CellarstreamError) || error.code !== 'API_STATUS') return undefined;

@@ -61,16 +61,17 @@ export interface ListReadsOptions {
   /** Fields that form the keys of the records. */
   readonly keyFields: readonly string[];
   readonly lists: DecodedLists;
-  /** Current progress of the initial snapshot and the polls. */
+  /** Returns the current progress of the initial snapshot and the polls. */
   readonly progress: () => Pick<Cursor, 'firstRead' | 'since'>;
   readonly checkpoint: { readonly store: KnownRecords; readonly sweep: SweepProgress };
   /**
-   * Number of pages of the initial snapshot that may be between request and commit. Default 2: one is requested while another is committed.
+   * Maximum number of pages of the initial snapshot that are between their request and their commit. Default 2: one page is requested while
+   * another is committed.
    */
   readonly snapshotPageSlots?: number;
   /** Requests for resyncs, handled once the initial snapshot is done. */
   readonly resyncs$?: Observable<ResyncJob> | undefined;
-  /** Returns the keys of records published as new since a local time, in ms. */
+  /** Returns the keys of records that were published as new since a local time in epoch ms. */
   readonly createdSince?: ((time: number) => readonly string[]) | undefined;
   /** Requests for certificates, handled once the initial snapshot is done. */
   readonly certifications$?: Observable<CertifyJob> | undefined;
@@ -79,31 +80,33 @@ export interface ListReadsOptions {
 /** Requests for the decoded pages of a list, and shared knowledge about the list. */
 export interface DecodedLists {
   readonly clock: LogicalClock;
-  /** A change of these fields alone publishes no event. */
+  /** Fields whose changes alone publish no event. */
   readonly volatile: VolatileFields;
-  /** Default: each scan detects by itself which pages the server supports. */
+  /** Which pages the server supports. Default: each scan detects it. */
   readonly plan?: PagePlan | undefined;
-  /** For the initial snapshot, whose records are not compared with stored digests. */
+  /** Request for pages of the initial snapshot. Their records are not compared with stored digests. */
   readonly snapshot: ListRequest;
-  /** For all other lanes; most records are recognized by stored digests. */
+  /** Request for all lanes except the initial snapshot. Most records of its responses are recognized by stored digests and not parsed. */
   readonly afterSnapshot: ListRequest;
 }
 
 /**
- * How long a sweep waits for polls to read the changes made during the sweep, in ms; three poll intervals if that is longer. Too small: a
- * sweep proves nothing if records moved within the list. Too large: polls that the API refuses hold up sweeps.
+ * Timeout of a sweep that waits for polls to read the changes made during the sweep, in ms. If three poll intervals are longer, they are
+ * the timeout. Too small: the sweep proves no deletions if records moved within the list. Too large: polls that the API refuses hold up
+ * sweeps.
  */
 const POLLS_TIMEOUT_MS = 5 * 60_000;
 
 /**
- * How much earlier than the requested time a resync begins to read, in ms: the server may exclude the bound, or truncate it to the second.
+ * How much earlier than the time in its request a resync begins to read, in ms: the server may exclude the bound, or truncate it to the
+ * second.
  */
 const DATE_BOUND_MARGIN_MS = 1_000;
 
 /**
  * Reads one list from the API, in lanes that run concurrently: the initial snapshot; polls during and after the snapshot, if the list
- * supports dates; sweeps after the snapshot, rare with polls, back to back without; resyncs; and, if records can be requested by key,
- * refetches of records that overlapping reads left undecided or that a sweep missed.
+ * supports dates; sweeps after the snapshot, at long intervals while there are polls, else one after another; resyncs; and, if records can
+ * be requested by key, refetches of records that overlapping reads left undecided or that a sweep did not show.
  */
 export class ListReads {
   /** Batches of all lanes in the order of their arrival; never completes. */
@@ -165,7 +168,7 @@ export class ListReads {
     this.#refetches.refetch(key, later);
   }
 
-  /** To be called with what each batch has published. */
+  /** To be called with the published changes of each batch. */
   onPublished(published: Pick<Published, 'lane' | 'changes'>): void {
     this.#polls.onPublished(published);
   }
@@ -207,8 +210,8 @@ export class ListReads {
   }
 
   /**
-   * Limit of a lane that may read the whole list: `usual` while the list is polled, else `lanes.fullScan`. Without polls, sweeps follow one
-   * another with the rank of polls, so a lane of a lower rank might never get a request.
+   * Returns the limit of a lane that may read the whole list: `usual` while the list is polled, else `lanes.fullScan`. Without polls,
+   * sweeps follow one another with the rank of polls, so a lane of a lower rank might never send a request.
    */
   #besidePolls(usual: Limit): Limit {
     const { task, lanes } = this.#options;
@@ -216,7 +219,7 @@ export class ListReads {
     return urgentLimit(usual, lanes.fullScan, this.#polls.unpolled$.pipe(filter(Boolean)));
   }
 
-  /** Current moment of the logical clock as a span, for a batch without a read. */
+  /** Returns the current moment of the logical clock as a span, for a batch without a read. */
   readonly #emptySpan = () => {
     const { clock } = this.#options.lists;
     return clock.answered(clock.begin());
@@ -249,7 +252,10 @@ export class ListReads {
       : 'nothing';
   }
 
-  /** Whether a poll window from `from` on includes every change made during the snapshot. It may not if the server's stamps lag behind. */
+  /**
+   * Whether a poll window that begins at `from` includes every change made during the snapshot. Not all changes are included if the
+   * server's stamps lag too far behind.
+   */
   #reachesSnapshot(from: number): boolean {
     const began = this.#options.progress().firstRead.startedAt ?? MAX_BACK_MS;
     return from <= (this.#clock.newest() ?? began - MAX_BACK_MS);
@@ -324,8 +330,8 @@ export class ListReads {
   }
 
   /**
-   * Emits once polls that began after the subscription have read every change. Completes without a value once polls are given up or take
-   * too long: the sweep then continues without them.
+   * Emits once polls that began after the subscription have read every change made before it. Completes without a value if polls are given
+   * up or take too long; the sweep then continues without them.
    */
   #pollsCompleted(): Observable<unknown> {
     const { config, scheduler } = this.#options.task;
@@ -363,8 +369,8 @@ export class ListReads {
   }
 
   /**
-   * Scans the records modified since `since`, and a few earlier ones, which are filtered by `updated_at` later; the whole list if it
-   * refuses dates.
+   * Scans the records modified at or after `since` (epoch ms), and a few earlier ones, which are filtered out by `updated_at` later. Scans
+   * the whole list if the list refuses dates.
    */
   #scanFrom(since: number, lane: ReadLane): Observable<ScanPage> {
     const { dates } = this.#polls;

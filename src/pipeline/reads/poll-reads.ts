@@ -41,7 +41,7 @@ export interface PollReadsOptions {
   readonly probe: ProbeLane;
   /** Start of the first poll window, in epoch ms. Emits once the initial snapshot has begun. */
   readonly since$: Observable<number>;
-  /** Time between requests, in ms, at which polls stay within their share of the quota. */
+  /** Returns the time between requests, in ms, at which polls stay within their share of the quota. */
   readonly spacingMs: () => number;
   /** Called before each poll for new changes, with the start of its window in epoch ms. */
   readonly onPoll: (from: number) => void;
@@ -51,13 +51,13 @@ export interface PollReadsOptions {
 
 const AN_HOUR_MS = 3_600_000;
 /**
- * Pause before refused polls are tried again, in ms. Doubles with each try, up to an hour. Too small: requests are wasted. Too large: a
- * list that supports dates again is swept for that much longer.
+ * First pause before refused polls are tried again, in ms. The pause doubles with each try, up to an hour. Too small: requests are wasted.
+ * Too large: a list that supports dates again is still read by sweeps alone for that long.
  */
 const REFUSED_POLLS_PAUSE_MS = 5 * 60_000;
 /**
- * Number of failed scans in a row of a chain after which polls are given up. Counts only scans whose first page works when it is requested
- * again. A single such failure may be an outage.
+ * Number of consecutive failed scans of a chain after which polls are given up. A failed scan counts only if the first page of its window
+ * succeeds when it is requested again. Too small: an outage during a single scan ends polls.
  */
 const MAX_FAILED_SCANS = 2;
 
@@ -65,8 +65,8 @@ const MAX_FAILED_SCANS = 2;
  * Polls a list, one window after another. Probes that run alongside check whether the list's date parameters work as documented
  * (`date-checks.ts`).
  *
- * A poll that is refused, or fails for a while, ends no other lane: if the list works without dates, other date formats are tried. If none
- * works, polls are given up (`isUnpolled`) and tried again later; until a poll completes, sweeps find new changes.
+ * A poll that is refused, or fails for a while, does not end other lanes. If the list works without dates, other date formats are tried. If
+ * no format works, polls are given up (`isUnpolled`) and tried again later. Until a poll completes, sweeps find new changes.
  */
 export class PollReads {
   readonly batches$: Observable<PollBatch | RefetchBatch>;
@@ -77,9 +77,9 @@ export class PollReads {
   readonly #restart$ = new Subject<void>();
   /** Start times of the first poll window and of the next one, in epoch ms. */
   #reached = { first: Infinity, since: -Infinity };
-  /** Server time at which the last completed poll began, in epoch ms: every change stamped before it has been requested. */
+  /** Server time at which the last completed poll began, in epoch ms. Every change with an earlier stamp was in the window of a poll. */
   #polledAt = -Infinity;
-  /** See {@link MAX_FAILED_SCANS}. */
+  /** Number of consecutive failed scans of each chain; at {@link MAX_FAILED_SCANS} polls are given up. */
   readonly #failedScans = { newest: 0, back: 0 };
   /** Number of pauses after polls were given up, since the last completed scan. */
   #pauses = 0;
@@ -123,7 +123,7 @@ export class PollReads {
     return this.#unpolled$;
   }
 
-  /** To be called with what a batch has published. A change that polls should have read earlier starts a probe. */
+  /** To be called with the published changes of a batch. A change that polls should have read earlier starts a probe. */
   onPublished({ lane, changes }: Pick<Published, 'lane' | 'changes'>): void {
     if (lane === 'poll' || this.dates.noDates) return;
     const { lookbackMs } = this.#options.task.config.poll;
@@ -262,8 +262,8 @@ interface FailedScan {
 }
 
 /**
- * Whether polls given up for this reason are tried again after a pause. A list that ignores dates, or returns no records for them, is
- * probed instead.
+ * Whether polls that were given up for this reason are tried again after a pause. If the list ignores dates, or returns no records for
+ * them, polls are not tried again; probes continue instead.
  */
 function isRetried(noDates: NoDates | undefined): boolean {
   return noDates === 'refused' || noDates === 'unanswered';

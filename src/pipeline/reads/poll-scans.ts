@@ -9,10 +9,12 @@ export class PollScans {
   readonly #begun = new Map<PollChain, number>();
   readonly #ended = new Map<PollChain, number>();
   readonly #ended$ = new Subject<void>();
-  /** Emits once each chain of polls has completed a scan that began after the subscription, and has passed on its last page. */
+  /**
+   * Emits once each chain of polls has completed a scan that began after the subscription, and the last page of that scan has been emitted.
+   */
   readonly pollsCompleted$: Observable<unknown>;
 
-  /** @param scheduler Delays `pollsCompleted$` by a turn of the event loop, until the last page of a scan has been passed on. */
+  /** @param scheduler Delays `pollsCompleted$` by a turn of the event loop, in which the last page of a scan is emitted. */
   constructor(scheduler: SchedulerLike) {
     this.pollsCompleted$ = defer(() => {
       const before = new Map(this.#begun);
@@ -33,7 +35,7 @@ export class PollScans {
     this.#begun.set(chain, (this.#begun.get(chain) ?? 0) + 1);
   }
 
-  /** To be called when the last page of a scan arrives, before the page is passed on. */
+  /** To be called when the last page of a scan arrives, before the page is emitted. */
   scanEnded(chain: PollChain): void {
     this.#ended.set(chain, (this.#ended.get(chain) ?? 0) + 1);
     this.#ended$.next();

@@ -19,7 +19,9 @@ import { giveUpReason } from '../../streams/decode/dated-patience.ts';
 import { dateRefusal } from './dated-scan.ts';
 import type { ReadLane, RefetchBatch } from './read-batch.ts';
 
-/** A step of a series of probe requests: the records of a response, to be published, or the finding of the whole series. */
+/**
+ * Output of a series of probe requests: a batch with the records of one response, to be published; or at the end the finding of the series.
+ */
 export type ProbeStep<Finding> =
   RefetchBatch | { readonly lane: 'found'; readonly finding: Finding };
 
@@ -46,7 +48,7 @@ export function probeLane(lane: ReadLane, request: ListRequest, maxPageSize: num
     const reply = { stamps, isWhole, isRefused: false };
     return { reply, batch: { lane: 'reread', ...lane.splitAndTellClock(answer) } };
   };
-  /** Sends one probe request. Without a response it releases the page slot itself; else settling the batch does. */
+  /** Sends one probe request. The page slot is released here if there is no response, otherwise when the batch is settled. */
   const sent = (dates: ProbeDates): Observable<ProbeResponse> =>
     lane.pageSlots.acquire.pipe(
       switchMap(() => {

@@ -19,36 +19,39 @@ export interface ReadResult extends SplitPage {
   readonly settle: () => void;
 }
 
-/** Result of a step without a response. */
+/** Returns the result of a step without a response. */
 export function noRecords(span: Span, settle: () => void): ReadResult {
   return { keyed: [], runs: [], rejected: [], rejectedAt: [], span, settle };
 }
 
 /** A lane, with the functions that turn its responses into read results. */
 export interface ReadLane extends PageLane {
-  /** For polls, which pass the records' `updated_at` to the server clock themselves. */
+  /** Converts a response of a poll. Does not pass the records' `updated_at` to the server clock, as polls do so themselves. */
   readonly split: (answer: Answer) => ReadResult;
-  /** For all other lanes: also passes the records' `updated_at` to the server clock. */
+  /** Converts a response of any other lane, and passes the records' `updated_at` to the server clock. */
   readonly splitAndTellClock: (answer: Answer) => ReadResult;
 }
 
 export interface SnapshotBatch extends ReadResult {
   readonly lane: 'first-read';
   readonly page: ScanPage;
-  /** Progress once this page is committed. */
+  /** Progress of the initial snapshot once this page is committed. */
   readonly snapshot: InitialSnapshot;
   /** Whether the snapshot reads the whole list, and so counts as the first sweep. */
   readonly isFullScan: boolean;
-  /** False once the pages have shown a gap, a total that does not match, an unreadable record or a stale response. */
+  /**
+   * Whether the scan is consistent so far. False after a mismatch with the total, a changed order, a cap, a gap, an unreadable record or a
+   * stale response.
+   */
   readonly isConsistent: boolean;
 }
 
 export interface PollBatch extends ReadResult {
   readonly lane: 'poll';
   readonly page: ScanPage;
-  /** Start of the next poll window, in epoch ms, in the last page of a window. */
+  /** Start of the next poll window, in epoch ms. Only in the last page of a window of the chain for new changes, else undefined. */
   readonly since: number | undefined;
-  /** Whether, including this page, every record that the initial snapshot missed has been read: see {@link InitialSnapshot.caughtUp}. */
+  /** Whether every record that the initial snapshot missed has been read once this page is read: see {@link InitialSnapshot.caughtUp}. */
   readonly catchesUp: boolean;
 }
 
@@ -56,32 +59,32 @@ export interface PollBatch extends ReadResult {
 export interface SweepBatch extends ReadResult {
   readonly lane: 'sweep';
   readonly step: SweepStep;
-  /** Keys that are proven to be missing, unless they were seen by sweep number `since` or after it began. */
+  /** Missing keys whose absence is proven, unless a read has shown them since sweep number `since` began. */
   readonly absent?: { readonly keys: readonly string[]; readonly since: number };
   /** Keys that count as seen although no page showed them, as it is unknown whether they still exist. */
   readonly presumedSeen?: readonly string[];
-  /** Whether, including this step, every record that the initial snapshot missed has been read: see {@link PollBatch.catchesUp}. */
+  /** Whether every record that the initial snapshot missed has been read once this step is done: see {@link InitialSnapshot.caughtUp}. */
   readonly catchesUp: boolean;
-  /** In the last step of a sweep: the requests for a certificate that it answers. */
+  /** Requests that the certificate of this sweep answers. Only in the last step of a sweep. */
   readonly certifyJobs?: readonly CertifyJob[];
 }
 
-/** Result of a refetch (request for a single record), or of a probe (request that tests the list's date parameters). */
+/** Batch of a refetch (request for a single record), or of a probe (request that tests the list's date parameters). */
 export interface RefetchBatch extends ReadResult {
   readonly lane: 'reread';
 }
 
-/** A page, or a single record, that was read for a resync request. */
+/** Step of a resync: a page or a single record that was read for the request, or only the request's outcome. */
 export interface ResyncBatch extends ReadResult {
   readonly lane: 'resync';
   readonly step: ResyncStep;
-  /** The page; undefined if a single record was requested. */
+  /** The page; undefined if a single record was requested, or if the request failed. */
   readonly page?: ScanPage;
 }
 
 export type ReadBatch = SnapshotBatch | PollBatch | SweepBatch | RefetchBatch | ResyncBatch;
 
-/** A resync request, and its outcome once everything it asks for has been read. */
+/** A resync request. Its last step has the outcome. */
 export interface ResyncStep {
   readonly resync: ResyncJob;
   readonly outcome?: ResyncOutcome;
@@ -93,14 +96,14 @@ export function listOffsetOf(batch: ReadBatch): number {
 }
 
 /**
- * Whether the batch may contain records last modified before `START_FROM`. Polls read only records modified later; single records are
- * wanted in any case.
+ * Whether records of the batch that were last modified before `START_FROM` are to be removed. Not for polls, whose windows begin later, and
+ * not for a resync of a single record, which is published in any case.
  */
 export function mayPrecedeStartFrom(batch: ReadBatch): boolean {
   return batch.lane !== 'poll' && (batch.lane !== 'resync' || batch.page !== undefined);
 }
 
-/** Whether the batch is a page of a full scan, so that the scan's sweep has read its records. */
+/** Whether the batch is a page of a full scan. The records of such a page are marked as read by the scan's sweep. */
 export function isPageOfSweep(batch: ReadBatch): boolean {
   if (batch.lane === 'first-read') return batch.isFullScan;
   return batch.lane === 'sweep' && pageOf(batch) !== undefined;

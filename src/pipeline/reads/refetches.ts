@@ -3,15 +3,17 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import type { ReadLane, RefetchBatch } from './read-batch.ts';
 import type { SingleRecords } from './single-records.ts';
 
-/** Time of a refetch that is not needed if another read has decided the record by then. */
+/** Time of a scheduled refetch. The refetch is omitted if another read has decided the record by then. */
 export interface ScheduledRefetch {
-  /** Local time of the refetch, in ms on the scheduler's clock. */
+  /** When the refetch is due, in ms on the scheduler's clock. */
   readonly at: number;
-  /** Whether the refetch is still needed; called at that time. */
+  /** Whether the refetch is still needed. Called when it is due. */
   readonly isWanted: () => boolean;
 }
 
-/** Maximum number of scheduled refetches, each of which costs a request. Further records are read again only by polls and sweeps. */
+/**
+ * Maximum number of scheduled refetches, as each costs a request. Too small: more records are read again only by the next poll or sweep.
+ */
 const MAX_SCHEDULED = 100;
 
 /** Refetches records, one after another: those that overlapping reads left undecided, and those that need a confirming second read. */
@@ -22,10 +24,10 @@ export class Refetches {
   readonly #requests$ = new Subject<{ readonly key: string; readonly later?: ScheduledRefetch }>();
   /** Keys whose refetch is scheduled, queued or in flight. */
   readonly #pending = new Set<string>();
-  /** Number of refetches whose time has not come yet. */
+  /** Number of refetches that are scheduled for a later time. */
   #scheduled = 0;
 
-  /** @param lane Must have a single page slot, so that a record is settled before the next one is requested. */
+  /** @param lane Must have exactly one page slot, so that a record is settled before the next one is requested. */
   constructor(single: SingleRecords, lane: ReadLane, scheduler: SchedulerLike) {
     this.#single = single;
     this.#scheduler = scheduler;
@@ -46,8 +48,8 @@ export class Refetches {
   }
 
   /**
-   * Requests a record by its key, at once or at the time in `later`. Ignored if a refetch of the key is pending, and if the record can't be
-   * requested by key: a later poll or sweep decides it.
+   * Requests a record by its key, at once or at the time in `later`. Ignored if a refetch of the key is pending already, if the record
+   * can't be requested by key, or if too many refetches are scheduled. A later poll or sweep then reads the record.
    */
   refetch(key: string, later?: ScheduledRefetch): void {
     if (this.#pending.has(key) || !this.#single.canRequest(key)) return;
@@ -56,7 +58,7 @@ export class Refetches {
     this.#requests$.next({ key, ...(later && { later }) });
   }
 
-  /** Emits the key at its time; completes without it if the refetch is not wanted any more. */
+  /** Emits the key when its refetch is due. Completes without the key if the refetch is not needed any more. */
   #due(key: string, { at, isWanted }: ScheduledRefetch): Observable<string> {
     this.#scheduled += 1;
     return timer(Math.max(0, at - this.#scheduler.now()), this.#scheduler).pipe(

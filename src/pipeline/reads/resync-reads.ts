@@ -13,16 +13,16 @@ import type { PageSlots } from '../../streams/flow/page-slots.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
 
 export interface ResyncReadsOptions {
-  /** They are queued and read one after another. */
+  /** Resync requests. They are queued and handled one after another. */
   readonly requests$: Observable<ResyncJob>;
   /** Scans the whole list if `since` is null, else the records modified since that time in epoch ms. */
   readonly scan: (since: number | null) => Observable<ScanPage>;
-  /** Undefined if the API can't return single records of the list. */
+  /** Requests single records; undefined if the API can't return single records of the list. */
   readonly single: SingleRecords | undefined;
-  /** Must be a single one. */
+  /** Must have exactly one page slot. */
   readonly pageSlots: PageSlots;
   readonly limit: Limit;
-  /** Span for a batch without a read. */
+  /** Returns a span of the list's logical clock for a batch without a read. */
   readonly emptySpan: () => Span;
   readonly split: (answer: Answer) => ReadResult;
   readonly settler: (span: Span) => () => void;
@@ -30,7 +30,7 @@ export interface ResyncReadsOptions {
   readonly onBegin: (resync: ResyncJob) => void;
 }
 
-/** Reads the records for resync requests. An error of the API that is not transient fails only the request concerned. */
+/** Reads the records for resync requests. An API error that is not transient fails only the request during which it occurs. */
 export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch> {
   const { requests$, scan, single, pageSlots, limit, emptySpan, split, settler, onBegin } = options;
 

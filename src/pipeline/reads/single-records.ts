@@ -10,30 +10,31 @@ import type { PageRecords } from '../../streams/records/page-records.ts';
 
 /** Requests single records of a list by their keys. */
 export interface SingleRecords {
-  /** Whether the API has a query parameter for the list's keys, and the key is a number. */
+  /** Whether a record can be requested by this key: the API has a query parameter for the list's keys, and the key is a number. */
   readonly canRequest: (key: string) => boolean;
   /**
-   * Emits once: the response, which has no records if the record does not exist, or undefined if it is unknown whether the record exists.
+   * Requests a record by its key. Emits once: a response, which is empty if the record does not exist; or undefined if it is unknown
+   * whether the record exists.
    */
   readonly request: (key: string, limit: Limit) => Observable<Answer | undefined>;
-  /** To be called with records that have just been read: one of them is requested later to verify a 404. */
+  /** To be called with the records of each response. The key of one of them is remembered: requesting it later verifies a 404. */
   readonly observe: (records: PageRecords) => void;
 }
 
 export interface SingleRecordsOptions {
-  /** Query parameter that takes a key; undefined if the API has none for this list. */
+  /** Name of the query parameter for a record's key; undefined if the API has none for this list. */
   readonly byKey: ResourceRules['byKey'];
   readonly request: ListRequest;
-  /** Ends the read of a response that is not passed on. */
+  /** Settles the read of a response that is not passed on to the caller. */
   readonly settle: (span: Span) => void;
-  /** Called if the API refuses the request for a key, or its response is not JSON. */
+  /** Called if the API refuses the request for a single record, or if its response is not JSON. */
   readonly onRefused: (error: unknown) => void;
 }
 
 /**
- * A 404 may mean that the record does not exist, or come from a gateway while the API behind it is replaced. So it counts only if a request
- * right after it returns a record that is known to exist. If the API refuses a key (with status 400, for example), or responds with invalid
- * JSON, it stays unknown whether the record exists.
+ * Returns the requests for single records of a list. A 404 may mean that the record does not exist, or may come from a gateway while the
+ * API behind it is replaced. So a 404 counts only if a request right after it returns a record that is known to exist. If the API refuses
+ * the request (with status 400, for example), or responds with invalid JSON, it remains unknown whether the record exists.
  */
 export function singleRecords(options: SingleRecordsOptions): SingleRecords {
   const { byKey, request, settle, onRefused } = options;

@@ -19,13 +19,13 @@ export interface SnapshotReadsOptions {
   readonly clock: ServerClock;
   /** Progress at the time the task was opened. */
   readonly progress: Pick<Cursor, 'firstRead' | 'since'>;
-  /** Whether polls read new changes. */
+  /** Whether the list is polled for new changes at present. */
   readonly isPolled: () => boolean;
 }
 
 /**
- * Reads the list for the initial snapshot, from its stored position to the end. Each page moves the snapshot's progress on; a window that
- * turns out to be useless makes the scan begin again, as a full one.
+ * Reads the list for the initial snapshot, from the stored position to the end. Each page advances the snapshot's progress. If the list
+ * refuses the window of dates, or returns no records for it, the snapshot begins again as a full scan.
  */
 export class SnapshotReads {
   /** Pages of the snapshot; none if it was complete when the task was opened. */
@@ -33,12 +33,12 @@ export class SnapshotReads {
   readonly #options: SnapshotReadsOptions;
   readonly #pollStart$ = new ReplaySubject<number>(1);
   readonly #done$ = new ReplaySubject<void>(1);
-  /** Whether the snapshot reads the whole list, not only records since `START_FROM`. */
+  /** Whether the snapshot reads the whole list from the start, not only records modified since `START_FROM`. */
   readonly #isFullScan: boolean;
   #startedAt: InitialSnapshot['startedAt'];
   #position: InitialSnapshot['position'];
   #isConsistent = true;
-  /** Whether polls have begun to run alongside the snapshot. */
+  /** Whether this or an earlier process has read a page of the snapshot, so that polls run alongside it. */
   #hasBegun: boolean;
   /** Whether the list refuses the window from `START_FROM` on, or returned no records for it. */
   #isWindowUseless = false;
@@ -83,9 +83,9 @@ export class SnapshotReads {
   }
 
   /**
-   * Scans the window of the initial snapshot. The window begins early enough for servers that interpret it in a time zone of their own;
-   * records older than `START_FROM` are filtered by `updated_at` later. If the list refuses the window, or returns no records for it, the
-   * whole list is scanned: servers may not support an end in the future, or a start long ago.
+   * Scans the window of the initial snapshot. The window begins early enough for servers that interpret its start in a time zone of their
+   * own; records older than `START_FROM` are filtered out by `updated_at` later. If the list refuses the window, or returns no records for
+   * it, the whole list is scanned: some servers do not support an end in the future, or a start long ago.
    */
   #scan(): Observable<ScanPage> {
     const { task, lane, clock } = this.#options;
@@ -141,9 +141,9 @@ function isEmptyList({ offset, next, answer }: ScanPage): boolean {
 }
 
 /**
- * Returns the time, in epoch ms, from which on a record must have been created to be reported as new. A snapshot that starts over after
- * earlier polls takes the end of those polls: a record they may have published is not new, even if the clock that stamps records runs
- * ahead.
+ * Returns the earliest creation time, in epoch ms, at which a record counts as new; null if the server sends no time. If polls ran before
+ * this snapshot, it is not earlier than the end of the last one: a record that those polls may have published is not new, even if the clock
+ * that stamps records runs ahead.
  */
 function createdSinceTime(serverTime: number | undefined, since: number | null): number | null {
   return serverTime === undefined ? null : Math.max(serverTime, since ?? -Infinity);

@@ -11,18 +11,18 @@ interface SweepBatchOptions {
   readonly emptySpan: () => Span;
   readonly lane: Pick<ReadLane, 'splitAndTellClock' | 'settler'>;
   /**
-   * Makes the logical clock remember reads that overlap `span`, until the returned function is called. Not needed if records can be
-   * requested by key: absence is then judged by the span of that response.
+   * Makes the logical clock remember reads that overlap `span`, until the returned function is called. Undefined if records can be
+   * requested by key: absence is then judged by the span of the single record's response.
    */
   readonly hold?: ((span: Span) => () => void) | undefined;
-  /** Requests for certificates that the sweep which has just ended answers. */
+  /** Returns the requests that the certificate of the sweep answers. Called once at the end of each sweep. */
   readonly certifyJobs: () => readonly CertifyJob[];
 }
 
 /** Returns the function that turns each step of a sweep into a batch. */
 export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch {
   const { emptySpan, lane, hold, certifyJobs } = options;
-  /** Ends the hold on the span of the newest page. The step `absent` has that span, although the page is settled before. */
+  /** Ends the hold on the span of the newest page. The later step `absent` uses this span, although the page is settled by then. */
   let letGo: (() => void) | undefined;
   const nothing = (span: Span) => noRecords(span, lane.settler(span));
   const batch = (step: SweepStep, result: ReadResult): SweepBatch => ({
