@@ -12,7 +12,7 @@ import { ERROR, protocolError } from './protocol-errors.ts';
 import { metadata } from './topic-calls.ts';
 
 /**
- * Settings of a Kafka cluster, and shared connections to its brokers. Without `connections`, each user opens and closes connections of its
+ * Client of a Kafka cluster, and shared connections to its brokers. Without `connections`, each caller opens and closes connections of its
  * own.
  */
 export interface ClusterAccess {
@@ -25,7 +25,7 @@ const RESPONSE_TIMEOUT_MS = 10_000;
 /** Longest wait for a response if another broker can be asked instead, in ms. */
 const ANY_BROKER_TIMEOUT_MS = 3_000;
 
-/** Sends calls to the brokers of a cluster, and remembers which of them respond. */
+/** Sends calls to the brokers of a cluster, and remembers which brokers respond. */
 export class Brokers {
   readonly #connections: Connections;
   readonly #ownsConnections: boolean;
@@ -34,7 +34,7 @@ export class Brokers {
   /** Addresses of the brokers. The broker that responded most recently comes first. */
   #known: readonly Address[] = [];
 
-  /** @param timeoutMs Default of `send` for the longest wait for a response, in ms. */
+  /** @param timeoutMs Longest wait for a response, in ms, if the call to `send` sets no other. */
   constructor({ kafka, connections }: ClusterAccess, timeoutMs = RESPONSE_TIMEOUT_MS) {
     this.#connections = connections ?? new Connections(kafka, { perBroker: 1 });
     this.#ownsConnections = connections === undefined;

@@ -62,7 +62,7 @@ interface OpenConnection {
 /**
  * One connection to a broker, on which several calls may be in flight. The broker responds to them in order.
  *
- * A connection is opened as soon as it is created, and calls wait until it is open. It closes when opening it fails, when a call gets no
+ * The constructor begins to connect, and calls wait until the connection is open. It closes when opening it fails, when a call gets no
  * response in time, after an idle time, or when `close` is called. After `retire` it closes as soon as no call is in flight. Closing
  * rejects pending calls.
  */

@@ -112,7 +112,7 @@ const INTERRUPTED = /Closed connection|closed by the server|Connection (error|ti
  *
  * - `KAFKA_REFUSED`, which is final, if credentials, rights or settings are wrong;
  * - `TOPIC_SETTINGS` if a batch is too large for its topic;
- * - `TLS_REFUSED` for a failure of TLS, as decided by {@link tlsError};
+ * - `TLS_REFUSED` if {@link tlsError} decides so;
  * - `code` for all other errors, which are retried.
  */
 export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'): unknown {

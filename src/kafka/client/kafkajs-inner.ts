@@ -103,7 +103,7 @@ export function clusterOf(kafka: Kafka, options: ClusterOptions): Cluster {
   return cluster;
 }
 
-/** Returns a `Kafka` with the same settings, for whose connections {@link endIdleChecks} was called. */
+/** Returns a `Kafka` with the same settings that applies {@link endIdleChecks} to the connections of its consumers and admins. */
 export function withoutIdleChecks(kafka: Kafka): Kafka {
   const { key } = clusterMaker(kafka);
   const create = (options: ClusterOptions) => clusterOf(kafka, options);

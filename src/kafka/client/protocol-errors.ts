@@ -19,7 +19,7 @@ type ErrorAction =
   'done' | 'again' | 'soon' | 'leader' | 'coordinator' | 'abort' | 'epoch' | 'refused';
 
 /**
- * The error codes of Kafka by name, with the action of a producer. Codes without an action are sent to other clients.
+ * The error codes of Kafka by name, with the action of a producer. Brokers send the codes without an action to other kinds of clients.
  * https://kafka.apache.org/protocol#protocol_error_codes
  */
 const ERRORS = {

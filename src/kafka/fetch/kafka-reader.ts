@@ -286,7 +286,7 @@ function malformed(error: unknown, topic: string, partition: number, offset: num
   );
 }
 
-/** Returns the end offsets of the partitions that are not read to their end: those whose first offset to read (`from`) is before it. */
+/** Returns the end offsets of those partitions whose end offset is after their first offset to read (`from`). */
 export function unreadEnds(from: Offsets, ends: Offsets): Map<number, bigint> {
   return new Map([...ends].filter(([partition, end]) => end > from.get(partition)!));
 }
@@ -296,7 +296,7 @@ export function unreadEnds(from: Offsets, ends: Offsets): Map<number, bigint> {
  * reason.
  *
  * @throws CellarstreamError `POSITION` if the message at `at` was deleted by retention, or the topic was recreated; `KAFKA_UNREACHABLE` if
- * `at` is within the requested offsets.
+ * `at` lies between the first and the end offset, so that a retry may succeed.
  */
 async function throwOffsetOutOfRange(
   kafka: Kafka,

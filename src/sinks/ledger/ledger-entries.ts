@@ -66,8 +66,8 @@ export function ageMs(entry: Stamped, at: Stamped): number {
 type Stamped = Pick<LogMessage, 'timestamp' | 'leaderEpoch' | 'isAppendTime'>;
 
 /**
- * Returns the newest entries of the guests whose entries had not expired when the message `at` was appended, and the keys of the other
- * guests.
+ * Returns the newest entry of each guest, without entries that had expired when the message `at` was appended, and the keys of the guests
+ * whose newest entry had expired.
  */
 export function guestEntriesAt(
   entries: readonly LogMessage[],
