@@ -8,18 +8,18 @@ import type { Change } from '../streams/diff/change.ts';
 
 /** Options of {@link consoleSink}. */
 export interface ConsoleSinkOptions {
-  /** Stream to which the lines are written; never ended. Default: standard output. */
+  /** Stream to which the lines are written. The stream is never ended. Default: standard output. */
   readonly stream?: Writable;
-  /** Whether the lines contain `before` and `after`, which have personal fields. Default true. */
+  /** Whether the lines contain the images `before` and `after`, which include personal data. Default true. */
   readonly images?: boolean;
 }
 
 /**
- * Writes each change as a line of JSON, `{"key","op","changed","before","after"}`, and passes it on
- * once the stream has accepted it. Lines are written one at a time, so that a source which requests a page
- * only after the changes of the previous one have passed holds no more than these in memory.
+ * Writes each change as a line of JSON, `{"key","op","changed","before","after"}`, and emits the change once the stream has accepted the
+ * line. Lines are written one at a time. So a source that requests a page only after the changes of the previous page were emitted has no
+ * more than one page of changes in memory.
  *
- * Errors with the stream's error, as when the other end of a pipe is closed.
+ * Errors with the stream's error, for example when the other end of a pipe is closed.
  */
 export function consoleSink(options: ConsoleSinkOptions = {}): MonoTypeOperatorFunction<Change> {
   const { stream = process.stdout, images = true } = options;

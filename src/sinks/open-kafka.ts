@@ -33,35 +33,35 @@ export interface KafkaClients {
   readonly compactedTopics: CompactedTopics;
   readonly cluster: ClusterFacts;
   readonly registry: Registry;
-  /** Returns the compiled codec of a schema; equal schemas share one. */
+  /** Returns the compiled codec of a schema. Equal schemas share one codec. */
   readonly compile: ReturnType<typeof sharedCodecs>;
 }
 
-/** Number of retries in kafkajs for commands that only find out whether Kafka is reachable. */
+/** Number of retries in kafkajs for commands that only check whether Kafka is reachable. */
 export const STARTUP_RETRIES = KAFKAJS_RETRIES.command;
 
 /**
- * Most connections of the producers to each broker. A broker answers a connection's calls in order, and a Produce only once all replicas
- * have it. Too small: lists wait for each other's commits.
+ * Maximum number of connections to each broker, shared by all producers. A broker responds to the calls of a connection in order, and to a
+ * Produce request only once all in-sync replicas have the messages. Too small: lists wait for each other's commits.
  */
 const CONNECTIONS_PER_BROKER = 6;
 
 /**
- * Longest time to set up a connection, in ms. With kafkajs' default, 1,000, the second address of a host would never be tried
+ * Longest time to set up a connection, in ms. Too small: the second address of a host is never tried, as with kafkajs' default of 1,000
  * (kafkajs#509).
  */
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** How long before its expiry kafkajs renews a login, in ms. */
+/** How long before a login expires kafkajs renews it, in ms. */
 const LOG_IN_BEFORE_MS = 1_000;
 
 interface KafkaOptions {
   readonly log?: logCreator | undefined;
-  /** Number of retries in kafkajs before it throws an error. Default `KAFKAJS_RETRIES.service`. */
+  /** Number of retries in kafkajs before it throws an error. Default: `KAFKAJS_RETRIES.service`. */
   readonly kafkaRetries?: number;
 }
 
-/** Creates kafkajs' client, without connecting. */
+/** Creates a client of kafkajs, without connecting. */
 export function openKafka(config: ConfigWith<'kafka'>, options: KafkaOptions = {}): Kafka {
   const { log, kafkaRetries = KAFKAJS_RETRIES.service } = options;
   const { brokers } = config.kafka;
@@ -105,10 +105,10 @@ export function openKafkaClients(
   };
 }
 
-/** Idle time after which TCP checks that the broker is still there, in ms: kafkajs' default. */
+/** Idle time after which TCP checks whether the broker still responds, in ms. This is kafkajs' default. */
 const KEEP_ALIVE_MS = 60_000;
 
-/** Connects to a broker as kafkajs does by default, but gives each address of its host enough time. */
+/** Opens a socket to a broker as kafkajs does by default, but tries each address of the host for long enough. */
 export const brokerSocket: ISocketFactory = ({ host, port, ssl, onConnect }) => {
   const tcp = {
     host,
@@ -167,7 +167,10 @@ function tokensOf(credentials: ClientCredentials, dispatcher: Dispatcher): Acces
   return clientTokens({ credentials, errors, dispatcher });
 }
 
-/** Creates the {@link TransactionalLog} of tasks. `topics` describes the topics that are written to, and is read at each commit. */
+/**
+ * Creates the {@link TransactionalLog} that tasks use. @param topics Settings of the topics that are written to. They are read again at
+ * each commit.
+ */
 export function kafkaTransactionalLog(
   links: ClusterAccess & Partial<Pick<KafkaClients, 'compactedTopics' | 'cluster'>>,
   topics: Pick<KafkaProducerOptions, 'partitions' | 'maxMessageBytes'>,

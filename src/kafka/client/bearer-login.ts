@@ -21,11 +21,12 @@ interface BearerLoginOptions {
 const SEPARATOR = '\u0001';
 
 /**
- * Creates the mechanism with which kafkajs logs in by SASL OAUTHBEARER (KIP-255, RFC 7628). kafkajs 2.2 has a mechanism for it, but does
- * not read the broker's response, in which a token is refused: the connection is then closed at the next request, without a reason. This
- * one can be removed when kafkajs reads the response.
+ * Creates the SASL OAUTHBEARER mechanism with which kafkajs logs in (KIP-255, RFC 7628). The built-in mechanism of kafkajs 2.2 does not
+ * read the broker's response, so that after a refused token the connection is closed at the next request, without a reason. This
+ * replacement can be removed when kafkajs reads the response.
  *
- * Errors are of kafkajs' classes, by which it decides whether to retry; their cause is a CellarstreamError.
+ * Login errors are instances of kafkajs' error classes, because kafkajs decides by the class whether to retry. Their cause is a
+ * CellarstreamError.
  */
 export function bearerLogin(options: BearerLoginOptions): Mechanism {
   const login = new BearerLogin(options);
@@ -82,10 +83,10 @@ class BearerLogin {
   }
 }
 
-/** kafkajs' error of a failed login. Its types lack the parameter. */
+/** Constructor of kafkajs' error for a failed login. kafkajs' type declarations lack its parameter. */
 const SaslError = kafkajs.KafkaJSSASLAuthenticationError as new (message: string) => Error;
 
-/** Wraps an error for kafkajs: it retries a connection error with another broker, and treats a login error as final. */
+/** Wraps an error for kafkajs. kafkajs retries a connection error with another broker, and treats a login error as final. */
 function loginError(cause: unknown, broker: string): Error {
   const message = cause instanceof Error ? cause.message : String(cause);
   const error = isRetryable(cause)
@@ -116,7 +117,10 @@ const RESPONSE = {
   parse: (bytes: Buffer) => bytes.toString(),
 };
 
-/** Returns the status in a refusal, such as `{"status":"invalid_token"}`, or else the first 200 characters of the refusal, on one line. */
+/**
+ * Returns the status that a broker's refusal contains, as in `{"status":"invalid_token"}`; without a status, the first 200 characters of
+ * the refusal, on one line.
+ */
 function statusOf(refusal: string): string {
   const status = /"status"\s*:\s*"([\w -]+)"/.exec(refusal)?.[1];
   return status ?? refusal.replace(/\s+/g, ' ').slice(0, 200);

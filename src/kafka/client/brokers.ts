@@ -11,7 +11,10 @@ import { Patience, retrying } from './patience.ts';
 import { ERROR, protocolError } from './protocol-errors.ts';
 import { metadata } from './topic-calls.ts';
 
-/** The cluster that requests go to, and shared connections to it. Default: each use opens its own and closes them. */
+/**
+ * Client of a Kafka cluster, and shared connections to its brokers. Without `connections`, each caller opens and closes connections of its
+ * own.
+ */
 export interface ClusterAccess {
   readonly kafka: Kafka;
   readonly connections?: Connections | undefined;
@@ -22,16 +25,16 @@ const RESPONSE_TIMEOUT_MS = 10_000;
 /** Longest wait for a response if another broker can be asked instead, in ms. */
 const ANY_BROKER_TIMEOUT_MS = 3_000;
 
-/** Sends calls to the brokers of a cluster, and remembers which of them respond. */
+/** Sends calls to the brokers of a cluster, and remembers which brokers respond. */
 export class Brokers {
   readonly #connections: Connections;
   readonly #ownsConnections: boolean;
   readonly #timeoutMs: number;
   readonly #closing = new AbortController();
-  /** Addresses of the brokers. The one that responded last comes first. */
+  /** Addresses of the brokers. The broker that responded most recently comes first. */
   #known: readonly Address[] = [];
 
-  /** @param timeoutMs Default of `send` for the longest wait for a response, in ms. */
+  /** @param timeoutMs Longest wait for a response, in ms, if the call to `send` sets no other. */
   constructor({ kafka, connections }: ClusterAccess, timeoutMs = RESPONSE_TIMEOUT_MS) {
     this.#connections = connections ?? new Connections(kafka, { perBroker: 1 });
     this.#ownsConnections = connections === undefined;
@@ -39,7 +42,7 @@ export class Brokers {
     setMaxListeners(0, this.#closing.signal); // each call in flight adds a listener: Node would warn about more than ten
   }
 
-  /** Whether any broker has responded yet. */
+  /** Whether at least one broker has responded. */
   get hasAnswered(): boolean {
     return this.#known.length > 0;
   }
@@ -48,15 +51,17 @@ export class Brokers {
     return this.#closing.signal;
   }
 
-  /** Sends a call to one broker and returns its response. @throws `CallNotSent` or `CallUnanswered`, with kafkajs' error as the cause. */
+  /** Sends a call to one broker and returns the response. @throws `CallNotSent` or `CallUnanswered`, with kafkajs' error as the cause. */
   send<T>(address: Address, call: Call<T>, withinMs = this.#timeoutMs): Promise<T> {
     return this.#connections.send(address, call, { withinMs, signal: this.closed });
   }
 
   /**
-   * Sends a call to one broker after the other until one responds: first to the known ones, then to those in the settings. The known broker
-   * that responded last is the first of them; with `others` the last, as its metadata may be outdated. Rejects with the error of the last
-   * broker.
+   * Sends a call to one broker after another until one responds: first to the known brokers, then to those in the settings. Rejects with
+   * the error of the last broker.
+   *
+   * @param first By default the known broker that responded most recently is tried first. With `others` it is tried last among the known
+   * brokers, as its metadata may be outdated.
    */
   async sendToAny<T>(call: Call<T>, first?: 'others'): Promise<T> {
     const known = this.#known;
@@ -77,7 +82,7 @@ export class Brokers {
     throw last;
   }
 
-  /** Sets the addresses of the cluster's brokers, as its metadata list them. */
+  /** Replaces the known addresses of the cluster's brokers by those in its metadata. */
   updateAddresses(addresses: readonly Address[]): void {
     this.#connections.setAdvertised(addresses);
     const names = new Set(addresses.map(nameOf));
@@ -85,7 +90,7 @@ export class Brokers {
     this.#known = [...first, ...addresses];
   }
 
-  /** Rejects calls in flight at once; brokers may still carry them out. Shared connections stay open. */
+  /** Rejects calls in flight at once, although brokers may still execute them. Shared connections stay open. */
   close(): void {
     const error = new kafkajs.KafkaJSConnectionError('this client of the brokers is closed');
     this.#closing.abort(error); // first, so that calls in flight are rejected with this error
@@ -94,10 +99,9 @@ export class Brokers {
 }
 
 /**
- * Calls `ask` with the brokers of a cluster, again after an error that may pass, until it succeeds or the limit is over. `ask` must be safe
- * to repeat.
+ * Calls `ask`, and after a transient error calls it again, until it succeeds or the time limit has passed. `ask` must be safe to repeat.
  *
- * @throws CellarstreamError, converted from kafkajs' errors by {@link kafkaError}.
+ * @throws CellarstreamError, converted from kafkajs' error by {@link kafkaError}.
  */
 export async function withBrokers<T>(
   cluster: ClusterAccess,
@@ -117,13 +121,16 @@ export async function withBrokers<T>(
   }
 }
 
-/** Kinds of coordinator, each with its key type in FindCoordinator requests and the internal topic in which Kafka stores its state. */
+/**
+ * Kinds of coordinator. `number`: key type in FindCoordinator requests; `topic`: internal topic in which Kafka stores the coordinator's
+ * state.
+ */
 const KINDS = {
   group: { number: 0, topic: '__consumer_offsets' },
   transaction: { number: 1, topic: '__transaction_state' },
 } as const;
 
-/** Finds the broker that coordinates a group, or the transactions of a transactional id. @throws kafkajs' errors. */
+/** Finds the broker that coordinates a Kafka group, or the transactions of a transactional id. @throws kafkajs' errors. */
 export async function findCoordinator(
   brokers: Brokers,
   kind: keyof typeof KINDS,
@@ -137,7 +144,10 @@ export async function findCoordinator(
   return found;
 }
 
-/** Returns the message for an unavailable coordinator. Its internal topic can't be created with fewer brokers than its replication factor. */
+/**
+ * Returns the error message for an unavailable coordinator. A likely cause: the internal topic can't be created, because the cluster has
+ * fewer brokers than the topic's replication factor.
+ */
 async function missingText(brokers: Brokers, kind: keyof typeof KINDS): Promise<string> {
   const { topic } = KINDS[kind];
   const what = `no broker coordinates ${kind}s`;

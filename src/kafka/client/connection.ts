@@ -8,13 +8,16 @@ import type { Broker, Cluster, Connection, Exchange } from './kafkajs-inner.ts';
 import { ERROR, protocolError } from './protocol-errors.ts';
 
 export interface CallOptions {
-  /** Longest wait for the response, in ms, once all earlier calls on the connection are answered. After it the connection is closed. */
+  /**
+   * Longest wait for the response, in ms, counted from the responses to all earlier calls on the connection. When it has passed, the
+   * connection is closed.
+   */
   readonly withinMs: number;
-  /** Aborted, with an error of kafkajs, when the caller stops waiting for the response. */
+  /** Aborted when the caller stops waiting for the response. Its reason is an error of kafkajs. */
   readonly signal: AbortSignal;
 }
 
-/** The time for which a broker still throttles this client because of a Kafka quota. The broker reads no requests meanwhile. */
+/** The time for which a broker throttles this client because of a Kafka quota. During that time the broker reads no requests. */
 export class ThrottleTime {
   #until = 0;
 
@@ -34,17 +37,20 @@ interface BrokerConnectionOptions {
   /** Idle time after which the connection is closed, in ms. */
   readonly idleMs: number;
   readonly onClosed: () => void;
-  /** Called when a call got no response, before anything else is sent. */
+  /** Called when a call got no response, before any other call is sent. */
   readonly onNoResponse: () => void;
 }
 
-/** Longest time to set up a connection with TLS and login, in ms: a broker may accept it and never respond. */
+/**
+ * Longest time to set up a connection with TLS and login, in ms. Without a limit, a broker that accepts connections and never responds
+ * would block callers.
+ */
 const SESSION_SETUP_TIMEOUT_MS = 5_000;
-/** Slowest upload that is tolerated, in bytes per ms: a call's timeout is extended by its size at this rate. */
+/** Slowest tolerated upload, in bytes per ms. A call's timeout is extended by the time that its bytes take at this rate. */
 const MIN_BYTES_PER_MS = 100;
 /**
- * Fraction of a login's lifetime (KIP-368) after which a new connection is opened. On the old one kafkajs 2.2 would log in again while
- * responses are pending, and mistake the next of them for the response to the login.
+ * Fraction of a login's lifetime (KIP-368) after which a new connection replaces the old one. On the old connection kafkajs 2.2 would log
+ * in again while responses are pending, and mistake the next response for that to the login.
  */
 const SESSION_RENEWAL_SHARE = 2 / 3;
 
@@ -54,10 +60,11 @@ interface OpenConnection {
 }
 
 /**
- * One connection to a broker, on which several calls may be in flight; the broker responds to them in order.
+ * One connection to a broker, on which several calls may be in flight. The broker responds to them in order.
  *
- * It begins to connect when it is created, and calls wait for that. It closes when connecting fails, when a call gets no response in time,
- * after being idle, or when `close` is called; a retired one closes as soon as no call is in flight. Closing rejects pending calls.
+ * The constructor begins to connect, and calls wait until the connection is open. It closes when opening it fails, when a call gets no
+ * response in time, after an idle time, or when `close` is called. After `retire` it closes as soon as no call is in flight. Closing
+ * rejects pending calls.
  */
 export class BrokerConnection {
   readonly #options: BrokerConnectionOptions;
@@ -68,7 +75,7 @@ export class BrokerConnection {
   #isRetired = false;
   #inFlight = 0;
   #idleTimer: NodeJS.Timeout | undefined;
-  /** Resolves when all calls sent so far have been answered. */
+  /** Resolves when all calls that were sent have been answered. */
   #answered: Promise<unknown> = Promise.resolve();
 
   constructor(options: BrokerConnectionOptions) {
@@ -139,7 +146,7 @@ export class BrokerConnection {
     return { broker, connection };
   }
 
-  /** Waits until the connection is open, and checks that it can send the call. */
+  /** Waits until the connection is open, and checks that the broker supports the call. */
   async #openFor(call: Call<unknown>, signal: AbortSignal): Promise<Connection> {
     const { broker, connection } = await unlessAborted(signal, this.#opened);
     expectSupported(broker, call);
@@ -217,8 +224,8 @@ function connectionClosedError(broker: string, message: string): Error {
 }
 
 /**
- * Checks that the broker supports this version of a request. Otherwise it would close the connection, and the caller would retry without
- * end.
+ * Checks that the broker supports this version of a request. A broker closes the connection at a version that it does not support, and the
+ * caller would retry without end.
  */
 function expectSupported({ versions }: Broker, { name, key, version }: Call<unknown>): void {
   const spoken = versions?.[key];

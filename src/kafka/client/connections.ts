@@ -11,7 +11,7 @@ import { clusterOf } from './kafkajs-inner.ts';
 import type { Cluster } from './kafkajs-inner.ts';
 
 export interface ConnectionsOptions {
-  /** Most connections to one broker. There may be one more for a moment while an expiring login is replaced. */
+  /** Maximum number of connections to one broker. While an expiring login is replaced there may briefly be one more. */
   readonly perBroker: number;
   /** Idle time after which a connection is closed, in ms. Default 60,000. */
   readonly idleMs?: number;
@@ -28,7 +28,7 @@ interface BrokerEntry {
 
 /**
  * Shared connections to the brokers of a cluster: a few to each broker, opened when they are needed. Addresses in the settings (seeds) that
- * no broker advertises only serve to find the brokers: they get one connection at most.
+ * no broker advertises serve only to discover the brokers, and get at most one connection each.
  */
 export class Connections {
   readonly #cluster: Cluster;
@@ -50,8 +50,8 @@ export class Connections {
   }
 
   /**
-   * Sends a call over the connection to this broker that has the fewest calls in flight. While the broker throttles this client, calls
-   * wait. After a timeout or an abort the broker may still carry out the request, also later.
+   * Sends a call over the connection to the addressed broker that has the fewest calls in flight. While the broker throttles this client,
+   * calls wait. Even after a timeout or an abort the broker may still execute the request.
    *
    * @throws `CallNotSent` or `CallUnanswered`, with kafkajs' error as the cause.
    */
@@ -107,8 +107,8 @@ export class Connections {
   }
 
   /**
-   * Returns the connection with the fewest calls in flight, or a new one while all are busy and more are allowed. Of equal ones it is the
-   * oldest, so that the others become idle and close.
+   * Returns the connection with the fewest calls in flight; the oldest such connection, so that the newer ones become idle and close. If
+   * all connections have calls in flight and another is allowed, opens it.
    */
   #leastUsed(address: Address): BrokerConnection {
     const { connections } = this.#brokerAt(address);
@@ -154,7 +154,7 @@ export class Connections {
   }
 }
 
-/** Returns the broker addresses in the settings. Must not run twice at once: kafkajs returns the addresses in turn from one counter. */
+/** Returns the broker addresses in the settings. Must not be called concurrently: kafkajs returns the addresses in turn, by one counter. */
 async function seedsOf({ connectionPoolBuilder }: Cluster): Promise<readonly Address[]> {
   const found = new Map<string, Address>();
   for (;;) {

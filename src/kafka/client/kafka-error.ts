@@ -53,8 +53,8 @@ const SERVER = {
 } as const;
 
 /**
- * Error messages of failed connections, with a hint at the setting that is likely wrong. Brokers close connections whose protocol they do
- * not expect, but also while they shut down, so these errors are retried.
+ * Patterns that match errors of failed connections, each with a hint at the setting that is likely wrong. These errors are retried, because
+ * brokers close connections not only if the protocol is wrong but also while they shut down.
  */
 const CONNECTION_HINTS: readonly (readonly [RegExp, string])[] = [
   [
@@ -86,7 +86,7 @@ const CONNECTION_HINTS: readonly (readonly [RegExp, string])[] = [
 const NOT_ENOUGH_IN_SYNC =
   "fewer replicas are in sync than the topic's min.insync.replicas: restart the missing brokers, or lower the setting";
 
-/** Kafka's error types that a retry may resolve, each with advice in case it does not. */
+/** Kafka's error types that a retry may resolve, each with advice in case the error persists. */
 const TRANSIENT_ERRORS: Readonly<Record<string, string>> = {
   COORDINATOR_NOT_AVAILABLE:
     "if this persists, brokers are missing, or the brokers' transaction.state.log.replication.factor, transaction.state.log.min.isr or offsets.topic.replication.factor exceeds the number of brokers",
@@ -100,17 +100,20 @@ const TRANSIENT_ERRORS: Readonly<Record<string, string>> = {
   THROTTLING_QUOTA_EXCEEDED: 'a Kafka quota of this client is exceeded',
 };
 
-/** End of the message for an epoch error. Brokers use the same error type for both causes. */
+/** End of the message for an epoch error. It names two possible causes, because brokers use one error type for both. */
 const OUTDATED =
   ' (another producer has opened the transactional id, or the transaction timed out)';
 
-/** Matches the messages of logins that were interrupted, not refused. kafkajs uses the same error class for both. */
+/** Matches the messages of logins that were interrupted. kafkajs uses one error class for interrupted and refused logins. */
 const INTERRUPTED = /Closed connection|closed by the server|Connection (error|timeout)|timed out/;
 
 /**
- * Converts an error of kafkajs to a CellarstreamError. The code is `KAFKA_REFUSED` (final) if credentials, rights or settings are wrong,
- * `TLS_REFUSED` as decided by {@link tlsError}, `TOPIC_SETTINGS` if a batch is too large for its topic, and otherwise `code`, which is
- * retried. Other errors are returned unchanged.
+ * Converts an error of kafkajs to a CellarstreamError. Other errors are returned unchanged. The code is
+ *
+ * - `KAFKA_REFUSED`, which is final, if credentials, rights or settings are wrong;
+ * - `TOPIC_SETTINGS` if a batch is too large for its topic;
+ * - `TLS_REFUSED` if {@link tlsError} decides so;
+ * - `code` for all other errors, which are retried.
  */
 export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'): unknown {
   if (error instanceof CellarstreamError || !isKafkajsError(error)) return error;
@@ -146,7 +149,7 @@ export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'
   return new CellarstreamError(code, what, { cause: error, context: { epoch } });
 }
 
-/** Returns the error of `bearerLogin` among the errors, if any. */
+/** Returns the first CellarstreamError among the errors, which is the error of `bearerLogin`; undefined without one. */
 function loginErrorIn(errors: readonly Error[]): CellarstreamError | undefined {
   return errors.find((each) => each instanceof CellarstreamError);
 }
@@ -157,7 +160,7 @@ function brokerNameOf(error: Error): string {
     : 'Kafka';
 }
 
-/** Returns the message for a failed connection, if kafkajs' error says how it failed. */
+/** Returns the message for a failed connection; undefined if kafkajs' error does not say how the connection failed. */
 function connectionFailureText(errors: readonly Error[]): string | undefined {
   const known = CONNECTION_HINTS.find(([pattern]) =>
     errors.some(({ message }) => pattern.test(message)),
@@ -165,7 +168,7 @@ function connectionFailureText(errors: readonly Error[]): string | undefined {
   return known && `no answer from Kafka (${known[1]})`;
 }
 
-/** Returns the message for the error code in a broker's response, if there is one. */
+/** Returns the message for the error code in a broker's response; undefined without an error code. */
 function brokerErrorText(errors: readonly Error[]): string | undefined {
   const type = errors.map(typeOf).find(Boolean);
   if (type === undefined) return undefined;
@@ -173,7 +176,10 @@ function brokerErrorText(errors: readonly Error[]): string | undefined {
   return `Kafka answers ${type}${advice ? ` (${advice})` : ''}`;
 }
 
-/** Converts the error that ended a member of a consumer group: `KAFKA_UNREACHABLE` if a new member may succeed, else `KAFKA_REFUSED`. */
+/**
+ * Converts the error that ended a member of a consumer group: to `KAFKA_UNREACHABLE` if a new member may succeed, otherwise to
+ * `KAFKA_REFUSED`.
+ */
 export function memberError(error: unknown, groupId: string): unknown {
   const malformed = withCauses(error).find((each) => each instanceof MalformedBytes);
   if (malformed) {
@@ -193,7 +199,7 @@ export function memberError(error: unknown, groupId: string): unknown {
   );
 }
 
-/** Whether kafkajs found no coordinator of a group. Its error does not contain the brokers' response. */
+/** Whether the error says that kafkajs found no coordinator of a Kafka group. The error does not contain the brokers' response. */
 export function isCoordinatorMissing(error: unknown): boolean {
   return withCauses(error).some((each) => each instanceof kafkajs.KafkaJSGroupCoordinatorNotFound);
 }
@@ -232,14 +238,17 @@ function typeOf(error: Error): string {
   return 'type' in error && typeof error.type === 'string' ? error.type : '';
 }
 
-/** Returns the error, its causes, and the errors of an aggregate error. */
+/** Returns the error, its causes, and all errors inside an aggregate error. */
 function withCauses(error: unknown): Error[] {
   if (!(error instanceof Error)) return [];
   const gathered = error instanceof kafkajs.KafkaJSAggregateError ? error.errors : [];
   return [error, ...gathered.flatMap(withCauses), ...withCauses(error.cause)];
 }
 
-/** Whether a new member may succeed after this error: kafkajs' rule for restarting a consumer, extended to a missing coordinator. */
+/**
+ * Whether a new member of the consumer group may succeed after this error. Follows kafkajs' rule for restarting a consumer, and also
+ * retries after a missing coordinator.
+ */
 function isRetryableForMember(error: unknown): boolean {
   if (error instanceof kafkajs.KafkaJSNumberOfRetriesExceeded) return true;
   if (isCoordinatorMissing(error)) return true;

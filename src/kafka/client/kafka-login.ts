@@ -100,12 +100,15 @@ async function signer(): Promise<typeof import('aws-msk-iam-sasl-signer-js')> {
   }
 }
 
-/** Longest wait for a connection to a token endpoint, and for each part of its response, in ms. */
+/**
+ * Longest time to connect to a token endpoint, in ms; also the longest wait for its response headers, and for each further part of the
+ * body.
+ */
 const TIMEOUT_MS = 10_000;
 
 /**
- * Creates the HTTP client for a token endpoint. It trusts Node's root certificates as well as `ca` (PEM): the identity provider may be
- * public.
+ * Creates the HTTP client for a token endpoint. It trusts the certificates in `ca` (PEM) and also Node's root certificates, because the
+ * identity provider may be public.
  */
 export function tokenConnections(ca: string | undefined, proxies: Proxies | undefined): Dispatcher {
   return httpConnections({

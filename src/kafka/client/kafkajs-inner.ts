@@ -13,7 +13,7 @@ export interface Cluster {
   ): readonly { readonly partitionId: number; readonly leader: number }[];
   findBroker(which: { nodeId: string }): Promise<Pick<Broker, 'connectionPool'>>;
   readonly connectionPoolBuilder: {
-    /** Creates the connections to a broker; without an address, to the next broker in the settings. */
+    /** Creates kafkajs' connections to the broker at this address; without an address, to the next broker in the settings. */
     build: (address?: { readonly host: string; readonly port: number }) => Promise<ConnectionPool>;
   };
   readonly brokerPool: {
@@ -54,12 +54,12 @@ export interface Connection {
   readonly requestQueue: {
     readonly pending: readonly unknown[];
     scheduleCheckPendingRequests: () => void;
-    /** Whether kafkajs checks ten times a second, while connected, for requests that have timed out. */
+    /** Whether kafkajs, while it is connected, checks ten times a second for requests that have timed out. */
     enforceRequestTimeout: boolean;
   };
-  /** How long before its expiry a login counts as expired, in ms; the next request then logs in again first. */
+  /** How long before its expiry a login is considered expired, in ms. kafkajs then logs in again before the next request. */
   reauthenticationThreshold: number;
-  /** `process.hrtime()` at the login; null without a login. */
+  /** Time of the login, as returned by `process.hrtime()`; null without a login. */
   readonly authenticatedAt: readonly [seconds: number, nanos: number] | null;
   /** Lifetime of the login, in ms; 0 if it does not expire. */
   readonly sessionLifetime: { toString(): string };
@@ -71,7 +71,7 @@ export interface Exchange<T> {
     readonly apiName: string;
     readonly apiKey?: number;
     readonly apiVersion?: number;
-    /** Encodes the request after its header, in the shape of kafkajs' encoder. */
+    /** Encodes the part of the request that follows its header. The result has the fields of kafkajs' encoder. */
     readonly encode?: () => Promise<{ readonly buf: Buffer; readonly buffer: Buffer }>;
   };
   readonly response: {
@@ -87,10 +87,10 @@ interface ClusterOptions {
   readonly allowAutoTopicCreation: false;
 }
 
-/** Description of the symbol under which a `Kafka` stores the function that creates its clusters. */
+/** Description of the symbol that is the key of kafkajs' internal function for creating clusters. */
 const CREATE_CLUSTER = 'private:Kafka:createCluster';
 
-/** Creates a cluster of kafkajs, without connecting. @throws TypeError with another version of kafkajs. */
+/** Creates a cluster object of kafkajs, without connecting. @throws TypeError if `kafka` is not of kafkajs 2.2. */
 export function clusterOf(kafka: Kafka, options: ClusterOptions): Cluster {
   const cluster = Reflect.apply(clusterMaker(kafka).create, kafka, [options]) as Cluster;
   const { connectionPoolBuilder } = cluster;
@@ -103,7 +103,7 @@ export function clusterOf(kafka: Kafka, options: ClusterOptions): Cluster {
   return cluster;
 }
 
-/** Returns a `Kafka` with the same settings, whose consumers and admins do not run the checks that {@link endIdleChecks} ends. */
+/** Returns a `Kafka` with the same settings that applies {@link endIdleChecks} to the connections of its consumers and admins. */
 export function withoutIdleChecks(kafka: Kafka): Kafka {
   const { key } = clusterMaker(kafka);
   const create = (options: ClusterOptions) => clusterOf(kafka, options);
@@ -123,8 +123,9 @@ function clusterMaker(kafka: Kafka) {
 }
 
 /**
- * Makes kafkajs check a connection for unsent requests only while there are any. Otherwise kafkajs 2.2.4 checks a thousand times a second
- * after the first response (kafkajs#1704), with a negative timeout, about which Node 24 warns on stderr, where the log is (kafkajs#1751).
+ * Lets kafkajs check a connection for unsent requests only while requests are waiting. kafkajs 2.2.4 would check a thousand times a second
+ * after the first response (kafkajs#1704). It would also set timers with a negative timeout, and Node 24 would print warnings about them to
+ * stderr, which contains the log (kafkajs#1751).
  */
 function endIdleChecks({ requestQueue }: Connection): void {
   const check = requestQueue.scheduleCheckPendingRequests.bind(requestQueue);

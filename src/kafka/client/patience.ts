@@ -12,7 +12,7 @@ const LACKING_BROKERS: ReadonlySet<unknown> = new Set([
   'NOT_ENOUGH_REPLICAS',
 ]);
 
-/** The time that is left for repeating an operation, and its pauses. */
+/** Time limit for repeating an operation, with pauses between the attempts. */
 export class Patience {
   readonly #until: number;
   readonly #closed: AbortSignal;
@@ -20,22 +20,25 @@ export class Patience {
   #pauses = 0;
   #briefPauses = 0;
 
-  /** @param closed Aborted when the caller has closed: then a failed attempt is not repeated. */
+  /** @param closed Signal that is aborted when the caller has closed. After that, failed attempts are not repeated. */
   constructor(ms: number, closed: AbortSignal) {
     this.#until = performance.now() + ms;
     this.#closed = closed;
   }
 
   /**
-   * Waits before the next attempt. @throws `error` if the time is over, the caller has closed, no retry can succeed, or too few brokers
-   * have been available for some seconds.
+   * Waits before the next attempt. @throws `error` if the time limit has passed, the caller has closed, no retry can succeed, or too few
+   * brokers have been available for some seconds.
    */
   async wait(error: unknown): Promise<void> {
     this.#pauses += 1;
     await this.#pause(pauseMs(PAUSES.kafkaRequest, this.#pauses), error);
   }
 
-  /** Waits 10 ms, for failures that pass within moments; after a hundred such pauses as long as `wait`. */
+  /**
+   * Waits 10 ms before the next attempt, for failures that are resolved within moments. From the 101st call on it waits as long as `wait`
+   * does.
+   */
   async waitBriefly(error: unknown): Promise<void> {
     this.#briefPauses += 1;
     if (this.#briefPauses > BRIEF_PAUSES.count) await this.wait(error);
@@ -53,7 +56,7 @@ export class Patience {
   }
 }
 
-/** Repeats `work` until it succeeds or `patience` throws its error. */
+/** Repeats `work` until it succeeds. @throws the error that `patience.wait` throws. */
 export async function retrying<T>(
   patience: Pick<Patience, 'wait'>,
   work: () => Promise<T>,

@@ -19,7 +19,7 @@ type ErrorAction =
   'done' | 'again' | 'soon' | 'leader' | 'coordinator' | 'abort' | 'epoch' | 'refused';
 
 /**
- * The error codes of Kafka by name, with the action of a producer. Codes without an action are sent to other clients.
+ * The error codes of Kafka by name, with the action of a producer. Brokers send the codes without an action to other kinds of clients.
  * https://kafka.apache.org/protocol#protocol_error_codes
  */
 const ERRORS = {
@@ -92,12 +92,12 @@ for (const [name, [code, action]] of Object.entries(ERRORS)) {
   NAMES.set(code, name);
 }
 
-/** Kafka's error codes by name. */
+/** Numbers of Kafka's error codes by name. */
 export const ERROR = Object.fromEntries(
   Object.entries(ERRORS).map(([name, [code]]) => [name, code]),
 ) as { readonly [Name in keyof typeof ERRORS]: (typeof ERRORS)[Name][0] };
 
-/** Returns what a producer does after a response with this error code; `abort` for unknown codes. */
+/** Returns the action of a producer after a response with this error code; `abort` for unknown codes. */
 export function errorAction(code: number): ErrorAction {
   return ACTIONS.get(code) ?? 'abort';
 }
@@ -107,7 +107,7 @@ export function nameOfError(code: number): string {
   return NAMES.get(code) ?? `error code ${code}`;
 }
 
-/** Creates kafkajs' error for an error code, with Kafka's name of the code as `type`. `what` begins the message. */
+/** Creates kafkajs' error for an error code, with Kafka's name of the code as `type`. @param what First part of the message. */
 export function protocolError(code: number, what: string): KafkaJSProtocolError {
   const type = nameOfError(code);
   return new kafkajs.KafkaJSProtocolError(
@@ -124,7 +124,7 @@ export function partitionError(
   return protocolError(code, `partition ${partition} of ${topic}`);
 }
 
-/** Creates kafkajs' error for a partition without a known leader, with the error code that brokers use for it. */
+/** Creates kafkajs' error for a partition without a known leader. It has the error code that brokers use in this case. */
 export function noLeaderError(topic: string, partition: number): KafkaJSProtocolError {
   return partitionError(ERROR.LEADER_NOT_AVAILABLE, topic, partition);
 }

@@ -5,11 +5,11 @@ export interface Call<T> {
   readonly name: string;
   readonly key: number;
   readonly version: number;
-  /** Whether this version of the request has tagged fields (KIP-482). The request leaves them empty. */
+  /** Whether this version of the request has tagged fields (KIP-482). They are left empty. */
   readonly isFlexible?: true;
   readonly body: Buffer;
   readonly read: (answer: ProtocolReader) => T;
-  /** Position of the throttle time in the response: `behind` all other fields. Default: before all other fields. */
+  /** Position of the throttle time in the response: `behind` stands for after all other fields. Default: before all other fields. */
   readonly throttlePosition?: 'behind';
 }
 
@@ -28,7 +28,7 @@ export function nameOf({ host, port }: Address): string {
   return `${host}:${port}`;
 }
 
-/** Decodes the response to a call. @param bytes The response from the end of its correlation id on. */
+/** Decodes the response to a call. @param bytes The response without its header, which ends with the correlation id. */
 export function readAnswer<T>(call: Call<T>, bytes: Buffer): Answer<T> {
   const answer = protocolReader(bytes);
   if (call.isFlexible) answer.int8(); // no tags
@@ -49,7 +49,7 @@ interface ProtocolReader {
   int32(): number;
   int64(): bigint;
   string(): string | null;
-  /** Reads an unsigned varint. Versions with tagged fields use it for a length or a count, increased by one. */
+  /** Reads an unsigned varint. In versions with tagged fields, lengths and counts are encoded as varints of their value plus one. */
   uvarint(): number;
   compactString(): string | null;
   /** Reads a 32-bit length and returns a view of that many bytes; empty if the length is -1. */
@@ -98,7 +98,7 @@ export function protocolReader(bytes: Buffer): ProtocolReader {
   return reader;
 }
 
-/** Empty set of tagged fields, with which a structure ends in request versions that have such fields (KIP-482). */
+/** Empty set of tagged fields (KIP-482). In request versions with tagged fields, each structure ends with such a set. */
 export const NO_TAGS = Buffer.of(0);
 
 export function int8(value: number): Buffer {
@@ -128,7 +128,7 @@ export function string(text: string | null): Buffer {
   return Buffer.concat([int16(Buffer.byteLength(text)), Buffer.from(text)]);
 }
 
-/** Encodes a string, preceded by its length in bytes plus one as an unsigned varint; null as a length of 0. */
+/** Encodes a string: its length in bytes plus one as an unsigned varint, then its bytes. Null is encoded as the varint 0. */
 export function compactString(text: string | null): Buffer {
   if (text === null) return Buffer.of(0);
   const length: number[] = [];
@@ -146,17 +146,19 @@ export function array<T>(items: readonly T[], one: (item: T) => Buffer): Buffer 
   return Buffer.concat([int32(items.length), ...items.map(one)]);
 }
 
-/** Error of a call that was not sent, so that no broker has carried it out. */
+/** Error of a call that was not sent. No broker has executed the call. */
 export class CallNotSent extends Error {
   override readonly name = 'NotSent';
 }
 
-/** Error of a call that was sent and got no response: the broker may or may not have carried it out. */
+/** Error of a call that was sent and got no response. The broker may have executed the call. */
 export class CallUnanswered extends Error {
   override readonly name = 'NoAnswer';
 }
 
-/** Returns kafkajs' error that is the cause of a {@link CallNotSent} or {@link CallUnanswered}; any other error unchanged. */
+/**
+ * Returns the cause of a {@link CallNotSent} or {@link CallUnanswered}, which is an error of kafkajs. Returns any other error unchanged.
+ */
 export function kafkajsCauseOf(error: unknown): unknown {
   return error instanceof CallUnanswered || error instanceof CallNotSent ? error.cause : error;
 }

@@ -20,15 +20,21 @@ export interface Metadata {
 
 interface DescribedTopic extends OfTopic<PartitionLeader> {
   readonly errorCode: number;
-  /** Bit set of the operations that this user may perform on the topic (KIP-430); undefined if the broker does not report it. */
+  /**
+   * Bit set of the operations that this client's user may perform on the topic (KIP-430); undefined if the broker does not report the
+   * operations.
+   */
   readonly operations: number | undefined;
 }
 
 interface PartitionLeader {
   readonly partition: number;
-  /** -1 without a leader. */
+  /** Broker id of the partition leader; -1 without one. */
   readonly leader: number;
-  /** Rises with each change of the leader: of two brokers, the one that reports the lower epoch is outdated. */
+  /**
+   * Leader epoch of the partition, which rises with each change of its leader. If two brokers report different epochs, the lower one is
+   * outdated.
+   */
   readonly leaderEpoch: number;
   readonly replicas: number;
 }
@@ -38,10 +44,12 @@ export function addressesIn({ brokers }: Metadata): ReadonlyMap<number, Address>
   return new Map(brokers.map(({ id, host, port }) => [id, { host, port }]));
 }
 
-/** Value of the permitted operations in a Metadata response, if the request did not ask for them. */
+/** Value of the field for permitted operations in a Metadata response if the request did not ask for the operations. */
 const OPERATIONS_NOT_RETURNED = -(2 ** 31);
 
-/** Creates a Metadata request for these topics. @param withOperations Whether to request the operations that this user may perform. */
+/**
+ * Creates a Metadata request for these topics. @param withOperations Whether to request the operations that this client's user may perform.
+ */
 export function metadata(topics: readonly string[], withOperations = false): Call<Metadata> {
   const NO_CREATION = 0;
   const NOT_OF_CLUSTER = 0;
@@ -104,9 +112,9 @@ export const EARLIEST = -2n;
 export const LATEST = -1n;
 
 /**
- * Creates a ListOffsets request for the first offset of each partition (`EARLIEST`), the end of what can be read (`LATEST`), or the first
- * message with a timestamp of at least `time`, in epoch ms (-1 if there is none). The request contains the leader epoch, so that a former
- * leader refuses it (KIP-320).
+ * Creates a ListOffsets request. `time` selects what the response contains for each partition: `EARLIEST` the first offset; `LATEST` the
+ * offset after the last message that a reader can see; a time in epoch ms the offset of the first message with that timestamp or a later
+ * one (-1 without such a message). The request contains the leader epoch, so that a former leader refuses it (KIP-320).
  */
 export function listOffsets(
   time: bigint,
@@ -150,7 +158,7 @@ export function listOffsets(
   };
 }
 
-/** Settings of a topic by name; with an error code if they can't be read. */
+/** Settings of a topic by name. If the settings can't be read, `errorCode` says why. */
 export interface TopicSettings {
   readonly topic: string;
   readonly errorCode: number;

@@ -24,7 +24,7 @@ import {
 } from './topic-calls.ts';
 import type { Metadata } from './topic-calls.ts';
 
-/** Calls `ask`, which must be safe to repeat, until it succeeds or some seconds have passed. @throws as {@link withBrokers}. */
+/** Calls `ask` until it succeeds or some seconds have passed. `ask` must be safe to repeat. @throws as {@link withBrokers}. */
 export function queryBrokers<T>(
   cluster: ClusterAccess,
   ask: (brokers: Brokers) => Promise<T>,
@@ -32,7 +32,7 @@ export function queryBrokers<T>(
   return withBrokers(cluster, KAFKA_LIMITS.readerQuery, ask);
 }
 
-/** Returns those of the topics that exist and that this user may see. */
+/** Returns the names in `topics` whose topic exists and is visible to this client's user. */
 export function existing(
   cluster: ClusterAccess,
   topics: readonly string[],
@@ -53,8 +53,8 @@ export function missingTopicError(topic: string, remedy: string): CellarstreamEr
 }
 
 /**
- * Requests the metadata of a topic. @param remedy Advice in the final error if it does not exist. Default: retried, as the topic may be
- * new.
+ * Requests the metadata of a topic. @param remedy Advice in the error for a missing topic, which is then final. Without it the error can be
+ * retried, as the topic may be new.
  */
 async function describedTopic(
   brokers: Brokers,
@@ -70,7 +70,9 @@ async function describedTopic(
   return answer;
 }
 
-/** Returns the number of partitions of a topic. @throws CellarstreamError `POSITION` with the advice `remedy` if it does not exist. */
+/**
+ * Returns the number of partitions of a topic. @throws CellarstreamError `POSITION`, with the advice `remedy`, if the topic does not exist.
+ */
 export function partitionCount(
   cluster: ClusterAccess,
   topic: string,
@@ -83,8 +85,9 @@ export function partitionCount(
 }
 
 /**
- * Returns the first offset of each partition, and the end of its committed messages. @param remedy As for {@link partitionCount}; without
- * it the error for a missing topic is `KAFKA_UNREACHABLE`, after retries.
+ * Returns the first offset of each partition, and the end offset of its committed messages.
+ *
+ * @param remedy Advice in the error `POSITION` for a missing topic. Without it the error is `KAFKA_UNREACHABLE`, after retries.
  */
 export function topicBounds(
   cluster: ClusterAccess,
@@ -104,8 +107,8 @@ async function requestBounds(
 }
 
 /**
- * Returns by partition the offset of the first message (or transaction marker) with a timestamp of at least `time`, in epoch ms, if there
- * is one.
+ * Returns for each partition the offset of the first message or transaction marker with a timestamp of at least `time`, in epoch ms.
+ * Partitions without one are left out.
  */
 export function offsetsSince(
   cluster: ClusterAccess,
@@ -132,7 +135,10 @@ export function topicSettings(
   });
 }
 
-/** Requests the first and the end offset of each partition from its leader. @param described Metadata of that one topic. */
+/**
+ * Requests the first and the end offset of each partition of a topic from the partition leaders. @param described Metadata of that topic
+ * alone.
+ */
 export async function boundsIn(
   brokers: Brokers,
   described: Metadata,
@@ -175,7 +181,7 @@ async function offsetsIn(
   return new Map(found.flat().toSorted(([one], [other]) => one - other));
 }
 
-/** Facts about a cluster that tasks request. Concurrent callers, such as lists that are opened together, share one request. */
+/** Facts about a Kafka cluster. Concurrent callers, such as lists that are opened together, share one request. */
 export interface ClusterFacts {
   readonly id: () => Promise<string>;
   readonly bounds: (topic: string, isolation: Isolation) => Promise<ReadonlyMap<number, Bounds>>;

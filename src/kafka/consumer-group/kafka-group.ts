@@ -19,22 +19,25 @@ import { groupOffsets } from '../membership/group.ts';
 import { queryBrokers, topicBounds } from '../client/topic-facts.ts';
 import { CODECS, decompress } from '../fetch/codecs.ts';
 
-/** Messages of one partition for the handler. */
+/** Consecutive messages of one partition, and the functions that their handler needs. */
 export interface ConsumerBatch {
   readonly partition: number;
   /** Messages in the order of their offsets. */
   readonly messages: readonly KafkaMessage[];
-  /** Emits when the partition may soon be revoked. The handler then begins no new work and finishes what is running. */
+  /** Emits when the partition may soon be revoked. The handler must then begin no new work, and finish the work that is running. */
   readonly halt$: Observable<void>;
-  /** Marks the first `count` messages as handled. Their offset is committed within a second, and when the batch ends. */
+  /**
+   * Marks the first `count` messages as handled. The offset after them is committed within about a second, and at the latest when the batch
+   * ends.
+   */
   readonly markHandled: (count: number) => void;
 }
 
 interface ConsumerGroup {
   readonly id: string;
-  /** Where the group begins to read while it has no committed offsets. */
+  /** Where the consumer group begins to read if it has no committed offsets. */
   readonly from: 'beginning' | 'latest';
-  /** The coordinator removes a member that sends no heartbeat for this long, in ms. */
+  /** Time without a heartbeat after which the coordinator removes a member, in ms. */
   readonly sessionTimeoutMs: number;
 }
 
@@ -44,28 +47,32 @@ interface ConsumerMemberOptions {
   readonly partitions: number;
   readonly group: ConsumerGroup;
   readonly scheduler: SchedulerLike;
-  /** The first value makes the member leave the group, once its running batches have been handled. */
+  /** The first value makes the member leave its consumer group, once its running batches have been handled. */
   readonly leave$: Observable<unknown>;
-  /** Handles a batch; called concurrently for several partitions. Must not reject: it handles its own errors. */
+  /** Handles a batch. Called concurrently for several partitions. Must not reject: the handler deals with its errors. */
   readonly onBatch: (batch: ConsumerBatch) => Promise<void>;
-  /** Called with this member's partitions after each rebalance. */
+  /** Called after each rebalance with the partitions that are assigned to this member. */
   readonly onAssigned?: ((partitions: readonly number[]) => void) | undefined;
 }
 
-/** Longest interval between two commits of a batch's offsets, in ms. Larger: after a crash more messages are delivered again. */
+/** Longest interval between two commits of a batch's offsets, in ms. Too large: after a crash more messages are delivered again. */
 const COMMIT_MS = 1_000;
-/** Longest interval between two heartbeats, in ms. Larger: members learn of rebalances later. */
+/** Longest interval between two heartbeats, in ms. Too large: members learn of rebalances later. */
 const MAX_HEARTBEAT_MS = 3_000;
-/** How long a rebalance waits for members to finish their batches, in ms; the session timeout if that is longer. */
+/** Longest time that a rebalance waits for members to finish their batches, in ms. If the session timeout is longer, it applies instead. */
 const REBALANCE_TIMEOUT_MS = 60_000;
-/** How long a broker waits for messages before it answers a fetch, in ms. Leaving the group waits for that response. */
+/**
+ * Longest time that a broker waits for messages before it responds to a fetch, in ms. Too large: a member leaves its consumer group late,
+ * because leaving waits for the response.
+ */
 const FETCH_WAIT_MS = 500;
 
 /**
- * Takes part in a consumer group until `leave$` emits, and reads with `read_committed`. Resolves when the member has left the group.
+ * Reads the committed messages of a topic as a member of a consumer group until `leave$` emits. Resolves when the member has left the
+ * consumer group.
  *
- * An offset is committed only once every message before it has been handled. When the group rebalances, running batches are halted and
- * their offsets committed before the partitions are revoked. kafkajs fetches no further until all running batches have been handled.
+ * An offset is committed only once every message before it has been handled. In a rebalance, running batches are halted and their offsets
+ * committed before the partitions are revoked. kafkajs fetches no further until all running batches have been handled.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE` if a new member may succeed; otherwise `KAFKA_REFUSED`.
  */
@@ -114,7 +121,7 @@ export async function runConsumerMember(options: ConsumerMemberOptions): Promise
   }
 }
 
-/** Replaces kafkajs' error about a missing coordinator, which lacks the brokers' response, with one that contains it. */
+/** Replaces kafkajs' error about a missing coordinator by an error that contains the brokers' response. Returns other errors unchanged. */
 async function withCoordinatorReason(
   error: unknown,
   kafka: Kafka,
@@ -131,14 +138,17 @@ async function withCoordinatorReason(
 }
 
 /**
- * A batch that is being handled. Heartbeats are sent and offsets committed meanwhile, as it may take longer than the session timeout. When
- * one of these fails (a rebalance, an unreachable coordinator) the handler is halted, and the batch ends with the error.
+ * A batch that is being handled. Because the handler may need longer than the session timeout, heartbeats are sent and offsets committed
+ * while it runs. When a heartbeat or a commit fails (a rebalance, an unreachable coordinator), the handler is halted, and the batch ends
+ * with the error.
  */
 class RunningBatch {
   readonly #payload: EachBatchPayload;
   readonly #options: ConsumerMemberOptions;
   readonly #halt$ = new ReplaySubject<void>(1);
-  /** Number of messages that are handled, and of those whose offset is committed. */
+  /**
+   * Number of messages at the beginning of the batch that have been handled. `#committed` is the part of them whose offsets are committed.
+   */
   #handled = 0;
   #committed = 0;
   #failure: { readonly error: unknown } | undefined;
@@ -148,7 +158,7 @@ class RunningBatch {
     this.#options = options;
   }
 
-  /** Passes the batch to `onBatch`, and commits its offsets. @param joined$ Emits when the member has joined the group again. */
+  /** Passes the batch to `onBatch`, and commits offsets. @param joined$ Emits when the member has joined its consumer group again. */
   async handle(joined$: Observable<void>): Promise<void> {
     const { group, scheduler, onBatch } = this.#options;
     const { partition, messages } = this.#payload.batch;
@@ -205,19 +215,21 @@ export interface ConsumerGroupStart {
   readonly kafka: Kafka;
   readonly topic: string;
   readonly member: ConsumerConfig;
-  /** Returns the end offset of every partition if the group has no committed offsets; otherwise an empty list. */
+  /** Returns the end offset of every partition if the consumer group has no committed offsets; otherwise an empty list. */
   readonly lacking: () => Promise<readonly TopicPartitionOffset[]>;
-  /** The first value ends the attempts to set the group's first offsets. Must replay that value to late subscribers. */
+  /**
+   * The first value ends the attempts to set the consumer group's first offsets. The observable must replay that value to late subscribers.
+   */
   readonly leave$: Observable<unknown>;
   readonly scheduler: SchedulerLike;
 }
 
 /**
  * Makes a consumer group without offsets begin at the current end of a topic, by committing the end offsets. Otherwise, if a member ended
- * before its first commit, the next one would skip messages. Resolves with false if `leave$` has emitted.
+ * before its first commit, the next member would skip messages. Resolves with false if `leave$` has emitted.
  *
- * Only the group's leader commits. A generation has one leader, and Kafka rejects commits of an older generation, so no offsets are
- * overwritten.
+ * Only the leader of the consumer group commits. A generation has one leader, and Kafka rejects commits of an older generation, so no
+ * offsets are overwritten.
  */
 export async function startAtEnd(start: ConsumerGroupStart): Promise<boolean> {
   const { kafka, topic, member, lacking, leave$, scheduler } = start;
@@ -272,8 +284,8 @@ async function endsIfWithoutOffsets(
 }
 
 /**
- * Registers decompression for Kafka's codecs in kafkajs' registry, which the whole process shares. Codecs that the program has set stay. By
- * default all but gzip throw KafkaJSNotImplemented. Ours can't compress.
+ * Adds decompression for Kafka's codecs to kafkajs' registry, which the whole process shares. kafkajs itself supports only gzip, and throws
+ * KafkaJSNotImplemented for other codecs. Codecs that the program has set are not replaced. The added codecs can't compress.
  */
 export function registerKafkajsCodecs(): void {
   const registry: Record<number, (() => unknown) | undefined> = kafkajs.CompressionCodecs;

@@ -7,11 +7,11 @@ import type { PartitionBatch } from './kafka-reader.ts';
 export interface BatchQueue {
   put(batch: PartitionBatch): void;
   /**
-   * Removes and returns the next batch, or the first part of it if messages of another partition come before the rest; undefined while none
-   * is ready.
+   * Removes and returns the next batch; undefined while none is ready. If messages of another partition come between those of the batch,
+   * only the part before them is removed and returned.
    */
   take(): PartitionBatch | undefined;
-  /** Number of queued batches of a partition that have messages. */
+  /** Number of queued batches of this partition, without batches that contain no messages. */
   waiting(partition: number): number;
   readonly isEmpty: boolean;
 }
@@ -40,8 +40,9 @@ export function arrivalOrder(): BatchQueue {
 }
 
 /**
- * Creates a queue that merges partitions by timestamp; of equal ones the lower partition comes first. It waits for messages of every
- * partition that has not reached its offset in `ends`, so that no older message can follow. After its end a partition may receive no more.
+ * Creates a queue that merges partitions by timestamp; at equal timestamps the lower partition number comes first. A batch is ready once
+ * every partition has either messages in the queue or reached its offset in `ends`, so that no older message can follow. After its end
+ * offset a partition must receive no more batches.
  */
 export function timeOrder(from: Offsets, ends: Offsets): BatchQueue {
   const queues = new Map<number, Queued[]>();
@@ -99,13 +100,16 @@ export function timeOrder(from: Offsets, ends: Offsets): BatchQueue {
   };
 }
 
-/** A queued batch, whose messages before the index `at` have been taken. */
+/** A queued batch. Its messages before the index `at` have been taken. */
 interface Queued {
   readonly batch: PartitionBatch;
   at: number;
 }
 
-/** Returns the timestamp of the message at index `at`, in ms; -Infinity if there is none, so that an empty batch is taken first. */
+/**
+ * Returns the timestamp of the message at index `at`, in epoch ms. For an empty batch, which has none, returns -Infinity, so that the batch
+ * is taken first.
+ */
 function timeOf({ batch }: Queued, at: number): number {
   const message = batch.messages[at];
   return message ? Number(message.timestamp) : -Infinity;

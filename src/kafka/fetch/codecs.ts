@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { Decompress } from 'fzstd';
 
-/** Kafka's compression codecs by their number in a batch's attributes. */
+/** Kafka's compression codecs. `type`: number of the codec in the attributes of a batch. */
 export const CODECS = [
   { type: 1, name: 'gzip', unpack: unpackGzip },
   { type: 2, name: 'snappy', unpack: unpackSnappy },
@@ -12,7 +12,10 @@ export const CODECS = [
   { type: 4, name: 'zstd', unpack: unpackZstd },
 ] as const;
 
-/** Decompresses the records of a batch. @throws MalformedBytes, also if the content exceeds {@link MAX_UNPACKED_BYTES}. */
+/**
+ * Decompresses the messages of a batch. @throws MalformedBytes if the bytes break their format, or the content is larger than {@link
+ * MAX_UNPACKED_BYTES}.
+ */
 export async function decompress(type: number, bytes: Buffer): Promise<Buffer> {
   const codec = CODECS.find((each) => each.type === type);
   if (!codec) throw new MalformedBytes(`it is compressed with codec ${type}, which is not known`);
@@ -28,9 +31,12 @@ const unzip: (
   bytes: Buffer,
   options: { chunkSize: number; maxOutputLength: number },
 ) => Promise<Buffer> = promisify(gunzip);
-/** Distance of the content's length from the end of gzip data, in bytes. */
+/** Bytes from the field with the content's length to the end of gzip data: the field is the last one. */
 const LENGTH_FROM_END = 4;
-/** Smallest and largest output chunk, in bytes: zlib's minimum, and a bound of the memory if the content's length in the data is wrong. */
+/**
+ * Smallest and largest output chunk, in bytes. The smallest is zlib's minimum. The largest bounds the memory in case gzip data state a
+ * wrong content length.
+ */
 const CHUNK = { min: 64, max: 2 ** 24 } as const;
 
 async function unpackGzip(bytes: Buffer): Promise<Buffer> {
@@ -71,7 +77,7 @@ function unpackZstd(bytes: Buffer): Buffer {
   return output.content();
 }
 
-/** Returns the window size of a Zstandard frame, in bytes: how far back matches may reach. */
+/** Returns the window size of a Zstandard frame, in bytes: the distance over which the data may refer back to earlier output. */
 function windowBytes(bytes: Buffer): number {
   if (bytes.length < DESCRIPTOR_AT + 2) throw new MalformedBytes('it ends too early');
   if (bytes.readUInt32LE() !== ZSTD_MAGIC) throw new MalformedBytes('it is no Zstandard frame');
@@ -95,13 +101,22 @@ function contentBytes(bytes: Buffer, descriptor: number): number {
 
 /** First bytes of a snappy-java stream, the format that brokers and the Java client write. */
 const JAVA_MAGIC = Buffer.from([0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0]);
-/** Size of the version numbers that follow {@link JAVA_MAGIC}, in bytes: the format's, and that of the oldest reader that supports it. */
+/**
+ * Size of the two version numbers that follow {@link JAVA_MAGIC}, in bytes: the version of the format, and the oldest version that can read
+ * it.
+ */
 const JAVA_VERSION_BYTES = 8;
-/** Longest literal of Snappy, in bytes, whose length is in its tag. Longer literals have it in 1 to 4 bytes after the tag. */
+/**
+ * Longest literal of Snappy, in bytes, whose length is encoded in its tag byte. The length of a longer literal is in the 1 to 4 bytes after
+ * the tag.
+ */
 const SHORT_LITERAL = 60;
 const MAX_VARINT_BYTES = 5;
 
-/** Decompresses Snappy data: one block, as librdkafka and Go clients write, or a snappy-java stream, in which each block follows its length. */
+/**
+ * Decompresses Snappy data. The data are either one block, as librdkafka and Go clients write, or a snappy-java stream, in which each block
+ * is preceded by its length.
+ */
 function unpackSnappy(bytes: Buffer): Buffer {
   const output = new Unpacked(4 * bytes.length);
   if (!isJavaHeader(bytes)) {
@@ -177,7 +192,7 @@ const SIZE_MASK = 0x7fffffff;
 const CHECKSUM_BYTES = 4;
 const CONTENT_SIZE_BYTES = 8;
 const MIN_MATCH = 4;
-/** Largest four-bit length in an LZ4 block: the length continues in the following bytes. */
+/** Largest value of a four-bit length field in an LZ4 block. It means that the following bytes add to the length. */
 const LONG = 15;
 
 /** Decompresses one or several LZ4 frames. Checksums are not verified: TCP and the batch's own CRC protect the bytes. */
@@ -209,7 +224,7 @@ function readFrame(input: Packed, output: Unpacked): void {
   if (flags & HAS_CONTENT_CHECKSUM) input.take(CHECKSUM_BYTES);
 }
 
-/** Decompresses one LZ4 block. Matches may reach back into earlier blocks, as librdkafka writes linked blocks. */
+/** Decompresses one LZ4 block. Matches may refer to the output of earlier blocks, as in the linked blocks that librdkafka writes. */
 function readLz4Block(block: Packed, output: Unpacked): void {
   for (;;) {
     const token = block.uint8();
@@ -239,7 +254,7 @@ export class MalformedBytes extends Error {
   override readonly name = 'MalformedBytes';
 }
 
-/** Output buffer of an LZ77 decoder: it grows as needed, and earlier bytes can be repeated. */
+/** Output buffer of an LZ77 decoder. It grows as needed. */
 class Unpacked {
   #bytes: Buffer;
   #length = 0;

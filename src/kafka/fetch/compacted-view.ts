@@ -3,13 +3,16 @@
 import type { Bounds, KeyedMessage, Known } from '../log.ts';
 
 interface CompactedViewOptions<M> {
-  /** Reads the messages from offset `low` up to `high`, and passes them to `onMessages` in order. */
+  /** Reads the messages from offset `low` up to but not including `high`, and passes them to `onMessages` in order. */
   readonly read: (range: Bounds, onMessages: (messages: readonly M[]) => void) => Promise<void>;
   /** Returns the time of a monotonic clock, in ms. Default: `performance.now`. */
   readonly now?: () => number;
 }
 
-/** The cached messages of a topic, and the offset up to which it has been read. Callers continue to use one that was dropped meanwhile. */
+/**
+ * The cached messages of a topic, and the offset up to which it has been read (`next`). After the cache is dropped, callers that are
+ * reading continue to use the dropped content.
+ */
 interface CachedContent<M> {
   readonly newest: Map<string, M & { readonly value: Buffer }>;
   next: bigint;
@@ -19,8 +22,8 @@ interface CachedContent<M> {
 }
 
 /**
- * Time without a caller after which cached messages are dropped, in ms. Too large: the topic may have been recreated and outgrown the
- * cached end, so that the old messages pass for those of the new topic.
+ * Time without a caller after which cached messages are dropped, in ms. Too large: if the topic is recreated and grows beyond the cached
+ * end meanwhile, the old messages are mistaken for those of the new topic.
  */
 const RETENTION_MS = 600_000;
 
@@ -38,8 +41,8 @@ export class CompactedView<M extends KeyedMessage> {
   }
 
   /**
-   * Returns the newest message of each key, once everything before the end offset that `bounds` returns has been read; possibly with
-   * messages after that offset. Callers that arrive during a read wait for it.
+   * Returns the newest message of each key, once all messages before the end offset that `bounds` returns have been read. The result may
+   * include later messages. A caller that arrives during a read waits for it.
    *
    * @throws the errors of `bounds` and of the read. Messages that were read before the error stay cached.
    */
@@ -55,12 +58,18 @@ export class CompactedView<M extends KeyedMessage> {
     return { newest: content.newest, next: content.next };
   }
 
-  /** Drops the cached messages. Called if a message that must exist is not among them: they belong to a deleted topic of the same name. */
+  /**
+   * Drops the cached messages. Called if a message that must exist is not among them: the cached messages are then of a deleted topic with
+   * the same name.
+   */
   invalidate(): void {
     this.#content = emptyContent();
   }
 
-  /** One read runs at a time, each up to the highest end that callers have requested when it begins. */
+  /**
+   * Waits until the content is read up to `high`. One read runs at a time; it ends at the highest end offset that callers had requested
+   * when it began.
+   */
   async #readUpTo(content: CachedContent<M>, { low, high }: Bounds): Promise<void> {
     if (content.requestedEnd < high) content.requestedEnd = high;
     while (content.next < high) {

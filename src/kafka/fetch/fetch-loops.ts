@@ -26,37 +26,41 @@ import { Fetcher, isOutOfRange } from './kafka-fetcher.ts';
 interface FetchLoopsOptions<T> extends FetcherOptions {
   readonly kafka: Kafka;
   readonly topic: string;
-  /** Whether outages of Kafka after the first connection are retried without limit; otherwise they are an error. */
+  /** Whether an outage of Kafka is retried without limit once a connection has succeeded. Otherwise an outage is an error. */
   readonly retriesOutages: boolean;
-  /** The first value ends the fetches. Must replay that value to late subscribers. */
+  /** The first value ends the fetches. The observable must replay that value to late subscribers. */
   readonly leave$: Observable<unknown>;
-  /** Returns the offsets to fetch now, from the existing partitions; the partition that has waited longest comes first. */
+  /**
+   * Selects from the existing partitions those to fetch next, and returns the offset at which to continue in each. The partition that has
+   * waited longest comes first.
+   */
   readonly nextOffsets: (partitions: Iterable<number>) => Offsets;
-  /** Decodes a broker's response to a fetch from the offsets `asked`. The result is passed to `take`. */
+  /** Decodes a broker's response to a fetch. `asked`: the requested offsets. The result is passed to `take`. */
   readonly prepare: (answers: readonly PartitionResponse[], asked: Offsets) => Promise<T>;
-  /** Receives a decoded response. Not called with responses of a connection that has been replaced. */
+  /** Receives the decoded response. Not called for responses of a connection that has been replaced. */
   readonly take: (prepared: T) => void;
 }
 
-/** Also returned by brokers for a topic that was created a moment ago. */
+/** Kafka's error code for an unknown topic. Brokers also return it for a topic that was created a moment ago. */
 const NO_TOPIC = ERROR.UNKNOWN_TOPIC_OR_PARTITION;
 const NO_LEADER_ID = -1;
 
 /**
- * Fetches repeatedly from every broker that leads a partition, with one fetch per broker in flight. An error ends all fetches; if it can
- * pass (a leader has moved, or outages are retried) they restart with a new connection after a pause.
+ * Fetches repeatedly from every broker that leads a partition, with one fetch per broker in flight. An error ends all fetches. After a
+ * transient error (a partition leader has moved, or an outage that is to be retried) the fetches restart with a new connection after a
+ * pause.
  */
 export class FetchLoops<T> {
   readonly #options: FetchLoopsOptions<T>;
   #hasConnected = false;
-  /** Consecutive failures, and those of them because the topic or partition is unknown. */
+  /** Number of consecutive failures. `#missing` counts those among them that say the topic or partition is unknown. */
   #failures = 0;
   #missing = 0;
   #current: ConnectionLoops<T> | undefined;
   /**
-   * Resolves after `leave$` has emitted and the connection is closed. Rejects with CellarstreamError: `KAFKA_UNREACHABLE` if Kafka can't be
-   * reached at first, or later without `retriesOutages`; `KAFKA_REFUSED`; `POSITION` if the topic was deleted; and with the errors of
-   * `prepare` and `take`.
+   * Resolves after `leave$` has emitted and the connection is closed. Rejects with the errors of `prepare` and `take`, or with a
+   * CellarstreamError: `KAFKA_UNREACHABLE` if Kafka can't be reached at first, or in an outage without `retriesOutages`; `KAFKA_REFUSED`;
+   * `POSITION` if the topic was deleted.
    */
   readonly done: Promise<void>;
 
@@ -68,7 +72,7 @@ export class FetchLoops<T> {
     this.done = lastValueFrom(attempts$, { defaultValue: undefined });
   }
 
-  /** Calls `nextOffsets` again, and begins to fetch partitions that it returns. */
+  /** Requests that `nextOffsets` be called again, and its partitions fetched. */
   wake(): void {
     this.#current?.wake();
   }
@@ -117,7 +121,7 @@ export class FetchLoops<T> {
   }
 }
 
-/** The fetches over one connection, until its subscriber is closed. Errors go to the subscriber. */
+/** The fetches over one connection. They end when the subscriber is closed, and report errors to it. */
 class ConnectionLoops<T> {
   readonly #fetcher: Fetcher;
   readonly #options: FetchLoopsOptions<T>;
@@ -138,7 +142,7 @@ class ConnectionLoops<T> {
     this.#onSuccess = onSuccess;
   }
 
-  /** Begins to fetch from the brokers that lead a wanted partition and have no fetch in flight. */
+  /** Starts fetches from the brokers that lead a partition to fetch and have no fetch in flight. */
   wake(): void {
     if (!this.#subscriber.closed) this.#startIdle().catch((error: unknown) => this.#fail(error));
   }
@@ -160,7 +164,7 @@ class ConnectionLoops<T> {
     }
   }
 
-  /** Fetches from one broker as long as it leads a wanted partition. */
+  /** Fetches repeatedly from one broker, as long as the broker leads a partition that `nextOffsets` returns. */
   async #fetchFrom(leader: number): Promise<void> {
     const { nextOffsets } = this.#options;
     for (;;) {
@@ -175,7 +179,10 @@ class ConnectionLoops<T> {
     this.wake(); // a partition may have been resumed meanwhile
   }
 
-  /** Returns whether the response was taken: false if the subscriber was closed meanwhile. */
+  /**
+   * Sends one fetch and passes the response to `take`. Returns false, without calling `take`, if the subscriber was closed while the fetch
+   * was in flight.
+   */
   async #fetchOnce(leader: number, offsets: Offsets): Promise<boolean> {
     const { topic, prepare, take } = this.#options;
     const answers = await this.#fetcher.fetch(leader, offsets);
@@ -191,7 +198,7 @@ class ConnectionLoops<T> {
   }
 }
 
-/** Returns Kafka's error code in the error or its causes; undefined if no broker responded with one. */
+/** Returns Kafka's error code in the error or its causes; undefined if they contain none. */
 function codeOf(error: unknown): number | undefined {
   if (error instanceof kafkajs.KafkaJSProtocolError) return error.code;
   if (error instanceof kafkajs.KafkaJSBrokerNotFound) return ERROR.NOT_LEADER_OR_FOLLOWER;

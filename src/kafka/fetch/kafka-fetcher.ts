@@ -11,24 +11,24 @@ import { ISOLATION } from '../client/topic-calls.ts';
 import type { AbortedTransaction } from './record-batches.ts';
 
 export interface FetcherOptions {
-  /** Default: committed messages. */
+  /** Messages to read. Default: committed messages only. */
   readonly isolation?: Isolation | undefined;
-  /** How long a broker waits for new records before it responds, in ms; it gets no other fetch meanwhile. Default 250. */
+  /** Longest time that a broker waits for new messages before it responds, in ms. Meanwhile the broker gets no other fetch. Default 250. */
   readonly waitMs?: number | undefined;
 }
 
-/** Most bytes of one partition in a fetch response, unless the partition's first batch is larger. */
+/** Largest part of a fetch response for one partition, in bytes. The first batch of the partition may be larger. */
 const PARTITION_BYTES = 2 ** 20;
-/** Most bytes in a fetch response. Too small: more requests; too large: more memory for each broker. */
+/** Largest fetch response, in bytes. Too small: more requests. Too large: more memory for each broker. */
 const MAX_RESPONSE_BYTES = 4 * 2 ** 20;
 const FETCH_WAIT_MS = 250;
-/** Age at which the topic's metadata are refreshed, in ms. Too large: partitions that are added are noticed late. */
+/** Age at which the topic's metadata are refreshed, in ms. Too large: new partitions of the topic are noticed late. */
 const METADATA_MAX_AGE_MS = 300_000;
 
 /**
- * Fetches records of a topic from the brokers that lead its partitions, without a consumer group. kafkajs' public API can't do that, so
- * this uses the internal connections that its consumers use. Requests and responses are encoded here, as kafkajs does not return the last
- * offset of batches that compaction has emptied (kafkajs#577). All functions throw kafkajs' errors.
+ * Fetches messages of a topic from the partition leaders, without a consumer group. kafkajs' public API does not offer that, so this class
+ * uses the internal connections of kafkajs' consumers. It encodes requests and decodes responses, because kafkajs does not return the last
+ * offset of batches that compaction has emptied (kafkajs#577). All methods throw kafkajs' errors.
  */
 export class Fetcher {
   readonly #cluster: Cluster;
@@ -71,8 +71,9 @@ export class Fetcher {
   }
 
   /**
-   * Fetches the records of these partitions from these offsets on, as many as fit into a response; of the first partition with records at
-   * least one batch. A broker without new records delays its response. Errors of single partitions are in their responses.
+   * Fetches the messages of these partitions from these offsets on, as many as fit into one response. The first partition that has messages
+   * gets at least one batch, whatever its size. A broker without new messages delays its response. Errors of single partitions are returned
+   * in `errorCode` of their responses.
    */
   fetch(leader: number, offsets: Offsets): Promise<readonly PartitionResponse[]> {
     return this.#call(async () => {
@@ -118,7 +119,7 @@ export class Fetcher {
   }
 }
 
-/** The newest version of Fetch whose response can't redirect the reader to another replica (KIP-392). */
+/** Number of the Fetch request, and the newest version whose response can't redirect the reader to another replica (KIP-392). */
 const FETCH = { apiName: 'Fetch', apiKey: 1, apiVersion: 10 } as const;
 
 function fetchBody(topic: string, offsets: Offsets, isolation: Isolation, waitMs: number): Buffer {
@@ -159,9 +160,9 @@ export interface PartitionResponse {
   readonly partition: number;
   /** Kafka's error code; 0 without an error. */
   readonly errorCode: number;
-  /** Offset before which all in-sync replicas have the records. */
+  /** Offset before which all in-sync replicas have the messages. */
   readonly highWatermark: bigint;
-  /** Offset before which a `read_committed` reader can read. */
+  /** Offset before which all transactions are committed or aborted: a `read_committed` reader can read up to it. */
   readonly lastStableOffset: bigint;
   readonly aborted: readonly AbortedTransaction[];
   /** Encoded record batches; the last one may be incomplete. */
@@ -169,7 +170,7 @@ export interface PartitionResponse {
 }
 
 interface FetchResponse {
-  /** How long to send nothing, in ms. kafkajs' connection reads this field and waits. */
+  /** How long to send no requests, in ms. kafkajs' connection reads this field and waits. */
   readonly clientSideThrottleTime: number;
   readonly errorCode: number;
   readonly partitions: readonly PartitionResponse[];

@@ -15,19 +15,25 @@ import { topicBounds, topicSettings } from '../client/topic-facts.ts';
 /** Consecutive messages of one partition, and the offset that follows them. */
 export interface PartitionBatch {
   readonly partition: number;
-  /** Messages in the order of their offsets; none is delivered twice. */
+  /** Messages in the order of their offsets. No message is delivered twice. */
   readonly messages: readonly LogMessage[];
-  /** Offset at which to continue: after the messages, and after transaction markers and gaps that follow them. */
+  /** Offset at which to continue reading: after the messages, and after the transaction markers and gaps that follow them. */
   readonly next: bigint;
 }
 
-/** The offsets of a topic to read, by partition. */
+/** Offsets at which to begin and end reading a topic, by partition. */
 export interface Range {
   /** First offset to read, for every partition. */
   readonly from: Offsets;
-  /** Offset before which to end, by partition. It must not be after the end of what can be read when the reader is opened. */
+  /**
+   * Offset before which to end, by partition. Must not be larger than the end of the readable messages at the time when the reader is
+   * opened.
+   */
   readonly ends: Offsets;
-  /** A partition also ends before its first message with this timestamp or a later one, in ms since 1970. Default: no limit. */
+  /**
+   * Timestamp before which to end, in epoch ms: a partition also ends at its first message with this timestamp or a later one. Default: no
+   * limit.
+   */
   readonly before?: number;
 }
 
@@ -37,39 +43,46 @@ export interface ReaderOptions extends FetcherOptions {
   readonly range: Range;
   /** Whether to continue past the end offsets without limit, also with partitions that are added to the topic. Default false. */
   readonly follow?: boolean;
-  /** Whether outages after the first connection are retried without limit and without a report. Default true. */
+  /** Whether outages after the first connection are retried without limit and without reporting them. Default true. */
   readonly retriesOutages?: boolean;
-  /** Receives each batch, synchronously. A slow consumer calls {@link TopicReader.pause}. */
+  /** Receives each batch, synchronously. A handler that falls behind calls {@link TopicReader.pause}. */
   readonly onBatch: (batch: PartitionBatch) => void;
 }
 
 /**
- * Number of consecutive empty responses for a partition, each after the broker's full wait, after which its messages count as deleted:
- * compaction has removed all messages up to the end, or the topic was recreated and is shorter than requested. Too small: a broker that
- * can't reach its remote storage (which has no compacted topics), or a new leader that still reports an earlier end, is mistaken for that.
+ * Number of consecutive empty responses for a partition, each after the broker's full wait, after which its expected messages count as
+ * deleted: either compaction has removed all messages up to the end, or the topic was recreated and is shorter than requested.
+ *
+ * Too small: two transient states are mistaken for a deletion: a broker that can't reach its remote storage (which has no compacted
+ * topics), and a new partition leader that still reports an earlier end.
  */
 const MAX_EMPTY_RESPONSES = 8;
 
-/** A decoded response for the requested offset `at`. */
+/** Decoded messages of a partition from a fetch that began at the offset `at`. */
 interface FetchedBatch extends PartitionBatch {
   readonly at: bigint;
 }
 
-/** Reads a topic from one set of offsets to another without a consumer group: no offsets are committed to Kafka. */
+/** Reads a topic from one set of offsets to another, without a consumer group and without committing offsets to Kafka. */
 export class TopicReader {
   readonly #options: ReaderOptions;
   readonly #isolation: Isolation;
   readonly #follow: boolean;
-  /** Next offset to read, by partition. The partition that was read last comes last, so that all of them are fetched in turn. */
+  /**
+   * Next offset to read, by partition. The partition that was read most recently comes last, so that all partitions are fetched in turn.
+   */
   readonly #next: Map<number, bigint>;
   /** Partitions that have not reached their end offset. */
   readonly #behind: Set<number>;
   readonly #paused = new Set<number>();
-  /** Consecutive empty responses by partition where messages should exist; see {@link MAX_EMPTY_RESPONSES}. */
+  /** Number of consecutive empty responses although messages were expected, by partition; see {@link MAX_EMPTY_RESPONSES}. */
   readonly #emptyResponses = new Map<number, number>();
   readonly #leave$ = new ReplaySubject<void>(1);
   readonly #loops: FetchLoops<FetchedBatch[]> | undefined;
-  /** Resolves when the end offsets of all partitions are reached, never with `follow`; rejects with an error that is not retried. */
+  /**
+   * Resolves when all partitions have reached their end offsets. With `follow` it never resolves. Rejects with an error that is not
+   * retried.
+   */
   readonly done: Promise<void>;
   #resolveDone!: () => void;
 
@@ -99,7 +112,7 @@ export class TopicReader {
     if (!follow && this.#behind.size === 0) this.#resolveDone();
   }
 
-  /** Stops reading a partition until it is resumed. A response in flight is dropped, and fetched again later. */
+  /** Stops reading a partition until `resume` is called. A response in flight is dropped, and its messages are fetched again later. */
   pause(partition: number): void {
     this.#paused.add(partition);
   }
@@ -126,7 +139,7 @@ export class TopicReader {
     return new Map([...this.#next].filter(([each]) => this.#isWanted(each)));
   }
 
-  /** End offset before which to stop; undefined with `follow`. */
+  /** Offset before which to stop reading the partition; undefined with `follow`. */
   #endOf(partition: number): bigint | undefined {
     return this.#follow ? undefined : this.#options.range.ends.get(partition);
   }
@@ -140,7 +153,7 @@ export class TopicReader {
     );
   }
 
-  /** @param hadRoom Whether the response had space for a batch of this partition. */
+  /** Decodes one partition's part of a fetch response. @param hadRoom Whether the response had space for a batch of this partition. */
   async #prepare(answer: PartitionResponse, at: bigint, hadRoom: boolean): Promise<FetchedBatch> {
     const { kafka, topic } = this.#options;
     const { partition, records } = answer;
@@ -154,7 +167,10 @@ export class TopicReader {
     return { partition, at, messages: [], next: at, ...content };
   }
 
-  /** Returns the offset at which to continue after an empty response: `at`, or the end if all messages before it count as deleted. */
+  /**
+   * Returns the offset at which to continue after an empty response: the end of the readable messages if all messages before it count as
+   * deleted, otherwise `at`.
+   */
   async #nextOfEmpty(answer: PartitionResponse, at: bigint, hadRoom: boolean): Promise<bigint> {
     const { kafka, topic } = this.#options;
     const { partition, lastStableOffset, highWatermark } = answer;
@@ -197,8 +213,8 @@ export class TopicReader {
 }
 
 /**
- * Returns the partitions for which a fetch response had space. Brokers fill it in the order of the request, and the first partition with
- * records gets at least one batch, so there was space for that one and all before it.
+ * Returns the partitions for which a fetch response had space. Brokers fill a response in the order of the requested partitions, and the
+ * first partition with messages gets at least one batch. So the response had space for that partition and for all partitions before it.
  */
 function partitionsWithCapacity(
   answers: readonly PartitionResponse[],
@@ -213,7 +229,10 @@ function partitionsWithCapacity(
   return room;
 }
 
-/** Decodes the messages of a fetch response for one partition, from the offset `at` on; undefined if it contains no complete batch. */
+/**
+ * Decodes the messages for one partition in a fetch response, from the offset `at` on. Returns undefined if the response contains no
+ * complete batch.
+ */
 async function readableContent(
   topic: string,
   { partition, records, aborted }: PartitionResponse,
@@ -239,7 +258,10 @@ async function readableContent(
   };
 }
 
-/** Drops messages from offset `end` on, and from the first message with a timestamp of at least `before` on (ms since 1970). */
+/**
+ * Drops messages with the offset `end` or a larger one, and all messages from the first one whose timestamp is at least `before` (epoch
+ * ms).
+ */
 function truncateTo(end: bigint, before: number, messages: readonly LogMessage[], next: bigint) {
   const inside = messages.filter(({ offset }) => Number(offset) < Number(end));
   const late = inside.findIndex(({ timestamp }) => Number(timestamp) >= before);
@@ -264,16 +286,17 @@ function malformed(error: unknown, topic: string, partition: number, offset: num
   );
 }
 
-/** Returns the end offsets of those partitions whose first offset to read (`from`) is before their end. */
+/** Returns the end offsets of those partitions whose end offset is after their first offset to read (`from`). */
 export function unreadEnds(from: Offsets, ends: Offsets): Map<number, bigint> {
   return new Map([...ends].filter(([partition, end]) => end > from.get(partition)!));
 }
 
 /**
- * Throws an error that says why a broker reports the offset `at` as out of range.
+ * Requests a partition's first and end offset, after a broker has reported the offset `at` as out of range, and throws an error with the
+ * reason.
  *
- * @throws CellarstreamError `POSITION` if the message was deleted by retention, or the topic was recreated; `KAFKA_UNREACHABLE` if the
- * topic's bounds, requested again, contain the offset.
+ * @throws CellarstreamError `POSITION` if the message at `at` was deleted by retention, or the topic was recreated; `KAFKA_UNREACHABLE` if
+ * `at` lies between the first and the end offset, so that a retry may succeed.
  */
 async function throwOffsetOutOfRange(
   kafka: Kafka,

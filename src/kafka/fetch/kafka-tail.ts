@@ -12,12 +12,12 @@ import { offsetsSince } from '../client/topic-facts.ts';
 import { CompactedView } from './compacted-view.ts';
 import type { LogMessage } from './record-batches.ts';
 
-/** Whether a topic has a committed message with this timestamp or a later one, in ms since 1970. */
+/** Whether a topic has a committed message with this timestamp or a later one. @param at Timestamp in epoch ms. */
 export async function hasMessageSince(kafka: Kafka, topic: string, at: number): Promise<boolean> {
   return (await offsetsSince({ kafka }, topic, at)).size > 0;
 }
 
-/** Reads the committed messages of a range of a topic's offsets. @throws as {@link readToEnd}. */
+/** Reads the committed messages of a topic in a range of offsets. @throws as {@link readToEnd}. */
 export function readTail(options: TailRange & { readonly kafka: Kafka }): Promise<void> {
   const { kafka, topic, from, to, onMessages } = options;
   const starts = new Map([...to.keys()].map((partition) => [partition, from.get(partition) ?? 0n]));
@@ -27,9 +27,10 @@ export function readTail(options: TailRange & { readonly kafka: Kafka }): Promis
 }
 
 /**
- * Reads a range; resolves when all batches have been handled. For an empty range no request is sent.
+ * Reads a range of a topic's offsets. Resolves when all batches have been handled. For an empty range no request is sent.
  *
- * @throws CellarstreamError `KAFKA_UNREACHABLE` also if part of the range was deleted meanwhile: the caller requests the bounds again.
+ * @throws CellarstreamError `KAFKA_UNREACHABLE` also if part of the range was deleted while it was read: a retry has to request the topic's
+ * first and end offsets again.
  */
 async function readToEnd(
   options: Pick<ReadBatchesOptions, 'kafka' | 'topic' | 'range' | 'isolation'>,
@@ -53,7 +54,7 @@ function topicChangedError(topic: string, cause: unknown): CellarstreamError {
   );
 }
 
-/** Returns the {@link CompactedView} of a topic with one partition, which all callers share. */
+/** Returns the {@link CompactedView} of a topic with one partition. All callers get the same view. */
 export type CompactedTopics = (topic: string, isolation: Isolation) => CompactedView<LogMessage>;
 
 export function compactedTopics(kafka: Kafka): CompactedTopics {

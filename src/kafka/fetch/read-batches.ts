@@ -8,20 +8,23 @@ import { TopicReader, unreadEnds } from './kafka-reader.ts';
 import type { PartitionBatch, ReaderOptions } from './kafka-reader.ts';
 
 export interface ReadBatchesOptions extends Omit<ReaderOptions, 'onBatch'> {
-  /** Determines the order of batches from several partitions. Default: the order of their arrival. */
+  /** Queue that determines the order of batches from several partitions. Default: the order of their arrival. */
   readonly queue?: BatchQueue;
-  /** Called once, when all messages before the end offsets have been handled; not after `stop$` has emitted. */
+  /** Called once, when all messages before the end offsets have been handled. Not called after `stop$` has emitted. */
   readonly onCaughtUp?: () => void;
-  /** The first value ends the read after the batch that is being handled. An error of this observable is passed on to the subscriber. */
+  /**
+   * The first value ends reading after the batch that is being handled. An error of this observable is passed on to the subscriber of
+   * {@link readBatches}.
+   */
   readonly stop$?: Observable<unknown>;
 }
 
-/** A partition is paused while it has this many batches in the queue. Bounds memory; too small: the handler waits for fetches. */
+/** Number of queued batches at which a partition is paused. Too small: the handler waits for fetches. Too large: more memory. */
 const MAX_QUEUED_BATCHES = 2;
 
 /**
- * Passes the batches of a topic to `handle`, one after the other, and emits the values of the observables that it returns. Meanwhile only a
- * few batches of each partition are fetched. Completes after `stop$` has emitted or, without `follow`, at the end offsets.
+ * Passes the batches of a topic to `handle`, one after another, and emits the values of the observables that `handle` returns. At most a
+ * few batches of each partition are fetched ahead. Completes after `stop$` has emitted or, without `follow`, at the end offsets.
  */
 export function readBatches<R>(
   options: ReadBatchesOptions,
@@ -31,8 +34,8 @@ export function readBatches<R>(
 }
 
 /**
- * One subscription. A batch goes from the reader to the queue, and from there to the handler. A partition with enough queued batches is
- * paused.
+ * One subscription to {@link readBatches}. The reader puts batches into the queue, and the handler takes them from it. A partition with
+ * enough queued batches is paused.
  */
 class BatchHandling<R> {
   readonly #options: ReadBatchesOptions;
@@ -40,10 +43,13 @@ class BatchHandling<R> {
   readonly #subscriber: Subscriber<R>;
   readonly #reader: TopicReader;
   readonly #queue: BatchQueue;
-  /** End offsets of the partitions that have not been handled up to there. */
+  /** End offsets of the partitions in which messages before the end offset have not been handled. */
   readonly #behind: Map<number, bigint>;
   readonly #paused = new Set<number>();
-  /** Emits after unsubscribing. A subject, because a handler that emits synchronously has no subscription yet that could be cancelled. */
+  /**
+   * Emits when the subscriber has unsubscribed, and thereby ends the running handler. A handler that emits synchronously can only be ended
+   * by a subject, because its subscription does not exist yet.
+   */
   readonly #over$ = new Subject<void>();
   /** Whether a batch is being handled, or the reader is being closed. */
   #isBusy = false;
@@ -104,7 +110,7 @@ class BatchHandling<R> {
     return this.#queue.waiting(partition) >= MAX_QUEUED_BATCHES;
   }
 
-  /** Handles the next batches, unless one is being handled; completes when there are no more. */
+  /** Passes the next queued batches to the handler, unless it is handling one. Completes the subscriber when no batch can follow. */
   #goOn(): void {
     // A loop instead of recursion: batches that are handled synchronously must not grow the stack.
     while (!this.#isBusy && !this.#subscriber.closed) {

@@ -6,26 +6,26 @@ import { decompress, MalformedBytes } from './codecs.ts';
 
 interface RecordBatch {
   readonly baseOffset: number;
-  /** Offset of the last record that was written in the batch, also if compaction has removed it. */
+  /** Offset of the last message that was written in the batch, even if compaction has removed that message. */
   readonly lastOffset: number;
   readonly leaderEpoch: number;
   readonly attributes: number;
-  /** Timestamps of records are relative to it; epoch ms. */
+  /** Time to which the timestamps of the batch's messages are relative, in epoch ms. */
   readonly baseTimestamp: number;
   readonly maxTimestamp: number;
   readonly producerId: bigint;
-  /** Number of records, without those that compaction has removed. */
+  /** Number of messages, without those that compaction has removed. */
   readonly count: number;
   readonly records: Buffer;
 }
 
 export interface LogMessage extends RecordBatchEntry {
   readonly leaderEpoch: number;
-  /** Whether the timestamp was set by the broker that appended the message, and not by the producer. */
+  /** Whether the timestamp was set by the broker that appended the message. False if the producer set it. */
   readonly isAppendTime: boolean;
 }
 
-/** An aborted transaction: the records of this producer from `firstOffset` up to its abort marker. */
+/** An aborted transaction. It consists of the messages of this producer from `firstOffset` up to the abort marker. */
 export interface AbortedTransaction {
   readonly producerId: bigint;
   readonly firstOffset: bigint;
@@ -42,7 +42,7 @@ const MAX_TIMESTAMP_AT = 35;
 const PRODUCER_ID_AT = 43;
 const COUNT_AT = 57;
 const RECORDS_AT = 61;
-/** Bytes at the beginning of a batch that its length field does not count: the base offset and the length field itself. */
+/** Size of the fields at the beginning of a batch that its length field does not count, in bytes: the base offset and the length field. */
 const BEFORE_LENGTH = 12;
 const MAGIC = 2;
 
@@ -50,12 +50,12 @@ const CODEC_MASK = 0x07;
 const LOG_APPEND_TIME = 0x08;
 const TRANSACTIONAL = 0x10;
 const CONTROL = 0x20;
-/** Type of a transaction marker that aborts its transaction: the second 16 bits of the marker's key. */
+/** Type of a transaction marker that ends an aborted transaction. The type is the second 16-bit number of the marker's key. */
 const ABORT = 0;
 
 /**
- * Decodes the batches' headers, without a last batch that the broker has truncated. @throws CellarstreamError `KAFKA_REFUSED` if a batch is
- * in a format from before Kafka 0.11.
+ * Decodes the headers of batches. A last batch that the broker has truncated is left out. @throws CellarstreamError `KAFKA_REFUSED` if a
+ * batch has a format from before Kafka 0.11.
  */
 export function recordBatches(bytes: Buffer): RecordBatch[] {
   const batches: RecordBatch[] = [];
@@ -86,7 +86,9 @@ export function recordBatches(bytes: Buffer): RecordBatch[] {
   return batches;
 }
 
-/** Returns the batches of a `read_committed` response that contain committed messages: without markers and aborted transactions. */
+/**
+ * Returns the batches of a `read_committed` response that contain committed messages, without transaction markers and aborted transactions.
+ */
 export function committedBatches(
   batches: readonly RecordBatch[],
   aborted: readonly AbortedTransaction[],
@@ -106,17 +108,20 @@ export function committedBatches(
   });
 }
 
-/** Whether a batch contains messages, and not a transaction marker. */
+/** Whether a batch contains messages. False for a transaction marker. */
 export function isDataBatch({ attributes }: RecordBatch): boolean {
   return (attributes & CONTROL) === 0;
 }
 
-/** Whether a batch is the marker of an aborted transaction. False if compaction has emptied it: then no record of the transaction is left. */
+/**
+ * Whether a batch is the marker of an aborted transaction. False also if compaction has emptied the batch, which happens only after all
+ * messages of the transaction are removed.
+ */
 function isAbort(marker: RecordBatch): boolean {
   return readRecords(marker, marker.records)[0]?.key?.readInt16BE(2) === ABORT;
 }
 
-/** Decodes the messages of a batch. @throws MalformedBytes */
+/** Decodes the messages of a batch. @throws MalformedBytes if they can't be decompressed or decoded. */
 export async function messagesOf(batch: RecordBatch): Promise<LogMessage[]> {
   if (batch.count === 0) return [];
   const type = batch.attributes & CODEC_MASK;
@@ -124,7 +129,7 @@ export async function messagesOf(batch: RecordBatch): Promise<LogMessage[]> {
   return readRecords(batch, await decompress(type, batch.records));
 }
 
-/** Decodes uncompressed records. Keys and values are views of `bytes`, not copies. */
+/** Decodes uncompressed messages. Keys and values are views of `bytes`, not copies. */
 function readRecords(batch: RecordBatch, bytes: Buffer): LogMessage[] {
   const { baseOffset, baseTimestamp, maxTimestamp, leaderEpoch, attributes, count } = batch;
   const isAppendTime = (attributes & LOG_APPEND_TIME) !== 0;
@@ -166,7 +171,7 @@ function headersOf(fields: FieldReader): IHeaders {
 interface FieldReader {
   at: number;
   varint(): number;
-  /** Reads a length and that many bytes; null if the length is -1. */
+  /** Reads a length, and as many bytes as it says; null if the length is -1. */
   bytes(): Buffer | null;
 }
 

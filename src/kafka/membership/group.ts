@@ -9,14 +9,19 @@ import { array, bytes, int32, string } from '../client/protocol.ts';
 
 export interface MembershipGroup {
   readonly name: string;
-  /** Opens connections of its own: brokers answer a connection's requests in order, and a JoinGroup waits for the rebalance. */
+  /**
+   * Creates a coordinator client with connections of its own. They can't be shared, because brokers answer the requests of a connection in
+   * order, and a JoinGroup request waits for the rebalance.
+   */
   readonly connect: () => GroupCoordinator;
 }
 
-/** Calls to the coordinator of a Kafka group, which is looked up at the first call. */
+/** Client of the coordinator of a Kafka group. The first call looks up the coordinator. */
 export interface GroupCoordinator {
   readonly join: (joining: JoinGroup, withinMs: number) => Promise<Joined>;
-  /** Sends the leader's assignments, by member id; other members send none. Returns this member's assignment. */
+  /**
+   * Sends the assignments by member id, if this member is the leader; other members pass an empty map. Returns this member's assignment.
+   */
   readonly sync: (
     identity: MemberIdentity,
     assignments: ReadonlyMap<string, Buffer>,
@@ -52,20 +57,20 @@ export function membershipGroup(kafka: Kafka, name: string): MembershipGroup {
   return { name, connect };
 }
 
-/** A member of a group, and the metadata with which it joined. */
+/** A member of a Kafka group, with the metadata of its JoinGroup request. */
 export interface Member {
   readonly id: string;
   readonly metadata: Buffer;
 }
 
 export interface JoinGroup {
-  /** Id that the coordinator assigned to the member; empty for a member that joins for the first time. */
+  /** Id that the coordinator has assigned to the member; empty when the member joins for the first time. */
   readonly memberId: string;
-  /** The coordinator removes a member that sends no heartbeat for this long, in ms. */
+  /** Time without a heartbeat after which the coordinator removes a member, in ms. */
   readonly sessionTimeoutMs: number;
-  /** How long the coordinator waits in a rebalance for all members to rejoin, in ms. */
+  /** Longest time that the coordinator waits in a rebalance until all members have rejoined, in ms. */
   readonly rebalanceTimeoutMs: number;
-  /** Kind of group, such as `consumer`. The coordinator refuses a member whose kind differs from that of its group. */
+  /** Kind of Kafka group, such as `consumer`. The coordinator refuses a member whose kind differs from that of the other members. */
   readonly protocolType: string;
   readonly protocol: string;
   readonly metadata: Buffer;
@@ -76,14 +81,16 @@ export interface Joined {
   readonly generation: number;
   readonly leader: string;
   readonly memberId: string;
-  /** All members of the generation if this member is the leader; empty for other members. */
+  /** All members of the generation if this member is the leader; otherwise empty. */
   readonly members: readonly Member[];
 }
 
-/** A null `group.instance.id`: a static member (KIP-345) would keep its assignment after it has left. */
+/**
+ * Null as `group.instance.id`, so that the member is not static (KIP-345): a static member would retain its assignment after it has left.
+ */
 const NO_INSTANCE_ID = string(null);
 
-/** Creates a JoinGroup request. The coordinator responds once all members have joined, or the rebalance timeout has passed. */
+/** Creates a JoinGroup request. The coordinator responds once all members have joined, or when the rebalance timeout has passed. */
 function joinGroup(group: string, options: JoinGroup): Call<Joined> {
   const { memberId, sessionTimeoutMs, rebalanceTimeoutMs, protocolType } = options;
   const { protocol, metadata } = options;
@@ -117,7 +124,7 @@ function joinGroup(group: string, options: JoinGroup): Call<Joined> {
   };
 }
 
-/** Identifies a member in one generation of its group. */
+/** Identifies a member in one generation of its Kafka group. */
 export interface MemberIdentity {
   readonly generation: number;
   readonly memberId: string;
@@ -174,17 +181,18 @@ function identityBytes(group: string, { generation, memberId }: MemberIdentity):
 }
 
 interface DescribedGroup {
-  /** Kafka's name of the group's state: `PreparingRebalance` or `CompletingRebalance` while members join. */
+  /** State of the Kafka group, by Kafka's name. While members join it is `PreparingRebalance` or `CompletingRebalance`. */
   readonly state: string;
-  /** Metadata of each member's newest JoinGroup, and its assignment. */
+  /** Metadata from each member's newest JoinGroup request, and the member's assignment. */
   readonly members: readonly { readonly metadata: Buffer; readonly assignment: Buffer }[];
-  /** Bit set of the operations that this user may perform on the group (KIP-430). */
+  /** Bit set of the operations that this client's user may perform on the Kafka group (KIP-430). */
   readonly operations: number;
 }
 
 /**
- * Requests the state and the members of a group from its coordinator. @throws kafkajs' error for an error code, and those of {@link
- * Brokers}.
+ * Requests the state and the members of a Kafka group from its coordinator.
+ *
+ * @throws kafkajs' error for an error code in the response, and the errors of {@link Brokers}.
  */
 export async function describeGroup(brokers: Brokers, group: string): Promise<DescribedGroup> {
   const coordinator = await findCoordinator(brokers, 'group', group);
@@ -217,7 +225,10 @@ function describeGroupsCall(group: string): Call<DescribedGroup & { readonly err
   };
 }
 
-/** Returns the committed offsets of these partitions; -1 for one without. @throws as {@link describeGroup}. */
+/**
+ * Returns the offsets that a Kafka group has committed for these partitions, in the same order; -1 for a partition without one. @throws as
+ * {@link describeGroup}.
+ */
 export async function groupOffsets(
   brokers: Brokers,
   group: string,
@@ -232,7 +243,10 @@ export async function groupOffsets(
   return fetched.offsets;
 }
 
-/** `errorCode` in the response: that of the group, otherwise that of the first partition with an error. */
+/**
+ * Creates an OffsetFetch request. The decoded `errorCode` is that of the whole response or, if that is 0, of the first partition with an
+ * error.
+ */
 function offsetFetch(
   group: string,
   topic: string,

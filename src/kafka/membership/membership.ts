@@ -13,9 +13,9 @@ import type { GroupCoordinator, Member, MembershipGroup } from './group.ts';
 
 export type { Member } from './group.ts';
 
-/** This member's part in one generation of the group; its assignment is valid until the next generation. */
+/** This member's part in one generation of its Kafka group. The assignment is valid until the next generation. */
 export interface Generation {
-  /** Rises with every rebalance. */
+  /** Number of the generation. It rises with every rebalance. */
   readonly number: number;
   readonly memberId: string;
   readonly isLeader: boolean;
@@ -24,45 +24,48 @@ export interface Generation {
 
 interface MembershipOptions {
   readonly group: MembershipGroup;
-  /** The coordinator removes a member that sends no heartbeat for this long, in ms. */
+  /** Time without a heartbeat after which the coordinator removes a member, in ms. */
   readonly sessionTimeoutMs: number;
-  /** Interval between heartbeats, in ms: also the longest delay until a member learns of a rebalance. */
+  /** Interval between heartbeats, in ms. It is also the longest time after which a member learns of a rebalance. */
   readonly heartbeatMs: number;
-  /** Returns this member's metadata; called each time that it joins. */
+  /** Returns this member's metadata. Called each time the member joins. */
   readonly memberMetadata: () => Buffer;
-  /** Computes the group's assignment, by member id. Called only while this member is the leader. */
+  /** Computes the assignments of all members, by member id. Called only while this member is the leader. */
   readonly assign: (members: readonly Member[], generation: number) => ReadonlyMap<string, Buffer>;
-  /** Each value makes this member join again with fresh metadata, so that the group rebalances. */
+  /** Each value makes this member join again with fresh metadata, which causes a rebalance. */
   readonly rejoin$: Observable<unknown>;
-  /** The first value makes the member leave the group. Must replay it to late subscribers. */
+  /** The first value makes the member leave its Kafka group. The observable must replay that value to late subscribers. */
   readonly leave$: Observable<unknown>;
   /**
-   * Called with true when the member has joined the group; with false when it has left it, was removed, or got no response for a session
-   * timeout.
+   * Called with true when the member has joined its Kafka group. Called with false when the member has left or was removed, or has got no
+   * response for a session timeout.
    */
   readonly onMembershipChange?: (isIn: boolean) => void;
-  /** Called with the error of each failed attempt to join or to send a heartbeat, which is repeated. */
+  /** Called with the error of each failed attempt to join or to send a heartbeat. The attempt is then repeated. */
   readonly onRetry?: (error: unknown) => void;
-  /** Default {@link steadyScheduler}. */
+  /** Clock and timers. Default: {@link steadyScheduler}. */
   readonly scheduler?: SchedulerLike;
 }
 
-/** Protocol type and protocol name of the group. The type differs from that of consumer groups, so that none is joined by mistake. */
+/**
+ * Protocol type and protocol name of a fleet's Kafka group. The protocol type differs from that of consumer groups, so that an instance
+ * can't join a consumer group by mistake.
+ */
 const PROTOCOL = { protocolType: 'cellarstream', protocol: 'accounts' } as const;
 /** How much longer than the rebalance timeout a JoinGroup response may take, in ms. Too small: slow rebalances count as failures. */
 const JOIN_RESPONSE_MARGIN_MS = 5_000;
 /** Longest wait for a LeaveGroup response, in ms. If no response arrives, the coordinator removes the member when its session times out. */
 const LEAVE_TIMEOUT_MS = 2_000;
 
-/** Error codes after which the member joins the group again. */
+/** Error codes in responses after which the member joins again. */
 const JOIN_AGAIN: ReadonlySet<number> = new Set([
   ...[ERROR.ILLEGAL_GENERATION, ERROR.UNKNOWN_MEMBER_ID],
   ...[ERROR.REBALANCE_IN_PROGRESS, ERROR.MEMBER_ID_REQUIRED],
 ]);
 
 /**
- * Joins a Kafka group and stays a member. Emits this member's assignment of each generation, and completes when it has left the group.
- * While the coordinator can't be reached nothing is emitted, and the newest assignment stays valid.
+ * Joins a Kafka group and stays a member. Emits this member's part in each generation, and completes when the member has left. While the
+ * coordinator can't be reached, nothing is emitted and the newest assignment stays valid.
  *
  * Errors with a CellarstreamError that no retry can resolve, such as `KAFKA_REFUSED`.
  */
@@ -83,20 +86,22 @@ export function membership(options: MembershipOptions): Observable<Generation> {
 }
 
 /**
- * One member of the group. It joins, sends heartbeats while it is in a generation, and joins again after a rebalance, with fresh metadata,
- * or when the coordinator no longer knows it. It counts as out of the group until the coordinator has confirmed it, and again after a
- * session timeout without a response. Aborting `ending` makes it leave.
+ * One member of a Kafka group. The member joins, sends heartbeats while it is in a generation, and joins again after a rebalance, with
+ * fresh metadata, or when the coordinator has removed it. It counts as outside the Kafka group until the coordinator has confirmed it, and
+ * again after a session timeout without a response. Aborting `ending` makes the member leave.
  */
 class GroupMember {
   readonly #options: MembershipOptions;
   readonly #scheduler: SchedulerLike;
   readonly #ending: AbortSignal;
   readonly #coordinator: GroupCoordinator;
-  /** Id of the member in its group; empty until the coordinator has assigned one. */
+  /** Id of the member; empty until the coordinator has assigned one. */
   #id = '';
-  /** When the coordinator last confirmed the membership, in ms of the scheduler; undefined while the member is out of the group. */
+  /**
+   * Time when the coordinator last confirmed the membership, in ms of the scheduler; undefined while the member is outside the Kafka group.
+   */
   #confirmedAt: number | undefined;
-  /** Aborted when the member's metadata have changed since its newest JoinGroup, possibly while that is still in flight. */
+  /** Aborted when the member's metadata have changed since it sent its newest JoinGroup request. */
   #changed = new AbortController();
 
   constructor(options: MembershipOptions, ending: AbortSignal) {
@@ -106,7 +111,9 @@ class GroupMember {
     this.#coordinator = options.group.connect();
   }
 
-  /** Joins the group again and again until `ending` is aborted, then leaves it. @throws CellarstreamError that no retry can resolve. */
+  /**
+   * Joins the Kafka group again and again until `ending` is aborted, then leaves it. @throws CellarstreamError that no retry can resolve.
+   */
   async run(onGeneration: (generation: Generation) => void): Promise<void> {
     const close = () => this.#coordinator.close(); // otherwise a JoinGroup in flight would delay the end
     this.#ending.addEventListener('abort', close);
@@ -133,7 +140,10 @@ class GroupMember {
     if (this.#id !== '') await this.#leave();
   }
 
-  /** Joins the group and returns the assignment once the group has it; undefined if the member has to join again at once. */
+  /**
+   * Joins the Kafka group, and returns this member's part in the generation once the leader's assignments have arrived; undefined if the
+   * member has to join again at once.
+   */
   async #join(): Promise<Generation | undefined> {
     const { sessionTimeoutMs, memberMetadata, assign } = this.#options;
     // Members learn of a rebalance by their next heartbeat, so one that has not rejoined within a session timeout has crashed.
@@ -155,7 +165,7 @@ class GroupMember {
     return { number: generation, memberId, isLeader, assignment: synced.assignment };
   }
 
-  /** Sends heartbeats until the member has to join the group again, or has to leave it. */
+  /** Sends heartbeats until the member has to join again or leave. */
   async #stay(generation: number): Promise<void> {
     const { heartbeatMs, sessionTimeoutMs } = this.#options;
     const changed = this.#changed.signal;
@@ -176,7 +186,7 @@ class GroupMember {
     }
   }
 
-  /** Reports a failed attempt, and has the coordinator looked up again. @throws CellarstreamError if no retry can succeed. */
+  /** Reports a failed attempt. The next attempt looks up the coordinator again. @throws CellarstreamError if no retry can succeed. */
   #failed(error: unknown): void {
     const { group, sessionTimeoutMs, onRetry } = this.#options;
     const known = memberErrorOf(error, group.name);
@@ -186,7 +196,7 @@ class GroupMember {
     onRetry?.(known);
   }
 
-  /** Whether the code means success; false if the member has to join again. @throws kafkajs' error for any other code. */
+  /** Returns true if the code means success, and false if the member has to join again. @throws kafkajs' error for any other code. */
   #isAccepted(code: number, request: string): boolean {
     if (code === ERROR.NONE) return true;
     if (code === ERROR.UNKNOWN_MEMBER_ID) {
@@ -209,7 +219,7 @@ class GroupMember {
     if (wasIn) this.#options.onMembershipChange?.(false);
   }
 
-  /** Sends LeaveGroup over new connections, as the member's own are closed. */
+  /** Sends LeaveGroup over new connections, because the member's previous connections are closed. */
   async #leave(): Promise<void> {
     const coordinator = this.#options.group.connect();
     const left = coordinator.leave(this.#id).catch(() => undefined); // the session times out instead
@@ -219,7 +229,7 @@ class GroupMember {
     coordinator.close();
   }
 
-  /** Resolves after `ms`, or when one of the signals is aborted. */
+  /** Resolves after `ms` milliseconds, or earlier when one of the signals is aborted. */
   async #pause(ms: number, ...signals: readonly AbortSignal[]): Promise<void> {
     if (signals.some(({ aborted }) => aborted)) return;
     const aborted$ = merge(...signals.map((signal) => fromEvent(signal, 'abort')));
@@ -228,7 +238,10 @@ class GroupMember {
   }
 }
 
-/** Error codes from a coordinator are final, except those that it sends while it starts or moves. */
+/**
+ * Converts an error to a CellarstreamError. Error codes from a coordinator become final, except those that it sends while it starts, moves
+ * or stops.
+ */
 function memberErrorOf(error: unknown, group: string): unknown {
   const cause = kafkajsCauseOf(error);
   const known = kafkaError(cause);
@@ -238,7 +251,7 @@ function memberErrorOf(error: unknown, group: string): unknown {
   return new CellarstreamError('KAFKA_REFUSED', message, { cause });
 }
 
-/** Whether this is an error code that brokers return while a coordinator starts, moves or stops. */
+/** Whether brokers return this error code while a coordinator starts, moves or stops. */
 function isCoordinatorMoving(code: number): boolean {
   return ['again', 'leader', 'coordinator'].includes(errorAction(code));
 }

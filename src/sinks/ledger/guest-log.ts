@@ -11,12 +11,12 @@ import { readBatches } from '../../kafka/fetch/read-batches.ts';
 import type { LogMessage } from '../../kafka/fetch/record-batches.ts';
 import { topicBounds } from '../../kafka/client/topic-facts.ts';
 
-/** An account's entries in the ledger topic, as a guest uses them. */
+/** Reads and writes an account's entries in the ledger topic, for a guest. */
 export interface GuestLog {
   /**
-   * Appends an entry to the ledger topic, and returns the account's entries before it, committed or not.
+   * Appends an entry to the ledger topic, and returns the earlier entries of the account, committed or not.
    *
-   * @param text Must differ from all other entries of this process, as the appended entry is found by it.
+   * @param text Must differ from all other entries of this process, because the appended entry is recognized by its text.
    * @throws CellarstreamError `POSITION` if the topic does not exist; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, ...
    */
   readonly declare: (text: string) => Promise<PriorEntries>;
@@ -27,30 +27,30 @@ interface GuestLogOptions {
   readonly kafka: Kafka;
   readonly topic: string;
   readonly account: string;
-  /** Name of this guest process, which is part of the key of its entries. */
+  /** Name of this guest process. It is part of the key of the guest's entries. */
   readonly instance: string;
   readonly scheduler: SchedulerLike;
 }
 
-/** Longest wait until an acknowledged entry can be read back, in ms; normally that is at once. */
+/** Longest wait until an acknowledged entry can be read back, in ms. Normally the entry can be read at once. */
 const READ_TIMEOUT_MS = 10_000;
 const MISSING_TOPIC_ADVICE = '`cellarstream run` makes it when it starts';
 
 /**
- * Opens the ledger topic for a guest. A guest's entries have a key of their own, so that compaction retains those of the owner, and are
- * written without a transaction, so that a guest fences no other process.
+ * Opens the ledger topic for a guest. Each guest's entries have a key of their own, so that compaction does not replace the owner's entries
+ * by them. They are written without a transaction, so that a guest fences no other process.
  */
 export function guestLog(options: GuestLogOptions): GuestLog {
   const { kafka, topic, account, instance, scheduler } = options;
   const producer = new PlainProducer(kafka);
   const key = guestKey(account, instance);
   /**
-   * Time at which each entry was first seen, in ms of the scheduler, by offset: a lower bound of its age also after the partition leader
-   * has changed, when the brokers' timestamps can't be compared.
+   * Time at which each entry was first read, in ms of the scheduler, by offset. It gives a lower bound of the entry's age even after the
+   * partition leader has changed, when the brokers' timestamps can't be compared.
    */
   const seen = new Map<string, number>();
 
-  /** Reads the account's entries, committed or not, from the offset `low` until this process's entry with this text is among them. */
+  /** Reads the account's entries, committed or not, from the offset `low` until this guest's entry with the text `text` is among them. */
   const entriesTo = async (low: bigint, text: string): Promise<LogMessage[]> => {
     const from = new Map([[0, low]]);
     const found: LogMessage[] = [];
@@ -110,7 +110,7 @@ export function guestLog(options: GuestLogOptions): GuestLog {
   };
 }
 
-/** Error for an acknowledged entry that is missing, for example because the topic was deleted meanwhile. */
+/** Creates the error for an acknowledged entry that can't be read back, for example because the topic was deleted meanwhile. */
 function unreadError(topic: string): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_UNREACHABLE',

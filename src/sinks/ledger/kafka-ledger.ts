@@ -19,67 +19,74 @@ import type { CompactedView } from '../../kafka/fetch/compacted-view.ts';
 import type { LogMessage } from '../../kafka/fetch/record-batches.ts';
 import { CLAIM_GRACE_MS, fencedError, asUnknownOutcome } from '../producer/fencing.ts';
 
-/** An account's entries in the ledger topic, as the account's owner uses them. */
+/** Reads and writes an account's entries in the ledger topic, for the account's owner. */
 export interface AccountLog {
   /**
-   * Claims the ledger: fences the previous owner, appends an entry, and returns all entries before it. These include uncommitted ones,
-   * because their writer may have acted on an entry whose commit was not acknowledged. `beside`: messages to commit in the same
-   * transaction.
+   * Claims the ledger: fences the previous owner, appends an entry, and returns all earlier entries. These include uncommitted ones,
+   * because a process may have acted on an entry whose commit was not acknowledged.
+   *
+   * @param beside Messages to commit in the same transaction.
    */
   readonly claim: (text: string, beside?: readonly Message[]) => Promise<PriorEntries>;
   /**
-   * Appends an entry; resolves when it is committed. After a failed call it uses a new producer, unless another process has appended an
-   * entry since. `beside`: messages to commit in the same transaction.
+   * Appends an entry. Resolves when the entry is committed. After a failed call the next call opens a new producer, unless another process
+   * has appended an entry since.
    *
+   * @param beside Messages to commit in the same transaction.
    * @throws CellarstreamError `FENCED`; `KAFKA_UNREACHABLE`, `COMMIT_FAILED`, ...
    */
   readonly append: (text: string, beside?: readonly Message[]) => Promise<void>;
-  /** Returns the entries that guests have appended since the ledger was last read. */
+  /** Returns the newest entry of each guest that has appended entries since the ledger was last read. */
   readonly guests: () => Promise<GuestEntries>;
-  /** Closes the log; resolves when no call is in flight, as a late claim would fence a successor. */
+  /** Closes the log. Resolves when no call is in flight, because a claim in flight could fence a successor. */
   readonly close: () => Promise<void>;
 }
 
-/** Entries of guests (processes beside the service) in the ledger, with their ages at the time of the caller's own newest entry. */
+/** Entries of guests in the ledger. Their ages are as of the time when the caller's newest entry was written. */
 export interface GuestEntries {
-  /** Newest ledger entry of each guest process; with a claim also those of other accounts with the same API key. */
+  /** Newest ledger entry of each guest process. The result of a claim also includes the entries of other accounts with the same API key. */
   readonly guestEntries: readonly LedgerEntry[];
-  /** When the entries were read, in ms of the scheduler. Entries after the caller's own have an age of 0. */
+  /**
+   * Time when the entries were read, in ms of the scheduler. Entries that were written after the caller's newest entry have an age of 0.
+   */
   readonly at: number;
 }
 
 export interface PriorEntries extends GuestEntries {
-  /** The newest declaration and the newest claim before the caller's own entry, if any, with their ages at `claimedAt`. */
+  /** The newest declaration and the newest claim before the caller's new entry, if there are any. Their ages are as of `claimedAt`. */
   readonly entries: readonly LedgerEntry[];
-  /** Latest time at which the caller's own entry was written, in ms of the scheduler. */
+  /** Latest time at which the caller's new entry can have been written, in ms of the scheduler. */
   readonly claimedAt: number;
 }
 
 export interface AccountLogOptions {
   readonly log: Pick<TransactionalLog, 'open' | 'bounds'>;
   readonly topic: string;
-  /** View of the ledger topic (newest message of each key), read to the end of the log, including uncommitted entries. */
+  /** View of the newest message of each key in the ledger topic, including uncommitted entries. */
   readonly ledgerTopic: CompactedView<LogMessage>;
   readonly account: string;
   readonly transactionalId: string;
   readonly scheduler: SchedulerLike;
   readonly recreateTopic: () => Promise<unknown>;
-  /** Whether an entry with this text was written by this process. */
+  /** Whether this process has written the entry with this text. */
   readonly isOwnEntry: (text: string) => boolean;
-  /** Whether another account's entry declares requests with the same API key. Default: always false. */
+  /** Whether the text is an entry of another account that uses the same API key. Default: always false. */
   readonly isOfApiKey?: (text: string) => boolean;
 }
 
 /**
  * Opens the ledger topic for the owner of an account. Each account has its own transactional id, so that a claim ends the predecessor's
- * open transaction. Entries are read to the end of the log and not to its last stable offset, which another account's open transaction
- * holds back.
+ * open transaction. Entries are read up to the high watermark. The last stable offset would be too early, because open transactions of
+ * other accounts hold it back.
  */
 export function accountLog(options: AccountLogOptions): AccountLog {
   return new OwnerLog(options);
 }
 
-/** Entries of the ledger: those of the account and its guests (`all`, in log order), those of other accounts, and where to read on. */
+/**
+ * Newest entries in the ledger. `all`: entries of the account and its guests, in the order of their offsets; `others`: entries of other
+ * accounts; `next`: offset at which to continue reading.
+ */
 interface ReadEntries {
   readonly all: readonly LogMessage[];
   readonly others: readonly LogMessage[];
@@ -87,12 +94,12 @@ interface ReadEntries {
 }
 
 /**
- * The ledger topic for one owner. Calls run one after the other. A claim opens a new producer and reads the ledger; entries are appended
- * with that producer until a commit fails, and after that with another one, which is opened only if no other process has appended.
+ * The ledger topic as its owner uses it. Calls run one after another. A claim opens a new producer and reads the ledger. Entries are
+ * appended with that producer until a commit fails. Then another producer is opened, unless another process has appended an entry.
  */
 class OwnerLog implements AccountLog {
   readonly #options: AccountLogOptions;
-  /** The newest sink that was opened, and whether it can still be used. */
+  /** The sink that was opened most recently. `#isUsable` says whether it can still be used. */
   #sink: FencedSink | undefined;
   #isUsable = false;
   #isClosed = false;
@@ -101,7 +108,10 @@ class OwnerLog implements AccountLog {
   #newest: string | undefined;
   /** Offset before which all entries have been read. */
   #readTo: bigint | undefined;
-  /** Keys of guest processes whose entries have expired: the next commit deletes them, as the topic would retain them without end. */
+  /**
+   * Keys of guest processes whose entries have expired. The next commit writes tombstones for these keys, because compaction would
+   * otherwise retain the entries forever.
+   */
   #expired: readonly string[] = [];
 
   constructor(options: AccountLogOptions) {
@@ -169,7 +179,10 @@ class OwnerLog implements AccountLog {
     return done;
   }
 
-  /** Commits a claim. An epoch error means that another process has opened the ledger meanwhile: the account is left to that process. */
+  /**
+   * Commits a claim. An epoch error means that another process has opened the transactional id meanwhile. It becomes `FENCED`, and the
+   * account is left to that process.
+   */
   async #commitClaim(text: string, beside: readonly Message[] | undefined) {
     try {
       const sink = await this.#open(this.#isUsable ? undefined : this.#sink);
@@ -180,7 +193,7 @@ class OwnerLog implements AccountLog {
     }
   }
 
-  /** Commits an entry to the ledger topic, and returns the offset after it. */
+  /** Commits an entry to the ledger topic, and returns the end offset of the commit. */
   async #commit(
     sink: FencedSink,
     key: string,
@@ -221,8 +234,8 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Opens a sink in place of a failed one. Only the ledger's entries show whether an outdated epoch is due to another process or to a
-   * timeout.
+   * Opens a sink in place of a failed one. An outdated epoch may be due to another process or to a timeout of the transaction, and only the
+   * ledger's entries show which: if another process has appended the newest entry, the error is `FENCED`.
    */
   async #reopen(): Promise<FencedSink> {
     try {
@@ -237,7 +250,7 @@ class OwnerLog implements AccountLog {
     }
   }
 
-  /** Reads the newest entry of each key. @param from Reports the end of the ledger topic, up to which it is read. */
+  /** Reads the newest entry of each key. @param from Source of the topic's end offset, up to which entries are read. */
   async #read(from: BoundsSource): Promise<ReadEntries> {
     const { ledgerTopic, account } = this.#options;
     const { newest, next } = await ledgerTopic.asOf(() => this.#logEnds(from));
@@ -252,8 +265,8 @@ class OwnerLog implements AccountLog {
   }
 
   /**
-   * Reads the entries, and finds the one with this text. If it is missing, the cached entries may be of a deleted topic, and are read
-   * again.
+   * Reads the newest entries, and among them the one with this text (`own`). If it is missing, the cached entries may be of a deleted
+   * topic, so the topic is read again from its beginning.
    */
   async #readWith(text: string, from: BoundsSource) {
     const isIt = (one: LogMessage) => String(one.value) === text;
@@ -286,7 +299,7 @@ function ledgerClosedError(): CellarstreamError {
   return new CellarstreamError('COMMIT_FAILED', 'the ledger is closed');
 }
 
-/** Error for a committed entry that is missing, for example because the topic was deleted meanwhile. */
+/** Creates the error for a committed entry that can't be read back, for example because the topic was deleted meanwhile. */
 function unreadError(topic: string): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_UNREACHABLE',

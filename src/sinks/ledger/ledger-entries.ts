@@ -9,22 +9,25 @@ export interface LedgerEntry {
 }
 
 /**
- * Margin that is subtracted from the ages of entries, in ms. Too small: after an adjustment of a broker's clock entries seem older than
- * they are.
+ * Margin that is subtracted from the ages of entries, in ms. Too small: after an adjustment of a broker's clock, an entry can seem older
+ * than it is.
  */
 const CLOCK_MARGIN_MS = 100;
 /**
- * Age at which another process's entry is ignored, in ms. Too small: entries that still count are ignored if the clocks of two brokers
- * differ.
+ * Age above which entries of guests and of other accounts are ignored, in ms. Too small: if the clocks of two brokers differ, requests that
+ * still count against the quota are ignored.
  */
 const EXPIRED_AFTER_MS = 10 * 60_000;
 
-/** Returns the key of a guest's declarations: one for each guest, so that compaction retains the owner's entries. */
+/** Returns the key of a guest's declarations. It differs from the owner's keys, so that compaction does not replace the owner's entries. */
 export function guestKey(account: string, instance: string): string {
   return `${account}/${instance}`;
 }
 
-/** Returns the key of an account's claims. It differs from that of declarations, or compaction would replace the newest declaration. */
+/**
+ * Returns the key of an account's claims. It differs from the key of declarations, so that a claim does not replace the newest declaration
+ * in compaction.
+ */
 export function claimKey(account: string): string {
   return guestKey(account, '');
 }
@@ -35,7 +38,7 @@ export function isOfAccount({ key }: LogMessage, account: string): boolean {
   return text === account || (text?.startsWith(claimKey(account)) ?? false);
 }
 
-/** Whether a message of the ledger topic is a declaration or a claim by an owner of the account. */
+/** Whether a message of the ledger topic is a declaration or a claim of an owner of the account. */
 export function isOwn({ key, value }: LogMessage, account: string): boolean {
   return value !== null && isOwnKey(key, account);
 }
@@ -44,14 +47,14 @@ function isOwnKey(key: LogMessage['key'], account: string): boolean {
   return [account, claimKey(account)].includes(String(key));
 }
 
-/** Converts a message of the ledger topic to an entry, with its age when the message `at` was appended. */
+/** Converts a message of the ledger topic to an entry. The entry's age is as of the time when the message `at` was appended. */
 export function entryOf(entry: LogMessage, at: LogMessage): LedgerEntry {
   return { text: String(entry.value), ageMs: ageMs(entry, at) };
 }
 
 /**
- * Returns a lower bound of a ledger entry's age when the message `at` was appended, in ms, by the clock of the broker that appended both.
- * It is 0 if the partition leader changed in between, or the timestamps are not the broker's.
+ * Returns a lower bound of an entry's age at the time when the message `at` was appended, in ms, by the clock of the broker that appended
+ * both. The result is 0 if the partition leader changed between them, or if the timestamps were not set by the broker.
  */
 export function ageMs(entry: Stamped, at: Stamped): number {
   const isComparable =
@@ -62,7 +65,10 @@ export function ageMs(entry: Stamped, at: Stamped): number {
 
 type Stamped = Pick<LogMessage, 'timestamp' | 'leaderEpoch' | 'isAppendTime'>;
 
-/** Returns the newest unexpired entry of each guest as of the message `at`, and the keys of the expired ones. */
+/**
+ * Returns the newest entry of each guest, without entries that had expired when the message `at` was appended, and the keys of the guests
+ * whose newest entry had expired.
+ */
 export function guestEntriesAt(
   entries: readonly LogMessage[],
   account: string,
@@ -75,7 +81,7 @@ export function guestEntriesAt(
   return { guests: unexpiredAt(left, at), expired };
 }
 
-/** Returns the ledger entries that had not expired when the message `at` was appended. */
+/** Returns the entries that had not expired when the message `at` was appended, with their ages at that time. */
 export function unexpiredAt(
   entries: readonly LogMessage[],
   at: LogMessage,

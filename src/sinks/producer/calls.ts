@@ -13,15 +13,15 @@ import {
 import type { OfTopic } from '../../kafka/client/topic-calls.ts';
 import type { ProducerIdentity } from '../sink.ts';
 
-/** Stands for a producer without an identity. An InitProducerId request with it fences every other producer of the transactional id. */
+/** Identity of a producer that has none yet. An InitProducerId request with it fences every other producer of the transactional id. */
 export const NO_PRODUCER: ProducerIdentity = { producerId: -1n, epoch: -1 };
 
 /**
- * Creates an InitProducerId request for a new identity. With the current identity as `own` the producer gets the next epoch; if another
- * producer of the transactional id was opened since, the request fails with PRODUCER_FENCED (KIP-360).
+ * Creates an InitProducerId request for a new identity. If `own` is the producer's current identity, the producer gets the next epoch. If
+ * another producer of the transactional id was opened since, the request fails with PRODUCER_FENCED (KIP-360).
  */
 export function initProducerId(options: {
-  /** Null for a producer without transactions. */
+  /** Transactional id; null for a producer without transactions. */
   readonly transactionalId: string | null;
   readonly transactionTimeoutMs: number;
   readonly own: ProducerIdentity;
@@ -75,13 +75,13 @@ export function addPartitionsToTxn(
 interface Produced {
   readonly partition: number;
   readonly errorCode: number;
-  /** Offset of the batch's first record; -1 if the leader does not report it. */
+  /** Offset of the batch's first message; -1 if the partition leader does not report it. */
   readonly baseOffset: bigint;
 }
 
 export function produce(
   transactionalId: string | null,
-  /** Longest time that the leader may take until all in-sync replicas have the batches, in ms. */
+  /** Longest time that a partition leader may wait until all in-sync replicas have the batches, in ms. */
   timeoutMs: number,
   topics: readonly OfTopic<{ readonly partition: number; readonly batch: Buffer }>[],
 ): Call<readonly OfTopic<Produced>[]> {
@@ -143,7 +143,10 @@ export function endTxn(
   };
 }
 
-/** Creates a DescribeTransactions request. `state` is `PrepareCommit` while the markers of a committed transaction are being written. */
+/**
+ * Creates a DescribeTransactions request. In the response, `state` is `PrepareCommit` while the markers of a committed transaction are
+ * being written.
+ */
 export function describeTransaction(
   transactionalId: string,
 ): Call<{ readonly errorCode: number; readonly state: string }> {

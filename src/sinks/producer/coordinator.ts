@@ -13,21 +13,24 @@ import type { Bounds, Isolation } from '../../kafka/log.ts';
 
 interface CoordinatorCallOptions<T> {
   readonly patience: Patience;
-  /** Returns the error code in the response to the call. */
+  /** Returns the error code that a response contains. */
   readonly codeOf: (answer: T) => number;
-  /** Whether the broker may receive the call twice. */
+  /** Whether the call may be sent again after an attempt without a response. The broker may then receive it twice. */
   readonly isRepeatable: boolean;
-  /** Called when the coordinator does not know a topic of the transaction, as it is new or was deleted. */
+  /** Called when the coordinator does not know a topic of the transaction, which may be new or deleted. */
   readonly onUnknownTopic?: () => Promise<void>;
 }
 
 export interface CoordinatorResult<T> {
   readonly response: T;
-  /** Whether an earlier attempt got no response: a late copy of the call may still reach the broker. */
+  /** Whether an earlier attempt got no response. If so, a late copy of the call may still reach the broker. */
   readonly lateCopyPossible: boolean;
 }
 
-/** The broker that coordinates the transactions of a transactional id; looked up again when it moves. */
+/**
+ * Client of the broker that coordinates the transactions of a transactional id. Looks up the coordinator, and looks it up again when it has
+ * moved.
+ */
 export class TransactionCoordinator {
   readonly #brokers: Brokers;
   readonly #transactionalId: string;
@@ -39,10 +42,10 @@ export class TransactionCoordinator {
   }
 
   /**
-   * Sends a call to the coordinator, and repeats it until it succeeds.
+   * Sends a call to the coordinator, and repeats the call until it succeeds.
    *
-   * @throws the errors of `patience`, kafkajs' error for an error code that is not retried, and {@link CallUnanswered} at once if the call
-   * is not repeatable.
+   * @throws the errors of `patience`; kafkajs' error for an error code that is not retried; {@link CallUnanswered} as soon as an attempt
+   * gets no response, if the call is not repeatable.
    */
   async send<T>(call: Call<T>, options: CoordinatorCallOptions<T>): Promise<CoordinatorResult<T>> {
     const { patience, codeOf, isRepeatable, onUnknownTopic } = options;
@@ -87,9 +90,9 @@ export class TransactionCoordinator {
   /**
    * Returns the first and the end offset of a topic's partitions, including everything that was committed before this producer was opened.
    *
-   * A broker that was suspended, or is cut off from the others, continues to act as leader and does not know of later commits. So the
-   * leaders are requested from the coordinator, which has ended the previous transaction together with the leaders of all its partitions.
-   * Each leader is then asked with the leader epoch that the coordinator knows: a former leader refuses it (KIP-320).
+   * A broker that was suspended, or is cut off from the other brokers, may still act as partition leader although it does not know of later
+   * commits. So the coordinator is asked which brokers are the partition leaders: it has ended the previous transaction together with them.
+   * The request to each leader contains the leader epoch that the coordinator knows, so that a former leader refuses the request (KIP-320).
    *
    * @throws the errors of `patience`, and kafkajs' error for an error code that no retry can resolve.
    */

@@ -14,39 +14,42 @@ import { recordBatch } from './record-batch.ts';
 interface DeliveryOptions {
   readonly brokers: Brokers;
   readonly leaders: Leaders;
-  /** Null for a producer without transactions. */
+  /** Transactional id; null for a producer without transactions. */
   readonly transactionalId: string | null;
   readonly identity: ProducerIdentity;
   readonly sequences: Sequences;
   readonly patience: Patience;
-  /** Timestamp of the commit, in ms since 1970, to which records may add a `timestampOffset`. */
+  /** Timestamp of the commit, in epoch ms. A message's `timestampOffset` is added to it. */
   readonly timestamp: number;
 }
 
-/** A partition to which all batches have been delivered, and the offset at which they end. */
+/** A partition to which all batches have been delivered, with the offset at which they end. */
 export interface Delivered {
   readonly topic: string;
   readonly partition: number;
-  /** Offset after the last record; undefined if the broker did not report it. */
+  /** Offset after the last message; undefined if the broker did not report it. */
   readonly end: bigint | undefined;
 }
 
 interface DeliveryResult {
   readonly delivered: readonly Delivered[];
-  /** Whether a request got no response: a late copy of it may still reach the broker. */
+  /** Whether a request got no response. If so, a late copy of the request may still reach the broker. */
   readonly lateCopyPossible: boolean;
 }
 
-/** How long a leader may wait for the other replicas to store a batch, in ms. Must be less than the response timeout. */
+/**
+ * How long a partition leader may wait for the other replicas to store a batch, in ms. Too large (the response timeout or more): a slow
+ * leader counts as unreachable.
+ */
 const REPLICATION_MS = 8_000;
 
 /**
- * Sends batches to the leaders of their partitions: to all leaders in parallel, with one batch of each partition in flight. After a
- * transient error, or without a response, a batch is sent again to the current leader with the same bytes and the same sequence, by which
- * the leader detects duplicates.
+ * Sends batches to the leaders of their partitions, to all leaders in parallel, with one batch of each partition in flight. After a
+ * transient error, or without a response, a batch is sent again to the current leader with the same bytes and the same sequence number, by
+ * which the leader detects duplicates.
  *
- * @throws kafkajs' error for an error code that no retry can resolve, and the errors of `patience` and `leaders`. Then it is unknown which
- * of the other batches were written.
+ * @throws kafkajs' error for an error code that no retry can resolve, and the errors of `patience` and `leaders`. After an error it is
+ * unknown which of the batches were written.
  */
 export function deliver(
   batches: readonly PartitionBatches[],
@@ -55,7 +58,7 @@ export function deliver(
   return new Delivery(options).run(batches);
 }
 
-/** A batch that is being sent. Its bytes never change. */
+/** A batch that is being sent. The bytes of `batch` never change, also when it is sent again. */
 interface PendingBatch {
   readonly batches: PartitionBatches;
   /** Index of this batch among the batches of its partition (`batches.batches`). */
@@ -66,19 +69,20 @@ interface PendingBatch {
 
 interface BatchFailure {
   readonly error: unknown;
-  /** Whether another broker may lead the batch's partition by now. */
+  /** Whether another broker may have become the leader of the batch's partition. */
   readonly hasMoved: boolean;
 }
 
 /**
- * Delivery of all batches of one commit, in passes: each sends the waiting batches (at most one of each partition). Batches that failed,
- * and the next ones of partitions that succeeded, wait for the next pass. After a failure there is a pause before it.
+ * Delivery of all batches of one commit, in several passes. A pass sends at most one batch of each partition. The next pass sends the
+ * batches that failed and, in partitions where the batch succeeded, the following batch. After a failure there is a pause before the next
+ * pass.
  */
 class Delivery {
   readonly #options: DeliveryOptions;
   readonly #delivered: Delivered[] = [];
   #lateCopyPossible = false;
-  /** Batches of the next pass, and the failures of the current one. */
+  /** Batches to send in the next pass. `#failures`: failures of the current pass. */
   #next: PendingBatch[] = [];
   #failures: BatchFailure[] = [];
 
@@ -102,7 +106,7 @@ class Delivery {
     return { delivered: this.#delivered, lateCopyPossible: this.#lateCopyPossible };
   }
 
-  /** Adds the batch with this index to the next pass. @returns false if the partition has no such batch. */
+  /** Adds the batch with the number `index` in its partition to the next pass. @returns false if the partition has no such batch. */
   #add(batches: PartitionBatches, index: number): boolean {
     const records = batches.batches[index];
     if (!records) return false;
@@ -160,7 +164,7 @@ class Delivery {
     }
   }
 
-  /** Handles the leader's response to one batch. */
+  /** Handles the response of a partition leader for one batch. */
   #conclude(sent: PendingBatch, code: number, baseOffset: bigint): void {
     const { topic, partition } = sent.batches;
     const action = errorAction(code);
@@ -191,14 +195,14 @@ function byTopic(batches: readonly PendingBatch[]) {
   return [...topics].map(([topic, partitions]) => ({ topic, partitions }));
 }
 
-/** Number of different sequence numbers that batches can have: after the largest 31-bit number they restart at 0. */
+/** Number of different sequence numbers. After 2^31 - 1, the next sequence number is 0. */
 const ALL_SEQUENCES = 2 ** 31;
 
-/** Sequence numbers of one producer identity by partition, by which brokers detect duplicate and missing batches. */
+/** Sequence numbers of one producer identity, by partition. Brokers use them to detect duplicate and missing batches. */
 export class Sequences {
   readonly #counts = new Map<string, number>();
 
-  /** Returns the sequence number of the partition's next record, and advances it by `count` records. */
+  /** Returns the sequence number of the partition's next message, and advances it by `count` messages. */
   next(topic: string, partition: number, count: number): number {
     const name = `${topic} ${partition}`;
     const first = this.#counts.get(name) ?? 0;

@@ -4,12 +4,13 @@ import { CellarstreamError } from '../../core/errors.ts';
 import { isEpochError } from '../../kafka/client/kafka-error.ts';
 import { ERROR } from '../../kafka/client/protocol-errors.ts';
 
-/** How long a process with an outdated epoch waits for a successor's claim to appear in the cursor or the ledger, in ms. */
+/** How long a process whose epoch is outdated waits for another process's claim to appear in the cursor or the ledger, in ms. */
 export const CLAIM_GRACE_MS = 3_000;
 
 /**
- * Runs a commit, and turns an epoch error into `COMMIT_FAILED` with `context.epoch`. The error alone does not show who the owner is: the
- * newer producer may be of a process that ended before its claim, or opened by a late copy of this process's own request.
+ * Runs a commit, and replaces an epoch error by `COMMIT_FAILED` with `context.epoch`. An epoch error alone does not show which process is
+ * the owner: the newer producer may belong to a process that ended before its claim, or may have been opened by a late copy of this
+ * process's own request.
  */
 export async function asUnknownOutcome<T>(commit: () => Promise<T>): Promise<T> {
   try {
@@ -31,27 +32,33 @@ export function fencedError(cause: unknown): CellarstreamError {
   );
 }
 
-/** Time after which the broker aborts a transaction that was left open, in ms. */
+/** Time after which the broker aborts an open transaction, in ms. */
 export const TRANSACTION_TIMEOUT_MS = 60_000;
-/** Age up to which a transaction can't have timed out at the broker, in ms. Half of the timeout, as the broker's clock may run faster. */
+/**
+ * Age up to which a transaction can't have timed out at the broker, in ms. It is half of the timeout, because the broker's clock may run
+ * faster.
+ */
 const CERTAINLY_IN_TIME_MS = TRANSACTION_TIMEOUT_MS / 2;
 
 /**
- * Distinguishes a producer that was replaced by another one of its transactional id from a producer whose transaction timed out. Brokers
- * use the same error codes for both, but a transaction that has just begun can't have timed out.
+ * Determines whether an outdated producer was replaced by another one of the same transactional id, or its transaction timed out. Brokers
+ * use the same error codes in both cases, but a transaction that has just begun can't have timed out.
  */
 export class Fencing {
   #began = now();
 
   /**
-   * Records that a transaction begins. With `isInDoubt` the previous one may still be open at the broker: its age counts from its own
-   * beginning.
+   * Notes that a transaction begins. @param isInDoubt Whether the previous transaction may still be open at the broker. If so, the age is
+   * counted from the beginning of the previous transaction.
    */
   begin(isInDoubt: boolean): void {
     if (!isInDoubt) this.#began = now();
   }
 
-  /** Returns the error of a failed commit: `FENCED` if the producer has certainly been replaced, otherwise `known`. */
+  /**
+   * Returns the error for a failed commit: `FENCED` if the producer has certainly been replaced, otherwise `known`. @param cause The error
+   * of kafkajs, from which `known` was converted.
+   */
   classify(cause: unknown, known: unknown): unknown {
     const isOurs = known instanceof CellarstreamError && known.code === 'COMMIT_FAILED';
     if (!isOurs || !isEpochError(cause)) return known;
@@ -77,7 +84,7 @@ function now(): ClockTimes {
   return { steady: performance.now(), wall: Date.now() };
 }
 
-/** Returns the elapsed time in ms, by the clock that has advanced more: the monotonic clock may stop while the machine sleeps. */
+/** Returns the elapsed time in ms, by the clock that has advanced more. The monotonic clock alone may stop while the machine sleeps. */
 function elapsedSince({ steady, wall }: ClockTimes): number {
   return Math.max(performance.now() - steady, Date.now() - wall);
 }

@@ -29,17 +29,18 @@ import type { PartitionedRecord } from './record-batch.ts';
 /** Options of {@link openKafkaProducer}. */
 export interface KafkaProducerOptions {
   readonly kafka: Kafka;
-  /** Shared connections, which stay open when this producer is closed. Default: its own connections. */
+  /** Shared connections, which stay open when this producer is closed. Default: the producer opens connections of its own. */
   readonly connections?: Connections | undefined;
-  /** A second producer with this id fences the first. */
+  /** Transactional id. A second producer with the same id fences the first. */
   readonly transactionalId: string;
-  /** Number of partitions of each topic that is written to. */
+  /** Number of partitions of each topic that may be written to. */
   readonly partitions: ReadonlyMap<string, number>;
-  /** Largest batch by topic, in bytes: its `max.message.bytes`. Default: that of brokers, 1 MiB. */
+  /** Largest batch that a topic accepts (`max.message.bytes`), in bytes, by topic. Default: the brokers' default, 1 MiB. */
   readonly maxMessageBytes?: ReadonlyMap<string, number>;
   /**
    * Identity of the producer that the new one replaces. If its epoch is outdated (another producer was opened since, or the transaction
-   * timed out), opening has no effect and throws an error with `context.epoch`. Default: replaces any producer of the id.
+   * timed out), opening has no effect and throws an error with `context.epoch`. Default: the new producer replaces any producer of the
+   * transactional id.
    */
   readonly previousIdentity?: ProducerIdentity | undefined;
   /** Longest wait for a broker's response, in ms. Default 10,000. */
@@ -47,18 +48,22 @@ export interface KafkaProducerOptions {
 }
 
 /**
- * Least difference between the timestamps of two commits, in ms: more than the largest `timestampOffset` (1), so that a key's timestamps
- * rise.
+ * Smallest difference between the timestamps of two commits, in ms. It exceeds the largest `timestampOffset` (1). Too small: the timestamps
+ * of a key's messages do not always rise.
  */
 const MIN_COMMIT_SPACING_MS = 2;
-/** How far timestamps of commits may run ahead of the clock after it was set back, in ms. After a larger step they follow the clock. */
+/**
+ * How far the timestamps of commits may be ahead of the clock after the clock was set back, in ms. If they would be further ahead, commits
+ * get the time of the clock.
+ */
 const MAX_TIMESTAMP_LEAD_MS = 1_000;
 /**
- * Opens a transactional sink on Kafka, which works like Kafka's Java producer: all partitions are added to a transaction before anything is
- * sent; a batch without a response is sent again with the same bytes and the same sequence; a transaction is committed only after the
- * leader of every partition has acknowledged its batches.
+ * Opens a transactional sink on Kafka, which works like Kafka's Java producer. All partitions are added to a transaction before any message
+ * is sent. A batch without a response is sent again with the same bytes and the same sequence number. A transaction is committed only after
+ * all partition leaders have acknowledged its batches.
  *
- * Opening it fences every older producer of the same id and ends its open transaction, so that what is read back afterwards is final.
+ * Opening the sink fences every older producer of the transactional id and ends that producer's open transaction. So messages that are read
+ * back afterwards are final.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`; `KAFKA_REFUSED`, `TLS_REFUSED`.
  */
@@ -69,9 +74,9 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
 }
 
 /**
- * The producer of one transactional id. It is open from `open` until `close` or a failed commit. A commit has these phases: a new identity
- * if a late request of the previous commit may still arrive; adding the partitions to the transaction; delivering the batches; ending the
- * transaction; waiting until readers can see it. A failure before the end aborts the transaction.
+ * The producer of one transactional id. It is open from `open` until `close` or a failed commit. A commit has these phases: requesting a
+ * new identity, if a late request of the previous commit may still arrive; adding the partitions to the transaction; delivering the
+ * batches; ending the transaction; waiting until readers can see the messages. If adding or delivering fails, the transaction is aborted.
  */
 class KafkaProducer implements FencedSink {
   readonly #options: KafkaProducerOptions;
@@ -81,10 +86,13 @@ class KafkaProducer implements FencedSink {
   readonly #fencing = new Fencing();
   #identity: ProducerIdentity;
   #sequences = new Sequences();
-  /** Whether a late copy of an earlier request may still join the next transaction of the same identity. */
+  /**
+   * Whether a late copy of an earlier request may still reach a broker, and become part of the next transaction unless the identity is
+   * renewed.
+   */
   #isInDoubt = false;
   #isDone = false;
-  /** Timestamp of the newest commit, in ms since 1970. */
+  /** Timestamp of the newest commit, in epoch ms. */
   #timestamp = 0;
 
   constructor(options: KafkaProducerOptions) {
@@ -128,8 +136,9 @@ class KafkaProducer implements FencedSink {
   }
 
   /**
-   * Resolves when readers can see the newest commit: brokers answer EndTxn before the markers are written. Never rejects, as the
-   * transaction is committed in any case; gives up if it takes too long, or the broker does not support the request (before Kafka 3.0).
+   * Resolves when readers can see the newest commit. This is later than the response to EndTxn, which brokers send before they write the
+   * markers. Never rejects, because the transaction is committed in any case. Resolves early if the wait takes too long, or if the broker
+   * does not support DescribeTransactions (before Kafka 3.0).
    */
   async awaitVisible(): Promise<void> {
     const known = this.#coordinator.send(describeTransaction(this.#options.transactionalId), {
@@ -153,8 +162,8 @@ class KafkaProducer implements FencedSink {
   }
 
   /**
-   * Rejects calls in flight, although brokers may still carry them out. That does no harm: the next producer of the id ends this one's
-   * transaction and begins a new epoch before anything is read back.
+   * Rejects calls in flight, although brokers may still execute them. Such a call can do no harm: the next producer of the transactional id
+   * ends this producer's transaction and raises the epoch before messages are read back.
    */
   close(): Promise<void> {
     this.#isDone = true;
@@ -166,7 +175,7 @@ class KafkaProducer implements FencedSink {
     return new Patience(KAFKA_LIMITS[limit].ms, this.#brokers.closed);
   }
 
-  /** Requests a new identity, with which the sequence numbers of all partitions begin at 0. */
+  /** Requests a new identity. Its sequence numbers begin at 0 in all partitions. */
   async #renewIdentity(): Promise<void> {
     const { transactionalId } = this.#options;
     const own = this.#identity;
@@ -232,7 +241,10 @@ class KafkaProducer implements FencedSink {
     });
   }
 
-  /** Aborts the transaction. Opening the next producer would do so too, but until then readers can't read past it. Never rejects. */
+  /**
+   * Aborts the transaction. Opening the next producer would also abort it, but until then `read_committed` readers can't read past it.
+   * Never rejects.
+   */
   async #abort(): Promise<void> {
     const late = setTimeout(() => this.#brokers.close(), KAFKA_LIMITS.abort.ms);
     await this.#end('abort', this.#patience('abort')).catch(() => undefined); // the first error says more
@@ -240,7 +252,7 @@ class KafkaProducer implements FencedSink {
   }
 }
 
-/** Returns the timestamp of the commit that follows a commit with the timestamp `previous`. */
+/** Returns the timestamp for the commit after a commit with the timestamp `previous`; both in epoch ms. */
 function timestampAfter(previous: number, now: number): number {
   const next = previous + MIN_COMMIT_SPACING_MS;
   return next > now + MAX_TIMESTAMP_LEAD_MS ? now : Math.max(now, next);
@@ -252,7 +264,8 @@ function assignPartitions(
 ): PartitionedRecord[] {
   return messages.map((message, index) => {
     const count = partitions.get(message.topic);
-    if (count === undefined) throw new Error(`${message.topic} is not among the topics that this producer was opened for`); // a bug
+    if (count === undefined)
+      throw new Error(`${message.topic} is not among the topics that this producer was opened for`); // a bug
     const { topic, value, headers, timestampOffset } = message;
     const text = message.key === null ? null : Buffer.from(message.key); // encoded once, for the partition and for the record
     const partition = text === null ? index % count : partitionOf(text, count);
@@ -270,13 +283,16 @@ function touchedPartitions(records: readonly PartitionedRecord[]): OfTopic<numbe
   return [...topics].map(([topic, partitions]) => ({ topic, partitions: [...partitions] }));
 }
 
-/** Returns the first error code other than OPERATION_NOT_ATTEMPTED, which the failure of another partition causes. */
+/**
+ * Returns the first error code; 0 without one. Codes other than OPERATION_NOT_ATTEMPTED take precedence, because that code only means that
+ * another partition failed.
+ */
 function firstErrorCode(partitions: readonly { readonly errorCode: number }[]): number {
   const codes = partitions.map(({ errorCode }) => errorCode).filter((code) => code !== ERROR.NONE);
   return codes.find((code) => code !== ERROR.OPERATION_NOT_ATTEMPTED) ?? codes[0] ?? ERROR.NONE;
 }
 
-/** Checks before a commit that batches were delivered to all partitions: missing messages would be lost. */
+/** Throws an error, before the commit, if a partition of the transaction got no batch: its messages would be lost. */
 function expectAllDelivered(
   meant: readonly OfTopic<number>[],
   delivered: readonly Delivered[],
@@ -291,7 +307,10 @@ function expectAllDelivered(
   }
 }
 
-/** Returns the ends of a commit for topics whose end is known in every partition: a partial result could not be compared. */
+/**
+ * Returns the end offset of a commit in each partition. Topics are left out if the end offset of one of their partitions is unknown,
+ * because a partial result could not be compared.
+ */
 function commitEnds(delivered: readonly Delivered[]): CommitEnds {
   const ends = new Map<string, Map<number, bigint>>();
   for (const { topic, partition, end } of delivered) {

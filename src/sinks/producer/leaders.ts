@@ -9,11 +9,14 @@ import type { Metadata } from '../../kafka/client/topic-calls.ts';
 import type { Address } from '../../kafka/client/protocol.ts';
 import { ERROR, errorAction, protocolError } from '../../kafka/client/protocol-errors.ts';
 
-/** Age at which leaders are requested again, in ms: brokers report when a leader has moved, but not when partitions were added. */
+/**
+ * Age at which the partition leaders are requested again, in ms. Too large: new partitions are noticed late, as brokers report moved
+ * leaders but not added partitions.
+ */
 const MAX_AGE_MS = 60_000;
 
 /**
- * Cache of the partition leaders of the topics that a producer writes to. Its functions throw:
+ * Cache of the partition leaders of the topics that a producer writes to. Its methods throw:
  *
  * - the errors of {@link Brokers};
  * - kafkajs' error if rights are missing;
@@ -24,22 +27,24 @@ export class Leaders {
   readonly #brokers: Brokers;
   readonly #expected: ReadonlyMap<string, number>;
   readonly #topics = new Map<string, readonly (Address | undefined)[]>();
-  /** All topics that were passed to {@link learn}. */
+  /** All topics whose names were passed to {@link learn}. */
   readonly #wanted = new Set<string>();
-  /** For each topic that was missing, the function that measures for how long. */
+  /** For each topic, a function that measures how long the topic has been missing. */
   readonly #missing = new Map<string, ReturnType<typeof lasting>>();
   #learnedAt = -Infinity;
 
   /**
-   * @param expected Required number of partitions by topic: with another number, keys would be in other partitions. Other topics may have
-   * any.
+   * @param expected Required number of partitions by topic. With another number, keys would be assigned to other partitions. Topics that
+   * are not in it may have any number.
    */
   constructor(brokers: Brokers, expected: ReadonlyMap<string, number> = new Map()) {
     this.#brokers = brokers;
     this.#expected = expected;
   }
 
-  /** Requests the leaders of these topics unless they are cached and less than a minute old; retries until all topics are known. */
+  /**
+   * Requests the partition leaders of these topics, unless they are cached and less than a minute old. Retries until all topics are known.
+   */
   async learn(names: readonly string[], patience: Patience): Promise<void> {
     for (const name of names) this.#wanted.add(name);
     const unknown = () => names.find((name) => !this.#topics.has(name));
@@ -57,7 +62,7 @@ export class Leaders {
     }
   }
 
-  /** Returns the leader's address; undefined while none is known. */
+  /** Returns the address of the partition leader; undefined if none is known. */
   leaderOf(topic: string, partition: number): Address | undefined {
     return this.#topics.get(topic)?.[partition];
   }
@@ -66,7 +71,7 @@ export class Leaders {
     return this.#topics.get(topic)?.length;
   }
 
-  /** Requests all leaders again. The broker that sent the outdated ones is asked after the other known brokers. */
+  /** Requests all partition leaders again. The broker that sent the outdated leaders is asked last among the known brokers. */
   refresh(): Promise<void> {
     return this.#request('others');
   }

@@ -21,11 +21,11 @@ const NO_TRANSACTIONS = {
   own: NO_PRODUCER,
 } as const;
 
-/** A producer without transactions, which connects when the first record is sent. Records are sent one after the other. */
+/** A producer without transactions. It connects when the first message is sent. Messages are sent one after another. */
 export class PlainProducer {
   readonly #brokers: Brokers;
   readonly #leaders: Leaders;
-  /** The producer's identity and its sequences; undefined before the first record, and after a failure. */
+  /** The producer's identity and its sequence numbers; undefined before the first message, and after a failure. */
   #producer: { readonly identity: ProducerIdentity; readonly sequences: Sequences } | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
@@ -36,10 +36,10 @@ export class PlainProducer {
   }
 
   /**
-   * Writes a record; resolves when all in-sync replicas have it. Retries do not duplicate it.
+   * Writes a message. Resolves when all in-sync replicas have the message. Retries do not duplicate it.
    *
-   * @throws CellarstreamError, such as `KAFKA_UNREACHABLE`, or `TOPIC_SETTINGS` if the record is too large for the topic. The record may
-   * have been written nevertheless, so that sending it again can write it twice.
+   * @throws CellarstreamError, such as `KAFKA_UNREACHABLE`, or `TOPIC_SETTINGS` if the message is too large for the topic. After an error
+   * the message may have been written nevertheless, and sending it again can write it twice.
    */
   send(topic: string, record: ProducerRecord): Promise<void> {
     const turn = this.#last.then(() => this.#send(topic, record));
@@ -47,7 +47,7 @@ export class PlainProducer {
     return turn;
   }
 
-  /** Closes the connections at once; a record that is being sent fails. */
+  /** Closes the connections at once. A call to `send` that is in flight fails. */
   close(): void {
     this.#brokers.close();
   }
@@ -81,7 +81,7 @@ export class PlainProducer {
   }
 }
 
-/** A message that a consumer could not handle, and the error. */
+/** A message that a consumer could not handle, with the error. */
 export interface GivenUp {
   readonly topic: string;
   readonly partition: number;
@@ -91,12 +91,13 @@ export interface GivenUp {
   readonly tries: number;
 }
 
-/** Writes a consumer's dead letters: unchanged messages, in a topic of its own. */
+/** Writes a consumer's dead letters, which are unchanged copies of messages, to a topic. */
 export interface DeadLetters {
   /**
-   * Writes a dead letter; resolves when all in-sync replicas have it. May be repeated after a failure, which can write it twice.
+   * Writes a dead letter. Resolves when all in-sync replicas have it. The call may be repeated after a failure; this can write the dead
+   * letter twice.
    *
-   * @throws CellarstreamError `KAFKA_UNREACHABLE`; `TOPIC_SETTINGS` if it is too large; `KAFKA_REFUSED`.
+   * @throws CellarstreamError `KAFKA_UNREACHABLE`; `TOPIC_SETTINGS` if the dead letter is too large for the topic; `KAFKA_REFUSED`.
    */
   write(letter: GivenUp): Promise<void>;
   close(): Promise<void>;

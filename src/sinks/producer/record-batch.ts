@@ -4,20 +4,20 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { ZlibOptions } from 'node:zlib';
 
-/** Value of a message header. An array of values is written as several headers of one name. */
+/** Value of a message header. An array stands for several headers with the same name. */
 export type HeaderValue = string | Buffer | null | undefined;
 
 /** A message to be written, without its topic. */
 export interface ProducerRecord {
   readonly key: string | Buffer | null;
-  /** Null for a tombstone. */
+  /** Content of the message; null for a tombstone. */
   readonly value: Buffer | null;
   readonly headers?: Readonly<Record<string, HeaderValue | readonly HeaderValue[]>> | undefined;
-  /** How much later the record's timestamp is than {@link BatchStamp.timestamp}, in ms. Default 0. */
+  /** Difference between the message's timestamp and {@link BatchStamp.timestamp}, in ms. Default 0. */
   readonly timestampOffset?: number | undefined;
 }
 
-/** Encoded records: the part of a batch that does not depend on the producer and the time. */
+/** Encoded messages of a batch, without the batch header, which depends on the producer and the time. */
 export interface PackedRecords {
   readonly count: number;
   readonly bytes: Buffer;
@@ -28,16 +28,16 @@ export interface PackedRecords {
 interface BatchStamp {
   readonly producerId: bigint;
   readonly epoch: number;
-  /** Number of records that the producer has sent to the partition before with this epoch, modulo 2^31. */
+  /** Number of messages that the producer has sent to the partition before this batch with its current epoch, modulo 2^31. */
   readonly sequence: number;
   readonly isTransactional: boolean;
-  /** Timestamp of records without a `timestampOffset`, in epoch ms. */
+  /** Timestamp of messages without a `timestampOffset`, in epoch ms. */
   readonly timestamp: number;
 }
 
 // Format of a batch: https://kafka.apache.org/documentation/#recordbatch
 const HEADER_BYTES = 61;
-/** Bytes at the beginning of a batch that its length field does not count: the base offset and the length field itself. */
+/** Size of the fields at the beginning of a batch that its length field does not count, in bytes: the base offset and the length field. */
 const BEFORE_LENGTH = 12;
 const MAGIC = 2;
 const CRC_AT = 17;
@@ -48,19 +48,25 @@ const TRANSACTIONAL = 0x10;
 const NO_OFFSET = 0n;
 const NO_LEADER_EPOCH = -1;
 
-/** Level 2 (of 1 to 9) takes half the time of the default, 6, for 15 % more bytes (docs/performance.md). */
+/** Options of gzip. Level 2 (of 1 to 9) takes half the time of the default, 6, and its output is 15 % larger (docs/performance.md). */
 const GZIP_OPTIONS = { level: 2, memLevel: 9 };
-/** Largest output chunk of gzip, in bytes. Too small: zlib goes through the event loop once for each chunk. */
+/** Largest output chunk of gzip, in bytes. Too small: more chunks, each of which costs zlib a turn of the event loop. */
 const MAX_PIECE_BYTES = 2 ** 18;
-/** Bytes of gzip's output chunk beyond half of the input. Events shrink to a quarter, and so fit into one chunk. */
+/**
+ * Part of gzip's output chunk in addition to half of the input size, in bytes. Events are compressed to about a quarter, and so fit into
+ * one chunk.
+ */
 const GZIP_OVERHEAD_BYTES = 1_024;
 
-/** Smallest batch that is compressed, in bytes. For a smaller one, such as a cursor, setting up gzip takes longer than compression saves. */
+/**
+ * Smallest batch that is compressed, in bytes. Too small: for small batches, such as those with a cursor, setting up gzip takes longer than
+ * compression saves.
+ */
 const MIN_COMPRESSED_BYTES = 2_048;
 
 const compress: (bytes: Buffer, options: ZlibOptions) => Promise<Buffer> = promisify(gzip);
 
-/** Encodes the records of one batch, compressed on zlib's threads. @param room Upper bound of the encoded size, in bytes. */
+/** Encodes the messages of one batch, and compresses them on zlib's threads. @param room Upper bound of the encoded size, in bytes. */
 export async function packRecords(
   records: readonly ProducerRecord[],
   room: number,
@@ -80,7 +86,7 @@ export async function packRecords(
   return { ...whole, bytes, isCompressed: true };
 }
 
-/** Encodes a batch as brokers store it: version 2 of the format. */
+/** Encodes a batch in the format in which brokers store it (version 2). */
 export function recordBatch(records: PackedRecords, stamp: BatchStamp): Buffer {
   const { count, bytes, isCompressed } = records;
   const codec = isCompressed ? GZIP : NOT_COMPRESSED;
@@ -103,7 +109,7 @@ export function recordBatch(records: PackedRecords, stamp: BatchStamp): Buffer {
   return batch;
 }
 
-/** Returns an upper bound of a record's size in an uncompressed batch, in bytes. */
+/** Returns an upper bound of a message's size in an uncompressed batch, in bytes. */
 export function maxBytesOf({ key, value, headers }: ProducerRecord): number {
   let bytes = MAX_FRAME_BYTES + lengthOf(key) + lengthOf(value);
   for (const [name, text] of headersOf(headers)) {
@@ -112,9 +118,9 @@ export function maxBytesOf({ key, value, headers }: ProducerRecord): number {
   return bytes;
 }
 
-/** Largest size of a record besides key, value and headers, in bytes. */
+/** Largest size of a message without its key, value and headers, in bytes. */
 const MAX_FRAME_BYTES = 32;
-/** Largest size of the lengths of a header's name and value, in bytes. */
+/** Largest size of the two length fields of a header, in bytes: those of its name and value. */
 const MAX_HEADER_FRAME_BYTES = 10;
 
 interface Output {
@@ -175,7 +181,7 @@ function writeField(out: Output, value: HeaderValue, length: number): void {
   out.at += length;
 }
 
-/** Writes a 32-bit number as a zigzag varint, with seven bits a byte. */
+/** Writes a 32-bit number as a zigzag varint, with seven bits in each byte. */
 function writeVarint(out: Output, value: number): void {
   let rest = ((value << 1) ^ (value >> 31)) >>> 0;
   while (rest > 0x7f) {
@@ -197,18 +203,18 @@ export interface PartitionBatches {
   readonly batches: readonly PackedRecords[];
 }
 
-/** Most bytes of messages in one batch, before compression. Too large: brokers refuse batches of more than 1 MiB by default. */
+/** Largest size of the messages in one batch, before compression, in bytes. Too large: brokers refuse the batch, by default above 1 MiB. */
 export const MAX_BATCH_BYTES = 900_000;
-/** Bytes of a batch besides its messages, including what gzip may add to incompressible data. */
+/** Size of a batch without its messages, in bytes, including what gzip may add to incompressible data. */
 const BATCH_OVERHEAD_BYTES = 1_000;
-/** Bytes reserved for the key and headers of a message. */
+/** Size that is reserved for the key and headers of a message, in bytes. */
 const KEY_AND_HEADER_BYTES = 10_000;
 
 function maxBatchBytes(maxMessageBytes = Infinity): number {
   return Math.min(MAX_BATCH_BYTES, maxMessageBytes - BATCH_OVERHEAD_BYTES);
 }
 
-/** Returns the largest size of a message's value, in bytes, with which it fits into a batch together with its key and headers. */
+/** Returns the largest value of a message, in bytes, that fits into a batch together with the message's key and headers. */
 export function maxEventBytes(maxMessageBytes?: number): number {
   return maxBatchBytes(maxMessageBytes) - KEY_AND_HEADER_BYTES;
 }
@@ -218,7 +224,7 @@ export interface PartitionedRecord extends ProducerRecord {
   readonly partition: number;
 }
 
-/** Packs messages, in their order, into batches no larger than a broker accepts. */
+/** Packs messages, in their order, into batches that are no larger than their topics accept. */
 export function batchesOf(
   records: Iterable<PartitionedRecord>,
   maxMessageBytes: ReadonlyMap<string, number> = new Map(),
@@ -252,18 +258,18 @@ interface OpenBatches {
   readonly topic: string;
   readonly partition: number;
   readonly maxBytes: number;
-  /** Only the last one accepts more records. `bytes`: upper bound of their size. */
+  /** Batches of a partition. More messages are added only to the last batch. `bytes`: upper bound of the messages' encoded size. */
   readonly batches: { readonly records: PartitionedRecord[]; bytes: number }[];
 }
 
-/** Castagnoli's polynomial, reflected: that of CRC-32C, the checksum of Kafka's batches. */
+/** Castagnoli's polynomial with its bits reversed. It defines CRC-32C, the checksum of Kafka's batches. */
 const POLYNOMIAL = 0x82f63b78;
-/** Number of bytes that are processed at once, each with a lookup table of its own. */
+/** Number of bytes that are processed in one step. Each of them has its own lookup table. */
 const SLICES = 8;
 
 const TABLES: readonly Int32Array[] = tables();
 
-/** Returns the CRC-32C checksum of bytes, unsigned. `seed`: the checksum of the bytes before them. */
+/** Returns the CRC-32C checksum of bytes, as an unsigned number. @param seed Checksum of the bytes that precede these. */
 export function crc32c(bytes: Uint8Array, seed = 0): number {
   const [t0, t1, t2, t3, t4, t5, t6, t7] = TABLES as Tables;
   const whole = bytes.length - (bytes.length % SLICES);
@@ -288,7 +294,7 @@ export function crc32c(bytes: Uint8Array, seed = 0): number {
 type T = Int32Array;
 type Tables = readonly [T, T, T, T, T, T, T, T];
 
-/** Computes the lookup tables of {@link crc32c}: table `n` has the effect of a byte that is followed by `n` others. */
+/** Computes the lookup tables of {@link crc32c}. Table `n` contains the effect of a byte that is followed by `n` more bytes. */
 function tables(): Int32Array[] {
   const first = Int32Array.from({ length: 256 }, (_, byte) => {
     let crc = byte;
@@ -306,12 +312,12 @@ const SEED = 0x9747b28c;
 const M = 0x5bd1e995;
 const R = 24;
 
-/** Returns the partition of a key among this number of partitions, as Kafka's Java client does: murmur2 without its sign bit. */
+/** Returns the partition for a key, as Kafka's Java client does: the murmur2 hash without its sign bit, modulo the number of partitions. */
 export function partitionOf(key: string | Buffer, partitions: number): number {
   return (murmur2(typeof key === 'string' ? Buffer.from(key) : key) & 0x7fffffff) % partitions;
 }
 
-/** Returns the MurmurHash2 of bytes as Kafka computes it: a signed 32-bit number. */
+/** Returns the MurmurHash2 of bytes as Kafka computes it, as a signed 32-bit number. */
 function murmur2(bytes: Buffer): number {
   const { length } = bytes;
   const whole = length - (length % 4);

@@ -14,7 +14,7 @@ import type {
 } from './signals.ts';
 
 type SignalRequest = ResyncRequest | CertifyRequest | PermitsRequest;
-/** Acknowledgement of one list, by the type of the request. */
+/** Type of the acknowledgement that belongs to a type of request. One acknowledgement concerns one list. */
 export type AckOf<R extends SignalRequest> = Acks[R['type']];
 interface Acks {
   readonly resync: ResyncAck;
@@ -22,7 +22,10 @@ interface Acks {
   readonly permits: PermitsAck;
 }
 
-/** Follows the signals topic from these offsets on, and emits the acknowledgements of the request. Errors with CellarstreamError. */
+/**
+ * Reads the signals topic from these offsets on, and emits the acknowledgements of the request. Does not complete. Errors with a
+ * CellarstreamError.
+ */
 export function acknowledgementsOf<R extends SignalRequest>(
   topic: SignalTopic,
   { type, id, account }: R,

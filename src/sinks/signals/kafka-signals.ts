@@ -27,31 +27,36 @@ export interface SignalBatch {
   readonly partition: number;
   /** Committed messages in the order of their offsets. */
   readonly messages: readonly Pick<TailMessage, 'offset' | 'key' | 'value'>[];
-  /** Offset at which to continue: after the messages, and after transaction markers that follow them. */
+  /** Offset at which to continue reading: after the messages, and after the transaction markers that follow them. */
   readonly next: bigint;
 }
 
-/** The signals topic, which is read from its beginning and rarely written to. */
+/** Access to the signals topic, which is read from its beginning and rarely written to. */
 export interface SignalTopic {
   readonly name: string;
   /** Returns the current end offset of each partition. @throws CellarstreamError `POSITION` if the topic does not exist. */
   readonly ends: () => Promise<Offsets>;
-  /** Emits the committed messages from these offsets on (default: the beginning). Completes at the current end unless `follow` is set. */
+  /**
+   * Emits the committed messages from the offsets `from` on (default: the beginning). Without `follow`, completes at the end offsets of the
+   * time of the call.
+   */
   readonly read: (options: { from: Offsets; follow: boolean }) => Observable<SignalBatch>;
-  /** Writes a message; resolves when the brokers have stored it. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */
+  /** Writes a message. Resolves when all in-sync replicas have the message. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */
   readonly send: (message: Message) => Promise<void>;
-  /** Resolves when the connections of unsubscribed reads are closed, after two seconds at most. */
+  /** Resolves when the connections of all reads without a subscriber are closed, or after two seconds. */
   readonly close: () => Promise<void>;
 }
 
 const MISSING_TOPIC_ADVICE =
   '`cellarstream run` makes it when it starts; is TOPIC_PREFIX that of the service?';
-/** How long a broker waits for new messages before it responds, in ms: long, as no other partition is fetched meanwhile. */
+/**
+ * How long a broker waits for new messages before it responds, in ms. The wait can be long, because the connection fetches no other topic.
+ */
 const FETCH_WAIT_MS = 1_000;
 /** Longest wait for connections to close, in ms. Too large: an unreachable broker delays the end of the process. */
 const CLOSE_TIMEOUT_MS = 2_000;
 
-/** Opens the signals topic. Concurrent callers share one request for its bounds. */
+/** Opens the signals topic. Concurrent callers share one request for the first and end offsets. */
 export function kafkaSignals(links: ClusterAccess, name: string): SignalTopic {
   const { kafka } = links;
   const closing = new Set<Promise<void>>();
@@ -106,8 +111,8 @@ export function kafkaSignals(links: ClusterAccess, name: string): SignalTopic {
 }
 
 /**
- * Returns the offset at which to begin: `at`, or the first one that retention has left. @throws CellarstreamError `POSITION` if the topic
- * was recreated.
+ * Returns the offset at which to begin reading: `at`, or the first offset if retention has deleted the message at `at`. @throws
+ * CellarstreamError `POSITION` if the topic was recreated.
  */
 function clampToBounds({ low, high }: Bounds, at = 0n): bigint {
   if (at <= high) return at < low ? low : at;
@@ -118,12 +123,14 @@ function clampToBounds({ low, high }: Bounds, at = 0n): bigint {
 }
 
 /**
- * Creates a signals topic whose single reader many subscribers share. A new subscriber first reads the existing messages with a reader of
- * its own, and then follows the shared one; messages that arrive in between may be emitted twice.
+ * Creates a view of the signals topic in which all subscribers that follow the topic share one reader. A new subscriber first reads the
+ * existing messages with a reader of its own, and then gets those of the shared reader. Messages that arrive in between may be emitted
+ * twice.
  */
 export function sharedSignals(topic: SignalTopic): SignalTopic {
   /**
-   * Emits when the shared reader's start offsets are known. A subscriber that then reads to the topic's end misses no message before them.
+   * Emits when the shared reader's start offsets are known. A subscriber that reads up to the topic's end after that misses no message
+   * between its own read and the shared reader's start.
    */
   let begun$ = new ReplaySubject<void>(1);
   const live$ = defer(() => {
@@ -136,7 +143,7 @@ export function sharedSignals(topic: SignalTopic): SignalTopic {
 
   const follow = (options: Parameters<SignalTopic['read']>[0]) =>
     new Observable<SignalBatch>((subscriber) => {
-      /** Batches of the shared reader that arrive during this subscriber's own read; few, as signals are written by hand. */
+      /** Batches of the shared reader that arrive during this subscriber's own read. There are few, because signals are written by hand. */
       let waiting: SignalBatch[] | undefined = [];
       const failed = (error: unknown) => subscriber.error(error);
       subscriber.add(

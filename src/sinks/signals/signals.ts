@@ -4,18 +4,18 @@ import { z } from 'zod';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { Message } from '../sink.ts';
 
-/** Retention of the signals topic, in days: how long a request can wait for a service. */
+/** Retention of the signals topic, in days. A request can wait for a running service for this long. */
 export const SIGNAL_DAYS = 7;
 
 const ID = z.string().min(1).max(200);
 const NAME = z.string().min(1).max(200);
 const TIME = z.iso.datetime({ offset: true });
 
-/** Whether a text is a non-negative integer that fits into a signed 64-bit number, as the numbers of the API do. */
+/** Whether a text is a non-negative integer that fits into a signed 64-bit number, as the API's numbers do. */
 const isLong = (text: string) => /^\d{1,19}$/.test(text) && BigInt(text) < 2n ** 63n;
 
 const OF_ACCOUNT = {
-  /** Id of the request, which its acknowledgements repeat; also the key of their messages. */
+  /** Id of the request. Its acknowledgements contain the same id. It is also the key of the messages of both. */
   id: ID,
   account: NAME,
 };
@@ -37,12 +37,12 @@ const REQUEST = z
   .object({
     type: z.literal('resync'),
     ...ASKS,
-    /** Limits the request to one order; as text if the number is too large for JSON. */
+    /** Limits the request to the order with this number. The number is passed as text if it is too large for JSON. */
     order_number: z
       .union([z.int().min(0), z.string().refine(isLong)])
       .nullable()
       .default(null),
-    /** Limits the request to records that were modified at this time or later, or have no time. */
+    /** Limits the request to records that were modified at this time or later, and to records without a modification time. */
     since: TIME.nullable().default(null),
   })
   .refine(({ order_number, since }) => order_number === null || since === null, {
@@ -53,7 +53,7 @@ const REQUEST = z
 const ACK = z.object({
   type: z.literal('resync-ack'),
   ...ACKNOWLEDGES,
-  /** Number of events that were published for the request in the list's topic. */
+  /** Number of events that were published in the list's topic for the request. */
   events: z.int().min(0),
 });
 
@@ -62,11 +62,14 @@ const CERTIFY = z.object({ type: z.literal('certify'), ...ASKS });
 const CERTIFY_ACK = z.object({
   type: z.literal('certify-ack'),
   ...ACKNOWLEDGES,
-  /** Number of the requested certificate, which is committed in the same transaction; null if there is none. */
+  /**
+   * Number of the certificate that was requested. The certificate is committed in the same transaction as this acknowledgement. Null if
+   * there is no certificate.
+   */
   number: z.int().min(0).nullable(),
 });
 
-/** Number of requests to the API, by name of the quota: `login`, that of a list, or `all` for all lists together. */
+/** Number of requests to the API by name of the quota. The name is `login`, that of a list, or `all` for all lists together. */
 const QUOTAS = z
   .record(NAME, z.int().min(0).max(100))
   .refine((quotas) => Object.keys(quotas).length <= 20, { message: 'are too many' });
@@ -83,16 +86,16 @@ const PERMITS_ACK = z.object({
   type: z.literal('permits-ack'),
   ...OF_ACCOUNT,
   instance: NAME,
-  /** Number of granted permits by quota, at most as many as requested; none for a quota that is left out. */
+  /** Number of granted permits by name of the quota, at most as many as requested. No permits are granted for a quota that is left out. */
   granted: QUOTAS,
-  /** How long the permits are valid, in ms from when the guest sent its request. */
+  /** How long the permits are valid, in ms. The time counts from the moment when the guest sent its request. */
   for_ms: z.int().min(0),
-  /** Why fewer permits were granted than requested; otherwise null. */
+  /** Why fewer permits were granted than requested; null if all were granted. */
   message: z.string().nullable(),
   at: TIME,
 });
 
-/** Request to republish whole lists, one order, or records modified since a time. */
+/** Request to republish whole lists, one order, or the records that were modified since a time. */
 export type ResyncRequest = z.infer<typeof REQUEST>;
 
 export type ResyncAck = z.infer<typeof ACK>;
@@ -105,7 +108,7 @@ export type CertifyAck = z.infer<typeof CERTIFY_ACK>;
 /** Request of a guest to the owner of the account for permits to send requests to the API. */
 export type PermitsRequest = z.infer<typeof PERMITS>;
 
-/** The owner's response to a guest: the permits that it grants. */
+/** The owner's response to a guest's request, with the permits that the owner grants. */
 export type PermitsAck = z.infer<typeof PERMITS_ACK>;
 
 export type Signal =
@@ -120,7 +123,10 @@ const SCHEMAS = {
   'permits-ack': PERMITS_ACK,
 } as const;
 
-/** Decodes a message of the signals topic. @throws CellarstreamError `VALUE_UNREADABLE`, with a message of one line that quotes no values. */
+/**
+ * Decodes a message of the signals topic. @throws CellarstreamError `VALUE_UNREADABLE`. Its text has one line and does not quote values of
+ * the message.
+ */
 export function parseSignal(message: {
   readonly key: Buffer | null;
   readonly value: Buffer | null;
@@ -137,7 +143,7 @@ export function parseSignal(message: {
   return data;
 }
 
-/** Encodes a signal as a message. */
+/** Encodes a signal as a message for the signals topic. */
 export function signalMessage(topic: string, signal: Signal): Message {
   return { topic, key: signal.id, value: Buffer.from(JSON.stringify(signal)) };
 }

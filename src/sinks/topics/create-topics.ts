@@ -14,20 +14,21 @@ import { metadata } from '../../kafka/client/topic-calls.ts';
 
 interface CreationOptions extends ClusterAccess {
   readonly specs: readonly TopicSpec[];
-  /** Whether the brokers may choose another replication factor, because `TOPIC_REPLICATION` is not set. */
+  /** Whether the brokers' default replication factor is also acceptable, because `TOPIC_REPLICATION` is not set. */
   readonly isReplicationFree: boolean;
-  /** Whether the brokers only validate the request, and create no topics. */
+  /** Whether the brokers only validate the request and create no topics. */
   readonly isDryRun: boolean;
 }
 
-/** A setting that was left out because the brokers refuse it. */
+/** A setting that was left out when a topic was created, because the brokers refuse it. */
 export type OmittedSetting = Pick<TopicFinding, 'topic' | 'setting' | 'wanted' | 'why'>;
 
 /**
- * Creates topics. If the brokers refuse optional settings (those not in {@link TopicSpec.required}), the topic is created without them:
- * without those that the brokers name, or without all optional ones if they name none. Returns the settings that were left out.
+ * Creates topics. If the brokers refuse a topic because of optional settings (those not in {@link TopicSpec.required}), the topic is
+ * created without the settings that the brokers name, or without all optional settings if they name none. Returns the settings that were
+ * left out.
  *
- * @throws CellarstreamError `KAFKA_REFUSED` with the topics, what they need, and the brokers' messages; `KAFKA_UNREACHABLE`.
+ * @throws CellarstreamError `KAFKA_REFUSED`, with the topics, the settings that they need, and the brokers' messages; `KAFKA_UNREACHABLE`.
  */
 export async function createTopics(options: CreationOptions): Promise<readonly OmittedSetting[]> {
   const { specs, isReplicationFree, isDryRun } = options;
@@ -57,9 +58,9 @@ export async function createTopics(options: CreationOptions): Promise<readonly O
   return leftOut;
 }
 
-/** A topic with the settings of the next attempt to create it. */
+/** A topic with the settings to use in the next attempt to create it. */
 interface TopicDraft extends TopicSpec {
-  /** The topic with all settings. */
+  /** The topic with all wanted settings. */
   readonly spec: TopicSpec;
 }
 
@@ -78,13 +79,13 @@ const UNAUTHORIZED_CODES: ReadonlySet<number> = new Set([
   ERROR.TOPIC_AUTHORIZATION_FAILED,
   ERROR.CLUSTER_AUTHORIZATION_FAILED,
 ]);
-/** Error codes of CreateTopics that other settings or rights can resolve, but not a retry of the same request. */
+/** Error codes of CreateTopics that the same request would get again. Other settings or rights can resolve them. */
 const FINAL: ReadonlySet<number> = new Set([
   ...UNAUTHORIZED_CODES,
   ...[ERROR.INVALID_TOPIC_EXCEPTION, ERROR.INVALID_PARTITIONS, ERROR.INVALID_REPLICATION_FACTOR],
   ...[ERROR.INVALID_CONFIG, ERROR.POLICY_VIOLATION],
 ]);
-/** Error codes of CreateTopics that may be due to an optional setting. */
+/** Error codes of CreateTopics that an optional setting may have caused. */
 const OF_SETTINGS: ReadonlySet<number> = new Set([
   ERROR.INVALID_CONFIG,
   ERROR.POLICY_VIOLATION,
@@ -93,7 +94,7 @@ const OF_SETTINGS: ReadonlySet<number> = new Set([
 const REPLICATION = 'replication.factor';
 const IN_SYNC = 'min.insync.replicas';
 
-/** Sends one CreateTopics request. @throws kafkajs' error for an error code that is not in {@link FINAL} and that a retry may resolve. */
+/** Sends one CreateTopics request. @throws kafkajs' error for an error code that a retry may resolve and that is not in {@link FINAL}. */
 async function sendCreateTopics(
   brokers: Brokers,
   drafts: readonly TopicDraft[],
@@ -115,7 +116,7 @@ async function sendCreateTopics(
   return answers;
 }
 
-/** Returns the optional settings to leave out after brokers refused to create a topic; none if leaving out settings can't help. */
+/** Returns the optional settings to leave out after brokers refused to create a topic; none if leaving out optional settings can't help. */
 function refusedOptionalSettings(
   { topic, configEntries, replicationFactor, spec }: TopicDraft,
   { errorCode, message }: TopicResult,
@@ -155,7 +156,10 @@ function refusalText({ errorCode, message }: TopicResult): string {
   return message ? `${name}: ${message}` : name;
 }
 
-/** Creates one error for all topics that can't be created. Those for which a right is missing are listed together: one ACL grants it. */
+/**
+ * Creates one error for all topics that can't be created. Topics for which a right is missing are listed together, because one ACL can
+ * grant the right for all of them.
+ */
 function topicsRefusedError(refusals: readonly Refusal[]): CellarstreamError {
   const lacking = refusals.filter(({ answer }) => UNAUTHORIZED_CODES.has(answer.errorCode));
   const others = refusals.filter(({ answer }) => !UNAUTHORIZED_CODES.has(answer.errorCode));
@@ -189,7 +193,7 @@ function adviceOf({ spec }: TopicDraft, { errorCode, message }: TopicResult): st
   return spec.fixedPartitions ? beforehand : `set TOPIC_PARTITIONS to what the cluster allows`;
 }
 
-/** Describes a topic for an administrator who creates it by hand. */
+/** Returns a description of a topic for an administrator who creates the topic by hand. */
 function wantedText({ topic, numPartitions, configEntries, required }: TopicSpec): string {
   const text = (isRequired: boolean) =>
     configEntries
@@ -200,7 +204,7 @@ function wantedText({ topic, numPartitions, configEntries, required }: TopicSpec
   return `${topic} (${partitions}, ${text(true)}; if possible ${text(false)})`;
 }
 
-/** Replication factor with which the brokers choose their default (KIP-464). */
+/** Value of the replication factor in CreateTopics that stands for the brokers' default (KIP-464). */
 const BROKER_DEFAULT = -1;
 
 export interface TopicResult {

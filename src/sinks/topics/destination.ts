@@ -18,23 +18,23 @@ export interface SchemaTopic {
   readonly schemaId: number;
 }
 
-/** The existing topics that a service writes to, and the schemas of the record types that it defines itself. */
+/** The topics that a service writes to, all of which exist, and the ids of the schemas that the service itself defines. */
 export interface Destination {
-  /** Returns the topic of a list's events. */
+  /** Returns the name of the topic with a list's events. */
   readonly records: (resource: Resource) => string;
-  /** Topic of order status changes; undefined if the list of orders is not read. */
+  /** Topic of order status changes; undefined if the service does not read the list of orders. */
   readonly statusChanges: SchemaTopic | undefined;
   readonly deadLetters: SchemaTopic;
   readonly cursors: string;
   readonly ledger: string;
   readonly certificates: string;
-  /** Number of partitions by topic, as of its newest inspection. */
+  /** Number of partitions of each topic, as of the topic's newest inspection. */
   readonly partitions: ReadonlyMap<string, number>;
-  /** Largest batch by topic in bytes (`max.message.bytes`), where it is known. */
+  /** Largest batch that a topic accepts (`max.message.bytes`), in bytes, by topic. Topics for which it is unknown are left out. */
   readonly maxMessageBytes: ReadonlyMap<string, number>;
   /**
-   * Inspects the topics that a list is written to, and creates those that were deleted. Returns findings about unwise settings; each
-   * finding about a topic that all lists share is returned only once.
+   * Inspects the topics that a list is written to, and creates those that were deleted. Returns findings about unwise settings. A finding
+   * about a topic that all lists share is returned by the first call alone.
    *
    * @throws CellarstreamError `TOPIC_SETTINGS`, `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
    */
@@ -42,8 +42,8 @@ export interface Destination {
 }
 
 /**
- * Creates the topics and registers the schemas of the service's own record types, or verifies the existing ones. Nothing is created before
- * both Kafka and the registry have responded.
+ * Creates the missing topics and registers the missing schemas that the service itself defines; verifies the existing ones. Nothing is
+ * created before Kafka and the registry have both responded.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`, `REGISTRY_UNREACHABLE`; or, if no retry can succeed, `TOPIC_SETTINGS`, `KAFKA_REFUSED`,
  * `REGISTRY_REFUSED`, `TLS_REFUSED`.
@@ -70,7 +70,10 @@ export async function openDestination(
   };
 }
 
-/** Checks whether the schema of a topic is registered. The returned function `registered` registers it if it is not, and returns its id. */
+/**
+ * Checks whether a schema is the newest one registered for a topic. In the result, `registered` registers the schema if necessary, and
+ * returns the topic and the schema's id.
+ */
 async function findSchema(registry: Registry, topic: string, schema: RecordSchema) {
   const subject = valueSubject(topic);
   const newest = await registry.latest(subject);
@@ -83,7 +86,7 @@ async function findSchema(registry: Registry, topic: string, schema: RecordSchem
   };
 }
 
-/** Creates or verifies all topics. The returned `inspect` does so again for a list that is claimed again. */
+/** Creates or verifies all topics. In the result, `inspect` repeats this for the topics of a list that is claimed again. */
 async function inspectedTopics(
   config: ConfigWith<'kafka'>,
   links: KafkaClients,
@@ -93,9 +96,9 @@ async function inspectedTopics(
   const maxMessageBytes = new Map(first.maxMessageBytes);
   const { topics } = topicsOf(config, links);
   const resourceOf = new Map(topics(1).map(({ topic, resource }) => [topic, resource]));
-  /** Lists for which `inspect` has not been called yet: the first call returns the findings of the start. */
+  /** Lists for which `inspect` has not been called yet. The first call for a list returns the findings from the start of the service. */
   const fresh = new Set(config.resources);
-  /** Texts of the findings about shared topics that were returned. */
+  /** Texts of the findings about shared topics that `inspect` has already returned. */
   const reportedTopics = new Set<string>();
   const isNews = (finding: TopicFinding) => {
     const text = findingText(finding);
@@ -116,7 +119,10 @@ async function inspectedTopics(
   return { partitions, maxMessageBytes, inspect };
 }
 
-/** Returns the options for the topics that the service writes to; with `only`, for the topics of that list and the shared ones. */
+/**
+ * Returns the options for opening the topics that the service writes to. @param only Limits the topics to those of this list and those that
+ * all lists share.
+ */
 export function topicsOf(
   { topics, resources, accountsDir }: ConfigWith<'kafka'>,
   { kafka, connections }: ClusterAccess,
@@ -138,7 +144,7 @@ export function topicsOf(
   };
 }
 
-/** Returns the options for the topics that all accounts of a fleet share, and that must exist before any account is served. */
+/** Returns the options for opening the topics that all accounts of a fleet share. These topics must exist before an account is served. */
 export function sharedTopicsOf(config: ConfigWith<'kafka'>, links: ClusterAccess): TopicsOptions {
   const { sharedPrefix } = config.topics;
   const { cursors, signals, ledger, certificates, fleet } = topicNames(sharedPrefix);

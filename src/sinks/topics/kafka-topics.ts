@@ -21,7 +21,7 @@ import { describeSettings, metadata } from '../../kafka/client/topic-calls.ts';
 import type { TopicSettings } from '../../kafka/client/topic-calls.ts';
 
 export interface TopicsOptions extends ClusterAccess {
-  /** Returns the topics with their settings, for this number of replicas. */
+  /** Returns the topics with their settings. @param replication Number of replicas of each partition. */
   readonly topics: (replication: number) => readonly TopicSpec[];
   /** Number of replicas of each partition. Default: the smaller of 3 and the number of brokers. */
   readonly replication: number | undefined;
@@ -30,9 +30,9 @@ export interface TopicsOptions extends ClusterAccess {
 interface TopicsState {
   readonly brokers: number;
   readonly partitions: ReadonlyMap<string, number>;
-  /** Largest batch by topic, in bytes: `max.message.bytes`. */
+  /** Largest batch that a topic accepts (`max.message.bytes`), in bytes, by topic. */
   readonly maxMessageBytes: ReadonlyMap<string, number>;
-  /** Findings about settings that are unwise, were left out, or can't be read. */
+  /** Findings about settings that are unwise, that were left out, or that can't be read. */
   readonly warnings: readonly TopicFinding[];
 }
 
@@ -41,10 +41,10 @@ interface TopicsInspected extends TopicsState {
 }
 
 /**
- * Creates the missing topics, and inspects the existing ones. Settings that would lose data are an error; another number of partitions is
- * accepted.
+ * Creates the missing topics, and inspects the existing ones. Settings with which data would be lost are an error. A number of partitions
+ * that differs from the setting is accepted.
  *
- * @throws CellarstreamError `TOPIC_SETTINGS`, one line naming every such topic; `KAFKA_UNREACHABLE`; `KAFKA_REFUSED`, as
+ * @throws CellarstreamError `TOPIC_SETTINGS`, in one line with all topics that have such settings; `KAFKA_UNREACHABLE`; `KAFKA_REFUSED`, as
  * {@link createTopics} does.
  */
 export async function openTopics(options: TopicsOptions): Promise<TopicsState> {
@@ -54,7 +54,7 @@ export async function openTopics(options: TopicsOptions): Promise<TopicsState> {
 }
 
 /**
- * Inspects the topics without creating any, and has the brokers validate whether the missing ones could be created.
+ * Inspects the existing topics. Creates no topics, but lets the brokers validate whether the missing ones could be created.
  *
  * @throws CellarstreamError as {@link openTopics}.
  */
@@ -70,7 +70,10 @@ function create(options: TopicsOptions, specs: readonly TopicSpec[], isDryRun: b
   return createTopics({ ...options, specs, isReplicationFree, isDryRun });
 }
 
-/** Determines which of the topics exist. Requests only these, as there may be thousands for other accounts. */
+/**
+ * Determines which of the topics exist. Requests the metadata of these topics alone, because the cluster may have thousands for other
+ * accounts.
+ */
 async function existingTopics(options: TopicsOptions) {
   const { topics, replication } = options;
   const names = topics(1).map(({ topic }) => topic);
@@ -90,7 +93,7 @@ async function existingTopics(options: TopicsOptions) {
   };
 }
 
-/** Error codes in the metadata of existing topics. A topic that this user may not see has another code. */
+/** Error codes that Metadata responses contain for existing topics. A topic that this client's user may not see has another error code. */
 const EXISTS_CODES: ReadonlySet<number> = new Set([ERROR.NONE, ERROR.LEADER_NOT_AVAILABLE]);
 
 async function inspect(
@@ -172,7 +175,10 @@ const NOT_ALLOWED: ReadonlySet<number> = new Set([
   ERROR.CLUSTER_AUTHORIZATION_FAILED,
 ]);
 
-/** Returns the settings that this user may read; empty if the brokers do not support the request. */
+/**
+ * Returns the settings of each topic, without topics whose settings this client's user has no right to read. Empty if the brokers do not
+ * support the request.
+ */
 async function settingsOf(
   brokers: Brokers,
   names: readonly string[],
@@ -191,13 +197,17 @@ async function settingsOf(
   return new Map(seen.map(({ topic, settings }) => [topic, settings]));
 }
 
-/** Default names of the topics in which schema registries store schemas: Apicurio with KafkaSQL; Confluent's registry and Karapace. */
+/**
+ * Default names of the topics in which schema registries store schemas: `kafkasql-journal` of Apicurio with KafkaSQL, `_schemas` of
+ * Confluent's registry and Karapace.
+ */
 const STORAGE_TOPICS = ['kafkasql-journal', '_schemas'];
 const LIMITS = ['retention.ms', 'retention.bytes'];
 
 /**
- * Returns warnings about a registry's storage topic whose retention deletes schemas: the registry would assign their ids to other schemas.
- * None for topics that do not exist, or whose settings this user may not read.
+ * Returns warnings about a registry's storage topic whose retention settings let Kafka delete schemas. The registry would then assign the
+ * deleted schemas' ids to other schemas. There are no warnings for topics that do not exist, or whose settings this client's user has no
+ * right to read.
  */
 export async function registryStorageFindings(
   cluster: ClusterAccess,

@@ -8,21 +8,22 @@ import { describeGroup } from '../../kafka/membership/group.ts';
 import type { ClusterAccess } from '../../kafka/client/brokers.ts';
 import { metadata } from '../../kafka/client/topic-calls.ts';
 
-/** Operations that this user lacks on one Kafka resource, named as in `kafka-acls.sh`. */
+/** Operations on one Kafka resource for which this client's user lacks the right. They are named as in `kafka-acls.sh`. */
 export interface MissingRights {
   readonly resource: 'topic' | 'group' | 'transactional-id';
   readonly name: string;
-  /** Whether `name` is a prefix of resource names. */
+  /** Whether `name` is the prefix of several resources' names. */
   readonly isPrefix?: true;
   readonly operations: readonly string[];
 }
 
-/** Kafka's numbers of ACL operations: bit positions in the set of operations that a user may perform. */
+/** Kafka's numbers of ACL operations. They are bit positions in the bit set of operations that a user may perform. */
 const OPERATIONS = { Read: 3, Write: 4, Describe: 8 } as const;
 type AclOperation = keyof typeof OPERATIONS;
 
 /**
- * Returns the rights on existing topics that this user needs and lacks. Empty if the brokers do not report rights (KIP-430).
+ * Returns the rights on existing topics that this client's user needs and lacks. Topics for which the brokers do not report rights
+ * (KIP-430) are left out.
  *
  * @throws CellarstreamError as {@link withBrokers} does.
  */
@@ -47,9 +48,9 @@ export async function missingTopicRights(
 }
 
 /**
- * Returns the rights that this user needs in order to join a group, and lacks.
+ * Returns the right to join a Kafka group, if this client's user lacks it.
  *
- * @throws CellarstreamError as {@link withBrokers} does, also when no broker coordinates the group.
+ * @throws CellarstreamError as {@link withBrokers} does, also when no broker coordinates the Kafka group.
  */
 export async function missingGroupRights(
   cluster: ClusterAccess,
