@@ -117,7 +117,7 @@ export class PathTree {
   /** Paths that were null in any record, sorted by JSON Pointer. */
   #ranked: Place[] = [];
 
-  /** The root of all paths. Get it once for each record: this clears a cache that has grown too large. */
+  /** The root of all paths. Read it once for each record: the getter clears the cache if the cache has grown too large. */
   get root(): Place {
     if (this.#count > MAX_PLACES) {
       this.#count = 0;
@@ -148,7 +148,7 @@ export class PathTree {
 /** Maximum number of paths that are sorted by insertion, which takes quadratic time. */
 const MAX_INSERTION_SORT = 64;
 
-/** Sorts paths by rank in place. The lists are short: insertion sort allocates nothing, while `sort` would for each record. */
+/** Sorts paths by rank in place. Short arrays are sorted by insertion, which allocates nothing, unlike `sort`. */
 function sortByRank(places: Place[]): void {
   if (places.length > MAX_INSERTION_SORT) {
     places.sort((a, b) => a.rank - b.rank);

@@ -31,7 +31,8 @@ export function endsWord(byte: u8): bool {
 }
 
 /**
- * Output space in bytes that is always free: more than any value but a string takes, with what is written after it without another check.
+ * Space in bytes that every check of the output's capacity requires in addition: enough for any value other than a string, and for the
+ * bytes that are written after it without another check. Too small: the output overwrites the window.
  */
 const ROOM: i32 = 64;
 
