@@ -28,7 +28,7 @@ const CREDENTIALS = [
   'refresh_token',
 ];
 
-/** Whether a setting has a value. */
+/** Returns whether a setting has a value. */
 export type IsSet = (setting: string) => boolean;
 
 /** Returns a problem for each variable of `auth` and each parameter whose setting has no value. */

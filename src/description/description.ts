@@ -72,7 +72,7 @@ export interface ListDescription {
 export interface SingleRead {
   readonly path: string;
   readonly query: Parameters;
-  /** JSON Pointer of the record, or of an array with the record. */
+  /** JSON Pointer in the response body of the record, or of an array that contains the record. */
   readonly record: string;
   /** HTTP statuses of a response that mean that there is no such record. */
   readonly gone: readonly number[];

@@ -11,7 +11,7 @@ export class EncodingResidue {
   readonly nulls: Place[] = [];
   /** Values that their Avro fields can't represent exactly, as JSON text by JSON Pointer; undefined if there are none. */
   unmapped: Map<string, string> | undefined;
-  /** Whether the record has a member without a field, from whose value a field can be inferred. */
+  /** Whether the record has a member that has no field although a field can be inferred from its value. */
   hasUnknown = false;
   /** Last step of the path of the value that is being encoded: a JSON Pointer step with its slash, or an array index. */
   step: string | number = '';

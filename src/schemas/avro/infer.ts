@@ -182,7 +182,7 @@ function admittedMembers(
   return shapes;
 }
 
-/** Returns the record type within a field's type, and the levels of arrays around it; undefined if there is none. */
+/** Returns the record type within a field's type, and the number of nested arrays around it; undefined if there is no record type. */
 function recordWithin(type: AvroType): { record: RecordSchema; arrays: number } | undefined {
   if (typeof type === 'string') return undefined;
   if (isUnion(type)) return recordWithin(type.at(-1)!);

@@ -68,7 +68,7 @@ export interface Transcoded {
    * members.
    */
   readonly fields: JsonObject;
-  /** Times of the {@link WantedFields}, in the order requested: epoch ms, or null if the field is absent or no time. */
+  /** Times of the {@link WantedFields}, in the order requested: epoch ms, or null if the field is absent or its value is no time. */
   readonly instants: readonly (number | null)[];
 }
 

@@ -94,7 +94,10 @@ export interface EnvelopeCodec {
   images(bytes: Uint8Array): EventImages;
 }
 
-/** Returns the schema of a resource's events, with Debezium's field names. Hyphens in the resource become underscores. */
+/**
+ * Returns the schema of a resource's events, with Debezium's field names. In the schema's namespace, hyphens of the resource become
+ * underscores.
+ */
 export function envelopeSchema(valueSchema: RecordSchema, resource: string): RecordSchema {
   const { name, namespace } = valueSchema;
   const fullName = namespace && !name.includes('.') ? `${namespace}.${name}` : name;

@@ -12,7 +12,7 @@ export interface ExistingTopic {
 /** A difference between an existing topic and its specification. */
 export interface TopicFinding {
   readonly topic: string;
-  /** Name of a Kafka topic setting, or `partitions`, or `replication.factor`. */
+  /** Name of a Kafka topic setting; or `partitions`, `replication.factor`, or `settings` for all settings together. */
   readonly setting: string;
   readonly found: string;
   readonly wanted: string;

@@ -142,8 +142,8 @@ export function readText(): bool {
 }
 
 /**
- * Returns the address of the closing quote of the string at the read position; 0 unless it has at most 31 characters, all ASCII, and no
- * escapes.
+ * Returns the address of the closing quote of the string at the read position. Returns 0 if there is no string, or if the string has more
+ * than 31 characters, an escape, or a character that isn't ASCII.
  */
 export function endOfShortText(): i32 {
   if (load<u8>(Here.at) != QUOTE) return 0;

@@ -44,7 +44,7 @@ export class Here {
   /** Number of steps of the path to the value that is being read. */
   static depth: i32 = 0;
 
-  /** Whether the output has space for `bytes` more bytes and a small value after them. */
+  /** Whether the output has space for `bytes` more bytes and, after them, for `ROOM` bytes. */
   static hasRoom(bytes: i32): bool {
     return Here.out + bytes + ROOM <= WINDOW;
   }
