@@ -67,7 +67,7 @@ const PAGE_VARIABLES: Readonly<Record<NonNullable<ListFile['paging']>, readonly 
   none: [],
 };
 
-/** Names that neither a list nor a topic of status changes may have, with the reason. */
+/** Reserved names, which a list or a topic of status changes must not have, each with the reason. */
 const RESERVED: ReadonlyMap<string, string> = new Map([
   ...['cursors', 'ledger', 'fleet', 'signals', 'certificates', 'dead-letters'].map(
     (topic) => [topic, 'the service has a topic of that name'] as const,

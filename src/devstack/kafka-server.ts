@@ -64,7 +64,7 @@ interface KafkaServerOptions {
 }
 
 /**
- * Describes how to run a Kafka node. The node's first port is the broker's, the second the controller's, and the rest are those of further
+ * Describes how to run a Kafka node. The node's first port is the broker's, the second the controller's, and the others belong to further
  * listeners.
  */
 function kafkaServer(node: KafkaServerOptions): JavaServerKind {

@@ -45,8 +45,8 @@ export interface LogicalSchema {
   readonly precision?: number;
   readonly scale?: number;
   /**
-   * For `timestamp-millis`: whether the original text of every time is preserved. Otherwise only the instant of a UTC time with ms or less
-   * is.
+   * For `timestamp-millis`: whether the original text of every time is preserved. If not, only the instant is preserved of a UTC time with
+   * a precision of at most ms.
    */
   readonly exact?: boolean;
 }

@@ -24,8 +24,8 @@ export interface RecordCodec {
   readonly type: avro.Type;
   /**
    * Encodes a record as Avro bytes, without a header. Equal JSON gives equal bytes, whatever the order of keys. Different notations of a
-   * UTC time with ms or less also give equal bytes, unless the field is `exact`. Calls `onUnknown` if the record has a member without a
-   * field, and a field can be inferred from the member's value.
+   * UTC time with a precision of at most ms also give equal bytes, unless the field is `exact`. Calls `onUnknown` if the record has a
+   * member without a field, and a field can be inferred from the member's value.
    */
   encode(record: JsonObject, onUnknown?: () => void): Buffer;
   /**

@@ -19,8 +19,8 @@ type ValuesByKey = ReadonlyMap<string, readonly JsonValue[]>;
 const MAX_DEPTH = 10;
 
 /**
- * Maximum number of fields, including nested ones, inferred for an object within a record. One with more is probably a map with arbitrary
- * keys, and becomes JSON text.
+ * Maximum number of fields, including nested ones, inferred for an object within a record. An object with more fields is probably a map
+ * with arbitrary keys, and becomes JSON text.
  */
 export const MAX_PART_FIELDS = 150;
 

@@ -76,8 +76,8 @@ function sortedKeys(object: JsonObject): string[] {
 }
 
 /**
- * Matches a number that a double may not represent exactly (16 digits or more, or an exponent of three digits), including the character
- * before the number. All numbers that don't match are exact. Matches within strings are rare and harmless.
+ * Matches a number that is possibly inexact as a double (16 digits or more, or an exponent of three digits), including the character before
+ * the number. All numbers that don't match are exact. Matches within strings are rare and harmless.
  */
 const MAY_BE_INEXACT = /[:,[\s]-?\d(?:[\d.]{15}|[\d.]*[eE][+-]?\d{3})/;
 

@@ -21,7 +21,7 @@ import {
  * rounds as `JSON.parse` does.
  */
 const MAX_DIGITS = 15;
-/** Largest absolute unscaled decimal that WebAssembly writes, as in `field-codecs.ts`; larger ones are left to JavaScript. */
+/** Largest absolute unscaled decimal that WebAssembly writes, as in `field-codecs.ts`. Larger decimals are left to JavaScript. */
 const MAX_EXACT: i64 = 1_000_000_000_000_000;
 
 /**
