@@ -7,18 +7,18 @@ import type { DescriptionFile, ListFile } from './format.ts';
 import { variablesIn } from './template.ts';
 import type { Json } from './template.ts';
 
-/** Names from the root of a description to a place in it. */
+/** Path from the root of a description to a place in it: names of keys and indices of array elements. */
 export type Path = readonly (string | number)[];
 
-/** A mistake at one place of a description. */
+/** A mistake in a description, with its place. */
 export interface Problem {
   readonly path: Path;
   readonly message: string;
-  /** Whether the key at the end of `path` is meant, not its value. */
+  /** Whether the mistake concerns the key at the end of `path` and not the key's value. */
   readonly isKey?: boolean;
 }
 
-/** Variables of the settings of an account, which only `auth` may use. */
+/** Variables that contain credentials from an account's settings. Only `auth` may use these variables. */
 const CREDENTIALS = [
   'api_key',
   'username',
@@ -28,7 +28,7 @@ const CREDENTIALS = [
   'refresh_token',
 ];
 
-/** Whether a setting has a value. */
+/** Returns whether a setting has a value. */
 export type IsSet = (setting: string) => boolean;
 
 /** Returns a problem for each variable of `auth` and each parameter whose setting has no value. */
@@ -57,7 +57,7 @@ export function missingSettings(
   return problems;
 }
 
-/** Variables that each paging style sends. */
+/** Variables that the parameters of a request have to send, by paging style. */
 const PAGE_VARIABLES: Readonly<Record<NonNullable<ListFile['paging']>, readonly string[]>> = {
   offset: ['offset'],
   page: ['page'],
@@ -67,7 +67,7 @@ const PAGE_VARIABLES: Readonly<Record<NonNullable<ListFile['paging']>, readonly 
   none: [],
 };
 
-/** Names that no list may have, with the reason. */
+/** Reserved names, which a list or a topic of status changes must not have, each with the reason. */
 const RESERVED: ReadonlyMap<string, string> = new Map([
   ...['cursors', 'ledger', 'fleet', 'signals', 'certificates', 'dead-letters'].map(
     (topic) => [topic, 'the service has a topic of that name'] as const,
@@ -75,20 +75,20 @@ const RESERVED: ReadonlyMap<string, string> = new Map([
   ...['login', 'all'].map((label) => [label, 'metrics use that name'] as const),
 ]);
 
-/** Returns the lists with the defaults of `list`, by name. */
+/** Returns the name and the keys of each list. Where a list lacks a key, the key has the default from `list`. */
 export function listsOf({ list, lists }: DescriptionFile): [name: string, keys: ListFile][] {
   return Object.entries(lists).map(([name, own]) => [name, { ...list, ...own }]);
 }
 
-/** Topic of a list's status changes, without `TOPIC_PREFIX`. */
+/** Name of the topic of a list's status changes, without `TOPIC_PREFIX`. */
 export function statusTopicOf(name: string, statuses: NonNullable<ListFile['statuses']>): string {
   return statuses.topic ?? `${name}-status-changes`;
 }
 
 /**
- * Returns the mistakes of a description that its format accepts.
+ * Returns the mistakes of a description that the validation of its format does not detect.
  *
- * @param schemas The schemas that the description names, by the names of their files in it.
+ * @param schemas The schemas of the `.avsc` files that the description names, by file name as in the description.
  */
 export function problemsOf(
   file: DescriptionFile,
@@ -156,7 +156,7 @@ function listProblems(
   const problems: Problem[] = [];
   const { parameters = [] } = file;
   const own = file.lists[name]!;
-  /** Path of a key: that of `list` if the list itself does not have the key. */
+  /** Returns the path of a key of this list: in `lists.<name>`, or in `list` if only the defaults have the key. */
   const at = (key: keyof ListFile, ...more: string[]): Path =>
     key in own || !(key in (file.list ?? {}))
       ? ['lists', name, key, ...more]
@@ -291,7 +291,7 @@ function statusProblems(
   return problems;
 }
 
-/** Names of a field, which is given by its name or by a JSON Pointer. */
+/** Returns the names on the path to a field. The field is given by its name or by a JSON Pointer. */
 export function pathNames(field: string): string[] {
   return field === '' || field.startsWith('/') ? [...pointerNames(field)] : [field];
 }
@@ -317,7 +317,7 @@ function elementOf(type: AvroType): AvroType {
   return typeof type === 'object' && 'items' in type ? withoutNull(type.items) : type;
 }
 
-/** Topics that two lists would share, or that the service has itself. */
+/** Returns a problem for each name of a list or topic that another list, the service or a metric uses already. */
 function topicProblems(file: DescriptionFile): Problem[] {
   const problems: Problem[] = [];
   const taken = new Map<string, string>(RESERVED);
@@ -335,7 +335,7 @@ function topicProblems(file: DescriptionFile): Problem[] {
   return problems;
 }
 
-/** Adds a problem for each text of a value that uses a variable which has no value at this place. */
+/** Adds a problem for each variable in the texts of `value` that is neither in `variables` nor in `parameters`. */
 function checkVariables(
   problems: Problem[],
   path: Path,

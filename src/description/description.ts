@@ -4,13 +4,13 @@ import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
 import type { DescriptionFile, ListFile } from './format.ts';
 import type { Json, Parameters } from './template.ts';
 
-/** An API: how to log in, what it allows, and its lists. */
+/** Description of an API: how to log in, its quota and its lists. */
 export interface ApiDescription {
   /** Name of the API; the default of `TOPIC_PREFIX`. */
   readonly api: string;
   /** Namespace of the Avro schemas. */
   readonly namespace: string;
-  /** Names of parameters, whose values come from the settings `API_PARAM_<NAME>`. */
+  /** Names of the description's parameters. Their values come from the settings `API_PARAM_<NAME>`. */
   readonly parameters: readonly string[];
   /** Headers of every request. */
   readonly headers: Parameters;
@@ -32,14 +32,16 @@ export interface ListDescription {
   readonly method: 'GET' | 'POST';
   readonly body: Json | undefined;
   readonly query: Parameters;
-  /** Parameters that limit a request to records modified in a window; undefined if the list has none, so that only full reads find changes. */
+  /**
+   * Parameters that limit a request to records modified in a window. Undefined if the list has none: then only full scans detect changes.
+   */
   readonly dates: Parameters | undefined;
   readonly paging: NonNullable<ListFile['paging']>;
   /** Greatest page size that the API documents; undefined if requests do not state the size. */
   readonly limit: number | undefined;
-  /** Number of the first page, for lists with page numbers. */
+  /** Number of the first page if paging is by page number. */
   readonly first: number;
-  /** JSON Pointer of the array of records in the answer. */
+  /** JSON Pointer of the array of records in the response body. */
   readonly records: string;
   readonly total: ListFile['total'];
   readonly more: ListFile['more'];
@@ -50,39 +52,39 @@ export interface ListDescription {
    * has, with distinct values, becomes the key. A sole candidate is used without this check.
    */
   readonly keyCandidates: readonly (readonly string[])[];
-  /** Fields with the modification time, of which the first that is set counts; empty if records have none. */
+  /** Fields with the modification time, of which the first one that is set is used. Empty if records have no modification time. */
   readonly updated: readonly string[];
   readonly created: string | undefined;
-  /** Request of a single record; undefined if there is none. */
+  /** How to request a single record by its key; undefined if the API has no such request. */
   readonly one: SingleRead | undefined;
   readonly deleted: ListFile['deleted'];
-  /** For arrays in the list's records: the field that identifies an element. */
+  /** Names of the fields that identify the elements of arrays in the list's records, by name of the array. */
   readonly arrays: Readonly<Record<string, string>>;
   readonly statuses: StatusTable | undefined;
   /** Avro schema of the list's records, if their fields are documented; otherwise the schema is inferred from the records. */
   readonly types: RecordSchema | undefined;
   readonly quota: string | undefined;
-  /** Whether deletions may rest on two readings that agree. */
+  /** Whether two scans that agree and do not contain a record are accepted as proof that the record was deleted. */
   readonly agreed: boolean;
 }
 
-/** How one record is requested by its key. */
+/** How to request a single record by its key. */
 export interface SingleRead {
   readonly path: string;
   readonly query: Parameters;
-  /** JSON Pointer of the record, or of an array with the record. */
+  /** JSON Pointer in the response body of the record, or of an array that contains the record. */
   readonly record: string;
-  /** HTTP statuses that mean that there is no such record. */
+  /** HTTP statuses of a response that mean that there is no such record. */
   readonly gone: readonly number[];
-  /** Whether only keys of digits can be requested. */
+  /** Whether only keys that consist of digits can be requested. */
   readonly digitsOnly: boolean;
 }
 
 /** Status fields of a list's records, whose changes are published as separate events. */
 export interface StatusTable {
-  /** Name of the topic after `TOPIC_PREFIX`. */
+  /** Name of the topic with the status changes, without `TOPIC_PREFIX`. */
   readonly topic: string;
-  /** Avro schema of the events; undefined for that of `StatusChange`. */
+  /** Avro schema of the status changes; undefined if the description names none. */
   readonly schema: RecordSchema | undefined;
   readonly subjects: readonly StatusSubject[];
 }
@@ -92,10 +94,10 @@ export interface StatusSubject {
   readonly name: string;
   /** Names of the fields from the record to the object or array; empty for the record itself. */
   readonly path: readonly string[];
-  /** Paths of the status fields within the object, in the order of their events. */
+  /** Paths of the status fields within the object, in the order in which their changes are published. */
   readonly fields: readonly (readonly string[])[];
-  /** Field of the object with the time of a change; undefined if only the record has one. */
+  /** Name of the object's field with the time of a change; undefined if only the record has such a field. */
   readonly time: string | undefined;
-  /** Whether `time` counts for new elements alone. */
+  /** Whether `time` is used only for elements that are new. For a change of an existing element it is ignored. */
   readonly isTimeOfNew: boolean;
 }

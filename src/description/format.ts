@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 
-/** Error of a value that the format does not allow: what is expected there, and what was found. */
+/** Returns the message for a value that the format does not allow: what is expected, and what the file contains. */
 export function expected(what: string, found: unknown): string {
   return found === undefined
     ? `is missing; expected ${what}`
@@ -160,7 +160,9 @@ const subject = z
   })
   .describe('a subject: at, fields, time, timeOf');
 
-/** Keys that a list may have, all optional: `list` has the defaults of all lists, each of `lists` its own. */
+/**
+ * Keys that a list may have, all optional. `list` contains the defaults of all lists; each entry of `lists` contains the keys of one list.
+ */
 const listKeys = {
   path: template('the path after API_BASE_URL'),
   method: oneOf(['GET', 'POST'], 'the method'),
@@ -228,7 +230,7 @@ const listKeys = {
 
 const list = z.strictObject(listKeys).partial().describe(`keys of a list`);
 
-/** A description file. */
+/** Format of a description file. */
 export const descriptionFormat = z
   .strictObject({
     format: z.literal(1).describe('1'),
@@ -259,5 +261,5 @@ export const descriptionFormat = z
 
 /** The content of a description file. */
 export type DescriptionFile = z.output<typeof descriptionFormat>;
-/** The keys of one list, with the defaults of `list`. */
+/** Keys of a list, as in `list` or in an entry of `lists`. */
 export type ListFile = z.output<typeof list>;

@@ -13,7 +13,7 @@ const LEVELS: Readonly<Record<ReadingLevel, string>> = {
   read: 'read (to the end of the list; nothing shows that pages fit together)',
 };
 
-/** Returns the description in words, a line each. */
+/** Returns a summary of the description in words, as lines of text. */
 export function descriptionInWords(description: ApiDescription): string[] {
   const { api, namespace, parameters, lists } = description;
   return [
@@ -165,7 +165,7 @@ function deletionsInWords(list: ListDescription): string {
     : 'none is published';
 }
 
-/** Limits of the promises for a list, by its properties: a sentence each. */
+/** Returns what the service cannot promise for a list with these properties, one sentence each. */
 function notPromised(list: ListDescription): string[] {
   const levels = possibleLevels(list);
   return [

@@ -3,12 +3,13 @@
 import type { ListDescription } from './description.ts';
 
 /**
- * Level of trust in a full scan, strongest first: `anchored`: each page showed, unchanged, a record read before; `counted`: as
- * many distinct keys as a total that held still; `whole`: one answer held the list; `read`: read to its end, nothing more.
+ * Evidence that a full scan read the whole list, strongest first. `anchored`: each page contained an unchanged record that was read before.
+ * `counted`: the number of distinct keys matched a total that did not change. `whole`: one response contained the whole list. `read`: the
+ * scan reached the end of the list, without any of this evidence.
  */
 export type ReadingLevel = 'anchored' | 'counted' | 'whole' | 'read';
 
-/** Returns the levels that readings of a list can reach, strongest first. */
+/** Returns the levels that full scans of a list can reach, strongest first. */
 export function possibleLevels({ paging, total, query, body }: ListDescription): ReadingLevel[] {
   const choosesSize = JSON.stringify([query, body]).includes('{limit}');
   const levels: ReadingLevel[] = [];

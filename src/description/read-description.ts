@@ -19,8 +19,8 @@ import type { DescriptionFile, ListFile } from './format.ts';
 /**
  * Reads and validates a description file.
  *
- * @param path Path of the file; `.avsc` files are found beside it.
- * @param isSet Whether a setting has a value. Default: settings are not looked at, so a description is valid without its credentials.
+ * @param path Path of the file. Its `.avsc` files are read from the same folder.
+ * @param isSet Returns whether a setting has a value. Default: settings are not checked, so a description is valid without its credentials.
  * @throws CellarstreamError `SETTINGS` with one line for each mistake: `file:line:column place: what is wrong and what to do`.
  */
 export function readDescription(path: string, isSet?: IsSet): ApiDescription {
@@ -35,9 +35,9 @@ export function readDescription(path: string, isSet?: IsSet): ApiDescription {
 }
 
 /**
- * Validates the text of a description.
+ * Parses and validates the text of a description.
  *
- * @param path Path of the file, for messages and for the `.avsc` files beside it.
+ * @param path Path of the file: appears in messages; `.avsc` files are read from the same folder.
  * @throws CellarstreamError as `readDescription` does.
  */
 export function parseDescription(text: string, path: string, isSet?: IsSet): ApiDescription {
@@ -72,14 +72,17 @@ function invalid(lines: readonly string[]): CellarstreamError {
   return new CellarstreamError('SETTINGS', [...new Set(lines)].join('\n'));
 }
 
-/** A problem with its place before it; a message that begins with a verb has the place as its subject. */
+/**
+ * Returns the text of a problem: its path, then its message. A colon separates them unless the message begins with a verb, whose subject is
+ * the path.
+ */
 function textOf({ path, message }: Problem): string {
   if (path.length === 0) return message;
   const isSentence = /^(?:is|needs|has|sends) /.test(message);
   return `${path.join('.')}${isSentence ? '' : ':'} ${message}`;
 }
 
-/** Message of an issue without its place. */
+/** Returns the message of a zod issue, without the path. */
 function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
   const schema = issue.inst as z.ZodType | undefined;
   if (issue.code === 'unrecognized_keys' && schema instanceof z.ZodObject) {
@@ -88,7 +91,7 @@ function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
   return expected(schema?.description ?? 'another value', issue.input);
 }
 
-/** Problems of an issue; of a union, those of the alternative that the value comes closest to. */
+/** Converts a zod issue to problems. For an issue of a union, returns the problems of the alternative that the value matches best. */
 function problemsOfIssue({ path, ...issue }: z.core.$ZodIssue): Problem[] {
   const place = path as Path;
   switch (issue.code) {
@@ -112,7 +115,10 @@ function problemsOfIssue({ path, ...issue }: z.core.$ZodIssue): Problem[] {
   return [{ path: place, message: issue.message }];
 }
 
-/** Offset in the file of a place: of its value, of its key, or, where it is missing, of the object that should have it. */
+/**
+ * Returns the character position of a problem in the file: of its value, or with `isKey` of its key. If that is missing, returns the
+ * position of the last part of the path that exists.
+ */
 function positionOf(document: Document, { path, isKey = false }: Problem): number {
   let node: unknown = document.contents;
   let position = startOf(node) ?? 0;
@@ -134,7 +140,10 @@ function startOf(node: unknown): number | undefined {
   return isNode(node) ? node.range?.[0] : undefined;
 }
 
-/** Reads the `.avsc` files that a description names into `schemas`; returns a problem for each that cannot be read. */
+/**
+ * Reads the `.avsc` files that a description names into `schemas`. Returns a problem for each file that can't be read or is not a record
+ * schema.
+ */
 function loadSchemas(
   file: DescriptionFile,
   folder: string,

@@ -2,24 +2,24 @@
 
 const VARIABLE = /\{([a-z0-9_]+)\}/g;
 
-/** Values of variables. A variable without a value is unset. */
+/** Values of variables by name; undefined for a variable that is unset. */
 export type Variables = Readonly<Record<string, string | number | undefined>>;
 
-/** Names and values of parameters, as a description has them. */
+/** Query parameters or headers by name, as in a description: their values may contain variables. */
 export type Parameters = Readonly<Record<string, string | number | boolean>>;
 
-/** Any JSON value, as a description has it. */
+/** A JSON value in a description, such as a request body; its texts may contain variables. */
 export type Json =
   string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json };
 
-/** Returns the names of all variables in the texts of a JSON value, in their order. */
+/** Returns the names of all variables in the texts of a JSON value, in order of appearance. */
 export function variablesIn(value: Json | Parameters | undefined): string[] {
   if (typeof value === 'string') return [...value.matchAll(VARIABLE)].map((found) => found[1]!);
   if (typeof value !== 'object' || value === null) return [];
   return Object.values(value).flatMap((each) => variablesIn(each));
 }
 
-/** Replaces the variables of a text; undefined if one of them is unset. */
+/** Replaces the variables in a text by their values; undefined if one of the variables is unset. */
 export function filled(
   template: string,
   variables: Variables,
@@ -34,7 +34,7 @@ export function filled(
   return isComplete ? text : undefined;
 }
 
-/** Replaces the variables of parameters. A parameter with an unset variable is left out. */
+/** Replaces the variables in parameters by their values. A parameter with an unset variable is omitted. */
 export function filledParameters(
   parameters: Parameters,
   variables: Variables,
@@ -46,8 +46,8 @@ export function filledParameters(
 }
 
 /**
- * Replaces the variables of a JSON body. A text that is one variable and nothing else becomes the variable's value, so a number stays a
- * number. A member or an element with an unset variable is left out.
+ * Replaces the variables in a JSON body by their values. A text that consists of a single variable becomes the variable's value, so a
+ * number stays a number. A member or an element with an unset variable is omitted.
  */
 export function filledBody(body: Json, variables: Variables): Json | undefined {
   if (typeof body === 'string') {

@@ -10,7 +10,7 @@ import { registryProbe, registryUrlOf } from './registry-server.ts';
 import type { LaunchOptions, PlainServices } from './services.ts';
 import { untilReady } from './tethered.ts';
 
-/** Container images, as in docker-compose.yml. */
+/** Container images, the same as in docker-compose.yml. */
 const KAFKA_IMAGE = 'apache/kafka:4.1.1';
 const REGISTRY_IMAGE = 'apicurio/apicurio-registry:3.0.9';
 
@@ -18,7 +18,7 @@ const REGISTRY_IMAGE = 'apicurio/apicurio-registry:3.0.9';
 const KAFKA_PORT = 9092;
 const REGISTRY_PORT = 8080;
 const LOOPBACK = '127.0.0.1';
-/** Default time in ms in which a server must answer. Too short: a slow machine counts as a failed start. */
+/** Default limit in ms for the time until a started server answers. Too short: a slow start counts as a failed one. */
 const READY_TIMEOUT_MS = 180_000;
 
 /** The optional package testcontainers. */
@@ -29,7 +29,7 @@ type DockerEngine =
   | {
       readonly isAvailable: true;
       readonly testcontainers: Testcontainers;
-      /** Host name of the ports that the engine publishes. */
+      /** Host name under which the ports that the engine publishes can be reached. */
       readonly host: string;
     }
   | { readonly isAvailable: false; readonly reason: string };
@@ -141,8 +141,8 @@ async function startContainer(
 }
 
 /**
- * Whether the engine's host is this machine: testcontainers names it `localhost` or, in a container, by the address of Docker's bridge.
- * Listens on the address to find out; Node's list of interfaces lacks a bridge without containers.
+ * Whether the engine's host is this machine. For this machine, testcontainers returns `localhost` or, within a container, the address of
+ * Docker's bridge. An address is tested by listening on it, because Node's list of interfaces lacks a bridge without containers.
  */
 async function isThisMachine(host: string): Promise<boolean> {
   if (host === 'localhost') return true;
@@ -160,7 +160,7 @@ async function isThisMachine(host: string): Promise<boolean> {
 
 type ContainerProgram = Parameters<typeof untilReady>[1];
 
-/** A container as a program for {@link untilReady}; its log is the command that prints it. */
+/** Represents a container as a program for {@link untilReady}. Instead of its log, the program returns the command that prints the log. */
 function program(container: StartedTestContainer): ContainerProgram {
   return { ended: undefined, log: () => Promise.resolve(`docker logs ${container.getId()}`) };
 }

@@ -37,8 +37,8 @@ export async function isCached(options: LaunchOptions): Promise<boolean> {
 }
 
 /**
- * Returns the jars of both servers, and downloads them if they are not cached: to a folder that is renamed once it is complete, so that
- * neither an interrupted download nor a concurrent one leaves an incomplete cache.
+ * Returns the jars of both servers. Jars that are not cached are downloaded to a folder that is renamed once it is complete. So neither an
+ * interrupted download nor a concurrent one leaves an incomplete cache.
  *
  * @throws CellarstreamError `SERVICES`, with the first error of Maven's log, if the download fails.
  */
@@ -54,7 +54,7 @@ export async function cachedJars(options: LaunchOptions): Promise<Jars> {
   };
 }
 
-/** Returns the path of a server's class archive, which may not exist; `jars` is the server's folder. */
+/** Returns the path of a server's class archive, whether the archive exists or not. `jars` is the folder of the server's jars. */
 export function classArchive(jars: string): string {
   return join(dirname(jars), 'classes', `${basename(jars)}.jsa`);
 }
@@ -122,8 +122,8 @@ async function report(maven: Program, onProgress: LaunchOptions['onProgress']): 
 }
 
 /**
- * Moves a folder into the cache. A complete one that another process has put there meanwhile stays; an incomplete one is moved to
- * `discard`, which is deleted later.
+ * Moves the folder `fresh` into the cache, to the path `folder`. If another process has put a complete folder there meanwhile, that folder
+ * stays. An incomplete folder at the path is moved to `discard`, which is deleted later.
  */
 export async function installFolder(
   fresh: string,
@@ -180,7 +180,7 @@ async function sizes(folder: string): Promise<Record<string, number>> {
 const UNITS: Readonly<Record<string, number>> = { B: 1e-6, kB: 1e-3, MB: 1, GB: 1e3 };
 
 /**
- * Summarizes a download on one line: number and total size of the files, and the current one.
+ * Summarizes a download on one line: number and total size of the downloaded files, elapsed time, and the current file.
  *
  * @param log The output of `mvn --batch-mode` so far.
  * @param tookMs Time since Maven was started, in ms.
@@ -206,12 +206,12 @@ const run = promisify(execFile);
 /** Oldest Java version that both Kafka and the registry support. */
 const OLDEST_JAVA = 17;
 
-/** A program, or the reason why it cannot be run, as part of a sentence. */
+/** A program, or the reason why it cannot be run. The reason is part of a sentence. */
 type Tool =
   | { readonly found: true; readonly command: string; readonly reason?: undefined }
   | { readonly found: false; readonly reason: string };
 
-/** Finds the `java` of `JAVA_HOME`, else the one on the `PATH`; requires version `oldest`. */
+/** Finds the `java` of `JAVA_HOME` or, if that is not set, the `java` on the `PATH`. The version must be at least `oldest`. */
 export async function findJava(env: NodeJS.ProcessEnv, oldest = OLDEST_JAVA): Promise<Tool> {
   const home = env.JAVA_HOME;
   const command = home ? join(home, 'bin', 'java') : 'java';

@@ -5,7 +5,7 @@ import { freeLoopbackPorts } from './loopback-ports.ts';
 import type { StoppableControl } from './services.ts';
 import { untilReady, type Probe, type Program, type Tethered } from './tethered.ts';
 
-/** Maximum number of attempts to start, each on other ports, while another process takes one of the chosen ports. */
+/** Maximum number of attempts to start. A further attempt is made, on other ports, if another process has taken one of the chosen ports. */
 const PORT_TRIES = 5;
 
 /** JVM flags of all servers: little memory and a fast start, at the cost of peak speed. */
@@ -22,17 +22,18 @@ export interface JavaServerKind {
   readonly title: string;
   readonly name: string;
   readonly portCount: number;
-  /** Log line that shows that a port is taken. */
+  /** Line in the server's log which shows that a port is in use. */
   readonly portTaken: RegExp;
   /**
-   * Creates the files that the server needs; called before each first start on new ports.
+   * Creates the files that the server needs. Called before the first start on new ports.
    *
-   * @param all The ports of all servers that are started together, in their order.
+   * @param ports The ports of this server.
+   * @param all The ports of all servers that are started together, in the order of the servers.
    */
   prepare(ports: readonly number[], all: readonly (readonly number[])[]): Promise<void>;
-  /** Arguments of `java` that run the server. */
+  /** Returns the arguments of `java` that run the server. */
   args(ports: readonly number[]): readonly string[];
-  /** Returns a probe that is true once this server answers, and not another process on its port. */
+  /** Returns a probe that is true once this server answers; a response of another process on the server's port does not count. */
   probe(ports: readonly number[], program: Program): Probe;
 }
 
@@ -48,7 +49,7 @@ export class JavaServer implements StoppableControl {
   /**
    * Starts a server; resolves once it answers.
    *
-   * @param preferredPorts Ports to use at the first attempt, as far as they are free.
+   * @param preferredPorts Ports to use at the first attempt. A port that is in use is replaced by a free one.
    */
   static async start(
     kind: JavaServerKind,
@@ -68,8 +69,9 @@ export class JavaServer implements StoppableControl {
   }
 
   /**
-   * Starts several servers, each configured with the ports of all; resolves once all of them answer. `preferredPorts` are in the order of
-   * the servers.
+   * Starts several servers, each configured with the ports of all of them; resolves once all servers answer.
+   *
+   * @param preferredPorts Ports to use at the first attempt, in the order of the servers. A port that is in use is replaced by a free one.
    */
   static async startTogether(
     kinds: readonly JavaServerKind[],

@@ -11,7 +11,7 @@ import type { JavaServices, LaunchOptions } from './services.ts';
 import { Tethered } from './tethered.ts';
 import { describeError } from '../core/errors.ts';
 
-/** Default time in ms in which a server must answer. */
+/** Default limit in ms for the time until a started server answers. */
 const READY_TIMEOUT_MS = 60_000;
 
 /**
@@ -58,9 +58,9 @@ export async function startOnJava(
 const MADE_BY = 'java-version.txt';
 
 /**
- * Creates class archives (JEP 350), with which both servers start in half the time, by starting and stopping both once: about ten seconds.
- * Does nothing if this Java version has created archives, or was tried before. Reports an error only as progress, because the servers also
- * start without archives.
+ * Creates class archives (JEP 350), with which both servers start in half the time. For this purpose, both servers are started and stopped
+ * once, which takes about ten seconds. Does nothing if this has been done before with the same Java version. Reports an error only as
+ * progress, because the servers also start without archives.
  */
 async function archiveClasses(
   jars: Jars,

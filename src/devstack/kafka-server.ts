@@ -26,14 +26,17 @@ const SETTINGS: Readonly<Record<string, string>> = {
   'log.cleaner.dedupe.buffer.size': '16777216',
 };
 
-/** Additional settings of several nodes: the cluster keeps running without one, and tests can move leaders by reordering replicas. */
+/**
+ * Additional settings of a cluster with several nodes: the cluster keeps running while one node is stopped, and tests can move partition
+ * leaders by reordering replicas.
+ */
 const CLUSTER_SETTINGS: Readonly<Record<string, string>> = {
   'controlled.shutdown.enable': 'true',
   'auto.leader.rebalance.enable': 'true',
   'leader.imbalance.check.interval.seconds': '1',
 };
 
-/** Numbers of replicas, and of in-sync ones, of all topics, including Kafka's own. */
+/** Returns the settings for the numbers of replicas and of in-sync replicas of all topics, including Kafka's own. */
 function replicas(count: number, inSync: number): Record<string, string> {
   const [all, least] = [String(count), String(inSync)];
   return {
@@ -47,7 +50,7 @@ function replicas(count: number, inSync: number): Record<string, string> {
   };
 }
 
-/** Number of ports of every node: the broker's and the controller's. Further listeners have ports of their own. */
+/** Number of ports that every node has: one of the broker and one of the controller. Further listeners have ports of their own. */
 const OWN_PORTS = 2;
 
 interface KafkaServerOptions {
@@ -60,7 +63,10 @@ interface KafkaServerOptions {
   readonly launch: KafkaLaunch;
 }
 
-/** Describes a node; its first port is the broker's, the second the controller's, the rest those of further listeners. */
+/**
+ * Describes how to run a Kafka node. The node's first port is the broker's, the second the controller's, and the others belong to further
+ * listeners.
+ */
 function kafkaServer(node: KafkaServerOptions): JavaServerKind {
   const { id, nodeCount, clusterId, jars, java, tethered, launch } = node;
   const listeners = Object.keys(launch.listeners ?? {});
@@ -101,7 +107,11 @@ function kafkaServer(node: KafkaServerOptions): JavaServerKind {
   };
 }
 
-/** Returns a probe that asks Kafka to describe the cluster, which must have this id and these nodes. Default: any cluster with a broker. */
+/**
+ * Returns a probe that asks Kafka to describe the cluster.
+ *
+ * @param wanted Id that the cluster must have, and ids of nodes that it must contain. Default: any cluster with a broker.
+ */
 export function kafkaProbe(
   brokers: string[],
   wanted?: { readonly clusterId: string; readonly ids: readonly number[] },
@@ -128,7 +138,7 @@ export function kafkaProbe(
   };
 }
 
-/** Addresses of a node's further listeners, by name. */
+/** Returns the addresses of a node's further listeners, by listener name. */
 function listenersOf(
   { listeners = {} }: KafkaLaunch,
   ports: readonly number[],
@@ -184,7 +194,7 @@ function scramUsers(users: KafkaLaunch['users'] = {}): string[] {
 }
 
 /**
- * Starts Kafka. Resolves once each node answers and knows the others.
+ * Starts Kafka. Resolves once each node answers and knows all other nodes.
  *
  * @param jars Folder of Kafka's jars and their dependencies.
  * @throws CellarstreamError `SERVICES` if a node does not start.

@@ -11,7 +11,7 @@ import { createServer } from 'node:net';
 const LOWEST = 20_000;
 const HIGHEST = 32_000;
 
-/** Returns distinct ports of 127.0.0.1 that are free at this moment; of `preferred` first those that are. */
+/** Returns distinct ports of 127.0.0.1 that are free at this moment. Those of the `preferred` ports that are free come first. */
 export async function freeLoopbackPorts(
   count: number,
   preferred: readonly number[] = [],

@@ -10,7 +10,8 @@ export function registryUrlOf(host: string, port: number): string {
 }
 
 /**
- * Describes an Apicurio Registry. Its database is in the tethered folder, so it survives a kill of the JVM.
+ * Describes how to run an Apicurio Registry. The registry's database is in the folder of `tethered`, so the data survives a kill of the
+ * JVM.
  *
  * @param folder Folder of the unpacked distribution.
  */
@@ -55,7 +56,7 @@ export function registryServer(
   };
 }
 
-/** Returns the registry's jar; newer distributions have Quarkus's default layout. */
+/** Returns the path of the registry's jar. Newer distributions have Quarkus's default layout, with `quarkus-run.jar`. */
 export function jarOf(folder: string, version: string): string {
   const byDefault = join(folder, 'quarkus-run.jar');
   return existsSync(byDefault)

@@ -65,15 +65,15 @@ export type Services = PlainServices | JavaServices;
 
 export interface KafkaLaunch {
   /**
-   * Number of nodes, only on Java; default 1. With three, one may fail: topics including Kafka's own have three replicas, and
-   * `min.insync.replicas` is 2.
+   * Number of Kafka nodes, only on Java; default 1. With three nodes, one of them may fail: all topics, including Kafka's own, have three
+   * replicas, and `min.insync.replicas` is 2.
    */
   readonly nodes?: 1 | 3;
-  /** Broker settings (names as in `server.properties`), which override the launcher's own: those make Kafka fast for tests. */
+  /** Broker settings by name, as in `server.properties`. They override the launcher's own settings, which make Kafka fast for tests. */
   readonly settings?: Readonly<Record<string, string>>;
   /**
-   * Security protocols of further listeners by name, only on Java; `settings` has their other settings, as `listener.name.<name>...`.
-   * Default none.
+   * Security protocols of further listeners by listener name, only on Java. Put all other settings of these listeners into `settings`, as
+   * `listener.name.<name>...`. Default: no further listeners.
    */
   readonly listeners?: Readonly<Record<string, 'SSL' | 'SASL_PLAINTEXT' | 'SASL_SSL'>>;
   /** Folders of classes that settings refer to, such as a policy; only on Java. */
@@ -86,23 +86,26 @@ export interface KafkaLaunch {
 
 /** How Kafka and the registry are started, unless the settings name existing ones. */
 export interface LaunchOptions {
-  /** Default: one node with the launcher's settings. */
+  /** How Kafka is started. Default: one node with the launcher's settings. */
   readonly kafka?: KafkaLaunch;
   /** Preferred ports of Kafka's first node and the registry; a port in use is replaced by a free one. */
   readonly ports?: { readonly kafka: number; readonly registry: number };
-  /** Time in which a server must answer, in ms; default 60,000 on Java, 180,000 in Docker. */
+  /** Limit for the time until a started server answers, in ms; default 60,000 on Java, 180,000 in Docker. */
   readonly readyTimeoutMs?: number;
-  /** Called with a line of progress; about once a second while Maven downloads. */
+  /** Called with a line that describes the progress; about once a second while Maven downloads. */
   readonly onProgress?: (line: string) => void;
   /** Called when containers could not be started and Java is tried instead, with the reason on one line. */
   readonly onFallback?: (reason: string) => void;
-  /** Versions to use instead of those in `pom.xml`, as Maven names them, for tests. They imply Java. Each pair has its own cache folder. */
+  /**
+   * Versions of Kafka and the registry to use instead of those in `pom.xml`, in Maven's notation, for tests. If set, the servers run on
+   * Java, not in Docker. Each pair of versions has its own cache folder.
+   */
   readonly versions?: {
     readonly kafka?: string | undefined;
     readonly registry?: string | undefined;
   };
   /** Cache folder of the servers' jars; default `$XDG_CACHE_HOME/cellarstream`, or `~/.cache/cellarstream`. */
   readonly cacheDir?: string;
-  /** Environment with `PATH`, `JAVA_HOME`, `XDG_CACHE_HOME` and `SERVICES`; default `process.env`. */
+  /** Environment from which `PATH`, `JAVA_HOME`, `XDG_CACHE_HOME` and `SERVICES` are read; default `process.env`. */
   readonly env?: NodeJS.ProcessEnv;
 }

@@ -4,11 +4,11 @@ import { findJava, findMaven, isCached } from './jar-cache.ts';
 import { startOnJava } from './java-services.ts';
 import type { LaunchOptions, Services } from './services.ts';
 
-/** Existing Kafka and registry (both or neither), and how to start them otherwise. */
+/** Addresses of an existing Kafka and registry (both or neither), and how to start these servers otherwise. */
 interface StartServicesOptions extends LaunchOptions {
-  /** Bootstrap addresses `host:port`; empty means not set. */
+  /** Bootstrap addresses `host:port` of an existing Kafka; empty means not set. */
   readonly brokers?: readonly string[] | undefined;
-  /** Base URL of the Confluent-compatible API; empty means not set. */
+  /** Base URL of the Confluent-compatible API of an existing registry; empty means not set. */
   readonly registryUrl?: string | undefined;
 }
 
@@ -17,13 +17,13 @@ const SETTING = 'SERVICES';
 const CACHED = { found: true, reason: undefined } as const;
 
 /**
- * Returns a Kafka and a schema registry from the first source that applies: the ones named in the options; containers, if a Docker engine
- * answers and testcontainers is installed; JVMs, if there is Java 17 or newer and the jars are cached or Maven can download them. The
- * environment variable `SERVICES` requires Docker (`docker`) or skips it (`java`). Resolves once both answer. Servers that were started,
- * and their data, are removed by `stop` or when this process ends in any way.
+ * Returns a Kafka and a schema registry from the first source that applies: the servers named in the options; containers, if a Docker
+ * engine answers and testcontainers is installed; JVMs, if there is Java 17 or newer and the jars are cached or Maven can download them.
+ * The environment variable `SERVICES` requires Docker (`docker`) or excludes it (`java`). Resolves once both servers answer. Servers that
+ * were started, and their data, are removed by `stop` or when this process ends in any way.
  *
- * @throws CellarstreamError `SETTINGS` if only one of the two is named, or `SERVICES` has another value; `SERVICES` if no source applies,
- * or the last one fails.
+ * @throws CellarstreamError `SETTINGS` if the options name only one of the two servers, or `SERVICES` has another value; `SERVICES` if no
+ * source applies, or the last one fails.
  */
 export async function startServices(options: StartServicesOptions = {}): Promise<Services> {
   const brokers = [...(options.brokers ?? [])];
@@ -67,7 +67,9 @@ export async function startServices(options: StartServicesOptions = {}): Promise
   );
 }
 
-/** Returns servers in containers, or the reason why there are none; throws it if Docker is required. */
+/**
+ * Returns servers in containers, or the reason why there are none. If Docker is required, throws an error instead of returning the reason.
+ */
 async function onDocker(options: LaunchOptions, isRequired: boolean): Promise<Services | string> {
   const engine = await findDocker();
   if (!engine.isAvailable) {

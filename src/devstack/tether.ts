@@ -21,8 +21,8 @@ export interface TetherCommand {
 }
 
 /**
- * Message from the helper process to the launcher. The first is `folder`, or `failed` with id 0. Each command is then answered with
- * `started` or `failed`, and with `exited` when it ends.
+ * Message from the helper process to the launcher. The first message is `folder`, or `failed` with id 0. Then there is a message `started`
+ * or `failed` for each command, and a message `exited` when the command's program ends.
  */
 export type TetherEvent =
   | { readonly type: 'folder'; readonly path: string }
@@ -33,7 +33,7 @@ export type TetherEvent =
 /** Time in ms that a program has to end after SIGTERM, before it is killed. Too short: brokers are killed before they have shut down. */
 const GRACE_MS = 5_000;
 
-/** The helper process: serves commands until it is ending, then waits for the running programs, deletes the folder and exits. */
+/** The helper process: runs programs on command. When it has to end, it stops the running programs, deletes the folder and exits. */
 class Helper {
   readonly #folder: string;
   readonly #running = new Set<ChildProcess>();

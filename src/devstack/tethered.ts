@@ -8,7 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { CellarstreamError } from '../core/errors.ts';
 import type { TetherCommand, TetherEvent } from './tether.ts';
 
-/** The compiled helper, at the same path from src and dist: Node 20 does not run TypeScript. */
+/** Path of the compiled helper process, the same from src and dist. The compiled file is used because Node 20 does not run TypeScript. */
 const TETHER = fileURLToPath(new URL('../../dist/devstack/tether.js', import.meta.url));
 
 const LAST_LINES = 12;
@@ -16,7 +16,7 @@ const LAST_LINES = 12;
 /** A program that runs in a temporary folder and ends with this process. */
 export class Program {
   readonly pid: number;
-  /** Resolves with {@link ended} once the program has ended. */
+  /** Resolves with the value of {@link ended} once the program has ended. */
   readonly whenEnded: Promise<string>;
   readonly #logFile: string;
   #ended: string | undefined;
@@ -32,7 +32,7 @@ export class Program {
     return this.#ended;
   }
 
-  /** Returns the program's output so far, of both streams. */
+  /** Returns the program's output so far, stdout and stderr together. */
   log(): Promise<string> {
     return readFile(this.#logFile, 'utf8');
   }
@@ -43,8 +43,8 @@ export function lastLines(log: string): string {
 }
 
 /**
- * A new temporary folder, and programs that run in it. They belong to a helper process (`tether.ts`), which ends them and deletes the
- * folder at `end()`, or when this process ends in any way, even by SIGKILL.
+ * A new temporary folder, and programs that run in it. The programs are run by a helper process (`tether.ts`), which ends them and deletes
+ * the folder at `end()`, or when this process ends in any way, even by SIGKILL.
  */
 export class Tethered {
   readonly folder: string;

@@ -2,7 +2,10 @@ import { RULES, type Resource } from './resources.ts';
 import { isUnion, jsonName } from '../schemas/avro/avro-schema.ts';
 import type { AvroType, RecordSchema } from '../schemas/avro/avro-schema.ts';
 
-/** Returns the type of a field in a list's documented schema, or of the elements of an array; undefined without such a schema or field. */
+/**
+ * Returns the type of a field according to the list's documented schema; for an array, the type of its elements. Undefined if the list has
+ * no documented schema, or the schema lacks the field.
+ */
 export function describedType(resource: Resource, path: readonly string[]): AvroType | undefined {
   let type: AvroType | undefined = RULES[resource].described;
   for (const name of path) {

@@ -25,26 +25,28 @@ export interface ResourceRules {
   /** Path of the list after the base URL, including the version. */
   readonly path: string;
   /**
-   * Whether the list accepts `modifiedFromDate` and `modifiedToDate`, so that it can be polled in windows; other lists are read by full
-   * scans alone.
+   * Whether the list accepts `modifiedFromDate` and `modifiedToDate`, so that it can be polled in windows. Lists without these parameters
+   * are read by full scans alone.
    */
   readonly windowed: boolean;
   /**
-   * Candidates for the key, each of one or several fields. The first one that every record of the first page has, with distinct values,
-   * becomes the key. A sole candidate is used without this check.
+   * Candidates for the key, each of one or several fields. The first candidate that every record of the first page has, with distinct
+   * values, becomes the key. A sole candidate is used without this check.
    */
   readonly keyCandidates: readonly (readonly string[])[];
-  /** Query parameter to request a single record by its key, an integer; absent if there is none. */
+  /** Query parameter that requests a single record by its key, an integer; undefined if the list has no such parameter. */
   readonly byKey?: 'orderNumber';
   /** Status fields whose changes are published as separate events, by the kind of object that they belong to. */
   readonly statusFields?: typeof STATUS_FIELDS;
-  /** For arrays in the list's records: the field that identifies an element. */
+  /** Names of the fields that identify the elements of arrays in the list's records, by name of the array. */
   readonly identities?: Identities;
   /** Avro schema of the list's records, if the API documents their fields; otherwise the schema is inferred from the records. */
   readonly described?: RecordSchema;
 }
 
-/** Properties of all lists, from the API's description. What it leaves open is determined from the responses. */
+/**
+ * Properties of all lists, from the API's description. Properties that the description leaves open are determined from the API's responses.
+ */
 export const RULES: Readonly<Record<Resource, ResourceRules>> = rulesOf(
   readDescription(fileURLToPath(new URL('../description/wine/wine.yaml', import.meta.url))),
 );

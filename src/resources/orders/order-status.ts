@@ -36,14 +36,20 @@ export type StatusField = (typeof STATUS_FIELDS)[StatusSubject][number];
 /** A change of one status field of an order, or of a part of an order. */
 export interface StatusChange {
   readonly subject: StatusSubject;
-  /** A fulfilment's `fulfillment_id`, an edit's `created_at`; null for the order itself and its package. */
+  /**
+   * Identity of the part of the order: a fulfilment's `fulfillment_id`, an edit's `created_at`; null for the order itself and for its club
+   * package.
+   */
   readonly subjectId: string | null;
   readonly field: StatusField;
   /** Previous status; null if the order or its part is new, or the field was not set. */
   readonly from: string | null;
-  /** New status; null if the part of the order was removed, or the field is not set. */
+  /** New status; null if the part of the order was removed, or the field is not set any more. */
   readonly to: string | null;
-  /** When the status changed, in epoch ms by the `updated_at` or `created_at` of the part, else the order's `updated_at`, or null. */
+  /**
+   * When the status changed, in epoch ms: `updated_at` of a fulfilment, `created_at` of a new edit, otherwise `updated_at` of the order.
+   * Null if the API sent no valid time.
+   */
   readonly changedAt: number | null;
 }
 
@@ -54,9 +60,10 @@ export interface KeyedStatusChange {
 }
 
 /**
- * Returns the status changes in a change of an order: one for each subject and field that differs, the fields in the order of {@link
- * STATUS_FIELDS}. A created order gives one for each field that is set; an event of the initial snapshot (`r`) and a deletion (`d`) give
- * none. Fulfilments and edits are matched by identity, so reordering an array gives none.
+ * Returns the status changes in a change of an order: one for each status field that differs, of the order itself and of its parts. Within
+ * each of these objects the fields have the order of {@link STATUS_FIELDS}. A created order has a status change for each field that is set;
+ * an event of the initial snapshot (`r`) and a deletion (`d`) have none. Fulfilments and edits are matched by identity, so a reordered
+ * array causes no status change.
  */
 export function statusChanges(change: Change): StatusChange[] {
   if (change.op === 'r' || change.op === 'd') return []; // without decoding the images
@@ -81,7 +88,7 @@ export function statusChanges(change: Change): StatusChange[] {
   return changes;
 }
 
-/** Maps each change of an order to its status changes: one for each subject and field that differs. */
+/** Maps each change of an order to its {@link statusChanges status changes}. */
 export function orderStatus(): OperatorFunction<Change, readonly StatusChange[]> {
   return map(statusChanges);
 }
@@ -112,14 +119,20 @@ function subjectsOf(order: JsonObject | null): ReadonlyMap<string, Subject> {
   return subjects;
 }
 
-/** Returns a status as text; null if it isn't set. One that isn't a string is returned as JSON: the values are not documented. */
+/**
+ * Returns a status as text; null if it isn't set. A status that isn't a string is returned as JSON text, as the API does not document the
+ * values.
+ */
 function statusOf(record: JsonValue | undefined, field: StatusField): string | null {
   const value = isJsonObject(record) && Object.hasOwn(record, field) ? record[field] : undefined;
   if (value === undefined || value === null) return null;
   return typeof value === 'string' ? value : stringifyJson(value);
 }
 
-/** Time of a change by the changed part of an order, in epoch ms, or null: a fulfilment has `updated_at`, an edit only `created_at`. */
+/**
+ * Time at which a part of an order changed, in epoch ms: `updated_at` of a fulfilment, `created_at` of a new edit. Null for any other part,
+ * and if the time is missing.
+ */
 function ownTime({ subject, record }: Subject, isNew: boolean): number | null {
   if (!isJsonObject(record)) return null;
   if (subject === 'fulfillment') return instantOf(record, 'updated_at');

@@ -5,10 +5,10 @@ import type { FieldSchema, RecordSchema } from './avro-schema.ts';
 
 const AVRO_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** Maximum length of an Avro name derived from a JSON name that Avro does not allow; valid names are kept at any length. */
+/** Maximum length of an Avro name derived from an invalid JSON name, without the hash suffix of a taken name. Valid names may be longer. */
 const MAX_LENGTH = 100;
 
-/** Number of hex digits of the hash that distinguishes names with the same spelling. */
+/** Number of hex digits of the hash suffix that distinguishes texts whose Avro names would be equal. */
 const HASH_LENGTH = 8;
 
 export function isAvroName(text: string): boolean {
@@ -16,11 +16,12 @@ export function isAvroName(text: string): boolean {
 }
 
 /**
- * Returns a valid Avro name for any text, such as a name in JSON: the text itself if it is valid, else the text without accents and with
- * `_` for each character that Avro does not allow (`Prix été (€)` becomes `Prix_ete____`, `2nd` becomes `_2nd`). A name that is taken gets
- * a hash as suffix, so the result depends on the text and on whether the name was taken, not on how many similar names came before.
+ * Returns a valid Avro name for any text, such as a name in JSON. A valid text is returned unchanged. In any other text the accents are
+ * removed, and `_` replaces each character that Avro does not allow (`Prix été (€)` becomes `Prix_ete____`, `2nd` becomes `_2nd`). If the
+ * name is taken, a hash is appended. So the result depends on the text and on whether the name was taken, not on the number of similar
+ * names before it.
  *
- * @param hashed Input of the hash: distinguishes this text from others with the same spelling.
+ * @param hashed Input of the hash: distinguishes this text from other texts with the same Avro name.
  */
 export function avroName(
   text: string,
@@ -57,8 +58,8 @@ export function distinctName({ name }: Pick<RecordSchema, 'name'>): string {
 }
 
 /**
- * Whether every JavaScript object inherits a property of this name, such as `toString`, which avsc would find in an object without the
- * field.
+ * Whether every JavaScript object inherits a property of this name, such as `toString`. If a field of such a name were absent from an
+ * object, avsc would read the inherited property.
  */
 export function isInherited(name: string): boolean {
   return name in Object.prototype;

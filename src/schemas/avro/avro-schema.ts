@@ -44,7 +44,10 @@ export interface LogicalSchema {
   readonly logicalType: string;
   readonly precision?: number;
   readonly scale?: number;
-  /** For `timestamp-millis`: whether the original text of a time is preserved, in any format, and not just the instant. */
+  /**
+   * For `timestamp-millis`: whether the original text of every time is preserved. If not, only the instant is preserved of a UTC time with
+   * a precision of at most ms.
+   */
   readonly exact?: boolean;
 }
 
@@ -57,8 +60,8 @@ export function isUnion(type: AvroType): type is readonly AvroType[] {
 }
 
 /**
- * Range of Avro longs that avsc decodes exactly. It computes in doubles: it rejects the largest safe integer, and decodes values below
- * -2^52 wrong without an error, because zigzag encoding stores `-2n - 1`.
+ * Range of Avro longs that avsc decodes exactly. avsc computes in doubles: it rejects the largest safe integer, and decodes values below
+ * -2^52 incorrectly without an error, because zigzag encoding stores `-2n - 1`.
  */
 const MAX_LONG = Number.MAX_SAFE_INTEGER - 1;
 const MIN_LONG = -(2 ** 52);

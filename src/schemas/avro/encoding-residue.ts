@@ -11,7 +11,7 @@ export class EncodingResidue {
   readonly nulls: Place[] = [];
   /** Values that their Avro fields can't represent exactly, as JSON text by JSON Pointer; undefined if there are none. */
   unmapped: Map<string, string> | undefined;
-  /** Whether the record has a member without a field, from whose value a field can be inferred. */
+  /** Whether the record has a member that has no field although a field can be inferred from its value. */
   hasUnknown = false;
   /** Last step of the path of the value that is being encoded: a JSON Pointer step with its slash, or an array index. */
   step: string | number = '';
@@ -117,7 +117,7 @@ export class PathTree {
   /** Paths that were null in any record, sorted by JSON Pointer. */
   #ranked: Place[] = [];
 
-  /** The root of all paths. Get it once for each record: this clears a cache that has grown too large. */
+  /** The root of all paths. Read it once for each record: the getter clears the cache if the cache has grown too large. */
   get root(): Place {
     if (this.#count > MAX_PLACES) {
       this.#count = 0;
@@ -148,7 +148,7 @@ export class PathTree {
 /** Maximum number of paths that are sorted by insertion, which takes quadratic time. */
 const MAX_INSERTION_SORT = 64;
 
-/** Sorts paths by rank in place. The lists are short: insertion sort allocates nothing, while `sort` would for each record. */
+/** Sorts paths by rank in place. Short arrays are sorted by insertion, which allocates nothing, unlike `sort`. */
 function sortByRank(places: Place[]): void {
   if (places.length > MAX_INSERTION_SORT) {
     places.sort((a, b) => a.rank - b.rank);

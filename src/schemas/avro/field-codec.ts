@@ -12,13 +12,13 @@ export type AvroValue =
 /** Codec between JSON values and one Avro type. */
 export interface FieldCodec {
   /**
-   * Writes a JSON value (never null). Returns false, with nothing written, if the type can't represent it exactly. Nested values that the
-   * type can't represent, and lost details such as the text of a time, are added to `residue`.
+   * Writes a JSON value (never null). Returns false, with nothing written, if the type can't represent the value exactly. Adds to `residue`
+   * the nested values that their types can't represent, and details that a type drops, such as the original text of a time.
    */
   readonly write: (value: JsonValue, out: AvroOutput, residue: EncodingResidue) => boolean;
   /**
-   * How WebAssembly encodes values of this type from their JSON bytes, with the same result as `write`; values of an `ODD` type are always
-   * left to `write`.
+   * Description of the type for WebAssembly, which encodes values from their JSON bytes with the same result as `write`. Values of the kind
+   * `ODD` are always left to `write`.
    */
   readonly transcoded: TranscodedType;
   readonly toJson: (value: AvroValue) => JsonValue;
@@ -51,7 +51,7 @@ export interface TranscodedField {
   readonly codec: FieldCodec;
 }
 
-/** Writes a JSON value as a field of the type `["null", T]`: as null if T can't represent it, and then adds it to `residue`. */
+/** Writes a JSON value as a field of the type `["null", T]`. A value that T can't represent is written as null and added to `residue`. */
 export function writeNullable(
   codec: FieldCodec,
   value: JsonValue,
@@ -71,7 +71,7 @@ export function writeNullable(
   residue.noteValue(value);
 }
 
-/** Writes an item of a JSON array. For one that the type can't represent, writes a placeholder and adds it to `residue`. */
+/** Writes an item of a JSON array. For an item that the type can't represent, adds the item to `residue` and writes a placeholder. */
 export function writeItem(
   codec: FieldCodec,
   value: JsonValue,

@@ -17,13 +17,13 @@ import * as layout from './transcoder/layout.ts';
 
 /** Converts numbers to Avro's `decimal` of one precision and scale, and back: a multiple of `10^-scale` in big-endian two's complement. */
 export interface DecimalFormat {
-  /** Writes a decimal that decodes to exactly this number; false, with nothing written, if there is none. */
+  /** Writes the decimal that decodes to exactly this number. Returns false, with nothing written, if there is no such decimal. */
   write(value: number, out: AvroOutput): boolean;
   /** Returns the number nearest to the decimal. */
   decode(bytes: Uint8Array): number;
 }
 
-/** Maximum precision of a decimal: the largest number of digits that 8 bytes always hold. */
+/** Maximum precision of a decimal: every integer of up to 18 digits fits in 8 bytes. */
 const MAX_PRECISION = 18;
 
 /** Largest absolute unscaled value for which double arithmetic is exact: every decimal of up to 15 digits is a distinct double. */
@@ -46,7 +46,7 @@ export function decimalFormat(precision: number, scale: number): DecimalFormat {
     return true;
   };
 
-  /** Writes a value beyond exact arithmetic, by the digits of its shortest text. */
+  /** Writes a value that is too large for exact double arithmetic, using the digits of its shortest decimal text. */
   const writeDigits = (value: number, out: AvroOutput): boolean => {
     const [whole = '', fraction = ''] = String(value).split('.');
     if (!/^-?\d+$/.test(whole) || fraction.length > scale) return false;
@@ -144,7 +144,7 @@ const TIMESTAMP_CODEC: FieldCodec = {
   writePlaceholder: (out) => out.long(0),
 };
 
-/** Like {@link TIMESTAMP_CODEC}, but a text in any other than the standard form is also stored as text. */
+/** Like {@link TIMESTAMP_CODEC}, but also stores the original text of each time that is not in the form of `instantText`. */
 const EXACT_TIMESTAMP_CODEC: FieldCodec = {
   ...TIMESTAMP_CODEC,
   write: (value, out, residue) => {
@@ -196,7 +196,7 @@ function decimalCodec(precision: number, scale: number): FieldCodec {
 
 const ZERO = Buffer.alloc(1);
 
-/** Returns the codec of an Avro type without nested types; undefined for any other type, and for unsupported ones. */
+/** Returns the codec of an Avro type without nested types; undefined if the type has nested types or isn't supported. */
 export function simpleFieldCodec(
   type: AvroType,
   contentMediaType?: string,

@@ -6,7 +6,9 @@ import type { FieldParent, RecordNames } from './avro-name.ts';
 import { fieldsWithin, keyShape, MAX_PART_FIELDS, noteValue, shapeOf } from './shape.ts';
 import type { Shape, TypedShape } from './shape.ts';
 
-/** The list of the records: its name in the API's path, which a new schema is named after, and the JSON names of its key fields. */
+/**
+ * The list that the records belong to: its name in the API's path, from which a new schema is named, and the JSON names of its key fields.
+ */
 interface GrowOptions {
   readonly resource: string;
   readonly keyFields: readonly string[];
@@ -19,9 +21,9 @@ export const MAX_FIELDS = 500;
  * Returns `schema` with a nullable field for each member of the records that has none, at any depth. Existing fields are unchanged, so
  * every version can read data written with any other.
  *
- * {@link shapeOf} determines the type of a new field. No field is created for a member that was always null or empty, or whose key is
- * longer than 200; nor beyond 500 fields in a schema, or 150 in a nested object, where the most frequent members take precedence. The order
- * of the records and of their keys doesn't matter. Records that need no new field cost one lookup per key.
+ * {@link shapeOf} determines the type of a new field. A member gets no field if its values are all null or empty, or if its key is longer
+ * than 200 UTF-16 code units. Fields are added up to a total of 500 in the schema and of 150 in a nested object; the most frequent members
+ * take precedence. The order of the records and of their keys doesn't matter. A record that needs no new field costs one lookup per key.
  *
  * @param schema A schema that this function returned, is part of this package or came from a registry; undefined to create one.
  * @returns `schema` itself if nothing is added.
@@ -62,7 +64,7 @@ const IMAGE_FIELDS: readonly FieldSchema[] = [
   },
 ];
 
-/** Replaces the last two fields by {@link IMAGE_FIELDS}: older versions registered `nulls` with a default. */
+/** Replaces the last two fields of a schema by {@link IMAGE_FIELDS}. In schemas that older versions registered, `nulls` has a default. */
 export function withImageFields(schema: RecordSchema): RecordSchema {
   return { ...schema, fields: [...schema.fields.slice(0, -IMAGE_FIELDS.length), ...IMAGE_FIELDS] };
 }
@@ -77,10 +79,10 @@ function emptySchema(resource: string): RecordSchema {
   };
 }
 
-/** A record type within the schema, and the members without a field that records have. */
+/** A record type within the schema, and the members of the records that have no field in it. */
 interface RecordNode extends SchemaLocation {
   readonly record: RecordSchema;
-  /** Nested record types by the JSON name of their field; null if the field's type contains no record. */
+  /** Nested record types by the JSON name of the field that contains them; null for a field without a record type. */
   readonly parts: ReadonlyMap<string, RecordNode | null>;
   readonly newMembers: Map<string, JsonValue[]>;
 }
@@ -88,15 +90,15 @@ interface RecordNode extends SchemaLocation {
 interface SchemaLocation {
   /** Avro names of the fields that lead to the record type from the root of the schema. */
   readonly path: readonly string[];
-  /** Number of nested objects and arrays down to the record type, including itself. */
+  /** Number of nested objects and arrays from the root down to this record type, both included; 1 for the root. */
   readonly depth: number;
-  /** Levels of arrays around the record type in the last field of `path`: 0 for a record, 2 for an array of arrays of records. */
+  /** Number of nested arrays around the record type in its field: 0 if the field is a record, 2 if it is an array of arrays of records. */
   readonly arrays: number;
 }
 
 const ROOT: SchemaLocation = { path: [], depth: 1, arrays: 0 };
 
-/** Builds the tree of a schema's record types; appends each node to `places`. */
+/** Builds the tree of a schema's record types, and appends every node of the tree to `places`. */
 function recordNode(record: RecordSchema, at: SchemaLocation, places: RecordNode[]): RecordNode {
   const partOf = ({ name, type }: FieldSchema): RecordNode | null => {
     const within = recordWithin(type);
@@ -129,8 +131,8 @@ interface Growth {
 }
 
 /**
- * Returns the record type of a node with at most `fieldBudget` fields for its new members and those of nested records; the same object if
- * there are none.
+ * Returns the record type of a node with fields for the new members of the node and of its nested records, at most `fieldBudget` in total.
+ * Returns the same object if no field is added.
  */
 function grow(place: RecordNode, fieldBudget: number, growth: Growth): RecordSchema {
   const { record, path, parts } = place;
@@ -180,7 +182,7 @@ function admittedMembers(
   return shapes;
 }
 
-/** Returns the record type within a field's type, and the levels of arrays around it; undefined if there is none. */
+/** Returns the record type within a field's type, and the number of nested arrays around it; undefined if there is no record type. */
 function recordWithin(type: AvroType): { record: RecordSchema; arrays: number } | undefined {
   if (typeof type === 'string') return undefined;
   if (isUnion(type)) return recordWithin(type.at(-1)!);
@@ -203,8 +205,8 @@ function fieldCount(fields: readonly FieldSchema[]): number {
 }
 
 /**
- * Creates nullable fields of these shapes, sorted by JSON name, with Avro names that no field of `place` has. Adds the names of their
- * record types to `recordNames`.
+ * Creates nullable fields with these shapes, sorted by JSON name. Their Avro names differ from those of the existing fields of `place`. The
+ * names of new record types are added to `recordNames`.
  */
 function fieldsOf(
   shapes: ReadonlyMap<string, Shape>,
@@ -224,7 +226,9 @@ function fieldsOf(
   });
 }
 
-/** Assigns Avro names to the JSON names of new fields. Valid Avro names take precedence over others that would be spelled the same. */
+/**
+ * Assigns Avro names to the JSON names of new fields. JSON names that are valid in Avro are assigned first, so that they remain unchanged.
+ */
 function fieldNames(keys: Iterable<string>, { path, fields }: FieldParent): Map<string, string> {
   const taken = new Set(fields.map(({ name }) => name));
   if (path.length === 0) taken.add('nulls').add('unmapped'); // the image's own fields at the end of the root

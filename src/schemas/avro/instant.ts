@@ -9,8 +9,8 @@ export const INSTANT_TEXT_LENGTH = 24;
 const DATE_TEXT_LENGTH = 10;
 
 /**
- * Parses an ISO 8601 time in UTC with a precision of at most ms to epoch ms: `2024-05-01T12:34:56.789Z`; seconds and fraction are optional,
- * `+00:00` may replace `Z`. NaN for any other text, and for a time that doesn't exist.
+ * Parses a UTC time in ISO 8601 with a precision of at most ms, such as `2024-05-01T12:34:56.789Z`, to epoch ms. Seconds and fraction are
+ * optional, and `+00:00` may replace `Z`. Returns NaN for any other text, and for a time that doesn't exist.
  */
 export function utcMillis(text: string): number {
   const bytes = Buffer.from(text);
@@ -56,7 +56,10 @@ export function instantOf(record: JsonObject, field: string): number | null {
   return typeof value === 'string' ? instantIn(value) : null;
 }
 
-/** Reads the JSON value at a cursor, which must be valid, as {@link instantOf} does. The cursor's position afterwards is undefined. */
+/**
+ * Reads the JSON value at a cursor as {@link instantOf} does. The value must be valid JSON. The cursor's position after the call is
+ * unspecified.
+ */
 export function instantAt(source: JsonCursor): number | null {
   const end = source.endOfText(INSTANT_TEXT_LENGTH);
   const millis = end < 0 ? NaN : utcMillisIn(source.page, source.at + 1, end);
@@ -105,7 +108,7 @@ export function instantText(millis: number): string {
   return new Date(millis).toISOString();
 }
 
-/** Whether {@link instantText} restores exactly this text from its time. */
+/** Whether a text has exactly the form in which {@link instantText} formats a time, and the time exists. */
 export function isInstantText(text: string): boolean {
   // Only the form with ms and `Z` has this length.
   return text.length === INSTANT_TEXT_LENGTH && !Number.isNaN(utcMillis(text));

@@ -4,12 +4,11 @@ import { isUnion, jsonName } from './avro-schema.ts';
 import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
 
 /**
- * Returns `base` with each field of `described` that it lacks, at any depth. New fields follow the existing ones, in the order of
+ * Returns `base` with each field that `described` has and `base` lacks, at any depth. New fields follow the existing ones, in the order of
  * `described`; at the root they precede `nulls` and `unmapped`. Existing fields keep their types, and new fields default to null, so each
  * of the two schemas can read data written with the other.
  *
- * Fields are matched by their names in JSON. A new field whose Avro name is taken gets another one, as in `growSchema`, and so does a
- * record type.
+ * Fields are matched by their names in JSON. A new field or record type whose Avro name is taken gets another name, as in `growSchema`.
  *
  * @param base A schema of record images from the registry.
  * @param described A schema of images of the same resource.
@@ -22,7 +21,7 @@ export function addFields(base: RecordSchema, described: RecordSchema): RecordSc
   return fields === own ? base : { ...base, fields: [...fields, ...base.fields.slice(-2)] };
 }
 
-/** Returns the fields of the record type `place` and those of `described` that it lacks; the same array if it lacks none. */
+/** Returns the fields of the record type `place`, and those fields of `described` that `place` lacks; the same array if it lacks none. */
 function filledUp(
   place: FieldParent,
   described: readonly FieldSchema[],
@@ -42,8 +41,8 @@ function filledUp(
 }
 
 /**
- * Returns a type whose record has gained the fields that it lacks of the record within `described`. Returns it unchanged unless both types
- * contain a record at the same depth of arrays.
+ * Returns `type` with the fields that the record type in `described` has and the record type in `type` lacks. Returns `type` unchanged
+ * unless both types contain a record type within the same number of nested arrays.
  */
 function grownType(
   type: AvroType,
@@ -68,7 +67,7 @@ function grownType(
   return type;
 }
 
-/** Returns the lacking fields, renamed where an existing field has their Avro name. */
+/** Returns the fields to add to a record type. A field whose Avro name is taken is renamed. */
 function addedFields(
   lacking: readonly FieldSchema[],
   { path, fields }: FieldParent,
@@ -89,7 +88,7 @@ function addedFields(
   });
 }
 
-/** Returns the type of a new field, with its record types renamed where the schema has another one of that name. */
+/** Returns the type of a new field. Record types in it are renamed if the schema already has a record type of the same name. */
 function addedType(type: AvroType, path: readonly string[], recordNames: RecordNames): AvroType {
   if (typeof type === 'string') return type;
   if (isUnion(type)) return type.map((branch) => addedType(branch, path, recordNames));

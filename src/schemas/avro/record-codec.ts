@@ -23,13 +23,14 @@ export interface RecordCodec {
   /** The schema compiled by the library avsc; logical types are left as the underlying numbers and bytes. */
   readonly type: avro.Type;
   /**
-   * Encodes a record as Avro bytes, without a header. Equal JSON gives equal bytes, whatever the order of keys and the notation of an
-   * instant. Calls `onUnknown` if the record has a member without a field, from which a field can be inferred.
+   * Encodes a record as Avro bytes, without a header. Equal JSON gives equal bytes, whatever the order of keys. Different notations of a
+   * UTC time with a precision of at most ms also give equal bytes, unless the field is `exact`. Calls `onUnknown` if the record has a
+   * member without a field, and a field can be inferred from the member's value.
    */
   encode(record: JsonObject, onUnknown?: () => void): Buffer;
   /**
-   * Encodes the record that begins at index `at` of a page from its bytes, which are parsed only if necessary. Undefined if the value there
-   * isn't an object.
+   * Encodes the record that begins at index `at` of a page from its bytes; parses the record only if necessary. Returns undefined if the
+   * value at `at` isn't an object.
    *
    * @param page Must not change as long as anything refers to it.
    * @throws SyntaxError when the value isn't JSON.
@@ -62,13 +63,16 @@ export interface Transcoded {
   readonly image: Buffer;
   /** Index of the page's first byte after the record. */
   readonly end: number;
-  /** Values of the {@link WantedFields} that both the record and the schema have; all values of the record if it had to be parsed. */
+  /**
+   * Values of the {@link WantedFields}, without fields that the record or the schema lacks. If the record had to be parsed: all its
+   * members.
+   */
   readonly fields: JsonObject;
-  /** Times of the {@link WantedFields}, in the order requested: epoch ms, or null if the field is absent or no time. */
+  /** Times of the {@link WantedFields}, in the order requested: epoch ms, or null if the field is absent or its value is no time. */
   readonly instants: readonly (number | null)[];
 }
 
-/** Names of the last two fields of every image; nested records don't have them. */
+/** Names of the last two fields of every image, at the top level only. */
 const NULLS = 'nulls';
 const UNMAPPED = 'unmapped';
 
@@ -77,8 +81,8 @@ const UNMAPPED = 'unmapped';
  * of string). Fields may be boolean, int, long, double, string, `decimal`, `timestamp-millis`, `date`, JSON text, records of such fields,
  * and arrays of any of these.
  *
- * Nothing is lost: a value that its field can't represent exactly, or that has no field, is stored in `unmapped` as JSON text. In an array
- * a placeholder replaces it.
+ * No value is dropped: a value that its field can't represent exactly, or that has no field, is stored in `unmapped` as JSON text. In an
+ * array, a placeholder stands at the index of such a value.
  *
  * @throws TypeError when the schema has another structure.
  */
@@ -86,14 +90,14 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
   return new ImageCodec(schema);
 }
 
-/** The record codec; between calls it keeps only its output buffer, cached paths and the transcoder. */
+/** Implementation of {@link RecordCodec}. Its only state between calls is the output buffer, cached paths and the transcoder. */
 class ImageCodec implements RecordCodec {
   readonly schema: RecordSchema;
   readonly type: avro.Type;
   readonly #record: RecordFieldCodec;
   readonly #out = new AvroOutput();
   readonly #paths = new PathTree();
-  /** Created on first use, as codecs that only decode need none. */
+  /** Transcoder, created on first use: a codec that only decodes needs none. */
   #transcoder: RecordTranscoder | undefined;
 
   constructor(schema: RecordSchema) {

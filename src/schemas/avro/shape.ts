@@ -19,8 +19,8 @@ type ValuesByKey = ReadonlyMap<string, readonly JsonValue[]>;
 const MAX_DEPTH = 10;
 
 /**
- * Maximum number of fields, including nested ones, inferred for an object within a record. One with more is probably a map with arbitrary
- * keys, and becomes JSON text.
+ * Maximum number of fields, including nested ones, inferred for an object within a record. An object with more fields is probably a map
+ * with arbitrary keys, and becomes JSON text.
  */
 export const MAX_PART_FIELDS = 150;
 
@@ -39,13 +39,15 @@ const INSTANT: Shape = {
 };
 
 /**
- * Infers the shape (type of a field) that fits most of the values. Their order doesn't matter. Ignores values that no type represents:
- * null, empty arrays and objects, numbers beyond a double, -0, and strings with lone surrogates; returns undefined if no others are left.
+ * Infers the shape (the type of a field) that fits most of the values. The order of the values doesn't matter. Values that no type
+ * represents are ignored: null, empty arrays and objects, numbers beyond a double, -0, and strings with lone surrogates. Returns undefined
+ * if there are no other values.
  *
  * - Numbers become doubles, as no registry allows a long to become a double later.
- * - Strings become instants or dates if each is restored exactly from one.
- * - An object beyond {@link MAX_PART_FIELDS} becomes JSON text; if one member has most of the fields, only that member does. So does
- * anything deeper than {@link MAX_DEPTH}, and an array of JSON text.
+ * - Strings become instants if each has the form of `instantText`, and dates if each is a date.
+ * - An object with more than {@link MAX_PART_FIELDS} fields becomes JSON text. If one of its members has most of the fields, only this
+ *   member becomes JSON text.
+ * - A value deeper than {@link MAX_DEPTH} becomes JSON text, and so does an array whose items would be JSON text.
  *
  * @param depth Number of objects and arrays around the values, the record itself being 1.
  */
@@ -83,7 +85,9 @@ export function fieldsWithin(shape: Shape): number {
   return count;
 }
 
-/** Whether a member can become a field: not if its key is too long, or has lone surrogates, which Avro can't represent. */
+/**
+ * Whether a member with this key can become a field. A key that is too long, or has lone surrogates (which Avro can't represent), can't.
+ */
 function canBeField(key: string): boolean {
   return key.length <= MAX_KEY_LENGTH && key.isWellFormed();
 }
@@ -91,7 +95,7 @@ function canBeField(key: string): boolean {
 const KINDS = ['object', 'array', 'string', 'number', 'boolean'] as const;
 type ValueKind = (typeof KINDS)[number];
 
-/** Returns the first shape that `shapeOfKind` infers, called for the values of each kind, the most frequent kind first. */
+/** Calls `shapeOfKind` with the values of each kind, the most frequent kind first, and returns the first shape that it infers. */
 function firstShape(
   values: readonly JsonValue[],
   shapeOfKind: (kind: ValueKind, same: readonly JsonValue[]) => Shape | undefined,
@@ -179,7 +183,7 @@ function valuesByKey(objects: readonly Record<string, JsonValue>[]): ValuesByKey
   return values;
 }
 
-/** Adds a value under its key, unless it is null or absent, or the key can't become a field. */
+/** Adds a value under its key, unless the value is null or absent, or the key can't become a field. */
 export function noteValue(
   values: Map<string, JsonValue[]>,
   key: string,

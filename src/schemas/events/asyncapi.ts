@@ -36,7 +36,7 @@ const CLOUD_EVENT = {
 
 /**
  * Returns an AsyncAPI 3.0 document that describes the topics with events: a channel and a send operation for each list, for status changes
- * and for dead letters. A list whose schema is not registered yet has no payload.
+ * and for dead letters. For a list whose schema is not registered yet, the message has no payload schema.
  */
 export function asyncApiDocument(options: AsyncApiOptions): object {
   const { prefix, resources, version, brokers, isTls, registryUrl, schemasOf } = options;

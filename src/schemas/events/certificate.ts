@@ -11,17 +11,20 @@ export interface Certificate extends TallyText {
   readonly number: number;
   /** Sequence number of the list's newest event when the certificate was made. */
   readonly sequence: number;
-  /** When the full scan began, in epoch ms by the server's `Date`. The list had the certified content at some moment until `ended_at`. */
+  /**
+   * When the full scan began, in epoch ms by the server's `Date`. At some moment between `began_at` and `ended_at` the list had the
+   * certified content.
+   */
   readonly began_at: number;
   /** When the full scan ended, in epoch ms by the server's `Date`. */
   readonly ended_at: number;
-  /** The API's `total_records`, if it was the same throughout the scan; null if it changed. */
+  /** The API's `total_records` if it was the same throughout the scan; null if it changed. */
   readonly total_records: number | null;
   /** Number of distinct keys that the full scan read. */
   readonly read: number;
   /** Number of records in the full scan that were rejected: without a usable key, or twice on one page with different contents. */
   readonly rejected: number;
-  /** Number of records that are too large for a message: the topic has an older image, or none. */
+  /** Number of records that are too large for a message. For such a record the topic has an older image, or none. */
   readonly unpublished: number;
   /** Number of records that are not published because they are older than `START_FROM`. */
   readonly left_out: number;
@@ -37,15 +40,15 @@ export interface Certificate extends TallyText {
    */
   readonly proof: 'exact' | 'complete' | 'unsettled';
   /**
-   * For each partition of the list's topic: count and digest of its live keys, whose newest event before the offset `position` is not a
-   * deletion.
+   * Count and digest of the live keys in each partition of the list's topic. A key is live if its newest event before the offset `position`
+   * is not a deletion.
    */
   readonly partitions: Readonly<Record<string, CertifiedPartition>>;
 }
 
 /** Count and digest of the live keys in one partition. */
 export interface CertifiedPartition extends TallyText {
-  /** Kafka offset: only events before it are considered. */
+  /** Kafka offset in the partition: only events before this offset are counted. */
   readonly position: number;
 }
 

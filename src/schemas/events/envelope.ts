@@ -10,7 +10,10 @@ import { NULL_BRANCH, VALUE_BRANCH } from '../avro/transcoder/layout.ts';
 import { writeHeader } from '../registry/wire.ts';
 import { boundedMap } from '../../core/bounded-map.ts';
 
-/** Operation of an event: `r` read by the initial snapshot or republished, `c` created, `u` updated, `d` deleted. */
+/**
+ * Operation of an event: `r` for a record that the initial snapshot read or that was published again, `c` for a created record, `u` for an
+ * updated one, `d` for a deleted one.
+ */
 export type Op = 'r' | 'c' | 'u' | 'd';
 
 /** Origin of a change event. */
@@ -23,11 +26,14 @@ export interface EventSource {
   /** The record's `updated_at` in ms since 1970, or null. */
   readonly ts_ms: number | null;
   readonly snapshot: 'true' | 'false';
-  /** Sequence number of the event, which rises with every event of one key. */
+  /** Sequence number of the event, higher than that of every earlier event of the same key. */
   readonly sequence: number;
-  /** The account's topic prefix; empty in events whose schema lacks this field. */
+  /** The account's topic prefix. Empty if the schema version of the event lacks the field `db`. */
   readonly db: string;
-  /** The resource, under the name that Debezium's and Iceberg's transforms read; empty in events whose schema lacks this field. */
+  /**
+   * The resource, in the field that Debezium's and Iceberg's transforms read. Empty if the schema version of the event lacks the field
+   * `table`.
+   */
   readonly table: string;
 }
 
@@ -36,7 +42,9 @@ export interface ChangeFacts {
   readonly op: Op;
   /** When the event was published, in epoch ms. */
   readonly ts_ms: number;
-  /** Paths of the fields that differ between `before` and `after`. */
+  /**
+   * Paths of the fields that differ between `before` and `after`. Array elements are named by identity: `fulfillment_info[F-12].status`.
+   */
   readonly changed: readonly string[];
   readonly source: EventSource;
 }
@@ -63,7 +71,7 @@ export interface ChangeEvent<Image = JsonObject> extends ChangeFacts {
 
 /** Parts of an event that restore the image store from a topic. */
 export interface EventImages {
-  /** The encoded record before the change. It and `after` are slices of the event's bytes: copy them to retain them. */
+  /** The encoded record before the change. `before` and `after` are slices of the event's bytes: copy them to retain them. */
   readonly before: Buffer | null;
   readonly after: Buffer | null;
   readonly op: Op;
@@ -86,7 +94,10 @@ export interface EnvelopeCodec {
   images(bytes: Uint8Array): EventImages;
 }
 
-/** Returns the schema of a resource's events, with Debezium's field names. Hyphens in the resource become underscores. */
+/**
+ * Returns the schema of a resource's events, with Debezium's field names. In the schema's namespace, hyphens of the resource become
+ * underscores.
+ */
 export function envelopeSchema(valueSchema: RecordSchema, resource: string): RecordSchema {
   const { name, namespace } = valueSchema;
   const fullName = namespace && !name.includes('.') ? `${namespace}.${name}` : name;
@@ -176,16 +187,16 @@ export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
   return new ChangeEventCodec(schema);
 }
 
-/** Implementation of {@link EnvelopeCodec}; it keeps nothing between calls but its output buffer. */
+/** Implementation of {@link EnvelopeCodec}. Its only state between calls is the output buffer. */
 class ChangeEventCodec implements EnvelopeCodec {
   readonly schema: RecordSchema;
   readonly values: RecordCodec;
   readonly #out = new AvroOutput();
   readonly #facts: avro.Type;
-  /** Only the facts that `images` needs: decoding the others would create many unused strings. */
+  /** Type with only the fields that `images` needs. Decoding the other fields would create many unused strings. */
   readonly #brief: avro.Type;
   readonly #toBrief: object;
-  /** A record without fields: to resolve an image to it skips the image, and yields the offset of its end. */
+  /** A record type without fields. Resolving an image to this type skips the image and yields the offset of its end. */
   readonly #nothing: avro.Type;
   readonly #toNothing: object;
 
@@ -233,7 +244,10 @@ class ChangeEventCodec implements EnvelopeCodec {
     return { before, after, op, sequence: source.sequence };
   }
 
-  /** Appends the event, whose encoded images are copied as they are: Avro concatenates the fields of a record. Returns the output. */
+  /**
+   * Appends the event to the output, and returns the output. The encoded images are copied unchanged: Avro encodes a record as the
+   * concatenation of its fields.
+   */
   #write({ before, after, op, ts_ms, changed, source }: ChangeEvent<Uint8Array>): Buffer {
     const out = this.#out;
     for (const image of [before, after]) {
@@ -292,12 +306,12 @@ function briefly(facts: readonly FieldSchema[]): FieldSchema[] {
 const NO_TABLE = { db: '', table: '' };
 
 /**
- * Maximum number of cached event codecs, of which at least the newest half is retained: one for each schema version of six lists. Too few:
- * codecs are compiled repeatedly; too many take memory.
+ * Maximum number of cached event codecs, one for each schema version of a list; at least the newest half is retained. Too small: codecs are
+ * compiled repeatedly. Too large: they take memory.
  */
 const MAX_REMEMBERED = 200;
 
-/** Returns {@link envelopeCodec} with a cache: equal schemas, as the lists of a fleet's accounts often have, share a codec. */
+/** Returns {@link envelopeCodec} with a cache: equal schemas share a codec. The lists of a fleet's accounts often have equal schemas. */
 export function sharedCodecs(): (schema: RecordSchema) => EnvelopeCodec {
   const codecs = boundedMap<string, EnvelopeCodec>(MAX_REMEMBERED);
   return (schema) => {
@@ -314,7 +328,8 @@ export function sharedCodecs(): (schema: RecordSchema) => EnvelopeCodec {
 export type ImagesOf<Image> = Pick<ChangeEvent<Image>, 'before' | 'after'>;
 
 /**
- * Returns the record in an event as JSON text, as the API sent it: `after`, or `before` if `after` is null. Null if both images are null.
+ * Returns the record in an event as JSON text, as the API sent it: `after`, or `before` if `after` is null. Returns null if both images are
+ * null.
  *
  * Every number has its original text (`-0`, `1e400`, 64-bit ids), which `JSON.stringify` can't do; null and absent members are
  * distinguished. The order of the keys is unspecified.
@@ -323,13 +338,13 @@ export type ImagesOf<Image> = Pick<ChangeEvent<Image>, 'before' | 'after'>;
  */
 export function toJson(event: ImagesOf<JsonObject>): string | null;
 /**
- * Returns the record in an event as JSON text, as the API sent it, from an event that was decoded with avsc, whose images have Avro's field
+ * Returns the record in an event that was decoded with avsc, as JSON text as the API sent it. The images of such an event have Avro's field
  * names, `nulls` and `unmapped`.
  *
  * @param event An event decoded by an avsc type made from `schema` with avsc's default options, which leave logical types as the underlying
  * numbers and bytes.
  * @param schema The schema of the envelope, parsed from the registry's text: avsc's own `type.schema()` lacks the attribute with the names
- * in JSON. It is compiled at the first call, so pass the same object every time.
+ * in JSON. The schema is compiled at the first call, so pass the same object every time.
  * @throws TypeError when `schema` is not a schema of an envelope.
  */
 export function toJson(event: ImagesOf<unknown>, schema: RecordSchema): string | null;

@@ -9,7 +9,7 @@ export type StatusSubject = 'order' | 'order_edit' | 'fulfillment' | 'club_packa
 
 /** A change of one status of an order, or of a part of an order. */
 export interface OrderStatusChange {
-  /** Identifier of the status change, the same when it is published again. */
+  /** Identifier of the status change. A status change that is published again has the same identifier. */
   readonly event_id: string;
   /** Number of the order; null only if it is not an integer that a double represents. */
   readonly order_number: number | null;
@@ -40,17 +40,17 @@ export interface DeadLetter {
   readonly reason: string;
   /** Why the record can't be published, in words. */
   readonly message: string;
-  /** The record's JSON text as the API sent it; if it is divided among several dead letters, the part in this one. */
+  /** The record's JSON text as the API sent it. If the text is divided among several dead letters: the part in this one. */
   readonly raw: string;
   /** List offset of the page that contained the record, or null. */
   readonly offset: number | null;
   /** When the service received the record, in epoch ms. */
   readonly observed_at: number;
-  /** SHA-256 of the record's complete JSON text in UTF-8, in hex; null for a dead letter of one part. */
+  /** SHA-256 of the record's complete JSON text in UTF-8, in hex; null if the text is not divided among several dead letters. */
   readonly sha256: string | null;
-  /** Size of the record's complete JSON text in UTF-8, in bytes; null for a dead letter of one part. */
+  /** Size of the record's complete JSON text in UTF-8, in bytes; null if the text is not divided among several dead letters. */
   readonly length: number | null;
-  /** Number of this part of the record's JSON text, from 1; null for a dead letter of one part. */
+  /** Number of this part of the record's JSON text, from 1; null if the text is not divided among several dead letters. */
   readonly part: number | null;
   readonly parts: number | null;
 }

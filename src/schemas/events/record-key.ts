@@ -8,7 +8,8 @@ import { isFramed, unframe, writeHeader } from '../registry/wire.ts';
 export type KeyFormat = 'text' | 'avro';
 
 /**
- * Joins the parts of a key to its text: a single part unchanged; several separated by `|`, with `\` before each `|` or `\` within a part.
+ * Joins the parts of a key to the key's text. A single part is unchanged. Several parts are separated by `|`, with `\` before each `|` or
+ * `\` within a part.
  */
 export function joinKey(parts: readonly string[]): string {
   if (parts.length === 1) return parts[0]!;
@@ -22,7 +23,10 @@ function splitKey(text: string, count: number): readonly string[] {
   return parts.map((part, nth) => (nth === 0 ? part : part.slice(1)).replace(/\\(.)/gs, '$1'));
 }
 
-/** Returns the Avro schema of a list's keys: a string for each key field, of any type, because the type of a key cannot change later. */
+/**
+ * Returns the Avro schema of a list's keys: a string for each key field, whatever the field's type, because the type of a key cannot change
+ * later.
+ */
 export function recordKeySchema(resource: string, keyFields: readonly string[]): RecordSchema {
   const names = new Set<string>();
   return {
@@ -52,7 +56,8 @@ export function avroKey(schemaId: number, text: string, count: number): Buffer {
 }
 
 /**
- * Returns the text of a message key in either {@link KeyFormat}. One in Avro is decoded without its schema, as all its fields are strings.
+ * Returns the text of a message key in either {@link KeyFormat}. A key in Avro is decoded without its schema, as all its fields are
+ * strings.
  */
 export function keyText(key: Buffer): string {
   return (isFramed(key) && stringsIn(unframe(key).payload)) || key.toString();
@@ -60,7 +65,7 @@ export function keyText(key: Buffer): string {
 
 const STRING = avro.Type.forSchema('string');
 
-/** Decodes one or more Avro strings, and joins them to a key; undefined if the bytes are anything else. */
+/** Decodes one or more Avro strings, and joins them to the text of a key; undefined if the bytes are anything else. */
 function stringsIn(payload: Buffer): string | undefined {
   const parts: string[] = [];
   for (let at = 0; at < payload.length;) {

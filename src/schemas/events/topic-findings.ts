@@ -3,7 +3,7 @@ import type { TopicSpec } from './topics.ts';
 /** An existing topic, as the brokers describe it. */
 export interface ExistingTopic {
   readonly partitions: number;
-  /** Number of replicas of the partition that has the fewest. */
+  /** Smallest number of replicas of any partition. */
   readonly replication: number;
   /** Values of the topic's {@link CHECKED_SETTINGS} by name, without those that the broker does not support. */
   readonly settings: ReadonlyMap<string, string>;
@@ -12,13 +12,13 @@ export interface ExistingTopic {
 /** A difference between an existing topic and its specification. */
 export interface TopicFinding {
   readonly topic: string;
-  /** Name of a Kafka topic setting, or `partitions`, or `replication.factor`. */
+  /** Name of a Kafka topic setting; or `partitions`, `replication.factor`, or `settings` for all settings together. */
   readonly setting: string;
   readonly found: string;
   readonly wanted: string;
   /** Consequence of the difference, as part of a message. */
   readonly why: string;
-  /** Whether the service refuses to use the topic, because data would be lost. */
+  /** Whether the service refuses to use the topic because of the difference. Otherwise the difference is only reported. */
   readonly isRefused: boolean;
 }
 
@@ -42,8 +42,9 @@ const DEFAULT_MESSAGE_BYTES = 1_048_588;
 const LEAST_MESSAGE_BYTES = 65_536;
 
 /**
- * Compares an existing topic with the specification by which the service would create it. Differences that lose data make the topic
- * refused; merely inadvisable ones are reported. More partitions, more replicas and longer retention than specified are accepted.
+ * Compares an existing topic with the specification from which the service would create the topic. Returns the differences, some of which
+ * make the service refuse the topic ({@link TopicFinding.isRefused}). More partitions (where their number is not fixed), more replicas and
+ * longer retention than specified are accepted.
  *
  * @param others Existing topics by name, to compare the partition counts of co-partitioned topics.
  * @param brokers Number of brokers in the cluster.
@@ -69,9 +70,12 @@ export function topicFindings(
       });
   };
   const [refuse, doubt] = [add(true), add(false)];
-  /** NaN for a setting that is not shown, which no comparison is true for. */
+  /** Returns the value of a numeric setting; NaN if the broker does not report the setting, so that every comparison with it is false. */
   const numberOf = (name: (typeof CHECKED_SETTINGS)[number]) => Number(settings.get(name));
-  /** Reports a setting whose actual value is worse than the specified one; nothing if either is missing. */
+  /**
+   * Adds a finding if the actual value of a setting is worse than the specified value. Adds none if the topic or the specification lacks
+   * the setting.
+   */
   const compare = (
     setting: (typeof CHECKED_SETTINGS)[number],
     isWorse: (actual: string, wanted: string) => boolean,
@@ -141,7 +145,7 @@ export function topicFindings(
   return findings;
 }
 
-/** Value of `setting` in a finding about all settings of a topic. */
+/** Value of {@link TopicFinding.setting} in a finding that concerns all settings of a topic. */
 const ALL_SETTINGS = 'settings';
 
 /** Returns the finding for a topic whose settings this Kafka user has no right to see. */

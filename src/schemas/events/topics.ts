@@ -16,19 +16,19 @@ export interface TopicSpec {
   /** Topic settings that differ from the broker's defaults, including `cleanup.policy`. */
   readonly configEntries: { readonly name: string; readonly value: string }[];
   /**
-   * Names of the settings without which events would be lost: the service creates no topic without them. Others are omitted if the brokers
-   * refuse them.
+   * Names of the settings without which events would be lost. The service does not create the topic without them. Other settings are
+   * omitted if the brokers refuse them.
    */
   readonly required: readonly string[];
-  /** Whether the service reads the topic, and needs the right to; it needs only the right to write others. */
+  /** Whether the service also reads the topic and therefore needs the right to read it. Topics without this flag are only written. */
   readonly isReadBack: boolean;
   /** Cleanup policy that an existing topic must have. */
   readonly cleanupPolicy: CleanupPolicy;
   /** Whether an existing topic must have `numPartitions` partitions. */
   readonly fixedPartitions: boolean;
-  /** The only resource of the topic's events; undefined for several. */
+  /** The resource of all the topic's events; undefined for a topic that is not limited to one resource. */
   readonly resource: string | undefined;
-  /** Topic with the same keys, which should have as many partitions. */
+  /** Name of another topic with the same keys. Both topics should have the same number of partitions. */
   readonly copartitionedWith: string | undefined;
 }
 
@@ -42,13 +42,13 @@ export interface TopicNames {
   readonly signals: string;
   readonly ledger: string;
   readonly certificates: string;
-  /** Announcements of the instances of a fleet; exists only where several accounts are served. */
+  /** Name of the topic in which the instances of a fleet announce their state; exists only where several accounts are served. */
   readonly fleet: string;
 }
 
 /**
- * Returns the names of all topics that the service writes: `prefix` for the topics of one account, `sharedPrefix` for the topics that
- * accounts share.
+ * Returns the names of all topics that the service writes. `prefix` is used for the topics of one account, `sharedPrefix` for the topics
+ * that several accounts share.
  */
 export function topicNames(prefix: string, sharedPrefix = prefix): TopicNames {
   return {
@@ -80,13 +80,16 @@ interface TopicTableOptions {
   /** Whether several accounts are served. Default false. */
   readonly isFleet?: boolean;
   readonly resources: readonly string[];
-  /** Number of partitions of the resources' topics, and of the topic of status changes, whose keys are those of orders. */
+  /** Number of partitions of each resource's topic. The topic of status changes has as many, because its keys are those of orders. */
   readonly partitions: number;
   /** Replication factor of each topic, at least 1. */
   readonly replication: number;
 }
 
-/** Returns the specifications of all topics that the service writes; the topic of status changes only with `orders` among the resources. */
+/**
+ * Returns the specifications of all topics that the service writes. The topic of status changes is among them only if `resources` contains
+ * `orders`.
+ */
 export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
   const { prefix, sharedPrefix, isFleet = false, resources, partitions, replication } = options;
   const names = topicNames(prefix, sharedPrefix);

@@ -10,8 +10,8 @@ export const LAST_ASCII = 0x7f;
 const [LF, CR, TAB] = [0x0a, 0x0d, 0x09];
 
 /**
- * Index of the first byte after the JSON value that begins at `start`. For malformed JSON it is some index from `start` on, so parse the
- * bytes between to validate them.
+ * Index of the first byte after the JSON value that begins at `start`. The value is not validated: for malformed JSON the result is any
+ * index from `start` on. To validate the value, parse the bytes up to the result.
  */
 export function endOfValue(page: Uint8Array, start: number): number {
   const { length } = page;
@@ -108,16 +108,19 @@ interface PageElements<T> {
   readonly rest: string;
 }
 
-/** Bytes of a page that {@link pageElements} processes between two yields: a few ms of work. More blocks the event loop for longer. */
+/**
+ * Number of bytes of a page that {@link pageElements} processes between two yields: a few ms of work. Larger: the event loop is blocked for
+ * longer.
+ */
 const STEP_BYTES = 2 ** 19;
 
 /**
- * Locates the elements of a page's `data` array without parsing the page, so that known elements need not be parsed. Yields every {@link
- * STEP_BYTES}, so that the caller can let other work run.
+ * Locates the elements of a page's `data` array without parsing the page, so that known elements need not be parsed. Yields after every
+ * {@link STEP_BYTES} bytes, so that the caller can let other work run.
  *
- * `read` is called with the index of an element's first byte. It returns a value for that element, or values for it and some after it, and
- * the index after the last of them ({@link endOfValue} computes it for JSON). If every element that `read` accepts is valid JSON, and
- * `rest` is, then so is the page.
+ * `read` is called with the index of an element's first byte. It returns a value for that element, or values for the element and some
+ * elements directly after it, and the index after the last of these elements ({@link endOfValue} computes the index for JSON). If every
+ * element that `read` accepts is valid JSON, and `rest` is, then the page is valid JSON.
  *
  * @returns undefined for a page with another structure, or malformed JSON: parse the whole page instead.
  */

@@ -12,7 +12,10 @@ import {
 } from './json-bytes.ts';
 import type { JsonValue } from './json.ts';
 
-/** A read position in the raw bytes of a page, which advances with each value that is read. Bytes after it have not been validated. */
+/**
+ * A read position in the raw bytes of a page. It advances with each value that is read. The bytes after the position have not been
+ * validated.
+ */
 export class JsonCursor {
   readonly page: Buffer;
   at: number;
@@ -57,7 +60,8 @@ export class JsonCursor {
   }
 
   /**
-   * Index of the closing quote if there is a quote at the cursor and another after `bytes` more bytes, which are not validated; else -1.
+   * Index of the closing quote if there is a quote at the cursor and another quote after `bytes` more bytes; else -1. The bytes between the
+   * quotes are not validated.
    */
   endOfText(bytes: number): number {
     const { page, at } = this;
@@ -75,8 +79,8 @@ export class JsonCursor {
   }
 
   /**
-   * Reads strings without escapes, short numbers, `true`, `false`, `null`, `{}` and `[]` without `JSON.parse`. Undefined for all other
-   * values, with the cursor unmoved.
+   * Reads strings without escapes, short numbers, `true`, `false`, `null`, `{}` and `[]` without `JSON.parse`. Returns undefined for any
+   * other value, without moving the cursor.
    */
   #quickValue(): JsonValue | undefined {
     switch (this.page[this.at]) {
@@ -107,7 +111,7 @@ export class JsonCursor {
 
   /**
    * Reads the number at the cursor if it has at most 15 digits and no exponent: its digits and the power of ten are exact doubles, so one
-   * division rounds as `JSON.parse` does. Undefined for any other number, with the cursor unmoved.
+   * division rounds as `JSON.parse` does. Returns undefined for any other number, without moving the cursor.
    */
   #shortNumber(): number | undefined {
     const { page } = this;

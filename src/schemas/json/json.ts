@@ -65,7 +65,7 @@ export function stringifyJson(value: JsonValue): string {
   return write(value, Object.keys);
 }
 
-/** Returns {@link stringifyJson} with the keys of every object sorted, which is equal for equal values. */
+/** Returns {@link stringifyJson} with the keys of every object sorted, so that equal values give equal texts. */
 export function canonicalJson(value: JsonValue): string {
   return write(value, sortedKeys);
 }
@@ -76,8 +76,8 @@ function sortedKeys(object: JsonObject): string[] {
 }
 
 /**
- * Matches a number that may not be exact as a double (16 digits or more, or an exponent of three digits) with the character before it. All
- * other numbers are exact. Matches within strings are rare and harmless.
+ * Matches a number that is possibly inexact as a double (16 digits or more, or an exponent of three digits), including the character before
+ * the number. All numbers that don't match are exact. Matches within strings are rare and harmless.
  */
 const MAY_BE_INEXACT = /[:,[\s]-?\d(?:[\d.]{15}|[\d.]*[eE][+-]?\d{3})/;
 
@@ -122,8 +122,8 @@ function decimal(text: string): string {
 const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
 /**
- * Replaces inexact numbers in a parsed value. Parses the text again with quotes around these numbers, and replaces each number that is a
- * string in the second result. So `JSON.parse` alone decides what the text means (repeated keys, `__proto__`).
+ * Replaces the inexact numbers in a parsed value by {@link JsonNumber}. Parses the text again with quotes around these numbers; a number
+ * that is a string in the second result is one of them. So `JSON.parse` alone decides what the text means (repeated keys, `__proto__`).
  */
 function withNumbersKept(value: JsonValue, text: string, spans: readonly TextSpan[]): JsonValue {
   let quoted = '';
@@ -201,7 +201,7 @@ function leafText(value: null | boolean | number | string | JsonNumber): string 
   return Object.is(value, -0) ? '-0' : String(value);
 }
 
-/** Writes a string as `JSON.stringify` does; to test for characters to escape first is faster. */
+/** Writes a string as `JSON.stringify` does, but faster for strings without characters to escape. */
 function quoted(text: string): string {
   return TO_ESCAPE.test(text) ? JSON.stringify(text) : `"${text}"`;
 }
@@ -222,7 +222,10 @@ function escape(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** Sets `part` at a JSON Pointer within `value` (modified in place), with missing objects on the way, and returns the result. */
+/**
+ * Sets the value at a JSON Pointer within `value` to `part`, creates missing objects on the way, and returns the result. Modifies `value`
+ * in place; for the empty pointer returns `part`.
+ */
 export function withValueAt(value: JsonValue, pointer: string, part: JsonValue): JsonValue {
   if (pointer === '') return part;
   const steps = pointer.split('/');

@@ -64,7 +64,7 @@ function adviceOn(status: number, token: RegistryOptions['token']): string | und
   return status === 403 ? `${account} needs the right to read and register schemas` : undefined;
 }
 
-/** Part of the error message for the response of a proxy, or of a registry whose API is at another path. */
+/** Part of the error message for a response that comes from a proxy, or from a registry whose API is at another path. */
 const NOT_A_REGISTRY = 'the response is not from a schema registry';
 
 /**

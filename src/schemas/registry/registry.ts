@@ -11,13 +11,16 @@ export interface RegisteredSchema {
   readonly schema: RecordSchema;
 }
 
-/** State of a subject in the registry, and the reasons why {@link Registry.register} would fail for it. */
+/** State of a subject in the registry, and the rights for {@link Registry.register} that the client lacks. */
 export interface SubjectInspection {
   /** Number of the newest version of the subject's schema; undefined if no schema is registered under the subject. */
   readonly version: number | undefined;
   /** Effective compatibility level of the subject: its own, else the global one; undefined if the registry reports neither. */
   readonly compatibility: string | undefined;
-  /** The registry's refusals, with which `register` would fail, one line each; empty if it would succeed. */
+  /**
+   * Error messages, one line each, with which `register` would fail because the client lacks a right or the registry is read-only; empty if
+   * there are none. Whether the registry would accept a schema is not tested.
+   */
   readonly refusals: readonly string[];
 }
 
@@ -29,9 +32,9 @@ export interface SubjectInspection {
  */
 export interface Registry {
   /**
-   * Returns the id of the schema under the subject; registers it first if necessary, and sets the subject's compatibility level to
-   * FULL_TRANSITIVE unless that is its effective level. Each schema is sent once, however often it is requested; schemas of one subject are
-   * sent one at a time.
+   * Returns the id of the schema under the subject. If necessary, registers the schema first and sets the subject's compatibility level to
+   * FULL_TRANSITIVE. Repeated calls with the same subject and schema send the schema once; different schemas of a subject are sent one at a
+   * time.
    */
   register(subject: string, schema: RecordSchema): Promise<number>;
   /** Returns the newest version of the subject's schema; undefined if there is none. */
@@ -72,15 +75,17 @@ export function createRegistry(options: RegistryOptions): Registry {
 }
 
 /**
- * The registry client. Each schema and each id is requested once: a promise in `#ids` or `#schemas` is in flight, or known; failures are
- * removed. The schemas of one subject wait for each other in `#lastSent`.
+ * Implementation of {@link Registry}. Each schema and each id is requested once: `#ids` and `#schemas` cache the promises of requests in
+ * flight and of successful ones, and drop failed ones. Schemas of one subject are sent one after another, by means of `#lastSent`.
  */
 class RegistryClient implements Registry {
   readonly #http: RegistryHttp;
   /** Schema ids by subject and schema text. */
   readonly #ids = boundedMap<string, Promise<number>>(MAX_REMEMBERED);
   readonly #schemas = boundedMap<number, Promise<RecordSchema>>(MAX_REMEMBERED);
-  /** The schema of each subject that was sent last, or waits for its turn. */
+  /**
+   * Result of the newest request for each subject to register a schema. The request may still wait for an earlier request for the subject.
+   */
   readonly #lastSent = new Map<string, Promise<unknown>>();
 
   constructor(options: RegistryOptions) {
@@ -184,8 +189,8 @@ class RegistryClient implements Registry {
   }
 
   /**
-   * Returns the registry's compatibility level for subjects without a level of their own: Apicurio and Karapace don't report it in
-   * `#subjectLevel` for a subject without a schema.
+   * Returns the registry's compatibility level for subjects without a level of their own. For a subject without a schema, Apicurio and
+   * Karapace report this level here, but not in `#subjectLevel`.
    */
   #globalLevel(subject: string): Promise<string | undefined> {
     return this.#levelAt('/config', subject);
@@ -252,7 +257,7 @@ function configPath(subject: string): string {
   return `/config/${encodeURIComponent(subject)}`;
 }
 
-/** Repeats a request once after a 409, with which two clients that create a subject at the same time conflict. */
+/** Repeats a request once after a 409. A registry sends it to one of two clients that create a subject at the same time. */
 function retryOnConflict<T>(ask: () => Promise<T>): Promise<T> {
   return ask().catch((error: unknown) => {
     if (error instanceof CellarstreamError && error.context.status === CONFLICT) return ask();

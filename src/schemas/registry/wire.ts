@@ -21,7 +21,7 @@ export function writeHeader(out: AvroOutput, schemaId: number): void {
   }
 }
 
-/** Whether a message has the header that {@link unframe} requires. */
+/** Whether a message has the header of Confluent's wire format, which {@link unframe} requires. */
 export function isFramed(message: Buffer): boolean {
   return message.length >= HEADER_BYTES && message[0] === MAGIC;
 }

@@ -21,7 +21,7 @@ export const MAX_DEPTH = 256;
 export const PROGRAM = 4_096;
 /** Address of the notes about values that were left out, nulls, and members without a field. */
 export const NOTES = 2 * WASM_PAGE;
-/** Address of the output: the record's fields in Avro, with holes for values that are not plain. */
+/** Address of the output: the record's fields in Avro. One byte, a hole, stands for each value that is left to JavaScript. */
 export const OUT = 3 * WASM_PAGE;
 /** Address of the window: part of a page, followed by zeros. No JSON contains a zero byte, so reading stops there. */
 export const WINDOW = 5 * WASM_PAGE;
@@ -36,37 +36,44 @@ export const MEMORY_BYTES = 8 * WASM_PAGE;
  */
 export const TYPE_KIND = 0;
 export const TYPE_ID = 4;
-/** Offset within a type's entry: address of the fields of a record, or of the item type of an array; scale of a decimal. */
+/**
+ * Offset within a type's entry. For a record: address of the record's entry ({@link RECORD_COUNT}). For an array: address of the entry of
+ * its item type. For a decimal: its scale.
+ */
 export const TYPE_MORE = 8;
 /** Offset within a decimal's entry: exclusive limit of the unscaled absolute value, 10 to the precision, as a double. */
 export const TYPE_LIMIT = 16;
-/** Offsets within the entry of a field's type: address and size of its JSON name with quotes and colon. */
+/** Offsets within the entry of a field's type: address and size in bytes of the field's JSON name, with quotes and colon. */
 export const FIELD_NAME = 24;
 export const FIELD_NAME_BYTES = 28;
 export const TYPE_BYTES = 32;
 
 /**
- * Offset within a record's entry: number of its fields. Then follow the addresses of the integer arrays below, and the types of the fields.
+ * Offset within a record's entry: number of its fields. After it come the addresses of the integer arrays described below, and the entries
+ * of the fields' types.
  */
 export const RECORD_COUNT = 0;
 /**
- * Array, by field index: the field that followed this one in the last record that was read. The entry after the last field: the field that
- * came first.
+ * Offset of the address of an array by field index: index of the field that followed this field in the last record that was read. An
+ * additional last element is the index of the field that came first.
  */
 export const RECORD_FOLLOWERS = 4;
-/** Array, by field index: address in the window of the field's value in the last record that was read; 0 if it was absent. */
+/**
+ * Offset of the address of an array by field index: window address of the field's value in the last record that was read; 0 if the field
+ * was absent.
+ */
 export const RECORD_VALUES = 8;
 /**
- * Array, in the order in which the fields of a record were written: field index, and output address at which the field begins. A field may occur
- * twice.
+ * Offsets of the addresses of two arrays with an element for each field that was written, in the order of the output: the field's index,
+ * and the output address at which the field begins. A field that was written twice has two elements.
  */
 export const RECORD_WRITTEN = 12;
 export const RECORD_BEGINS = 16;
-/** Array, by field index: address of the field's last entry in RECORD_BEGINS. */
+/** Offset of the address of an array by field index: address of the field's last element in the array of RECORD_BEGINS. */
 export const RECORD_NEWEST = 20;
 export const RECORD_FIELDS = 24;
 
-/** Kinds of types. Values of ODD types are always left out, for JavaScript to encode. */
+/** Kinds of types. Values of the kind ODD are always left to JavaScript to encode. */
 export const ODD = 0;
 export const STRING = 1;
 export const INT = 2;
@@ -80,27 +87,33 @@ export const DATE = 9;
 export const RECORD = 10;
 export const ARRAY = 11;
 
-/** Branches 0 and 1 of `["null", T]`, as Avro writes their index. */
+/** Bytes with which Avro writes the branches 0 and 1 of the union `["null", T]`. */
 export const NULL_BRANCH = 0;
 export const VALUE_BRANCH = 2;
 
 /**
- * Offsets within a note: its kind, {@link NOTE_NULL}, {@link NOTE_HOLE} or {@link NOTE_UNKNOWN}, and the output offset of the noted value,
- * from OUT.
+ * Offsets within a note: its kind, {@link NOTE_NULL}, {@link NOTE_HOLE} or {@link NOTE_UNKNOWN}, and where the noted value is in the
+ * output, as an offset from OUT.
  */
 export const NOTE_KIND = 0;
 export const NOTE_OUT = 4;
 /** Offsets within a note: window addresses of the noted value's first byte and of the byte after its last. */
 export const NOTE_FROM = 8;
 export const NOTE_TO = 12;
-/** Offset within a note: id of the type of a value that was left out; window address of the object around a member without a field. */
+/**
+ * Offset within a note. For NOTE_HOLE: type id of the value that was left out. For NOTE_UNKNOWN: window address of the object that has the
+ * member.
+ */
 export const NOTE_OF = 16;
 /** Offsets within a note: number of steps of the path to the noted value, and the steps. */
 export const NOTE_DEPTH = 20;
 export const NOTE_STEPS = 24;
 
 export const NOTE_NULL = 0;
-/** A value is left out, for JavaScript to encode. One byte stands for it in OUT, including the union branch of a field. */
+/**
+ * Kind of a note: a value was left out, for JavaScript to encode. One byte in OUT stands for the value and, in a field, for the union
+ * branch.
+ */
 export const NOTE_HOLE = 1;
-/** An object has a member without a field. The noted bytes begin with its name, and the path is that of the object. */
+/** Kind of a note: an object has a member without a field. The noted bytes begin with the member's name; the path is that of the object. */
 export const NOTE_UNKNOWN = 2;

@@ -35,7 +35,7 @@ const ABSENT = -1;
 const REPLACED = '\ufffd';
 
 export class RecordTranscoder {
-  /** Undefined if the schema is too large for WebAssembly: then every record is parsed. */
+  /** The compiled schema; undefined if the schema is too large for WebAssembly. Without it, every record is parsed. */
   readonly #program: Program | undefined;
   readonly #indexes: ReadonlyMap<string, number>;
 
@@ -45,10 +45,10 @@ export class RecordTranscoder {
   }
 
   /**
-   * Encodes the fields of the object at the cursor, and moves the cursor after it. Returns false if the object has to be parsed as a whole,
-   * or isn't JSON: cursor, output and residue are undefined then.
+   * Encodes the fields of the object at the cursor, and moves the cursor to the end of the object. Returns false if the whole object has to
+   * be parsed, or isn't JSON. After false or an error, cursor, output and residue must not be used.
    *
-   * @throws SyntaxError possibly, when the object isn't JSON.
+   * @throws SyntaxError in some of the cases in which the object isn't JSON.
    */
   read(source: JsonCursor, out: AvroOutput, residue: EncodingResidue): boolean {
     const end = this.#program ? memory().transcode(this.#program, source.page, source.at) : NOWHERE;
@@ -76,8 +76,10 @@ export class RecordTranscoder {
   }
 
   /**
-   * Index in the page at which the value of a field begins, by its name in JSON; -1 if the record lacks the field. Refers to the last
-   * record that any transcoder of the process has read.
+   * Returns the index in the page at which the value of a field begins; -1 if the record lacks the field. Call it only until any transcoder
+   * of the process reads another record.
+   *
+   * @param name The field's name in JSON.
    */
   placeOf(name: string): number {
     const nth = this.#indexes.get(name);
@@ -86,7 +88,9 @@ export class RecordTranscoder {
     return at === 0 ? ABSENT : memory().placeOf(at);
   }
 
-  /** Encodes a value that WebAssembly has left out. Returns whether both sides have determined the same end of it. */
+  /**
+   * Encodes a value that WebAssembly has left out. Returns whether JavaScript and WebAssembly have determined the same end of the value.
+   */
   #fillIn(note: number, source: JsonCursor, out: AvroOutput, residue: EncodingResidue): boolean {
     const last = memory().integer(note + layout.NOTE_DEPTH) - 1;
     const step = this.#stepAt(note, last);
@@ -145,7 +149,7 @@ function hasEnded(source: JsonCursor, note: number): boolean {
   return source.at === memory().placeOf(memory().integer(note + layout.NOTE_TO));
 }
 
-/** Compares two notes by their output offset: notes are in the order of the page, which may differ from the schema's. */
+/** Compares two notes by their output offset. Notes are created in the order of the page, which may differ from the order of the schema. */
 const byOut = (one: number, other: number): number =>
   memory().integer(one + layout.NOTE_OUT) - memory().integer(other + layout.NOTE_OUT);
 
@@ -165,14 +169,17 @@ const INTEGER_BYTES = 4;
 const ROOM = layout.NOTES - layout.PROGRAM;
 const ALIGNMENT = 8;
 
-/** Compiles a schema to a {@link Program}. Space is reserved from low to high addresses; what exceeds the memory is not written. */
+/**
+ * Compiles a schema to a {@link Program}. Space is reserved from low to high addresses. Space beyond the available memory is counted, but
+ * nothing is written there.
+ */
 class ProgramWriter {
   /** The compiled schema; undefined if it exceeds the available memory, at about 1,500 fields. */
   readonly program: Program | undefined;
   readonly #bytes = Buffer.alloc(ROOM);
   readonly #codecs: FieldCodec[] = [];
   readonly #steps: string[] = [];
-  /** Number of bytes reserved so far, possibly more than there are. */
+  /** Number of bytes reserved so far; more than `ROOM` if the schema is too large. */
   #length = 0;
 
   constructor(fields: readonly TranscodedField[]) {
@@ -251,7 +258,7 @@ interface Exports {
   readonly transcode: (start: number, record: number) => number;
 }
 
-/** The window is reloaded for a record that begins within this many bytes of its end, as the record may extend beyond it. */
+/** The window is reloaded for a record that begins within this many bytes of the window's end, as the record may extend beyond it. */
 const NEAR_BYTES = 16_384;
 const NOWHERE = -1;
 
@@ -260,7 +267,7 @@ class TranscoderMemory {
   readonly #bytes: Uint8Array;
   readonly #integers: Int32Array;
   #program: Program | undefined;
-  /** The page in the window. A weak reference, as a page may have many megabytes and stay the last one for long. */
+  /** The page of which a part is in the window. A weak reference, so that the last page, which may have many megabytes, can be freed. */
   #page: WeakRef<Buffer> | undefined;
   /** Range of the page that is in the window. */
   #from = 0;
@@ -335,5 +342,8 @@ class TranscoderMemory {
 
 let instance: TranscoderMemory | undefined;
 
-/** Returns the process's only {@link TranscoderMemory}, as V8 reserves gigabytes of address space for each. It is created on first use. */
+/**
+ * Returns the process's {@link TranscoderMemory}, created on first use. There is only one, as V8 reserves gigabytes of address space for
+ * each.
+ */
 const memory = (): TranscoderMemory => (instance ??= new TranscoderMemory());

@@ -7,8 +7,8 @@ export function fieldOf(record: i32, nth: i32): i32 {
 }
 
 /**
- * Returns the index of the field whose name is at the read position, and moves past the name and its colon; -1, with nothing read, if there
- * is none. Tries first the field that followed the previous one in the last record.
+ * Returns the index of the field whose name is at the read position, and moves past the name and its colon. Returns -1, with nothing read,
+ * if no field has the name. The field that followed `previous` in the last record is tried first.
  */
 export function fieldHere(record: i32, previous: i32): i32 {
   const count = load<i32>(record, RECORD_COUNT);
@@ -26,7 +26,7 @@ export function fieldHere(record: i32, previous: i32): i32 {
   return -1;
 }
 
-/** Moves past the name of `field` and its colon, if they are at the read position. */
+/** Moves past the name of `field` and its colon if they are at the read position; returns whether they are. */
 function takesName(field: i32): bool {
   const name = load<i32>(field, FIELD_NAME);
   const size = load<i32>(field, FIELD_NAME_BYTES);

@@ -22,16 +22,16 @@ import { BACKSLASH, COLON, QUOTE, endOfString, endOfValue, Here } from './window
 const LAST_NOTE: i32 = OUT - NOTE_STEPS - 4 * MAX_DEPTH;
 
 /**
- * Notes that a field is null; `end` is the address after the value. Like the other functions of this file, returns false if there is no
- * space for a note.
+ * Adds a note that a field is null; `end` is the address after the value. Like the other functions of this file, returns false if there is
+ * no space for a note.
  */
 export function noteNull(end: i32): bool {
   return put(NOTE_NULL, Here.at, end, 0);
 }
 
 /**
- * Leaves the value at the read position to JavaScript: skips it, writes one byte in its place, and a note. Returns false if the value does
- * not end in the window.
+ * Leaves the value at the read position to JavaScript: skips the value, writes one byte in its place and adds a note. Returns false if the
+ * value does not end in the window.
  */
 export function leaveHole(type: i32): bool {
   const end = endOfValue(Here.at);
@@ -41,7 +41,10 @@ export function leaveHole(type: i32): bool {
   return true;
 }
 
-/** Notes a member without a field of the object at `object`. Returns false for a name with an escape, as it may be the name of a field. */
+/**
+ * Adds a note about a member without a field; `object` is the address of the object. Returns false for a name with an escape, as the
+ * unescaped name may be that of a field.
+ */
 export function noteUnknown(object: i32): bool {
   const start = Here.at;
   if (load<u8>(start) != QUOTE) return false;

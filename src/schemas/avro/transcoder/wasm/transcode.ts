@@ -62,8 +62,8 @@ export function transcode(start: i32, record: i32): i32 {
 }
 
 /**
- * Reads a JSON object and writes it as an Avro record. Its members may come in any order: where it differs from the schema's, the fields
- * are rearranged at the end.
+ * Reads a JSON object and writes it as an Avro record. If the order of the members differs from that of the schema's fields, the fields are
+ * rearranged at the end.
  */
 function readRecord(record: i32): bool {
   const start = Here.at;
@@ -105,7 +105,7 @@ function readRecord(record: i32): bool {
   return written == count || putInOrder(record, written, notes);
 }
 
-/** Records that the nth entry of a record's output is this field, and where the entry begins. */
+/** Stores, for entry number `nth` of a record's output, the index of its field and the current write position as the begin of the entry. */
 function begin(record: i32, nth: i32, field: i32): void {
   store<i32>(load<i32>(record, RECORD_WRITTEN) + (nth << 2), field);
   store<i32>(load<i32>(record, RECORD_BEGINS) + (nth << 2), Here.out);
@@ -116,7 +116,7 @@ function leaveOut(record: i32, nth: i32, field: i32): void {
   Here.write(<u8>NULL_BRANCH);
 }
 
-/** Rearranges the `written` entries of a record's output in the order of the schema. Of two entries of a field the second counts. */
+/** Rearranges the `written` entries of a record's output in the order of the schema. If a field has two entries, the second one is used. */
 function putInOrder(record: i32, written: i32, notes: i32): bool {
   const count = load<i32>(record, RECORD_COUNT);
   const fields = load<i32>(record, RECORD_WRITTEN);
@@ -198,7 +198,7 @@ function readItem(items: i32): bool {
   return readValue(items) || leaveHole(items);
 }
 
-/** Reads a value and writes it. Returns false, with the read and write positions restored, if the value is not plain. */
+/** Reads a value and writes it. Returns false, with the read and write positions restored, if the value has to be left to JavaScript. */
 function readValue(type: i32): bool {
   const at = Here.at;
   const out = Here.out;

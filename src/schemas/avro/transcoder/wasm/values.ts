@@ -21,10 +21,13 @@ import {
  * rounds as `JSON.parse` does.
  */
 const MAX_DIGITS = 15;
-/** Largest absolute unscaled decimal that WebAssembly writes, as in `field-codecs.ts`; larger ones are left to JavaScript. */
+/** Largest absolute unscaled decimal that WebAssembly writes, as in `field-codecs.ts`. Larger decimals are left to JavaScript. */
 const MAX_EXACT: i64 = 1_000_000_000_000_000;
 
-/** Reads a number of at most 15 digits without an exponent. Returns false for others, and for those that the type can't represent. */
+/**
+ * Reads a number of at most 15 digits without an exponent. Returns false for any other value, and for a number that the type can't
+ * represent.
+ */
 export function readNumber(type: i32): bool {
   const isNegative = load<u8>(Here.at) == MINUS;
   const start = isNegative ? Here.at + 1 : Here.at;
@@ -107,7 +110,7 @@ const LANES = 16;
 /** Longest string, in bytes, whose Avro length takes one byte. */
 const MAX_ONE_BYTE = 63;
 
-/** Reads a string in UTF-8 without escapes; returns false for any other. */
+/** Reads a string of valid UTF-8 without escapes; returns false for any other value. */
 export function readText(): bool {
   if (load<u8>(Here.at) != QUOTE) return false;
   const start = Here.at + 1;
@@ -139,8 +142,8 @@ export function readText(): bool {
 }
 
 /**
- * Returns the address of the closing quote of the string at the read position; 0 unless it has at most 31 characters, all ASCII, and no
- * escapes.
+ * Returns the address of the closing quote of the string at the read position. Returns 0 if there is no string, or if the string has more
+ * than 31 characters, an escape, or a character that isn't ASCII.
  */
 export function endOfShortText(): i32 {
   if (load<u8>(Here.at) != QUOTE) return 0;
@@ -155,7 +158,7 @@ export function endOfShortText(): i32 {
   return load<u8>(end) == QUOTE ? end : 0;
 }
 
-/** Returns a bit mask of the next 16 bytes that are quotes, backslashes, control characters or 0x80 and more. */
+/** Returns a bit mask of the next 16 bytes: a bit is 1 for a quote, a backslash, a control character, or a byte of 0x80 or more. */
 function oddOnes(at: i32): i32 {
   const bytes = v128.load(at);
   const quotes = i8x16.eq(bytes, i8x16.splat(QUOTE));
@@ -164,7 +167,7 @@ function oddOnes(at: i32): i32 {
   return i8x16.bitmask(v128.or(v128.or(quotes, backslashes), others));
 }
 
-/** Returns the address of the first byte that isn't part of a plain string in UTF-8: usually the closing quote. */
+/** Returns the address of the first byte that doesn't belong to valid UTF-8 text without escapes: usually the closing quote. */
 function endOfUtf8(from: i32): i32 {
   let at = from;
   for (let byte = load<u8>(at); byte != QUOTE; byte = load<u8>(at)) {
@@ -176,7 +179,7 @@ function endOfUtf8(from: i32): i32 {
   return at;
 }
 
-/** Returns the size in bytes of a UTF-8 character; 0 if it is malformed. By table 3-7 of Unicode 15. */
+/** Returns the size in bytes of a UTF-8 character; 0 if it is malformed according to table 3-7 of Unicode 15. */
 function sizeOfCharacter(at: i32): i32 {
   const first = load<u8>(at);
   if (first < 0x80) return 1;
@@ -199,7 +202,7 @@ const INSTANT_BYTES = 24;
 /** Size in bytes of a date such as `1980-02-29`. */
 const DATE_BYTES = 10;
 
-/** Reads a time in UTC with a precision of at most ms; with `isExact`, only with all three digits of ms. */
+/** Reads a UTC time with a precision of at most ms; with `isExact`, only a time with all three digits of ms. */
 export function readTimestamp(isExact: bool): bool {
   const start = Here.at + 1;
   const end = endOfShortText();

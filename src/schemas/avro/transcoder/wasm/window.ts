@@ -31,7 +31,8 @@ export function endsWord(byte: u8): bool {
 }
 
 /**
- * Output space in bytes that is always free: more than any value but a string takes, with what is written after it without another check.
+ * Space in bytes that every check of the output's capacity requires in addition: enough for any value other than a string, and for the
+ * bytes that are written after it without another check. Too small: the output overwrites the window.
  */
 const ROOM: i32 = 64;
 
@@ -43,7 +44,7 @@ export class Here {
   /** Number of steps of the path to the value that is being read. */
   static depth: i32 = 0;
 
-  /** Whether the output has space for `bytes` more bytes and a small value after them. */
+  /** Whether the output has space for `bytes` more bytes and, after them, for `ROOM` bytes. */
   static hasRoom(bytes: i32): bool {
     return Here.out + bytes + ROOM <= WINDOW;
   }
