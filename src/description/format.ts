@@ -70,15 +70,15 @@ const login = z
     path: template('the path of the login'),
     body: z.json().describe('the JSON body, in which {name} is a variable').optional(),
     form: parameters('the form').optional(),
-    token: pointer('the place of the token in the answer'),
+    token: pointer('the place of the token in the response'),
     life: z
       .strictObject({
         jwt: flag('the token is a JWT, and its claim exp counts').optional(),
-        at: pointer('the place of the life in the answer').optional(),
+        at: pointer('the place of the life in the response').optional(),
         unit: oneOf(['ms', 's', 'min'], 'the unit of the life').optional(),
         default: matching(
           /^[1-9]\d{0,6}(?:ms|s|min|h|d)$/,
-          'the life where the answer has none, such as 30min',
+          'the life where the response has none, such as 30min',
         ).optional(),
       })
       .describe('how long a token lives: jwt, at, unit, default')
@@ -188,7 +188,7 @@ const listKeys = {
     .describe('the number of records: a place, or a request {path, query, at}'),
   more: place('whether there is a page behind this one'),
   next: place('the cursor or the address of the next page'),
-  ok: pointer('what is true in an answer without an error'),
+  ok: pointer('what is true in a response without an error'),
   key: keyFields('the key field, or several with + between them'),
   keys: some(
     keyFields('a field, or several with + between them'),
@@ -225,7 +225,7 @@ const listKeys = {
     .describe('status fields: topic, schema, subjects'),
   types: text('an .avsc file beside this one with the documented fields'),
   quota: quotaText('100/min'),
-  agreed: flag('deletions may rest on two readings that agree'),
+  agreed: flag('deletions may rest on two full scans that agree'),
 };
 
 const list = z.strictObject(listKeys).partial().describe(`keys of a list`);

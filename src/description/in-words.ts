@@ -9,7 +9,7 @@ import type { Parameters, Variables } from './template.ts';
 const LEVELS: Readonly<Record<ReadingLevel, string>> = {
   anchored: 'anchored (each page shows a record read before)',
   counted: 'counted (as many keys as the total says)',
-  whole: 'whole (one answer holds the list)',
+  whole: 'whole (one response holds the list)',
   read: 'read (to the end of the list; nothing shows that pages fit together)',
 };
 
@@ -126,7 +126,7 @@ function placeInWords(place: NonNullable<ListDescription['more' | 'total']>): st
 }
 
 function endInWords({ more, next, total, paging }: ListDescription): string {
-  if (paging === 'none') return 'one answer is the list';
+  if (paging === 'none') return 'one response is the list';
   const ends = [
     ...(more === undefined ? [] : [`${placeInWords(more)} says that there is no more`]),
     ...(next === undefined ? [] : [`${placeInWords(next)} shows no next page`]),
@@ -158,10 +158,10 @@ function deletionsInWords(list: ListDescription): string {
     return `the list shows them: ${list.deleted.at} is ${JSON.stringify(list.deleted.is)}`;
   const levels = possibleLevels(list);
   const alone = list.one ? ', and two single reads that find no record' : '';
-  if (levels[0] !== 'read') return `a record is absent from two complete readings${alone}`;
-  if (list.one) return 'two single reads find no record that a reading missed';
+  if (levels[0] !== 'read') return `a record is absent from two full scans${alone}`;
+  if (list.one) return 'two single reads find no record that a full scan missed';
   return list.agreed
-    ? 'two readings that agree have no such record (agreed: true)'
+    ? 'two full scans that agree have no such record (agreed: true)'
     : 'none is published';
 }
 
@@ -171,16 +171,16 @@ function notPromised(list: ListDescription): string[] {
   return [
     ...(levels[0] === 'read'
       ? [
-          'a record that moves between pages while they are read can be missed until the next reading',
+          'a record that moves between pages while they are read can be missed until the next full scan',
         ]
       : []),
     ...(list.dates
       ? []
       : [
-          'changes are found by complete readings alone, so states between two of them are not seen',
+          'changes are found by full scans alone, so states between two of them are not seen',
         ]),
     ...(list.updated.length === 0
-      ? ['an answer from a lagging replica cannot be told from a change']
+      ? ['a response from a lagging replica cannot be told from a change']
       : []),
   ];
 }

@@ -82,7 +82,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     "auth: { bearer: '{api_key}' }",
     "auth: { login: { path: /login, body: { key: '{api_key}' } } }",
-    '4:9 auth.login.token is missing; expected the place of the token in the answer, a JSON Pointer such as /data',
+    '4:9 auth.login.token is missing; expected the place of the token in the response, a JSON Pointer such as /data',
   ],
   [
     "auth: { bearer: '{api_key}' }",
@@ -92,7 +92,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     "auth: { bearer: '{api_key}' }",
     'auth: { login: { path: /login, body: {}, token: /t, life: { default: 30 minutes } } }',
-    '4:70 auth.login.life.default: expected the life where the answer has none, such as 30min, found "30 minutes"',
+    '4:70 auth.login.life.default: expected the life where the response has none, such as 30min, found "30 minutes"',
   ],
   [
     "auth: { bearer: '{api_key}' }",
