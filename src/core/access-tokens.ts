@@ -6,47 +6,49 @@ import type { ErrorCode } from './errors.ts';
 
 interface AccessToken {
   readonly value: string;
-  /** Epoch ms. */
+  /** When the token expires, in epoch ms. */
   readonly expiresAt: number;
 }
 
 export interface GrantedToken {
   readonly value: string;
-  /** Validity from the request on, in ms. */
+  /** Lifetime of the token, counted from the request, in ms. */
   readonly lifeMs: number;
 }
 
 export interface AccessTokensOptions {
   /** Requests a token; `now` is the current time in epoch ms. */
   readonly request: (now: number) => Promise<GrantedToken>;
-  /** Setting with the issuer's address, for error messages. */
+  /** Name of the setting with the address of the issuer, for error messages. */
   readonly issuer: string;
-  /** Error code when the issuer does not respond in time. */
+  /** Code of the error that is thrown when the issuer does not respond in time. */
   readonly unreachable: ErrorCode;
-  /** Called when a renewal fails while the current token is valid for another `leftMs` ms. */
+  /** Called when a renewal fails while the current token is still valid. `leftMs` is its remaining validity in ms. */
   readonly onRenewalFailed?: (error: unknown, leftMs: number) => void;
-  /** Returns epoch ms. Default the time of {@link steadyScheduler}. */
+  /** Returns the current time, in epoch ms. Default: the time of {@link steadyScheduler}. */
   readonly now?: () => number;
 }
 
 /**
- * Fraction of a token's lifetime after which it is renewed. Too small: many requests. Too large: sessions that begin with the token are
- * short.
+ * Fraction of a token's lifetime after which the token is renewed. If it is too small, many tokens are requested; if too large, a token is
+ * close to its end when a session begins, so sessions are short.
  */
 const RENEW_AT = 0.8;
 /**
- * Longest wait for the issuer's response, in ms. Too small: slow issuers fail. Too large: a connection to a broker, which needs the token
- * and has 5 s in total, fails.
+ * Maximum time to wait for the issuer's response, in ms. If it is too small, requests to slow issuers fail. If it is too large, connecting
+ * to a broker fails, because a connection waits for the token and must be ready within 5 s.
  */
 const WAIT_MS = 3_000;
 /**
- * Minimum time between a failed token request and the next, in ms. Too small: an endpoint that refuses the client gets a request per login.
+ * Minimum time between a failed token request and the next one, in ms. If it is too small, an endpoint that refuses the client receives a
+ * request for each login.
  */
 const PAUSE_MS = 1_000;
 
 /**
- * Age below which a token is used again after a server has refused it, in ms: some servers accept a token only a few seconds after its
- * issue. Too small: such a server refuses one new token after the other. Too large: an invalid token is sent again for that long.
+ * Age up to which a token is used again after a server has refused it, in ms: some servers accept a token only a few seconds after it was
+ * issued. If the age is too small, such a server refuses one new token after another. If it is too large, a token that is really invalid is
+ * used for too long.
  */
 const YOUNG_MS = 6_000;
 
@@ -69,8 +71,8 @@ type AccessTokenState =
     };
 
 /**
- * Provides the access token of a client. A token is requested when it is needed, with one request at a time, and shared until most of its
- * lifetime is over. If a token can't be renewed, it is used until it expires.
+ * Provides access tokens of a client. A token is requested when it is needed; only one request is in flight at a time. The token is shared
+ * by all callers until most of its lifetime has passed. If it can't be renewed, it is used until it expires.
  */
 export class AccessTokens {
   readonly #options: AccessTokensOptions;
@@ -101,8 +103,8 @@ export class AccessTokens {
   }
 
   /**
-   * Records that a server refused a token: the next {@link AccessTokens.get} requests another, unless this one is so young that the server
-   * may not know it yet.
+   * Removes a token that a server has refused, so that the next {@link AccessTokens.get} requests another. A very young token is retained,
+   * because the server may not know it yet.
    */
   forget(value: string): void {
     const { held } = this.#state;
@@ -137,7 +139,9 @@ export class AccessTokens {
     };
   }
 
-  /** Limits the wait; the request itself continues, and a later call gets its response. */
+  /**
+   * Returns the token of `answer`, or rejects after `ms` ms without one. The token request continues, and a later call gets its response.
+   */
   async #within(ms: number, answer: Promise<CachedToken>): Promise<CachedToken> {
     const { issuer, unreachable } = this.#options;
     let timer: NodeJS.Timeout | undefined;

@@ -7,8 +7,9 @@ export interface BoundedMap<K, V> {
 }
 
 /**
- * Creates a map of at most `most` entries that has at least the newest half of that number. Older entries are dropped all at once, whenever
- * another half has been set: dropping the oldest entry of a Map at each insertion is slow, as V8 scans past the slots of deleted entries.
+ * Creates a map of at most `most` entries. At least the newest `most / 2` entries are retained. Older entries are dropped together, each
+ * time another `most / 2` entries have been set. Dropping only the oldest entry of a Map at each insertion would be slow, because V8 scans
+ * past the slots of deleted entries.
  */
 export function boundedMap<K, V>(most: number): BoundedMap<K, V> {
   let newer = new Map<K, V>();

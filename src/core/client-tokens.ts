@@ -20,20 +20,20 @@ export interface ClientCredentials {
 }
 
 interface TokenErrors {
-  /** Prefix of the endpoint's settings, such as `KAFKA_OAUTH`. */
+  /** Prefix of the names of the endpoint's settings, such as `KAFKA_OAUTH`. */
   readonly settings: string;
-  /** Setting with the file of certificate authorities. */
+  /** Name of the setting with the file of certificate authorities. */
   readonly ca: string;
-  /** Error code if a retry may succeed. */
+  /** Code of errors after which a retry may succeed. */
   readonly unreachable: ErrorCode;
-  /** Error code if settings must change. */
+  /** Code of errors that can only be resolved by changing settings. */
   readonly refused: ErrorCode;
 }
 
-/** How the client sends its secret: in an `Authorization` header (`basic`), or in the form body (`post`). */
+/** How the client sends its secret: `basic` in an `Authorization` header, `post` in the form body. */
 type ClientAuth = 'basic' | 'post';
 
-/** An OAuth 2 token endpoint, and how to reach it. */
+/** An OAuth 2 token endpoint and how to connect to it. */
 export interface TokenEndpoint {
   readonly credentials: ClientCredentials;
   readonly errors: TokenErrors;
@@ -42,29 +42,32 @@ export interface TokenEndpoint {
 
 interface TokenRequest extends TokenEndpoint {
   readonly auth: ClientAuth;
-  /** Whether the endpoint has granted a token before: then a response without a token (404, a web page) is a temporary error. */
+  /** Whether the endpoint has granted a token before. If it has, a response without a token (a 404, a web page) is a temporary error. */
   readonly hasGranted: boolean;
-  /** Epoch ms. */
+  /** Current time, in epoch ms. */
   readonly now: number;
 }
 
-/** Longest time for a token request and its response, in ms. Too small: slow identity providers always time out. */
+/** Maximum time for a token request and its response, in ms. If it is too small, requests to slow identity providers always time out. */
 const TIMEOUT_MS = 10_000;
-/** Maximum size of a token response, in bytes; tokens with hundreds of groups have about 50 kB. Too small: such tokens are refused. */
+/**
+ * Maximum size of a token response, in bytes. If it is too small, long tokens can't be used: those that list hundreds of user groups have
+ * about 50 kB.
+ */
 const MAX_RESPONSE_BYTES = 1024 * 1024;
-/** Maximum length of a text from a token response in an error message, in characters. */
+/** Maximum length of a text that is copied from a token response to an error message, in characters. */
 const MAX_TEXT_LENGTH = 200;
 
-/** Lifetime of a token that states no plausible one, in ms. */
+/** Lifetime that is assumed for a token without a plausible lifetime, in ms. */
 const DEFAULT_LIFE_MS = 60_000;
-/** Upper bound of a token's lifetime, in ms; a token with a longer one is renewed early. */
+/** Maximum lifetime that is assumed for a token, in ms. A token with a longer lifetime is renewed earlier than necessary. */
 const MAX_LIFE_MS = 86_400_000;
 
 /**
- * Creates a source of access tokens that uses the client credentials grant. The client authenticates with HTTP Basic and, if that is
- * refused, with the secret in the form body; once one method has worked, only that one is used.
+ * Creates a source of access tokens that uses the client credentials grant. The client authenticates with HTTP Basic. If the endpoint
+ * refuses that for the first token, the client sends the secret in the form body. Once a method has worked, only that method is used.
  *
- * Its errors are CellarstreamErrors with the code `errors.unreachable`, `errors.refused` or `TLS_REFUSED`.
+ * Errors are CellarstreamErrors with the code `errors.unreachable`, `errors.refused` or `TLS_REFUSED`.
  */
 export function clientTokens(
   endpoint: TokenEndpoint,
@@ -93,7 +96,7 @@ export function clientTokens(
 /**
  * Requests a token from the endpoint.
  *
- * @throws CellarstreamError; if the client itself was refused, its context has `oauth: 'invalid_client'`.
+ * @throws CellarstreamError. If the endpoint refused the client itself, the error's context has `oauth: 'invalid_client'`.
  */
 async function requestToken(request: TokenRequest): Promise<GrantedToken> {
   const { credentials, errors, dispatcher, auth, now } = request;
@@ -187,7 +190,10 @@ function responseError(
   );
 }
 
-/** Text from a token response for logs: one line, shortened. Undefined if it is no text, is empty, or contains the client secret. */
+/**
+ * Returns a text from a token response in a form for logs: one line, shortened. Undefined if the value is not a text, if it is empty, or if
+ * it contains the client secret.
+ */
 function serverMessage(value: unknown, { clientSecret }: ClientCredentials): string | undefined {
   if (typeof value !== 'string' || value.includes(clientSecret.reveal())) return undefined;
   return (
@@ -199,16 +205,17 @@ function serverMessage(value: unknown, { clientSecret }: ClientCredentials): str
 }
 
 /**
- * Value of the `Authorization` header with which the client authenticates at the endpoint. Id and secret are percent-encoded, as RFC 6749,
- * section 2.3.1, requires, but only where it is necessary, because some servers do not decode them.
+ * Returns the `Authorization` header with which the client authenticates at the endpoint. Id and secret are percent-encoded, as RFC 6749,
+ * section 2.3.1, requires, but only those characters that need it, because some servers do not decode them.
  */
 function basic(clientId: string, secret: string): string {
   return basicAuth(encodeURIComponent(clientId), encodeURIComponent(secret));
 }
 
 /**
- * Lifetime of an access token, in ms: the smallest positive value among `expires_in` of the response (in seconds; some servers send text)
- * and, if the token is a JWT, the time to its `exp`, from its `iat` and from the local time.
+ * Returns the lifetime of an access token, in ms: the smallest positive value of up to three. The first is `expires_in` of the response, in
+ * seconds (some servers send it as text). If the token is a JWT, the others are the time from its `iat` to its `exp`, and from the local
+ * time to its `exp`.
  */
 function lifeOf(token: string, expiresIn: unknown, now: number): number {
   const { exp, iat } = claimsOf(token);
@@ -230,7 +237,7 @@ function claimsOf(token: string): { readonly exp: number; readonly iat: number }
   }
 }
 
-/** Reads a response body as text; empty if it is larger than {@link MAX_RESPONSE_BYTES}. */
+/** Reads a response body as text. Returns an empty text if the body is larger than {@link MAX_RESPONSE_BYTES}. */
 async function limitedText(body: AsyncIterable<Buffer>): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;

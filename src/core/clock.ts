@@ -2,8 +2,9 @@ import { asyncScheduler } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 
 /**
- * Scheduler with a clock that never goes back: the machine's clock at the start of the process plus the monotonic time since then, in epoch
- * ms. Steps of the machine's clock (NTP) do not affect it, so intervals are measured with it. Its times can be stored for the next process.
+ * Scheduler whose clock never goes back. Its time is that of the machine's clock at the start of the process plus the monotonic time since
+ * then, in epoch ms. Adjustments of the machine's clock (NTP) do not affect it, so it is used to measure intervals. Its times can be stored
+ * and compared by a later process.
  */
 export const steadyScheduler: SchedulerLike = {
   now: () => performance.timeOrigin + performance.now(),
@@ -11,10 +12,10 @@ export const steadyScheduler: SchedulerLike = {
 };
 
 /**
- * Returns a function that reads the machine's clock in epoch ms, for times that are shown to users or other systems. Unlike
- * {@link steadyScheduler}, it follows every step of that clock.
+ * Returns a function that reads the machine's clock, in epoch ms, for times that are shown to users or other systems. Unlike
+ * {@link steadyScheduler}, the returned time follows every adjustment of the machine's clock.
  *
- * @param onSetBack Called when the clock was set back, with the difference in ms.
+ * @param onSetBack Called when the machine's clock was set back, with the difference in ms.
  */
 export function wallClock(onSetBack: (backMs: number) => void, now = () => Date.now()) {
   let last = -Infinity;

@@ -6,16 +6,16 @@ import { CellarstreamError, codeOf } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
 import { ProxyError } from './proxied-connections.ts';
 
-/** An HTTP server, with its name and settings for error messages. */
+/** An HTTP server, with its name and the names of its settings for error messages. */
 export interface HttpServer extends Omit<TlsPeer, 'plainTextAdvice'> {
   /** `http:` or `https:`. */
   readonly protocol: string;
 }
 
 /**
- * Returns the error for an HTTP request that got no response: that of {@link tlsError} for TLS failures, else one with the server's code
- * `unreachable`, and with a hint if the port may expect TLS or plain text instead. Errors for the status of a response of the API are made
- * by `statusError` (`streams/http/http.ts`).
+ * Returns the error for an HTTP request without a response. For TLS failures it is that of {@link tlsError}. Otherwise its code is the
+ * server's `unreachable`, and its message has a hint if the port may expect TLS instead of plain text, or plain text instead of TLS. Errors
+ * for the status of a response of the API are made by `statusError` (`streams/http/http.ts`).
  */
 export function httpError(cause: unknown, server: HttpServer): CellarstreamError {
   const { who, address, protocol, unreachable } = server;
@@ -33,41 +33,41 @@ export function httpError(cause: unknown, server: HttpServer): CellarstreamError
   return new CellarstreamError(unreachable, `no answer from ${who}${hint}`, { cause });
 }
 
-/** Advice if a request was sent in plain text and the server may expect TLS. */
+/** Returns the advice for a request that was sent in plain text to a server that may expect TLS. `address` is the name of a setting. */
 export function ifTls(address: string): string {
   return `if it speaks TLS, begin ${address} with https://`;
 }
 
-/** Whether plain HTTP may have been sent to a TLS port, which closes the connection, possibly after a TLS alert. */
+/** Whether the error may mean that plain HTTP was sent to a TLS port. Such a port closes the connection, possibly after a TLS alert. */
 function isPlainAtTls(cause: unknown, protocol: string): boolean {
   const isCutOff = cause instanceof errors.SocketError || cause instanceof errors.HTTPParserError;
   return protocol === 'http:' && isCutOff;
 }
 
-/** Whether the connection was closed during the TLS handshake, as by a port that does not speak TLS. */
+/** Whether the connection was closed during the TLS handshake, for example by a port that does not support TLS. */
 function isCutOffBeforeTls(cause: unknown): boolean {
   return (
     cause instanceof Error && cause.message.includes('before secure TLS connection was established')
   );
 }
 
-/** A server, with its name and settings for error messages. */
+/** A server, with its name and the names of its settings for error messages. */
 interface TlsPeer {
   /** Name of the server, such as `Kafka`, or its address without credentials. */
   readonly who: string;
-  /** Setting with the server's address. */
+  /** Name of the setting with the server's address. */
   readonly address: string;
-  /** Setting with the file of certificate authorities. */
+  /** Name of the setting with the file of certificate authorities. */
   readonly ca: string;
-  /** Settings with the client's certificate and key; undefined if client certificates are not supported. */
+  /** Names of the settings with the client's certificate and key. Undefined if client certificates are not supported. */
   readonly clientCertificate?: { readonly cert: string; readonly key: string };
-  /** Advice in case the server does not speak TLS. */
+  /** Advice in the error message for a server that does not support TLS. */
   readonly plainTextAdvice: string;
-  /** Code of errors that the server's operator can fix while this process runs. */
+  /** Code of errors that the server's operator can resolve while this process runs. */
   readonly unreachable: ErrorCode;
 }
 
-/** Error codes of OpenSSL and Node for a certificate that no trusted authority has signed. */
+/** Error codes of OpenSSL and Node for a certificate that is not signed by a trusted authority. */
 const UNKNOWN_AUTHORITY = new Set([
   'CERT_SIGNATURE_FAILURE',
   'CERT_UNTRUSTED',
@@ -79,7 +79,9 @@ const UNKNOWN_AUTHORITY = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
-/** Error codes for a certificate that is invalid for another reason; the server's operator must replace it. */
+/**
+ * Error codes for a certificate that is invalid for another reason than its authority. The server's operator must replace the certificate.
+ */
 const INVALID_CERTIFICATE = new Set([
   'CERT_CHAIN_TOO_LONG',
   'CERT_REJECTED',
@@ -99,11 +101,14 @@ const INVALID_CERTIFICATE = new Set([
 ]);
 
 /**
- * Returns the error for a failed TLS connection; undefined for any other failure.
+ * Returns the error for a failed TLS connection. Undefined if the failure does not concern TLS.
  *
- * The code is `TLS_REFUSED`, which is final, if a setting or a file must change (both are read at the start only): an unknown authority, a
- * certificate for another host, no TLS at that port, a client certificate required. It is the server's `unreachable`, which is retried, if
- * the server must be fixed: a certificate that has expired, is not valid yet or is otherwise invalid, or another handshake failure.
+ * The code is `TLS_REFUSED`, which is final, if a setting or a file of this process must change; settings and files are read only at the
+ * start. The causes are an unknown authority, a certificate for another host, a port without TLS, and a client certificate that is missing
+ * or refused.
+ *
+ * The code is the server's `unreachable`, which is retried, if the server must change. The causes are a certificate that has expired, is
+ * not valid yet or is otherwise invalid, and other handshake failures.
  */
 export function tlsError(error: unknown, server: TlsPeer): CellarstreamError | undefined {
   const code = codeOf(error);
@@ -147,7 +152,7 @@ export function tlsError(error: unknown, server: TlsPeer): CellarstreamError | u
 
 /**
  * Reasons for error messages, by the TLS alert with which a server refuses the client's certificate (RFC 8446, section 6.2). OpenSSL's
- * error codes end in the name of the alert.
+ * error codes end with the name of the alert.
  */
 const CLIENT_ALERTS: Readonly<Record<string, string>> = {
   UNSUPPORTED_CERTIFICATE: 'its type is not supported',
@@ -159,8 +164,8 @@ const CLIENT_ALERTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Message for a TLS alert about the client's certificate; undefined for other codes. `bad_certificate` counts as a missing certificate as
- * well, because Java servers send it if the client presents none.
+ * Returns the message for a TLS alert about the client's certificate. Undefined for other error codes. The alert `bad_certificate` counts
+ * as a missing certificate as well, because Java servers send it to a client that presents no certificate.
  */
 function clientMessage(
   code: string,
@@ -190,8 +195,8 @@ function textOf(error: unknown): string {
 }
 
 /**
- * Host names of a certificate, taken from Node's message `Host: b.example. is not in the cert's altnames: DNS:a.example`; empty if it has
- * none.
+ * Returns the host names in a certificate, for an error message. They are taken from Node's message `Host: b.example. is not in the cert's
+ * altnames: DNS:a.example`. Empty if the certificate has no names.
  */
 function names(error: unknown): string {
   const altNames = /altnames: (.*)$/.exec(textOf(error))?.[1];
@@ -199,8 +204,8 @@ function names(error: unknown): string {
 }
 
 /**
- * OpenSSL's reason for an error, without error number and source position (`error:0A000410:SSL routines:...:handshake failure:...`), and
- * without the prefix that kafkajs adds.
+ * Returns OpenSSL's reason for an error. It omits the error number and source position (`error:0A000410:SSL routines:...:handshake
+ * failure:...`), and the prefix that kafkajs adds.
  */
 function opensslReason(error: unknown): string {
   const text = textOf(error).replace(/^Connection error: /, '');

@@ -1,65 +1,65 @@
-/** Codes of all errors, which do not change between releases. Programs should match the code and never the text. */
+/** Codes of all errors of this library. The codes do not change between releases. Programs should check the code and never the message. */
 export type ErrorCode =
-  /** Wrong usage or settings; the message lists all wrong settings. */
+  /** Wrong usage or settings. The message lists all wrong settings. */
   | 'SETTINGS'
-  /** The login refused the API key. It is retried (`canPass` in the context) if the key was accepted before. */
+  /** The login refused the API key. If the API accepted the key before, the login is retried (`canPass` in the context). */
   | 'API_KEY_REJECTED'
-  /** The API responded with 401 or 403 to a list request; the token is tried again or renewed. */
+  /** The API responded with 401 or 403 to a list request. The request is repeated with the same token or a new one. */
   | 'TOKEN_REJECTED'
   /** The API responded with 429. */
   | 'QUOTA_EXCEEDED'
-  /** The API responded with any other error status. With `canPass` in the context the request is retried whatever the status. */
+  /** The API responded with any other error status. If the context has `canPass`, the request is retried whatever the status is. */
   | 'API_STATUS'
-  /** The API's response is malformed: truncated, not JSON, or not in the API's format of lists. */
+  /** The API's response is malformed: it is truncated, is not JSON, or does not have the format of the API's lists. */
   | 'API_ANSWER'
   /** A request was not sent, because the lease under which it was declared had expired. */
   | 'LEASE_OVER'
-  /** A command got no permits for its API requests: the quota is used up, or the service that runs the account does not respond. */
+  /** A command got no permits for its API requests, because the quota is used up or the service that runs the account does not respond. */
   | 'NO_PERMITS'
-  /** No response from the API: connection refused, reset or timed out. */
+  /** The API did not respond: the connection was refused or reset, or the request timed out. */
   | 'API_UNREACHABLE'
-  /** No response from the brokers. */
+  /** The brokers did not respond. */
   | 'KAFKA_UNREACHABLE'
-  /** A transaction failed, or its outcome is unknown: the process must read back what was committed. */
+  /** A transaction failed or its outcome is unknown. The process must read from Kafka what was committed. */
   | 'COMMIT_FAILED'
   /** Another instance has claimed this account and fenced this one. */
   | 'FENCED'
-  /** The brokers refused the credentials, rights or settings of this client. */
+  /** The brokers refused the credentials, the rights or the settings of this client. */
   | 'KAFKA_REFUSED'
   /** The key fields of a resource can't be determined, or differ from those of its published events. */
   | 'KEY_FIELDS'
-  /** The cursor in Kafka can't be read by this version. */
+  /** The cursor in Kafka can't be read by this version of the service. */
   | 'CURSOR_UNREADABLE'
-  /** A topic exists with settings that would lose data. */
+  /** A topic exists, but with settings that would cause loss of data. */
   | 'TOPIC_SETTINGS'
   /** A topic was deleted or recreated, or its number of partitions has changed. */
   | 'TOPIC_CHANGED'
-  /** A topic to read from does not exist, or a position in it does not exist or is not valid. */
+  /** A topic that is to be read does not exist, or a position in it does not exist or is invalid. */
   | 'POSITION'
-  /** A message is not in the format of its topic; the context has its partition and offset. */
+  /** A message does not have the format of its topic. The context has its partition and offset. */
   | 'VALUE_UNREADABLE'
-  /** No response from the schema registry. */
+  /** The schema registry did not respond. */
   | 'REGISTRY_UNREACHABLE'
-  /** The schema registry refused a schema or the credentials of this client. */
+  /** The schema registry refused a schema, or the credentials of this client. */
   | 'REGISTRY_REFUSED'
   /**
-   * A TLS connection to a server is impossible with these settings: its certificate is signed by an unknown authority or is for another
-   * host, the server requires another client certificate, or its port does not speak TLS.
+   * A TLS connection to a server is impossible with these settings. The server's certificate is signed by an unknown authority or is for
+   * another host, the server does not accept the client certificate or requires one, or its port does not support TLS.
    */
   | 'TLS_REFUSED'
   /** Another process uses the state folder. */
   | 'STATE_LOCKED'
   /** The state folder can't be created, read or written, or its disk is full. */
   | 'STATE_FOLDER'
-  /** The contents of the state folder are corrupt: they are restored from Kafka. */
+  /** The contents of the state folder are damaged. They are restored from Kafka. */
   | 'STATE_DAMAGED'
   /** The services that the demo needs can't be started on this machine. */
   | 'SERVICES';
 
-/** Details of an error for logs and programs, such as offsets, statuses and addresses; never a secret. */
+/** Details of an error for logs and programs, such as offsets, statuses and addresses. They never contain a secret. */
 export type ErrorContext = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** Error class of this library: a stable code, a message of one line that says what to do, and details in `context`. */
+/** Error class of this library. An error has a stable code, a message of one line that says what to do, and details in `context`. */
 export class CellarstreamError extends Error {
   override readonly name = 'CellarstreamError';
   readonly code: ErrorCode;
@@ -77,8 +77,9 @@ export class CellarstreamError extends Error {
 }
 
 /**
- * Codes of temporary errors, which are retried. `API_STATUS` is not among them, because its status decides, nor is `API_KEY_REJECTED`,
- * whose `canPass` says whether the key was accepted before.
+ * Codes of temporary errors. Calls that fail with such a code are retried. `API_STATUS` is not included, because the HTTP status decides
+ * whether to retry. `API_KEY_REJECTED` is not included, because it is retried only if `canPass` in the context shows that the API key was
+ * accepted before.
  */
 const RETRYABLE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'TOKEN_REJECTED',
@@ -93,7 +94,10 @@ const RETRYABLE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'STATE_DAMAGED',
 ]);
 
-/** Codes of final errors that stop one resource, until an operator resolves them; all other final errors concern the process. */
+/**
+ * Codes of final errors that stop only one resource, until an operator resolves the error. All other final errors concern the whole
+ * process.
+ */
 const RESOURCE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'API_STATUS',
   'CURSOR_UNREADABLE',
@@ -106,16 +110,18 @@ const RESOURCE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ]);
 
 /**
- * HTTP statuses below 500 after which a request is retried: request timeout, conflict, locked, too early, too many requests. (A 429 of the
- * API becomes `QUOTA_EXCEEDED`.)
+ * HTTP statuses below 500 after which a request is retried: request timeout, conflict, locked, too early, too many requests. A 429 from the
+ * API has the code `QUOTA_EXCEEDED` instead of `API_STATUS`.
  */
 export const RETRYABLE_STATUSES: ReadonlySet<number> = new Set([408, 409, 423, 425, 429]);
 
 /**
- * Whether an error is temporary, so that a retry may succeed. This function and {@link isRetryableAtApi} are the only ones that decide it.
- * `canPass: true` in the context makes any CellarstreamError retryable. `API_STATUS` is retryable if its `status` concerns the server's
- * state and not the request: 5xx, 408, 409, 423, 425, 429; a 404 and redirects are final, because they rarely go away. For the other codes
- * the code decides. Of all other errors only network errors of Node, `fetch` and undici are retryable; the rest are bugs, and final.
+ * Whether an error is temporary, so that a retry may succeed. Only this function and {@link isRetryableAtApi} decide that.
+ *
+ * `canPass: true` in the context makes any CellarstreamError temporary. Otherwise the code decides. `API_STATUS` is temporary if its
+ * `status` concerns the server's state and not the request: 5xx, 408, 409, 423, 425, 429. A 404 and redirects are final, because they
+ * usually last. Errors of other classes are temporary only if they are network errors of Node, `fetch` or undici. All others are bugs, and
+ * final.
  */
 export function isRetryable(error: unknown): boolean {
   if (!(error instanceof CellarstreamError)) return hasCode(error, NETWORK_CODES);
@@ -126,8 +132,8 @@ export function isRetryable(error: unknown): boolean {
 }
 
 /**
- * Whether an error of a request to the API is temporary: as `isRetryable`, and for redirects and 404 as well, which gateways send
- * while the API behind them is being replaced.
+ * Whether an error of a request to the API is temporary. In addition to the errors that {@link isRetryable} accepts, redirects and 404 are
+ * temporary, because gateways send them while the API behind them is being replaced.
  */
 export function isRetryableAtApi(error: unknown): boolean {
   if (isRetryable(error)) return true;
@@ -137,8 +143,8 @@ export function isRetryableAtApi(error: unknown): boolean {
 }
 
 /**
- * Whether a final error concerns one resource only, so that the other resources can continue. `KAFKA_REFUSED` does if its context has
- * `concerns: 'topic'`.
+ * Whether a final error concerns only one resource, so that the other resources can continue. An error with the code `KAFKA_REFUSED`
+ * concerns one resource if its context has `concerns: 'topic'`.
  */
 export function isResourceError(error: unknown): boolean {
   if (!(error instanceof CellarstreamError)) return false;
@@ -146,7 +152,7 @@ export function isResourceError(error: unknown): boolean {
   return RESOURCE_CODES.has(error.code);
 }
 
-/** Returns an error's message on one line for people, followed by the messages of its causes, four messages at most. */
+/** Returns an error's message on one line for people, followed by the messages of its causes. At most four messages are included. */
 export function describeError(error: unknown): string {
   const parts: string[] = [];
   for (let at = error; at !== undefined && at !== null && parts.length < 4;) {
@@ -166,7 +172,7 @@ function firstCause(error: Error): unknown {
   return 'errors' in error && Array.isArray(error.errors) ? error.errors[0] : undefined;
 }
 
-/** The `code` of an error, such as Node's; undefined if it has none. */
+/** Returns the `code` of an error, such as that of an error of Node. Undefined if the error has none. */
 export function codeOf(error: unknown): string | undefined {
   const code = (error as { readonly code?: unknown } | null)?.code;
   return typeof code === 'string' ? code : undefined;
@@ -174,7 +180,7 @@ export function codeOf(error: unknown): string | undefined {
 
 /**
  * Error codes of Node and undici for a server that can't be reached, does not respond, or closes the connection. Codes of failed TLS
- * handshakes are not among them, because an operator must resolve those.
+ * handshakes are not included, because an operator must resolve these failures.
  */
 const NETWORK_CODES: ReadonlySet<unknown> = new Set([
   ...['EAI_AGAIN', 'ENOTFOUND', 'ENETDOWN', 'ENETUNREACH', 'EHOSTDOWN', 'EHOSTUNREACH'],
@@ -182,20 +188,21 @@ const NETWORK_CODES: ReadonlySet<unknown> = new Set([
   ...['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'],
   'UND_ERR_SOCKET',
 ]);
-/** undici's codes for late headers, or a late chunk of the body. */
+/** undici's error codes for response headers, or a part of the body, that did not arrive in time. */
 const RESPONSE_TIMEOUT_CODES: ReadonlySet<unknown> = new Set([
   'UND_ERR_HEADERS_TIMEOUT',
   'UND_ERR_BODY_TIMEOUT',
 ]);
 
-/** Whether a response, or the rest of it, did not arrive in time. Timeouts of connecting do not count. */
+/** Whether an error means that a response, or the rest of it, did not arrive in time. Timeouts while connecting are not included. */
 export function isTimeout(error: unknown): boolean {
   return hasCode(error, RESPONSE_TIMEOUT_CODES);
 }
 
 /**
- * Whether an error or one of its causes has one of `codes`, or is a `TimeoutError`, as of `AbortSignal.timeout`. Causes are examined
- * because `fetch` throws `fetch failed` with the reason as its cause. At most `causes` errors of the chain are examined.
+ * Whether an error, or one of its causes, has one of `codes` or is a `TimeoutError` (as `AbortSignal.timeout` throws). Causes are examined
+ * because `fetch` throws an error `fetch failed` whose cause has the reason. At most `causes` errors of the chain are examined, the first
+ * included.
  */
 function hasCode(error: unknown, codes: ReadonlySet<unknown>, causes = 4): boolean {
   if (!(error instanceof Error) || causes === 0) return false;

@@ -4,8 +4,8 @@ import type { Dispatcher } from 'undici';
 import { CellarstreamError } from './errors.ts';
 
 /**
- * Returns a handler that forwards all callbacks, for interceptors that replace some of them. undici's `DecoratorHandler` (7.30) can't be
- * used: it allows one `onResponseStart` for each request, so it fails on interim responses such as 103 Early Hints.
+ * Returns a handler that forwards all callbacks, as the base for interceptors that replace some of them. undici's `DecoratorHandler` (7.30)
+ * can't be used: it allows only one `onResponseStart` for each request, so it fails on interim responses such as 103 Early Hints.
  */
 export function forwardingHandler(handler: Dispatcher.DispatchHandler) {
   return {
@@ -18,7 +18,7 @@ export function forwardingHandler(handler: Dispatcher.DispatchHandler) {
   } satisfies Dispatcher.DispatchHandler;
 }
 
-/** `isTimeout` recognises it by its name. */
+/** Error for a response that was not complete in time. Its name is `TimeoutError`, because `isTimeout` recognizes it by that name. */
 class ResponseTimeout extends Error {
   override readonly name = 'TimeoutError';
 
@@ -28,9 +28,9 @@ class ResponseTimeout extends Error {
 }
 
 /**
- * Wraps a dispatcher so that the time from writing a request to the last byte of its response is limited. undici limits only the time until
- * the headers and between two chunks of the body, so a response that arrives very slowly, or endless interim responses (1xx), would never
- * time out.
+ * Wraps a dispatcher so that the time from writing a request to the last byte of its response is limited. undici limits only the wait for
+ * the headers and for each part of the body, so a response that arrives very slowly, or endless interim responses (1xx), would never time
+ * out.
  */
 export function limitResponseTime(dispatcher: Dispatcher, limitMs: number): Dispatcher {
   return dispatcher.compose((dispatch) => (options, handler) => {
@@ -56,9 +56,9 @@ export function limitResponseTime(dispatcher: Dispatcher, limitMs: number): Disp
 }
 
 /**
- * Wraps a dispatcher so that a request is written to its socket only if `mayBeSent` returns true at that moment. A check when the request
- * begins would not be enough: connecting may take long, and the process may be paused in between. Otherwise the request fails with
- * `LEASE_OVER` and is not sent.
+ * Wraps a dispatcher so that a request is written to its socket only if `mayBeSent` returns true right before that. Otherwise the request
+ * fails with `LEASE_OVER` and is not sent. A check when the request begins would not suffice: connecting may take long, and the process may
+ * be paused in between.
  */
 export function leased(dispatcher: Dispatcher, mayBeSent: () => boolean): Dispatcher {
   return dispatcher.compose((dispatch) => (options, handler) => {

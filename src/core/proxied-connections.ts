@@ -9,7 +9,7 @@ import type { ChosenProxy, Proxies } from './proxies.ts';
 
 interface ProxiedOptions {
   readonly proxies: Proxies;
-  /** Connects to a server, or sets up TLS with it inside a tunnel. */
+  /** Connects to a server. If it is given the socket of a tunnel, it sets up TLS in that tunnel. */
   readonly direct: buildConnector.connector;
   readonly toProxy: buildConnector.connector;
   readonly timeoutMs: number;
@@ -17,13 +17,13 @@ interface ProxiedOptions {
 }
 
 /**
- * Creates a dispatcher that connects through the configured proxies, or directly to hosts in `NO_PROXY`. Every server is reached through a
- * tunnel, also at an `http://` address, because no cache of the proxy can respond inside a tunnel. Many proxies allow tunnels to TLS ports
- * only (Squid's default). If the tunnel to an `http://` server is refused, this request and all later ones to that server are sent to the
- * proxy with absolute URLs.
+ * Creates a dispatcher that connects through the configured proxies, or directly to hosts in `NO_PROXY`. A server is reached through a
+ * tunnel, even at an `http://` address: a proxy's cache can't respond to requests in a tunnel. Many proxies, such as Squid with its default
+ * settings, allow tunnels only to TLS ports. If the proxy refuses the tunnel to an `http://` server, this request and all later ones to
+ * that server are sent to the proxy with absolute URLs.
  *
- * undici's `EnvHttpProxyAgent` (7.30) can use tunnels or absolute URLs but does not fall back from one to the other, reads `process.env`,
- * has no time limit for CONNECT, and reports a refusal as an aborted request.
+ * undici's `EnvHttpProxyAgent` (7.30) can use tunnels or absolute URLs but does not fall back from tunnels to absolute URLs, reads
+ * `process.env`, has no time limit for CONNECT, and reports a refusal as an aborted request.
  */
 export function proxiedConnections(options: ProxiedOptions): Dispatcher {
   const { proxies, direct, toProxy, timeoutMs, agentWith } = options;
@@ -69,15 +69,16 @@ export function proxiedConnections(options: ProxiedOptions): Dispatcher {
 }
 
 /**
- * Whether the proxy refuses the tunnel but may accept the request with an absolute URL: it does not allow or does not support CONNECT. A
- * proxy built on Node's HTTP server without a listener for CONNECT closes the connection without a response.
+ * Whether the error means that the proxy refuses the tunnel but may accept the request with an absolute URL, because the proxy does not
+ * allow or does not support CONNECT. A proxy that is built on Node's HTTP server without a listener for CONNECT closes the connection
+ * without a response.
  */
 function isTunnelRefused(error: Error): boolean {
   if (!(error instanceof ProxyError)) return false;
   return error.isClosedWithoutResponse || [400, 403, 404, 405, 501].includes(error.status ?? 0);
 }
 
-/** Returns the request as a proxy gets it without a tunnel: with the absolute URL in its first line. */
+/** Returns the request in the form in which a proxy receives it without a tunnel: with the absolute URL in its first line. */
 function absolute(
   request: Dispatcher.DispatchOptions,
   target: URL,
@@ -98,13 +99,14 @@ function absolute(
 interface ForwardedRequest {
   readonly proxy: ChosenProxy;
   readonly origin: string;
-  /** Origins whose server has responded through the proxy. */
+  /** Origins of servers that have responded through the proxy, with a status below 500. (A proxy itself may respond with 5xx.) */
   readonly reached: Set<string>;
 }
 
 /**
- * Wraps a handler so that responses of the proxy itself become a {@link ProxyError}: a 407, and a 403 without JSON before the server has
- * responded for the first time. As the proxy has refused a tunnel to that server before, its rules are the likely cause of that 403.
+ * Wraps a handler so that responses that come from the proxy itself become a {@link ProxyError}. These are a 407, and a 403 without JSON
+ * that arrives before the server's first response. Such a 403 is probably caused by the proxy's rules, because the proxy has already
+ * refused a tunnel to that server.
  */
 function rejectingProxyResponses(
   handler: Dispatcher.DispatchHandler,
@@ -125,11 +127,11 @@ function rejectingProxyResponses(
   };
 }
 
-/** Error for a proxy that did not connect to a server: it can't be reached, or it refused. */
+/** Error for a proxy that did not connect to a server: the proxy can't be reached, or it refused the connection. */
 export class ProxyError extends Error {
   override readonly name = 'ProxyError';
   readonly status: number | undefined;
-  /** Whether the proxy closed the connection before the first byte of a response. */
+  /** Whether the proxy closed the connection without sending any part of a response. */
   readonly isClosedWithoutResponse: boolean;
 
   constructor(
@@ -151,14 +153,14 @@ interface TunnelOptions {
   readonly proxy: ChosenProxy;
   readonly target: buildConnector.Options;
   readonly toProxy: buildConnector.connector;
-  /** Longest wait for the response to CONNECT, in ms. */
+  /** Maximum time to wait for the response to CONNECT, in ms. */
   readonly timeoutMs: number;
 }
 
-/** Maximum size of status line and headers in the response to CONNECT, in bytes. */
+/** Maximum size of the status line and headers in the response to CONNECT, in bytes. */
 const MAX_HEAD_BYTES = 16_384;
 
-/** Opens a tunnel to a server with CONNECT (RFC 9110, 9.3.6), and calls `callback` with its socket or a {@link ProxyError}. */
+/** Opens a tunnel to a server with CONNECT (RFC 9110, 9.3.6). Calls `callback` with the tunnel's socket, or with a {@link ProxyError}. */
 function openTunnel(options: TunnelOptions, callback: buildConnector.Callback): void {
   const { proxy, target, toProxy } = options;
   const { protocol, hostname, port } = new URL(proxy.server.origin);
@@ -218,7 +220,7 @@ function connectThrough(
   );
 }
 
-/** Host and port of a server in the form that CONNECT requires. */
+/** Returns the host and port of a server in the form that CONNECT requires. */
 function authorityOf({ hostname, protocol, port }: buildConnector.Options): string {
   const host = hostname.includes(':') ? `[${hostname}]` : hostname;
   return `${host}:${portOf({ protocol, port })}`;

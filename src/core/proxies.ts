@@ -4,39 +4,38 @@ import { BlockList, isIP } from 'node:net';
 import { basicAuth } from './http-text.ts';
 import { Secret } from './secret.ts';
 
-/** An HTTP proxy. */
 export interface ProxyServer {
   /** Address of the proxy without credentials, such as `http://proxy.example:3128`; it may be logged. */
   readonly origin: string;
-  /** Value of the `proxy-authorization` header. Default: none is sent. */
+  /** Value of the `proxy-authorization` header. Default: the header is not sent. */
   readonly authorization?: Secret | undefined;
 }
 
-/** The settings `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. */
+/** Values of the settings `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. */
 export interface Proxies {
-  /** Proxy for `http://` addresses, and for `https://` addresses if `https` is not set. */
+  /** Proxy for `http://` addresses. If `https` is not set, it is also used for `https://` addresses. */
   readonly http?: ProxyServer | undefined;
   /** Proxy for `https://` addresses. */
   readonly https?: ProxyServer | undefined;
-  /** Hosts that are reached directly, in the syntax of `NO_PROXY`. */
+  /** Hosts that are reached without a proxy, in the syntax of `NO_PROXY`. */
   readonly noProxy?: string | undefined;
 }
 
 interface ProxyTarget {
   readonly protocol: string;
-  /** Host name or IP address, IPv6 with or without brackets. */
+  /** Host name or IP address. An IPv6 address may be in brackets. */
   readonly hostname: string;
-  /** Empty for the protocol's default port. */
+  /** Port of the server. Empty for the protocol's default port. */
   readonly port: string;
 }
 
-/** A proxy, and the setting that names it. */
+/** A proxy, and the name of the setting that configures it. */
 export interface ChosenProxy {
   readonly server: ProxyServer;
   readonly setting: 'HTTP_PROXY' | 'HTTPS_PROXY';
 }
 
-/** Parses the value of `HTTP_PROXY` or `HTTPS_PROXY`; undefined if it is not the address of an HTTP proxy. */
+/** Parses the value of `HTTP_PROXY` or `HTTPS_PROXY`. Returns undefined if it is not the address of an HTTP proxy. */
 export function readProxy(text: string): ProxyServer | undefined {
   const trimmed = text.trim();
   const address = /^[a-z][a-z\d+.-]*:\/\//i.test(trimmed) ? trimmed : `http://${trimmed}`;
@@ -53,7 +52,7 @@ export function readProxy(text: string): ProxyServer | undefined {
   }
 }
 
-/** Chooses the proxy for a connection to a server; undefined for a direct connection. */
+/** Chooses the proxy for a connection to a server. Returns undefined if the connection is direct. */
 export function proxyFor(target: ProxyTarget, proxies: Proxies): ChosenProxy | undefined {
   if (isDirect(target, proxies.noProxy ?? '')) return undefined;
   const { http, https } = proxies;
@@ -66,9 +65,9 @@ export function portOf({ protocol, port }: Pick<ProxyTarget, 'protocol' | 'port'
 }
 
 /**
- * Whether `NO_PROXY` excludes a server from the use of proxies. Its items are separated by commas or spaces. An item is `*` (every server),
- * a host with all its subdomains (`example.com`, `.example.com` and `*.example.com` are the same), an IP address, or a range of addresses
- * (`10.0.0.0/8`); `host:port` excludes only that port.
+ * Whether `NO_PROXY` excludes a server from the use of proxies. The items of `noProxy` are separated by commas or spaces. An item is `*`
+ * (every server), a host including all its subdomains (`example.com`, `.example.com` and `*.example.com` mean the same), an IP address, or
+ * a range of addresses (`10.0.0.0/8`). An item `host:port` excludes only that port.
  */
 export function isDirect(target: ProxyTarget, noProxy: string): boolean {
   const host = plainHost(target.hostname);
@@ -97,7 +96,7 @@ function isInNetwork(host: string, network: string, bits: number): boolean {
   return range.check(host, family);
 }
 
-/** Host name in lower case, without brackets of IPv6 and a trailing dot. */
+/** Returns a host name in lower case, without the brackets of IPv6 and without a trailing dot. */
 function plainHost(hostname: string): string {
   return hostname
     .toLowerCase()

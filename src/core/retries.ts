@@ -1,101 +1,122 @@
 // How failed operations are repeated: the pauses between attempts, and how long attempts go on. One table, so that they can be compared.
 
-/** Pauses between attempts, in ms: the first one, which doubles with each further failure, and the longest. */
+/** Pauses between the attempts of an operation, in ms. The first pause is `firstMs`; it doubles with each further failure up to `maxMs`. */
 interface Pauses {
   readonly firstMs: number;
   readonly maxMs: number;
 }
 
-/** Pauses between attempts. Too short: a failing server gets more load. Too long: work resumes late. */
+/** Pauses between attempts, by operation. If a pause is too short, a failing server receives more load; if too long, work resumes late. */
 export const PAUSES = {
-  /** Repeating a request to Kafka, until its limit in {@link KAFKA_LIMITS} is over. */
+  /** Pauses before a failed request to Kafka is repeated. The limit for all attempts is in {@link KAFKA_LIMITS}. */
   kafkaRequest: { firstMs: 20, maxMs: 500 },
-  /** Connecting again in order to fetch a topic. */
+  /** Pauses before the connection is opened again that fetches messages of a topic. */
   kafkaFetch: { firstMs: 250, maxMs: 5_000 },
-  /** Joining the group of a fleet again. */
+  /** Pause before an instance joins the Kafka group of its fleet again. */
   groupJoin: { firstMs: 500, maxMs: 500 },
-  /** Setting the first offsets of a consumer group again, while another member is the leader and has not committed them. */
+  /**
+   * Pause before a member tries again to set the first offsets of a consumer group. Only the leader may set them; until they are committed,
+   * the other members wait.
+   */
   groupOffsets: { firstMs: 250, maxMs: 250 },
-  /** Restarting a task, a fleet, a reader of a topic or a member of a consumer group, or writing to the ledger again. */
+  /**
+   * Pauses before restarting a task, a fleet, a reader of a topic or a member of a consumer group, and before writing to the ledger again.
+   */
   restart: { firstMs: 250, maxMs: 5_000 },
-  /** Restarting a task or a reader of signals after an error that no retry is expected to resolve. */
+  /** Pause before restarting a task or a reader of signals after an error that a retry probably does not resolve. */
   permanentError: { firstMs: 60_000, maxMs: 60_000 },
 } as const satisfies Readonly<Record<string, Pauses>>;
 
-/** Pauses of 10 ms for failures that pass within moments, at most a hundred; after them those of `PAUSES.kafkaRequest`. */
+/** Pauses after failures that usually end within moments: at most `count` pauses of `ms` ms. The pauses of `PAUSES.kafkaRequest` follow. */
 export const BRIEF_PAUSES = { ms: 10, count: 100 } as const;
 
-/** How long attempts go on, in ms. */
+/** Maximum time for the attempts of an operation, in ms. */
 interface Limit {
   readonly ms: number;
-  /** Limit while no broker has responded at all. Default `ms`. Too large: commands report late that Kafka is unreachable. */
+  /**
+   * Limit that applies while no broker has responded at all. Default: `ms`. If it is too large, commands report late that Kafka is
+   * unreachable.
+   */
   readonly unreachableMs?: number;
 }
 
-/** How long requests to Kafka are repeated after failures that may pass. */
+/** Time limits for requests to Kafka, by operation. Until the limit, a request is repeated after failures that a retry may resolve. */
 export const KAFKA_LIMITS = {
-  /** Opening a producer, or delivering the messages of a transaction. Then the task restarts from what was committed. */
+  /**
+   * Limit for opening a producer, and for delivering the messages of a transaction. After that time, the task restarts from what was
+   * committed.
+   */
   transaction: { ms: 30_000 },
-  /** Committing a transaction whose messages have been delivered. */
+  /** Limit for committing a transaction whose messages have been delivered. */
   commit: { ms: 15_000 },
-  /** Aborting a transaction. Opening the next producer of the transactional id aborts it as well. */
+  /**
+   * Limit for aborting a transaction. After that time, the transaction is aborted when the next producer of the transactional id is opened.
+   */
   abort: { ms: 2_000 },
-  /** Waiting until readers can see a commit, which is decided in any case. */
+  /** Limit for the wait until readers can see a commit. The transaction is committed even if the wait ends early. */
   visible: { ms: 2_000 },
-  /** Sending a record without a transaction. */
+  /** Limit for sending messages without a transaction. */
   send: { ms: 30_000 },
-  /** Requests about topics and groups. Too small: a new topic, or a leader or coordinator that is being elected, is an error. */
+  /**
+   * Limit for requests about topics and consumer groups. If it is too small, requests fail while a new topic is being set up, or while a
+   * leader or coordinator is being elected.
+   */
   query: { ms: 10_000 },
-  /** Requests of commands and readers about topics. */
+  /** Limits for requests about topics that come from commands and readers. */
   readerQuery: { ms: 10_000, unreachableMs: 4_000 },
-  /** Requests of tasks about topics, and those for the rights of this user. Short, because a task restarts after an error. */
+  /** Limit for requests of tasks about topics and about the rights of this user. It is short, because a task restarts after an error. */
   taskQuery: { ms: 5_000 },
-  /** First requests of a start. Too large: the caller learns late that Kafka is unreachable. */
+  /** Limit for the first requests when the service starts. If it is too large, the caller learns late that Kafka is unreachable. */
   startQuery: { ms: 1_000 },
-  /** Finding out why a consumer group has no coordinator, which only completes the message of an error. */
+  /** Limit for finding out why a consumer group has no coordinator. The result only adds details to an error message. */
   errorDetail: { ms: 2_000 },
 } as const satisfies Readonly<Record<string, Limit>>;
 
 /**
- * How long a failure may last before it is final although it may pass, in ms, counted from its first occurrence without a success in
- * between.
+ * How long a failure of a kind that a retry may resolve has to last before it counts as final, in ms. The time begins with the first
+ * failure after a success.
  */
 export const LASTING_MS = {
   /**
-   * Too few brokers are available. Too small: the election of a new leader fails transactions. Too large: the log reports late why nothing
-   * is published.
+   * Too few brokers are available. If the time is too small, transactions fail during the election of a new leader. If it is too large, the
+   * log reports late why nothing is published.
    */
   lackingBrokers: 5_000,
-  /** Brokers do not know a topic that is written to. Too small: a new topic counts as deleted. */
+  /** Brokers do not know a topic to which messages are written. If the time is too small, a new topic counts as deleted. */
   unknownTopic: 5_000,
-  /** Brokers refuse the tokens of a login. A broker refuses valid ones until it has fetched the signing key. */
+  /** Brokers refuse the tokens of a login. A broker refuses valid tokens, too, until it has fetched the signing key. */
   refusedToken: 15_000,
-  /** The same once a token was accepted: then the identity provider is more likely at fault than the settings. */
+  /**
+   * Brokers refuse the tokens of a login after they have accepted one. The time is longer, because the identity provider is then more
+   * likely the cause than the settings.
+   */
   refusedProvenToken: 600_000,
 } as const;
 
 /**
- * Number of consecutive attempts to fetch a topic, some eight seconds, that may fail because brokers do not know the topic, or because they
- * do not agree on a partition's leader and outages are not retried. Too small: a new topic, or an election of a leader, is an error.
+ * Maximum number of consecutive retries to fetch a topic, some eight seconds in all. It applies while brokers do not know the topic and, if
+ * outages are not retried, while they do not agree on the leader of a partition. If it is too small, fetching a new topic, or fetching
+ * during an election of a leader, fails.
  */
 export const FETCH_RETRIES = 5;
 
-/** Number of retries in kafkajs before it throws an error. */
+/** Number of retries that kafkajs makes before it throws an error. */
 export const KAFKAJS_RETRIES = {
-  /** Some four seconds. */
+  /** Retries for the service, some four seconds in all. */
   service: 7,
-  /** About one second, for commands that only find out whether Kafka is reachable. */
+  /** Retries for commands that only find out whether Kafka is reachable, about one second in all. */
   command: 5,
 } as const;
 
-/** Returns the pause after this number of consecutive failures (1 for the first), in ms. */
+/** Returns the pause after a number of consecutive failures, in ms. `failures` is 1 after the first failure. */
 export function pauseMs({ firstMs, maxMs }: Pauses, failures: number): number {
   return Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 30));
 }
 
 /**
- * Returns a function that is called after each attempt with whether a certain failure occurred, and returns for how long the failure has
- * lasted, in ms: 0 at its first occurrence, and after an attempt without it.
+ * Returns a function that measures how long a failure has lasted. The function has to be called after each attempt with whether the failure
+ * occurred. It returns the time since the first of the consecutive failures, in ms: 0 at the first failure, and 0 after an attempt without
+ * the failure.
  *
  * @param now Returns the time of a monotonic clock, in ms.
  */

@@ -3,8 +3,8 @@ import { inspect } from 'node:util';
 const REDACTED = '[redacted]';
 
 /**
- * A string that is never printed: `String()`, template literals, JSON and `util.inspect` give `[redacted]`, and no public property has the
- * text. Call {@link Secret.reveal} only where the text is sent, and do not store the result.
+ * A string that is never printed: `String()`, template literals, JSON and `util.inspect` give `[redacted]`, and no public property contains
+ * the string. Call {@link Secret.reveal} only where the string is sent, and do not store the result.
  */
 export class Secret {
   readonly #text: string;
@@ -14,7 +14,7 @@ export class Secret {
     Object.freeze(this);
   }
 
-  /** Returns the text itself. */
+  /** Returns the string itself. */
   reveal(): string {
     return this.#text;
   }

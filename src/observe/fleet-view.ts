@@ -1,11 +1,11 @@
-/** State of the fleet as one instance sees it. */
+/** State of the fleet as one instance knows it. */
 export interface FleetView {
   readonly instance: string;
-  /** Undefined while this instance is not a member of the fleet's group. */
+  /** Generation of the fleet's membership. Undefined while this instance is not a member. */
   readonly generation: number | undefined;
-  /** Members of the group. */
+  /** Names of the fleet's members. */
   readonly instances: readonly string[];
-  /** Sorted by name. */
+  /** Known accounts, sorted by name. */
   readonly accounts: readonly FleetAccount[];
 }
 
@@ -23,34 +23,37 @@ export type FleetState =
 
 export interface FleetAccount {
   readonly account: string;
-  /** Derived from the account's file, its owner's messages and this instance's own state. */
+  /** State of the account, derived from the account's file, its owner's messages and this instance's own state. */
   readonly state: FleetState;
   readonly owner: string | undefined;
-  /** Instance that the account is assigned to, if that is not its owner. */
+  /** Instance that the account is assigned to, if it is not the account's owner. */
   readonly target?: string | undefined;
-  /** When the account entered its state, in epoch ms. */
+  /** When the account entered its current state, in epoch ms. */
   readonly since: number;
   readonly problem: string | undefined;
-  /** Figures last reported by the owner. */
+  /** Figures that the owner reported last. */
   readonly figures?: AccountFigures | undefined;
 }
 
-/** Figures of a running account, compact enough to be reported to all other instances. */
+/** Summary of a running account, compact enough to be reported to all other instances. */
 export interface AccountFigures {
-  /** Epoch ms. */
+  /** When the summary was computed, in epoch ms. */
   readonly at: number;
   readonly ready: boolean;
-  /** Why the account is not ready, one line each; limited in number and length. */
+  /** Why the account is not ready, one line for each reason. The number and length of the lines are limited. */
   readonly reasons: readonly string[];
-  /** Codes of `reasons`, each once. */
+  /** Codes of `reasons`, without duplicates. */
   readonly causes: readonly string[];
   /** Median lag of the slowest list over five minutes, in ms; null if nothing has changed. */
   readonly lagMs: number | null;
-  /** When the least recently read list was last read, in epoch ms; null while one has not been read. */
+  /**
+   * When the last scan that finds all changes was completed, in epoch ms, for the list where that was longest ago. Null while a list has
+   * had no such scan.
+   */
   readonly lookedAt: number | null;
-  /** The quota with the least capacity left; null before the account has started. */
+  /** The most used quota, apart from that of logins. Null before the account has started. */
   readonly quota: { readonly name: string; readonly used: number; readonly limit: number } | null;
   readonly eventsPerSecond: number;
-  /** Records of the running initial snapshots; null if none runs. */
+  /** Number of records that the running initial snapshots have read, and their totals, summed over all lists. Null if none runs. */
   readonly firstRead: { readonly read: number; readonly total: number } | null;
 }

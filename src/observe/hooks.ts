@@ -8,12 +8,10 @@ import type { ScanTrouble } from '../streams/paging/pages.ts';
 import type { RejectReason } from '../streams/records/records.ts';
 import type { Proof } from '../streams/paging/sweep-progress.ts';
 
-/**
- * Stream of reads that a page belongs to: polls, initial snapshot (`first-read`), sweeps, refetches of single records (`reread`), resyncs.
- */
+/** The lane that a page comes from: polls, initial snapshot (`first-read`), sweeps, refetches of single records (`reread`) or resyncs. */
 export type Lane = 'poll' | 'first-read' | 'sweep' | 'reread' | 'resync';
 
-/** Report on one processed page of a list: the changes that were published from it, and whether it completed a scan. */
+/** Report on one processed page of a list: the changes that were published from the page, and whether the page completed a scan. */
 export interface Published {
   readonly resource: string;
   readonly lane: Lane;
@@ -21,64 +19,65 @@ export interface Published {
   readonly statusChanges: readonly KeyedStatusChange[];
   /** Number of the page's records that are unchanged. */
   readonly unchanged: number;
-  /** Number of published records of the resource that are not deleted, this page included. */
+  /** Number of published records of the resource that are not deleted. The records of this page are included. */
   readonly known: number;
   /** When the page was processed, in epoch ms by the local clock. */
   readonly at: number;
-  /**
-   * Whether the page completes a scan of the list: a poll's window, an initial snapshot, or a sweep including the deletions that it found.
-   */
+  /** Whether the page completes a scan of the list: a poll, an initial snapshot, or a sweep whose deletions have been processed. */
   readonly completes: boolean;
 }
 
-/** Progress of an initial snapshot: reported with each page, and when a snapshot is resumed. */
+/** Progress of an initial snapshot. It is reported with each page, and when a snapshot is resumed. */
 export interface Progress {
   readonly resource: string;
   /**
-   * Number of records that the snapshot has read so far (`read`), and that the list has according to the API (`total`). Before the first
-   * page `total` is the number of known records; if the API reports no total, it equals `read`.
+   * Number of records that the snapshot has read so far. `total` is the number of records that the list has according to the API. Before
+   * the first page `total` is the number of published records; if the API reports no total, it equals `read`.
    */
   readonly read: number;
   readonly total: number;
   readonly done: boolean;
 }
 
-/** State of a resync, that is, of a request to publish a list or a record again. */
+/** State of a resync: a request to publish a list or a record again. */
 export interface Resynced {
   readonly resource: string;
   /** Id of the resync request. */
   readonly id: string;
-  /** State of the resync. `begun` is repeated if the resync restarts after an error. The other values are final. */
+  /** State of the resync. `begun` is reported again if the resync restarts after an error. The other values are final. */
   readonly status: 'begun' | 'done' | 'refused' | 'failed';
-  /** Number of events published for the request; 0 when it has just begun. */
+  /** Number of events published for the request. 0 in the state `begun`. */
   readonly events: number;
   /** Explanation for the operator; null if there is none. */
   readonly message: string | null;
 }
 
-/** A finished request to the API, successful or not. */
+/** Report on a request to the API that has ended, successfully or not. */
 export interface Requested {
   /** `login`, or the name of the list. */
   readonly what: string;
-  /** HTTP status code; undefined without a complete response: the connection was refused, reset or cut off, or timed out. */
+  /**
+   * HTTP status code. Undefined if no complete response arrived: the connection was refused, reset or closed too early, or the request
+   * timed out.
+   */
   readonly status: number | undefined;
-  /** Time from the request to the response's last byte, or until the request was abandoned, in ms. */
+  /** Time from sending the request to the last byte of its response, in ms. If no complete response arrived: until the request ended. */
   readonly elapsedMs: number;
   /** How long the request had waited for the quota, in ms. */
   readonly waitedMs: number;
 }
 
-/** The end of a Kafka transaction, successful or not. */
+/** Report on a Kafka transaction that has ended, successfully or not. */
 export interface Committed {
   readonly resource: string;
   /**
-   * How the transaction ended. `failed`: the outcome is unknown and is read back from Kafka. `fenced`: another producer has opened the
+   * How the transaction ended. `failed`: the outcome is unknown and has to be read from Kafka. `fenced`: another producer has opened the
    * transactional id, or the transaction timed out.
    */
   readonly outcome: 'committed' | 'failed' | 'fenced';
-  /** Time from the transaction's first message to the end of its commit, including the storage of images, in ms. */
+  /** Time from the transaction's first message to the end of its commit, in ms. It includes the time for storing the images. */
   readonly elapsedMs: number;
-  /** Number of messages in the transaction, including tombstones and acknowledgements, not counting the cursor. */
+  /** Number of messages in the transaction, including tombstones and acknowledgements of signals but not the cursor. */
   readonly messages: number;
 }
 
@@ -94,18 +93,21 @@ export interface QuotaUse {
 
 /** Functions that return current values of a running service. */
 export interface Gauges {
-  /** Returns the use of the login quota and of each list's quota, or of the one that all lists share. */
+  /**
+   * Returns the use of the login quota and of each list's quota. If all lists share one quota, it is returned in place of the lists'
+   * quotas.
+   */
   readonly quotas: () => readonly QuotaUse[];
 }
 
-/** A failed call to the API, to Kafka or to another dependency, which is retried. */
+/** Report on a failed call to the API, Kafka or another dependency. The call is retried. */
 export interface Retrying {
-  /** Subject of the failure: `login`, `kafka`, `registry`, `state folder`, or a list of the API, such as `orders`. */
+  /** What failed: `login`, `kafka`, `registry`, `state folder`, or a list of the API, such as `orders`. */
   readonly what: string;
-  /** The resource that waits for the retry; undefined if the whole service waits. */
+  /** The resource that waits for the retry. Undefined if the whole service waits. */
   readonly resource?: string;
   readonly error: unknown;
-  /** Number of the retry; 1 is the first one after a failure. */
+  /** Number of the retry. 1 is the first retry after a failure. */
   readonly count: number;
   readonly delayMs: number;
 }
@@ -117,47 +119,49 @@ export interface Retrying {
 export type Uncertified = 'too-soon' | 'partitions';
 
 /**
- * Callbacks through which a running service reports what it does. All are optional; none may throw or block. The log and the demo's output
- * are built on them; the streams themselves do not log.
+ * Callbacks through which a running service reports what it does. Every hook is optional. A hook must not throw and must not block. The
+ * service's log and the demo's output are produced by hooks; the streams themselves do not log.
  */
 export interface Hooks {
   /** Called once, before all other hooks. */
   readonly onStart?: (gauges: Gauges) => void;
   /**
-   * A login returned a token that is valid for `lifeMs`. `aheadMs` is how far the server's clock is ahead of the local one, less the
-   * response time; undefined if the response had no date.
+   * A login returned a token that is valid for `lifeMs`. `aheadMs` is a lower bound of how far the server's clock is ahead of the local
+   * one: the server's time in the response, less the duration of the request, compared with the local time when the request began. It is
+   * undefined if the response has no `Date` header and its token has no `iat` claim.
    */
   readonly onLogin?: (login: { lifeMs: number; aheadMs: number | undefined }) => void;
-  /** The machine's clock was set back by `backMs`: times in events may be lower than earlier ones. */
+  /** The machine's clock was set back by `backMs`. Times in events that follow may therefore be earlier than those in previous events. */
   readonly onClockSetBack?: (setBack: { backMs: number }) => void;
   /** A request to the API has ended. */
   readonly onRequest?: (request: Requested) => void;
   /** The service is logged in and connected and has claimed the resource: reading of its list begins. Called again after each new claim. */
   readonly onReady?: (ready: { resource: string }) => void;
   /**
-   * The claim of a resource fenced a process with another state folder that had not announced its end: if that process is still running, it
-   * stops.
+   * The claim of a resource fenced a process that uses another state folder and had not announced its end. If that process is still
+   * running, it stops.
    */
   readonly onTakenOver?: (takenOver: { resource: string }) => void;
-  /** A list with no published record is empty, so its key fields can't be chosen yet; it is read again later. */
+  /** A list is empty and no record of it has been published. Its key fields can't be chosen yet, so it is read again later. */
   readonly onEmpty?: (empty: { resource: string }) => void;
   /** The key fields of a resource were chosen. */
   readonly onKeyFields?: (chosen: { resource: string; keyFields: readonly string[] }) => void;
   /**
-   * None of the first records of a list has a field that the settings name. `field` is without the list's name: `tender_info.last_four` for
-   * a `PII_` setting, `/image_url` for `VOLATILE_FIELDS`. A misspelled name has no effect.
+   * None of the first records of a list has a certain field that is named in the settings, possibly because its name is misspelled: a
+   * misspelled name has no effect. `field` does not contain the list's name, for example `tender_info.last_four` for a `PII_` setting or
+   * `/image_url` for `VOLATILE_FIELDS`.
    */
   readonly onUnseen?: (unseen: { resource: string; field: string }) => void;
-  /** Reports the schema with which a resource's new events are written: at the start, and when the schema has grown. */
+  /** The schema with which a resource's new events are written was determined. Called at the start, and each time the schema has grown. */
   readonly onSchema?: (schema: { resource: string; schemaId: number }) => void;
-  /** A full scan found more missing keys than `DELETE_LIMIT_PERCENT` allows: their deletions are held back. */
+  /** A full scan detected more missing keys than `DELETE_LIMIT_PERCENT` allows. Their deletions are held back. */
   readonly onHeld?: (held: {
     resource: string;
     gone: number;
     known: number;
     limitPercent: number;
   }) => void;
-  /** A sweep, a recurring full scan of a list, has ended, and the deletions that it found are processed. */
+  /** A sweep of a list has ended, and the deletions that it detected have been processed. */
   readonly onSwept?: (swept: {
     resource: string;
     /** Ordinal number of the sweep. */
@@ -165,51 +169,60 @@ export interface Hooks {
     /** Number of distinct keys that the sweep read. */
     records: number;
     proof: Proof;
-    /** Whether missing records can be requested individually; a deletion then takes less proof to be published. */
+    /** Whether missing records can be requested individually. If so, less proof is needed before a deletion is published. */
     canBeAsked: boolean;
   }) => void;
   /** The certificate of a full scan was published. */
   readonly onCertified?: (certified: { resource: string; certificate: Certificate }) => void;
   /** A full scan has ended without a certificate. */
   readonly onUncertified?: (uncertified: { resource: string; why: Uncertified }) => void;
-  /** The API refuses requests for a single record of a list, so it can't be confirmed whether a record was deleted. */
+  /** The API refuses requests for single records of a list. Deletions of its records can therefore not be confirmed by such requests. */
   readonly onRefused?: (refused: { resource: string; error: unknown }) => void;
-  /**
-   * A resource is stopped because of an error that an operator has to resolve; it is retried after `delayMs`, and the other lists continue.
-   */
+  /** A resource is stopped because of an error that an operator has to resolve. It is retried after `delayMs`. The other lists continue. */
   readonly onFailed?: (failed: { resource: string; error: unknown; delayMs: number }) => void;
   /**
-   * A Kafka transaction has begun. It is followed by `onPublished` or `onFailed` of the resource, or by `onRetry` of Kafka, the registry or
+   * A Kafka transaction has begun. Later `onPublished` or `onFailed` follows for the same resource, or `onRetry` for Kafka, the registry or
    * the state folder.
    */
   readonly onCommit?: (begun: { resource: string }) => void;
   /** A Kafka transaction has ended, successfully or not. */
   readonly onCommitted?: (commit: Committed) => void;
-  /** A page of records is settled: its changes are committed, or it has none. */
+  /** A page of records was processed: its changes are committed, or it has no changes. */
   readonly onPublished?: (published: Published) => void;
   /** An initial snapshot has progressed. */
   readonly onProgress?: (progress: Progress) => void;
-  /** A scan of a list met a condition that may cost records or time. */
+  /** A scan of a list met a condition because of which records may be missing or the scan takes longer. */
   readonly onTrouble?: (trouble: {
     resource: string;
     trouble: ScanTrouble;
     offset: number;
   }) => void;
   /**
-   * Reports fields, as JSON Pointers, that differ in every response of a list. They are ignored when pages are matched with each other by
-   * their records (anchors); each change of one is still an event unless `VOLATILE_FIELDS` names it.
+   * Fields were detected whose value differs in every response of a list. `fields` has their names as JSON Pointers. Anchors ignore these
+   * fields: two reads of a record count as the same content if only such fields differ. A change of such a field is still published, unless
+   * `VOLATILE_FIELDS` names the field.
    */
   readonly onVolatile?: (found: { resource: string; fields: readonly string[] }) => void;
   /**
-   * A response is outdated. It showed records in an earlier state than the published one, `held` of which are published only after a second
-   * read; or it came from a cache and is `ageMs` older than its request.
+   * A response is outdated: it shows records in an earlier state than the published one, or it came from a cache. `held` is the number of
+   * records that are published only after a second read. `ageMs` is how much older the response is than its request, if it came from a
+   * cache.
    */
   readonly onStale?: (stale: { resource: string; held: number; ageMs: number }) => void;
-  /** A property of a list's date parameters was detected: the offset of their time zone, the accepted form, or that they do not work. */
+  /**
+   * A property of a list's date parameters was detected: the difference between their time zone and that of the stamps, the format that the
+   * API accepts, or that dates do not work.
+   */
   readonly onDates?: (dates: DatesFound & { resource: string }) => void;
-  /** A page that was read ahead does not fit, because the list has changed, and is dropped. */
+  /**
+   * A page that was read ahead is dropped, because the list has changed and the page does not continue the scan. `offset` is the page's
+   * list offset.
+   */
   readonly onDropped?: (dropped: { resource: string; offset: number }) => void;
-  /** A record is written to dead letters. */
+  /**
+   * A record was rejected and is written to dead letters. `offset` is the record's list offset if it is known, otherwise the list offset of
+   * its page.
+   */
   readonly onRejected?: (rejected: {
     resource: string;
     reason: RejectReason;
@@ -219,20 +232,26 @@ export interface Hooks {
   readonly onRetry?: (retrying: Retrying) => void;
   /** A resync request was started or acknowledged. */
   readonly onResync?: (resync: Resynced) => void;
-  /** A message in the signals topic is not a valid signal, or too many requests are pending already: it is ignored. */
+  /**
+   * A message in the topic of signals is ignored, because it is not a valid signal or too many requests are pending. `offset` is the
+   * message's offset.
+   */
   readonly onSignalIgnored?: (ignored: {
     partition: number;
     offset: string;
     reason: string;
   }) => void;
-  /** Signals can't be read or acknowledged at the moment; that is retried, and everything else continues. */
+  /** Signals can't be read or acknowledged at the moment. The service tries again after `delayMs`; everything else continues. */
   readonly onSignalsFailed?: (failed: { error: unknown; delayMs: number }) => void;
-  /** The image store was damaged and is deleted: images are restored from Kafka. */
+  /** The image store was damaged and is deleted. The images are restored from Kafka. */
   readonly onDiscarded?: (discarded: { reason: string }) => void;
-  /** A setting of a resource's topic is unsuitable. Reported at each claim. */
+  /** A setting of a resource's topic is unsuitable. It is reported at each claim of the resource. */
   readonly onTopicDoubt?: (doubt: { resource: string; finding: TopicFinding }) => void;
-  /** Published events are missing from a resource's topic: its list is read again, and the missing records are published again as `r`. */
+  /**
+   * Published events are missing from a resource's topic. The list is read again, and the records of the missing events are published again
+   * with `op` `r`.
+   */
   readonly onLost?: (lost: { resource: string; lost: LostEvents }) => void;
-  /** Images were restored from Kafka because the image store did not have them. */
+  /** Images were restored from Kafka because they were not in the image store. */
   readonly onRestored?: (restored: { resource: string; images: number }) => void;
 }

@@ -15,17 +15,17 @@ export interface LineLogger {
 
 export interface LogOptions {
   readonly level: LogLevel;
-  /** Whether lines are formatted for reading instead of JSON. Default: if stderr is a terminal. */
+  /** Whether lines are formatted for people instead of as JSON. Default: true if stderr is a terminal. */
   readonly pretty?: boolean;
-  /** Default stderr. */
+  /** Stream to which the log is written. Default: stderr. */
   readonly destination?: DestinationStream;
 }
 
 const STDERR = 2;
 
 /**
- * Field names whose values are never logged: a second safeguard in addition to {@link Secret}. Those in the last line hold records, and so
- * personal fields.
+ * Names of fields whose values are never logged. This is a second safeguard in addition to {@link Secret}. The fields in the last line hold
+ * records, which may contain personal data.
  */
 const REDACTED_PATHS = [
   ...['apiKey', 'API_KEY', 'password', 'secret', 'hmacKey', 'sasl'],
@@ -46,11 +46,11 @@ const OPTIONS: LoggerOptions = {
 };
 
 /**
- * Creates a logger that writes to stderr: JSON lines, or readable ones on a terminal. It writes synchronously, so that the last line before
- * an exit is not lost.
+ * Creates a logger that writes to stderr: JSON lines or, on a terminal, lines for people. It writes synchronously, so that the last line
+ * before an exit is complete.
  *
- * Errors are logged under `err`: a {@link CellarstreamError} with its code, message and context, any other error with its stack; their
- * other fields are left out because libraries store requests and responses there.
+ * Errors are logged under `err`: a {@link CellarstreamError} with its code, message and context, any other error with its stack. Other
+ * fields of errors are omitted, because libraries store requests and responses in them.
  */
 export async function createLogger(options: LogOptions): Promise<Logger> {
   const { level, pretty = process.stderr.isTTY, destination } = options;
@@ -76,7 +76,9 @@ function errorFields(error: unknown): object {
   return error instanceof Error ? { type: error.name, message, stack: error.stack } : { message };
 }
 
-/** Log level for each level of kafkajs. Its INFO lines are about internals; the service itself logs what an operator needs. */
+/**
+ * Log level at which lines of each kafkajs level are logged. kafkajs's INFO lines describe its internals and are therefore logged at debug.
+ */
 const LEVELS: Readonly<Record<string, 'error' | 'warn' | 'debug' | 'trace'>> = {
   ERROR: 'error',
   WARN: 'warn',
@@ -84,7 +86,7 @@ const LEVELS: Readonly<Record<string, 'error' | 'warn' | 'debug' | 'trace'>> = {
   DEBUG: 'trace',
 };
 
-/** Errors that kafkajs logs at each attempt although it resolves them by retrying. */
+/** Patterns for errors that kafkajs logs at each attempt although it resolves them by retrying. */
 const TRANSIENT_KAFKA_ERRORS = [
   /\b(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)\b/,
   /Connection timeout|Closed connection|Failed to connect to broker, reconnecting/,
@@ -101,7 +103,7 @@ const TRANSIENT_KAFKA_ERRORS = [
   /Topic creation errors/,
 ];
 
-/** The only fields of kafkajs' lines that are logged: others hold data from brokers, or stacks. */
+/** The only fields of kafkajs's log entries that are logged. The other fields hold data from brokers, or stacks. */
 const LOGGED_KAFKA_FIELDS = [
   'broker',
   'groupId',
@@ -115,8 +117,9 @@ const LOGGED_KAFKA_FIELDS = [
 /**
  * Creates a kafkajs log creator that writes to `logger`: `new Kafka({ logCreator: kafkaLogCreator(logger), ... })`.
  *
- * kafkajs' errors and warnings keep their level, except those that it resolves by retrying, such as an unreachable broker or a rebalance:
- * those are logged at debug. So is a consumer's crash for such a reason, since the service replaces the consumer and logs that itself.
+ * Errors and warnings of kafkajs keep their level, except those that kafkajs resolves by retrying, such as an unreachable broker or a
+ * rebalance. They are logged at debug. The crash of a consumer for such a reason is also logged at debug, because the service replaces the
+ * consumer and logs that.
  */
 export function kafkaLogCreator(logger: Logger): logCreator {
   const own = logger.child({ component: 'kafkajs' });
@@ -140,7 +143,7 @@ function levelOf({ label, log }: LogEntry): 'error' | 'warn' | 'debug' | 'trace'
   return healing ? 'debug' : level;
 }
 
-/** Joins message and error, either of which may be an Error. */
+/** Joins the message and the error of a log entry to one text. The values of both fields may be texts or Error objects. */
 function textOf(log: Readonly<Record<string, unknown>>): string {
   const texts = [log.message, log.error].map((part) =>
     part instanceof Error ? part.message : part,

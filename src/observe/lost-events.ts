@@ -1,35 +1,38 @@
-/** A range of offsets that is missing from a partition: its end is lower than before, or its beginning is higher. */
+/**
+ * A range of offsets in a partition whose events are lost: the partition's end is lower than it was (`ends`), or its beginning is higher
+ * (`begins`).
+ */
 export interface Gap {
   readonly partition: number;
   readonly kind: 'ends' | 'begins';
-  /** Previous offset of the partition's end or beginning (see `kind`). */
+  /** Previous offset of the partition's end or beginning, depending on `kind`. */
   readonly before: bigint;
-  /** Current offset of the partition's end or beginning. */
+  /** Current offset of the partition's end or beginning, depending on `kind`. */
   readonly now: bigint;
 }
 
 /**
- * A partition whose live keys, those whose newest event is not a deletion, differ from the published ones: there are more or fewer of them,
- * or their newest events are older.
+ * A partition whose live keys differ from the published ones. Either their number is different, or their newest events are older than the
+ * published ones.
  */
 export interface KeyGap {
   readonly partition: number;
-  /** Number of live keys of the partition that were published; `now` is the number in the topic. */
+  /** Number of live keys in the partition according to what was published. `now` is their number in the topic. */
   readonly before: number;
   readonly now: number;
 }
 
-/** Published events that are missing from a task's topic. */
+/** Events that were published and are missing from a task's topic. */
 export interface LostEvents {
   readonly topic: string;
   /**
-   * Missing ranges of offsets in the topic's partitions; empty if the loss shows only in the offsets that the newest messages were
-   * assigned.
+   * Ranges of offsets of lost events in the topic's partitions. Empty if the loss only shows in other ways: in the offsets that new
+   * messages were assigned, or in live keys.
    */
   readonly gaps: readonly Gap[];
-  /** Number of missing offsets, as far as it can be determined. */
+  /** Number of offsets of lost events, as far as it can be determined. */
   readonly offsets: number;
-  /** Partitions where only the count or digest of live keys shows the loss, not an offset. Default none. */
+  /** Partitions in which only the count or digest of live keys shows the loss, and no offset. Default: none. */
   readonly keys?: readonly KeyGap[];
 }
 

@@ -60,8 +60,8 @@ export async function openFleetOperations({ config, instance, onError }: FleetOp
   });
   return {
     /**
-     * Adds metrics and a status page for an account that this instance starts to run; they replace those of an earlier account of the same
-     * name.
+     * Adds the metrics and the status page of an account when this instance starts to run it. They replace those of an earlier account with
+     * the same name.
      */
     account: (own: Config) => {
       const account = observedAccount(own, { ofProcess: false, onError });
@@ -69,9 +69,9 @@ export async function openFleetOperations({ config, instance, onError }: FleetOp
       return {
         /** Hooks that the account's service calls. */
         hooks: account.hooks,
-        /** Returns the few figures of the account that other instances of the fleet receive. */
+        /** Returns the summary of the account that this instance reports to the rest of the fleet. */
         figures: account.figures,
-        /** Removes the account's metrics and status page, unless a later account of the same name has replaced it. */
+        /** Removes the account's metrics and status page, unless an account that was added later under the same name has replaced them. */
         end: () => void (watched.get(own.account) === account && watched.delete(own.account)),
       };
     },

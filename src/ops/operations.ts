@@ -15,8 +15,8 @@ export interface OperationsOptions {
 }
 
 /**
- * Serves metrics, health checks and the status page of a service on `HTTP_HOST` and `HTTP_PORT`. Opened before the service starts, so that
- * they are available while the service waits for Kafka or the API.
+ * Serves metrics, health checks and the status page of a service on `HTTP_HOST` and `HTTP_PORT`. The server is opened before the service
+ * starts, so that it responds while the service still waits for Kafka or the API.
  *
  * @throws CellarstreamError `SETTINGS` when the server can't listen on that address.
  */

@@ -20,10 +20,12 @@ export interface HttpServerOptions {
   readonly port: number;
   readonly page: Page;
   readonly endpoints: StatusEndpoints;
-  /** Set only in an instance of a fleet. */
+  /** Status pages of single accounts. Undefined outside of a fleet. */
   readonly accounts?: AccountStatusEndpoints | undefined;
   readonly metricsType: string;
-  /** Time after which a connection without traffic is closed, such as that of a client that does not read, in ms. Default 15,000. */
+  /**
+   * Time after which a connection without traffic is closed, in ms, such as the connection of a client that does not read. Default 15,000.
+   */
   readonly idleMs?: number;
   /** Longest time that a client may take to send the headers of a request, in ms. Default 5,000. */
   readonly headersTimeoutMs?: number;
@@ -42,14 +44,14 @@ export interface StatusEndpoints {
 }
 
 export interface AccountStatusEndpoints {
-  /** Page at `/accounts/NAME`, for any name; its script requests the status of that account. */
+  /** Page that is served at `/accounts/NAME`. It is the same for all accounts: its script requests the status of account NAME. */
   readonly page: Page;
   readonly status: (account: string) => Awaitable<AccountStatus>;
 }
 
 interface AccountStatus {
   readonly isHere: boolean;
-  /** The account's status, or an error that names the account's owner. */
+  /** Status of the account as JSON text. If the account does not run on this instance: an error that names the account's owner. */
   readonly json: string;
 }
 
@@ -62,17 +64,23 @@ export interface HttpServer {
   readonly close: () => Promise<void>;
 }
 
-/** Interval of the events that an open page receives, and how long a computed status or metrics text is cached, in ms. */
+/** Interval of the status events that are sent to an open page, in ms. A computed status or metrics text is cached for the same time. */
 const REFRESH_MS = 1_000;
-/** Maximum number of open event streams (`/status/events`); further ones are refused with 503, and their pages poll `/status`. */
+/** Maximum number of open event streams (`/status/events`). Further streams are refused with 503; their pages then poll `/status`. */
 const MAX_STREAMS = 64;
-/** Maximum number of accounts whose status is cached at a time. Too small: more calls to the service; too large: memory. */
+/**
+ * Maximum number of accounts whose status is cached at a time. If it is too small, the status is computed more often; if too large, memory
+ * use grows.
+ */
 const MAX_ACCOUNTS = 100;
-/** Maximum length of an account's name, in characters, as the account's configuration file is named after it. */
+/** Maximum length of an account's name, in characters: the maximum length of a file name, because a file is named after the account. */
 const MAX_NAME = 255;
 const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
 
-/** Limits for slow clients: the size of a request's headers in bytes, and times in ms, which Node checks once a second. */
+/**
+ * Limits for slow clients: the maximum size of request headers, in bytes, and time limits, in ms. Node checks the time limits at the given
+ * interval.
+ */
 const LIMITS: ServerOptions = {
   maxHeaderSize: 8_192,
   requestTimeout: 10_000,
@@ -220,7 +228,10 @@ function routes(options: HttpServerOptions): App {
   return app;
 }
 
-/** Returns a function that reads the status of one account, or of the whole service (or fleet), with a cache. */
+/**
+ * Returns a function that reads the status of one account, or that of the whole service or fleet if no account is given. The status is
+ * cached.
+ */
 function accountStatusReader({
   endpoints,
   accounts,
@@ -300,7 +311,10 @@ export interface Page {
 /** The status pages: of a service with one account, of a fleet, and of one account in a fleet. */
 type PageName = 'page' | 'fleet' | 'account';
 
-/** Reads a page from disk: from a URL, or the one that scripts/build-page.mjs has built next to the compiled code. */
+/**
+ * Reads a status page from a file: from the given URL, or by name from the file that scripts/build-page.mjs has built next to the compiled
+ * code.
+ */
 export function loadPage(page: PageName | URL): Page {
   const file = page instanceof URL ? page : new URL(`../${page}.html`, import.meta.url);
   return pageOf(readFileSync(fileURLToPath(file), 'utf8'));

@@ -10,13 +10,13 @@ import type {
 
 /** Data that the worker thread receives when it starts (`workerData`). */
 export interface ThreadData extends Pick<HttpServerOptions, 'host' | 'port' | 'metricsType'> {
-  /** Whether the server belongs to a fleet, and also serves single accounts. */
+  /** Whether the server belongs to an instance of a fleet and therefore also serves the status of single accounts. */
   readonly hasAccounts: boolean;
 }
 
 /** Calls that the worker thread makes to the service in the main thread, by messages. */
 export interface ServiceCalls extends StatusEndpoints {
-  /** Called only in an instance of a fleet. */
+  /** Returns the status of one account. Called only in an instance of a fleet. */
   readonly accountStatus: AccountStatusEndpoints['status'];
 }
 
@@ -30,9 +30,9 @@ export type WorkerMessage =
 interface ServiceCall {
   readonly kind: 'question';
   readonly what: keyof ServiceCalls;
-  /** The account of `accountStatus`, else empty. */
+  /** Name of the account if `what` is `accountStatus`, else empty. */
   readonly argument: string;
-  /** Receives one {@link ServiceMessage}. */
+  /** Port to which the response to the call is sent, as one {@link ServiceMessage}. */
   readonly answerTo: MessagePort;
 }
 
@@ -44,7 +44,7 @@ interface HttpThreadOptions extends Pick<
   HttpServerOptions,
   'host' | 'port' | 'metricsType' | 'endpoints' | 'onError'
 > {
-  /** Set only in an instance of a fleet. */
+  /** Returns the status of one account. Undefined outside of a fleet. */
   readonly accountStatus?: AccountStatusEndpoints['status'];
 }
 

@@ -20,7 +20,10 @@ const FLEET_STATES = valuesOf<FleetState>({
   quarantined: 0,
 });
 
-/** Labels without `values` hold names of accounts or instances, or versions, whose number is not bounded. */
+/**
+ * Labels of the fleet's metrics. Labels without `values` hold names of accounts, names of instances or versions, so the number of their
+ * values has no limit.
+ */
 export const FLEET_LABELS = {
   account: { help: 'the name of an account' },
   owner: {
@@ -41,7 +44,7 @@ export interface FleetMetric extends Omit<Metric, 'labels' | 'zeros'> {
 const gauge = metricOf('gauge');
 const counter = metricOf('counter');
 
-/** Series with a label `account` exist only for accounts that are currently known. */
+/** Metrics of a fleet. Series with the label `account` exist only for accounts that are currently known. */
 export const FLEET_METRICS = {
   instance: gauge(
     'cellarstream_fleet_instance_info',
@@ -138,7 +141,7 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
   for (const unknown of [generation, members]) unknown.remove(); // prom-client starts them at 0, but they are unknown
   collectProcessMetrics(registry);
 
-  /** Last known owner of each known account. */
+  /** Known accounts with their last known owner. */
   const owners = new Map<string, string | undefined>();
   const countMoves = (view: FleetView) => {
     const known = new Set(view.accounts.map(({ account }) => account));
@@ -171,10 +174,10 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
       }
       countMoves(view);
     },
-    /** Records that an account has moved to this instance; `elapsedMs`: until its first response here. */
+    /** Counts an account's move to this instance. `elapsedMs` is the duration of the move, until the account's first API response here. */
     onHandover: ({ elapsedMs }: { readonly elapsedMs: number }) =>
       handovers.observe(elapsedMs / 1_000),
-    /** Records that another instance has claimed an account that this one had not released. */
+    /** Counts an account that another instance has claimed although this instance had not released it. */
     onFenced: () => fenced.inc(),
     text: () => joinedText([registry, ...accounts().values()]),
     contentType: registry.contentType,
@@ -187,14 +190,14 @@ function optionsOf({ name, help, labels, buckets }: FleetMetric, registry: Regis
 }
 
 /**
- * How long the metrics text is built before other work of the event loop gets a turn, in ms. Too large: the accounts' data is delayed; too
- * small: the text takes longer.
+ * Longest time that building the metrics text may occupy the event loop before other work gets a turn, in ms. If it is too large, reading
+ * and publishing are delayed; if too small, building the text takes longer.
  */
 const TURN_MS = 5;
 
 /**
- * Joins the text of several registries: all series of a metric stand together, as the Prometheus format requires. Yields to the event loop
- * regularly, as a hundred accounts have a hundred thousand series.
+ * Joins the metrics texts of several registries into one. All series of a metric stand together, as the Prometheus format requires. The
+ * function yields to the event loop regularly, because a hundred accounts have a hundred thousand series.
  */
 async function joinedText(registries: readonly Registry[]): Promise<string> {
   const names = new Set(

@@ -11,14 +11,14 @@ import type { Cause } from '../status/readiness.ts';
 export interface Label {
   /** Meaning of the label, in Markdown. */
   readonly help: string;
-  /** Possible values besides {@link OTHER}. Undefined: any, for labels that do not depend on what the API sends. */
+  /** Possible values besides {@link OTHER}. Undefined: any value is allowed, for labels whose values do not come from the API. */
   readonly values?: readonly string[];
 }
 
 /** Label value for all unknown values, so that input from outside cannot create an unbounded number of series. */
 export const OTHER = 'other';
 
-/** HTTP statuses with a series of their own, at 0 from the start; others are counted by class, such as `5xx`. */
+/** HTTP statuses that have a series of their own, which starts at 0. Other statuses are counted by class, such as `5xx`. */
 export const STATUSES = [
   ...['200', '400', '401', '403', '404', '408', '429', '500', '502', '503', '504'],
   'none',
@@ -157,7 +157,7 @@ export function boundedLabel(name: LabelName, value: string): string {
   return values === undefined || values.includes(value) ? value : OTHER;
 }
 
-/** Returns all members of a union of strings, given as keys: the compiler reports missing ones. */
+/** Returns all members of a union of strings, which are given as the keys of an object so that the compiler reports omitted ones. */
 export function valuesOf<T extends string>(values: Readonly<Record<T, 0>>): readonly T[] {
   return Object.keys(values) as T[];
 }

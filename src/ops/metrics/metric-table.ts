@@ -5,7 +5,7 @@ import type { LabelName } from './metric-labels.ts';
 
 export type MetricType = 'counter' | 'gauge' | 'histogram';
 
-/** Values for some or all labels of a metric; stands for all their combinations. */
+/** Values for some or all labels of a metric. It describes the series with every combination of these values. */
 export type LabelGrid = Readonly<Partial<Record<LabelName, readonly string[]>>>;
 
 export interface Metric {
@@ -17,9 +17,9 @@ export interface Metric {
   /** Upper bounds of a histogram's buckets, in seconds. */
   readonly buckets?: readonly number[];
   /**
-   * Series that exist at 0 from the start, so that the first event shows as an increase. A label that a grid omits takes all its values;
-   * `resource` takes the lists that the service reads. Default: all series of counters and histograms, none of gauges, as 0 would be a
-   * measured value.
+   * Series that exist from the start with the value 0, so that the first event shows as an increase. For a label without values here, all
+   * its values are used; for `resource`, the lists that the service reads. Default: all series of counters and histograms. Gauges have
+   * none, because 0 would be mistaken for a measured value.
    */
   readonly zeros?: readonly LabelGrid[];
 }
@@ -309,7 +309,8 @@ export const METRICS = {
 export type MetricTable = typeof METRICS;
 
 /**
- * Metrics of the process, collected by prom-client, that dashboards and alerts use. Outside of a fleet they have the label `account`, too.
+ * Metrics of the process that prom-client collects and that dashboards and alerts use. Outside of a fleet they also have the label
+ * `account`.
  */
 export const PROCESS_METRICS = [
   ['process_start_time_seconds', 'gauge', 'When the process was started.'],

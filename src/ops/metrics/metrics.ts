@@ -19,20 +19,24 @@ interface MetricsOptions {
   readonly pollIntervalMs?: number | undefined;
   /** Returns epoch ms of the machine's own clock, with which Prometheus compares timestamps. Default Date.now. */
   readonly wallClock?: () => number;
-  /** If omitted, `cellarstream_ready` and `cellarstream_not_ready` have no series. */
+  /** Returns the readiness of the service. If it is omitted, `cellarstream_ready` and `cellarstream_not_ready` have no series. */
   readonly readiness?: () => Readiness;
-  /** Whether the metrics of the process are included; true at most once per process. Default true. */
+  /** Whether to include the metrics of the process. Only one call per process may set it to true. Default true. */
   readonly ofProcess?: boolean;
 }
 
-/** Lanes that count in the metric of freshness: not the initial snapshot, which reads old changes, nor resyncs, which bring none. */
+/**
+ * Lanes whose pages are included in the metric of freshness. The initial snapshot is excluded because its changes are old, and resyncs are
+ * excluded because they find no changes.
+ */
 const FRESH_LANES: ReadonlySet<string> = new Set(['poll', 'sweep', 'reread']);
 
 /**
  * Creates the metrics listed in docs/metrics.md for one account and, with `ofProcess`, for the process, in the text format of Prometheus.
- * The number of series does not depend on what the API sends; label values are codes and names of lists and fields.
+ * Label values are codes and names of lists and fields, so the number of series does not depend on what the API sends.
  *
- * Node's own metrics (event loop lag, garbage collection) are collected until the process ends, and do not keep it running.
+ * Node's own metrics (event loop lag, garbage collection) are collected until the process ends. Collecting them does not keep the process
+ * running.
  */
 export function metrics(options: MetricsOptions) {
   const { account, resources, pollIntervalMs = 0, wallClock = Date.now, readiness } = options;
@@ -41,7 +45,7 @@ export function metrics(options: MetricsOptions) {
   let gauges: Gauges | undefined;
   const clocks = new ClockSkew();
   const schemas = new Map<string, number>();
-  /** Lists of which deletions were held back in the sweep that is running. */
+  /** Lists whose current sweep has deletions that are held back. */
   const held = new Set<string>();
 
   const { add, set, observe } = new Recorder({
@@ -173,7 +177,7 @@ function codeOf(error: unknown): string {
   return error instanceof CellarstreamError ? error.code : OTHER;
 }
 
-/** Keys of the metrics of one type. */
+/** Names of the metrics that have one of the types `T`. */
 export type KeyOf<T extends MetricType> = {
   [K in keyof MetricTable]: MetricTable[K]['type'] extends T ? K : never;
 }[keyof MetricTable];
@@ -188,13 +192,13 @@ interface RecorderOptions {
   readonly account: string;
   /** Lists whose series exist at 0 from the start. */
   readonly resources: readonly string[];
-  /** Functions that set gauges before these are read. */
+  /** Functions that update gauges. Each is called before its gauge is read. */
   readonly collect: Readonly<Partial<Record<KeyOf<'gauge'>, () => void>>>;
 }
 
 type Labels = Readonly<Record<string, string>>;
 
-/** The metrics of {@link METRICS} for one account. Unknown label values become `other`. */
+/** Sets the metrics of {@link METRICS} for one account. Label values that are not in the list of allowed ones become `other`. */
 class Recorder {
   readonly #account: string;
   readonly #counters = new Map<string, Counter>();
@@ -253,7 +257,7 @@ class Recorder {
   }
 }
 
-/** Returns all combinations of label values that a grid (values for some of a metric's labels) stands for. */
+/** Returns all combinations of the label values in a {@link LabelGrid}. */
 function combinations(
   labels: readonly LabelName[],
   grid: LabelGrid,
@@ -275,8 +279,8 @@ function combinations(
 }
 
 /**
- * Interval at which the event loop lag is sampled, in ms. prom-client's default of 10 ms wakes an idle process a hundred times a second,
- * which costs a fourteenth of the CPU time of six small lists at rest.
+ * Interval at which the event loop lag is sampled, in ms. With prom-client's default of 10 ms an idle process wakes up a hundred times a
+ * second, which was 1/14 of the CPU time of a service with six small lists that do not change.
  */
 const LAG_TICK_MS = 50;
 

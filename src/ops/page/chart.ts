@@ -9,7 +9,7 @@ interface Line {
 
 interface ChartOptions {
   readonly lines: readonly Line[];
-  /** Value that the top of the vertical scale shows at least. */
+  /** Minimum value at the top of the vertical scale. The scale grows if a value is higher. */
   readonly leastTop: number;
   /** Whether small values stay visible beside large ones. Default false: a linear scale. */
   readonly compressed?: boolean;

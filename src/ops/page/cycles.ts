@@ -1,12 +1,15 @@
 import type { LifeCycle, LifeCycleChange, LifeCycleState } from '../status/status-json.ts';
 
-/** A change between two states of a life cycle. Unlike the indexes in `LifeCycleChange`, the states stay the same after a restart. */
+/**
+ * A change between two states of a life cycle. It holds the states themselves, unlike `LifeCycleChange`, whose indexes of states are valid
+ * only until the service restarts.
+ */
 export interface CycleChange extends Pick<LifeCycleChange, 'count' | 'medianMs'> {
   readonly from: LifeCycleState;
   readonly to: LifeCycleState;
 }
 
-/** Returns a unique name of the status field that a life cycle describes, such as `order status`. */
+/** Returns a unique name for the status field that a life cycle describes, such as `order status`. */
 export function cycleName({ subject, field }: Pick<LifeCycle, 'subject' | 'field'>): string {
   return `${subject} ${field}`;
 }
@@ -27,12 +30,15 @@ export function changesSeen({ changes, others }: LifeCycle): number {
   return changes.reduce((sum, change) => sum + change.count, others);
 }
 
-/** Returns a name of a change that is unique within the life cycle. */
+/** Returns a name for a change that is unique within the life cycle. */
 export function changeName({ from, to }: CycleChange): string {
   return JSON.stringify([from.kind, from.name, to.kind, to.name]);
 }
 
-/** Whether a diagram of `a` can show the figures of `b`: both have the same states and changes in the same order. */
+/**
+ * Whether the diagram of life cycle `a` can show the figures of life cycle `b`: their status field, states and changes are the same, in the
+ * same order.
+ */
 export function isSameShape(a: LifeCycle, b: LifeCycle): boolean {
   const shape = ({ states, changes, ...cycle }: LifeCycle) =>
     JSON.stringify([
@@ -44,11 +50,11 @@ export function isSameShape(a: LifeCycle, b: LifeCycle): boolean {
 }
 
 /**
- * Returns the life cycle (of one status field, such as an order's) that the page shows: the one that the user chose; else the one shown so
- * far, if changes of it were observed; else the one with the most observed changes.
+ * Chooses the life cycle that the page shows: the one that the user chose. Without a choice: the one shown so far if changes of it were
+ * observed, else the one with the most observed changes.
  *
  * @param shown Name of the life cycle shown so far, as {@link cycleName} returns it.
- * @param isChosen Whether the user chose it.
+ * @param isChosen Whether the user chose the life cycle `shown`.
  */
 export function shownCycle(
   cycles: readonly LifeCycle[],

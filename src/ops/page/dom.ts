@@ -31,7 +31,10 @@ export function svg<Tag extends keyof SVGElementTagNameMap>(
   return element;
 }
 
-/** Sets the attributes whose value differs: setting an unchanged one costs a layout, and screen readers repeat it. */
+/**
+ * Sets the attributes of an element, but only those whose value changes: setting an attribute to the same value costs a layout, and makes
+ * screen readers repeat it.
+ */
 export function setAttributes(element: Element, attributes: Attributes): void {
   for (const [name, value] of Object.entries(attributes)) {
     const text = String(value);
@@ -39,7 +42,7 @@ export function setAttributes(element: Element, attributes: Attributes): void {
   }
 }
 
-/** Sets the text of a node if it differs. */
+/** Sets the text of a node, but only if the text changes. */
 export function setText(node: Node, text: string): void {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -48,7 +51,7 @@ export function show(element: HTMLElement, shown: boolean): void {
   if (element.hidden === shown) element.hidden = !shown;
 }
 
-/** The element of one item of a {@link keyedList}; `update` shows the item in it. */
+/** HTML element for one item of a {@link keyedList}. `update` shows an item in the element. */
 export interface Row<T> {
   readonly element: Element;
   readonly update?: (item: T) => void;
@@ -56,13 +59,17 @@ export interface Row<T> {
 
 interface KeyedListOptions<T> {
   readonly parent: Element;
-  /** Returns a key that is unique among the items; `place` is the item's index. */
+  /** Returns a key that is unique among the items. `place` is the item's index. */
   readonly key: (item: T, place: number) => string;
-  /** Creates the row of an item with a new key; the row's `update` is then called with every item of this key, also the first. */
+  /**
+   * Creates the row for an item with a new key. The row's `update` is called right after that, and for each later item with the same key.
+   */
   readonly make: (item: T) => Row<T>;
 }
 
-/** Returns a function that shows a list of items. Elements are reused for items of the same key, and moved only if necessary. */
+/**
+ * Returns a function that shows a list of items. An item with a known key reuses that key's element. Elements are moved only if necessary.
+ */
 export function keyedList<T>(options: KeyedListOptions<T>): (items: readonly T[]) => void {
   const { parent, key, make } = options;
   let rows = new Map<string, Row<T>>();
@@ -94,7 +101,7 @@ export function gauge(label: string) {
   );
   return {
     element,
-    /** Fills the gauge to `value` of `most`; `text` describes the value for screen readers. */
+    /** Sets the gauge to `value` on a scale from 0 to `most`. `text` describes the value for screen readers. */
     update: (value: number, most: number, text: string): void => {
       const share = most > 0 ? Math.min(1, Math.max(0, value / most)) : 0;
       setAttributes(element, {

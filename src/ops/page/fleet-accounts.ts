@@ -9,7 +9,7 @@ import { ago, count, duration, percent, rate } from './words.ts';
 
 type DatedAccount = FleetAccountStatus & Pick<ReportedAccount, 'at'>;
 
-/** Filters of the list of accounts, each with the text that is shown when no account matches. */
+/** Filters for the list of accounts, each with the text to show when no account matches. */
 const CHOICES = {
   all: { label: 'all', none: 'No account is known yet.', has: () => true },
   wrong: {
@@ -25,7 +25,10 @@ const CHOICES = {
 } as const;
 type Choice = keyof typeof CHOICES;
 
-/** Returns the function that updates the list of accounts: a row for each, those with problems first, then by name. */
+/**
+ * Returns a function that updates the list of accounts. Each account has a row; accounts with problems are first, then the order is by
+ * name.
+ */
 export function fleetAccountsView(): (status: FleetStatus) => void {
   const none = byId('accounts-none');
   const list = keyedList<ReportedAccount>({
@@ -121,7 +124,7 @@ function ownerText({ owner }: ReportedAccount, instance: string): string {
   return owner === instance ? `on ${owner}, this one` : `on ${owner}`;
 }
 
-/** Creates a figure with its unit after it or, with `unitFirst`, with a label before it. */
+/** Creates an element for a number and its unit. The unit stands after the number or, with `unitFirst`, before it. */
 function figure(unit: string, unitFirst = false) {
   const value = html('span', { class: 'value' });
   const parts = [value, ' ', html('span', { class: 'unit' }, unit)];

@@ -16,7 +16,7 @@ export const SERVER_STATE_STATUSES: Readonly<Record<FleetState, string>> = {
   quarantined: 'quarantined',
 };
 
-/** Returns the function that updates the counts of accounts by state. All states are shown, in a fixed order. */
+/** Returns a function that updates the counts of accounts by state. All states are shown, in a fixed order. */
 export function fleetStatesView(): (status: FleetStatus) => void {
   const parent = byId('states');
   const updates = (Object.keys(SERVER_STATE_STATUSES) as FleetState[]).map((state) => {
@@ -43,11 +43,11 @@ interface Instance {
   readonly isThis: boolean;
   readonly isMember: boolean;
   readonly accounts: number;
-  /** Number of accounts on the fullest instance: the end of the gauge's scale. */
+  /** Number of accounts on the instance that has the most: the end of the gauge's scale. */
   readonly most: number;
 }
 
-/** Returns the function that updates the list of instances. It includes departed members that still own accounts. */
+/** Returns a function that updates the list of instances. The list includes departed members that still own accounts. */
 export function fleetInstancesView(): (status: FleetStatus) => void {
   const note = byId('instances-note');
   const none = byId('instances-none');

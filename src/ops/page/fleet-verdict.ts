@@ -13,7 +13,10 @@ const LEVELS: Readonly<Record<Exclude<Health, 'good'>, Wrong['level']>> = {
   busy: 'busy',
 };
 
-/** Computes the verdict on a fleet from its newest status. While the connection is down it says so, with the last known problems. */
+/**
+ * Computes the summary of a fleet from its newest status. Without a connection to the service the summary reports that, and includes the
+ * last known problems.
+ */
 export function fleetVerdictOf(
   status: FleetStatus | undefined,
   connection: ConnectionState,
@@ -81,7 +84,10 @@ function sublineOf({ accounts, instances }: FleetStatus): string {
   return `${plural(instances.length, 'instance')} in the group.${freshness}`;
 }
 
-/** Lists the problems of the accounts, one line for those that share a problem: the severest first, then those of the most accounts. */
+/**
+ * Lists the problems of the accounts. Accounts with the same problem share a line. The most severe problems come first, then those of the
+ * most accounts.
+ */
 function problemsOf(status: FleetStatus): Wrong[] {
   const { accounts, at, generation, instance } = status;
   const alike = new Map<string, [FleetAccountStatus, ...FleetAccountStatus[]]>();

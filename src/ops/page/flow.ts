@@ -4,7 +4,7 @@ import type { QuotaStatus, Status } from '../status/status-json.ts';
 import { byId, gauge, html, keyedList, setAttributes, setText } from './dom.ts';
 import { STATIONS } from './stations.ts';
 
-/** Returns the function that updates the picture of the data flow: five stations from the API's token to the Kafka topics. */
+/** Returns a function that updates the picture of the data flow: five stations from the API's token to the Kafka topics. */
 export function flowView(): (status: Status) => void {
   const parent = byId('flow');
   const stations = Object.entries(STATIONS).map(([name, at]) => {
@@ -43,7 +43,7 @@ export function flowView(): (status: Status) => void {
   return (status) => stations.forEach((update) => update(status));
 }
 
-/** Returns the function that updates the gauges of the quotas: how many of the requests allowed per minute are used. */
+/** Returns a function that updates the gauges of the quotas: how many of the requests allowed per minute are used. */
 export function quotasView(): (status: Status) => void {
   const list = keyedList<QuotaStatus>({
     parent: byId('quotas'),

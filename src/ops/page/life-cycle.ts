@@ -15,7 +15,7 @@ import { stateDiagram } from './state-diagram.ts';
 import type { StateDiagram } from './state-diagram.ts';
 import { compact, count, duration, fieldName, since } from './words.ts';
 
-/** Returns the function that updates the view of life cycles. */
+/** Returns a function that updates the view of life cycles. */
 export function lifeCycleView(): (status: Status) => void {
   const view = new LifeCycleView();
   return (status) => view.update(status);
@@ -42,7 +42,7 @@ class LifeCycleView {
     make: changeRow,
   });
   #newest: Status | undefined;
-  /** Name of the life cycle that is shown, and whether the user chose it. */
+  /** Name of the life cycle that is shown. `#isChosen` says whether the user chose it. */
   #shown: string | undefined;
   #isChosen = false;
   #drawn: { cycle: LifeCycle; room: number; diagram: StateDiagram | undefined } | undefined;

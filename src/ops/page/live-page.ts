@@ -76,7 +76,7 @@ interface ConnectionOptions<T> extends Addresses {
 const STALE_AFTER_MS = 2_400;
 /** Time without a status event after which the connection is replaced, in ms, as it may be dead without an error. */
 const RECONNECT_AFTER_MS = 5_000;
-/** Interval of polls of the status while no events arrive, in ms. */
+/** Interval at which the page polls the status while no events arrive, in ms. */
 const POLL_EVERY_MS = 10_000;
 /** Interval at which the page checks whether events still arrive, in ms. */
 const LOOK_EVERY_MS = 200;
@@ -95,7 +95,7 @@ export function connect<T>(options: ConnectionOptions<T>): void {
 class StatusConnection<T> {
   readonly #options: ConnectionOptions<T>;
   #source: EventSource | undefined;
-  /** Whether events arrive; undefined until the first event or failure. */
+  /** Whether status events arrive. Undefined until the first event or failure. */
   #isLive: boolean | undefined;
   #heardAt = Date.now();
   #openedAt = 0;
@@ -161,7 +161,9 @@ class StatusConnection<T> {
   }
 }
 
-/** Requests the status once: the status, the reason of a 404, or undefined if the request failed in another way. */
+/**
+ * Requests the status once. Returns the status, or the reason given in a 404 response, or undefined if the request failed in another way.
+ */
 async function requestStatus<T>(
   url: string,
 ): Promise<{ readonly status?: T; readonly refusal?: string } | undefined> {

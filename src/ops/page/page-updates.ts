@@ -1,6 +1,6 @@
 // The parts of a live page that need no browser: the URLs to request, updating views, and detecting a new version of the service.
 
-/** URLs that a status page requests, relative to its own: they work behind a proxy that adds a path prefix. */
+/** URLs that a status page requests. They are relative to the page's own URL, so that they work behind a proxy that adds a path prefix. */
 export interface Addresses {
   readonly url: string;
   readonly statusUrl: string;
@@ -9,7 +9,7 @@ export interface Addresses {
 /**
  * Returns the URLs that a status page requests.
  *
- * @param page `account` for the page of one account of a fleet, at `.../accounts/NAME`; else the page at the root path.
+ * @param page `account` for the page of one account of a fleet, at `.../accounts/NAME`. Any other value: the page at the root path.
  */
 export function addressesOf(page: string | undefined, pathname: string): Addresses {
   if (page !== 'account') return { url: 'status/events', statusUrl: 'status' };
@@ -17,7 +17,7 @@ export function addressesOf(page: string | undefined, pathname: string): Address
   return { url: `../status/events${query}`, statusUrl: `../status${query}` };
 }
 
-/** Updates all views of a page, also after one of them throws. Returns whether none did. */
+/** Updates all views of a page. A view that throws does not prevent the update of the others. Returns whether no view has thrown. */
 export function updateAll<T>(
   views: readonly ((status: T) => void)[],
   status: T,
@@ -36,8 +36,8 @@ export function updateAll<T>(
 }
 
 /**
- * Returns a function to be called with each version that the service reports. It calls `onChange` once, when a version differs from the
- * first.
+ * Returns a function that has to be called with each version that the service reports. That function calls `onChange` once: when a version
+ * differs from the first one.
  */
 export function newVersion(onChange: () => void): (version: string) => void {
   let first: string | undefined;

@@ -4,7 +4,7 @@ import type { RecentDeadLetter, RecentStatusChange, Status } from '../status/sta
 import { byId, html, keyedList, setText, show } from './dom.ts';
 import { count, fieldName, plural, since, timeOfDay } from './words.ts';
 
-/** Returns the function that updates the list of recent status changes. Statuses are untrusted text from the API. */
+/** Returns a function that updates the list of recent status changes. Statuses are untrusted text from the API. */
 export function changesView(): (status: Status) => void {
   const none = byId('changes-none');
   const note = byId('changes-note');
@@ -57,7 +57,7 @@ interface Reason {
   readonly letters: number;
 }
 
-/** Returns the function that updates the list of dead letters: their number by reason, and the latest ones. */
+/** Returns a function that updates the list of dead letters: their number by reason, and the latest ones. */
 export function deadLettersView(): (status: Status) => void {
   const none = byId('letters-none');
   const note = byId('letters-note');

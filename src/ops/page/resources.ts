@@ -13,7 +13,7 @@ interface DatedResource extends ResourceStatus {
   readonly at: number;
 }
 
-/** Returns the function that updates the view of the lists: state, lag, throughput and a few facts of each. */
+/** Returns a function that updates the view of the lists: state, lag, throughput and a few facts of each. */
 export function resourcesView(): (status: Status) => void {
   const list = keyedList<DatedResource>({
     parent: byId('resources'),
@@ -76,7 +76,7 @@ function resourceRow({ resource }: DatedResource): Row<DatedResource> {
   };
 }
 
-/** Whether events were published in the last five minutes, but none shows when its record changed. */
+/** Whether events were published in the last five minutes, but none of them shows when its record was changed. */
 function isUntimed({ eventsPerSecond, lagMs }: SeriesStatus): boolean {
   return eventsPerSecond.some((each) => each > 0) && lagMs.every((ms) => ms === null);
 }
@@ -98,7 +98,7 @@ function stateText({ state, retry, at, firstRead, commitBeganAt }: DatedResource
   }
 }
 
-/** Name of the service that is retried; any `what` that is not listed is a list of the API. */
+/** Returns the displayed name of the service that is retried. A value of `what` without a name here is a list of the API. */
 function serviceName(what: string): string {
   const names: Readonly<Record<string, string>> = {
     kafka: 'Kafka',
@@ -164,7 +164,10 @@ function factsOf(dated: DatedResource): Fact[] {
   ];
 }
 
-/** A full scan that was not certified because it followed too soon on another is no problem: a later one is certified. */
+/**
+ * Describes the newest certificate. A full scan that was not certified because the previous certificate was too recent is not shown as a
+ * problem, because a later scan is certified.
+ */
 function certifiedFact({ certified, uncertified, at }: DatedResource): Fact {
   const isBad = uncertified === 'partitions';
   const value = certified ? certifiedText(certified, at) : 'not yet';
@@ -172,7 +175,7 @@ function certifiedFact({ certified, uncertified, at }: DatedResource): Fact {
   return { name: 'certified', value: `${value}${since}`, isBad, isWide: true };
 }
 
-/** Formats live keys of the API's total, proof and time: `10,002 of 10,002, exact, 14:03:07`. */
+/** Formats a certificate as the number of live keys, the API's total, the proof and the time: `10,002 of 10,002, exact, 14:03:07`. */
 function certifiedText(certified: CertifiedStatus, now: number): string {
   const { at, total, records, proof, whyNotExact } = certified;
   const proven = whyNotExact === null ? proof : `${proof} (${whyNotExact})`;

@@ -7,7 +7,7 @@ import { compact, count, duration } from './words.ts';
 
 export interface StateDiagram {
   readonly element: SVGSVGElement;
-  /** Shows new figures. `cycle` must have the same states and changes in the same order as the life cycle that was drawn. */
+  /** Shows new figures. `cycle` must have the same states and changes, in the same order, as the life cycle that was drawn. */
   readonly update: (cycle: LifeCycle) => void;
 }
 
@@ -15,7 +15,7 @@ const STATE_HEIGHT = 42;
 const MAX_NAME = 22;
 /** Approximate width of a character in the names of states and in the notes below them, in px. */
 const [NAME_CHARACTER, NOTE_CHARACTER] = [8.2, 6.3];
-/** Size of an arrow's label, in px: wide enough for `99.9K · 59 min`, as the figures grow after the layout. */
+/** Size of the label of an arrow, in px. It has space for `99.9K · 59 min`, because the figures can grow after the layout. */
 const LABEL = { width: 14 * NOTE_CHARACTER, height: 20 };
 
 /**

@@ -6,17 +6,17 @@ interface Station {
   readonly figure: string;
   readonly unit: string;
   readonly note: string;
-  /** The cause that this station waits for; empty if it does not wait. */
+  /** What the station waits for. Empty if it does not wait. */
   readonly trouble: string;
   /** Whether data flows from this station to the next one. */
   readonly moves: boolean;
-  /** Filled part of the station's gauge, 0 to 1. */
+  /** Filled part of the station's gauge, from 0 to 1. */
   readonly share: number;
-  /** Value of the gauge as text, for readers and screen readers. */
+  /** Value of the gauge as text, shown beside it and read by screen readers. */
   readonly shareText: string;
 }
 
-/** The stations by name, in the order of the flow, from the API's token to the Kafka topics. */
+/** Functions that compute the stations of the data flow, by name, in the order from the API's token to the Kafka topics. */
 export const STATIONS: Readonly<Record<string, (status: Status) => Station>> = {
   token: tokenStation,
   quota: quotaStation,
@@ -130,7 +130,7 @@ function topicsStation({ resources, causes }: Status): Station {
   };
 }
 
-/** Says `at least` while some lists have not reported their number. */
+/** Describes the number of published records. The text begins with `at least` while the number of some lists is unknown. */
 function publishedText(resources: Status['resources']): string {
   const counts = resources.flatMap(({ known }) => known ?? []);
   if (counts.length === 0) return 'the number of published records is not known yet';

@@ -3,16 +3,16 @@
 import type { Status, Warning } from '../status/status-json.ts';
 import { duration, since, timeOfDay } from './words.ts';
 
-/** State of the page's connection to the service; it is live while status events arrive. */
+/** State of the page's connection to the service. The connection is live while status events arrive. */
 export type ConnectionState =
   | { readonly isLive: true }
   | {
       readonly isLive: false;
-      /** When the last status event arrived, or the page was opened, in epoch ms by the browser's clock. */
+      /** When the last status event arrived, in epoch ms by the browser's clock. Before the first event: when the page was opened. */
       readonly since: number;
-      /** Whether the service responds to requests, so that only its status events fail to arrive. */
+      /** Whether the service responds to requests although its status events do not arrive. */
       readonly isReachable: boolean;
-      /** Error with which the service refuses the status, as for an account that runs on another instance. */
+      /** Error with which the service refuses to return the status, for example because the account runs on another instance. */
       readonly refusal?: string | undefined;
     };
 
@@ -23,7 +23,7 @@ export interface Verdict {
   readonly tone: Tone;
   readonly headline: string;
   readonly subline: string;
-  /** Problems in words, the severest first. */
+  /** Descriptions of the problems, the most severe first. */
   readonly problems: readonly Wrong[];
 }
 
@@ -34,7 +34,10 @@ export interface Wrong {
   readonly when: string;
 }
 
-/** Computes the verdict from the newest status. While the connection is down it says so, with the last known problems. */
+/**
+ * Computes the summary of a service from its newest status. Without a connection to the service the summary reports that, and includes the
+ * last known problems.
+ */
 export function verdictOf(status: Status | undefined, connection: ConnectionState): Verdict {
   const problems = status ? problemsOf(status) : [];
   if (!connection.isLive) return { ...disconnectedVerdict(status?.at, connection), problems };
@@ -80,7 +83,7 @@ function initialSnapshots({ resources }: Status): string {
   return ` Initial snapshots still run: ${running.map(({ resource }) => resource).join(', ')}.`;
 }
 
-/** Headlines for warnings that mean that the published data may differ from the API's although the service is ready. */
+/** Headlines for warnings that the published data may differ from the API's although the service is ready. */
 const DOUBTS: Readonly<Partial<Record<Warning['kind'], string>>> = {
   'deletions-held': 'deletions are held back',
   'deletions-unknown': 'deletions may be missing',
@@ -120,7 +123,11 @@ function problemsOf(status: Status): Wrong[] {
   return [...reasons, ...warnings];
 }
 
-/** @param at Time of the last received status, in epoch ms by the service's clock; undefined if none was received. */
+/**
+ * Returns the summary for a page whose connection is not live.
+ *
+ * @param at Time of the last received status, in epoch ms by the service's clock. Undefined if none was received.
+ */
 export function disconnectedVerdict(
   at: number | undefined,
   connection: Extract<ConnectionState, { isLive: false }>,

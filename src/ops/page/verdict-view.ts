@@ -18,10 +18,10 @@ const MARKS: Readonly<Record<Tone, string>> = {
   lost: '?',
 };
 
-/** Maximum number of problems shown at once; further ones are in an element that the user can open. */
+/** Maximum number of problems that are always visible. Further ones are in an element that the user can expand. */
 const MAX_LINES = 4;
 
-/** Returns the function that updates the verdict, and the title and icon of the tab. `of`: name of the account or fleet. */
+/** Returns a function that shows a verdict on the page and in the title and icon of its tab. `of` is the name of the account or fleet. */
 export function verdictView(): (verdict: Verdict, of: string) => void {
   const section = byId('verdict');
   const headline = byId('headline');

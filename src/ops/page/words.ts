@@ -17,7 +17,7 @@ export function rate(value: number): string {
   return value > 0 && value < 9.95 ? value.toFixed(1) : WHOLE.format(value);
 }
 
-/** Percentage, rounded down: `42 %`. */
+/** Formats a fraction as a percentage, rounded down: `42 %`. */
 export function percent(part: number, whole: number): string {
   return whole > 0 ? `${Math.floor((100 * part) / whole)} %` : '0 %';
 }
@@ -50,18 +50,18 @@ export function ago(ms: number): string {
   return seconds < 60 ? `${seconds} s ago` : `${duration(ms)} ago`;
 }
 
-/** Time of day in the browser's time zone: `14:03:22`. */
+/** Formats a time as time of day in the browser's time zone: `14:03:22`. */
 export function timeOfDay(at: number): string {
   return TIME.format(at);
 }
 
-/** The time of day if it is on the same day as `now`, else with the date. */
+/** Formats a time as time of day. The date is added if `at` is on another day than `now`. */
 export function since(at: number, now: number): string {
   const day = DATE.format(at);
   return day === DATE.format(now) ? TIME.format(at) : `${day}, ${TIME.format(at)}`;
 }
 
-/** Displayed name of a status field. `status`, which several subjects have, gets the subject's name. */
+/** Returns the displayed name of a status field. For the field `status`, which several subjects have, the name includes the subject. */
 export function fieldName(subject: string, field: string): string {
   return field === 'status' ? `${subject.replaceAll('_', ' ')} ${field}` : field;
 }

@@ -2,27 +2,29 @@ import type { FleetState, FleetView } from '../../observe/fleet-view.ts';
 import type { Cause, Readiness } from './readiness.ts';
 
 interface FleetReadinessOptions {
-  /** The accounts that run on this instance. */
+  /** The accounts that run on this instance, by name. */
   readonly accounts: ReadonlyMap<string, { readonly check: () => Readiness }>;
   /** Returns the time of a steady clock, in epoch ms. */
   readonly now: () => number;
 }
 
-/** States in which an account needs an operator: restarting an instance does not help. */
+/** States of an account that only an operator can end. Restarting an instance does not help. */
 const EXTERNAL_STATES: ReadonlySet<FleetState> = new Set(['failed', 'wrong-file', 'quarantined']);
-/** Causes that most likely lie with the account's own API, not with this instance. */
+/** Causes that lie most likely with an account's own API and not with this instance. */
 const API_CAUSES: ReadonlySet<Cause> = new Set(['failed', 'login', 'api']);
 
 /**
- * Computes the readiness of an instance of a fleet. The instance is ready when it is in the fleet's group and each account that it runs is
- * ready, or has failed for a reason that a restart of this instance would not fix. It is not ready while accounts that are assigned to it
- * do not run yet: a rolling restart would otherwise stop the next instance too early. An account that waits for its API is tolerated while
- * another account on this instance is ready; if none is, the instance itself may have no access to any API.
+ * Computes the readiness of an instance of a fleet. The instance is ready when it is a member of the fleet and each account that it runs is
+ * ready, or has failed for a reason that restarting this instance would not resolve.
+ *
+ * The instance is not ready while an account that is assigned to it does not run yet: otherwise a rolling restart would stop the next
+ * instance too early. An account that waits for its API is tolerated as long as another account on this instance is ready. If no account is
+ * ready, the instance itself may have no access to any API.
  */
 export class FleetReadiness {
   readonly #options: FleetReadinessOptions;
   #view: FleetView | undefined;
-  /** When this instance dropped out of the fleet's group, in epoch ms; undefined until that happens. */
+  /** When this instance last dropped out of the fleet's membership, in epoch ms. Undefined if it never did. */
   #outSince: number | undefined;
 
   constructor(options: FleetReadinessOptions) {

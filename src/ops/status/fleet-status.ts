@@ -11,14 +11,14 @@ interface FleetStatusOptions {
   /** Returns the time of a steady clock, in epoch ms. */
   readonly now: () => number;
   readonly readiness: () => Readiness;
-  /** The accounts that run on this instance. */
+  /** The accounts that run on this instance, by name. */
   readonly accounts: ReadonlyMap<string, { readonly figures: () => AccountFigures }>;
 }
 
-/** Maximum length of an account's name in an error text, in characters. */
+/** Maximum length of an account's name in the text of an error, in characters. */
 const MAX_NAME = 60;
 
-/** Computes the status of a fleet as this instance knows it, from the newest {@link FleetView} that it received. */
+/** Computes the status of a fleet as this instance knows it, from the last {@link FleetView} that the instance received. */
 export class FleetStatusModel {
   readonly #options: FleetStatusOptions;
   readonly #since: number;
@@ -57,7 +57,7 @@ export class FleetStatusModel {
     };
   }
 
-  /** Returns the body of the 404 for an account that does not run on this instance. */
+  /** Returns the body of the 404 response for an account that does not run on this instance. */
   notHere(asked: string): AccountElsewhere {
     const account = shortened(asked, MAX_NAME);
     const known = this.#view.accounts.find((each) => each.account === asked);
@@ -78,7 +78,7 @@ export class FleetStatusModel {
     };
   }
 
-  /** Returns the accounts that run on this instance but are missing in the newest view. */
+  /** Returns the accounts that run on this instance but are not yet in the newest view. */
   #unseen(since: number): FleetAccount[] {
     const { accounts, instance } = this.#options;
     const seen = new Set(this.#view.accounts.map(({ account }) => account));

@@ -8,8 +8,8 @@ import type { Change, Operation } from '../../streams/diff/change.ts';
 import type { DatesFound } from '../../streams/paging/list-dates.ts';
 
 /**
- * Counts the records of a published page that were read and compared, and the page's events by operation. Deletions do not count as records
- * that were read, nor do the `r` events of a resync: their records are already counted as unchanged or changed.
+ * Counts the records of a published page that were read and compared, and the page's events by operation. Not counted as read: deletions,
+ * and the `r` events of a resync, whose records are already counted as unchanged or changed.
  */
 export function countPage({ lane, changes, unchanged }: Published) {
   const events: Record<Operation, number> = { r: 0, c: 0, u: 0, d: 0 };
@@ -18,11 +18,14 @@ export function countPage({ lane, changes, unchanged }: Published) {
   return { read, events };
 }
 
-/** Recognizes the pages that complete a scan that finds all changes of a list: a poll or, in a list without polls, a full scan. */
+/**
+ * Recognizes the pages that complete a scan that finds all changes of a list. Such a scan is a poll or, in a list without polls, a full
+ * scan.
+ */
 export class ChangeScans {
   readonly #unpolled = new Set<string>();
 
-  /** Stores whether a list is polled: a list without usable date parameters is not. */
+  /** Stores whether a list is polled. A list whose date parameters can't be used is not polled. */
   updateDates({ resource, noDates }: Pick<DatesFound, 'noDates'> & { resource: string }): void {
     if (noDates === null) this.#unpolled.delete(resource);
     else this.#unpolled.add(resource);
@@ -34,7 +37,10 @@ export class ChangeScans {
   }
 }
 
-/** Whether a sweep proves which records were deleted. Less proof is needed where missing records can be requested by key (`canBeAsked`). */
+/**
+ * Whether the proof of a sweep suffices to publish deletions. Less proof is needed if missing records can be requested by key
+ * (`canBeAsked`).
+ */
 export function provesDeletions({
   proof,
   canBeAsked,
@@ -43,8 +49,8 @@ export function provesDeletions({
 }
 
 /**
- * Returns when the record of an event was created or updated, by the API's clock, in epoch ms. Null where the API does not show it: for a
- * record read for the first time or again (`r`), a deletion, and a change that left `updated_at` as it was.
+ * Returns when the record of an event was created or updated, by the API's clock, in epoch ms. Null if the event does not show it: events
+ * with `op` `r`, deletions, and changes that left `updated_at` unchanged.
  */
 export function changeTime({ op, before, updatedAt }: Change): number | null {
   if (op !== 'c' && op !== 'u') return null;
@@ -52,14 +58,15 @@ export function changeTime({ op, before, updatedAt }: Change): number | null {
 }
 
 /**
- * Largest difference between the API's clock and this machine's that is treated as 0, in ms, because a `Date` header is truncated to
- * seconds. The login's duration is added to it.
+ * Tolerance for the difference between the API's clock and this machine's, in ms. Smaller differences count as 0, because a `Date` header
+ * is truncated to seconds. The duration of the login request is added to the tolerance.
  */
 const MIN_SKEW_MS = 2_000;
 
 /**
- * Measures how far the API's clock is ahead of this machine's, by the `Date` header of the newest login response that has one. The server
- * may have read its clock at any moment during the login, so a slow login shows only large differences.
+ * Measures how far the API's clock is ahead of this machine's. The API's time is that of the newest login response that has a `Date` header
+ * or, in its token, an `iat` claim. The server may have read its clock at any moment during the login, so a slow login shows only large
+ * differences.
  */
 export class ClockSkew {
   #aheadMs = 0;
@@ -75,7 +82,7 @@ export class ClockSkew {
     },
   } satisfies Hooks;
 
-  /** Lead of the API's clock, in ms; negative if it is behind, 0 if no difference is known. */
+  /** How far the API's clock is ahead of this machine's, in ms. Negative if it is behind; 0 if no difference is known. */
   get aheadMs(): number {
     return this.#aheadMs;
   }

@@ -4,13 +4,13 @@ import { RULES } from '../../resources/resources.ts';
 import type { Resource } from '../../resources/resources.ts';
 import { ChangeScans } from './hook-figures.ts';
 
-/** Code that says why a service is not ready. Codes are stable across releases. */
+/** Code for the reason why a service is not ready. Codes are stable across releases. */
 export type Cause =
-  /** Logging in to the API fails, for the first or a later token. */
+  /** Logging in to the API fails, whether for the first token or for a new one. */
   | 'login'
-  /** Kafka does not answer. */
+  /** Kafka does not respond. */
   | 'kafka'
-  /** The schema registry does not answer. */
+  /** The schema registry does not respond. */
   | 'registry'
   /** Requests for a list of the API fail. */
   | 'api'
@@ -18,16 +18,16 @@ export type Cause =
   | 'state'
   /** The service has stopped reading a list until an operator resolves its error. */
   | 'failed'
-  /** The service has not logged in yet, or has not claimed or not caught up with one of its lists yet. */
+  /** The service has not logged in yet, or has not yet claimed one of its lists or caught up with it. */
   | 'starting'
-  /** No poll or sweep of one of the lists has completed for too long. */
+  /** For too long no poll or sweep of one of the lists has been completed. */
   | 'stale';
 
 export interface Readiness {
   readonly ready: boolean;
-  /** One line per problem: what is wrong, since when, and the error's text. */
+  /** Descriptions of the problems, one line each: what is wrong, since when, and the error's text. */
   readonly reasons: readonly string[];
-  /** Codes of the `reasons`, each once. */
+  /** Codes of the reasons, without duplicates. */
   readonly causes: readonly Cause[];
 }
 
@@ -44,9 +44,9 @@ export interface ReadinessOptions {
  * the last two scans if that was longer.
  */
 const STALE_POLLS = 3;
-/** A list does not count as stale before this time without a completed scan, in ms. */
+/** Minimum time without a completed scan before a list counts as stale, in ms. It applies if {@link STALE_POLLS} intervals are shorter. */
 const LEAST_STALE_MS = 60_000;
-/** How long a problem may last without affecting the service's readiness, in ms. */
+/** How long a problem may last before the service counts as not ready, in ms. */
 const GRACE_MS = 2_000;
 /** Duration of an open transaction after which Kafka counts as not responding, in ms. */
 export const MAX_COMMIT_MS = 10_000;
@@ -62,24 +62,28 @@ interface ListState {
   problem?: ActiveProblem | undefined;
   /** When the service claimed the list, in epoch ms. */
   openedAt?: number;
-  /** When the list's open Kafka transaction began, in epoch ms; undefined while none is open. */
+  /** When the list's open Kafka transaction began, in epoch ms. Undefined while no transaction is open. */
   commitAt?: number | undefined;
-  /** When the last scan that finds all changes of the list was completed, in epoch ms. */
+  /** When the last scan was completed that finds all changes of the list, in epoch ms. */
   lastScanAt?: number;
-  /** Time between the last two such scans, in ms; after the first one, the time since the list was claimed. */
+  /**
+   * Time between the last two scans that find all changes of the list, in ms. After the first such scan: the time since the list was
+   * claimed.
+   */
   previousIntervalMs: number;
 }
 
 /**
  * Computes the readiness of a service: whether consumers can rely on what is published. A service is ready when it is logged in to the API,
- * connected to Kafka and caught up with its lists, retries nothing, and no list has failed or gone stale.
+ * is connected to Kafka, has caught up with its lists and retries nothing, and none of its lists has failed or is stale.
  *
- * The service is *caught up* with a list once a scan that finds all changes of the list has been completed and committed: from then on a
- * change is published soon after the API shows it. In a polled list that is the first complete poll, even while the initial snapshot still
- * runs. In a list without usable dates it is the first full scan. An empty list has nothing to catch up with.
+ * The service has *caught up* with a list once a scan that finds all changes of the list has been completed and committed: from then on a
+ * change is published soon after the API shows it. In a polled list that is the first complete poll, even if the initial snapshot still
+ * runs. In a list without usable dates it is the first full scan. An empty list counts as caught up.
  *
- * A problem begins with the first failed call and ends when the list's next page is committed, not when a connection is opened, which may
- * fail again. It counts once it has lasted {@link GRACE_MS}, that of a failed list at once.
+ * A problem begins with the first failed call and ends when the next page of the list is committed. A new connection does not end it,
+ * because the next call on that connection may fail again. A problem makes the service not ready once it has lasted {@link GRACE_MS}; a
+ * failed list does so at once.
  */
 export class ReadinessCheck {
   readonly #options: ReadinessOptions;
@@ -87,7 +91,10 @@ export class ReadinessCheck {
   readonly #lists: ReadonlyMap<string, ListState>;
   #isLoggedIn = false;
   #login: ActiveProblem | undefined;
-  /** Problem with Kafka or the registry that all lists wait for, as none can be claimed, or read while requests can't be declared. */
+  /**
+   * Current problem with Kafka or the schema registry that affects all lists. During such a problem no list can be claimed, and no list can
+   * be read while requests can't be declared.
+   */
   #connection: ActiveProblem | undefined;
 
   constructor(options: ReadinessOptions) {
@@ -151,7 +158,7 @@ export class ReadinessCheck {
     });
   }
 
-  /** Returns the problem with its newest error; it has lasted since `before` if that has the same cause. */
+  /** Returns the description of a problem after a new error. If the problem `before` has the same cause, its start time is retained. */
   #goesOn(before: ActiveProblem | undefined, cause: Cause, error: unknown): ActiveProblem {
     return { cause, since: before?.cause === cause ? before.since : this.#options.now(), error };
   }
@@ -175,7 +182,7 @@ export class ReadinessCheck {
     return all;
   }
 
-  /** Returns the problem of a list that has to be resolved first. */
+  /** Returns the most important problem of a list. Undefined if the list has none. */
   #problemOf(state: ListState): ReadinessProblem | undefined {
     const { commitAt, isOpen, lastScanAt } = state;
     const problem = this.#ifLasting(state.problem);
@@ -191,8 +198,8 @@ export class ReadinessCheck {
   }
 
   /**
-   * Returns the problem of a list in addition to `connection`, for which all lists wait. Only one with another cause counts: that the list
-   * is stale or starting follows from `connection`.
+   * Returns the problem that a list has in addition to `connection`, the problem of all lists. Undefined if both have the same cause. That
+   * the list is stale or starting is not reported, because it follows from `connection`.
    */
   #besides(connection: ActiveProblem, state: ListState): ReadinessProblem | undefined {
     const problem = this.#ifLasting(state.problem);
@@ -232,8 +239,8 @@ function problemOfWait({ cause, since, error }: ActiveProblem): ReadinessProblem
 }
 
 /**
- * Formats problems as lines. Lists with the same problem share a line, with the earliest time; errors that differ only in the path of their
- * list count as the same.
+ * Formats problems as lines. Lists with the same problem share a line, with the earliest time. Errors count as the same if they differ only
+ * in the path of their list.
  */
 function lines(all: readonly ReadinessProblem[]): string[] {
   const alike = new Map<string, ReadinessProblem[]>();
@@ -251,7 +258,10 @@ function lines(all: readonly ReadinessProblem[]): string[] {
   });
 }
 
-/** Returns the cause for `what` of an `onRetry` event: a service, `state folder`, or a list of the API. */
+/**
+ * Returns the cause that belongs to the field `what` of an `onRetry` event. `what` is the name of a service, `state folder`, or a list of
+ * the API.
+ */
 export function causeOf(what: string): 'login' | 'kafka' | 'registry' | 'state' | 'api' {
   if (what === 'state folder') return 'state';
   return what === 'login' || what === 'kafka' || what === 'registry' ? what : 'api';

@@ -29,25 +29,25 @@ export class TimeSlots<T> {
     this.#running = Math.floor(options.now() / options.everyMs);
   }
 
-  /** Value of the current time slot, for the caller to change. */
+  /** Returns the value of the current time slot. The caller may change that value. */
   current(): T {
     this.#advance();
     return this.#slots.at(-1)!;
   }
 
-  /** Values of the `count` complete time slots, the oldest first. */
+  /** Returns the values of the `count` complete time slots, the oldest first. */
   past(): readonly T[] {
     this.#advance();
     return this.#slots.slice(0, -1);
   }
 
-  /** Values of all time slots, the current one last. */
+  /** Returns the values of all time slots, the oldest first. The last one is that of the current slot. */
   all(): readonly T[] {
     this.#advance();
     return this.#slots;
   }
 
-  /** When the newest complete time slot ended, in ms. */
+  /** Returns when the newest complete time slot ended, in ms. */
   endsAt(): number {
     this.#advance();
     return this.#running * this.#options.everyMs;
@@ -64,17 +64,20 @@ export class TimeSlots<T> {
   }
 }
 
-/** Ratio of the widths of neighbouring buckets: the middle of a bucket is within 10 % of every duration in it. */
+/**
+ * Ratio between the upper and the lower bound of a bucket. With it, the middle of a bucket differs from every duration in the bucket by
+ * 10 % at most.
+ */
 const GROWTH = 1.2;
-/** Index of the last bucket, which also counts longer durations; it ends after more than 140 years. */
+/** Index of the last bucket. It ends after more than 140 years; longer durations are counted in it as well. */
 const MAX_BUCKET = 160;
 
-/** A histogram of durations, for {@link quantile}. Its memory is bounded: one count for each of at most 161 buckets. */
+/** A histogram of durations, for {@link quantile}. Its memory is bounded: it has at most 161 buckets, with one count each. */
 export class Durations {
-  /** Number of durations by the index of their bucket. */
+  /** Number of durations in each bucket, by the bucket's index. */
   readonly buckets = new Map<number, number>();
 
-  /** Adds a duration in ms; all below 1 ms share one bucket. */
+  /** Adds a duration in ms. All durations below 1 ms are counted in the same bucket. */
   add(ms: number): void {
     const bucket = ms < 1 ? 0 : 1 + Math.floor(Math.log(ms) / Math.log(GROWTH));
     const at = Math.min(bucket, MAX_BUCKET);
@@ -83,8 +86,8 @@ export class Durations {
 }
 
 /**
- * Returns a quantile in ms, to within 10 %: the duration that the fraction `share` (0 to 1) of all durations does not exceed. Null when
- * there are none. A share of 0.5 gives the median; of an even number, the lower of the two in the middle.
+ * Returns a quantile in ms, to within 10 %: the duration that the fraction `share` (0 to 1) of all durations does not exceed. Null if there
+ * are no durations. A share of 0.5 gives the median; if the number of durations is even, the lower of the two middle ones.
  */
 export function quantile(all: readonly Durations[], share: number): number | null {
   const sum = new Map<number, number>();
@@ -105,12 +108,12 @@ export function quantile(all: readonly Durations[], share: number): number | nul
 
 /** Period over which the rate of an initial snapshot is measured, in ms. */
 const OVER_MS = 60_000;
-/** Maximum number of recent pages that are stored for the rate. */
+/** Maximum number of recent pages that are stored in order to measure the rate. */
 const MAX_PAGES = 200;
 
 type Progress = Pick<InitialSnapshotStatus, 'read' | 'total' | 'done'>;
 
-/** Measures the progress of a list's initial snapshot, its rate, and the estimated time left. */
+/** Measures the progress and the rate of a list's initial snapshot, and estimates the time left. */
 export class SnapshotRate {
   readonly #now: () => number;
   #newest: Progress | undefined;

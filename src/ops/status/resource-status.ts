@@ -11,7 +11,7 @@ interface ListStatusOptions {
   readonly resource: Resource;
   /** Returns the time of a steady clock, in epoch ms. */
   readonly now: () => number;
-  /** Lead of the API's clock, in ms. */
+  /** Returns how far the API's clock is ahead of this machine's, in ms. */
   readonly aheadMs: () => number;
 }
 
@@ -24,7 +24,7 @@ const A_SECOND_MS = 1_000;
 const A_MINUTE_MS = 60_000;
 /** Period over which rates are averaged, in seconds. */
 const RATE_SECONDS = 10;
-/** Length of a slot of a list's time series, in ms, and number of slots: five minutes in all. */
+/** Length of a time slot of a list's time series, in ms, and the number of slots. Together they cover five minutes. */
 const SERIES = { everyMs: 5_000, count: 60 };
 
 const noRequests = (): Record<RequestClass, number> => ({
@@ -35,7 +35,7 @@ const noRequests = (): Record<RequestClass, number> => ({
 });
 const noCounts = () => ({ records: 0, events: 0, lagMs: null as number | null });
 
-/** Fields of the status that hold what the newest event reported. */
+/** Fields of the status whose value comes unchanged from the newest event. */
 type ReportedField =
   | 'retry'
   | 'known'
@@ -69,9 +69,12 @@ export class ListStatus {
     commitBeganAt: null,
   };
   #isOpen = false;
-  /** Whether this process has completed a scan of the list, or published a page of a sweep of it. */
+  /**
+   * Whether the service counts as following the list: this process has completed a scan of it, has published a page of a sweep, or has read
+   * the list as empty.
+   */
   #follows = false;
-  /** Whether the list is stopped by an error; `retry` is then the next try of the list. */
+  /** Whether the list is stopped because of an error. If it is, `retry` describes the next attempt to start it. */
   #hasFailed = false;
   #lastLagMs: number | null = null;
 
@@ -132,7 +135,7 @@ export class ListStatus {
     },
   };
 
-  /** Returns the figures that a fleet shows; the full status costs ten times as much to compute. */
+  /** Returns the figures of the list for the fleet's status. Computing the full status costs ten times as much. */
   figures(): ListFigures {
     return {
       lagMs: quantile(this.#lags.all(), 0.5),
@@ -214,9 +217,9 @@ export class ListStatus {
   }
 
   /**
-   * Whether a published page of this lane shows that the retried request of the list has succeeded. A page that arrives during the pause
-   * before the retry belongs to another request. While the initial snapshot runs, the retried request may be its own: pages of other lanes
-   * then count only a minute after the pause.
+   * Whether a page that was published from lane `lane` shows that the retried request of the list has succeeded. A page that arrives during
+   * the pause before the retry shows nothing, because it belongs to another request. While the initial snapshot runs, the retried request
+   * may be one of the snapshot. Pages of other lanes are then accepted only if the pause ended at least a minute ago.
    */
   #isMendedBy(lane: Lane): boolean {
     const { retry } = this.#reported;
@@ -244,7 +247,7 @@ function sumOf(all: readonly Record<RequestClass, number>[]): Record<RequestClas
 
 const CLASSES: readonly RequestClass[] = ['ok', 'refused', 'failed', 'unanswered'];
 
-/** Describes why a certificate does not prove that the topic holds exactly the list's records; null if its proof is exact. */
+/** Returns why a certificate does not prove that the topic holds exactly the list's records. Null if its proof is `exact`. */
 export function whyNotExact(certificate: Certificate): string | null {
   const { proof, total_records: total, read, rejected, unpublished, held, undecided } = certificate;
   if (proof === 'exact') return null;

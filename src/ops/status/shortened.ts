@@ -3,7 +3,7 @@ import { describeError } from '../../core/errors.ts';
 /** Maximum length of an error's text in the status, in characters. */
 export const MAX_ERROR = 500;
 
-/** Shortens a text to at most `most` characters (UTF-16 code units); a text that was cut ends with `…`. */
+/** Shortens a text to at most `most` characters (UTF-16 code units). A shortened text ends with `…`. */
 export function shortened(text: string, most: number): string {
   if (text.length <= most) return text;
   // Do not split a surrogate pair.
@@ -15,7 +15,7 @@ export function errorLine(error: unknown): string {
   return shortened(describeError(error), MAX_ERROR);
 }
 
-/** Maximum number of names in a text, and length of each, in characters. */
+/** Maximum number of names in a text and, as `MAX_NAME`, the maximum length of each name in characters. */
 const MAX_NAMES = 5;
 const MAX_NAME = 60;
 

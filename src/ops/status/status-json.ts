@@ -1,35 +1,35 @@
 import type { AccountFigures, FleetState } from '../../observe/fleet-view.ts';
 
 /**
- * JSON body of `/status`, and of the events that the status page receives each second. Times (`...At`, `at`, `since`) are ms since the
- * epoch on this machine's clock; fields `...Ms` are durations. It contains no personal data: of records only order numbers, ids of subjects
- * and status values. All arrays and texts have a maximum length.
+ * JSON body of the response to `/status`, and of the events that the status page receives each second. Times (`...At`, `at`, `since`) are
+ * in epoch ms by this machine's clock. Fields named `...Ms` are durations in ms. Arrays and texts have a maximum length. The status
+ * contains no personal data: of the records, only order numbers, ids of subjects and status values.
  */
 export interface Status {
   readonly version: string;
   readonly account: string;
   readonly prefix: string;
   readonly at: number;
-  /** When the process started; counts, life cycles and recent changes start empty with it. */
+  /** When the process started. Counts, life cycles and recent changes cover the time since then. */
   readonly since: number;
   readonly pollIntervalMs: number;
   readonly ready: boolean;
   /** Why the service is not ready, one line each. */
   readonly reasons: readonly string[];
-  /** Codes of `reasons`, each once. */
+  /** Codes of `reasons`, without duplicates. */
   readonly causes: readonly string[];
-  /** Problems that do not make the service count as not ready, the newest first. */
+  /** Problems that do not prevent the service from being ready, the newest first. */
   readonly warnings: readonly Warning[];
-  /** Null before the first login. */
+  /** State of the API's token. Null before the first login. */
   readonly token: TokenStatus | null;
-  /** Empty until the service has started. */
+  /** Use of the quotas. Empty until the service has started. */
   readonly quotas: readonly QuotaStatus[];
   readonly resources: readonly ResourceStatus[];
-  /** One for each status field. */
+  /** Life cycles of the status fields, one for each field. */
   readonly lifeCycles: readonly LifeCycle[];
-  /** The newest first. */
+  /** Recent status changes, the newest first. */
   readonly statusChanges: readonly RecentStatusChange[];
-  /** The newest first. */
+  /** Recent dead letters, the newest first. */
   readonly deadLetters: readonly RecentDeadLetter[];
 }
 
@@ -39,19 +39,19 @@ export interface Warning {
     | 'deletions-unknown'
     | 'images-discarded'
     | 'list-moved'
-    /** Every scan of the list was short or out of order: records may be missing. */
+    /** In every attempt, the scan of the list read too few records or read them out of order: records may be missing. */
     | 'list-unsettled'
     /** The API does not seem to show the list's last records. */
     | 'list-cut'
-    /** Some fields of the list's records differ in every response. */
+    /** Some fields of the list's records have a different value in every response. */
     | 'volatile-fields'
-    /** Date parameters of the list do not work as documented: polls use other forms of them, or the list is not polled. */
+    /** Date parameters of the list do not work as documented. The list is polled with another form of them, or is not polled. */
     | 'dates'
     | 'tried-again'
     | 'not-asked'
     | 'dead-letters'
     | 'signals';
-  /** Null if the warning concerns the whole service. */
+  /** List that the warning concerns. Null if it concerns the whole service. */
   readonly resource: string | null;
   readonly text: string;
   /** When the problem was last reported. */
@@ -61,14 +61,14 @@ export interface Warning {
 interface TokenStatus {
   readonly since: number;
   readonly lifeMs: number;
-  /** 0 once the token has expired. */
+  /** Remaining validity of the token, in ms. 0 once the token has expired. */
   readonly leftMs: number;
 }
 
 export interface QuotaStatus {
   /** `login`, the name of a list, or `all` where all lists share one quota. */
   readonly name: string;
-  /** Requests that count now: those of the last minute, and those in flight. */
+  /** Requests that count against the quota at this moment: those of the last minute, and those in flight. */
   readonly used: number;
   readonly limit: number;
 }
@@ -83,41 +83,41 @@ export interface ResourceStatus {
    * caught up; `waiting`: a failed request is retried, or Kafka does not respond; `failed`: stopped until an operator resolves the error.
    */
   readonly state: 'taking-over' | 'first-read' | 'following' | 'waiting' | 'failed';
-  /** The retry that the list waits for. */
+  /** The next retry and the failure before it. Null if the list does not wait for a retry. */
   readonly retry: RetryStatus | null;
-  /** Null if this process has read no part of the initial snapshot. */
+  /** Progress of the initial snapshot. Null if this process has read no part of it. */
   readonly firstRead: InitialSnapshotStatus | null;
-  /** Requests of the last minute. */
+  /** Number of requests in the last minute, by outcome. */
   readonly requests: Readonly<Record<RequestClass, number>>;
-  /** Lag over the last five minutes, from a record's `updated_at` to the commit of its event. */
+  /** Lag of the changes in the last five minutes: the time from a record's `updated_at` to the commit of its event. */
   readonly freshness: FreshnessStatus;
   /** Averages over the last ten seconds. */
   readonly perSecond: { readonly records: number; readonly events: number };
   readonly series: SeriesStatus;
-  /** Number of published records that are not deleted; null before the first page. */
+  /** Number of records of the list that are published and not deleted. Null before the first page. */
   readonly known: number | null;
-  /** When the last scan that finds all changes was completed: a poll or, in a list without polls, a full scan. */
+  /** When the last scan was completed that finds all changes: a poll or, in a list without polls, a full scan. Null if there was none. */
   readonly lookedAt: number | null;
-  /** Null before the first sweep of this process has ended. */
+  /** The last complete sweep. Null before the first sweep of this process has ended. */
   readonly swept: SweptStatus | null;
-  /** Null before the first certificate of this process. */
+  /** The newest certificate. Null before the first certificate of this process. */
   readonly certified: CertifiedStatus | null;
-  /** Why the newest full scan was not certified; null if it was. */
+  /** Why the newest full scan was not certified. Null if it was certified. */
   readonly uncertified: 'too-soon' | 'partitions' | null;
   readonly schemaId: number | null;
-  /** Dead letters by reason. */
+  /** Number of dead letters, by reason. */
   readonly deadLetters: Readonly<Record<string, number>>;
-  /** Duration of the newest committed transaction. */
+  /** Duration of the newest committed Kafka transaction, in ms. Null before the first one. */
   readonly transactionMs: number | null;
-  /** When the open transaction began; null while none is open. */
+  /** When the open Kafka transaction began. Null while no transaction is open. */
   readonly commitBeganAt: number | null;
 }
 
 export interface RetryStatus {
-  /** `kafka`, `registry`, `state folder`, a list of the API, or the list that has failed. */
+  /** What is retried: `kafka`, `registry`, `state folder`, a list of the API, or the failed list itself. */
   readonly what: string;
   readonly error: string;
-  /** 1 for the first try after a failure. */
+  /** Number of the retry. 1 is the first one after a failure. */
   readonly count: number;
   readonly nextAt: number;
 }
@@ -126,40 +126,40 @@ export interface InitialSnapshotStatus {
   readonly read: number;
   readonly total: number;
   readonly done: boolean;
-  /** Rate over the last minute; null while it is unknown or once the snapshot is done. */
+  /** Number of records read per second, averaged over the last minute. Null while it is unknown, and after the snapshot. */
   readonly perSecond: number | null;
   readonly leftMs: number | null;
 }
 
-/** Newest lag, and quantiles to within 10 %; null where there was no change. */
+/** Newest lag and quantiles of the lag, in ms; quantiles are accurate to 10 %. A value is null if there was no change. */
 interface FreshnessStatus {
   readonly lastMs: number | null;
   readonly p50Ms: number | null;
   readonly p95Ms: number | null;
 }
 
-/** One value per time slot of `everyMs`, the oldest first. */
+/** Time series of a list: one value for each time slot of `everyMs` ms, the oldest first. */
 export interface SeriesStatus {
   readonly everyMs: number;
   readonly endsAt: number;
   readonly recordsPerSecond: readonly number[];
   readonly eventsPerSecond: readonly number[];
-  /** Lag of the slowest change in each time slot; null where there was none. */
+  /** Lag of the slowest change in each time slot, in ms. Null for slots without a change. */
   readonly lagMs: readonly (number | null)[];
 }
 
 export interface CertifiedStatus {
-  /** End of the full scan, by the API server's clock. */
+  /** When the full scan ended, in epoch ms by the API server's clock. */
   readonly at: number;
   readonly number: number;
-  /** `total_records`; null if it changed during the scan. */
+  /** Total of the list according to the API (`total_records`). Null if it changed during the scan. */
   readonly total: number | null;
   /** Number of distinct keys that the scan read. */
   readonly read: number;
   /** Number of live keys in the topic. */
   readonly records: number;
   readonly proof: string;
-  /** Why the proof is not `exact`; null if it is. */
+  /** Why the proof is not `exact`. Null if it is. */
   readonly whyNotExact: string | null;
 }
 
@@ -170,38 +170,36 @@ export interface SweptStatus {
   readonly proof: string;
 }
 
-/** States of one status field that occurred, and the changes between them. */
+/** The observed states of one status field, and the changes between them. */
 export interface LifeCycle {
-  /** `order`, `order_edit`, `fulfillment` or `club_package`. */
+  /** What the status field belongs to: `order`, `order_edit`, `fulfillment` or `club_package`. */
   readonly subject: string;
   readonly field: string;
   readonly states: readonly LifeCycleState[];
   readonly changes: readonly LifeCycleChange[];
-  /** Number of changes that are not in `changes`, as these are limited. */
+  /** Number of changes that are not included in `changes`, because the length of `changes` is limited. */
   readonly others: number;
 }
 
 /**
- * Where a change of a life cycle starts or ends. `state`: a status. `new`: there was no status before the change. `gone`: there is none
- * after it. `other`: any of the statuses that are not told apart, because the maximum number of distinct ones is reached.
+ * Where a change of a life cycle starts or ends. `state`: a status. `new`: the start of a change before which there was no status. `gone`:
+ * the end of a change after which there is no status. `other`: any status beyond the maximum number of distinct ones.
  */
 export interface LifeCycleState {
   readonly kind: 'state' | 'new' | 'gone' | 'other';
-  /** The status, shortened if it is long; empty unless `kind` is `state`. */
+  /** The status, shortened if it is long. Empty unless `kind` is `state`. */
   readonly name: string;
-  /** How often a change led to this state; for `new`, how often one left it. */
+  /** Number of changes that led to this state. For `new`: number of changes that started from it. */
   readonly count: number;
 }
 
 export interface LifeCycleChange {
-  /** Index in `states`. */
+  /** Index in `states` of the state before the change. */
   readonly from: number;
-  /** Index in `states`. */
+  /** Index in `states` of the state after the change. */
   readonly to: number;
   readonly count: number;
-  /**
-   * Median time in ms spent in state `from` before this change, to within 10 %; null where it was never observed how `from` was entered.
-   */
+  /** Median time spent in state `from` before this change, in ms, to within 10 %. Null if the change into `from` was never observed. */
   readonly medianMs: number | null;
 }
 
@@ -219,13 +217,13 @@ export interface RecentDeadLetter {
   readonly at: number;
   readonly resource: string;
   readonly reason: string;
-  /** List offset of the page with the rejected record. */
+  /** List offset of the rejected record if it is known, otherwise the list offset of its page. */
   readonly offset: number;
 }
 
 /**
- * JSON body of `/status` of an instance of a fleet, and of its events. Units and limits are those of {@link Status}; it contains no
- * secrets.
+ * JSON body of the response to `/status` of an instance of a fleet, and of the status events that this instance sends to an open page.
+ * Units and limits are those of {@link Status}. It contains no secrets.
  */
 export interface FleetStatus {
   readonly version: string;
@@ -233,11 +231,14 @@ export interface FleetStatus {
   readonly prefix: string;
   readonly at: number;
   readonly since: number;
-  /** The instance that sends this status. */
+  /** Name of the instance that sends this status. */
   readonly instance: string;
-  /** Null while this instance is not in the group: data about the fleet is then what it knew last. */
+  /**
+   * Generation of the fleet's membership. Null while this instance is not a member: data about the fleet is then what the instance knew
+   * last.
+   */
   readonly generation: number | null;
-  /** Members of the group. */
+  /** Names of the fleet's members. */
   readonly instances: readonly string[];
   readonly ready: boolean;
   readonly reasons: readonly string[];
@@ -250,12 +251,12 @@ export interface FleetAccountStatus {
   readonly account: string;
   readonly state: FleetState;
   readonly owner: string | null;
-  /** When the account entered its state. */
+  /** When the account entered its current state. */
   readonly since: number;
   readonly problem: string | null;
-  /** Whether this instance runs the account; `/status?account=` then returns its full status. */
+  /** Whether this instance runs the account. If so, `/status?account=` returns the account's full status. */
   readonly isHere: boolean;
-  /** Null if the account runs elsewhere and its owner has not reported any. */
+  /** Figures of the account. Null if the account runs on another instance and its owner has not reported any figures. */
   readonly figures: AccountFigures | null;
 }
 

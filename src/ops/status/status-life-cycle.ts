@@ -5,15 +5,24 @@ import { Durations, quantile } from './recent-figures.ts';
 import { shortened } from './shortened.ts';
 import type { LifeCycle, LifeCycleState } from './status-json.ts';
 
-/** Maximum number of distinct statuses in a life cycle; further ones count as one state, `other`. */
+/** Maximum number of distinct statuses in a life cycle. All further ones are shown as one state, `other`. */
 const MAX_STATES = 16;
-/** Maximum number of distinct pairs of states in a life cycle; changes between further pairs are only counted, all together. */
+/**
+ * Maximum number of pairs of states whose changes are counted individually. Changes between any further pair are only counted in one sum.
+ */
 const MAX_CHANGES = 64;
-/** Maximum number of subjects (orders, or parts of them such as fulfillments) whose current state and time of entry are stored. */
+/**
+ * Maximum number of subjects (orders, or parts of them such as fulfillments) for which the current state and the time of entering it are
+ * stored.
+ */
 const MAX_ENTRIES = 20_000;
-/** Maximum length of a status text, in characters. Longer ones are shortened, and count as the same status if they then are equal. */
+/**
+ * Maximum length of a status text, in characters. A longer status is shortened; statuses whose shortened texts are equal count as the same.
+ */
 export const MAX_STATUS = 200;
-/** Maximum length of an order's key with the subject's id, in characters; longer ones are shortened as statuses are. */
+/**
+ * Maximum length of the text that identifies a subject (the order's key and the subject's id), in characters. A longer text is shortened.
+ */
 const MAX_SUBJECT = 200;
 
 interface ObservedState extends LifeCycleState {
@@ -30,27 +39,27 @@ interface Transition {
 
 /**
  * Observes the life cycle of one status field: collects its states and the changes between them in bounded memory. A subject (an order or a
- * part of it) stays in a state from the change that entered it to the change that left it, by the API's timestamps where it has them, else
- * by commit times.
+ * part of one) stays in a state from the change that entered it to the change that left it. The times of changes are the API's timestamps
+ * or, if a change has none, the time of the commit.
  */
 export class LifeCycleModel {
   readonly #states = new Map<string, ObservedState>();
   readonly #transitions = new Map<string, Transition>();
   readonly #entries: BoundedMap<string, { readonly state: ObservedState; readonly at: number }>;
-  /** Number of states that are statuses, at most {@link MAX_STATES}. */
+  /** Number of states of kind `state`, at most {@link MAX_STATES}. */
   #statuses = 0;
-  /** Number of changes that have no entry of their own in the transitions. */
+  /** Number of changes between pairs of states that have no entry in the transitions. */
   #others = 0;
 
   /**
    * @param maxEntries Maximum number of subjects whose entry into their current state is stored. With more subjects the oldest entries are
-   *   dropped, so the longest stays are missing and medians are too short.
+   *   dropped: the longest stays are then not measured and medians are too short.
    */
   constructor(maxEntries = MAX_ENTRIES) {
     this.#entries = boundedMap(maxEntries);
   }
 
-  /** Adds a status change of the order with the key `key`, whose event was committed at `committedAt`, in epoch ms. */
+  /** Adds a status change of the order with the key `key`. `committedAt` is when its event was committed, in epoch ms. */
   add(key: string, change: StatusChange, committedAt: number): void {
     const at = change.changedAt ?? committedAt;
     const from = this.#stateOf(change.from, 'new');
@@ -82,7 +91,7 @@ export class LifeCycleModel {
     };
   }
 
-  /** Number of subjects whose entry into their current state is stored. */
+  /** Number of subjects for which the entry into their current state is stored. */
   get remembered(): number {
     return this.#entries.size();
   }
@@ -106,7 +115,10 @@ export class LifeCycleModel {
     return state;
   }
 
-  /** Returns the entry for changes between two states; undefined once {@link MAX_CHANGES} other pairs have one. */
+  /**
+   * Returns the entry that counts the changes between two states, and creates it if necessary. Undefined if the pair has no entry and
+   * {@link MAX_CHANGES} other pairs have one.
+   */
   #transition(from: ObservedState, to: ObservedState): Transition | undefined {
     const id = `${from.place} ${to.place}`;
     const known = this.#transitions.get(id);

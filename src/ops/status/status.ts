@@ -31,8 +31,8 @@ const MAX_STATUS_CHANGES = 50;
 const MAX_DEAD_LETTERS = 20;
 
 /**
- * Computes the status of a service from hook events: everything that the status page shows. Memory is bounded by the number of lists: of a
- * record's values only order numbers, ids of subjects and statuses are stored, shortened.
+ * Computes everything that the status page shows, from the events of the service's hooks. Memory is bounded by the number of lists. Of the
+ * records, only order numbers, ids of subjects and statuses are stored, in shortened form.
  */
 export class StatusModel {
   readonly #options: StatusOptions;
@@ -88,7 +88,7 @@ export class StatusModel {
     },
   };
 
-  /** Returns a summary, which costs less to compute than the full status. */
+  /** Returns a summary of the status. Computing it costs less than computing the full status. */
   readonly figures = (): AccountFigures =>
     accountFigures(
       this.#options.now(),
@@ -154,10 +154,13 @@ const FIELDS: readonly { readonly subject: StatusSubject; readonly field: Status
   Object.keys(STATUS_FIELDS) as StatusSubject[]
 ).flatMap((subject) => STATUS_FIELDS[subject].map((field) => ({ subject, field })));
 
-/** Maximum number of reasons for not being ready in the figures. */
+/** Maximum number of reasons in the summary for why the account is not ready. */
 const MAX_REASONS = 6;
 
-/** Summarizes an account: lag, age of the last scan and used quota of the list where each is worst, and sums of rates and of progress. */
+/**
+ * Computes a summary of an account. Lag and age of the last scan are those of the worst list, and the quota is the most used one. Rates and
+ * progress of initial snapshots are sums over all lists.
+ */
 export function accountFigures(
   at: number,
   { ready, reasons, causes }: Readiness,
@@ -191,7 +194,7 @@ function mostUsedQuota(quotas: readonly QuotaStatus[]): QuotaStatus | null {
   return quotas.toSorted((a, b) => b.used / b.limit - a.used / a.limit)[0] ?? null;
 }
 
-/** Holds the newest `most` items that were added. */
+/** Holds the last `most` items that were added. */
 class Newest<T> {
   readonly #most: number;
   readonly #items: T[] = [];

@@ -12,7 +12,10 @@ import type { Warning } from './status-json.ts';
 const A_MINUTE_MS = 60_000;
 const TEN_MINUTES_MS = 10 * A_MINUTE_MS;
 const AN_HOUR_MS = 60 * A_MINUTE_MS;
-/** Number of consecutive sweeps without proof of deletions that raise a warning, if they extend over ten minutes. */
+/**
+ * Number of consecutive sweeps without proof of deletions after which a warning is shown, provided that they extend over at least ten
+ * minutes.
+ */
 const UNPROVEN_SWEEPS = 3;
 
 interface ActiveWarning extends Warning {
@@ -21,26 +24,29 @@ interface ActiveWarning extends Warning {
 }
 
 interface Raised extends Pick<Warning, 'kind' | 'resource'> {
-  /** Distinguishes warnings of the same kind and list, such as by scan trouble or fields. Default: there is only one. */
+  /**
+   * Distinguishes several warnings of the same kind and list, for example by fields or by the trouble of a scan. Default: one warning of
+   * each kind and list.
+   */
   readonly detail?: string;
-  /** How long the warning is shown after this occurrence, in ms; `Infinity`: until its problem ends. */
+  /** How long the warning is shown after the last occurrence of its problem, in ms. `Infinity`: until the problem ends. */
   readonly forMs: number;
-  /** Text of the warning, or a function of the number of occurrences. */
+  /** Text of the warning, or a function that returns it for a given number of occurrences. */
   readonly text: string | ((count: number) => string);
 }
 
 /**
- * Collects warnings about problems that do not stop the service. A warning is shown until its problem ends. Where no hook reports the end,
- * it is shown for a fixed time after the last occurrence, mostly ten minutes or an hour.
+ * Collects warnings about problems that do not stop the service. A warning is shown until its problem ends. If no hook reports the end of
+ * the problem, the warning is shown for a fixed time after the last occurrence, mostly ten minutes or an hour.
  */
 export class Warnings {
   readonly #now: () => number;
   readonly #retries: RetryWarnings;
-  /** Active warnings by kind, list and detail; their number is small. */
+  /** Active warnings by kind, list and detail. Their number is small. */
   readonly #shown = new Map<string, ActiveWarning>();
-  /** Consecutive sweeps without proof of deletions, by list. */
+  /** Number and start time of the current series of consecutive sweeps without proof of deletions, by list. */
   readonly #doubts = new Map<string, { readonly since: number; readonly sweeps: number }>();
-  /** Lists of which deletions were held back in the sweep that is running. */
+  /** Lists whose current sweep has deletions that are held back. */
   readonly #held = new Set<string>();
 
   /** @param now Returns the time of a steady clock, in epoch ms. */
@@ -138,7 +144,9 @@ export class Warnings {
       }),
   } satisfies Hooks;
 
-  /** Returns the active warnings, the newest first. Omits those that repeat one of `causes`, the reasons why the service is not ready. */
+  /**
+   * Returns the active warnings, the newest first. Omits warnings that repeat one of `causes`, the reasons why the service is not ready.
+   */
   all(causes: readonly Cause[]): readonly Warning[] {
     for (const [id, { until }] of this.#shown) if (until <= this.#now()) this.#shown.delete(id);
     const lasting = [...this.#shown.values()]
@@ -167,8 +175,8 @@ const KINDS: Readonly<Partial<Record<ScanTrouble, Warning['kind']>>> = {
 };
 
 /**
- * How long a warning about a trouble is shown, in ms; ten minutes if not listed. A list with dates has a full scan only about once a day,
- * so `cut` stays until the next one.
+ * How long the warning about a scan's trouble is shown, in ms. Ten minutes for a trouble without an entry. `cut` is shown for a day,
+ * because only a full scan can detect it again, and a list with dates has one about once a day.
  */
 const FOR_MS: Readonly<Partial<Record<ScanTrouble, number>>> = {
   'stepped-back': A_MINUTE_MS,
@@ -190,23 +198,28 @@ const TROUBLES: Readonly<Record<Exclude<ScanTrouble, 'cut'>, string>> = {
   smaller: 'large pages fail: smaller ones are requested',
 };
 
-/** Number of failed tries of a service from which on a warning is shown. */
+/** Number of failed attempts to use a service after which a warning is shown. */
 const MANY_RETRIES = 3;
-/** How long a warning about retries is shown after the last failed try, in ms. */
+/** How long a warning about retries is shown after the last failed attempt, in ms. */
 const SHOWN_FOR_MS = TEN_MINUTES_MS;
-/** Minimum time without a failure before a list counts as responding again, in ms: a retry may wait that long for the quota. */
+/**
+ * Minimum time without a failure before a list counts as responding again, in ms. It includes the time that a retry may have to wait for
+ * the quota.
+ */
 const SILENCE_MS = 60_000;
 
-/** A failed try that is not known to have succeeded since. */
+/** A failed attempt for which no later success is known. */
 interface Open {
   readonly service: string;
   readonly what: string;
   readonly resource: string | undefined;
   /** When the pause before the next try ends, in epoch ms. */
   readonly nextAt: number;
-  /** Time, in epoch ms, before which the absence of further failures shows nothing. */
+  /**
+   * Time before which the lack of further failures proves nothing, in epoch ms. Until then the retry can still be waiting for the quota.
+   */
   readonly silentUntil: number;
-  /** Whether a request for the same list, maybe another one, has succeeded after the pause. */
+  /** Whether a request for the same list has succeeded after the pause. That request need not be the one that is retried. */
   answered: boolean;
 }
 
@@ -218,17 +231,18 @@ interface Tried {
 }
 
 /**
- * Collects warnings about services (such as Kafka or the API) that were retried recently, and whether each is known to respond again.
+ * Collects warnings about services (such as Kafka or the API) that were retried recently. A warning also says whether the service is known
+ * to respond again.
  *
- * Several requests for a list may be in flight at a time, and hooks do not say which of them failed, so the success of one proves nothing
- * about another. A list therefore counts as responding once a request has succeeded after the pause of the newest failed try, and no
- * further try has failed for as long as that pause again, at least a minute.
+ * Several requests for a list may be in flight at a time, and hooks do not say which of them failed, so the success of one request proves
+ * nothing about another. A list therefore counts as responding again if a request has succeeded after the pause of the newest failed
+ * attempt, and no other attempt has failed within a time as long as that pause, or a minute if that is longer.
  */
 class RetryWarnings {
   readonly #now: () => number;
-  /** Recent failed tries by name of the service; there are few services. */
+  /** Recently retried services by name. Their number is small. */
   readonly #tried = new Map<string, Tried>();
-  /** Failed tries that are not known to have succeeded since, by `what` of the `onRetry` event and list. */
+  /** Failed attempts for which no later success is known, by the fields `what` and `resource` of the `onRetry` event. */
   readonly #open = new Map<string, Open>();
 
   constructor(now: () => number) {
@@ -263,7 +277,10 @@ class RetryWarnings {
       ),
   } satisfies Hooks;
 
-  /** Returns one warning per service that was retried. Omits services covered by `causes`, the reasons why the service is not ready. */
+  /**
+   * Returns a warning for each service that was retried repeatedly. Omits services covered by `causes`, the reasons why the service is not
+   * ready.
+   */
   all(causes: readonly Cause[]): readonly Warning[] {
     const now = this.#now();
     for (const [service, { at }] of this.#tried) {
@@ -288,11 +305,11 @@ class RetryWarnings {
 
 interface Service {
   readonly name: string;
-  /** Cause of the service not responding, in the readiness check. */
+  /** Cause that the readiness check reports while the service does not respond. */
   readonly cause: Cause;
 }
 
-/** Services that may be retried, by `what` of an `onRetry` event. Any other value of `what` is a list of the API. */
+/** Services that may be retried, by the field `what` of an `onRetry` event. Any other value of `what` is a list of the API. */
 const SERVICES: Readonly<Record<string, Service>> = {
   login: { name: 'the login', cause: 'login' },
   kafka: { name: 'Kafka', cause: 'kafka' },
