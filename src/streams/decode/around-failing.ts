@@ -10,18 +10,15 @@ import type { PageAttempts } from './page-attempts.ts';
 /** A failing record, identified by its offset and neighbours: every request for a page that contains it fails. */
 interface FailingOffset {
   readonly at: number;
-  /**
-   * Key of the record before the failing one; undefined if there is none.
-   * #2 +readonly before
-   * Key of the record after the failing one; undefined if there is none.
-   */
+  /** Key of the record before the failing one; undefined if there is none. */
   readonly after: string | undefined;
+  /** Key of the record after the failing one; undefined if there is none. */
   readonly before: string | undefined;
 }
 
 /**
- * Maximum number of remembered offsets, for the whole list and for its windows alike. A page with a forgotten one is searched again, with a
- * dozen requests, whenever it is read.
+ * Maximum number of remembered offsets in the whole list, and likewise in windows of dates. Too small: a page with a forgotten offset is
+ * searched again, with a dozen requests, whenever it is read.
  */
 const MAX_PLACES = 100;
 

@@ -38,8 +38,8 @@ interface BrokenPageOptions {
 }
 
 /**
- * Maximum number of broken records of a page that are requested alone. If the last of them is broken, a smaller page in front of it is
- * returned.
+ * Maximum number of broken records of a page that are requested alone. After this number, a smaller page that ends in front of the broken
+ * record is returned.
  */
 const MAX_ALONE = 20;
 /** Maximum number of adjacent broken records that are read around. If more are broken, the API is considered at fault. */

@@ -12,9 +12,9 @@ export type GiveUpReason = 'refused' | 'unanswered';
 type FailureCause = 'request' | 'token' | 'server';
 
 /**
- * Number of consecutive failures, and time in ms from the first failure to the newest, after which a query with dates is given up, by the
- * likely cause of the newest failure. Too small: after a short outage, the dates are suspected and requests without dates are sent. Too
- * large: sweeps replace the failing polls later.
+ * When a query with dates is given up, by the likely cause of its newest failure: after this number of consecutive failures, if this time,
+ * in ms, has passed from the first failure to the newest. Too small: after a short outage, the dates are suspected and requests without
+ * dates are sent. Too large: sweeps replace the failing polls later.
  */
 const PATIENCE: Readonly<Record<FailureCause, { readonly failures: number; readonly ms: number }>> =
   {

@@ -84,7 +84,7 @@ export function digestDecoder(options: MatchingOptions, next: RecordDecoder): De
   const { keyFields, keyOf, payloadDigestOf } = options;
   const { knownRun = () => undefined, runDigest = payloadDigest } = options;
   const names = keyFields.map((field) => [field, Buffer.from(JSON.stringify(field))] as const);
-  /** Pages without a further key field: searching them again would read to their end in vain, for each record. */
+  /** Pages in which no further key field was found. They are not searched again, because each search would read to the end of the page. */
   const exhausted = new WeakSet<Body>();
 
   /** Guesses the key of the record at byte `at` from the values after the next occurrence of each key field's name. */

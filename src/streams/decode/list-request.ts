@@ -51,7 +51,7 @@ export interface DecodedListOptions {
   readonly url: URL;
   /** Decodes the elements of a page. Default: elements are parsed, and records have no key. */
   readonly decode?: Decoder;
-  /** Called with each response before personal fields are hidden. Default none. */
+  /** Called with each response before its personal fields are hidden. Default: not called. */
   readonly inspect?: (answer: Answer, query: ListQuery) => void;
   /** Hides the personal fields of a record. Default: nothing is hidden. */
   readonly hide?: ((json: JsonValue) => JsonValue) | undefined;

@@ -52,7 +52,7 @@ export interface Answer {
    * `Date` header.
    */
   readonly serverTime: number | undefined;
-  /** Time to the last byte of the response, in ms. Undefined counts as 0. */
+  /** Time from sending the request to the last byte of the response, in ms. Undefined counts as 0. */
   readonly elapsedMs?: number;
   /** Age of the response. If undefined, the response counts as not older than its request. */
   readonly age?: AnswerAge | undefined;

@@ -9,8 +9,8 @@ import type { PersonalFields } from '../records/personal-fields.ts';
 export type Operation = Op;
 
 /**
- * A change of a record: what differs from its published image. In the changes that `diff` emits, `before`, `after` and `changed` are
- * getters of a class: `JSON.stringify` includes them, `{ ...change }` does not.
+ * A change of a record with respect to its published image. In the changes that `diff` emits, `before`, `after` and `changed` are getters
+ * of a class: `JSON.stringify` includes them, `{ ...change }` does not.
  */
 export interface Change {
   readonly key: string;

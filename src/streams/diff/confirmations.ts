@@ -117,7 +117,10 @@ export class Confirmations {
   readonly #deleted = new Map<string, number | null>();
   /** Local time when each new record was published, in epoch ms, by key; the oldest first. */
   readonly #created = new Map<string, number>();
-  /** Replaced images by key. Only images are stored whose successor has no later `updated_at`. For each key, the newest comes first. */
+  /**
+   * Replaced images by key, for each key the newest first. Contains only images that were replaced by an image without a later
+   * `updated_at`.
+   */
   readonly #replaced = new Map<string, readonly Replaced[]>();
 
   constructor(options: ConfirmationsOptions) {

@@ -39,7 +39,7 @@ export interface JoinResult {
   readonly anchored: boolean;
   /** Whether unchanged records have changed their order: the list has no total order, and records may be missed. */
   readonly swapped: boolean;
-  /** Position of the next page. If the page does not join, an earlier offset than its own. Computed on access. */
+  /** Position of the next page. If the page does not join, a position further back in the list. Computed on access. */
   readonly next: Position;
   /** Whether the scan stepped back too often, so that `next` is the beginning of the list. */
   readonly adrift: boolean;

@@ -152,12 +152,9 @@ interface ReceivedPage {
   readonly place: PagePlace;
   readonly answer: Answer;
   readonly records: PageRecords;
-  /**
-   * List offset of the page's first record.
-   * #302 +readonly end
-   * List offset after the page's last record.
-   */
+  /** List offset of the page's first record. */
   readonly begin: number;
+  /** List offset after the page's last record. */
   readonly end: number;
   readonly joint: JoinResult;
   readonly isIdle: boolean;

@@ -25,8 +25,8 @@ export interface SentWindow {
 export interface PollPage {
   readonly page: ScanPage;
   /**
-   * Value of {@link PollOptions.since} for a restart: start of the first window then, before any lookback, in epoch ms on the server's
-   * clock. Set on the last page of each poll of the chain for new records, otherwise undefined.
+   * Value of {@link PollOptions.since} with which polling resumes after a restart, in epoch ms on the server's clock. Set on the last page
+   * of each poll of the chain for new records, otherwise undefined.
    */
   readonly since: number | undefined;
   /** Whether the page comes from the lookback chain. Pages of that chain have no `since`. */
@@ -35,7 +35,7 @@ export interface PollPage {
 
 /** Options of {@link poll}. */
 export interface PollOptions {
-  /** Scans a window. */
+  /** Scans a window: emits all its pages. */
   readonly scan: (window: Window) => Observable<ScanPage>;
   /** Scans a window of the lookback chain, concurrently with `scan`. Default: `scan`. */
   readonly scanBack?: (window: Window) => Observable<ScanPage>;
@@ -152,7 +152,7 @@ interface ScanChainOptions extends Required<Pick<PollOptions, 'scan' | 'windowOf
   /** How much earlier than `since` the chain's last scan before a restart may have begun, in ms. */
   readonly behindMs: number;
   readonly lookbackMs: number;
-  /** The argument of {@link ServerClock.mark}. */
+  /** Argument `reach` of {@link ServerClock.mark}. */
   readonly reach: 'near' | 'far';
   readonly scheduler: SchedulerLike;
 }

@@ -117,7 +117,7 @@ function stamp({ updated_at = null }: JsonObject): string {
   return canonicalJson(updated_at);
 }
 
-/** Nesting depth below which values are compared as a whole. */
+/** Nesting depth at which values are compared as a whole and not field by field. */
 const MAX_DEPTH = 8;
 
 /**

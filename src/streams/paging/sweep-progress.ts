@@ -33,7 +33,7 @@ export interface SweepProgress {
   readonly phase: 'reading' | 'removing' | 'done';
   /** Where the running sweep resumes. Null if it is at its beginning, or no sweep is running. */
   readonly position: Position | null;
-  /** `total_records` while all pages of the sweep have the same. `moved` once a page has a different total, or none. */
+  /** `total_records`, while it is the same on all pages of the sweep. `moved` once a page has a different total, or none. */
   readonly total: number | 'not known yet' | 'moved';
   /** Number of distinct keys that the newest sweep has read. */
   readonly distinct: number;

@@ -112,10 +112,7 @@ export interface DeletionRules {
   readonly limitPercent: number;
   /** Called in each sweep that holds back deletions. */
   readonly onHeld?: (held: HeldDeletions) => void;
-  /**
-   * Called in each sweep with missing keys if the API has seemed to cap the list for `proofMs`; `total` is the number of records at which
-   * it does.
-   */
+  /** Called with the list's total in each sweep with missing keys, if the API has seemed to cap the list at that total for `proofMs`. */
   readonly onCut?: (total: number) => void;
 }
 
@@ -155,8 +152,8 @@ interface FirstRequest {
 }
 
 /**
- * Maximum number of consecutive sweeps without a proof that lengthen the wait for the next sweep. While missing keys wait for a proof, that
- * wait is at most `proofMs` after the first such sweep, and at most twice as long after each further one.
+ * Number of consecutive sweeps without a proof after which the limit of the wait for the next sweep stops growing. While missing keys wait
+ * for a proof, that limit is `proofMs`, doubled by each such sweep after the first.
  */
 const MAX_DOUBLED = 4;
 
