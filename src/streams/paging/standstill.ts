@@ -47,9 +47,9 @@ export function ignoredFields(
  */
 const ENOUGH = 3;
 /**
- * Number of pages that failed to join, without progress in between, after which a page is read without an overlap. From then on, {@link
- * ENOUGH} such pages suffice. Too small: a list that changes quickly is read without overlaps, and has to be read again. Too large: a list
- * whose overlap is too small costs more requests.
+ * Number of pages that failed to join, without progress in between, after which a page is read without an overlap. From then on,
+ * {@link ENOUGH} such pages suffice. Too small: a list that changes quickly is read without overlaps, and has to be read again. Too large:
+ * a list whose overlap is too small costs more requests.
  */
 const MAX_FAILURES = 30;
 
