@@ -10,27 +10,31 @@ import type { PageAttempts } from './page-attempts.ts';
 /** A failing record, identified by its offset and neighbours: every request for a page that contains it fails. */
 interface FailingOffset {
   readonly at: number;
-  /** Keys of the records before and after the failing one; undefined if there is none. */
+  /** Key of the record before the failing one; undefined if there is none. */
   readonly after: string | undefined;
+  /** Key of the record after the failing one; undefined if there is none. */
   readonly before: string | undefined;
 }
 
-/** Maximum number of remembered offsets per list; each further one is searched for at every read, with a dozen requests. */
+/**
+ * Maximum number of remembered offsets in the whole list, and likewise in windows of dates. Too small: a page with a forgotten offset is
+ * searched again, with a dozen requests, whenever it is read.
+ */
 const MAX_PLACES = 100;
 
 /**
- * Known failing offsets of one list. A page that fails is first read around them, which takes two requests instead of a search. The page
- * itself is still requested each time, so it is noticed when a record can be read again.
+ * Known failing offsets of one list. When a page with such an offset fails, it is first read around the offset: two requests instead of a
+ * search. The page itself is still requested each time, which shows when its failing record has become readable.
  */
 export class FailingOffsets {
-  /** `dated`: offsets in windows of dates, which are counted from the start of the window. */
+  /** `whole`: offsets in the whole list; `dated`: offsets in windows of dates, counted from the start of the window. */
   readonly #places = { whole: [] as FailingOffset[], dated: [] as FailingOffset[] };
 
   get size(): number {
     return this.#places.whole.length + this.#places.dated.length;
   }
 
-  /** Returns the first known failing offset in a page; `until` is the second one, or the end of the page. */
+  /** Returns the first known failing offset in a page. `until` is the second known failing offset, or the end of the page. */
   find(
     isDated: boolean,
     offset: number,
@@ -50,7 +54,7 @@ export class FailingOffsets {
     places.splice(0, Infinity, ...others, place);
   }
 
-  /** Removes all failing offsets in a page, because they turned out to be wrong. */
+  /** Removes the failing offsets in a page, because reading around them did not succeed. */
   forget(isDated: boolean, offset: number, pageSize: number): void {
     const places = this.#of(isDated);
     const others = places.filter(({ at }) => at < offset || at >= offset + pageSize);
@@ -62,18 +66,24 @@ export class FailingOffsets {
   }
 }
 
-/** Maximum number of consecutive failing records that are read around; more mean that the API is at fault. */
+/** Maximum number of consecutive failing records that are read around. If more fail, the API is considered at fault. */
 const MAX_IN_A_ROW = 10;
-/** Minimum number of records after a failing one, so that the next page, which overlaps this one, begins after the failing record too. */
+/**
+ * Minimum number of records to read after a failing one, in a list that is read in whole pages. Too small: the next page, which overlaps
+ * this one, contains the failing record again.
+ */
 const MIN_RECORDS_BEHIND = 20;
 
-/** Creates the functions that read a page around failing records, with a gap in their place. The response may end before the page does. */
+/**
+ * Creates the functions that read a page around failing records and return gaps in their place. The response may have fewer records than
+ * requested.
+ */
 export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: FailingOffsets) {
   const { offset, pageSize } = attempts.query;
   const { isDated } = attempts;
   const end = offset + pageSize;
 
-  /** Requests the part after the failing records. Those that directly follow the first one are added to `row`. */
+  /** Requests the records after the failing ones. Further failing records that directly follow the first one are added to `row`. */
   const behind = (row: number[], at: number, most: number): Observable<Answer[]> => {
     const part = plan.from(at, Math.max(1, most));
     return attempts.attempt(part).pipe(
@@ -89,7 +99,7 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
       }),
     );
   };
-  /** Requests further whole pages after the one that follows a failing record, which may have as few as one record. */
+  /** Requests further whole pages after the first one behind a failing record, because that page may show as little as one record. */
   const more = (answers: Answer[], at: number, length: number): Observable<Answer[]> => {
     const isEnough = length >= MIN_RECORDS_BEHIND || !answers.at(-1)!.pagination.has_next_page;
     if (!plan.isWhole || isEnough) return of(answers);
@@ -104,7 +114,10 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
         ),
       );
   };
-  /** Requests the records up to an offset, in several whole pages if need be. Errors as `retryLater` does if a part fails. */
+  /**
+   * Requests the records of the page up to list offset `at`, in several whole pages if necessary. Errors as `retryLater` does if one of the
+   * requests fails.
+   */
   const front = (at: number, read: readonly Answer[] = []): Observable<readonly Answer[]> => {
     const begins = offset + allRecords(read).length;
     if (begins >= at) return of(read);
@@ -132,7 +145,10 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
       toArray(),
     );
 
-  /** Reads the page around the record at offset `failing`, which fails when requested alone, too. Adds it to the known offsets. */
+  /**
+   * Reads the page around the record at list offset `failing`, which also fails when it is requested alone. Adds the offset to the known
+   * ones.
+   */
   const at = (failing: number): Observable<Answer> => {
     const row = [failing];
     return behind(row, failing + 1, end - failing - 1).pipe(
@@ -155,7 +171,10 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
     );
   };
 
-  /** Reads the page around its first known failing offset. Emits undefined if none is known, or if its neighbours have changed. */
+  /**
+   * Reads the page around its first known failing offset. Emits undefined if no offset is known, or if the neighbours of the failing record
+   * have changed.
+   */
   const known = (): Observable<Answer | undefined> => {
     const found = places.find(isDated, offset, pageSize);
     if (!found) return of(undefined);
@@ -185,8 +204,8 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
 }
 
 /**
- * Returns the text of the dead letter for a record that no response contains. It is the same while the record stays between the same
- * neighbours, so that the record is reported once. In windows of dates the neighbours change, so they are left out.
+ * Returns the text of the dead letter for a record that no response contains. The text does not change while the record stays between the
+ * same neighbours, so the record is reported once. In windows of dates the neighbours change, so the text does not name them.
  *
  * @param key Key of the nearest readable record before the missing one.
  * @param nth Number of failing records between that record and this one.

@@ -31,25 +31,30 @@ export const isBroken = (answer: Answer | BrokenResponse): answer is BrokenRespo
 
 interface BrokenPageOptions {
   readonly url: URL;
-  /** Requests another page, once. */
+  /** Requests another page. A response that is not JSON is accepted at the first try. */
   readonly request: (query: ListQuery) => Observable<Answer | BrokenResponse>;
   readonly texts: UnreadableTexts;
   readonly clock: LogicalClock;
 }
 
-/** Maximum number of broken records that are requested singly. After them, a page ends in front of the next broken record. */
+/**
+ * Maximum number of broken records of a page that are requested alone. After this number, a smaller page that ends in front of the broken
+ * record is returned.
+ */
 const MAX_ALONE = 20;
-/** Maximum number of adjacent broken records that are read around; more mean that the API is at fault. */
+/** Maximum number of adjacent broken records that are read around. If more are broken, the API is considered at fault. */
 const MAX_IN_A_ROW = 10;
-/** Number of leading characters by which a broken record is recognized; the rest may differ in each response. */
+/** Number of leading characters by which a broken record is recognized. The characters after them may differ in each response. */
 const MAX_COMPARED = 64;
 
 /**
- * Reads a broken page by further requests. The broken record is requested alone. Usually its exact text is then known, and the page is
- * requested again and decoded around it. If the record is readable alone, the page was too large for the server or a proxy: half of the
- * records in front of the broken one are returned, as a smaller page. Otherwise the page is read in parts around the record.
+ * Reads a broken page by further requests. First, the broken record is requested alone. Usually its exact text is then known, and the page
+ * is requested again and decoded around that text. If the record is readable when requested alone, the page was too large for the server or
+ * a proxy: half of the records in front of the broken one are returned, as a smaller page. Otherwise the page is read in parts around the
+ * record.
  *
- * A single record that was requested by its number is returned as an unreadable record. Errors with `API_ANSWER` if no way succeeds.
+ * A single record that was requested by its number is returned as an unreadable record. Errors with `API_ANSWER` if the page cannot be read
+ * in any of these ways.
  */
 export class BrokenPageReader {
   readonly #options: BrokenPageOptions;
@@ -103,7 +108,7 @@ export class BrokenPageReader {
     return throwError(() => this.#error());
   }
 
-  /** Reads the page once its broken record is known. @param alone Number of broken records that are requested singly, with this one. */
+  /** Reads the page once its broken record is known. @param alone Number of broken records requested alone so far, including this one. */
   #around(place: number, alone: number): Observable<Answer> {
     const offset = this.#offset;
     return this.#request({ offset: offset + place, pageSize: 1 }).pipe(
@@ -130,8 +135,8 @@ export class BrokenPageReader {
 
   /**
    * Reads the page in parts around a broken record that truncates the response, or whose text differs in every response: requests the
-   * records after it, those before it, and the record again. They form one page only if the record was at its index both times, with the
-   * same beginning. A record that leaves the list and comes back in the meantime is not noticed.
+   * records after it, the records before it, and the broken record once more. The parts form one page only if both requests for the broken
+   * record return the same first characters. A record that leaves the list and comes back between the two requests is not noticed.
    */
   #across(place: number, one: Answer | BrokenResponse): Observable<Answer> {
     const at = this.#offset + place;
@@ -150,7 +155,9 @@ export class BrokenPageReader {
     );
   }
 
-  /** Requests the records from a list offset on. Broken ones that directly follow the first are added to `row`. */
+  /**
+   * Requests the records of the page from a list offset on. Broken records that directly follow the first broken one are added to `row`.
+   */
   #behind(row: (Answer | BrokenResponse)[], offset: number): Observable<Answer> {
     const pageSize = Math.max(1, this.#offset + this.#pageSize - offset);
     return this.#request({ offset, pageSize }).pipe(
@@ -168,7 +175,7 @@ export class BrokenPageReader {
     );
   }
 
-  /** Requests the broken records again, and emits the end of the last read. Errors if one of them has moved. */
+  /** Requests the broken records again, and emits the end of the last request's span. Errors if one of the records has moved. */
   #again(row: readonly (Answer | BrokenResponse)[], offset: number): Observable<number> {
     return from(row).pipe(
       concatMap((each, nth) =>
@@ -207,7 +214,7 @@ export class BrokenPageReader {
   }
 }
 
-/** Returns the text of the first record if it is not JSON. */
+/** Returns the text of the response's first record if that text is not JSON, otherwise undefined. */
 function malformedTextIn(answer: Answer | BrokenResponse): string | undefined {
   if (isBroken(answer)) return textOfAnyBytes(answer.broken.rest);
   const first = recordsOf(answer).at(0);

@@ -3,14 +3,18 @@
 import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError, describeError, RETRYABLE_STATUSES } from '../../core/errors.ts';
 
-/** Whether the server refuses a query with modification dates, or fails or sends no readable response to it. */
+/**
+ * Why a query with modification dates is given up. `refused`: the server refuses it. `unanswered`: the server fails, or sends no readable
+ * response.
+ */
 export type GiveUpReason = 'refused' | 'unanswered';
 
 type FailureCause = 'request' | 'token' | 'server';
 
 /**
- * Number of consecutive failures, and ms from the first to the newest, after which a query with dates is given up, by their likely cause.
- * Too small: a short outage costs requests without dates. Too large: changes wait longer before sweeps replace polls.
+ * When a query with dates is given up, by the likely cause of its newest failure: after this number of consecutive failures, if this time,
+ * in ms, has passed from the first failure to the newest. Too small: after a short outage, the dates are suspected and requests without
+ * dates are sent. Too large: sweeps replace the failing polls later.
  */
 const PATIENCE: Readonly<Record<FailureCause, { readonly failures: number; readonly ms: number }>> =
   {
@@ -20,8 +24,8 @@ const PATIENCE: Readonly<Record<FailureCause, { readonly failures: number; reado
   };
 
 /**
- * Decides when to give up one query with modification dates. Other requests are retried for ever, because an outage passes. A list can be
- * read without dates, though; a request without dates then shows whether the dates are the cause.
+ * Decides when to give up one query with modification dates. Requests without dates are retried for ever, because outages end. A query with
+ * dates can be given up, because the list can be read without dates, and a request without dates shows whether the dates are the cause.
  */
 export class DatedPatience {
   readonly #scheduler: SchedulerLike;
@@ -36,7 +40,7 @@ export class DatedPatience {
     this.#list = list;
   }
 
-  /** Counts a failure; returns whether the query is given up with it. The same error, reported by several stages, counts once. */
+  /** Counts a failure, and returns whether the query is now given up. An error that several stages report counts once. */
   recordFailure(error: unknown): boolean {
     if (error === this.#newest) return this.#givenUp !== undefined;
     this.#newest = error;
@@ -57,7 +61,7 @@ export class DatedPatience {
     this.#givenUp = undefined;
   }
 
-  /** Wraps the error `cause` if the query was given up because of it; returns other errors unchanged. */
+  /** Returns the error to report for `cause`: a wrapper if the query was given up because of `cause`, otherwise `cause` itself. */
   errorOf(cause: unknown): unknown {
     if (this.#givenUp === undefined || cause !== this.#newest) return cause;
     return new CellarstreamError(

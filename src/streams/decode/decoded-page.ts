@@ -18,7 +18,8 @@ import type { DecodedPage } from './response.ts';
 import type { Decoder } from './decoder.ts';
 
 /**
- * Decodes a body, element by element, yielding now and then (see {@link stepwise}). Undefined if it is JSON but not a page.
+ * Decodes a body element by element, as a generator that yields between steps (see {@link stepwise}). Returns undefined if the body is JSON
+ * but not a page.
  *
  * @param offset List offset of the request.
  * @throws SyntaxError or RangeError if the body is not JSON.
@@ -48,9 +49,9 @@ export function* decodedPage(
   );
 }
 
-/** Result of {@link pageAround}: what is readable of a page whose text is not valid JSON. */
+/** Result of {@link pageAround}: the readable part of a page whose text is not valid JSON. */
 export interface AroundPage {
-  /** The page; undefined if the end of an element that is not JSON is unknown. */
+  /** The page; undefined if the end of a malformed element could not be determined. */
   readonly page: DecodedPage | undefined;
   readonly texts: readonly Buffer[];
   /** Index of the first element whose end is a guess; the records before it were decoded correctly. */
@@ -60,11 +61,11 @@ export interface AroundPage {
 }
 
 /**
- * Decodes a page around elements that are not JSON. Everything before the first of them is certain, and so is its start. Its end is a guess
- * by brackets and quotes, which may be what is wrong. So the guess is accepted only if everything else is JSON, and the page has as many
- * elements as were requested or as are left in the list.
+ * Decodes a page around elements that are not JSON. The start of the first such element, and everything before it, is certain. The end of
+ * the element is a guess by brackets and quotes, and those may be malformed as well. The guess is accepted only if everything else is JSON,
+ * and if the page has as many elements as were requested or as are left in the list.
  *
- * @param texts Known texts of elements that are not JSON; where one of them matches, the end is certain.
+ * @param texts Known texts of elements that are not JSON. If one of them matches, the end of the element is certain.
  * @returns Undefined if every element is JSON, so that the error is elsewhere in the page.
  */
 export function* pageAround(
@@ -108,7 +109,10 @@ export function* pageAround(
   return alone ? { ...around, ...alone } : { ...around, page: undefined };
 }
 
-/** Decodes the elements at byte `at` that a delimiter or the end follows; undefined if the first is not JSON. */
+/**
+ * Decodes the record or run at byte `at`, and returns those of its records that are followed by a delimiter or by the end of the page.
+ * Undefined if the first record is not JSON.
+ */
 function elementsAt(page: Body, at: number, decode: Decoder): Elements<PagePart> | undefined {
   const body = page.bytes;
   try {
@@ -125,7 +129,9 @@ function elementsAt(page: Body, at: number, decode: Decoder): Elements<PagePart>
   }
 }
 
-/** Decodes a page of one element that is not JSON: its text ends before a `]` after which the page is JSON. */
+/**
+ * Decodes a page whose single element is not JSON. The element is taken to end in front of a `]` with which the rest of the page is JSON.
+ */
 function singleRecordIn(
   body: Buffer,
   at: number,
@@ -172,17 +178,20 @@ function pageWith(
   }
 }
 
-/** Whether an error means that a text is not JSON, or (RangeError) is nested too deeply. */
+/** Whether an error means that a text is not JSON (SyntaxError) or is nested too deeply (RangeError). */
 export function isNoJson(error: unknown): error is Error {
   return error instanceof SyntaxError || error instanceof RangeError;
 }
 
-/** Maximum number of remembered texts, about 100 bytes each. Beyond it all are forgotten, which costs a few requests for each. */
+/**
+ * Maximum number of remembered texts, about 100 bytes each. At the limit all texts are forgotten, and each costs a few requests when it is
+ * met again.
+ */
 const MAX_KEPT = 10_000;
 
 /**
- * Set of texts that are accepted as not being JSON, by their digests. All requests of a list share it, so that only the first request that
- * meets a text is repeated because of it.
+ * Set of texts that are accepted as not being JSON, stored as digests. All requests of a list share the set, so only the first request that
+ * meets such a text is repeated because of it.
  */
 export class UnreadableTexts {
   readonly #digests = new Map<number, Set<string>>();
@@ -203,7 +212,7 @@ export class UnreadableTexts {
     this.#digests.set(text.length, digests.add(digestOf(text)));
   }
 
-  /** Returns the end of the element at `at`: by a known text if one matches, otherwise by brackets and quotes. */
+  /** Returns the index of the byte after the element at `at`: by a known text if one matches, otherwise by brackets and quotes. */
   endOf(page: Buffer, at: number): number {
     for (const length of this.#digests.keys()) {
       const end = at + length;
@@ -217,8 +226,8 @@ export class UnreadableTexts {
 const digestOf = (text: Buffer) => hash('sha256', text, 'base64');
 
 /**
- * Runs a generator with a turn of the event loop at each `yield`, and emits its return value. Each step nests one level deeper, so it suits
- * generators of some hundreds of steps.
+ * Runs a generator, returns to the event loop at each `yield`, and emits the generator's return value. Each step nests one level deeper, so
+ * the generator must not have more than some hundreds of steps.
  */
 export function stepwise<T>(
   work: () => Generator<void, T>,

@@ -13,8 +13,8 @@ import { PageRun } from '../records/page-records.ts';
 import type { PagePart } from '../records/page-records.ts';
 
 /**
- * Decodes the element at byte `at` of a page, or a known run (adjacent records recognized by their bytes), and returns the records and the
- * index of the byte after the last one. Must be called from the front of a page to its end.
+ * Decodes the element at byte `at` of a page, or a run (adjacent records recognized by their bytes) that begins there. Returns the records,
+ * and the index of the byte after the last one. Must be called for the elements of a page in their order.
  *
  * @throws SyntaxError if the element is not JSON.
  */
@@ -22,7 +22,7 @@ export type Decoder = (page: Body, at: number) => Elements<PagePart>;
 
 export type RecordDecoder = (page: Body, at: number) => Elements<PageRecord>;
 
-/** Creates a decoder that parses each element. Default: records have no key. */
+/** Creates a decoder that parses each element. Without `keyOf`, records have no key. */
 export function parsingDecoder(keyOf: KeyOf = () => undefined): RecordDecoder {
   return (page, at) => {
     const { value, end } = parsedElement(page.bytes, at);
@@ -38,13 +38,16 @@ export interface EncodingOptions {
   readonly keyFields: readonly string[];
   /** Makes a key from the key fields of a record. */
   readonly keyOf: KeyOf;
-  /** Encodes the record at byte `at`. Undefined if the element is not a record, or has fields that the schema lacks. */
+  /**
+   * Encodes the record at byte `at`, and returns its image and the wanted fields. Undefined if the element is not a record, or has fields
+   * that the schema lacks.
+   */
   readonly encode: (page: Buffer, at: number, wanted: WantedFields) => EncodedElement | undefined;
 }
 
 /**
- * Creates a decoder that encodes records into images directly from their bytes, and parses only the wanted fields. The decoder `next` gets
- * the other elements.
+ * Creates a decoder that encodes records into images directly from their bytes, and parses only the key fields and the stamps. Elements
+ * that cannot be encoded, or have no key, are passed to the decoder `next`.
  */
 export function encodingDecoder(
   { keyFields, keyOf, encode }: EncodingOptions,
@@ -64,27 +67,27 @@ export function encodingDecoder(
 }
 
 interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf'> {
-  /** Returns the stored digest of the published record with a key. */
+  /** Returns the stored digest of the published record with this key; undefined if there is none. */
   readonly payloadDigestOf: (key: string) => PayloadDigest | undefined;
-  /** Returns the stored run whose first record has the key. Default none. */
+  /** Returns the stored run whose first record has this key; undefined if there is none. Default: no runs are known. */
   readonly knownRun?: (key: string) => KnownRun | undefined;
-  /** Computes the digest of a run's bytes. Default {@link payloadDigest}. */
+  /** Computes the digest of a run's bytes. Default: {@link payloadDigest}. */
   readonly runDigest?: (bytes: Buffer) => string;
 }
 
 /**
- * Creates a decoder that recognizes unchanged records by digests of their bytes, singly or in runs. The decoder `next` gets the other
- * elements. The key, and with it the length of the stored bytes, is guessed from the raw bytes; a wrong guess does no harm, as the bytes
- * are accepted only with the stored digest.
+ * Creates a decoder that recognizes unchanged records by digests of their bytes, one record or one run at a time. Elements that it does not
+ * recognize are passed to the decoder `next`. The key is guessed from the raw bytes, and the key's stored digest says how many bytes to
+ * compare. A wrong guess does no harm, because bytes are accepted only if they have the stored digest.
  */
 export function digestDecoder(options: MatchingOptions, next: RecordDecoder): Decoder {
   const { keyFields, keyOf, payloadDigestOf } = options;
   const { knownRun = () => undefined, runDigest = payloadDigest } = options;
   const names = keyFields.map((field) => [field, Buffer.from(JSON.stringify(field))] as const);
-  /** Pages without a further key field, which are not searched to their end again for each record. */
+  /** Pages in which no further key field was found. They are not searched again, because each search would read to the end of the page. */
   const exhausted = new WeakSet<Body>();
 
-  /** Guesses a key from the values after the next occurrence of each key field's name. */
+  /** Guesses the key of the record at byte `at` from the values after the next occurrence of each key field's name. */
   const guess = (page: Body, at: number): string | undefined => {
     if (exhausted.has(page)) return undefined;
     const { bytes } = page;

@@ -14,18 +14,22 @@ interface FailingPagesOptions extends PageAttemptsOptions {
 }
 
 /**
- * Creates the function that reads a page whose requests were given up: smaller, at another offset, or around the record that makes it fail.
+ * Creates the function that reads a page whose requests were given up: as a smaller page, at another offset, or around the record that
+ * makes it fail.
  *
- * First, a page of one record elsewhere in the list is requested. If it fails too, the API is at fault and not the page, and the page's own
- * error is thrown: the caller retries later. A page of two records there shows whether the server begins pages at the requested offsets; if
- * not, only whole pages are requested (see {@link PagePlan}). Then the page is split, and the part that fails is split again. If all parts
- * succeed, the page was too large: its first part is returned, and the plan gets the new size. If a single failing record remains, that
- * record is requested, then the page after it, the page before it, and the record again. If it failed both times it has not moved, and the
- * parts form one page with a gap: an unreadable record, whose text names the key before it. So a page takes some 20 requests the first
- * time, and three whenever it is read later (see {@link FailingOffsets}).
+ * First, a page of one record elsewhere in the list is requested. If that request fails too, the API is at fault and not the page, and the
+ * page's own error is thrown: the caller retries later. Then a page of two records elsewhere shows whether the server begins pages at the
+ * requested offsets; if not, only whole pages are requested (see {@link PagePlan}). Then the failing page is split, and the part of it that
+ * fails is split again. If all parts succeed, the page was too large: its first part is returned, and the plan gets the new size.
+ *
+ * If a single failing record remains, that record is requested, then the records after it, the records before it, and the failing record
+ * again. If the record failed both times, it has not moved, and the parts form one page with a gap: an unreadable record, whose text names
+ * the key before it. A failing page takes some 20 requests the first time, and three whenever it is read later (see
+ * {@link FailingOffsets}).
  *
  * If every record from some offset on fails, the API caps the list there (see {@link offsetLimit}): the response has the page's records in
- * front of that offset, and is marked with `isCut`. The plan remembers the offset, which costs some eight requests when it is met again.
+ * front of that offset, and is marked with `isCut`. The plan remembers the offset. Whenever a page reaches it again, some eight requests
+ * test whether the cap is still there.
  */
 export function failingPages(
   options: FailingPagesOptions,
@@ -41,7 +45,7 @@ export function failingPages(
       const limited = limit(attempts, around.front);
 
       const isAligned = () => !plan.isWhole || offset % pageSize === 0;
-      /** Requests the whole page that contains the offset. */
+      /** Requests the whole page that contains the offset: the one whose list offset is a multiple of the page size. */
       const aligned = (): Observable<Answer> => {
         const place = plan.wholeAt(offset, pageSize);
         return attempts.attempt(place).pipe(
@@ -52,7 +56,9 @@ export function failingPages(
           }),
         );
       };
-      /** Determines why the page fails while the page elsewhere (`other`) shows that the API is available. */
+      /**
+       * Determines why the page fails and reads it accordingly. `other`, a page elsewhere in the list, has shown that the API is available.
+       */
       const searched = (other: Answer): Observable<Answer> => {
         const { total_records: total } = other.pagination;
         if (offset > 0 && total !== undefined && total <= offset)
@@ -72,7 +78,7 @@ export function failingPages(
           }),
         );
       };
-      /** Reads the page once a single failing record remains. */
+      /** Reads the page once the search has led to a single failing record, at list offset `at`. */
       const alone = (at: number, front: Answer | undefined): Observable<Answer> =>
         attempts.attempt({ offset: at, pageSize: 1 }, 'some').pipe(
           switchMap((answer) => (answer ? of(front ?? answer) : limited.at(at))),
@@ -107,7 +113,7 @@ export function failingPages(
   return narrowed;
 }
 
-/** Returns an empty page, for a page beyond the end of the list that fails. */
+/** Returns an empty page in place of a failing page beyond the end of the list; `other` is a page elsewhere in the list. */
 function emptyResponseBehind(other: Answer): Answer {
   const { span, serverTime, elapsedMs = 0, age, pagination } = other;
   other.records?.settle();
@@ -119,10 +125,10 @@ function emptyResponseBehind(other: Answer): Answer {
 }
 
 /**
- * Splits a failing page, and the part of it that fails, until all parts succeed or one record is left. In the first case the page was too
- * large: the plan gets the size of the parts, and the first part is returned.
+ * Splits a failing page, and then the part of it that fails, until all parts succeed or one failing record is left. If all parts succeed,
+ * the page was too large: the plan gets the size of the parts, and the first part is returned.
  *
- * @param alone Reads the page once one record is left; `front` is the response to the first part of the page, if there is one.
+ * @param alone Reads the page once one failing record is left; `front` is the response to the first part of the page, if there is one.
  */
 function splitPage(
   attempts: PageAttempts,

@@ -49,17 +49,21 @@ import type { PageQuery } from './page-attempts.ts';
 export interface DecodedListOptions {
   readonly request: PageRequest;
   readonly url: URL;
-  /** Default: elements are parsed, and records have no key. */
+  /** Decodes the elements of a page. Default: elements are parsed, and records have no key. */
   readonly decode?: Decoder;
-  /** Called with each response before personal fields are hidden. Default none. */
+  /** Called with each response before its personal fields are hidden. Default: not called. */
   readonly inspect?: (answer: Answer, query: ListQuery) => void;
   /** Hides the personal fields of a record. Default: nothing is hidden. */
   readonly hide?: ((json: JsonValue) => JsonValue) | undefined;
-  /** Element texts known not to be JSON. Pass the same object whenever the list's request is created again. */
+  /**
+   * Texts of elements that are known not to be JSON. Pass the same object whenever the list's request is created again. Default: a new set.
+   */
   readonly texts?: UnreadableTexts;
-  /** Known offsets of records that make pages fail. Pass the same object whenever the request is created again. */
+  /**
+   * Known offsets of records that make pages fail. Pass the same object whenever the list's request is created again. Default: none known.
+   */
   readonly failingOffsets?: FailingOffsets;
-  /** Chooses offsets and sizes of pages; failures update it. Default a new one. */
+  /** Chooses offsets and sizes of pages; failures update the plan. Default: a new plan. */
   readonly plan?: PagePlan;
   readonly logicalClock: LogicalClock;
   readonly scheduler?: SchedulerLike;
@@ -70,9 +74,9 @@ export interface DecodedListOptions {
 
 /**
  * Creates the request of a list that returns decoded records. A page is decoded after its request has ended, so decoding does not use
- * quota. A response that is not a page is requested again with back-off, for ever. An element that is not JSON becomes an unreadable record
- * after a few tries. `broken-pages.ts` handles elements that keep the rest of their page from being read; `failing-pages.ts` handles pages
- * that keep failing while the API serves others.
+ * quota. If a response is not a page, the page is requested again with back-off, for ever. An element that is not JSON becomes an
+ * unreadable record after a few tries. `broken-pages.ts` handles elements because of which the rest of their page cannot be read;
+ * `failing-pages.ts` handles pages that keep failing while the API serves others.
  */
 export function decodedList(options: DecodedListOptions): ListRequest {
   const { url, inspect, hide, scheduler = asyncScheduler } = options;
@@ -107,14 +111,15 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     );
 }
 
-/** {@link DecodedListOptions} with their defaults. */
+/** {@link DecodedListOptions} with the defaults filled in. */
 type List = DecodedListOptions &
   Required<Pick<DecodedListOptions, 'decode' | 'texts' | 'failingOffsets' | 'plan' | 'scheduler'>>;
 
 /**
- * Decodes one response. Errors with `API_ANSWER` if it is not a page, or has elements that are not JSON and may be readable next time.
+ * Decodes one response. Errors with `API_ANSWER` if the response is not a page, or if some of its elements are not JSON and may be readable
+ * at the next try.
  *
- * @param isLastTry Whether elements that are not JSON are accepted as they are; called if there are any.
+ * @param isLastTry Whether elements that are not JSON are accepted as they are. Called only if there are such elements.
  */
 function decodedResponse(
   list: List,
@@ -154,7 +159,9 @@ function pageIn(
 ): Observable<DecodedPage | BrokenPage> {
   if (raw.isNotFound) return of(NO_SUCH_RECORD);
   if (raw.isEmpty) return of(EMPTY_PAGE);
-  /** `isNoPage`: nothing of the response can be read, so the failure may depend on the page. */
+  /**
+   * Creates the error for a response. `isNoPage`: nothing in the response could be read, so the failure may depend on the requested page.
+   */
   const failed = (what: string, isNoPage: boolean) =>
     new CellarstreamError('API_ANSWER', `${loggableAddress(url)} sent ${what}`, {
       context: { offset: query.offset, ...(isNoPage && { isNoPage }) },
@@ -186,13 +193,13 @@ function pageIn(
   );
 }
 
-/** Reads pages of one list, with all retries. */
+/** Reads pages of one list; retries or works around failures. */
 class PageReader {
   readonly #list: List;
   readonly #dated: DatedPatience | undefined;
   readonly #retrying: BackoffOptions;
 
-  /** @param dated Decides when a query with dates is given up. Default: never. */
+  /** @param dated Decides when a query with dates is given up. Default: queries are never given up. */
   constructor(list: List, dated?: DatedPatience) {
     const { scheduler, random, hooks: { onRetry } = {} } = list;
     this.#list = list;
@@ -209,7 +216,7 @@ class PageReader {
     return isPage(query) ? this.#readInParts(query, limit) : this.#readWhole(query, limit);
   }
 
-  /** Reads a page, in smaller parts once its requests were given up. */
+  /** Reads a page. If its requests are given up, reads it in smaller parts or around a failing record. */
   #readInParts(query: PageQuery, limit: Limit): Observable<Answer> {
     const { scheduler, plan, failingOffsets, logicalClock } = this.#list;
     return defer(() => {
@@ -234,7 +241,7 @@ class PageReader {
     });
   }
 
-  /** Reads a page, if need be around broken records; errors with a `PageFailure` if its requests are given up. */
+  /** Reads a page, around broken records if necessary. Errors with a `PageFailure` if the requests for the page are given up. */
   #readWhole(query: ListQuery, limit: Limit, patience?: PagePatience): Observable<Answer> {
     const { url, texts, logicalClock: clock } = this.#list;
     const request = (part: ListQuery) => this.#request(part, limit, 1);
@@ -248,7 +255,7 @@ class PageReader {
     );
   }
 
-  /** Requests and decodes a page. @param tries Number of tries after which a response that is not JSON is accepted. */
+  /** Requests and decodes a page. @param tries Number of tries after which elements that are not JSON are accepted. */
   #request(query: ListQuery, limit: Limit, tries: number, patience?: PagePatience) {
     let left = tries;
     const isLastTry = () => --left <= 0;
@@ -301,9 +308,9 @@ const EMPTY_PAGE = {
 
 /** Options of {@link listRequest}. */
 export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {
-  /** Default: records have no key. */
+  /** Returns the key of a record. Default: records have no key. */
   readonly keyOf?: KeyOf;
-  /** Chooses offsets and sizes of pages, the same that is passed to `pages`. Default a new one. */
+  /** Chooses offsets and sizes of pages. Pass the same plan to `pages`. Default: a new plan. */
   readonly plan?: PagePlan;
 }
 
@@ -314,7 +321,12 @@ export function listRequest(options: ListRequestOptions): ListRequest {
   return decodedList({ ...options, request, logicalClock, decode: parsingDecoder(keyOf) });
 }
 
-/** Number of tries after which a response that is not JSON is accepted: about two seconds, so that a failure in transit passes. */
+/**
+ * Number of tries after which a response that is not JSON is accepted. The tries take about two seconds, so that a failure in transit
+ * passes.
+ */
 const TRIES = 5;
-/** Maximum first pause after a page could not be read in parts either, in ms. Each attempt takes a dozen requests. */
+/**
+ * Upper bound of the first pause, in ms, after an attempt to read a page in parts has failed as well. Each attempt takes a dozen requests.
+ */
 const AROUND_AGAIN_MS = 4_000;

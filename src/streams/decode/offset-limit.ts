@@ -6,7 +6,7 @@ import { isPageRefused } from './page-attempts.ts';
 import type { PageAttempts } from './page-attempts.ts';
 
 /**
- * Distance, in records, between a failing record and a second one that is tested for a cap. Too small: a few bad records in a row are taken
+ * Distance, in records, from a failing record to the second one that is tested for a cap. Too small: a few bad records in a row are taken
  * for a cap.
  */
 const APART = 11;
@@ -18,13 +18,14 @@ const LIMIT_AFTER_MS = 10 * 60_000;
 
 /**
  * Creates the functions that decide whether the API caps a list at an offset: search engines refuse offsets over 10,000, and databases time
- * out on large ones. Each of them emits the records in front of the cap, or undefined if there is no cap.
+ * out on large ones.
  *
- * @returns A function for one failed page; `front` requests the page's records up to an offset.
+ * @returns A function that creates the tests for one failed page. Its argument `front` requests the page's records up to an offset. Each
+ * test emits the records in front of the cap, or undefined if there is no cap.
  */
 export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
   let since: number | undefined;
-  /** Whether failures from an offset on count as a cap: a refusal at once, others after {@link LIMIT_AFTER_MS}. */
+  /** Whether the failures from an offset on count as a cap: refusals count at once, other failures after {@link LIMIT_AFTER_MS}. */
   const isLasting = (error: unknown): boolean => {
     since ??= scheduler.now();
     return isPageRefused(error) || scheduler.now() - since >= LIMIT_AFTER_MS;
@@ -51,12 +52,12 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
         }),
       );
     };
-    /** Requests a page elsewhere, then tests for a cap. */
+    /** Requests a page elsewhere in the list. If that succeeds, tests for a cap at list offset `place`. */
     const at = (place: number, isKnown = false): Observable<Answer | undefined> =>
       attempts
         .probe()
         .pipe(switchMap((other) => (other ? beside(other, place, isKnown) : attempts.giveUp())));
-    /** Tests for a cap at the offset that the plan remembers, if the page contains it. */
+    /** Tests for a cap at the offset that the plan remembers, if the page extends beyond that offset. */
     const known = (): Observable<Answer | undefined> => {
       const place = Math.max(offset, plan.servedTo);
       if (place >= offset + pageSize) return of(undefined);
@@ -70,7 +71,10 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
   };
 }
 
-/** Whether the record at an offset and three behind it, up to the end of the list, all fail. Default: the total is unknown. */
+/**
+ * Whether the record at a list offset fails, and so do up to three sampled records after it, the last at the end of the list. Default: the
+ * total is unknown.
+ */
 function isLimit(attempts: PageAttempts, at: number, total = Infinity): Observable<boolean> {
   const last = total === Infinity ? at + 2 * attempts.query.pageSize : total - 1;
   const behind = [at + APART, Math.floor((at + last) / 2), last];

@@ -20,12 +20,15 @@ export class PageFailure extends Error {
   }
 }
 
-/** HTTP statuses other than 5xx for pages that are too large, misaligned, or beyond the end of the list. */
+/** HTTP statuses, besides 5xx, with which servers respond if a page is too large, misaligned, or beyond the end of the list. */
 const STATUSES: ReadonlySet<number> = new Set([400, 404, 408, 413, 414, 416, 422]);
-/** HTTP statuses that repeating the request does not change. */
+/** HTTP statuses that mean a refusal: the same request would get the same status again. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 413, 414, 416, 422]);
 
-/** Whether an error may depend on the page. An outage causes the same errors; only another page shows the difference. */
+/**
+ * Whether an error may depend on the requested page. An outage causes the same errors; only a request for another page shows the
+ * difference.
+ */
 export function mayDependOnPage(error: unknown): boolean {
   if (!(error instanceof CellarstreamError)) return false;
   if (error.code === 'API_UNREACHABLE' || error.code === 'API_ANSWER') return true;
@@ -38,20 +41,20 @@ export function isPageRefused(error: unknown): boolean {
   return error instanceof CellarstreamError && REFUSALS.has(Number(error.context.status));
 }
 
-/**
- * Minimum number of failures, and ms between the first and the newest, before a page is given up. Too small: a short outage is taken for a
- * bad page.
- */
+/** Minimum number of failures before a page is given up. Too small: a short outage is taken for a bad page. */
 const MIN_FAILURES = 3;
+/**
+ * Minimum time from the first failure to the newest before a page is given up, in ms. Too small: a short outage is taken for a bad page.
+ */
 const LEAST_MS = 5_000;
 
 /**
- * How often a page is requested before it is given up: a few times, or once. `probe`: once, for a page elsewhere than a failed one; a
- * refusal may then be due to the token.
+ * How often a page is requested before it is given up. `some`: a few times. `one`: once. `probe`: once, for a page elsewhere than the
+ * failed one; the page is not given up because of a refusal, which may be due to the token.
  */
 type PageTries = 'some' | 'one' | 'probe';
 
-/** Creates the patience with one page. */
+/** Creates the object that decides when the requests for one page are given up. */
 export function pagePatience(scheduler: SchedulerLike, tries: PageTries): PagePatience {
   let failures = 0;
   let since: number | undefined;
@@ -76,14 +79,14 @@ export interface PageAttemptsOptions {
 export type PageQuery = ListQuery & PagePlace;
 
 /**
- * The requests by which one failed page is read in another way. `settle` closes their reads except the one whose response was handed over
- * by `transferSettlement`.
+ * The requests by which one failed page is read in another way. `settle` settles the reads of these requests, except the read of the
+ * response that was passed to `transferSettlement`.
  */
 export class PageAttempts {
   readonly query: PageQuery;
   readonly error: unknown;
   readonly #options: PageAttemptsOptions;
-  /** Begin of a response that is joined from parts; earlier than the reads of the parts. */
+  /** Begin of the span of a response that is joined from parts. It is earlier than the begin of each part. */
   readonly #begin: number;
   readonly #unsettled = new Map<number, Answer>();
   #isJoined = false;
@@ -110,11 +113,11 @@ export class PageAttempts {
   }
 
   /**
-   * Requests another page; emits undefined if it fails. When the server is first seen to begin pages at other offsets than requested,
-   * errors as `retryLater` does, to request the failed page in whole pages.
+   * Requests another page; emits undefined if that page is given up. If the response is the first to show that the server begins pages at
+   * other offsets than requested, errors as `retryLater` does, so that the failed page is read in whole pages.
    *
-   * A `probe` that fails with a transient error, after the failed page was refused, errors with its own error: the refusal alone would be
-   * final, but the API may be unavailable, or the token invalid.
+   * If the failed page was refused, a `probe` that fails with a transient error errors with that error. The refusal alone would be final,
+   * but the API may be unavailable, or the token invalid.
    */
   attempt(part: PagePlace, tries: PageTries = 'one'): Observable<Answer | undefined> {
     const { plan } = this.#options;
@@ -133,13 +136,14 @@ export class PageAttempts {
     );
   }
 
-  /** Requests one record outside the failed page; emits undefined if that fails as well. */
+  /** Requests one record outside the failed page; emits undefined if that request is given up as well. */
   probe(): Observable<Answer | undefined> {
     return this.attempt({ offset: this.#oddOffsets[0], pageSize: 1 }, 'probe');
   }
 
   /**
-   * Whether the server begins pages at the requested offsets, as tested with two records at an odd offset. True if no record can show it.
+   * Whether the server begins pages at the requested offsets. The test requests two records at an odd offset. True if the list has no
+   * records to test with.
    *
    * @param probed The response to {@link probe}.
    */
@@ -168,18 +172,18 @@ export class PageAttempts {
     return look(this.#oddOffsets, probed);
   }
 
-  /** Odd list offsets, the first one outside of the failed page. */
+  /** Odd list offsets to test with, the first one outside the failed page. */
   get #oddOffsets(): readonly [number, ...number[]] {
     const { offset, pageSize } = this.query;
     return offset > 0 ? [1, 5] : [pageSize | 1, 1, 5];
   }
 
-  /** Errors with the error of the failed page, which is final if the page was refused. */
+  /** Errors with the error of the failed page. The error is final if the server refused the page. */
   giveUp(): Observable<never> {
     return throwError(() => this.error);
   }
 
-  /** Errors with the page's error marked as retryable, as other responses suggest that its cause has passed. */
+  /** Errors with the error of the failed page, marked as retryable, because other responses suggest that the cause has passed. */
   retryLater(): Observable<never> {
     return throwError(() => this.#retryable);
   }
@@ -188,7 +192,7 @@ export class PageAttempts {
     return error === this.error || error === this.#retryable;
   }
 
-  /** Joins the parts of a page before and after a gap, as old as its oldest part. */
+  /** Joins the parts of a page before and after a gap. The age of the response is that of its oldest part. */
   joinParts(
     before: readonly Answer[],
     gap: readonly PageRecord[],
@@ -205,7 +209,9 @@ export class PageAttempts {
     return { ...this.#join(before, [other]), data: allRecords(before), pagination, isCut: true };
   }
 
-  /** Span, times and age of a joined response: times of the first part in `after`, age of the oldest part. */
+  /**
+   * Returns span, times and age of a joined response. The times are those of the first part in `after`; the age is that of the oldest part.
+   */
   #join(before: readonly Answer[], after: readonly Answer[]) {
     this.#isJoined = true;
     const { serverTime, elapsedMs = 0 } = after[0]!;

@@ -12,7 +12,7 @@ import type { PageRecord } from '../records/page-record.ts';
 import { PageRecords } from '../records/page-records.ts';
 import type { PagePart } from '../records/page-records.ts';
 
-/** Offset and size of a page as its response states them. Some servers repeat the request here, whatever they served. */
+/** Offset and size of a page as its response states them. Some servers repeat the requested values, whatever they served. */
 export interface ReportedPlace {
   /** `current_offset`: list offset of the page's first record. */
   readonly offset?: number;
@@ -20,11 +20,11 @@ export interface ReportedPlace {
   readonly pageSize?: number;
 }
 
-/** Number of records and end of the list, as a page states them. */
+/** Number of records in the list, and whether the list continues, as a page states them. */
 export interface Pagination {
   /** Number of records in the list; undefined if the page states no plausible number. */
   readonly total_records: number | undefined;
-  /** Whether the server claims another page. */
+  /** Whether the server claims that another page follows. */
   readonly has_next_page: boolean;
 }
 
@@ -32,29 +32,29 @@ export interface Pagination {
 export interface Answer {
   /** All records of the page. Those of known runs are created on access. */
   readonly data: readonly PageRecord[];
-  /** The same records, for readers that need not create those of known runs. */
+  /** The records of `data`. Reading them from here does not create the records of known runs. */
   readonly records?: PageRecords | undefined;
   readonly pagination: Pagination;
-  /** Set if a single record was requested and the response is a 404 without HTML. It may come from a proxy or gateway. */
+  /** Set if a single record was requested and the response is a 404 whose body is not HTML. A proxy or gateway may have sent the 404. */
   readonly notFound?: true;
   /** Offset and size of the page as the response states them. */
   readonly reported?: ReportedPlace;
   /** List offset of the first record, if it is known to differ from the requested one. */
   readonly offset?: number;
-  /** Set if an unreadable record stands for one that no response contains. */
+  /** Set if the page has a gap: an unreadable record takes the place of a record that no response contains. */
   readonly hasGap?: true;
-  /** Set if the API serves no record after this page, although the list has more. */
+  /** Set if the API caps the list after this page: it serves no further records although the list has more. */
   readonly isCut?: true;
   /** Begin and end of the read, as numbers of the list's {@link LogicalClock}. */
   readonly span: Span;
   /**
-   * Estimate of the server's time when the request was sent, in epoch ms, never later than the actual one. Undefined before the first
+   * Estimate of the server's time when the request was sent, in epoch ms. Never later than the actual time. Undefined before the first
    * `Date` header.
    */
   readonly serverTime: number | undefined;
-  /** Time to the last byte of the response, in ms. Undefined counts as 0. */
+  /** Time from sending the request to the last byte of the response, in ms. Undefined counts as 0. */
   readonly elapsedMs?: number;
-  /** Undefined counts as not older than its request. */
+  /** Age of the response. If undefined, the response counts as not older than its request. */
   readonly age?: AnswerAge | undefined;
 }
 
@@ -70,10 +70,10 @@ export function recordsOf(answer: Pick<Answer, 'data' | 'records'>): PageRecords
 }
 
 /**
- * Creates a page from its records and the rest of the response (`envelope`); undefined if that is not an object.
+ * Creates a page from its records and the rest of the response (`envelope`); undefined if the envelope is not an object.
  *
  * @param offset List offset of the request.
- * @param body Body that holds the bytes of the records, which is released when they are settled.
+ * @param body Body that holds the bytes of the records. It is released when the records are settled.
  */
 export function decodedPageOf(
   envelope: JsonValue,
@@ -100,8 +100,8 @@ function isCount(value: JsonValue | undefined): value is number {
 }
 
 /**
- * Parses pagination in the forms in which servers send it: numbers and booleans as strings, `null`, an empty array for an empty object
- * (PHP), or none at all. Without `has_next_page`, a list continues until its total is reached, or until a page is empty.
+ * Parses a pagination in the forms in which servers send it: numbers and booleans as strings, `null`, an empty array for an empty object
+ * (PHP), or no pagination at all. Without `has_next_page`, a list counts as continuing until its total is reached or a page is empty.
  */
 function paginationOf(told: JsonObject, offset: number, length: number): Pagination {
   const total_records = countIn(told.total_records);
@@ -130,7 +130,7 @@ function flagIn(value: JsonValue | undefined): boolean | undefined {
   return FLAGS[String(value).trim().toLowerCase()];
 }
 
-/** Whether a body without a list of records is the page of an empty list: `data` is null, or absent beside a pagination. */
+/** Whether a body without a list of records is the page of an empty list: `data` is null, or is absent although there is a pagination. */
 export function isEmptyPage(body: JsonValue): boolean {
   if (!isJsonObject(body) || isErrorBody(body)) return false;
   const { data, pagination } = body;

@@ -9,17 +9,17 @@ import type { PersonalFields } from '../records/personal-fields.ts';
 export type Operation = Op;
 
 /**
- * A change of a record, compared with its published image. In changes emitted by `diff`, `before`, `after` and `changed` are getters of a
- * class: `JSON.stringify` includes them, `{ ...change }` does not.
+ * A change of a record with respect to its published image. In the changes that `diff` emits, `before`, `after` and `changed` are getters
+ * of a class: `JSON.stringify` includes them, `{ ...change }` does not.
  */
 export interface Change {
   readonly key: string;
   readonly op: Operation;
-  /** The record as last published; null if it was not. */
+  /** The record as last published; null if it is not published. */
   readonly before: JsonObject | null;
-  /** The new content; null if the record is deleted. */
+  /** The record's new content; null if the record is deleted. */
   readonly after: JsonObject | null;
-  /** `before` and `after` as the codec encodes them. */
+  /** `before` and `after` as encoded by the codec; null where the record is null. */
   readonly images: { readonly before: Buffer | null; readonly after: Buffer | null };
   /** Paths of the fields that differ between `before` and `after`; empty unless `op` is `u`. */
   readonly changed: readonly string[];
@@ -28,8 +28,8 @@ export interface Change {
 }
 
 /**
- * Hides personal fields in a change. Images stored before the fields were configured still contain them: in `before`, and in both images
- * when a record is published again.
+ * Hides personal fields in a change. Images that were stored before these fields were configured still contain them. They may occur in
+ * `before`, and in both images when a record is published again.
  */
 export function withHiddenFields(
   change: Change,

@@ -4,10 +4,10 @@ import { canonicalJson, isJsonObject, JsonNumber } from '../../schemas/json/json
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 
 /**
- * Returns the sorted paths of the fields in which two versions of a record differ: `total_price`, `tracking.company_name`,
- * `fulfillment_info[F-12].status`. Elements of an array that has an identity field are matched by that field, not by index: an added or
- * removed element gives its path, and if only the order changed, the path of the array is given. Elements of other arrays of objects are
- * matched by index; arrays of plain values are compared as a whole.
+ * Returns the sorted paths of the fields in which two versions of a record differ, such as `total_price`, `tracking.company_name` or
+ * `fulfillment_info[F-12].status`. If an array has an identity field, its elements are matched by that field and not by index: an added or
+ * removed element gives the path of the element, and a different order gives the path of the array. In arrays of objects without an
+ * identity field, elements are matched by index. Arrays of plain values are compared as a whole.
  */
 export function changedPaths(
   before: JsonObject,
@@ -53,12 +53,12 @@ function own(object: JsonObject, name: string): JsonValue | undefined {
   return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
-/** Field that identifies the elements of an array, by the path of the array. */
+/** Name of the field that identifies the elements of an array, by the path of the array. */
 export type Identities = Readonly<Record<string, string>>;
 
 /**
- * Returns an array's elements by identity: the text of their field `field`, with `#2`, `#3` and so on appended if several share it. An
- * element without the field is identified by its number (`#1` is the first).
+ * Returns an array's elements by identity. The identity is the text of the element's field `field`. If several elements have the same text,
+ * `#2`, `#3` and so on are appended to it. An element without the field is identified by its number in the array (`#1` is the first).
  */
 export function byIdentity(
   array: readonly JsonValue[],

@@ -4,93 +4,105 @@ import { isStale, MAX_LAG_MS } from '../http/response-age.ts';
 import type { AnswerAge } from '../http/response-age.ts';
 import type { ImageCodec } from '../records/page-record.ts';
 
-/** The image of a record's earlier published content. */
+/** The image of a record's content that was published and has since been replaced. */
 export interface ReplacedImage {
   readonly bytes: Buffer;
-  /** The codec that encoded it; the schema may have gained fields since. */
+  /** The codec that encoded the image. The schema may have gained fields since. */
   readonly codec: ImageCodec;
 }
 
-/** A record that differs from its published image, or has none. */
+/** A record that was read and differs from its published image, or has none. */
 export interface Sighting {
   readonly key: string;
   /** The record's `updated_at` in epoch ms; null if it has none. */
   readonly updatedAt: number | null;
-  /** Age of the response. */
+  /** Age of the response that contains the record. */
   readonly age: AnswerAge;
-  /** `updated_at` of the published image in epoch ms, null if that has none; undefined if no image is published. */
+  /** `updated_at` of the published image, in epoch ms: null if the image has no `updated_at`, undefined if there is no published image. */
   readonly published: number | null | undefined;
-  /** Whether the record equals a replaced image. */
+  /** Whether the record is the same as a replaced image, apart from volatile fields. */
   readonly equals: (image: ReplacedImage) => boolean;
-  /** Whether the record differs only because other personal fields are hidden since a restart. */
+  /** Whether the record differs from its published image only because more personal fields are hidden since a restart. */
   readonly isHiddenAnew: () => boolean;
 }
 
-/** A record to be confirmed by a second read. */
+/** A record that has to be confirmed by a second read. */
 export interface Unconfirmed {
   readonly key: string;
-  /** Local time, in epoch ms, from which on a read can confirm it. */
+  /** Local time, in epoch ms. Reads from then on can confirm the record. */
   readonly from: number;
 }
 
 /** Options of {@link Confirmations}. */
 export interface ConfirmationsOptions {
-  /** Returns the local time, in epoch ms. */
+  /** Returns the local time in epoch ms. */
   readonly now: () => number;
   /**
-   * Kinds of events that an earlier process may have published shortly before. `newestStamp`: newest `created_at` or `updated_at` of any
-   * published record, in epoch ms. Default: none.
+   * Whether an earlier process may have published updates and deletions shortly before the start. `newestStamp`: newest `created_at` or
+   * `updated_at` of all published records, in epoch ms. Default: no such events.
    */
   readonly inherited?: {
     readonly updates: boolean;
     readonly deletions: boolean;
     readonly newestStamp: number | undefined;
   };
-  /** Maximum number of records that wait for a second read. Default 50,000. */
+  /**
+   * Maximum number of records that wait for a second read. Beyond it, further records that need one are held back and read again later.
+   * Default 50,000.
+   */
   readonly maxWaiting?: number;
 }
 
 type Inherited = NonNullable<ConfirmationsOptions['inherited']>;
 
 interface Waiting {
-  /** Local time of the first read, in epoch ms. */
+  /** Local time of the first read that showed this state, in epoch ms. */
   readonly since: number;
   readonly updatedAt: number | null;
 }
 
-/** A replaced image, and when it was replaced in epoch ms. */
+/** A replaced image, and the local time when it was replaced, in epoch ms. */
 interface Replaced {
   readonly image: ReplacedImage;
   readonly at: number;
 }
 
 const NOTHING: Inherited = { updates: false, deletions: false, newestStamp: undefined };
-/** About 100 bytes each. Further records are not published until there is space. */
+/**
+ * Maximum number of records that wait for a second read, about 100 bytes each. Too small: records that return to an earlier state are
+ * published later.
+ */
 const MAX_WAITING = 50_000;
-/** Maximum number of deleted keys, about 100 bytes each. Too small: a lagging replica may bring back deleted records. */
+/**
+ * Maximum number of remembered keys of deleted records, about 100 bytes each. Too small: a lagging replica may bring back deleted records.
+ */
 const MAX_DELETED = 50_000;
-/** Maximum number of new keys, about 100 bytes each. Too small: a sweep may consider a new record missing. */
+/** Maximum number of remembered keys of new records, about 100 bytes each. Too small: a sweep may consider a new record missing. */
 const MAX_CREATED = 10_000;
-/** Maximum number of keys with replaced images, about 3 KB each. Too small: a lagging replica may revert the records of further keys. */
+/**
+ * Maximum number of keys whose replaced images are remembered, about 3 KB each. Too small: a lagging replica may revert records of other
+ * keys.
+ */
 const MAX_REPLACED = 1_000;
-/** Maximum number of replaced images per key. */
+/** Maximum number of replaced images that are remembered per key. */
 const MAX_IMAGES = 4;
 
 /**
  * Keeps a lagging read replica or a cache from reverting records. A record that returns to an earlier state is published only if a request
  * sent at least `MAX_LAG_MS` after that state was first read shows the same state, and no response in between showed the published image.
  *
- * A record returns to an earlier state if its `updated_at` is earlier than that of the published image, or, after a deletion, not later
- * than that of the deleted record. If `updated_at` is equal or missing, it does so if it equals an image that was replaced less than
- * `MAX_LAG_MS` before the response was produced, or if the response is stale (`isStale`).
+ * A record with an image returns to an earlier state if its `updated_at` is earlier than that of the image. If `updated_at` is equal or
+ * missing, the record does so if the response is stale (`isStale`), or if the record equals an image that was replaced less than
+ * `MAX_LAG_MS` before the response was produced. A record that was deleted does so unless its `updated_at` is later than before the
+ * deletion.
  *
- * Which records an earlier process replaced or deleted is unknown. So until `MAX_LAG_MS` after the start, every difference with an equal or
- * missing `updated_at` counts as a return, unless only hidden fields differ. For the same time, if the initial snapshot is complete, so
- * does a record without an image, as it may have been deleted, unless its `updated_at` is later than the newest stamp of all published
- * records.
+ * It is unknown which records an earlier process replaced or deleted. Therefore, until `MAX_LAG_MS` after the start, two further kinds of
+ * records count as returning to an earlier state. One kind is a record that differs from its image while `updated_at` is equal or missing,
+ * unless it differs only in hidden fields. The other kind, once the initial snapshot is complete, is a record without an image, because it
+ * may have been deleted, unless its `updated_at` is later than the newest stamp of all published records.
  *
- * The state is held in memory while the process owns the task, and bounded. A record for which there is no space is held back as well, so
- * the published image stays.
+ * The state is held in memory while the process owns the task, and its size is bounded. A record for which there is no space is held back
+ * as well: its published image stays.
  */
 export class Confirmations {
   readonly #now: () => number;
@@ -99,13 +111,16 @@ export class Confirmations {
   readonly #inherited: Inherited;
   readonly #waiting = new Map<string, Waiting>();
   /**
-   * `updated_at` of deleted records by key, the oldest deletion first. An entry stays when its record is published again, because that
+   * `updated_at` of deleted records by key, the oldest deletion first. The entry stays when the record is published again, because that
    * event may not be committed.
    */
   readonly #deleted = new Map<string, number | null>();
-  /** Local time when a record was published as new, by key; the oldest first. */
+  /** Local time when each new record was published, in epoch ms, by key; the oldest first. */
   readonly #created = new Map<string, number>();
-  /** Images, by key, that others without a later `updated_at` replaced; the newest first. */
+  /**
+   * Replaced images by key, for each key the newest first. Contains only images that were replaced by an image without a later
+   * `updated_at`.
+   */
   readonly #replaced = new Map<string, readonly Replaced[]>();
 
   constructor(options: ConfirmationsOptions) {
@@ -122,12 +137,14 @@ export class Confirmations {
     return this.#waiting.size > 0;
   }
 
-  /** Whether the record of a key waits for a second read. */
+  /** Whether the record with this key waits for a second read. */
   isWaiting(key: string): boolean {
     return this.#waiting.has(key);
   }
 
-  /** Returns when the record has to be read again, in epoch ms; undefined if it may be published. */
+  /**
+   * Returns from when on a second read can confirm the record, in epoch ms on the local clock; undefined if the record may be published.
+   */
   confirmableFrom(sighting: Sighting): number | undefined {
     const { key, updatedAt, age } = sighting;
     const first = this.#waiting.get(key);
@@ -143,13 +160,19 @@ export class Confirmations {
     return from;
   }
 
-  /** Records that a response showed the published image: a record that waits for a second read starts over if it differs again. */
+  /**
+   * Processes a response that showed the published image. If the record waits for a second read, it no longer does; if it differs again
+   * later, the wait starts anew.
+   */
   agreed(key: string, { asOf }: AnswerAge): void {
     const first = this.#waiting.get(key);
     if (first && asOf >= first.since) this.#waiting.delete(key);
   }
 
-  /** Records the image that a published record has replaced; undefined if there was none, or if its `updated_at` was earlier. */
+  /**
+   * Processes the publication of a record. `replaced` is the image that the record replaces; undefined if there was no image, or if the
+   * image's `updated_at` was earlier than the record's.
+   */
   published(key: string, replaced: ReplacedImage | undefined): void {
     if (!replaced && this.#replaced.size === 0) return;
     const now = this.#now();
@@ -163,14 +186,14 @@ export class Confirmations {
     this.#replaced.set(key, [{ image: replaced, at: now }, ...earlier].slice(0, MAX_IMAGES));
   }
 
-  /** Records that a key is published as new, with the local time. */
+  /** Remembers, with the local time, that a record is published as new. */
   created(key: string): void {
     this.#created.delete(key);
     this.#created.set(key, this.#now());
     dropOldest(this.#created, MAX_CREATED);
   }
 
-  /** Returns the keys published as new since a local time in epoch ms, and forgets earlier ones. */
+  /** Returns the keys of records published as new since `time`, in epoch ms on the local clock. Forgets the keys published before. */
   createdSince(time: number): readonly string[] {
     for (const [oldest, at] of this.#created) {
       if (at >= time) break;
@@ -179,7 +202,7 @@ export class Confirmations {
     return [...this.#created.keys()];
   }
 
-  /** Records a published deletion; `updatedAt` is that of the deleted record. */
+  /** Processes the publication of a deletion. `updatedAt` is the `updated_at` of the deleted record, in epoch ms. */
   deleted(key: string, updatedAt: number | null): void {
     this.#created.delete(key);
     this.#waiting.delete(key);

@@ -23,34 +23,34 @@ export interface Images {
   get(key: string): Buffer | undefined;
 }
 
-/** Records of one response. */
+/** The records of one response, as input of {@link diff}. */
 export interface ReadRecords {
-  /** Records that are not in `runs`. */
+  /** The records that are not in `runs`. */
   readonly records: readonly KeyedRecord[];
-  /** Recognized runs of unchanged records. None of their keys is in `records`. Default none. */
+  /** Runs of unchanged records that were recognized by their bytes. None of their keys is in `records`. Default: no runs. */
   readonly runs?: readonly PageRun[];
-  /** Keys that the read showed to be absent. */
+  /** Keys that the read showed to be absent. Default: no keys. */
   readonly gone?: readonly string[];
-  /** Can be left out if reads never overlap. */
+  /** Begin and end of the read. Can be left out if reads never overlap. */
   readonly span?: Span;
-  /** Needed for {@link DiffOptions.confirmations}. If undefined, the response counts as not older than its request. */
+  /** Age of the response. Needed for {@link DiffOptions.confirmations}: without it, records of this read are not held back. */
   readonly age?: AnswerAge | undefined;
 }
 
-/** Records of a read, compared with the published images. */
+/** Result of comparing the records of a read with the published images. */
 export interface Difference<In extends ReadRecords> {
   readonly read: In;
-  /** In the order of the records; deletions last. */
+  /** Changes in the order of the records; deletions come last. */
   readonly changes: readonly Change[];
-  /** Number of records that equal their images except for volatile fields, with those of runs. */
+  /** Number of unchanged records: those that equal their images, except for volatile fields, and those in runs. */
   readonly unchanged: number;
-  /** The unchanged records, without those of runs. */
+  /** The unchanged records, except those in runs. */
   readonly same: readonly KeyedRecord[];
   /** New images, by key, of records in which only volatile fields have changed. */
   readonly refreshed: ReadonlyMap<string, Buffer>;
-  /** Keys to be read again, because overlapping reads showed different content. */
+  /** Keys that have to be read again, because overlapping reads showed different content. */
   readonly undecided: readonly string[];
-  /** Records that return to an earlier state, to be read again. */
+  /** Records that return to an earlier state and have to be confirmed by a second read. */
   readonly unconfirmed: readonly Unconfirmed[];
 }
 
@@ -59,28 +59,30 @@ export interface DiffOptions {
   /** Encodes records into images. Default: canonical JSON. */
   readonly codec?: ImageCodec;
   /**
-   * Store of published images. The caller must update it before the next page is compared. Default: a map in memory with one image per key,
-   * which `diff` updates itself.
+   * Store of published images. The caller must add the changes of a page to it before the next page is compared. Default: a map in memory
+   * with one image per key, which `diff` updates itself.
    */
   readonly images?: Images;
-  /** Whether a record without an image is created (`c`), not part of an initial snapshot (`r`). Default: always. */
+  /** Whether a record without an image was created (`c`), or else is part of an initial snapshot (`r`). Default: always created. */
   readonly isNew?: (record: KeyedRecord) => boolean;
-  /** Needed if reads overlap: keeps an older response from overwriting a newer one. */
+  /**
+   * Decides which of two overlapping reads is newer, so that an older response does not overwrite a newer one. Needed if reads overlap.
+   */
   readonly newest?: NewestReads;
-  /** Needed if responses may come from a lagging replica or a cache: holds back records that return to an earlier state. */
+  /** Holds back records that return to an earlier state. Needed if responses may come from a lagging replica or a cache. */
   readonly confirmations?: Confirmations;
-  /** Hides personal fields of a published record; needed with `confirmations` if they can change at a restart. */
+  /** Hides personal fields in a published record. Needed with `confirmations` if the set of hidden fields can change at a restart. */
   readonly hideStored?: ((record: JsonObject) => JsonObject) | undefined;
-  /** For {@link Change.changed}. Default: elements of arrays are compared by index. */
+  /** Identity fields of arrays, used to compute {@link Change.changed}. Default: elements of arrays are compared by index. */
   readonly identities?: Identities;
-  /** A record is unchanged if only these fields differ. Default none. */
+  /** Volatile fields: a record that differs only in these is unchanged. Default: none. */
   readonly volatile?: VolatileFields | undefined;
 }
 
 /**
- * Turns records into changes, a page at a time: each record is encoded and compared with the image (stored encoding) last published under
- * its key. Equal bytes are no change. A record whose key occurs earlier in the same page is compared with that record. An absent key is a
- * deletion (`d`) if it has an image.
+ * Turns records into changes, one page at a time. Each record is encoded and compared with its image, which is the record in encoded form
+ * as last published under the same key. If the bytes are equal, there is no change. If a key occurs repeatedly in a page, each occurrence
+ * is compared with the one before it. For a key that the read showed to be absent, the change is a deletion (`d`) if the key has an image.
  *
  * @example
  * ```ts
@@ -214,8 +216,8 @@ export function diff<In extends ReadRecords>(
 }
 
 /**
- * A change whose images are decoded on access, because most changes of an initial snapshot are never looked at. The codec decodes both, so
- * values that it considers equal do not differ, and a time that identifies an array element has the same text in both.
+ * A change whose images are decoded on access, because most changes of an initial snapshot are never looked at. The codec decodes `before`
+ * and `after` alike: values that it considers equal do not differ, and a time that identifies an array element has the same text in both.
  */
 export class DecodedChange implements Change {
   readonly key: string;
@@ -254,7 +256,7 @@ export class DecodedChange implements Change {
       this.op === 'u' ? changedPaths(this.before!, this.after!, this.#identities) : NO_PATHS);
   }
 
-  /** Plain object of all properties, for `JSON.stringify`. */
+  /** Returns a plain object of all properties, for `JSON.stringify`. */
   toJSON(): Change {
     const { key, op, before, after, images, changed, updatedAt } = this;
     return { key, op, before, after, images, changed, updatedAt };

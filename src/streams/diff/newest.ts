@@ -2,27 +2,30 @@
 
 import type { LogicalClock, Span } from '../http/logical-clock.ts';
 
-/** Whether a read is newer than the known content of a key, older, or neither can be decided. */
+/** Whether a read has newer or older content than the known content of a key; `undecided` if that is unknown. */
 export type Verdict = 'newer' | 'older' | 'undecided';
 
-/** Decides which of two reads of a key has the newer content. */
+/** Decides whether a read of a key has newer content than the reads before it. */
 export interface NewestReads {
-  /** Compares different content of `key`, read in `span`, with the known content. */
+  /**
+   * Decides whether content of `key` that differs from the known content is newer. It was read in `span`, and has the stamp `updatedAt`
+   * (epoch ms; null if it has none).
+   */
   judge(key: string, span: Span, updatedAt: number | null): Verdict;
-  /** Records the content of a read; `same` if it was known. */
+  /** Remembers the content that a read showed. `same`: whether that content was already known. `updatedAt` in epoch ms. */
   saw(key: string, span: Span, updatedAt: number | null, same: boolean): void;
-  /** Records that a read showed known content. `members` returns each key once, and may be called later. */
+  /** Remembers that a read showed known content of several keys. `members` returns each key once, and may be called later. */
   sawAll(members: () => readonly SeenMember[], span: Span): void;
 }
 
-/** A record passed to {@link NewestReads.sawAll}, by its key and `updated_at`. */
+/** A record passed to {@link NewestReads.sawAll}: its key and `updated_at`. */
 export interface SeenMember {
   readonly key: string;
-  /** `updated_at` in epoch ms; null if the record has none. */
+  /** The record's `updated_at` in epoch ms; null if it has none. */
   readonly updatedAt: number | null;
 }
 
-/** When known content was read, on the logical clock. */
+/** When the known content of a key was read, on the list's logical clock. */
 interface SeenContent {
   /** Earliest end of the reads that showed the content. A read that begins later has newer content. */
   end: number;
@@ -31,16 +34,16 @@ interface SeenContent {
   readonly updatedAt: number | null;
 }
 
-/** Number of calls of `saw` after which entries are removed that no read can overlap. */
+/** Number of calls of `saw` after which entries are removed that no running read overlaps. */
 const SWEEP_EVERY = 1_000;
 
 /**
- * Keeps a response from overwriting a newer one when requests for the same records are in flight at the same time (such as a poll during
- * the initial snapshot) and their responses arrive in another order.
+ * Creates a {@link NewestReads}, which keeps a response from overwriting a newer one. That may happen when requests for the same records
+ * are in flight at the same time (such as a poll during the initial snapshot) and their responses arrive in another order.
  *
- * A read that began after another had ended is newer. Of two reads that overlapped, the one with the later `updated_at` is newer; if that
- * is equal or missing, the verdict is `undecided` and the key has to be read again. Only reads that a read not yet settled may overlap are
- * remembered.
+ * A read that began after another one had ended is newer. Of two reads that overlapped, the one with the later `updated_at` is newer. If
+ * `updated_at` is equal or missing, the verdict is `undecided`, and the key has to be read again. A read is remembered for as long as it
+ * may overlap a read that is not yet settled.
  */
 export function newestReads(clock: LogicalClock): NewestReads {
   return new RememberedReads(clock);
@@ -49,7 +52,7 @@ export function newestReads(clock: LogicalClock): NewestReads {
 class RememberedReads implements NewestReads {
   readonly #clock: LogicalClock;
   readonly #seen = new Map<string, SeenContent>();
-  /** Arguments of `sawAll` that are entered in `#seen` before the next verdict. */
+  /** Arguments of calls of `sawAll` that are not yet entered in `#seen`. They are entered before the next verdict. */
   #waiting: { readonly members: () => readonly SeenMember[]; readonly span: Span }[] = [];
   #saws = 0;
   #newestOverlap: { readonly span: Span; readonly overlaps: boolean } | undefined;
@@ -89,7 +92,10 @@ class RememberedReads implements NewestReads {
     this.#waiting = [...waiting, { members, span }];
   }
 
-  /** Cached for the newest span, as it is asked for each record of a page. */
+  /**
+   * Whether the read with this span may overlap other reads. The result for the newest span is cached, because it is needed for each record
+   * of a page.
+   */
   #overlaps(span: Span): boolean {
     if (this.#newestOverlap?.span !== span) {
       this.#newestOverlap = { span, overlaps: this.#clock.overlaps(span) };
@@ -107,7 +113,7 @@ class RememberedReads implements NewestReads {
     }
   }
 
-  /** Must run before a lookup, and before different content replaces an entry. */
+  /** Enters the arguments of `sawAll` in `#seen`. Must run before a lookup, and before different content replaces an entry. */
   #enterAll(): void {
     for (const { members, span } of this.#waiting) {
       for (const { key, updatedAt } of members()) this.#see(key, span, updatedAt, true);

@@ -13,19 +13,21 @@ export type Anchor = readonly [key: string, digest: string];
 
 /** The position at which a scan resumes. Plain JSON, stored in cursors. */
 export interface Position {
-  /** List offset of the next page. */
+  /** List offset of the page to read next. */
   readonly offset: number;
-  /** Number of records from the start of the newest page that joined to `offset`. */
+  /** Number of records from the start of the newest page that joined to `offset`. The next step back is as long. */
   readonly step: number;
-  /** Anchors of each of the last pages that joined, in list order. */
+  /** Anchors of the newest pages that joined, one array per page, in list order. */
   readonly anchors: readonly (readonly Anchor[])[];
-  /** Number of consecutive steps back that led to this position. */
+  /** Number of consecutive steps back to earlier offsets that led to this position. */
   readonly stepsBack: number;
-  /** Fields that the digests of anchors leave out, as sorted JSON Pointers. Undefined for none. */
+  /** Fields that the digests of the anchors leave out, as sorted JSON Pointers. Undefined if no fields are left out. */
   readonly leftOut?: readonly string[];
-  /** Page size, for a list read in whole pages; `offset` is a multiple of it. */
+  /** Page size, if the list is read in whole pages; `offset` is then a multiple of the page size. */
   readonly pageSize?: number;
-  /** Set if whole pages can't overlap here: the page is accepted without an anchor. */
+  /**
+   * Set if the page at this position is accepted without an anchor, because whole pages can't overlap here or too many pages did not join.
+   */
   readonly isBlind?: true;
 }
 
@@ -33,48 +35,51 @@ export const BEGINNING: Position = { offset: 0, step: 0, anchors: [], stepsBack:
 
 /** Result of {@link joinPage}: whether a page joins the scan, and where the scan continues. */
 export interface JoinResult {
-  /** Whether the page joins: every record up to its end has been read, or has changed since. */
+  /** Whether the page joins: each record up to the end of the page has been read, or has changed since it was read. */
   readonly anchored: boolean;
   /** Whether unchanged records have changed their order: the list has no total order, and records may be missed. */
   readonly swapped: boolean;
-  /** Position of the next page; further back after a page that does not join. Computed on access. */
+  /** Position of the next page. If the page does not join, a position further back in the list. Computed on access. */
   readonly next: Position;
-  /** Whether there were too many steps back, so that `next` is the beginning of the list. */
+  /** Whether the scan stepped back too often, so that `next` is the beginning of the list. */
   readonly adrift: boolean;
 }
 
 /** Options of {@link joinPage}. */
 export interface JoinOptions {
-  /** Number of records by which the next page begins before the end of this one; half of the page at most. */
+  /** Number of records by which the next page begins before the end of this one. Limited to half of the page. */
   readonly overlap: number;
   readonly keyOf: KeyOf;
-  /** Fields that the digests of new anchors leave out, as sorted JSON Pointers. Default none. */
+  /** Fields that the digests of new anchors leave out, as sorted JSON Pointers. Default: none. */
   readonly leftOut?: readonly string[];
-  /** Shared by the scans of a list. Default none. */
+  /** Cache of content digests, shared by the scans of a list. Default: no cache. */
   readonly contents?: ContentDigests;
 }
 
-/** Number of newest pages whose anchors are stored. Too small: a scan that steps back several times meets none. */
+/** Number of newest pages whose anchors are stored. Too small: a scan that steps back several times meets no anchor. */
 const ANCHORED_PAGES = 4;
-/** Number of anchors from all over a page, so that a scan that steps back meets one. */
+/** Number of anchors that are spread over a page. Too small: a scan that steps back meets no anchor. */
 const SPREAD_PER_PAGE = 10;
 const MAX_LAST = 20;
-/** Number of consecutive steps back after which a scan begins again. Too large: a list that changes quickly costs many requests. */
+/**
+ * Number of consecutive steps back after which a scan begins again. Too large: a list that changes quickly costs many requests before that.
+ */
 const MAX_STEPS_BACK = 8;
 
 /**
  * Compares a page with what a scan has read before, and computes where the scan continues.
  *
- * After deletions, the plain next offset skips as many records as were deleted. So each page begins `overlap` records early, and counts
- * only if it contains an anchor: a record, unchanged, that the scan has read before. In a list with a total order, everything before the
- * anchor was read when the anchor was, and everything after it on the page follows without a gap. A record that moved across the anchor did
- * so because it changed, and the next poll or sweep reads it. A page without an anchor shows that more records were removed than the
- * overlap: the scan steps back to the start of the previous page, of which it has more anchors. The first page of the list needs no anchor.
+ * If records were deleted, the next offset skips as many records as were deleted. Therefore each page begins `overlap` records early, and
+ * counts only if it contains an anchor: an unchanged record that the scan has read before. In a list with a total order, everything before
+ * the anchor was read when the anchor was read, and everything after the anchor follows on the page without a gap. A record moves across
+ * the anchor only because it changed, and then the next poll or sweep reads it. A page without an anchor shows that more records were
+ * removed than overlap. The scan then steps back to the start of the previous page, of which it has more anchors. The first page of the
+ * list needs no anchor.
  *
- * A list without a total order is detected by anchors that have changed their order.
+ * If anchors have changed their order, the list has no total order.
  *
- * Fields that differ in every response would leave no record unchanged, so digests leave them out. If only the key is left, the digest is
- * made of the key and of the keys of the records before it: a moved record has other neighbours.
+ * Digests leave out the fields that differ in every response; otherwise no record would ever be unchanged. If only the key is left, the
+ * digest is made of the key and of the keys of the records before it, because a record that moves gets other neighbours.
  */
 export function joinPage(at: Position, records: PageRecords, options: JoinOptions): JoinResult {
   const page = new AnchorPage(records, options, at.leftOut ?? NO_FIELDS);
@@ -132,7 +137,7 @@ function positionBehind(
   };
 }
 
-/** Returns the position without its plan, so that the next page is planned again. */
+/** Returns the position without its page size, so that offset and size of the next request are chosen anew. */
 export function replanned(at: Position): Position {
   const { offset, step, anchors, stepsBack, leftOut } = at;
   return { offset, step, anchors, stepsBack, ...(leftOut && { leftOut }) };
@@ -140,16 +145,16 @@ export function replanned(at: Position): Position {
 
 const NO_FIELDS: readonly string[] = [];
 
-/** Keys and digests of a page's records by index, as anchors have them. */
+/** A page's records as anchors: key and digest of the record at each index. */
 class AnchorPage {
   readonly #records: PageRecords;
   readonly #keyOf: KeyOf;
   readonly #known: ContentDigests | undefined;
   readonly #isComplete: boolean;
   readonly #without: (record: JsonValue) => JsonValue;
-  /** Digests of content by index, as computing one may take parsing. */
+  /** Digests of content by index, cached because a record may have to be parsed for its digest. */
   readonly #contents: (string | undefined)[] = [];
-  /** Last index of each key, for pages in which records lack a key or share one. */
+  /** Last index at which each key occurs. Only for pages in which a record has no key, or several records have the same key. */
   #lastPlaces: ReadonlyMap<string | undefined, number> | undefined;
 
   /** @param leftOut Fields that the digests leave out. */
@@ -166,8 +171,8 @@ class AnchorPage {
   }
 
   /**
-   * Returns the key of the record at an index. A record without a key is identified by the one before it, as equal records may be anywhere
-   * in the list; undefined if that is not possible.
+   * Returns the key of the record at an index. A record without a key is identified by the content of the record before it, because equal
+   * records may be anywhere in the list. Undefined if there is no record before it, or no digest of that record's content.
    */
   keyAt(place: number): string | undefined {
     const key = this.#ownKeyAt(place);
@@ -187,12 +192,15 @@ class AnchorPage {
     return place !== undefined && this.#ownKeyAt(place) === key ? place : undefined;
   }
 
-  /** Digest for an anchor: of the record's content, or of its bytes if they are known. Undefined if neither can be made. */
+  /**
+   * Returns the digest for an anchor: of the record's content, or of its bytes if these are requested and known. Undefined if there is no
+   * digest.
+   */
   digest(place: number, of: 'content' | 'bytes'): string | undefined {
     return (of === 'bytes' ? this.#bytes(place) : undefined) ?? this.#content(place);
   }
 
-  /** Whether an anchor's digest matches the content or the bytes of the record at an index. */
+  /** Whether an anchor's digest matches the record at an index, by content or by bytes. */
   isAsIn(digest: string, place: number): boolean {
     return digest === (digest.startsWith(BY_BYTES) ? this.#bytes(place) : this.#content(place));
   }
@@ -229,10 +237,10 @@ class AnchorPage {
   }
 }
 
-/** Number of consecutive keys that identify an anchor without comparable fields: a record that moves leaves its neighbours behind. */
+/** Number of adjacent keys in the digest of a record that has no comparable fields. A record that moves gets other neighbours. */
 const NEIGHBOURS = 5;
 
-/** Whether a record has no fields left except those of its key. */
+/** Whether the remaining fields of a record are those of its key and no others. */
 function isKeyAlone(left: JsonValue, keyOf: KeyOf): boolean {
   if (!isJsonObject(left)) return false;
   const members = Object.entries(left);
@@ -244,8 +252,9 @@ function isKeyAlone(left: JsonValue, keyOf: KeyOf): boolean {
 }
 
 /**
- * Chooses the last records of a page, for the next page, and a few spread over it, for steps back. The last one and every fifth have
- * digests of content, because a server may send the same record in different bytes the next time.
+ * Chooses anchors on a page: its last records, which the next page overlaps, and a few that are spread over the page, for steps back. The
+ * last anchor and every fifth before it get a digest of content instead of bytes, because a server may send the same record in different
+ * bytes the next time.
  */
 function chooseAnchors(page: AnchorPage, overlap: number): readonly Anchor[] {
   const { length } = page;
@@ -264,11 +273,11 @@ function chooseAnchors(page: AnchorPage, overlap: number): readonly Anchor[] {
   });
 }
 
-/** Interval of digests of content, which are expensive, as the record is parsed, sorted and serialized. */
+/** One anchor in this many gets a digest of content. Too small: more records have to be parsed, sorted and serialized. */
 const BY_CONTENT_EVERY = 5;
-/** Length of a digest in base64url characters: enough to tell the versions of one record apart. */
+/** Length of a digest in base64url characters. Sufficient to distinguish the versions of one record. */
 const DIGEST_LENGTH = 12;
-/** Prefix of digests of bytes; no digest of content begins with it. */
+/** Prefix of digests of bytes. No digest of content begins with it. */
 const BY_BYTES = '=';
 
 function digestOfBytes(digest: string): string {
@@ -283,17 +292,17 @@ function digestOf(record: JsonValue): string {
 }
 
 /**
- * Cache of content digests by the digest of the record's bytes. A content digest takes twenty times as long, and most anchors are the same
- * as in the previous scan.
+ * Cache of content digests by the digest of the record's bytes. A content digest takes twenty times as long to compute as a digest of
+ * bytes, and most anchors are the same as in the previous scan.
  */
 export interface ContentDigests {
-  /** Returns the content digest; undefined if the bytes were not seen recently. */
+  /** Returns the content digest; undefined if it is not in the cache. */
   readonly get: (digestOfBytes: string) => string | undefined;
-  /** Adds or renews an entry. */
+  /** Adds an entry, or marks it as recently used. */
   readonly set: (digestOfBytes: string, digestOfContent: string) => void;
 }
 
-/** Maximum number of entries, about 100 bytes each: the anchors of a few hundred pages. */
+/** Maximum number of cached digests, about 100 bytes each: the anchors of a few hundred pages. */
 const MAX_KEPT = 2_000;
 
 export function contentDigests(): ContentDigests {

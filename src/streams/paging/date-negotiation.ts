@@ -6,7 +6,7 @@ import { SHORTEST_MS } from './list-dates.ts';
 import type { ListDates, NoDates } from './list-dates.ts';
 import type { Window } from './poll.ts';
 
-/** A trial request; without dates, it requests the list's first page. */
+/** Dates of a trial request. Without dates, the list's first page is requested. */
 export type ProbeDates = Partial<Window>;
 
 const A_MINUTE_MS = 60_000;
@@ -16,20 +16,22 @@ interface NegotiationStart {
   /** The newest stamp seen, in epoch ms. */
   readonly newest: number | undefined;
   readonly reason?: string | undefined;
-  /** Called once a request without dates has succeeded and the refused request has failed again. Default none. */
+  /** Called once a request without dates has succeeded and the refused request has been refused again. Default: not called. */
   readonly onConfirmed?: () => void;
 }
 
 /**
- * Determines why a request with dates was refused, as a generator of trial requests: without dates, with the same dates, and with a window
- * of a minute. Tries one date format after the other, and halves the longest window if only long ones are refused. `dates` is changed
- * accordingly, unless the refusal has passed. If requests without dates fail as well, the generator is not resumed.
+ * Determines why a request with dates was refused, as a generator of trial requests: one without dates, one with the same dates, and one
+ * with a window of a minute. Tries one date format after the other. If only long windows are refused, halves their maximum length. `dates`
+ * is changed accordingly, unless the refusal has passed. If the request without dates fails as well, the caller does not resume the
+ * generator.
  *
- * A server that fails may do so because of the date format, too. Each format then takes a minute to be given up, so the list is reported as
- * one without dates in the meantime, and fewer formats are tried: each end, and each text.
+ * If the server does not refuse the requests but fails, the date format may still be the cause. It takes a minute to give up each format,
+ * so the list is reported as one without dates in the meantime, and fewer formats are tried: all ends of windows, but not every combination
+ * of end and notation.
  *
  * @param start `now` and `newest` (newest stamp) in epoch ms; `reason`: the error on one line.
- * @returns Whether `dates` was changed; if not, the same request is now accepted.
+ * @returns Whether `dates` was changed. If not, the server accepts the refused request by now.
  */
 export function* dateNegotiation(
   dates: ListDates,
@@ -84,8 +86,9 @@ export function* dateNegotiation(
 }
 
 /**
- * Probes how a list interprets dates, as a generator of trial requests, and moves on to another format as long as the end of polls' windows
- * is misinterpreted. Records the findings in `dates`, unless the list cannot be polled by dates or the probe was inconclusive.
+ * Measures how a list interprets dates, as a generator of trial requests. Moves on to the next format for as long as the list misinterprets
+ * the end of the windows that polls request. Stores the findings in `dates`, unless the list cannot be polled by dates or the probe was
+ * inconclusive.
  *
  * @param newest The newest stamp seen, in epoch ms.
  */
@@ -106,7 +109,7 @@ export function* probedDates(
   return finding;
 }
 
-/** Runs a probe with its windows in the list's format. */
+/** Runs a probe; its windows are formatted as the list parses them. */
 function* withDates<Finding>(
   steps: Generator<ProbeQuestion, Finding, ProbeReply>,
   dates: ListDates,

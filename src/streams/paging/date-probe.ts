@@ -1,6 +1,9 @@
 // Probes that measure, by trial requests, how a list interprets its date parameters.
 
-/** The list's first page (`undated`), or a window of dates in epoch ms. `poll-end`: the end that polls send. */
+/**
+ * What a trial request asks for: the list's first page (`undated`), or a window in epoch ms. `poll-end` stands for the end that windows of
+ * polls have.
+ */
 export type ProbeQuestion = 'undated' | { readonly from: number; readonly to: number | 'poll-end' };
 
 export interface ProbeReply {
@@ -8,48 +11,51 @@ export interface ProbeReply {
   readonly stamps: readonly (number | null)[];
   /** Whether the response has all records of the window. */
   readonly isWhole: boolean;
-  /** Whether the server refused the request, or did not respond although it responded to one without dates. */
+  /** Whether the server refused the request, or did not respond to it although it responded to a request without dates. */
   readonly isRefused: boolean;
-  /** Whether there was no response, so that the dates may be fine. Default false. */
+  /** Whether the server did not respond, so that the dates may not be the cause. Default false. */
   readonly isUnanswered?: boolean;
 }
 
 export type ProbeFinding =
   /** A record with the stamp `s` is matched by the date parameter `s + offsetMs`. */
   | { readonly kind: 'offset'; readonly offsetMs: number }
-  /** The list cannot be polled by dates: it ignores them, or returns nothing for any window. */
+  /** The list cannot be polled by dates: it ignores the dates, or returns no records for any window. */
   | { readonly kind: 'no-dates'; readonly why: 'ignored' | 'empty' }
-  /** Inconclusive: no record has a modification time, a request was refused, or the list changed during the probe. */
+  /** The probe was inconclusive: no record has a modification time, a request was refused, or the list changed during the probe. */
   | { readonly kind: 'unknown' };
 
 /** Step of the search for an offset, in ms: all time zones differ by whole quarters of an hour. */
 const QUARTER_MS = 15 * 60_000;
 /**
- * Half the length of a narrow window, in ms: below half of {@link QUARTER_MS}, so that windows at two offsets cannot match the same stamp,
- * even one truncated to the minute.
+ * Half the length of a narrow window, in ms. It is less than half of {@link QUARTER_MS}, so that no stamp matches the windows of two
+ * offsets, not even a stamp truncated to the minute.
  */
 const NEAR_MS = 6 * 60_000;
 /** Largest offset that is searched for, in quarters of an hour: time zones range from UTC-12 to UTC+14. */
 const MOST_QUARTERS = 60;
 const DAY_MS = 86_400_000;
-/** How far outside a window a returned stamp may lie, in ms: the server may compare more precisely, or truncate the bounds. */
+/**
+ * How far outside a window a returned stamp may lie, in ms. The server may compare stamps of a higher precision, or truncate the bounds.
+ */
 const STAMP_TOLERANCE_MS = 60_000;
 /** A window in which no record can have been modified; in epoch ms. */
 const LONG_AGO = { from: Date.UTC(1990, 0, 1), to: Date.UTC(1990, 0, 1, 0, 1) };
-/** Maximum number of stamps that one probe tests, with several requests each. */
+/** Maximum number of stamps that one probe tests. Each takes several requests. */
 const MAX_WITNESSES = 4;
 
 /**
- * Measures how a list interprets its date parameters, as a generator of requests. The first request is a narrow window around the stamp of
- * a record that was read: a list that interprets dates as documented returns that record, and one request is enough. Otherwise the first
- * page of the list is read, and the offset of its stamps is found by bisecting the range of all time zones.
+ * Measures how a list interprets its date parameters, as a generator of trial requests. The first request is a narrow window around the
+ * newest stamp seen. A list that interprets dates as documented returns the record with that stamp, and the probe ends. Otherwise the first
+ * page of the list is read, and the offset from its stamps to date parameters is determined by bisecting the range of all time zones.
  *
  * Only responses that a correct server could never give count as evidence, such as a record in a window hours away from its stamp. Two
- * stamps must agree, unless the list has only one. A single stamp must not be a midnight: stamps truncated to the day have no time of day.
+ * stamps must give the same result, unless the list has only one. A single stamp does not count if it is a midnight, because it may have
+ * been truncated to the day.
  *
  * @param now The server's time, in epoch ms.
- * @param newest The newest stamp seen, in epoch ms, if any.
- * @param known The offset measured before, in ms: tried first.
+ * @param newest The newest stamp seen, in epoch ms; undefined if there is none.
+ * @param known The offset measured before, in ms, which is tried first.
  */
 export function* dateProbe(
   now: number,
@@ -125,12 +131,12 @@ function* search(
 }
 
 /**
- * Whether the list misinterprets the end of polls' windows, as a generator of requests: a window with that end, from shortly before a
- * stamp, returns nothing (or records from long before), while one that ends in the past returns the record. If the end is interpreted as
- * documented, one request is enough.
+ * Whether the list misinterprets the end of the windows that polls request, as a generator of trial requests. It does if a window with that
+ * end, beginning shortly before a stamp, returns no records or much older ones, while a window that ends in the past returns the record
+ * with the stamp. If the end is interpreted as documented, one request is enough.
  *
  * @param now The server's time, in epoch ms.
- * @param newest The newest stamp seen, in epoch ms, if any.
+ * @param newest The newest stamp seen, in epoch ms; undefined if there is none.
  * @param offset The offset from stamps to date parameters, in ms.
  */
 export function* endProbe(
@@ -161,7 +167,8 @@ export function* endProbe(
 const UNKNOWN: ProbeFinding = { kind: 'unknown' };
 
 /**
- * Returns a narrow window around a stamp. With the right offset, it does not end in the server's future, which some servers misinterpret.
+ * Returns a narrow window around a stamp. If `offset` is right, the window does not end in the server's future, because some servers
+ * misinterpret such windows.
  */
 function near(stamp: number, offset: number, now: number): { from: number; to: number } {
   const to = Math.min(stamp + NEAR_MS, Math.max(stamp, now));
@@ -179,7 +186,7 @@ function showsStamp({ stamps }: ProbeReply, stamp: number): boolean {
   return stamped.length > 0 && stamped.every(isFit);
 }
 
-/** Whether the server ignored a narrow window, as stamps are further apart. */
+/** Whether the server ignored the dates of a narrow window: the returned stamps are further apart than the window is long. */
 function isSpread({ stamps }: ProbeReply): boolean {
   const known = stamps.filter((at) => at !== null);
   return Math.max(...known) - Math.min(...known) > 2 * (NEAR_MS + STAMP_TOLERANCE_MS);

@@ -1,46 +1,51 @@
 // The deletion limit (`DELETE_LIMIT_PERCENT`): holds back deletions if too many keys go missing between two full scans.
 
 /**
- * Keys that went missing between the same two full scans, too many at once to be published as deleted: the sweep that last saw them is in
- * `from` (included) to `to` (excluded).
+ * A held-back range: keys that went missing between the same two full scans, too many at once to be published as deleted. The sweeps that
+ * last saw these keys have numbers from `from` (included) to `to` (excluded).
  */
 export interface HeldBack {
-  /** Number of the last full scan before the first of the keys went missing. */
+  /** Number of the last full scan before the first keys of the range went missing. */
   readonly from: number;
   /** Number of the newest full scan whose newly missing keys belong to the range. */
   readonly to: number;
   /** Number of the full scan that detected the range. */
   readonly found: number;
-  /** How many of the keys were missing in the newest full scan. */
+  /** Number of keys of the range that were missing in the newest full scan. */
   readonly gone: number;
-  /** Number of published records then, without keys that were already missing. */
+  /** Number of published records when the range was detected, without the keys that were already missing before. */
   readonly known: number;
-  /** Whether the operator has raised the limit, so that the deletions may be published. */
+  /** Whether the range is within the limit because the operator has raised it. The deletions may then be published. */
   readonly isConfirmed: boolean;
 }
 
 export interface MissingKeyCounts {
-  /** Number of keys that the previous full scan still had. */
+  /** Number of missing keys that the previous full scan did not miss. */
   readonly fresh: number;
-  /** Number of keys in each held-back range. */
+  /** Number of missing keys in each held-back range. */
   readonly heldBack: readonly number[];
   readonly all: number;
 }
 
 export interface LimitVerdict {
   readonly heldBack: readonly HeldBack[];
-  /** Whether so many keys of a range are back that the rest is within the limit. Earlier scans were then wrong as well. */
+  /**
+   * Whether so many keys of a range were seen again that the rest is within the limit. The scans that missed those keys were then wrong.
+   */
   readonly hasRecovered: boolean;
 }
 
-/** Number of newly missing keys up to which the percentage does not apply: short lists lose a few records at a time. */
+/** Maximum number of newly missing keys to which the percentage does not apply, because short lists lose a few records at a time. */
 const NEVER_HELD = 20;
-/** Number of newly missing keys that are never held back. */
+/** Maximum number of newly missing keys that are never held back, not even if they are more than {@link MAX_OF_SHORT} of the list. */
 const NEVER_HELD_OF_SHORT = 2;
-/** Fraction of a list's records above which fewer than {@link NEVER_HELD} missing keys are held back. */
+/**
+ * Fraction of a list's records. If more keys go missing at once, they are held back even if they are fewer than {@link NEVER_HELD} or
+ * within the percentage.
+ */
 const MAX_OF_SHORT = 1 / 3;
 
-/** Whether too many of `known` records are missing. 100 percent turns the limit off. */
+/** Whether `gone` missing keys of `known` records are too many. The limit is off at 100 percent. */
 function isMass(gone: number, known: number, limitPercent: number): boolean {
   if (limitPercent === 100) return false;
   const isMuch = gone > NEVER_HELD && gone > (known * limitPercent) / 100;
@@ -57,12 +62,13 @@ export function isHeldBack(key: string, masses: readonly HeldBack[], marks: Seen
 }
 
 /**
- * Checks the keys missing from a full scan against the deletion limit. Keys that the previous full scan still had are judged together,
- * once: a key that was within the limit then is never held back later, however many others wait for their proof. If they exceed the limit,
- * they become a held-back range. Keys that go missing in the next scan join that range, as the cause may strike in the middle of a scan. A
- * range is held back for as long as its keys are missing, even if the list grows, until so many are back that the rest is within the limit.
+ * Checks the keys missing from a full scan against the deletion limit. The keys that the previous full scan did not miss are checked
+ * together, and only once: keys that were within the limit are never held back later, however many others wait for their proof. If the keys
+ * exceed the limit, they become a held-back range. Keys that go missing in the next scan join that range, because the cause may have set in
+ * during a scan. A range is held back for as long as its keys are missing, even if the list grows, until so many of its keys are seen again
+ * that the rest is within the limit.
  *
- * @param at `judged`: number of the previous full scan; `number`: number of this one; `known`: number of published records.
+ * @param at `judged`: number of the previous full scan; `number`: number of this full scan; `known`: number of published records.
  */
 export function judgeMissing(
   missing: MissingKeyCounts,
@@ -86,7 +92,7 @@ export function judgeMissing(
         isBefore(each) ? { ...each, to: number, gone: each.gone + fresh.gone } : each,
       )
     : [...counted, fresh];
-  /** Whether no key came back: then the operator has raised the limit. */
+  /** Whether no key of a range was seen again. If such a range is within the limit, the operator has raised the limit. */
   const isWhole = (each: HeldBack) =>
     each.gone > 0 && heldBack.some(({ from, gone }) => from === each.from && each.gone >= gone);
   return {

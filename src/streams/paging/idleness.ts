@@ -4,7 +4,7 @@ import type { PageRecords } from '../records/page-records.ts';
 import type { Position } from './anchors.ts';
 
 interface IdlePage {
-  /** Undefined if keys are not counted. */
+  /** Whether the page has a key that the scan had not read before; undefined if keys are not counted. */
   readonly hasNewKey: boolean | undefined;
   readonly isIdle: boolean;
   readonly isShort: boolean;
@@ -15,26 +15,28 @@ interface IdlePage {
   readonly pageSize: number;
 }
 
-/** Number of short pages without new keys after which a scan ends. Too small: the scan of a list that changes may end early. */
+/** Number of short pages without new keys after which a scan ends. Too small: the scan of a list that changes may end too early. */
 const IDLE_PAGES = 3;
 /**
- * Number of full pages without new keys after which a scan ends. More than {@link IDLE_PAGES}: after a full page, the list probably
- * continues.
+ * Number of full pages without new keys after which a scan ends. Larger than {@link IDLE_PAGES}, because the list probably continues after
+ * a full page.
  */
 const IDLE_FULL_PAGES = 6;
-/** Number of pages beyond twice the total after which a scan that does not count keys ends. */
+/**
+ * Number of pages beyond twice the list's total after which a scan that does not count keys ends, if the server still claims more pages.
+ */
 const PAGES_BEHIND = 10;
 
 /** Detects that a scan makes no progress although the server claims more pages. */
 export class Idleness {
-  /** Whether pages shared no record with the one before. */
+  /** Whether a page shared no record with the page before it (`once`), and whether that earlier page, read again, brought nothing new. */
   #missed: 'not' | 'once' | 'once, and the page before had nothing new' = 'not';
   #shortPages = 0;
   #fullPages = 0;
 
   /**
-   * Whether the server must be starting pages at other offsets than requested: a page shared no record with the previous one, which was
-   * read again and had nothing new, and the page again shares no record with it.
+   * Whether the server must be beginning pages at other offsets than requested. This is so if a page shared no record with the previous
+   * page, the previous page was read again and brought nothing new, and the page, requested again, still shares no record with it.
    */
   isStuck(at: Position, records: PageRecords, anchored: boolean): boolean {
     if (at.isBlind) return false;
@@ -49,7 +51,7 @@ export class Idleness {
     return isStuck;
   }
 
-  /** Whether to treat the list as ended although the server claims a next page. */
+  /** Whether a scan treats the list as ended although the server claims a next page. */
   isOver(page: IdlePage): boolean {
     const { hasNewKey, isIdle, isShort, hasNext, end, total, pageSize } = page;
     if (!hasNext || (total !== undefined && end < total) || hasNewKey === true) {
@@ -72,7 +74,7 @@ export function isIdle({ anchors }: Position, records: PageRecords): boolean {
   return last !== undefined && records.at(records.length - 1)?.key === last;
 }
 
-/** Whether a page has a key of the previous page's anchors. */
+/** Whether a page contains the key of one of the previous page's anchors. */
 function sharesRecord({ anchors }: Position, records: PageRecords): boolean {
   const { keys } = records;
   const has = keys

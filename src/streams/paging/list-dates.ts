@@ -6,37 +6,40 @@ import { WINDOW_END_LEAD_MS, dateText } from './poll.ts';
 import type { SentWindow, Window } from './poll.ts';
 
 interface DateForm {
-  /** Value of `modifiedToDate`: two days ahead (`ahead`), the server's current time (`now`), or left out (`none`). */
+  /** Value of the `modifiedToDate` parameter: two days ahead (`ahead`), the server's current time (`now`), or no parameter (`none`). */
   readonly end: 'ahead' | 'now' | 'none';
-  /** `ms`: `2026-03-05T12:00:00.000Z`; `seconds`: without the fraction; `offset`: `+00:00` for `Z`; `day`: the date alone. */
+  /**
+   * Notation of dates. `ms`: `2026-03-05T12:00:00.000Z`; `seconds`: without the fraction; `offset`: with `+00:00` in place of `.000Z`;
+   * `day`: the date without a time.
+   */
   readonly text: 'ms' | 'seconds' | 'offset' | 'day';
 }
 
 /**
- * Why a list cannot be polled by dates. `refused`: every request with dates is refused. `unanswered`: it fails although requests without
- * dates succeed. `ignored`: the dates have no effect. `empty`: the response has no records.
+ * Why a list cannot be polled by dates. `refused`: every request with dates is refused. `unanswered`: requests with dates fail although
+ * requests without dates succeed. `ignored`: the dates have no effect. `empty`: responses to requests with dates have no records.
  */
 export type NoDates = 'refused' | 'unanswered' | 'ignored' | 'empty';
 
 /** How a list interprets date parameters. */
 export interface DatesFound {
-  /** The format that works; null while none does. */
+  /** Description of the date format that works; null while no format works. */
   readonly form: string | null;
-  /** Whether `form` is the documented format, which is tried first. */
+  /** Whether the current format is the documented one, which is tried first. */
   readonly isUsualForm: boolean;
   /** Offset from stamps to date parameters, in ms: see {@link ServerClock.shift}. */
   readonly offsetMs: number;
-  /** Maximum length of windows, as the server refuses longer ones, in ms; null if no limit is known. */
+  /** Maximum length of windows, in ms, because the server refuses longer ones; null if no limit is known. */
   readonly longestMs: number | null;
-  /** Null while the list is polled by dates. */
+  /** Why the list cannot be polled by dates; null while it is polled by dates. */
   readonly noDates: NoDates | null;
   /** The error that led to `noDates`, on one line. */
   readonly reason?: string | undefined;
 }
 
 /**
- * Date formats in the order in which they are tried. A bare date as the end may exclude the current day, so `day` and `now` are not
- * combined.
+ * Date formats in the order in which they are tried. `day` and `now` are not combined, because a date without a time as the end may exclude
+ * the current day.
  */
 const FORMS: readonly DateForm[] = (['ms', 'seconds', 'offset', 'day'] as const).flatMap((text) =>
   (['ahead', 'now', 'none'] as const)
@@ -44,12 +47,12 @@ const FORMS: readonly DateForm[] = (['ms', 'seconds', 'offset', 'day'] as const)
     .map((end) => ({ end, text })),
 );
 
-/** Shortest length to which windows are limited when a server refuses long ones, in ms. */
+/** Lower bound of `longestMs`, in ms: windows are not made shorter than this for a server that refuses long ones. */
 export const SHORTEST_MS = 86_400_000;
 
 /**
- * Findings of this process about the date parameters of one list, and the windows to request accordingly. The first date format is the
- * documented one; each refusal leads to the next.
+ * Findings of this process about the date parameters of one list, and the windows that polls request accordingly. The first date format is
+ * the documented one. Each refusal leads to the next format.
  */
 export class ListDates {
   readonly #clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
@@ -108,7 +111,7 @@ export class ListDates {
     return !isPlain || this.#offsetMs !== 0 || this.#noDates !== undefined;
   }
 
-  /** Returns the window from `from` to at least `latest`, both in epoch ms, in the current format. */
+  /** Returns a window in the current format that begins at `from` and should include `latest`, both in epoch ms. */
   windowOf(from: number, latest: number): SentWindow {
     const { end, text } = this.form;
     const modifiedFromDate = written(from, text);
@@ -128,7 +131,7 @@ export class ListDates {
     return { dates, until: now - Math.max(0, this.#offsetMs) };
   }
 
-  /** Estimate of the server's time, in epoch ms; before the first `Date`, the latest time that it may be. */
+  /** Estimate of the server's time, in epoch ms. Before the first `Date` header: the latest time that the server's clock may show. */
   get now(): number {
     const localTime = this.#localTime();
     return this.#clock.now(localTime) ?? this.#clock.latest(localTime);
@@ -138,23 +141,26 @@ export class ListDates {
     return this.windowOf(from, this.#clock.latest(this.#localTime())).dates;
   }
 
-  /** Converts a stamp to a parameter early enough to include every record stamped then or later; in epoch ms. */
+  /**
+   * Converts a stamp to a date parameter, both in epoch ms. A window that begins there includes every record with this stamp or a later
+   * one.
+   */
   fromStamp(stamp: number): number {
     return stamp + (this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0);
   }
 
-  /** Formats the start of a window, a parameter in epoch ms. */
+  /** Formats the start of a window without an end. */
   from(at: number): Pick<Window, 'modifiedFromDate'> {
     return { modifiedFromDate: written(at, this.form.text) };
   }
 
-  /** Formats a window with both bounds, parameters in epoch ms. */
+  /** Formats both bounds of a window. */
   closed(from: number, to: number): Window {
     const { text } = this.form;
     return { modifiedFromDate: written(from, text), modifiedToDate: written(to, text) };
   }
 
-  /** Records the offset from stamps to date parameters, in ms. */
+  /** Stores the offset from stamps to date parameters, in ms. */
   offsetFound(ms: number): void {
     if (ms === this.#offsetMs) return;
     this.#offsetMs = ms;
@@ -163,8 +169,8 @@ export class ListDates {
   }
 
   /**
-   * Moves on to the next format (`text`: to the next notation), because the current one is refused or matches nothing; calls `without` and
-   * returns false if there is none.
+   * Moves on to the next format, because the current one is refused or matches no records. With `text`: to the next format with another
+   * notation. If there is none, calls `without` and returns false.
    */
   nextForm(why: NoDates, what: 'form' | 'text' = 'form', reason?: string): boolean {
     const { text } = this.form;
@@ -176,18 +182,18 @@ export class ListDates {
     return true;
   }
 
-  /** Records that the current format works. */
+  /** Reports the findings once the current format has worked. */
   formWorks(): void {
     this.#tell();
   }
 
-  /** Records that the server refuses longer windows. */
+  /** Limits windows to `ms`, because the server refuses longer ones. */
   longestFound(ms: number): void {
     this.#longestMs = ms;
     this.#tell();
   }
 
-  /** Records that the list can't be polled by dates. @param reason The error, on one line. */
+  /** Marks the list as one that can't be polled by dates. @param reason The error, on one line. */
   without(why: NoDates, reason?: string): void {
     if (this.#noDates === why) return;
     this.#noDates = why;
@@ -196,7 +202,7 @@ export class ListDates {
     this.#tell();
   }
 
-  /** Starts over with the first format. */
+  /** Returns to the first format, and forgets the maximum length of windows and the reason why the list is not polled. */
   tryAgain(): void {
     this.#form = 0;
     this.#longestMs = Infinity;

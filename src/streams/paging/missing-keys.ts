@@ -7,25 +7,28 @@ import type { MissingKeyCounts, SeenMarks } from './deletion-limit.ts';
 import { deletedUnlessSeenSince } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
 
-/** A slice of the published keys that no read has seen since a given sweep. */
+/** A slice of the published keys that no read has shown since a given sweep began. */
 export interface UnseenSlice {
   readonly keys: readonly string[];
   /** The `after` argument for the next slice; undefined after the last one. */
   readonly next: string | undefined;
 }
 
-/** The keys of all published records, with the marks that sweeps need. */
+/** The keys of all published records, with their marks. */
 export interface KnownRecords extends SeenMarks {
   /** Number of published records. */
   count(): number;
-  /** Returns the next slice, after the key `after`; small enough not to block the event loop for long. */
+  /**
+   * Returns the next slice of the keys that no read has shown since sweep `since` began: those after the key `after`. The slice is small
+   * enough not to block the event loop for long.
+   */
   unseen(since: number, after: string | undefined): UnseenSlice;
 }
 
 interface MissingKeysOptions {
   readonly progress: () => SweepProgress;
   readonly records: KnownRecords;
-  /** Whether a key may ever be published as deleted. */
+  /** Whether a key may be published as deleted at all. */
   readonly isDeletable: (key: string) => boolean;
   readonly proofMs: number;
   readonly scheduler: SchedulerLike;
@@ -33,7 +36,7 @@ interface MissingKeysOptions {
 
 export type MissingKeys = ReturnType<typeof missingKeys>;
 
-/** Iterates, slice by slice, over the keys that the newest sweep has not seen. */
+/** Creates the functions that iterate, slice by slice, over the keys that the newest sweep has not seen. */
 export function missingKeys(options: MissingKeysOptions) {
   const { progress, records, isDeletable, proofMs, scheduler } = options;
 
@@ -84,12 +87,12 @@ export function missingKeys(options: MissingKeysOptions) {
       stretches((keys) => of(keys.filter(isFree).length)).pipe(
         reduce((sum, more) => sum + more, 0),
       ),
-    /** Runs `work` for one missing key after the other, from `after` on, whose deletion is not held back. */
+    /** Runs `work` for one missing key after the other, beginning after the key `after`. Leaves out keys whose deletions are held back. */
     each: <T>(work: (key: string) => Observable<T>, after?: string): Observable<T> =>
       stretches((keys) => from(keys.filter(isFree)).pipe(concatMap(work)), after),
     /**
-     * Runs `work`, slice by slice, with the keys proven absent, whose deletions are not held back, and the number of the sweep since which
-     * none of them was seen.
+     * Runs `work` with the keys that are proven absent and whose deletions are not held back, slice by slice. `since` is the number of a
+     * sweep; no read has shown the keys since that sweep began.
      */
     proven: <T>(
       work: (gone: { readonly keys: readonly string[]; readonly since: number }) => Observable<T>,

@@ -22,56 +22,68 @@ export interface ScanPage {
   readonly answer: Answer;
   /** List offset of the page's first record. */
   readonly offset: number;
-  /** Position at which the scan resumes once this page has been processed; undefined after the last page. */
+  /** Position at which the scan resumes once this page has been processed; undefined for the last page. */
   readonly next: Position | undefined;
 }
 
-/** A problem detected while a list is paged. Only `unsettled`, `gap` and `cut` mean that records may be missing. */
+/** A problem detected during a scan. Only `unsettled`, `gap` and `cut` mean that records may be missing. */
 export type ScanTrouble =
   /**
-   * The page has no anchor (unchanged record that was read before), so records were removed before it. The scan steps back to an earlier
-   * offset.
+   * The page has no anchor (an unchanged record that was read before), so records were removed before the page. The scan steps back to an
+   * earlier offset.
    */
   | 'stepped-back'
-  /** There were too many consecutive steps back to earlier offsets. The scan begins again. */
+  /** The scan stepped back too often without a page that joins. It begins again. */
   | 'adrift'
-  /** Unchanged records are in a different order than before: the list has no total order. */
+  /** Unchanged records are in a different order than earlier in the scan: the list has no total order. */
   | 'reordered'
-  /** A repetition of the scan read fewer records than `total_records`, which did not change. */
+  /** A repeated round of the scan read fewer records than `total_records`, although that number did not change. */
   | 'short'
-  /** The last repetition of the scan was still reordered or short: records may have been missed. */
+  /** The last round of the scan was still reordered or short: records may have been missed. */
   | 'unsettled'
-  /** The server claims a next page although pages bring no new records. The scan ends there. */
+  /** The server claims a next page although pages bring no new records. The scan ends at this page. */
   | 'endless'
-  /** A page has a gap: a record that no response contains, because every page with it fails. It is left out until the next scan. */
+  /**
+   * A page has a gap: a record that no response contains, because every page with it fails. The record is left out until the next scan.
+   */
   | 'gap'
-  /** The list is capped: the API serves no records from some offset on although the list has more. Those are only read by polls. */
+  /**
+   * The list is capped: the API serves no records from some offset on although the list has more. Only polls read the records beyond the
+   * cap.
+   */
   | 'cut'
   | PlanFinding;
 
 /** Options of {@link pages}. */
 export interface PagesOptions {
-  /** Requests one page. Must emit asynchronously: 1,700 synchronous pages in a row overflow the stack. */
+  /** Requests one page. Must emit asynchronously, because some 1,700 synchronous pages in a row overflow the stack. */
   readonly request: (query: PagePlace) => Observable<Answer>;
-  /** Returns the key of a record. Must be the same function with which the decoder makes keys. */
+  /** Returns the key of a record. Must be the function with which the decoder makes keys. */
   readonly keyOf: KeyOf;
-  /** Number of records to request per page. Default 1,000, the most that the API returns; at least 2, since pages overlap. */
+  /** Number of records to request per page. Default 1,000, the most that the API returns. At least 2, because pages overlap. */
   readonly pageSize?: number;
   /** Number of records by which each page begins before the end of the previous one: 1 to half a page. Default 10. */
   readonly overlap?: number;
-  /** Position to resume from. Default (undefined or null): the beginning of the list. A resumed scan is not compared with the total. */
+  /**
+   * Position to resume from. Default (undefined or null): the beginning of the list. The number of records that a resumed scan reads is not
+   * compared with the total.
+   */
   readonly from?: Position | null | undefined;
-  /** Chooses offsets and sizes of requests by how the server treats them; shared by all scans of a list. Default a new one. */
+  /**
+   * Chooses offsets and sizes of requests by how the server treats them. Pass the same plan to all scans of a list. Default: a new plan.
+   */
   readonly plan?: PagePlan | undefined;
-  /** Fields that are left out when anchor records are compared; shared by all scans of a list. Default: those that this scan detects. */
+  /**
+   * Fields that are left out when records are compared with anchors. Pass the same object to all scans of a list. Default: the fields that
+   * this scan detects.
+   */
   readonly leftOut?: LeftOut;
-  /** Cache of content digests of anchor records; shared by all scans of a list. Default a new one. */
+  /** Cache of content digests of anchors. Pass the same cache to all scans of a list. Default: a new cache. */
   readonly contents?: ContentDigests;
-  /** Subscribed before each page; the page is requested once it emits. Provides backpressure. Default: emits at once. */
+  /** Provides backpressure: subscribed to before each page, which is requested once the observable emits. Default: emits at once. */
   readonly permit?: () => Observable<unknown>;
   /**
-   * Read-ahead of pages, so that slow responses do not slow down the scan. Default none: a page is requested after the previous one
-   * arrived.
+   * Requests pages ahead, so that slow responses do not slow down the scan. Default: each page is requested after the previous one arrived.
    */
   readonly ahead?: ReadAhead<Answer>;
   /** Called for each problem, with the list offset of its page. */
@@ -79,20 +91,22 @@ export interface PagesOptions {
 }
 
 /**
- * Scans a list page by page until its end; completes after the last page. If the list has a total order, no record that does not move
- * within it is missed, whatever is added, changed and removed during the scan: each page begins some records early, and counts only if it
- * contains a record that was read before, unchanged (an anchor). So records are emitted more than once.
+ * Scans a list page by page until its end; completes after the last page. If the list has a total order, every record that does not move
+ * within the list is read, whatever is added, changed and removed during the scan: each page begins some records before the end of the
+ * previous one, and counts only if it contains an anchor (an unchanged record that was read before). Therefore records are emitted more
+ * than once.
  *
  * A server may begin pages at other offsets than requested, or return fewer records. Pages are then requested at the offsets where the
- * server does begin them, and still overlap (see {@link PagePlan}). The offset in a response and `has_next_page` are not relied on.
+ * server does begin them, and still overlap (see {@link PagePlan}). The scan does not rely on the offset in a response or on
+ * `has_next_page`.
  *
  * If a field differs in every response, no record is ever unchanged. After three pages that did not join, without progress in between,
  * anchors leave out the fields that differ between records with equal `updated_at` (see {@link LeftOut}).
  *
  * A second check does not depend on the order of the list: if `total_records` did not change, the scan must have read as many distinct
  * records. If it read fewer, or if the total changed and unchanged records were reordered, the list is scanned again from the beginning
- * with a larger overlap, at most twice, until all have been read. In a list that puts changed records first, the first page of the repeated
- * round is often enough: the missing records have moved there during the scan.
+ * with a larger overlap, at most twice, until all records have been read. If the list puts changed records first, the first page of the
+ * repeated round is often enough: the missing records have moved there during the scan.
  *
  * @example
  * ```ts
@@ -124,11 +138,11 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
 }
 
 /**
- * Maximum number of repetitions of a scan that was not consistent; each has five times the overlap of the one before. Too large: a faulty
- * list is scanned in vain.
+ * Maximum number of repeated rounds of a scan that is not consistent. Each has five times the overlap of the previous round. Too large: a
+ * faulty list is scanned in vain.
  */
 const MAX_REPEATED_ROUNDS = 2;
-/** Largest total for which a scan counts distinct keys, which bounds memory: a longer list is only checked for its order. */
+/** Largest total for which a scan counts distinct keys, to limit memory. In a longer list, a scan only checks the order of records. */
 const MAX_COUNTED = 250_000;
 
 /** A received page, compared with what the scan has read before. */
@@ -138,20 +152,21 @@ interface ReceivedPage {
   readonly place: PagePlace;
   readonly answer: Answer;
   readonly records: PageRecords;
-  /** List offsets of the page's first record, and after its last one. */
+  /** List offset of the page's first record. */
   readonly begin: number;
+  /** List offset after the page's last record. */
   readonly end: number;
   readonly joint: JoinResult;
   readonly isIdle: boolean;
-  /** Undefined if keys are not counted. */
+  /** Whether the page has a key that the scan had not read before; undefined if keys are not counted. */
   readonly hasNewKey: boolean | undefined;
-  /** Number of records that the total implies and that were not read; undefined if keys are not counted. */
+  /** Difference between the total and the number of records that were read; undefined if keys are not counted. */
   readonly missing: number | undefined;
 }
 
 /**
- * State of one scan. {@link Scan.read} requests the page at a position, and computes the next position from it. A round that was not
- * consistent leads back to the beginning of the list, with a larger overlap.
+ * State of one scan. {@link Scan.read} requests the page at a position, and computes the next position from it. After a round that was not
+ * consistent, the next position is the beginning of the list, and the overlap is larger.
  */
 class Scan {
   readonly #request: PagesOptions['request'];
@@ -164,14 +179,14 @@ class Scan {
   readonly #onTrouble: PagesOptions['onTrouble'];
   readonly #ahead: PagesAhead;
   readonly #idleness = new Idleness();
-  /** Undefined for a resumed scan. */
+  /** Counts the distinct keys; undefined for a resumed scan. */
   readonly #distinctKeys: DistinctKeys | undefined;
   #round = 0;
   #overlap: number;
   #isReordered = false;
   #isShort = false;
   #emptyAt: number | undefined;
-  /** Whether the server was known to serve pages of one size only. */
+  /** Whether the plan knew before the newest page that the server serves pages of one size only. */
   #wasFixed: boolean;
   #standstill = new Standstill();
 
@@ -213,7 +228,10 @@ class Scan {
     this.#ahead.drop();
   }
 
-  /** Returns the place of the next page if the list does not change. */
+  /**
+   * Returns offset and size of the page that follows another one if the list does not change; undefined if they are unknown or beyond the
+   * cap.
+   */
   #placeAfter({ offset, pageSize }: PagePlace, step: number): PagePlace | undefined {
     const plan = this.#plan;
     let next: PagePlace | undefined;
@@ -245,7 +263,7 @@ class Scan {
     return { answer, offset: at.offset, next: this.#positionAfter(page, at) };
   }
 
-  /** Returns where the scan continues; undefined after its last page. */
+  /** Returns the position at which the scan continues; undefined after its last page. */
   #positionAfter(page: ReceivedPage, at: Position): Position | undefined {
     const { requested, answer, records, begin, joint } = page;
     if (answer.isCut && (records.length === 0 || joint.anchored)) {
@@ -265,7 +283,10 @@ class Scan {
     return this.#standstill.mustReadBlind() ? { ...requested, isBlind: true } : joint.next;
   }
 
-  /** Evaluates how the server treats offset and page size. Returns where to read again if the page may be any page of the list. */
+  /**
+   * Evaluates how the server treats offset and page size. If the page may lie anywhere in the list, returns the position from which to read
+   * again.
+   */
   #observeServer(
     { requested, place, answer, records, begin, end, joint }: ReceivedPage,
     at: Position,
@@ -292,7 +313,10 @@ class Scan {
     return !wasWhole && plan.isWhole && isElsewhere ? replanned(requested) : undefined;
   }
 
-  /** Returns the position of the next page or round; undefined at the end of the scan. */
+  /**
+   * Returns the position after a page that joined: that of the next page, or the beginning of the list for another round. Undefined at the
+   * end of the scan.
+   */
   #positionAfterJoined(
     page: ReceivedPage,
     tell: (trouble: ScanTrouble) => void,
@@ -324,7 +348,7 @@ class Scan {
     return BEGINNING;
   }
 
-  /** Whether the list ends with this page, whatever the server claims. */
+  /** Whether the scan treats this page as the last of the list, whatever the server claims. */
   #isLast(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): boolean {
     const { place, answer, records, end, hasNewKey, isIdle } = page;
     const { total_records: total, has_next_page: hasNext } = answer.pagination;
@@ -341,7 +365,7 @@ class Scan {
     return !(hasNext || isCutShort) || end === this.#emptyAt || isEndless;
   }
 
-  /** Aligns a position to a whole page if the list is read in those. */
+  /** Aligns a position to the start of a whole page if the list is read in whole pages. */
   #planned(next: Position, end: number): Position {
     if (!this.#plan.isWhole) return next;
     const { isBlind, ...place } = this.#plan.next(end, end - next.offset, this.#pageSize);
@@ -353,14 +377,16 @@ class Scan {
 /** Counts the distinct keys of a scan for as long as the list's total does not change. */
 class DistinctKeys {
   readonly #seen = new KeyIndex();
-  /** Keys of the first page until a second one arrives: within one page every record counts, even if keys repeat. */
+  /**
+   * Keys of the first page until a second page arrives. If the list has only one page, each of its records counts, even if keys repeat.
+   */
   #first: KeyIndex | undefined;
   #total: number | undefined;
   #isCounting = true;
-  /** Number of records with the key of another record of their page. */
+  /** Number of records whose key occurs earlier in the same page. */
   #repeats = 0;
 
-  /** Adds a page; returns whether it has a new key. False once counting has stopped. */
+  /** Adds a page, and returns whether it has a new key. Always false once counting has stopped. */
   add(records: PageRecords, pageTotal: number | undefined): boolean {
     const isFirst = this.#total === undefined;
     this.#total ??= pageTotal;
@@ -393,7 +419,7 @@ class DistinctKeys {
     return this.#isCounting && this.#total !== undefined;
   }
 
-  /** Number of records that the total implies and that were not read; undefined if keys are not counted. */
+  /** Difference between the total and the number of records that were read; undefined if keys are not counted. */
   get missing(): number | undefined {
     if (!this.#isCounting || this.#total === undefined) return undefined;
     const read = this.#first ? this.#first.length : this.#seen.size + this.#repeats;

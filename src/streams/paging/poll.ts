@@ -10,14 +10,14 @@ import type { ServerClock } from '../http/server-clock.ts';
 /** The range of modification dates that a scan covers. */
 export interface Window {
   readonly modifiedFromDate: string;
-  /** Undefined for a server that refuses this parameter. */
+  /** End of the range. Undefined for a server that refuses this parameter. */
   readonly modifiedToDate?: string;
 }
 
-/** A window as it is sent. */
+/** A window as it is requested from the server. */
 export interface SentWindow {
   readonly dates: Window;
-  /** Latest stamp that is certainly included, in epoch ms. */
+  /** Latest stamp that the window certainly includes, in epoch ms. */
   readonly until: number;
 }
 
@@ -25,39 +25,42 @@ export interface SentWindow {
 export interface PollPage {
   readonly page: ScanPage;
   /**
-   * Start of the first window after a restart, before any lookback, in epoch ms on the server's clock. Set on the last page of a poll
-   * of the chain for new records, otherwise undefined.
+   * Value of {@link PollOptions.since} with which polling resumes after a restart, in epoch ms on the server's clock. Set on the last page
+   * of each poll of the chain for new records, otherwise undefined.
    */
   readonly since: number | undefined;
-  /** Whether the page comes from the lookback chain; its `since` is always undefined. */
+  /** Whether the page comes from the lookback chain. Pages of that chain have no `since`. */
   readonly looksBack: boolean;
 }
 
 /** Options of {@link poll}. */
 export interface PollOptions {
-  /** Scans all pages of a window. */
+  /** Scans a window: emits all its pages. */
   readonly scan: (window: Window) => Observable<ScanPage>;
-  /** Scans a window of the lookback chain, concurrently with `scan`. Default `scan`. */
+  /** Scans a window of the lookback chain, concurrently with `scan`. Default: `scan`. */
   readonly scanBack?: (window: Window) => Observable<ScanPage>;
   /**
-   * Formats a window's bounds the way the list parses them. The window begins at `from` and includes at least `latest`, both in epoch ms.
-   * Default: ISO 8601, with an end two days after `latest`.
+   * Formats a window's bounds as the list parses them. The window begins at `from` and should include `latest`, both in epoch ms. Default:
+   * ISO 8601, with an end two days after `latest`.
    */
   readonly windowOf?: (from: number, latest: number) => SentWindow;
-  /** Estimate of the server's clock, updated with every page. Pass one to share it with the other reads of the list. Default a new one. */
+  /** Estimate of the server's clock, updated with every page. Pass the same object to the other reads of the list. Default: a new one. */
   readonly clock?: ServerClock;
-  /** Start of the first window before any lookback, in epoch ms on the server's clock. */
+  /** Start of the first window, before any lookback, in epoch ms on the server's clock. */
   readonly since: number;
   /**
-   * Longest delay between a record's `updated_at` and its visibility in the API, in ms. A record that late is read within this time after
-   * it became visible. Default 60,000.
+   * Longest delay between a record's `updated_at` and its visibility in the API, in ms. A record that becomes visible with such a delay is
+   * read within this time after it became visible. Default 60,000.
    */
   readonly lookbackMs?: number;
   /** Minimum time from the start of one poll to the start of the next, in ms. Default 0: as often as `spacingMs` allows. */
   readonly intervalMs?: number;
-  /** Minimum time from the start of the first poll to the second, in ms; staggers the polls of several lists. Default `intervalMs`. */
+  /**
+   * Minimum time from the start of the first poll to the start of the second, in ms. Different values stagger the polls of several lists.
+   * Default: `intervalMs`.
+   */
   readonly firstIntervalMs?: number;
-  /** Returns the time per request that keeps polls within their share of the quota, in ms. Default 0. */
+  /** Returns how much time to allow per request, in ms, so that polls stay within their share of the quota. Default: 0. */
   readonly spacingMs?: () => number;
   /** Each emission ends the pause before the next poll for new records. Default: never emits. */
   readonly pollNow$?: Observable<unknown> | undefined;
@@ -65,36 +68,37 @@ export interface PollOptions {
   readonly scheduler?: SchedulerLike;
 }
 
-/** How far polls for new records look back, in ms: covers stamps truncated to the second and ordinary late commits. */
+/** How far polls for new records look back, in ms. Covers stamps truncated to the second, and ordinary delays of commits. */
 const SHORT_LOOKBACK_MS = 10_000;
-/** Largest fraction of the polls' quota for the lookback chain. */
+/** Largest fraction of the polls' share of the quota that the lookback chain is assumed to use. */
 const MAX_BACK = 1 / 3;
 /**
- * How far in the future windows end, in ms: not in the past in whatever time zone the server parses the end, even without its time of day.
+ * How far in the future windows end, in ms. With two days, the end is in the future in whatever time zone the server parses it, even if the
+ * server ignores its time of day.
  */
 export const WINDOW_END_LEAD_MS = 2 * 86_400_000;
 /**
- * How long windows with a gap are read again from the same start, in ms. Too small: the record's update is missed until the next sweep. Too
- * large: windows keep growing for that long.
+ * How long polls repeat the start of a window that has a gap, in ms. Too small: if the unreadable record changes, its change is missed
+ * until the next sweep. Too large: windows keep growing for that long.
  */
 const GAP_RETRY_MS = 10 * 60_000;
-/** In epoch ms; later years need a sign in ISO 8601, which an API may not parse. */
+/** Latest date in a window, in epoch ms. Later years have a sign in ISO 8601, which an API may not parse. */
 const LAST_DAY = Date.UTC(9999, 11, 31);
 
 /**
  * Polls a list for ever: scans windows of modification dates, in two concurrent chains. Each window begins where the previous scan of its
- * chain began, on the server's clock, minus a lookback; later stages drop records that are read twice. One chain reads new records and
- * looks back ten seconds. The other starts a scan every `lookbackMs` and looks back by `lookbackMs`, so that a commit up to `lookbackMs`
- * late is always read. If the first chain already looks back that far, the second is omitted.
+ * chain began, on the server's clock, minus a lookback. Records that are read twice are dropped by later stages. One chain reads new
+ * records and looks back ten seconds. The lookback chain starts a scan every `lookbackMs` and looks back by `lookbackMs`, so that a commit
+ * up to `lookbackMs` late is always read. If the first chain already looks back that far, there is no lookback chain.
  *
- * A poll starts once `intervalMs`, and `spacingMs` for each request of the previous poll of its chain, have passed since that poll started.
- * The quota that the lookback chain uses is spread over the polls of the other chain as slightly longer pauses.
+ * A poll starts once `intervalMs`, and `spacingMs` for each request of the chain's previous poll, have passed since the previous poll
+ * started. To compensate for the quota that the lookback chain uses, the pauses of the other chain are slightly longer.
  *
  * If a window has a gap (a record that no response contains, because every page with it fails), the next window has the same start, for at
- * most ten minutes: a change of that record would be missed otherwise.
+ * most ten minutes. Otherwise a change of that record would be missed.
  *
- * After a restart both chains resume from the one emitted `since`. It is at most `lookbackMs` later than the start of the last completed
- * lookback scan.
+ * After a restart both chains resume from the same `since`, the newest one emitted. It is at most `lookbackMs` later than the start of the
+ * last completed lookback scan.
  */
 export function poll(options: PollOptions): Observable<PollPage> {
   const { scan, scanBack = scan, clock = serverClock(), lookbackMs = 60_000 } = options;
@@ -119,7 +123,7 @@ export function poll(options: PollOptions): Observable<PollPage> {
       reach: 'far',
       lookbackMs,
     });
-    /** Fraction of the polls' share that the lookback chain uses. */
+    /** Fraction of the polls' share of the quota that the lookback chain uses. */
     const forBack = (): number => {
       if (isOne || back.requests === 0) return 0;
       return Math.min(MAX_BACK, (back.requests * spacingMs()) / lookbackMs);
@@ -145,15 +149,15 @@ export function poll(options: PollOptions): Observable<PollPage> {
 interface ScanChainOptions extends Required<Pick<PollOptions, 'scan' | 'windowOf'>> {
   readonly clock: ServerClock;
   readonly since: number;
-  /** How much earlier the chain's last scan before a restart may have begun, in ms. */
+  /** How much earlier than `since` the chain's last scan before a restart may have begun, in ms. */
   readonly behindMs: number;
   readonly lookbackMs: number;
-  /** The argument of {@link ServerClock.mark}. */
+  /** Argument `reach` of {@link ServerClock.mark}. */
   readonly reach: 'near' | 'far';
   readonly scheduler: SchedulerLike;
 }
 
-/** A chain of scans of a list by modification date: the window of each begins where the previous scan began, minus a lookback. */
+/** A chain of scans of a list by modification date. Each window begins where the previous scan began, minus a lookback. */
 class ScanChain {
   readonly #options: ScanChainOptions;
   #since: number;
@@ -161,7 +165,10 @@ class ScanChain {
   #requests = 0;
   #requestsBefore = 0;
   #scans = 0;
-  /** Time of the first of the newest windows that all had a gap. */
+  /**
+   * Local time at the end of the first scan in the newest series of scans that all had a gap, in epoch ms; undefined if the last scan had
+   * none.
+   */
   #gapsSince: number | undefined;
 
   constructor(options: ScanChainOptions) {
@@ -169,17 +176,20 @@ class ScanChain {
     this.#since = options.since - options.behindMs;
   }
 
-  /** Start of the last completed scan, in epoch ms on the server's clock. */
+  /** Start of the next window, before the lookback: when the last completed scan began, in epoch ms on the server's clock. */
   get since(): number {
     return this.#since;
   }
 
-  /** Number of requests of the last completed scan, or of the running one if that is larger. */
+  /** Number of requests of the last completed scan, or of the running scan if it has sent more. */
   get requests(): number {
     return Math.max(this.#requestsBefore, this.#requests);
   }
 
-  /** Repeats the scan. The next one starts `leastMs(nth)` ms after the start of the nth, or when `now$` emits. */
+  /**
+   * Repeats the scan. After the nth scan, the next one starts when `leastMs(nth)` ms have passed since the start of the nth, or when `now$`
+   * emits.
+   */
   scans(leastMs: (nth: number) => number, now$: Observable<unknown>) {
     const { scheduler } = this.#options;
     const pause = (nth: number) =>
@@ -217,7 +227,7 @@ class ScanChain {
     );
   }
 
-  /** Records a completed scan; the next one may begin at `reached` (epoch ms). */
+  /** Ends a scan. The next window may begin at `reached` (epoch ms), unless it has to repeat the start because of a gap. */
   #scanned(reached: number, hasGap: boolean): void {
     const { clock, scheduler } = this.#options;
     this.#gapsSince = hasGap ? (this.#gapsSince ?? scheduler.now()) : undefined;
@@ -229,7 +239,7 @@ class ScanChain {
   }
 }
 
-/** Returns the window from `from` to two days after `latest`, both in epoch ms. */
+/** Returns a window in ISO 8601 from `from` to two days after `latest`, both in epoch ms. */
 export function window(from: number, latest: number): Required<Window> {
   return {
     modifiedFromDate: dateText(from),

@@ -3,13 +3,16 @@ import type { Observable, SchedulerLike, Subscription } from 'rxjs';
 import type { Answer } from '../decode/response.ts';
 import type { PagePlace } from '../http/page-plan.ts';
 
-/** Options of read-ahead: how many pages are requested before it is known that they come next. */
+/** Options for requesting pages before it is known that they come next. */
 export interface ReadAhead<T> {
-  /** Upper bound of pages requested ahead and not yet taken. Too small: slow responses leave quota unused. 0 turns read-ahead off. */
+  /**
+   * Maximum number of pages that are requested ahead and not yet used. Too small: slow responses leave quota unused. 0 turns read-ahead
+   * off.
+   */
   readonly most: number;
-  /** Time between requests that the quota allows, in ms; pages cannot arrive faster. Default 0. */
+  /** Time between two requests as the quota allows them, in ms: pages cannot arrive faster. Default 0. */
   readonly paceMs?: number;
-  /** Called with each response that is discarded because its page did not come next. */
+  /** Called with each response that is discarded because its page did not come next, and with the page's list offset. */
   readonly onDrop?: (answer: T, offset: number) => void;
   /** Clock that measures how fast pages are processed. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
@@ -24,23 +27,23 @@ interface Asked {
 
 /** Weight of the newest value in moving averages. */
 const WEIGHT = 0.25;
-/** Added to the number of pages, so that one request waits for the quota while the others are in flight. */
+/** Added to the computed number of pages, so that one request waits for the quota while the others are in flight. */
 const SPARE = 0.5;
 
 /**
- * Requests pages before their turn, so that slow responses do not slow down a scan. In addition to the page that comes next, it requests as
- * many as the quota allows during one response time, or as many as are processed in that time if that is fewer; more would only use memory.
+ * Requests pages before it is known that they come next, so that slow responses do not slow down a scan. Beside the next page, it requests
+ * as many as the quota allows during one response time. If fewer are processed in that time, it requests only as many, because more would
+ * only use memory.
  *
- * The offsets of the next pages are a guess, from the previous page and the total. A wrong guess costs its requests and nothing else: each
- * page has to join what was read before (see `joinPage`), and the records of a page that joins are right in whatever order pages were
- * requested.
+ * The offsets of these pages are guessed from the previous page and the total. A wrong guess costs its requests and nothing else: each page
+ * has to join what was read before (see `joinPage`), and the order in which pages are requested makes no difference to a page that joins.
  */
 export class PagesAhead {
   readonly #request: (place: PagePlace) => Observable<Answer>;
   readonly #options: ReadAhead<Answer>;
   readonly #scheduler: SchedulerLike;
   #asked: Asked[] = [];
-  /** `total_records` of the newest response. */
+  /** `total_records` of the newest response; Infinity if unknown while the server claims more pages. */
   #total = 0;
   /** Average response time, in ms. */
   #answerMs: number | undefined;
@@ -55,9 +58,9 @@ export class PagesAhead {
   }
 
   /**
-   * Returns a page, from the request made ahead or from a new one, and requests the pages that may follow it.
+   * Returns the response for a page, from a request made ahead or from a new one, and requests the pages that probably follow.
    *
-   * @param after Returns the place of the page that follows another if the list does not change; undefined if that is unknown.
+   * @param after Returns offset and size of the page that follows another one if the list does not change; undefined if they are unknown.
    */
   take(place: PagePlace, after: (place: PagePlace) => PagePlace | undefined): Observable<Answer> {
     if (this.#arrivedAt !== undefined) {
@@ -81,7 +84,7 @@ export class PagesAhead {
     );
   }
 
-  /** Cancels the requests of pages that were not taken. */
+  /** Cancels the requests of pages that were not used. */
   drop(): void {
     const dropped = this.#asked;
     this.#asked = [];

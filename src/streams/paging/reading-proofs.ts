@@ -4,20 +4,23 @@
 import { PageRecord } from '../records/page-record.ts';
 import type { PageRecords } from '../records/page-records.ts';
 
-/** A full scan that read every record the API served. */
+/** A full scan that read every record that the API served. */
 export interface ProvingScan {
   /** Number of the sweep, from 1. */
   readonly number: number;
   /** When the first page of the scan was requested, in epoch ms on the local clock. */
   readonly beganAt: number;
-  /** When the scan became a proof, in epoch ms on the local clock. */
+  /** When the scan began to count as a proof, in epoch ms on the local clock. */
   readonly at: number;
 }
 
-/** Maximum number of scans remembered in a period of `proofMs`: one that follows sooner than a tenth of it is left out. */
+/**
+ * Maximum number of scans that are remembered for a period of `proofMs`: a scan is not added if less than a tenth of `proofMs` has passed
+ * since the one before.
+ */
 const MAX_PROVING_SCANS = 10;
 
-/** Returns the scans to remember, oldest first. Of those at least `proofMs` older than `next`, only the newest is kept. */
+/** Returns the scans to remember, oldest first. Of the scans at least `proofMs` older than `next`, only the newest is remembered. */
 export function addProvingScan(
   before: readonly ProvingScan[],
   next: ProvingScan,
@@ -30,8 +33,8 @@ export function addProvingScan(
 }
 
 /**
- * Returns the number of the first scan of a proof: a key that was not seen since, and is missing from the newest scan, is deleted.
- * Undefined if no scan is old enough.
+ * Returns the number of the first scan of a proof: a key that was not seen since that scan began, and that the newest scan does not show,
+ * is deleted. Undefined if no scan is at least `proofMs` older than the newest one.
  */
 export function provenSince(
   before: readonly ProvingScan[],
@@ -46,38 +49,41 @@ function isApart(first: ProvingScan, { beganAt }: ProvingScan, proofMs: number):
   return first.at + proofMs <= beganAt;
 }
 
-/** Values of `total_records` that scans have seen. */
+/** What scans have shown about a list's `total_records`. */
 interface ShownTotal {
   /** Highest total in the newest scan. */
   readonly top: number;
   /** Highest total of all scans. */
   readonly peak: number;
-  /** Whether deletions are held back. */
+  /** Whether deletions are held back because too many keys went missing at once. */
   readonly lacksMass: boolean;
-  /** Whether the scan had a single page, shorter than requested. */
+  /** Whether the scan had a single page with fewer records than requested. */
   readonly fitsOnePage: boolean;
 }
 
-/** Smallest total that may be a cap. Too small: deletions in short lists wait without need. */
+/** Smallest total that may be a cap. Too small: deletions in short lists are delayed without need. */
 const MIN_CAP = 20;
 
 /**
  * Whether the API may cap a list at its total. Search engines return 10,000 records and `total_records: 10000`, however many more there
- * are. A single response does not show this, but
+ * are. A single response does not show whether the list is capped, but
  *
  * - a cap seldom changes, so a list whose total is below the highest one seen is not capped, unless many keys went missing at once: then
  *   the cap may have changed;
  * - a cap is a round number in decimal or binary, or one less: 500, 1,024, 9,999;
  * - a cap is not smaller than a page, so a list that does not fill its only page is not capped.
  *
- * A complete list may look capped until its total changes. Until then its deletions wait, because a record beyond a cap cannot be
- * distinguished from a deleted one: its offset is only known as of when it was last read.
+ * A complete list may look capped until its total changes. Until then its deletions are not published, because a missing record may also
+ * have moved beyond the cap.
  */
 export function mayBeCut({ top, peak, lacksMass, fitsOnePage }: ShownTotal): boolean {
   return (top >= peak || lacksMass) && isPlausibleCap(top) && !fitsOnePage;
 }
 
-/** Whether APIs stop counting at this total: a multiple of 1,000, a power of two from 1,024 on, or one less. */
+/**
+ * Whether a total is one at which APIs often stop counting: a multiple of 1,000, a power of two from 1,024 on, or one less than such a
+ * number.
+ */
 export function isUsualCap(total: number): boolean {
   return total >= 999 && [total, total + 1].some((each) => each % 1_000 === 0 || isPower(each));
 }
@@ -91,10 +97,10 @@ function isPower(total: number): boolean {
   return Number.isInteger(Math.log2(total));
 }
 
-/** How a scan is sorted by key; `none` once adjacent records contradict, null while no adjacent keys have differed. */
+/** How the keys of a scan are sorted. `none`: adjacent keys contradict each other. Null: no adjacent keys have differed so far. */
 export type KeyOrder = 'asc' | 'desc' | 'none' | null;
 
-/** Returns the order after one more page. Pages overlap, so only keys within a page are compared. */
+/** Returns the order of a scan's keys after one more page. Pages overlap, so only keys of the same page are compared. */
 export function keyOrderAfter(order: KeyOrder, records: PageRecords): KeyOrder {
   if (order === 'none') return order;
   let shown: KeyOrder = order;
@@ -114,7 +120,7 @@ export function keyOrderAfter(order: KeyOrder, records: PageRecords): KeyOrder {
   return shown;
 }
 
-/** A key in UTF-8, compared in place without making strings. */
+/** A key as UTF-8 bytes within a larger buffer, to be compared without creating a string. */
 interface KeyBytes {
   readonly bytes: Uint8Array;
   readonly from: number;
@@ -127,7 +133,7 @@ function orderWith(order: KeyOrder, sign: number): KeyOrder {
   return order === null || order === next ? next : 'none';
 }
 
-/** Compares whole numbers by value, other keys by their bytes, which is the order of code points. */
+/** Compares whole numbers by value, and other keys by their UTF-8 bytes, which is the order of their code points. */
 function compareKeys(one: KeyBytes, other: KeyBytes): number {
   const longer = lengthOf(one) - lengthOf(other);
   if (longer !== 0 && isWholeNumber(one) && isWholeNumber(other)) return longer;

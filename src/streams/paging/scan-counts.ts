@@ -1,21 +1,21 @@
-/** A set of keys, of which only the first {@link MAX_NAMED} are listed. */
+/** A set of keys. Only the first {@link MAX_NAMED} are listed, the others are counted. */
 export interface KeySample {
   readonly keys: readonly string[];
-  /** Number of further keys; a repeated one counts again. */
+  /** Number of keys that are not listed. A key that is added repeatedly counts each time. */
   readonly more: number;
 }
 
 /** Counts of a full scan for its certificate. Plain JSON. */
 export interface ScanCounts {
-  /** When the first page was requested, in epoch ms on the server's clock, or on the local one if the server sends no `Date`. */
+  /** When the first page was requested, in epoch ms on the server's clock, or on the local clock if the server sends no `Date` header. */
   readonly beganAt: number | null;
-  /** When the newest page was requested, on the same clock. */
+  /** When the newest page was requested, in epoch ms on the same clock as `beganAt`. */
   readonly endedAt: number | null;
   /** Highest list offset read so far. */
   readonly reached: number;
-  /** Number of rejected records. Each list offset counts once. */
+  /** Number of rejected records. A list offset that is read repeatedly counts once. */
   readonly rejected: number;
-  /** Number of keys that `START_FROM` excludes. */
+  /** Number of keys that are not published because the setting `START_FROM` excludes them. */
   readonly leftOut: number;
   /** Keys whose newest content is too large to publish. */
   readonly unpublished: KeySample;
@@ -41,11 +41,11 @@ export interface PageScanCounts {
   /** List offset of the page. */
   readonly offset: number;
   readonly length: number;
-  /** When the page was requested, in epoch ms, if it is the first page of the scan, or a later one. */
+  /** When the page was requested, in epoch ms: `first` counts if this is the first page of the scan, otherwise `later`. */
   readonly at: { readonly first: number; readonly later: number };
-  /** Indexes of rejected records. */
+  /** Indexes of rejected records on the page. */
   readonly rejectedAt: readonly number[];
-  /** Number of new keys that `START_FROM` excludes. */
+  /** Number of keys on the page that the scan had not read before and that the setting `START_FROM` excludes. */
   readonly leftOut: number;
   readonly isConsistent: boolean;
 }
@@ -67,7 +67,7 @@ export function countsAfter(
   };
 }
 
-/** Outcome of a read of any lane. */
+/** What a read of any lane has shown about the content of keys. */
 export interface KeyOutcomes {
   /** Keys whose newest content is published. */
   readonly decided: ReadonlySet<string>;
@@ -76,7 +76,7 @@ export interface KeyOutcomes {
   readonly undecided: readonly string[];
 }
 
-/** Applies the outcome of a read: keys whose content is now decided are removed. */
+/** Updates the counts with the outcome of a read. Keys whose content is now decided are removed. */
 export function countsWith(counts: ScanCounts, read: KeyOutcomes): ScanCounts {
   const unpublished = updateSample(counts.unpublished, read.unpublished, read.decided);
   const undecided = updateSample(counts.undecided, read.undecided, read.decided);
@@ -89,7 +89,7 @@ export function sampleSize({ keys, more }: KeySample): number {
   return keys.length + more;
 }
 
-/** Maximum number of listed keys. A key beyond it stays counted once its content is decided. */
+/** Maximum number of listed keys. Further keys are only counted, and stay counted once their content is decided. */
 const MAX_NAMED = 1_000;
 
 function updateSample(

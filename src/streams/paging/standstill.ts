@@ -7,21 +7,21 @@ import type { PageRecords } from '../records/page-records.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
 import type { Anchor } from './anchors.ts';
 
-/** Fields that anchors leave out: the configured ones, and those detected to differ in every response. */
+/** Fields that anchors leave out: the configured ones, and the fields detected to differ in every response. */
 export interface LeftOut {
-  /** Returns the fields as sorted JSON Pointers. */
+  /** Returns the fields, as sorted JSON Pointers. */
   readonly fields: () => readonly string[];
-  /** Adds detected fields; new ones are reported to the `onFound` callback. */
+  /** Adds detected fields. Those that are new are reported to the `onFound` callback. */
   readonly add: (fields: readonly string[]) => void;
 }
 
-/** Maximum number of detected fields: a list may name its fields differently in every response. */
+/** Maximum number of detected fields. Without it, a list that names its fields differently in every response would add fields for ever. */
 const MAX_FOUND = 50;
 
 /**
- * Creates the left-out fields that all scans of one list share.
+ * Creates the collection of left-out fields that all scans of one list share.
  *
- * @param set Configured fields, as JSON Pointers; they are not reported.
+ * @param set Configured fields, as JSON Pointers. They are not reported.
  * @param onFound Called with newly detected fields.
  */
 export function ignoredFields(
@@ -42,31 +42,32 @@ export function ignoredFields(
 }
 
 /**
- * Number of pages that failed to join, without progress, after which differing fields are computed. Too small: a field that changed in one
- * record is taken for one that differs in every response.
+ * Number of pages that failed to join, without progress in between, after which differing fields are computed. Too small: a field that
+ * changed in one record is taken for one that differs in every response.
  */
 const ENOUGH = 3;
 /**
- * Number of such pages after which one is read without an overlap; then {@link ENOUGH} suffice. Too small: a list that changes quickly is
- * read without overlaps, and has to be read again. Too large: a list whose overlap is too small costs more requests.
+ * Number of pages that failed to join, without progress in between, after which a page is read without an overlap. From then on,
+ * {@link ENOUGH} such pages suffice. Too small: a list that changes quickly is read without overlaps, and has to be read again. Too large:
+ * a list whose overlap is too small costs more requests.
  */
 const MAX_FAILURES = 30;
 
 /**
- * Analysis of a scan that makes no progress, which detects the fields that keep its pages from joining. It compares the records used as
- * anchors with the same records on pages that did not join. Only records with an equal `updated_at` count, as the others have changed; so
- * `updated_at` is never among the differing fields, and a list in which all records are being changed has none.
+ * Detects the fields that keep the pages of a scan from joining, while the scan makes no progress. Compares the records used as anchors
+ * with the same records on pages that did not join. Only records whose `updated_at` is equal are compared, because the others have changed.
+ * Therefore `updated_at` is never among the differing fields, and if all records of a list are being changed, there are none.
  */
 export class Standstill {
   #furthest = -1;
   /** Number of pages that failed to join since the last progress. */
   #failures = 0;
   #maxFailures = MAX_FAILURES;
-  /** Records of the newest anchors, by key. */
+  /** Records that the newest anchors were made of, by key. */
   readonly #anchors = new Map<string, JsonObject>();
   #differing: ReadonlySet<string>[] = [];
 
-  /** Records a page that joined. @param end List offset after the page. @param anchors Anchors taken from it. */
+  /** Processes a page that joined. @param end List offset after the page. @param anchors Anchors on the page. */
   joined(end: number, records: PageRecords, anchors: readonly Anchor[]): void {
     if (end > this.#furthest) {
       this.#furthest = end;
@@ -79,7 +80,7 @@ export class Standstill {
     for (const [key, record] of byKey(records, keys)) this.#anchors.set(key, record);
   }
 
-  /** Records a page that did not join. Returns the fields that differ in every response, after every third failure; otherwise none. */
+  /** Processes a page that did not join. After every third failure, returns the fields that differ in every response; otherwise none. */
   failed(records: PageRecords, leftOut: readonly string[]): readonly string[] {
     this.#failures += 1;
     if (this.#failures >= MAX_FAILURES) this.#maxFailures = ENOUGH;
@@ -95,7 +96,7 @@ export class Standstill {
     return found;
   }
 
-  /** Whether the next page is read without an overlap, after too many failures. */
+  /** Whether the next page is to be read without an overlap, after too many failures. */
   mustReadBlind(): boolean {
     return this.#failures >= this.#maxFailures;
   }
@@ -116,10 +117,13 @@ function stamp({ updated_at = null }: JsonObject): string {
   return canonicalJson(updated_at);
 }
 
-/** Nesting depth from which on values are compared as a whole. */
+/** Nesting depth at which values are compared as a whole and not field by field. */
 const MAX_DEPTH = 8;
 
-/** Returns the differing fields as JSON Pointers without array indexes, with the parents of each: `/images` if `/images/url` differs. */
+/**
+ * Returns the differing fields as JSON Pointers without array indexes. The parents of a differing field are included: `/images` if
+ * `/images/url` differs.
+ */
 function differingFields(one: JsonObject, other: JsonObject): ReadonlySet<string> {
   const found = new Set<string>();
   const compare = (
@@ -143,12 +147,12 @@ function differingFields(one: JsonObject, other: JsonObject): ReadonlySet<string
   return found;
 }
 
-/** One in how many comparisons a field must differ in; in fewer, it is specific to a record. */
+/** A field counts if it differs in at least one of this many comparisons. A field that differs less often belongs to a single record. */
 const ONE_IN = 4;
 
 /**
- * Returns the fields that differ often enough, and of nested ones the innermost. A name that occurs in a single record, such as a key of a
- * map, is not reported: it may be personal data.
+ * Returns the fields that differ often enough; of nested fields, the innermost. A field name that occurs in a single record, such as a key
+ * of a map, is not returned, because it may be personal data.
  */
 function commonFields(differing: readonly ReadonlySet<string>[]): readonly string[] {
   const counts = new Map<string, number>();

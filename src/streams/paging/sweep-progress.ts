@@ -13,55 +13,63 @@ import type { KeyOrder, ProvingScan } from './reading-proofs.ts';
  * How strongly a sweep proves that keys it did not read are absent from the list, from weakest to strongest:
  *
  * - `nothing`: the list was not read to its end, or was empty;
- * - `doubtful`: read to its end, but the sweep was interrupted, or some pages did not join;
+ * - `doubtful`: the list was read to its end, but the sweep was interrupted or not consistent;
  * - `complete`: the whole list was read;
- * - `anchored`: every record that did not move within the list was read, because all pages joined and the list kept its order; a record
- *   that moved is read by polls, or the list is sorted by key and records cannot move;
+ * - `anchored`: every record that did not move within the list was read, because all pages joined and the list kept its order; records that
+ *   moved are read by polls, or the list is sorted by key and records cannot move;
  * - `exact`: the number of distinct keys equals a `total_records` that did not change during the sweep.
  */
 export type Proof = 'nothing' | 'doubtful' | 'complete' | 'anchored' | 'exact';
 
-/** Progress of a list's sweeps, which are numbered from 1. Plain JSON, stored with the marks that hold the sweep that saw each key last. */
+/**
+ * Progress of a list's sweeps, which are numbered from 1. Plain JSON, stored with the marks, which hold the number of the sweep that last
+ * saw each key.
+ */
 export interface SweepProgress {
   /** Number of the newest sweep; 0 before the first. */
   readonly number: number;
   /** When the newest sweep began, in epoch ms on the local clock. */
   readonly beganAt: number;
   readonly phase: 'reading' | 'removing' | 'done';
-  /** Where the running sweep resumes; null at its beginning, and when none is running. */
+  /** Where the running sweep resumes. Null if it is at its beginning, or no sweep is running. */
   readonly position: Position | null;
-  /** `total_records` while all pages agree on it; `moved` once one has a different total, or none. */
+  /** `total_records`, while it is the same on all pages of the sweep. `moved` once a page has a different total, or none. */
   readonly total: number | 'not known yet' | 'moved';
-  /** Number of distinct keys read. */
+  /** Number of distinct keys that the newest sweep has read. */
   readonly distinct: number;
-  /** Null before the first sweep. */
+  /** Counts of the newest sweep for its certificate; null before the first sweep. */
   readonly counts: ScanCounts | null;
   readonly keyOrder: KeyOrder;
-  /** Proof of the newest complete sweep. */
+  /** Proof of the newest sweep that was read to its end. */
   readonly proof: Proof;
-  /** Earlier sweeps that can be the first of the two that prove a key absent, oldest first. */
+  /** Earlier sweeps, oldest first. Two sweeps prove a key absent; each of these can be the first of the two. */
   readonly proving: readonly ProvingScan[];
-  /** The newest sweep if it can be part of a proof; null while it is running. */
+  /**
+   * The newest sweep, if it can be the second of the two sweeps that prove a key absent; otherwise null, also while the sweep is running.
+   */
   readonly newest: ProvingScan | null;
-  /** Whether `newest` counts only once polls have read all changes made during it. */
+  /** Whether `newest` counts only after polls have read all changes made during that sweep. */
   readonly awaitsPolls: boolean;
-  /** Whether unchanged records ever changed their order. Anchors then prove nothing. */
+  /** Whether unchanged records have changed their order in any sweep. If so, anchors prove nothing. */
   readonly isUnordered: boolean;
   readonly top: number;
   readonly peak: number;
-  /** Total at which the API seems to cap the list, and when a full scan first showed it (epoch ms on the local clock). */
+  /**
+   * Total at which the API seems to cap the list, and when a full scan first showed that (epoch ms on the local clock). Null if the list
+   * does not seem capped.
+   */
   readonly cut: { readonly total: number; readonly since: number } | null;
-  /** The newest sweep whose missing keys were checked against the deletion limit. */
+  /** Number of the newest sweep whose missing keys were checked against the deletion limit. */
   readonly judged: number;
-  /** Missing keys whose deletions are held back. */
+  /** Held-back ranges: missing keys whose deletions are not published. */
   readonly heldBack: readonly HeldBack[];
-  /** Last missing key that was requested, in key order; null before the first. */
+  /** The missing key whose record was requested last, in key order; null before the first request. */
   readonly askedUpTo: string | null;
-  /** When all missing keys had been requested once, in epoch ms on the local clock. */
+  /** When the record of each missing key had been requested once, in epoch ms on the local clock; null before that. */
   readonly askedAt: number | null;
-  /** Whether another process read part of the newest sweep, or this one before a failure. */
+  /** Whether the newest sweep was resumed after a restart, a claim or a failure. */
   readonly interrupted: boolean;
-  /** When this was stored, in epoch ms on the local clock. */
+  /** When the progress was stored, in epoch ms on the local clock. */
   readonly keptAt: number;
 }
 
@@ -93,19 +101,19 @@ export const NO_SWEEP: SweepProgress = {
 export interface ResumeSweepOptions {
   /** Whether single records can be requested by their key. */
   readonly canRequestRecords: boolean;
-  /** In epoch ms on the local clock. */
+  /** Current time, in epoch ms on the local clock. */
   readonly now: number;
-  /** Whether other processes may have read the list since then. */
+  /** Whether other processes may have read the list since the progress was stored. */
   readonly byOthers: boolean;
 }
 
 /**
  * Returns the progress with which a process resumes the sweeps of a list after a restart or a claim. A record that was absent may have come
- * back in the meantime: a resumed sweep is marked as interrupted, which weakens its proof, and deletions start over with the next sweep,
- * unless single records can be requested.
+ * back in the meantime. Therefore a sweep that was still reading is marked as interrupted, which weakens its proof. A sweep that was
+ * removing missing keys ends, and deletions start over with the next sweep, unless single records can be requested.
  *
- * Stored times are moved forward by the time since the progress was stored: it does not count towards a proof, so a local clock that was
- * changed in the meantime does no harm.
+ * Stored times are moved forward by the time that has passed since the progress was stored. That time does not count towards a proof, so a
+ * change of the local clock in the meantime does no harm.
  */
 export function resumedSweep(
   sweep: SweepProgress,
@@ -131,7 +139,7 @@ export function resumedSweep(
   return phase === 'done' || canRequestRecords ? over : { ...over, phase: 'done' };
 }
 
-/** Returns the progress at the start of the next sweep. */
+/** Returns the progress at the start of the sweep after `last`. */
 export function nextSweep(last: SweepProgress, beganAt: number): SweepProgress {
   const { number, proof, proving, isUnordered, peak, cut, judged, heldBack } = last;
   return {
@@ -142,23 +150,26 @@ export function nextSweep(last: SweepProgress, beganAt: number): SweepProgress {
 }
 
 export interface SweptPage {
-  /** Number of keys that this sweep had not read before. */
+  /** Number of keys on the page that this sweep had not read before. */
   readonly fresh: number;
-  /** Number of keys, new to this sweep, that `START_FROM` excludes. */
+  /** Number of keys on the page that this sweep had not read before and that the setting `START_FROM` excludes. */
   readonly leftOut: number;
   readonly rejectedAt: readonly number[];
-  /** False once pages did not join after the last repetition, the list is capped, or a record is unreadable. */
+  /**
+   * False once the sweep is not consistent: the last round of its scan was still reordered or short, the list is capped, a record is
+   * unreadable, or a response is older than the sweep.
+   */
   readonly isConsistent: boolean;
   /** False once unchanged records have changed their order. */
   readonly ordered: boolean;
   readonly isPolled: boolean;
   readonly pageSize: number;
   readonly now: number;
-  /** How long a record has to stay absent, in ms. */
+  /** How long a key has to stay missing before its record counts as deleted, in ms. */
   readonly proofMs: number;
 }
 
-/** Returns the progress of a sweep after one more page. */
+/** Returns the progress of a sweep after it has read one more page. */
 export function sweepAfter(
   sweep: SweepProgress,
   { answer, offset, next }: ScanPage,
@@ -197,7 +208,8 @@ export function sweepAfter(
 /**
  * Returns the progress after the last page of a sweep, with its proof.
  *
- * @param last `isAtEnd`: the page ends at `total_records`; `fitsOnePage`: it is also the first page, and shorter than requested.
+ * @param last `isAtEnd`: the page ends at `total_records`; `fitsOnePage`: the page is also the first one, and has fewer records than
+ * requested.
  */
 function sweepEnded(
   sweep: SweepProgress,
@@ -227,8 +239,8 @@ function sweepEnded(
 }
 
 /**
- * Whether a sweep whose total changed has all records that did not move, and none that moved is missed, because polls read it or the list
- * is sorted by key. Rejected records rule it out, as each may be the record of a missing key.
+ * Whether a sweep has the proof `anchored`: it has read all records that did not move, and records that moved are read by polls, or cannot
+ * move because the list is sorted by key. Rejected records rule this out, because each may be the record of a missing key.
  */
 function isAnchored(
   { isUnordered, keyOrder, counts }: SweepProgress,
@@ -239,19 +251,19 @@ function isAnchored(
   return isPolled || keyOrder === 'asc' || keyOrder === 'desc';
 }
 
-/** Returns the progress once `newest` is part of a proof. */
+/** Returns the progress once `newest` counts as part of a proof. */
 function proven(sweep: SweepProgress, newest: ProvingScan, proofMs: number): SweepProgress {
   const proving = addProvingScan(sweep.proving, newest, proofMs);
   return { ...sweep, newest, awaitsPolls: false, proving };
 }
 
-/** Returns the progress once polls have read all changes made during an anchored sweep. */
+/** Returns the progress once polls have read all changes made during a sweep with the proof `anchored`. */
 export function pollsCompleted(sweep: SweepProgress, now: number, proofMs: number): SweepProgress {
   const { newest } = sweep;
   return newest ? proven(sweep, { ...newest, at: now }, proofMs) : sweep;
 }
 
-/** Returns the progress once the deletion limit was checked. */
+/** Returns the progress after the missing keys were checked against the deletion limit. */
 export function limitJudged(
   sweep: SweepProgress,
   { heldBack, hasRecovered }: LimitVerdict,
@@ -272,16 +284,16 @@ export function snapshotDone(sweep: SweepProgress, now: number): SweepProgress {
 const AGREEING: ReadonlySet<Proof> = new Set<Proof>(['complete', 'anchored', 'exact']);
 
 /**
- * Whether keys that the newest sweep has not seen may belong to deleted records. If single records can be requested, any sweep with a proof
- * other than `nothing` is enough to request the records of the missing keys.
+ * Whether the records of keys that the newest sweep has not seen may be deleted. If single records can be requested, any proof other than
+ * `nothing` is sufficient to request the records of the missing keys.
  */
 export function showsAbsence({ phase, proof }: SweepProgress, canBeAsked: boolean): boolean {
   return phase === 'removing' && (canBeAsked ? proof !== 'nothing' : AGREEING.has(proof));
 }
 
 /**
- * Whether the newest sweep has read as many keys as there are images, so that none is missing. A record that was deleted after it was read
- * may hide a missing one until the next sweep.
+ * Whether the newest sweep has read as many keys as there are images, so that no key is missing. If a record was deleted after the sweep
+ * read it, a missing key may go unnoticed until the next sweep.
  */
 export function hasReadAll({ distinct, counts }: SweepProgress, images: number): boolean {
   if (!counts || distinct !== images) return false;
@@ -290,11 +302,11 @@ export function hasReadAll({ distinct, counts }: SweepProgress, images: number):
 }
 
 /**
- * For lists whose records cannot be requested singly: the number of a sweep such that every key not seen since that sweep is proven to be
- * deleted. Undefined while nothing is proven.
+ * Returns the number of a sweep such that every key not seen since it began is proven to be deleted. Undefined while nothing is proven. For
+ * lists whose records cannot be requested singly.
  *
- * A key has to be absent from one proving sweep, from another that began at least `proofMs` later, and from each sweep in between. A server
- * whose index is wrong for less than that time affects at most one of the two.
+ * A key has to be missing in one proving sweep, in another one that began at least `proofMs` later, and in each sweep between them. If the
+ * server's index is wrong for less than `proofMs`, at most one of the two proving sweeps is affected.
  */
 export function deletedUnlessSeenSince(sweep: SweepProgress, proofMs: number): number | undefined {
   const { phase, proving, newest, awaitsPolls } = sweep;
@@ -302,7 +314,7 @@ export function deletedUnlessSeenSince(sweep: SweepProgress, proofMs: number): n
   return provenSince(proving, newest, proofMs);
 }
 
-/** Time until missing keys may be requested for the second time, in ms. */
+/** Time until the records of missing keys may be requested for the second time, in ms. */
 export function proofRemainingMs({ askedAt }: SweepProgress, now: number, proofMs: number): number {
   return askedAt === null ? 0 : Math.min(proofMs, Math.max(0, askedAt + proofMs - now));
 }

@@ -31,102 +31,112 @@ import type { ScanPage, ScanTrouble } from './pages.ts';
 import { hasReadAll, proofRemainingMs, showsAbsence } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
 
-/** One step of a sweep; it is stored before the next step is emitted. */
+/** One step of a sweep. Each step is stored before the next one is emitted. */
 export type SweepStep =
-  /** A page was read; the first page of a sweep begins the sweep. */
+  /** A page was read. The sweep begins with its first page. */
   | {
       readonly kind: 'page';
       readonly page: ScanPage;
-      /** Also false once the sweep has met an unreadable record, or a response older than itself. */
+      /**
+       * False once the sweep is not consistent: the last round of its scan was still reordered or short, the list is capped, a record is
+       * unreadable, or a response is older than the sweep.
+       */
       readonly isConsistent: boolean;
       /** False once unchanged records have changed their order. */
       readonly ordered: boolean;
       /** When the sweep began, in epoch ms on the local clock. */
       readonly beganAt: number;
     }
-  /** Unseen keys that count as seen: a lagging replica may not show new records yet. */
+  /** Keys that count as seen although the sweep has not read them: their records are new, and a lagging replica may not show them yet. */
   | { readonly kind: 'spared'; readonly keys: readonly string[] }
   /** The missing keys were checked against the deletion limit. */
   | { readonly kind: 'judged'; readonly verdict: LimitVerdict }
   /** Polls have read all changes made during this sweep. */
   | { readonly kind: 'polled' }
-  /** Keys proven absent, not seen since sweep `since`. `span` stands for the read that showed it. */
+  /** Keys that are proven absent: no read has shown them since sweep `since` began. `span` is that of the sweep's last read. */
   | {
       readonly kind: 'absent';
       readonly keys: readonly string[];
       readonly since: number;
       readonly span: Span;
     }
-  /** The record of a missing key was requested; `answer` is undefined if that failed. */
+  /** The record of a missing key was requested. `answer` is undefined if the request failed. */
   | {
       readonly kind: 'asked';
       readonly key: string;
       readonly since: number;
       readonly answer: Answer | undefined;
-      /** Whether this is the second request, after the first found no record; the first alone proves nothing. */
+      /** Whether this is the second request for the key, after the first found no record. The first request alone proves nothing. */
       readonly again: boolean;
     }
-  /** All missing keys have been requested once. */
+  /** The record of each missing key has been requested once. */
   | { readonly kind: 'asked-once' }
-  /** `held`: number of deletions that the deletion limit holds back. */
+  /** The sweep has ended. `held`: number of deletions that are held back. */
   | { readonly kind: 'end'; readonly held: number };
 
-/** Deletions that the deletion limit holds back. */
+/** Deletions that are held back, as numbers of keys: `gone` missing keys of `known` published ones. */
 export interface HeldDeletions {
   readonly gone: number;
   readonly known: number;
 }
 
 interface SingleReads {
-  /** Emits once, undefined if the result is unknown. */
+  /** Requests the record of a key. Emits once; undefined if the outcome is unknown. */
   readonly request: (key: string) => Observable<Answer | undefined>;
-  /** A key that can't be requested is never published as deleted. */
+  /** Whether a key can be requested. If not, it is never published as deleted. */
   readonly canRequest: (key: string) => boolean;
 }
 
 /** How often a list is swept. */
 export interface SweepPace {
-  /** Minimum time from the start of one sweep to the start of the next, in ms; read again before each wait. */
+  /** Minimum time from the start of one sweep to the start of the next, in ms. Evaluated again before each wait. */
   readonly intervalMs: number;
-  /** Time per request that keeps sweeps within their share of the quota, in ms. Default 0: the quota's lane limits them. */
+  /**
+   * Returns how much time to allow per request, in ms, so that sweeps stay within their share of the quota. Default: 0; only the quota's
+   * lane limits sweeps.
+   */
   readonly spacingMs?: () => number;
   /** Each emission ends the wait for the next sweep. Default: never emits. */
   readonly startNow$?: Observable<unknown>;
 }
 
-/** When a missing key is considered deleted. */
+/** When a missing key counts as deleted. */
 export interface DeletionRules {
-  /** How long a key has to stay missing, in ms. */
+  /** How long a key has to stay missing before it counts as deleted, in ms. */
   readonly proofMs: number;
   /**
-   * Deletion limit, in percent (0 to 100; 100 turns it off). Deletions are held back if, between two full scans, more keys go missing than
-   * this share of the list's records and more than 20, or more than a third of the records and more than 2.
+   * Deletion limit, in percent (0 to 100; 100 turns it off). Deletions are held back if, between two full scans, more than 20 keys go
+   * missing and they are more than this percentage of the list's records, or if more than 2 keys go missing and they are more than a third
+   * of the records.
    */
   readonly limitPercent: number;
-  /** Called by each sweep that holds back deletions. */
+  /** Called in each sweep that holds back deletions. */
   readonly onHeld?: (held: HeldDeletions) => void;
-  /** Called with the total by each sweep with missing keys, if the API has seemed to cap the list there for `proofMs`. */
+  /** Called with the list's total in each sweep with missing keys, if the API has seemed to cap the list at that total for `proofMs`. */
   readonly onCut?: (total: number) => void;
 }
 
 export interface SweepsOptions {
-  /** The stored progress. */
+  /** Returns the stored progress. */
   readonly progress: () => SweepProgress;
-  /** Scans the list; each page takes one of `pageSlots`. */
+  /** Scans the list. Each page takes one of `pageSlots`. */
   readonly scan: (
     from: SweepProgress['position'],
     onTrouble: (trouble: ScanTrouble) => void,
   ) => Observable<ScanPage>;
-  /** One page slot: a step is stored before the next one is emitted. */
+  /** A single page slot, so that each step is stored before the next one is emitted. */
   readonly pageSlots: PageSlots;
   readonly records: KnownRecords;
-  /** Returns keys published as new since a local time in epoch ms, which a lagging replica may not show yet. Default none. */
+  /**
+   * Returns the keys of records published as new since `time`, in epoch ms on the local clock. A lagging replica may not show those records
+   * yet. Default: no keys.
+   */
   readonly createdSince?: ((time: number) => readonly string[]) | undefined;
-  /** Default: the API has no such requests, and sweeps alone prove deletions. */
+  /** Requests for single records. Default: the API has no such requests, and sweeps alone prove deletions. */
   readonly single?: SingleReads;
-  /** Emits once polls have read all changes up to the subscription. Default: no polls. */
+  /** Emits once polls have read all changes made before the subscription. Default: the list is not polled. */
   readonly pollsCompleted$?: Observable<unknown>;
-  /** Returns a span without duration, for a process that has not read a page itself. */
+  /** Returns a span without duration, for a process that proves keys absent without having read a page. */
   readonly emptySpan: () => Span;
   readonly pace: SweepPace;
   readonly deletions: DeletionRules;
@@ -135,51 +145,51 @@ export interface SweepsOptions {
 }
 
 interface FirstRequest {
-  /** Time of the response, in epoch ms. */
+  /** When the response arrived, in epoch ms on the local clock. */
   readonly at: number;
-  /** The sweep that missed the key. */
+  /** Number of the sweep that missed the key. */
   readonly since: number;
 }
 
 /**
- * Number of sweeps in vain after which the wait for the next one stops growing. While missing keys wait for a proof, it is at most
- * `proofMs`, doubled with each such sweep after the first.
+ * Number of consecutive sweeps without a proof after which the limit of the wait for the next sweep stops growing. While missing keys wait
+ * for a proof, that limit is `proofMs`, doubled by each such sweep after the first.
  */
 const MAX_DOUBLED = 4;
 
 /**
- * Sweeps a list repeatedly and detects deleted records. Where single records can be requested, the record of each missing key is requested;
- * the key is deleted if two such requests, at least `proofMs` apart, find no record and no read has shown it in between. Otherwise
+ * Sweeps a list repeatedly and detects deleted records. If single records can be requested, the record of each missing key is requested.
+ * The key is deleted if two such requests, at least `proofMs` apart, find no record, and no read has shown the record in between. Otherwise
  * `deletedUnlessSeenSince` decides. Never completes. After a failure, a new subscription resumes from `progress`.
  *
  * The emitted steps are candidates for deletion: `pipeline/reads` evaluates the response to a single request, `pipeline/compare-batches.ts`
- * drops a key that was seen in the meantime, and `diff` drops one that an overlapping read has shown.
+ * drops keys that were seen in the meantime, and `diff` drops keys that an overlapping read has shown.
  *
- * Before any of that, the keys that this sweep is the first to miss are checked against the deletion limit (`deletion-limit.ts`): when many
- * records go missing at once, the API is more likely faulty than right.
+ * First, the keys that this sweep misses and the previous one did not are checked against the deletion limit (`deletion-limit.ts`): if many
+ * records go missing at once, an error of the API is more likely than as many deletions.
  */
 export function sweeps(options: SweepsOptions): Observable<SweepStep> {
   return new Sweeper(options).steps();
 }
 
 /**
- * State of a list's sweeps that is not stored. The stored phase decides: `reading` emits the pages of a scan, `removing` proves missing
- * keys absent and ends the sweep, `done` waits for the next one.
+ * The part of a list's sweeps that is not stored. The stored phase decides what comes next: `reading` emits the pages of a scan, `removing`
+ * proves missing keys absent and ends the sweep, `done` waits for the next sweep.
  */
 class Sweeper {
   readonly #options: SweepsOptions;
   readonly #scheduler: SchedulerLike;
   readonly #missing: MissingKeys;
-  /** Emits once every step has been processed, and the page slot is free. */
+  /** Emits once every emitted step has been processed and the page slot is free. */
   readonly #stepsDone$: Observable<void>;
   #requests = 0;
   #lastRead: Span | undefined;
   #held = 0;
-  /** Number of missing keys without a proof. */
+  /** Number of missing keys that wait for a proof. */
   #waiting = 0;
   /** Number of consecutive sweeps without a proof, up to {@link MAX_DOUBLED}. */
   #inVain = 0;
-  /** First requests for records, by missing key. */
+  /** First request for the record of each missing key, by key. */
   readonly #firstRequests = new Map<string, FirstRequest>();
 
   constructor(options: SweepsOptions) {
@@ -217,7 +227,7 @@ class Sweeper {
     return this.#options.progress();
   }
 
-  /** Takes the page slot, then emits the step. */
+  /** Acquires the page slot, then emits the step. */
   #step(step$: Observable<SweepStep>): Observable<SweepStep> {
     return this.#options.pageSlots.acquire.pipe(switchMap(() => step$));
   }
@@ -270,7 +280,7 @@ class Sweeper {
     return this.#step(defer(() => of({ kind: 'end', held: this.#held } as const)));
   }
 
-  /** Spares unseen keys of records that are new. */
+  /** Excludes from the missing keys those of records that were published as new shortly before the sweep began or later. */
   #spare(): Observable<SweepStep> {
     return defer(() => {
       const { createdSince = () => [], records } = this.#options;
@@ -313,7 +323,7 @@ class Sweeper {
     if (cut && cut.since + proofMs <= this.#scheduler.now()) onCut?.(cut.total);
   }
 
-  /** Proves that keys are absent by sweeps alone. */
+  /** Proves by sweeps alone that keys are absent. */
   #proveBySweeps(): Observable<SweepStep> {
     const { pollsCompleted$, emptySpan } = this.#options;
     const polls$ = defer(() =>
@@ -346,8 +356,9 @@ class Sweeper {
   }
 
   /**
-   * Requests each missing key once, and again after `proofMs`. If the next sweep is due before that, and this one has read the list in less
-   * time than is left, the next one makes the second request.
+   * Requests the record of each missing key once, and again after `proofMs`. The wait in between is limited to the time until the next
+   * sweep is due, or to the time that this sweep has taken so far if that is longer. If it ends before `proofMs` has passed, the next sweep
+   * makes the second request.
    */
   #requestMissing({ request }: SingleReads): Observable<SweepStep> {
     const requestOne = (key: string, since: number, again: boolean) =>
@@ -386,13 +397,13 @@ class Sweeper {
     return concat(once$, this.#ifMissing(again$));
   }
 
-  /** Returns the first request for a key that was not seen since. */
+  /** Returns the first request for a missing key; undefined if there was none, or if the key has been seen since. */
   #firstRequest(key: string): FirstRequest | undefined {
     const first = this.#firstRequests.get(key);
     return first && this.#options.records.isUnseen(key, first.since) ? first : undefined;
   }
 
-  /** Time until the second requests for missing records begin, in ms. */
+  /** Time until the second requests for the records of missing keys begin, in ms. */
   #secondRequestsInMs(): number {
     const now = this.#scheduler.now();
     const tookMs = now - this.#progress.beganAt;
@@ -400,7 +411,7 @@ class Sweeper {
     return Math.min(remainingMs, Math.max(this.#pauseLeftMs(), tookMs));
   }
 
-  /** Time to wait for the next sweep, in ms; shorter if missing keys wait for the proof that they are absent. */
+  /** Remaining wait for the next sweep, in ms. It is shorter if missing keys wait for a proof. */
   #pauseLeftMs(): number {
     const { pace, deletions } = this.#options;
     const spacingMs = pace.spacingMs?.() ?? 0;
