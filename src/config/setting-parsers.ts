@@ -80,7 +80,9 @@ export const resources = list.transform((all, context): Resource[] => {
   const unknown = all.filter((item) => !isResource(item));
   if (unknown.length === 0 && all.length > 0) return all.filter(isResource);
   const which = unknown.map((item) => JSON.stringify(item.slice(0, 40))).join(', ') || 'nothing';
-  context.addIssue(`contains ${which}: the lists are ${RESOURCES.join(', ')}; separate them by commas`);
+  context.addIssue(
+    `contains ${which}: the lists are ${RESOURCES.join(', ')}; separate them by commas`,
+  );
   return z.NEVER;
 });
 

@@ -176,9 +176,7 @@ function notPromised(list: ListDescription): string[] {
       : []),
     ...(list.dates
       ? []
-      : [
-          'changes are found by full scans alone, so states between two of them are not seen',
-        ]),
+      : ['changes are found by full scans alone, so states between two of them are not seen']),
     ...(list.updated.length === 0
       ? ['a response from a lagging replica cannot be told from a change']
       : []),

@@ -54,7 +54,9 @@ export function fleetVerdictOf(
     return {
       tone: isNew ? 'busy' : 'bad',
       headline: isNew ? 'Starting: not in the group yet' : `${instance} is not in the group`,
-      subline: isNew ? '' : `The figures below are the last ones that this instance had. ${subline}`,
+      subline: isNew
+        ? ''
+        : `The figures below are the last ones that this instance had. ${subline}`,
       problems,
     };
   }
