@@ -16,42 +16,50 @@ import { mix } from './random.ts';
 import { Trade } from './trade.ts';
 import { ENDPOINTS } from './resources.ts';
 
-/** One account of the simulated API: its true records, to compare a client's results with, and controls that affect only this account. */
+/**
+ * One account of the simulated API: its true records, with which a client's results are compared, and controls that affect only this
+ * account.
+ */
 export interface SandboxAccount {
-  /** Name of the account: `winery-1`, zero-padded when there are more than nine accounts (`winery-01`). */
+  /** Name of the account: `winery-1`, zero-padded if there are more than nine accounts (`winery-01`). */
   readonly name: string;
   /** The API key that the account's login accepts. */
   readonly apiKey: string;
-  /** The account's true records, their changes, and the requests that it has received, to compare a client's results with. */
+  /**
+   * The account's true records, their changes, and the requests that the account has received. Tests compare a client's results with them.
+   */
   readonly truth: Truth;
   /**
    * Changes a record: sets fields, or passes the record to a function that alters it or returns a replacement. Sets `updated_at` unless the
-   * patch does. The record is still identified by its old key if the key field changes. The patch sees the record without drift (added or
-   * converted fields).
+   * patch sets it. If the patch changes the key field, the record is still identified by its old key. A function as `patch` receives the
+   * record without drift (added or converted fields).
    *
    * @throws RangeError if there is no such record.
    */
   change(resource: Resource, key: RecordKey, patch: Patch): void;
   /**
-   * Sets a status field of an order: `payment_status`, `club_package_info.package_status`,
-   * `fulfillment_info.status` (of the first), `fulfillment_info[F-100001-2].status`,
+   * Sets a field of an order, usually a status, or a field of one of the order's parts: `payment_status`,
+   * `club_package_info.package_status`, `fulfillment_info.status` (in the first element), `fulfillment_info[F-100001-2].status`,
    * `order_edit[2026-01-01T00:00:00.000Z].status`.
-   * @throws RangeError if there is no such order, or the order has no such field.
+   *
+   * @throws RangeError if there is no such order, the path is malformed, or the order has no such part.
    */
   setStatus(orderNumber: number, field: string, value: string | null): void;
   /**
-   * Advances an order by one step: paid, packed, shipped, delivered.
-   * @returns the step that was taken, or undefined if the order is complete and nothing changed.
+   * Advances an order by one step, such as paying, packing, shipping or delivering.
+   *
+   * @returns the name of the step, or undefined if the order is complete and nothing changed.
    * @throws RangeError if there is no such order.
    */
   advance(orderNumber: number): string | undefined;
-  /** Creates a plausible random record, with `partial` overriding its fields. @returns its key. */
+  /** Creates a random record whose fields are replaced by those of `partial`. @returns the record's key. */
   create(resource: Resource, partial?: JsonObject): RecordKey;
   /** @throws RangeError if there is no such record. */
   remove(resource: Resource, key: RecordKey): void;
   /**
-   * Serves exactly this JSON text for a record, which may hold numbers that JavaScript cannot represent, duplicate names, or a value that
-   * is not an object. Does not set `updated_at`; drift (added or converted fields) does not apply until the record is changed.
+   * Serves exactly this JSON text for a record. The text may hold numbers that JavaScript cannot represent, duplicate names, or a value
+   * that is not an object. `updated_at` in the text is not adjusted, and drift (added or converted fields) does not apply until the record
+   * is changed.
    *
    * @throws SyntaxError if the text is not JSON. RangeError if there is no such record.
    */
@@ -61,17 +69,19 @@ export interface SandboxAccount {
   /** Sets the rate of random changes to the account's records, per second; 0 stops them. */
   setRate(changesPerSecond: number): void;
   /**
-   * Adds a field to the records that are created or changed from then on, unless they have it, and at once to `options.existing` others.
+   * Adds a field to records that do not have it: at once to `options.existing` records, and to every record that is later created or
+   * changed.
    *
-   * @param field Name, a path with dots (`loyalty.since`) or a JSON Pointer (`/loyalty/since`). Missing objects on the path are created; at
-   * a list, the path applies to every element, or to the one whose index it names.
-   * @returns a function that ends the addition: a record then loses the field when it is next changed. Patches of `change` never see it.
+   * @param field Name, a path with dots (`loyalty.since`) or a JSON Pointer (`/loyalty/since`). Missing objects on the path are created. If
+   * the path leads to an array, a number selects one element; otherwise the rest of the path applies to every element.
+   * @returns a function that ends the addition: a record then loses the field when it is next changed. Patches of `change` never see the
+   * field.
    * @throws RangeError if a name in the path is empty.
    */
   addField(resource: Resource, field: string, value: JsonValue, options?: DriftOptions): () => void;
   /**
-   * Like {@link addField}, but converts the values of an existing field (`String` turns numbers into text). Null stays null. Random changes
-   * and `advance` are not affected; `change` reads and sets the value before conversion.
+   * Like {@link addField}, but converts the values of an existing field; for example, `String` turns numbers into text. Null is not
+   * converted. Random changes, `advance` and patches of `change` work on the unconverted value.
    */
   convertField(
     resource: Resource,
@@ -80,8 +90,8 @@ export interface SandboxAccount {
     options?: DriftOptions,
   ): () => void;
   /**
-   * Serves a record without its key field until the key is restored. The record keeps its position in the list; the query parameter
-   * `orderNumber` and `truth` still identify it by its key.
+   * Serves a record without its key field until the key is restored. The record stays at the same index in the list, and the query
+   * parameter `orderNumber` and `truth` still identify the record by its key.
    *
    * @param options `touch`: whether removing and restoring the key set `updated_at`. Default true.
    * @returns a function that restores the key.
@@ -89,8 +99,9 @@ export interface SandboxAccount {
    */
   loseKey(resource: Resource, key: RecordKey, options?: Pick<DriftOptions, 'touch'>): () => void;
   /**
-   * Hides a share of a list's records, including new ones: pages, totals and requests by `orderNumber` omit them, `truth` still has them. A
-   * larger share also hides all records of a smaller one. For short lists the share is approximate.
+   * Hides a share of a list's records, including records that are created later: pages, totals and requests by `orderNumber` omit hidden
+   * records, but `truth` has them. Every record that a small share hides is also hidden by a larger share. For short lists the share is
+   * approximate.
    *
    * @param share From 0 to 1.
    * @returns a function that shows the records again.
@@ -107,16 +118,16 @@ export interface ServedAccount {
   readonly api: SandboxApi;
   readonly arrivals: Arrivals;
   readonly faults: Faults;
-  /** List responses for the fault `cached`, and when they were cached, in epoch ms by the server's clock. */
+  /** Cache for the fault `cached`: list responses by request, with the time at which each was cached, in epoch ms by the server's clock. */
   readonly cachedPages: BoundedMap<string, ApiResponse & { readonly at: number }>;
   readonly controls: SandboxAccount;
 }
 
 /**
- * Creates an account, cheaply: its records are generated when they are first used.
+ * Creates an account. Its records are generated only when they are first used.
  *
  * @param settings Settings of the account, with its own seed and API key.
- * @param trade The generated data that the accounts share.
+ * @param trade The generated data that all accounts share.
  */
 function makeServedAccount(
   name: string,
@@ -164,15 +175,18 @@ function makeServedAccount(
   };
 }
 
-/** Maximum number of cached pages of an account, of which at least the newest half is retained. */
+/** Maximum number of cached pages of an account. Old pages are discarded, but at least the newest half of this number is retained. */
 const MAX_CACHED_PAGES = 2_000;
 
-/** The accounts of a sandbox. Assigns requests to them, by API key or token. */
+/** The accounts of a sandbox. Finds the account of a request by its API key or token. */
 export class Accounts {
   readonly first: ServedAccount;
   /** All accounts, sorted by name. */
   readonly all: readonly ServedAccount[];
-  /** Account of the requests that identify none, so that they use no other account's quota. With a single account, it is that account. */
+  /**
+   * Account for requests with an unknown API key or token, so that they do not use another account's quota. The only account if there is
+   * just one.
+   */
   readonly fallback: ServedAccount;
   readonly #byName: ReadonlyMap<string, ServedAccount>;
   readonly #byKey: ReadonlyMap<unknown, ServedAccount>;
@@ -200,39 +214,42 @@ export class Accounts {
     return this.#byName.get(name);
   }
 
-  /** Returns the account with this API key; the fallback account if there is none. */
+  /** Returns the account with this API key, or the fallback account if no account has the key. */
   ofKey(apiKey: unknown): ServedAccount {
     return this.#byKey.get(apiKey) ?? this.fallback;
   }
 
-  /** Returns the account that an unverified access token names; the fallback account if there is none. */
+  /** Returns the account that an access token names, without verifying the token; the fallback account if the token names none. */
   ofToken(token: string | undefined): ServedAccount {
     return this.#byName.get((token && accountIn(token)) ?? '') ?? this.fallback;
   }
 }
 
 /**
- * The true state of an account, which a correct client must eventually arrive at. Includes drift (added and converted fields); faults and
- * the hiding of records do not affect it.
+ * The true state of an account, which a correct client must eventually arrive at. Includes drift (added and converted fields). Faults and
+ * hiding do not affect it.
  */
 export interface Truth {
-  /** Records of a list as served, parsed, in key order; the list may change during the iteration. */
+  /** Iterates over the records of a list in key order, parsed, with drift applied. The list may change during the iteration. */
   records(resource: Resource): IterableIterator<JsonValue>;
-  /** Keys of a list's records, in key order. */
+  /** Iterates over the keys of a list's records, in key order. */
   keys(resource: Resource): IterableIterator<RecordKey>;
-  /** Returns a record as served, parsed; undefined if there is none. */
+  /** Returns a record, parsed, with drift applied; undefined if there is no such record. */
   get(resource: Resource, key: RecordKey): JsonValue | undefined;
-  /** Returns the exact JSON text of a record as served; undefined if there is none. */
+  /** Returns the exact JSON text of a record, with drift applied; undefined if there is no such record. */
   text(resource: Resource, key: RecordKey): string | undefined;
   /** Number of records in the list. */
   count(resource: Resource): number;
   /** The newest changes of the account's records, at most `changeLogLimit`, oldest first. */
   readonly changes: readonly Change[];
-  /** The newest requests to an endpoint, at most `requestLogLimit`, oldest first, including refused ones. */
+  /** The newest requests to an endpoint, including refused ones, oldest first; at most `requestLogLimit`. */
   requests(endpoint: Endpoint): readonly Readonly<Arrival>[];
-  /** Maximum number of requests to the endpoint that arrived within any half-open window `[t, t + windowMs)`. */
+  /** Maximum number of logged requests to the endpoint that arrived within any half-open window `[t, t + windowMs)`. */
   mostInAnyWindow(endpoint: Endpoint, windowMs: number): number;
-  /** Number of requests over the quota, at one endpoint or at all. */
+  /**
+   * Number of logged requests that got the status for requests over the quota (`readings.rateLimited.status`), also if a fault sent it.
+   * Counts one endpoint, or by default all of them.
+   */
   refused(endpoint?: Endpoint): number;
 }
 

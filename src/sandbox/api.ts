@@ -16,17 +16,20 @@ export interface ApiResponse {
   readonly body: Buffer;
 }
 
-/** Builds the responses to the requests of one account. Quotas, and faults other than those in pages, are applied elsewhere. */
+/** Builds the responses to one account's requests, including page faults. Quotas and all other faults are applied by the HTTP server. */
 export class SandboxApi {
   readonly #settings: SandboxSettings;
   readonly #store: RecordStore;
   readonly #tokens: Tokens;
   readonly #hidden: Hidden;
   readonly #clock: () => number;
-  /** Chooses the records of a page that a fault affects. */
+  /** Random numbers that choose which records of a page a fault affects. */
   readonly #random: Random;
   #lists = 0;
-  /** Number of records of each whole list, and when it was counted (epoch ms); `total_records` may repeat it. */
+  /**
+   * Number of records in each list and when they were counted, in epoch ms. `total_records` of unfiltered requests repeats it up to
+   * `totalAgeMs`.
+   */
   readonly #counts = new Map<Resource, { readonly at: number; readonly total: number }>();
 
   /** @param clock The server's clock, in epoch ms. */
@@ -91,7 +94,7 @@ export class SandboxApi {
     return { status, headers, body: inCharset(inEnvelope(shown, readings), readings) };
   }
 
-  /** Returns the `total_records` to report: rounded to `totalStep`, and up to `totalAgeMs` old. */
+  /** Returns the `total_records` to report: rounded to `totalStep`, and for an unfiltered request counted up to `totalAgeMs` ago. */
   #estimate(resource: Resource, query: ParsedListQuery, total: number): number {
     const { totalStep, totalAgeMs } = this.#settings;
     const now = this.#clock();
@@ -103,7 +106,10 @@ export class SandboxApi {
     return Math.round(count.total / totalStep) * totalStep;
   }
 
-  /** Whether the response to a list request would contain a record. Exact unless records with the same `updated_at` are shuffled. */
+  /**
+   * Whether the page that a list request asks for contains a record. An approximation: the replica, shuffled records, `totalCap` and
+   * wrapped pages (`behindEnd`) are not considered.
+   */
   holds(resource: Resource, params: URLSearchParams, key: RecordKey): boolean {
     const { readings, sort } = this.#settings;
     const query = parseListQuery(params, RULES[resource], readings, this.#clock());
@@ -205,10 +211,13 @@ export function apiKeyIn(text: string): unknown {
   }
 }
 
-/** How the option `wrongIndexMs` hides records: their share, and the delay in ms after the start and the interval of its occurrences. */
+/**
+ * Share of the records that the option `wrongIndexMs` hides, the delay from the start to the first time, and the interval between the
+ * starts.
+ */
 const WRONG = { share: 0.05, afterMs: 60_000, everyMs: 600_000 } as const;
 
-/** Records that lists omit although they exist: a share of them, chosen by key and seed. */
+/** Records that lists omit although they exist: a share of each list, chosen by id and seed. */
 export class Hidden {
   readonly #seed: number;
   readonly #wrongIndexMs: number;
@@ -229,7 +238,7 @@ export class Hidden {
   /**
    * Hides a share of a list's records.
    *
-   * @param share From 0 to 1; a larger share also hides every record of a smaller one.
+   * @param share From 0 to 1. Every record that a small share hides is also hidden by a larger share.
    * @returns a function that shows the records again.
    * @throws RangeError if the share is out of range.
    */
@@ -243,7 +252,7 @@ export class Hidden {
     return () => void shares.delete(entry);
   }
 
-  /** Returns a predicate of the ids that the list hides; undefined if it hides none. */
+  /** Returns a function that reports whether the list hides an id; undefined if the list hides no records. */
   of(resource: Resource): ((id: number) => boolean) | undefined {
     const shares = [...(this.#shares.get(resource) ?? [])].map(({ share }) => share);
     const limit = Math.max(this.#isIndexWrong() ? WRONG.share : 0, ...shares) * 2 ** 32;

@@ -19,7 +19,7 @@ export class BoundedLog<T> {
     }
   }
 
-  /** Returns the entries, oldest first. */
+  /** Returns the newest entries, at most `limit`, oldest first. */
   entries(): T[] {
     return this.#limit > 0 ? this.#entries.slice(-this.#limit) : [];
   }
@@ -29,7 +29,7 @@ export class BoundedLog<T> {
 export interface Arrival {
   /** Arrival time in epoch ms by the sandbox's clock, without `clockSkewMs`, with fractions. */
   readonly at: number;
-  /** HTTP status of the response; 0 until it is sent, and permanently if the connection was dropped. */
+  /** HTTP status of the response. It is 0 until the response is sent, and stays 0 if the connection was dropped. */
   status: number;
   /** Query string, without the question mark. */
   readonly query: string;
@@ -39,14 +39,14 @@ export interface Arrival {
 export class Arrivals {
   readonly #settings: SandboxSettings;
   readonly #logs = new Map<Endpoint, BoundedLog<Arrival>>();
-  /** Arrival times in the current window for each quota, oldest first; at most as many as the quota allows. */
+  /** Arrival times that count in each quota's current window, by quota, oldest first; at most as many as the quota allows. */
   readonly #counted = new Map<string, number[]>();
 
   constructor(settings: SandboxSettings) {
     this.#settings = settings;
   }
 
-  /** Logs a request. Returns it, and the time in ms until its quota allows it: 0 if it does already. */
+  /** Logs a request. Returns the log entry, and how long the quota still refuses such requests, in ms: 0 if this request is allowed. */
   take(endpoint: Endpoint, query: string, at: number): { arrival: Arrival; waitMs: number } {
     const { quotaPerMinute, loginQuotaPerMinute, quotaScope, windowMs } = this.#settings;
     const arrival = { at, status: 0, query };

@@ -2,18 +2,18 @@
 
 import { isObject, RULES, type JsonObject, type JsonValue, type Resource } from './resources.ts';
 
-/** How a drift (an added or converted field, or a missing key) applies to existing records. */
+/** How a drift (an added or converted field, or a missing key field) applies to existing records. */
 export interface DriftOptions {
   /**
-   * Number of existing records that show the drift at once, chosen by the seed; `Infinity`: all that it affects, except records that
-   * `replaceText` gave an unexpected shape. Default 0: a record shows it when it is next changed.
+   * Number of existing records that show the drift at once, chosen by the seed. `Infinity` selects all records that the drift would alter,
+   * except those to which `replaceText` gave an unexpected shape. Default 0: a record shows the drift when it is next changed.
    */
   readonly existing?: number;
-  /** Whether the existing records get a new `updated_at`; if not, only a full scan finds the change. Default true. */
+  /** Whether the existing records get a new `updated_at`. If false, only a full scan finds the change. Default true. */
   readonly touch?: boolean;
 }
 
-/** Alters a record in place before it is served, to simulate drift of its schema. @returns whether the record was altered. */
+/** Alters a record in place before it is served, to simulate schema drift. @returns whether the record was altered. */
 export type DriftRule = (record: JsonObject) => boolean;
 
 /** Returns a drift rule that adds a field to records that lack it. @throws RangeError if the path is invalid. */
@@ -30,22 +30,24 @@ export function convertedField(field: string, convert: (value: JsonValue) => Jso
     alterAt(record, path, (old) => (old === undefined || old === null ? undefined : convert(old)));
 }
 
-/** Computes the served form of records from their stored form, on which random changes and order steps work. */
+/** Computes the served text of records from their stored text. Random changes and order steps work on the stored text. */
 export class Drift {
   readonly #rules = new Map<Resource, Set<DriftRule>>();
-  /** Number of removals of each record's key that have not been undone. */
+  /** How many removals of a record's key field are in effect, by record. */
   readonly #keyless = new Map<string, number>();
-  /** Stored text of the records whose served text differs. */
+  /** Stored text by record, only of records whose served text differs from it. */
   readonly #plain = new Map<string, string>();
 
-  /** Adds a rule for a list. @returns a function that removes it; a record returns to its stored form when it is next changed. */
+  /**
+   * Adds a rule for a list. @returns a function that removes the rule; a record loses the effect of a removed rule when it is next changed.
+   */
   add(resource: Resource, rule: DriftRule): () => void {
     const rules = this.#rules.get(resource) ?? new Set();
     this.#rules.set(resource, rules.add(rule));
     return () => void rules.delete(rule);
   }
 
-  /** Removes a record's key (`by` 1), or undoes one removal (-1). */
+  /** Removes a record's key field (`by` 1), or undoes one removal (`by` -1). The field is served once no removal is left. */
   loseKey(resource: Resource, id: number, by: 1 | -1): void {
     const name = recordId(resource, id);
     const times = (this.#keyless.get(name) ?? 0) + by;
@@ -53,13 +55,13 @@ export class Drift {
     else this.#keyless.delete(name);
   }
 
-  /** Whether the newest rule of the list would alter this record. */
+  /** Whether the newest rule of the list would alter the record with this text. */
   concerns(resource: Resource, text: string): boolean {
     const record = JSON.parse(text) as JsonValue;
     return isObject(record) && this.#applyRules(resource, record);
   }
 
-  /** Returns the text to serve for a new version of a record. */
+  /** Returns the text to serve for a new version of a record. Stores the undrifted text if the two differ. */
   serve(resource: Resource, id: number, text: string): string {
     const served = this.#drifted(resource, id, text);
     if (served === text) this.forget(resource, id);
@@ -67,12 +69,12 @@ export class Drift {
     return served;
   }
 
-  /** Returns the stored text of a record's newest version; undefined if the served text is the same. */
+  /** Returns the stored text of a record's newest version; undefined if the served text is identical to it. */
   plain(resource: Resource, id: number): string | undefined {
     return this.#plain.get(recordId(resource, id));
   }
 
-  /** Discards the stored text: the record was deleted, or its served text is the same. */
+  /** Discards a record's stored text, because the record was deleted or its served text is identical. */
   forget(resource: Resource, id: number): void {
     this.#plain.delete(recordId(resource, id));
   }
@@ -87,7 +89,7 @@ export class Drift {
     return JSON.stringify(record);
   }
 
-  /** Applies the rules in the order in which they were added. @returns whether the last one altered the record. */
+  /** Applies the list's rules in the order in which they were added. @returns whether the last rule altered the record. */
   #applyRules(resource: Resource, record: JsonObject): boolean {
     let altered = false;
     for (const rule of this.#rules.get(resource) ?? []) altered = rule(record);
@@ -100,7 +102,7 @@ function recordId(resource: Resource, id: number): string {
 }
 
 /**
- * Parses a JSON Pointer (RFC 6901) such as `/loyalty/since`, or names with dots such as `loyalty.since`.
+ * Parses a JSON Pointer (RFC 6901) such as `/loyalty/since`, or names joined by dots such as `loyalty.since`.
  *
  * @throws RangeError if a name is empty.
  */
@@ -116,8 +118,8 @@ export function parsePath(path: string): readonly string[] {
 }
 
 /**
- * Alters, in place, the field that a path leads to. At an array, the rest of the path applies to every element, or to the one whose index
- * it names. Missing objects are created if there is a value to put into them.
+ * Alters, in place, the field at a path. If the path leads to an array, a number selects one element; otherwise the rest of the path
+ * applies to every element. Missing objects on the path are created if `alter` returns a value for the field.
  *
  * @param alter Receives undefined for a missing field, and returns undefined to leave the field unchanged.
  * @returns whether anything was altered.

@@ -1,33 +1,33 @@
 import type { Patch, Endpoint, RecordKey } from './resources.ts';
 import { Random } from './random.ts';
 
-/** A fault to inject into responses, the requests that it applies to, and how often. */
+/** A fault to inject into responses, with the conditions that a request must meet and how often the fault applies. */
 export type FaultSpec = FaultKind & {
-  /** Affects only requests to this endpoint. Default `*`: any. */
+  /** Affects only requests to this endpoint. Default `*`: all endpoints. */
   readonly endpoint?: Endpoint | '*';
-  /** Number of requests that the fault affects before it ends. Default unlimited. */
+  /** Number of requests that the fault affects before it ends. Default: unlimited. */
   readonly times?: number;
-  /** Affects only every n-th request that meets the conditions. Default 1: each. */
+  /** Affects only every n-th request that meets the conditions. Default 1: every request. */
   readonly every?: number;
-  /** Probability of affecting a request that meets the conditions, drawn with the seed. Default 1. */
+  /** Probability that a request that meets the conditions is affected; drawn with the seed. Default 1. */
   readonly probability?: number;
-  /** Affects only requests whose page contains the record with this key. Default any. */
+  /** Affects only requests whose page contains the record with this key. Default: no such condition. */
   readonly holding?: RecordKey;
-  /** Affects only requests with a `pageSize` above this. Default any. */
+  /** Affects only requests with a `pageSize` above this number. Default: no such condition. */
   readonly pageSizeOver?: number;
-  /** Affects only requests with at least this `offset`. Default any. */
+  /** Affects only requests with an `offset` of at least this number. Default: no such condition. */
   readonly offsetFrom?: number;
-  /** Whether only requests with modification dates are affected. Default false: any. */
+  /** Whether only requests with `modifiedFromDate` or `modifiedToDate` are affected. Default false. */
   readonly dated?: boolean;
-  /** Whether only requests with a `modifiedToDate` later than the server's clock are affected. Default false: any. */
+  /** Whether only requests with a `modifiedToDate` later than the server's clock are affected. Default false. */
   readonly endsInFuture?: boolean;
-  /** Affects only requests whose `offset` and `pageSize` add up to more than this. Default any. */
+  /** Affects only requests for which `offset` plus `pageSize` is more than this number. Default: no such condition. */
   readonly endOver?: number;
 };
 
 /** Kinds of faults, each with its parameters. */
 export type FaultKind =
-  /** Responds with this status, body and headers; an object as body is sent as JSON. */
+  /** Responds with this status, body and headers. A body that is an object is sent as JSON. */
   | {
       readonly kind: 'status';
       readonly status: number;
@@ -40,11 +40,11 @@ export type FaultKind =
   | { readonly kind: 'truncate' }
   /** Sends half of the response body, then nothing, and leaves the connection open until the client closes it. */
   | { readonly kind: 'stall' }
-  /** Reads the records at once and responds `ms` later, with data that is outdated by then. */
+  /** Reads the records at once but sends the response `ms` later, so the response may be outdated when it is sent. */
   | { readonly kind: 'slow'; readonly ms: number }
   /**
-   * Responds as a cache in front of the API does: a repeated list request gets the first page for `ms`, with its `Date`, and an `Age`
-   * header unless `sendsAge` is false. Does not affect logins.
+   * Responds as a cache in front of the API does: for `ms` after a list request, an identical request gets the same page again, with the
+   * original `Date` and, unless `sendsAge` is false, an `Age` header. Only responses with status 200 are cached. Does not affect logins.
    */
   | { readonly kind: 'cached'; readonly ms: number; readonly sendsAge?: boolean }
   /** Responds with 200 and a page of HTML instead of JSON. */
@@ -53,15 +53,15 @@ export type FaultKind =
   | { readonly kind: 'firewall' }
   | PageFault;
 
-/** Faults in a page of a list: the response is well-formed, but its records are wrong. They never affect logins. */
+/** Faults in a page of a list: the response is well-formed, but has the wrong records. Page faults never affect logins. */
 export type PageFault =
   /**
-   * Repeats some records of the page, chosen by the seed; each copy follows its original and is identical, or altered by a patch. `data`
-   * has the copies in addition; the pagination does not count them.
+   * Repeats some records of the page, chosen by the seed. Each copy follows its original and is identical to it, or altered by `patch`. The
+   * copies are additional elements of `data`, which the pagination does not count.
    */
   | {
       readonly kind: 'repeat';
-      /** Number of records to repeat, at most all of the page. Default 1. */
+      /** Number of records to repeat. All records are repeated if the page has fewer. Default 1. */
       readonly records?: number;
       readonly patch?: Patch;
     }
@@ -69,8 +69,8 @@ export type PageFault =
   | {
       readonly kind: 'empty';
       /**
-       * Pagination that is sent with the empty `data`: `full`, as if the records had been sent, or `empty`, that of an empty list. Default
-       * `full`.
+       * Pagination that is sent with the empty `data`: `full` counts the records as if they had been sent, `empty` is the pagination of an
+       * empty list. Default `full`.
        */
       readonly pagination?: 'full' | 'empty';
     };
@@ -110,7 +110,7 @@ export class Faults {
   }
 
   /**
-   * Returns the first fault that applies to a request, and counts the use.
+   * Returns the first fault that applies to a request, and counts the request in the fault's `times`.
    *
    * @param asked Properties of the list request; undefined for a login.
    */
@@ -130,7 +130,7 @@ export class Faults {
   }
 }
 
-/** Whether a request meets the fault's conditions on the requested page. */
+/** Whether a request meets the fault's conditions, except `endpoint`, `every` and `probability`. */
 function concerns(
   { holding, pageSizeOver, offsetFrom, endOver, dated, endsInFuture }: FaultSpec,
   asked: FaultTarget | undefined,

@@ -107,7 +107,7 @@ export function alterProduct(product: JsonObject, random: Random): void {
   product.variants = [{ ...variant, price: random.between(1_000, 15_000) / 100 }, ...others];
 }
 
-/** Creates an inventory record. It has no dates, so only a full scan finds its changes. */
+/** Creates an inventory record. Inventory has no dates, so only a full scan finds its changes. */
 export function makeStock(sku: string, wine: Wine, random: Random): JsonObject {
   const onHand = random.below(600);
   return {
@@ -212,7 +212,7 @@ export function makeCustomer(
   };
 }
 
-/** Makes a random change to a customer, but not to name and contact. */
+/** Makes a random change to a customer. Names and contact data are not changed. */
 export function alterCustomer(customer: JsonObject, random: Random): void {
   switch (random.below(3)) {
     case 0:

@@ -1,6 +1,6 @@
 /**
- * A local server that behaves like the API, with data that changes and faults on demand, for tests and experiments. `docs/sandbox.md`
- * describes its behaviour.
+ * A local server that behaves like the API, with records that change and with faults on demand, for tests and experiments.
+ * `docs/sandbox.md` describes its behaviour.
  *
  * @module cellarstream/sandbox
  */

@@ -9,18 +9,21 @@ import { mix, type Random } from './random.ts';
 import type { RecordTable } from './table.ts';
 
 const COMMA = 44;
-/** Approximate size of a record in bytes: the initial capacity of the output. */
+/** Approximate size of a record in bytes, from which the initial capacity of the response buffer is computed. */
 const RECORD_BYTES = 3_072;
 
-/** Options of a page that do not come from the request. */
+/** Settings of a page that do not come from the request. */
 interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
-  /** Deviations in the echoed offset and page size, in pages past the end, and in `has_next_page`. Default: none. */
+  /**
+   * How the server deviates from the API's description in the reported list offset and page size, in pages past the end, and in
+   * `has_next_page`. Default: it does not deviate.
+   */
   readonly readings?: Pick<Readings, 'echo' | 'behindEnd' | 'hasNextPage'>;
   /** Maximum number of records that a query serves and counts. Default: no limit. */
   readonly totalCap?: number;
-  /** Maps the true number of records to the reported `total_records`. Default: reports the true number. */
+  /** Maps the true number of records to the reported `total_records`. Default: the true number. */
   readonly estimate?: (total: number) => number;
-  /** Fault to apply to this page, and random numbers that choose the affected records. */
+  /** Fault to apply to this page, and the random numbers that choose the affected records. */
   readonly fault?: PageFault & { readonly random: Random };
 }
 
@@ -107,18 +110,18 @@ interface Selection {
   readonly limit: number;
   readonly sort: Sort;
   readonly window?: DateWindow;
-  /** Seed that shuffles records with the same `updated_at`; undefined orders them by key. */
+  /** Seed that orders records with the same `updated_at` at random. Undefined orders them by key. */
   readonly shuffle?: number;
   readonly hidden?: (id: number) => boolean;
 }
 
 /**
- * Maximum number of records in a date window that are sorted by key to select a page. For more, a scan of the whole list in key order is
- * faster.
+ * Number of records in a date window up to which a page is selected by sorting the window's records by key. For larger windows, scanning
+ * the whole list in key order is faster.
  */
 const SORTABLE = 16_384;
 
-/** Returns the ids of a page, and the number of records that match the date window. */
+/** Returns the ids of the records on a page, and the number of records that match the date window and are not hidden. */
 export function selectPage(
   table: RecordTable,
   { hidden, ...selection }: Selection,
@@ -138,7 +141,7 @@ export function selectPage(
   return { ids: falling ? ids.reverse() : ids, total };
 }
 
-/** Selects a page without hidden records, by examining every record that matches. */
+/** Selects a page and omits hidden records, by examining every record that matches the date window. */
 function selectShown(table: RecordTable, selection: Selection, hidden: (id: number) => boolean) {
   const { offset, limit } = selection;
   const all = selectPage(table, { ...selection, offset: 0, limit: table.size });
@@ -146,7 +149,7 @@ function selectShown(table: RecordTable, selection: Selection, hidden: (id: numb
   return { ids: ids.slice(offset, offset + limit), total: ids.length };
 }
 
-/** Returns the date window as a range of indexes in the order of `updated_at`; all records without a window. */
+/** Returns the range of indexes that a date window covers in the order of `updated_at`; the whole list if there is no window. */
 function rangeOf(table: RecordTable, { window }: Selection): [number, number] {
   if (!window) return [0, table.size];
   const { from, to, inclusive } = window;
@@ -177,8 +180,8 @@ function byKey(
 }
 
 /**
- * Returns the ids of a date window in key order, from index `first` among them up to, not including, `last`. Scans every record of the
- * list, some 2 ms per million.
+ * Returns the ids of the records in a date window in key order, from index `first` (included) to index `last` (excluded) within the window.
+ * May scan the whole list, which takes some 2 ms per million records.
  */
 function walk(table: RecordTable, window: DateWindow, first: number, last: number): number[] {
   const updated = table.updated;
@@ -237,7 +240,8 @@ export interface Pagination {
 }
 
 /**
- * Computes the pagination. `page_size` is the requested size; pages are counted from 1; a list offset within a page belongs to that page.
+ * Computes the pagination. `page_size` is the requested size and pages are counted from 1. For a list offset that is not a multiple of the
+ * page size, `current_page` is rounded down.
  */
 export function paginationOf(offset: number, pageSize: number, total: number): Pagination {
   const pagesRemaining = Math.max(0, Math.ceil((total - offset - pageSize) / pageSize));

@@ -6,9 +6,9 @@ export interface ParsedListQuery {
   readonly offset: number;
   /** Page size, after any clamping by the server. */
   readonly pageSize: number;
-  /** Offset and page size as in the request. */
+  /** List offset and page size as in the request. */
   readonly requested?: { readonly offset: number; readonly pageSize: number };
-  /** Number in the key of the requested record; absent if any record may match. */
+  /** Number in the key of the only requested record; absent if the request does not ask for a single record. */
   readonly number?: number;
   readonly window?: DateWindow;
 }
@@ -20,7 +20,7 @@ export interface DateWindow {
   readonly inclusive: boolean;
 }
 
-/** Default and maximum of `pageSize`. */
+/** Default and maximum of the parameter `pageSize`. */
 const PAGE_SIZE = 1_000;
 
 const MINUTE_MS = 60_000;
@@ -29,7 +29,7 @@ const DAY_MS = 86_400_000;
 const ISO_8601 = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;
 
 /**
- * Parses the query parameters that the list supports; ignores others. Returns an error message if one is invalid.
+ * Parses the query parameters that the list supports, and ignores others. Returns an error message if a parameter is invalid.
  *
  * @param now The server's clock, in epoch ms.
  */
@@ -88,7 +88,10 @@ function wholeNumber(text: string): number | undefined {
   return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
-/** Parses a bound of a date window, in local time of the zone `parameterZone`, to epoch ms; a date alone means its midnight. */
+/**
+ * Parses a bound of a date window as local time in `parameterZone`. Returns epoch ms, or undefined if it is malformed. A date without a
+ * time means midnight.
+ */
 function instant(text: string, readings: Readings): number | undefined {
   const match = ISO_8601.exec(text);
   if (!match) return undefined;
@@ -107,8 +110,8 @@ function midnight(at: number): number {
 }
 
 /**
- * Converts a local time to an instant, both in epoch ms. In the hour that occurs twice when daylight saving ends, the first occurrence
- * counts.
+ * Converts a local time to an instant, both in epoch ms. A local time that occurs twice because daylight saving ends means its first
+ * occurrence.
  */
 function instantOfLocal(zone: Zone, local: number): number {
   const saving = local - zone.minutes * MINUTE_MS - HOUR_MS;

@@ -4,7 +4,7 @@ import type { FaultSpec } from './faults.ts';
 import type { Readings, SandboxOptions } from './options.ts';
 
 interface NamedFault {
-  /** Row of the table in docs/sandbox.md. Refers to the fault's value by the value's name, in capitals. */
+  /** Description of the fault in the table in docs/sandbox.md. Refers to the fault's value by the value's name, in capitals. */
   readonly meaning: string;
   /** Name and default of the value in `--fault NAME=VALUE`; absent if the fault takes no value. */
   readonly value?: { readonly name: string; readonly default: string };
@@ -24,7 +24,7 @@ const TOO_LARGE = {
   body: { statusCode: 400, message: 'Result window is too large' },
 } as const;
 
-/** All faults that the flag `--fault` can select, by name. To add one: a line here, and a row in docs/sandbox.md. */
+/** All faults that the flag `--fault` can select, by name. A new fault needs an entry here and a row in docs/sandbox.md. */
 export const NAMED_FAULTS: Readonly<Record<string, NamedFault>> = {
   'offset-rounded': {
     meaning: 'rounds `offset` down to a whole page',

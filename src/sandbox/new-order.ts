@@ -4,7 +4,7 @@ import type { Contact } from './people.ts';
 import type { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
 
-/** Fields of an order's buyer; placeholders in a template. */
+/** Fields that describe the buyer in an order. In a template they are placeholders. */
 export interface Buyer {
   readonly contact: object;
   readonly shipping: object;
@@ -40,7 +40,7 @@ const NO_ADDRESS: JsonObject = {
 
 const money = (cents: number): number => Math.round(cents) / 100;
 
-/** Creates an order that is neither paid nor shipped; its amounts add up. */
+/** Creates an order that is neither paid nor shipped. The total is consistent with the other amounts. */
 export function newOrder(
   basics: NewOrder,
   catalogue: readonly Wine[],
@@ -128,7 +128,7 @@ function pickLines(catalogue: readonly Wine[], random: Random): OrderItem[] {
   });
 }
 
-/** Returns the discounts in cents; null for kinds that do not apply. */
+/** Returns each kind of discount in cents; null for kinds that do not apply. */
 function pickDiscounts(subtotal: number, club: boolean, pos: boolean, random: Random) {
   const share = (applies: boolean, percent: number) =>
     applies ? Math.round((subtotal * percent) / 100) : null;

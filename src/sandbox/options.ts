@@ -2,34 +2,42 @@ import { CellarstreamError } from '../core/errors.ts';
 import type { FaultSpec } from './faults.ts';
 import { RESOURCES, type Resource } from './resources.ts';
 
-/** A time zone: an offset from UTC, and at most one end of daylight saving. */
+/** A time zone: an offset from UTC, and optionally one moment at which daylight saving ends. */
 export interface Zone {
   /** Offset of local time from UTC in minutes; negative west of it. */
   readonly minutes: number;
   /**
-   * End of daylight saving, in epoch ms: before it local time is another hour ahead, so the local hour before it occurs twice. Default:
-   * none.
+   * Moment at which daylight saving ends, in epoch ms. Before it, local time is one hour further ahead of UTC, so one local hour occurs
+   * twice. Default: no daylight saving.
    */
   readonly savingEndsAt?: number;
 }
 
-/** Order in which lists are served; each value is a total order. */
+/** Order in which lists are served. The `updated` sorts order records with the same `updated_at` by key, unless `shuffleTies` is set. */
 export type Sort = 'key-asc' | 'key-desc' | 'updated-asc' | 'updated-desc';
 
-/** Variants of behaviour that the API's description leaves open. */
+/** Variants of behaviour that the API's description leaves open, or that differ from it. */
 export interface Readings {
   /**
-   * End of a window for which only `modifiedFromDate` is given: now, or the last midnight (UTC), which excludes today's changes. Default
-   * `now`.
+   * End of a window for which only `modifiedFromDate` is given: the current time, or the last midnight (UTC), which excludes today's
+   * changes. Default `now`.
    */
   readonly defaultEnd: 'now' | 'midnight';
   /** Whether a record modified exactly at a bound of the window is in the window. Default `inclusive`. */
   readonly bounds: 'inclusive' | 'exclusive';
-  /** Precision of date parameters. `days`: without the time of day (UTC). `ignored`: without effect. Default `exact`. */
+  /**
+   * Precision of date parameters. With `days` the time of day (UTC) is set to midnight. With `ignored` the parameters have no effect.
+   * Default `exact`.
+   */
   readonly dates: 'exact' | 'days' | 'ignored';
-  /** Zone in which date parameters are read, even if they name another one. Default UTC. */
+  /**
+   * Zone in which date parameters are interpreted, even if they end in `Z`. A parameter with another UTC offset is converted to UTC first.
+   * Default UTC.
+   */
   readonly parameterZone: Zone;
-  /** Zone in which `created_at` and `updated_at` are written, without naming it; `truth` keeps UTC. Default null: UTC, with a `Z`. */
+  /**
+   * Zone in which responses show `created_at` and `updated_at`, as text without a zone; `truth` shows UTC. Default null: UTC, with a `Z`.
+   */
   readonly stampZone: Zone | null;
   /** Whether a date parameter later than the server's clock is accepted, or refused with 400. Default `accept`. */
   readonly futureEnd: 'accept' | 'refuse';
@@ -37,47 +45,50 @@ export interface Readings {
   readonly maxRangeDays: number;
   /** Whether responses have a `Date` header. Default true. */
   readonly dateHeader: boolean;
-  /** Response to a request over the quota. Default 429 with `Retry-After` and a JSON body. */
+  /** Response to a request over the quota. Default: 429 with `Retry-After` and a JSON body. */
   readonly rateLimited: {
     readonly status: number;
     readonly retryAfter: boolean;
     readonly body: 'json' | 'html';
   };
-  /** Whether a request refused for exceeding the quota counts in the quota too. Default false. */
+  /** Whether a request that is refused because of the quota also counts in the quota. Default false. */
   readonly refusedCount: boolean;
   /**
-   * Response to a refused token: a status, `redirect` (302 to a login page), `json` (200 with an error in JSON) or `html` (200 with a login
-   * page). Default 401.
+   * Response to a request with a missing or refused token: a status code, `redirect` (302 to a login page), `json` (200 with an error in
+   * JSON) or `html` (200 with a login page). Default 401.
    */
   readonly unauthorized: 400 | 401 | 403 | 419 | 440 | 498 | 500 | 'redirect' | 'json' | 'html';
   /** Unit of `expiresIn` in the login's response. Default `ms`: 1,800,000 is 30 minutes. */
   readonly expiresIn: 'ms' | 'us' | 's';
-  /** Whether the token has the claim `exp`; it expires in either case. Default true. */
+  /** Whether the token has the claim `exp`. The token expires with or without the claim. Default true. */
   readonly expClaim: boolean;
   /**
-   * Where a page begins if `offset` is no multiple of the page size: there, at the multiple below, at the nearest one, or refused with 400
-   * (`multiples`). Default `exact`.
+   * Where a page begins if `offset` is not a multiple of the page size: at `offset` (`exact`), at the multiple below (`rounded`) or at the
+   * nearest multiple (`nearest`). `multiples` refuses such a request with 400. Default `exact`.
    */
   readonly offsets: 'exact' | 'rounded' | 'nearest' | 'multiples';
-  /** Smallest and largest page size that the server uses; a `pageSize` outside is clamped. Default [1, 1000]. */
+  /** Smallest and largest page size that is used. A valid `pageSize` (1 to 1000) outside the range is clamped. Default [1, 1000]. */
   readonly pageSizes: readonly [least: number, most: number];
   /**
-   * `current_offset` and `page_size` if the server did not use those of the request: the values it used, those of the request (`asked`), or
-   * missing. Default `used`.
+   * Values of `current_offset` and `page_size`: those that the server used (`used`), those of the request (`asked`), or no such fields
+   * (`missing`). Default `used`.
    */
   readonly echo: 'used' | 'asked' | 'missing';
-  /** Response to an offset beyond the end of the list: no records, or the first page with `has_next_page: true`. Default `empty`. */
+  /**
+   * Response to a list offset at or beyond the end of the list: an empty page, or the first page with `has_next_page: true`. Default
+   * `empty`.
+   */
   readonly behindEnd: 'empty' | 'first-page';
-  /** Whether `has_next_page` is correct, or true on every page. Default `right`. */
+  /** Whether `has_next_page` is correct (`right`) or always true. Default `right`. */
   readonly hasNextPage: 'right' | 'always';
   /**
-   * Format of the pagination. `loose`: numbers as text, `has_next_page` as 0 or 1, and an empty list as `{"data":null,"pagination":[]}`.
-   * `no-totals`: without `total_records`. Default `described`, as in the API's description.
+   * Format of the pagination. `loose`: numbers are text, `has_next_page` is 0 or 1, and an empty list is `{"data":null,"pagination":[]}`.
+   * `no-totals`: there is no `total_records`. Default `described`, the format in the API's description.
    */
   readonly envelope: 'described' | 'loose' | 'no-totals';
   /** Status of successful responses. `ok`: 200. `other`: 201 for the login, 203 for pages. Default `ok`. */
   readonly success: 'ok' | 'other';
-  /** Encoding of list responses, named in `Content-Type`; characters that it lacks become `?`. Default `utf-8`. */
+  /** Encoding of list responses, as named in `Content-Type`. Characters that the encoding does not have become `?`. Default `utf-8`. */
   readonly charset: 'utf-8' | 'iso-8859-1';
   /** Whether requests without a `User-Agent` are refused with 403 and HTML. Default false. */
   readonly needsUserAgent: boolean;
@@ -91,32 +102,41 @@ export interface SandboxOptions {
   readonly port?: number;
   /** Number of accounts, up to 10,000, each with its own API key, records, changes, tokens, quotas and faults. Default 1. */
   readonly accounts?: number;
-  /** Seed of the generated records, random changes and random faults; the same seed gives the same ones. Default 1. */
+  /** Seed of the generated records, random changes and random faults: equal seeds produce equal data, changes and faults. Default 1. */
   readonly seed?: number;
   /** API key that the login of the first account accepts; the second account has `sandbox-key-2`, and so on. Default `sandbox-key`. */
   readonly apiKey?: string;
-  /** Initial number of records of each list, up to 16,000,000; lists that are not named have their default. */
+  /** Initial number of records of each list, up to 16,000,000. Lists that the object does not name have their default number. */
   readonly records?: Partial<Readonly<Record<Resource, number>>>;
   /** Time before which all initial records were created and updated, in epoch ms. Default: the last midnight (UTC) before the start. */
   readonly historyEndsAt?: number;
   /** Rate of random changes, per second. Default 0: no random changes. */
   readonly changesPerSecond?: number;
   /**
-   * Number of random changes after which a drift of the data begins: a list gets a new field, numbers in it become text, a record loses its
-   * key, or a page repeats some records. A drift that is chosen again is undone first. Default 0: never.
+   * Number of random changes between two changes to the form of the data: a list gets a new field, numbers in a field become text, a record
+   * loses its key, or a page repeats some records. If an added or converted field is chosen again, its drift ends. Default 0: never.
    */
   readonly driftEvery?: number;
   /** Order in which all lists are served. Default `key-asc`. */
   readonly sort?: Sort;
-  /** Whether records with the same `updated_at` are reordered at every request by the two `updated` sorts. Default false. */
+  /**
+   * Whether the sorts `updated-asc` and `updated-desc` order records with the same `updated_at` differently at every request. Default
+   * false.
+   */
   readonly shuffleTies?: boolean;
-  /** Maximum number of records that a query serves and counts, as in search engines. Default: no limit. */
+  /** Maximum number of records that a query serves and counts; search engines have such limits. Default: no limit. */
   readonly totalCap?: number;
-  /** Multiple to which `total_records` is rounded, as an estimate. Default 1. */
+  /** Number to whose nearest multiple `total_records` is rounded, as in an estimate. Default 1. */
   readonly totalStep?: number;
-  /** Maximum age of the count in `total_records` of a whole list, in ms; then it is counted again. Default 0: counted at each request. */
+  /**
+   * How long the count in `total_records` of an unfiltered list is repeated before the list is counted again, in ms. Default 0: it is
+   * counted at each request.
+   */
   readonly totalAgeMs?: number;
-  /** How long lists omit a twentieth of their records, in ms: a minute after the start, and every ten minutes. Default 0: never. */
+  /**
+   * How long lists omit a twentieth of their records, in ms. This begins one minute after the start and again every ten minutes. Default 0:
+   * never.
+   */
   readonly wrongIndexMs?: number;
   /** Maximum number of list requests in any window of `windowMs`. Default 100. */
   readonly quotaPerMinute?: number;
@@ -124,35 +144,35 @@ export interface SandboxOptions {
   readonly loginQuotaPerMinute?: number;
   /** Length of the sliding window of both quotas, in ms. Default 60,000. */
   readonly windowMs?: number;
-  /** Scope of the list quota: `endpoint`, each list has its own, or `key`, all lists share one. Default `endpoint`. */
+  /** Scope of the list quota: with `endpoint`, each list has a quota; with `key`, all lists share one quota. Default `endpoint`. */
   readonly quotaScope?: 'endpoint' | 'key';
   /** Lifetime of a token in ms, rounded up to a whole second. Default 1,800,000. */
   readonly tokenLifeMs?: number;
-  /** How long after its login a token is still refused, in ms, as by a lagging replica. Default 0. */
+  /** How long a new token is refused after its login, in ms, as by a replica that lags. Default 0. */
   readonly tokenLagMs?: number;
-  /** Added latency of a response in ms; a pair is a range, drawn with the seed. Default 0. */
+  /** Added latency of each response in ms. A pair is a range from which the latency is drawn with the seed. Default 0. */
   readonly latencyMs?: number | readonly [number, number];
-  /** How far the server's clock is ahead of the real one, in ms; negative: behind. Default 0. */
+  /** How far the server's clock is ahead of the real time, in ms; a negative number means behind. Default 0. */
   readonly clockSkewMs?: number;
   /** Resolution of `created_at` and `updated_at`. Default `ms`. */
   readonly updatedAtResolution?: 'ms' | 'second' | 'minute' | 'day';
-  /** Delay in ms from a change's `updated_at` until the change becomes visible. Default 0. */
+  /** Delay in ms between the `updated_at` of a change and the moment when it becomes visible. Default 0. */
   readonly lateCommitMs?: number;
-  /** Lag in ms of a replica that answers every second list request. Default 0: there is no replica. */
+  /** Lag in ms of a replica that responds to every second list request. Default 0: there is no replica. */
   readonly replicaLagMs?: number;
   /** Whether responses are compressed with gzip if the client accepts it. Default false. */
   readonly gzip?: boolean;
-  /** Number of changes retained in `truth.changes`. Default 1,000,000. */
+  /** Maximum number of changes retained in `truth.changes`. Default 1,000,000. */
   readonly changeLogLimit?: number;
-  /** Number of requests retained for each endpoint in `truth.requests`. Default 100,000. */
+  /** Maximum number of requests retained for each endpoint in `truth.requests`. Default 100,000. */
   readonly requestLogLimit?: number;
-  /** Certificate and key for https, both PEM. Default: http. */
+  /** Certificate and private key for https, both PEM. Default: http. */
   readonly tls?: { readonly cert: string; readonly key: string };
-  /** Variants of behaviour; each that is not named has its default. */
+  /** Variants of behaviour. A variant that is not set has its default. */
   readonly readings?: Partial<Readings>;
-  /** Faults that are active from the start, in every account. Default none. */
+  /** Faults that are active from the start, in every account. Default: none. */
   readonly faults?: readonly FaultSpec[];
-  /** Clock of the sandbox: returns the time in epoch ms. Default: the machine's time at the start, advanced by a monotonic clock. */
+  /** Clock of the sandbox, which returns epoch ms. Default: the machine's time at the start, advanced by a monotonic clock. */
   readonly now?: () => number;
 }
 
@@ -164,7 +184,7 @@ export interface SandboxSettings extends Required<
   readonly readings: Readings;
 }
 
-/** Maximum number of records of one list: sorting packs the id and the update time of a record into 64 bits, 24 of them for the id. */
+/** Maximum number of records in a list. Sorting packs the id and the update time of a record into 64 bits, of which the id has 24. */
 export const MAX_RECORDS = 16_000_000;
 
 const MAX_ACCOUNTS = 10_000;
@@ -259,7 +279,7 @@ export function toSettings(options: SandboxOptions): SandboxSettings {
   return settings;
 }
 
-/** Numeric options without a maximum, by their minimum. */
+/** Numeric options that have a minimum but no maximum, grouped by their minimum. */
 const LEAST: Readonly<Record<number, readonly (keyof SandboxSettings)[]>> = {
   0: [
     ...(['changesPerSecond', 'totalAgeMs', 'wrongIndexMs', 'tokenLagMs'] as const),

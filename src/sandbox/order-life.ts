@@ -9,7 +9,7 @@ interface LifeStep {
 
 const PARCEL = 6;
 
-/** Steps of an order's life. The next one is the first that is due; none is due once the order is complete. */
+/** Steps in an order's life, in order of precedence: the next step is the first that is due. No step is due once the order is complete. */
 const LIFE: readonly LifeStep[] = [
   {
     name: 'finish the open edit',
@@ -93,10 +93,10 @@ const LIFE: readonly LifeStep[] = [
 ];
 
 /**
- * Advances an order by one step: paid, packed, shipped, delivered; a club order is first selected and closed. Returns the name of the step,
- * or undefined if the order is complete.
+ * Advances an order by one step. An order is paid, packed, shipped and delivered; the package of a club order is first selected and closed.
  *
  * @param at Time of the step, as ISO 8601 text.
+ * @returns the name of the step, or undefined if the order is complete.
  */
 export function advanceOrder(order: OrderRecord, at: string, random: Random): string | undefined {
   const step = LIFE.find(({ due }) => due(order));
@@ -211,7 +211,7 @@ const NOTES = [
   'Kühl lagern ❄️',
 ];
 
-/** Makes an edit as the winery's staff would: a refund, a note, tags or another. */
+/** Edits an order as the winery's staff would: a note, a tag, a refund or a change of items. */
 export function editOrder(order: OrderRecord, at: string, random: Random): void {
   switch (random.below(4)) {
     case 0:

@@ -22,7 +22,7 @@ interface PostalAddress {
 interface Person {
   readonly contact: Contact;
   readonly address: PostalAddress;
-  /** Recipient of the person's orders; usually the person. */
+  /** Recipient of the orders that this person places; usually the person. */
   readonly recipient: { readonly contact: Contact; readonly address: PostalAddress };
 }
 
@@ -84,7 +84,7 @@ export function addressFields(
   };
 }
 
-/** Returns a person's fields as JSON bytes, to fill in templates. */
+/** Returns a person's fields as JSON bytes, for use in templates. */
 export function personBytes(person: Person): PersonBytes {
   const fields = (object: object) => Buffer.from(JSON.stringify(object).slice(1, -1));
   const { contact, address, recipient } = person;

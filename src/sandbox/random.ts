@@ -39,7 +39,7 @@ export class Random {
     return choices[this.below(choices.length)]!;
   }
 
-  /** Yields each of `items` once, in random order; draws one number for each that is consumed. */
+  /** Yields each of `items` once, in random order. Draws one random number for each item that is consumed. */
   *shuffled<T>(items: readonly T[]): IterableIterator<T> {
     const rest = [...items];
     for (let left = rest.length; left > 0; left--) {

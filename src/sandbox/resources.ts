@@ -1,6 +1,6 @@
 // The API's lists and their keys, and the JSON and patch types of the sandbox.
 
-/** The six lists of the API, by their names in its paths. */
+/** The six lists of the API. Paths use the same names. */
 export const RESOURCES = [
   'orders',
   'customers',
@@ -27,22 +27,22 @@ export function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Key of a record: a number, or the `sku` of an inventory item. */
+/** Key of a record: a number, or the text `sku` of an inventory record. */
 export type RecordKey = number | string;
 
 /** How the records of a list are identified and queried. */
 export interface SandboxListRules {
   /** Name of the record field that holds the key. */
   readonly keyField: string;
-  /** Text before the number in a key; null if the key is a plain number. */
+  /** Text before the number in a key; null if a key is just a number. */
   readonly keyPrefix: string | null;
-  /** Number in the key of the first record; later records count up from it. */
+  /** Number in the key of the first record. Later records have the following numbers. */
   readonly firstNumber: number;
   /** Whether records have `created_at` and `updated_at`. */
   readonly dated: boolean;
-  /** Whether the list supports `modifiedFromDate` and `modifiedToDate`. */
+  /** Whether the list supports the parameters `modifiedFromDate` and `modifiedToDate`. */
   readonly windowed: boolean;
-  /** Query parameter that requests a single record by number; null if there is none. */
+  /** Query parameter that requests a single record by the number in its key; null if the list has no such parameter. */
   readonly byNumber: string | null;
 }
 
@@ -50,7 +50,8 @@ const UNDATED = { keyField: 'id', keyPrefix: null, dated: false, windowed: false
 const DATED = { ...UNDATED, dated: true, windowed: true };
 
 /**
- * Rules of each list. Those of orders, and the date windows of customers and products, are in the API's description; the rest is invented.
+ * Rules of each list. The API's description contains the rules of orders and the date windows of customers and products. All other rules
+ * are invented.
  */
 export const RULES: Readonly<Record<Resource, SandboxListRules>> = {
   orders: {
@@ -66,10 +67,10 @@ export const RULES: Readonly<Record<Resource, SandboxListRules>> = {
   products: { ...DATED, firstNumber: 3_001 },
 };
 
-/** Change of a record: fields to set, or a function that alters the record or returns a replacement. */
+/** Change of a record: an object with the fields to set, or a function that alters the record or returns a replacement. */
 export type Patch = JsonObject | ((record: JsonObject) => JsonValue | void);
 
-/** Returns the patched record; a function may alter `record` itself. */
+/** Returns the changed record. A function as `patch` may alter `record` itself. */
 export function patched(record: JsonObject, patch: Patch): JsonValue {
   return typeof patch === 'function' ? (patch(record) ?? record) : { ...record, ...patch };
 }

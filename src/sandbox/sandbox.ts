@@ -6,27 +6,29 @@ import { RESOURCES } from './resources.ts';
 import { STAGING, Server } from './server.ts';
 
 /**
- * A running sandbox: the API on a port, and its accounts. The inherited controls are those of the first account, the only one unless the
- * option `accounts` is set.
+ * A running sandbox: a server on a port, and the accounts that it serves. Members inherited from {@link SandboxAccount} act on the first
+ * account. More accounts exist only if the option `accounts` is set.
  */
 export interface Sandbox extends SandboxAccount {
-  /** Base URL of production, without the version: lists are at `${url}/v1/orders`. */
+  /** Base URL of the production API, without the version: the URL of a list is, for example, `${url}/v1/orders`. */
   readonly url: string;
-  /** Base URL of staging, which ends in the version: lists are at `${stagingUrl}/orders`. */
+  /** Base URL of the staging API, which ends in the version: the URL of a list is, for example, `${stagingUrl}/orders`. */
   readonly stagingUrl: string;
-  /** All accounts, sorted by name: `winery-01`, `winery-02`, ... */
+  /** All accounts, sorted by name. */
   readonly accounts: readonly SandboxAccount[];
 
   /** @throws RangeError if there is no account of this name. */
   account(name: string): SandboxAccount;
   /**
-   * Injects a fault into every account, and into requests that belong to no account. Each account counts separately: `times: 3` affects
-   * three requests of each. @returns a function that removes these faults.
+   * Injects a fault into every account and into requests with an unknown API key or token. Each account counts its own requests: `times: 3`
+   * affects three requests of each account.
+   *
+   * @returns a function that removes these faults.
    */
   faultAll(spec: FaultSpec): () => void;
-  /** Sets how far the server's clock, shared by all accounts, is ahead of the real one, in ms. */
+  /** Sets how far the server's clock is ahead of the real time, in ms. All accounts share the clock. */
   skewClock(ms: number): void;
-  /** Sets the added latency of responses of all accounts, in ms; a pair is a range. */
+  /** Sets the added latency of all accounts' responses, in ms. A pair is a range from which each latency is drawn. */
   setLatency(ms: number | readonly [number, number]): void;
   /** Makes the server unreachable: stops listening and closes all connections. Random changes continue. */
   down(): Promise<void>;
@@ -37,9 +39,9 @@ export interface Sandbox extends SandboxAccount {
 }
 
 /**
- * Starts the wine-business API with generated data on a port of this machine.
+ * Starts a server that simulates the wine-business API with generated data, on a port of this machine.
  *
- * @throws CellarstreamError `SETTINGS` if options are out of range, naming all of them; the system's error if the port cannot be opened.
+ * @throws CellarstreamError `SETTINGS` that names every option that is out of range; the system's error if the port cannot be opened.
  *
  * @example
  * ```ts

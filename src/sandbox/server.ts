@@ -16,12 +16,15 @@ import { pageFault, type FaultTarget, type FaultKind, type PageFault } from './f
 import type { SandboxSettings } from './options.ts';
 import type { Random } from './random.ts';
 
-/** Path prefix of staging, whose base URL already ends in the version. */
+/** Path prefix of the staging API. Its base URL already ends in the version. */
 export const STAGING = '/staging/v1';
 
 const LOGIN = '/auth/public/login';
 
-/** Endpoints by path. One version of the API's description repeats the version segment in the path of staging's login. */
+/**
+ * Endpoints by path. One version of the API's description repeats `/v1` in the path of the staging login, so the server accepts that path
+ * too.
+ */
 const ROUTES: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
   [`/v1${LOGIN}`, 'login'],
   [`${STAGING}${LOGIN}`, 'login'],
@@ -32,7 +35,7 @@ const ROUTES: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
   ]),
 ]);
 
-/** Maximum size of a login's body in bytes; a larger one gets 413. */
+/** Maximum size of a login's body in bytes. A larger body is refused with 413. */
 const BODY_BYTES = 65_536;
 
 const compress = promisify(gzip);
@@ -40,20 +43,20 @@ const compress = promisify(gzip);
 interface ServerParts {
   readonly settings: SandboxSettings;
   readonly accounts: Accounts;
-  /** Random numbers for latencies within a range. */
+  /** Random numbers for latencies that are drawn from a range. */
   readonly random: Random;
-  /** Clock of the arrival times of requests, in epoch ms. */
+  /** Clock that measures the arrival of requests, without the skew of the server's clock, in epoch ms. */
   readonly arrivalClock: () => number;
   /** The server's clock, including its skew, in epoch ms. */
   readonly serverClock: () => number;
 }
 
-/** A routed request, and the account that answers it. */
+/** A request whose endpoint is known, with the account that responds to it. */
 interface AccountCall {
   readonly account: ServedAccount;
   /** Properties of the list request; undefined for a login. */
   readonly target?: FaultTarget;
-  /** Returns the account's response; called unless the quota or a fault prevents it. */
+  /** Returns the account's response, with this page fault. Not called if the quota refuses the request or a fault replaces the response. */
   readonly answer: (fault: PageFault | undefined) => ApiResponse | Promise<ApiResponse>;
 }
 
@@ -72,7 +75,7 @@ export class Server {
     return this.#http !== undefined;
   }
 
-  /** Starts listening. @returns the port. */
+  /** Starts listening. @returns the port that the server listens on. */
   async listen(host: string, port: number): Promise<number> {
     const answer = (request: IncomingMessage, response: ServerResponse) => {
       this.#serve(request, response).catch((error: unknown) => {
@@ -140,7 +143,10 @@ export class Server {
     await this.#send(request, response, answer, fault);
   }
 
-  /** Returns the cached response to an earlier request for the same page; without one, the API's, which is cached if it succeeds. */
+  /**
+   * Returns the cached response to an earlier identical request. Without one, returns the API's response and caches it if its status is
+   * 200.
+   */
   async #cached(
     name: string,
     { account: { cachedPages }, answer }: AccountCall,
@@ -158,7 +164,10 @@ export class Server {
     return { ...page, headers: { ...page.headers, ...age, date: new Date(at).toUTCString() } };
   }
 
-  /** Reads the login's body, whose API key identifies the account: a login counts in the quota once its body has arrived. */
+  /**
+   * Reads the body of a login and finds the account by the API key in the body. The login counts in the quota only after its body has
+   * arrived.
+   */
   async #login(request: IncomingMessage): Promise<AccountCall> {
     const body = await readBody(request);
     const apiKey = body === undefined ? undefined : apiKeyIn(body);
@@ -223,7 +232,7 @@ export class Server {
   }
 }
 
-/** Returns the response that a fault sends instead of the API's. */
+/** Returns the response that a fault sends instead of the API's response; undefined if the fault does not replace the response. */
 function replacement(fault: FaultKind | undefined): ApiResponse | undefined {
   if (fault?.kind === 'firewall') return htmlResponse(403, 'Request blocked');
   if (fault?.kind === 'garbage') return htmlResponse(200, 'Welcome to the guest network');

@@ -1,4 +1,7 @@
-/** Capacity of one block, in ids; a full block is split. Larger blocks make insertions slower, smaller ones lengthen the list of blocks. */
+/**
+ * Capacity of one block, in ids. A full block is split. With larger blocks insertions are slower; with smaller blocks the list of blocks is
+ * longer.
+ */
 const BLOCK = 1024;
 
 interface Block {
@@ -7,8 +10,8 @@ interface Block {
 }
 
 /**
- * Ids in a given order: adding, removing and finding the n-th id take microseconds among a million, at about 4 bytes per id. The values
- * that the order depends on may change only while the id is not in the sequence.
+ * Sequence of ids, sorted by a given order. Among a million ids, adding, removing and finding the n-th id take microseconds; an id takes
+ * about 4 bytes. The values that determine an id's position may change only while the id is not in the sequence.
  */
 export class SortedIds {
   readonly #before: (a: number, b: number) => boolean;
@@ -17,7 +20,7 @@ export class SortedIds {
 
   /**
    * @param before Returns whether `a` comes before `b`; must be a strict total order.
-   * @param sorted Initial ids, in that order.
+   * @param sorted Initial ids, sorted by `before`.
    */
   constructor(before: (a: number, b: number) => boolean, sorted: Uint32Array) {
     this.#before = before;
@@ -48,7 +51,7 @@ export class SortedIds {
     if (block.length === BLOCK) this.#split(at);
   }
 
-  /** @throws Error if the id is not in the sequence, or not where the order implies. */
+  /** @throws Error if the id is not in the sequence, or not at the index that the order implies. */
   remove(id: number): void {
     const isBefore = (other: number) => this.#before(other, id);
     const at = this.#blockOf(isBefore);
@@ -61,7 +64,10 @@ export class SortedIds {
     if (block.length === 0) this.#blocks.splice(at, 1);
   }
 
-  /** Returns the number of ids at the front for which `isBefore` holds; it must not hold for any later id. */
+  /**
+   * Returns the number of ids at the beginning of the sequence for which `isBefore` is true. After the first id for which it is false, it
+   * must be false for every id.
+   */
   rank(isBefore: (id: number) => boolean): number {
     const at = this.#blockOf(isBefore);
     let rank = 0;
@@ -70,7 +76,7 @@ export class SortedIds {
     return block ? rank + placeIn(block, isBefore) : rank;
   }
 
-  /** Returns the ids from index `start` up to, not including, index `end`. */
+  /** Returns the ids from index `start` (included) to index `end` (excluded). */
   slice(start: number, end: number): number[] {
     const found: number[] = [];
     let skip = start;
@@ -83,12 +89,12 @@ export class SortedIds {
     return found;
   }
 
-  /** Yields all ids in order, in chunks. The sequence must not change meanwhile. */
+  /** Yields all ids in order, in chunks. The sequence must not change during the iteration. */
   *chunks(): IterableIterator<Uint32Array> {
     for (const { ids, length } of this.#blocks) yield ids.subarray(0, length);
   }
 
-  /** Returns the index of the first block with an id for which `isBefore` does not hold. */
+  /** Returns the index of the first block that contains an id for which `isBefore` is false; the number of blocks if there is none. */
   #blockOf(isBefore: (id: number) => boolean): number {
     let low = 0;
     let high = this.#blocks.length;

@@ -4,20 +4,20 @@ import { isObject, type JsonValue, type JsonObject } from './resources.ts';
 export interface StatusChange {
   readonly subject: 'order' | 'order_edit' | 'fulfillment' | 'club_package';
   /**
-   * Identity of the part of the order whose status changed: `created_at` of the edit (followed by `#2` and so on if edits share it),
-   * `fulfillment_id`, or null.
+   * Identity of the part of the order whose status changed: for an edit its `created_at` (followed by `#2` and so on if several edits share
+   * it), for a fulfillment its `fulfillment_id`, otherwise null.
    */
   readonly subject_id: string | null;
   readonly field: string;
-  /** Old status; null if the subject is new or had no status. */
+  /** Old status; null if the part of the order is new or had no status. */
   readonly from: string | null;
-  /** New status; null if the subject was removed or has no status. */
+  /** New status; null if the part of the order was removed or has no status. */
   readonly to: string | null;
 }
 
 type Statuses = Map<string, Omit<StatusChange, 'from' | 'to'> & { value: string }>;
 
-/** Returns the differences between the status fields of two versions of an order; null stands for none. */
+/** Returns the differences between the status fields of two versions of an order. Pass null for a version that does not exist. */
 export function statusChanges(before: JsonValue, after: JsonValue): StatusChange[] {
   const old = statusesOf(before);
   const young = statusesOf(after);
@@ -87,9 +87,9 @@ const IDENTITY: Readonly<Record<string, string>> = {
 };
 
 /**
- * Sets a field of an order, or of a part of it, such as `fulfillment_info[F-100001-1].status`.
+ * Sets a field of an order or of one of its parts. Example of a path: `fulfillment_info[F-100001-1].status`.
  *
- * @throws RangeError if the path is invalid or the order has no such part.
+ * @throws RangeError if the path is malformed or the order has no such part.
  */
 export function setStatus(order: JsonObject, path: string, value: string | null): void {
   const [, part, identity, field] = PATH.exec(path) ?? [];
@@ -99,7 +99,10 @@ export function setStatus(order: JsonObject, path: string, value: string | null)
   holder[field] = value;
 }
 
-/** Returns `part` or, if it is a list, the element with this identity; the first element if none is given. */
+/**
+ * Returns `part` if it is an object. If it is an array, returns the element whose field `name` has the value `identity`, or the first
+ * element if no identity is given.
+ */
 function partOf(
   part: JsonValue | undefined,
   name: string | undefined,

@@ -12,13 +12,13 @@ import { statusChanges, type StatusChange } from './status-changes.ts';
 import { RecordTable } from './table.ts';
 import { Trade, Winery } from './trade.ts';
 
-/** A change of a record, as it became visible to clients. */
+/** A change of a record, logged when it became visible to clients. */
 export interface Change {
   readonly at: number;
   readonly resource: Resource;
   readonly key: RecordKey;
   readonly kind: 'create' | 'update' | 'delete';
-  /** Changes of the order's status fields; absent for records of other lists and for deletions. */
+  /** Changes of an order's status fields; absent for records of other lists and for deletions. */
   readonly status?: readonly StatusChange[];
 }
 
@@ -37,14 +37,14 @@ export class RecordStore {
   readonly #resolutionMs: number;
   readonly #lateCommitMs: number;
   readonly #late = new LateCommits();
-  /** The lists as the lagging replica shows them; empty if there is no replica. */
+  /** The lists as the lagging replica shows them; empty if the sandbox has no replica. */
   readonly #replicas = new Map<Resource, RecordTable>();
   readonly #replicaLagMs: number;
   readonly #lagging = new LateCommits();
 
   /**
    * @param clock The server's clock, in epoch ms.
-   * @param trade Generated data, which the stores of other accounts may share. Default: data of its own.
+   * @param trade Generated data, which several stores may share. Default: newly generated data.
    */
   constructor(
     settings: SandboxSettings,
@@ -64,7 +64,7 @@ export class RecordStore {
     this.#winery = new Winery(seed, records.customers, trade);
   }
 
-  /** Returns a list as it is visible at this moment; generates it at the first call. */
+  /** Returns a list as it is visible at this moment. The first call generates the list. */
   table(resource: Resource): RecordTable {
     this.applyDueCommits();
     let table = this.#tables.get(resource);
@@ -75,7 +75,7 @@ export class RecordStore {
     return table;
   }
 
-  /** Returns a list as the lagging replica shows it; the list itself if there is no replica. */
+  /** Returns a list as the lagging replica shows it, or the list itself if the sandbox has no replica. */
   replica(resource: Resource): RecordTable {
     const table = this.table(resource);
     return this.#replicas.get(resource) ?? table;
@@ -86,14 +86,14 @@ export class RecordStore {
     return this.#log.entries();
   }
 
-  /** Makes the changes visible whose delay has passed. */
+  /** Makes delayed changes visible once their delay (`lateCommitMs` or `replicaLagMs`) has passed. */
   applyDueCommits(): void {
     const now = this.#clock();
     for (const commit of this.#late.take(now)) this.#show(commit);
     for (const commit of this.#lagging.take(now)) apply(commit);
   }
 
-  /** Creates a record. @returns its key. */
+  /** Creates a random record whose fields are replaced by those of `partial`. @returns the record's key. */
   create(resource: Resource, partial: JsonObject = {}): RecordKey {
     const table = this.table(resource);
     const id = table.issue();
@@ -119,8 +119,8 @@ export class RecordStore {
   }
 
   /**
-   * Changes a record and sets its `updated_at`, unless the patch sets it. The record is still identified by its old key if the key field
-   * changes. The patch sees the record without drift.
+   * Changes a record and sets its `updated_at`, unless the patch sets it. If the patch changes the key field, the record is still
+   * identified by its old key. A function as `patch` receives the record without drift.
    *
    * @throws RangeError if there is no such record.
    */
@@ -145,9 +145,9 @@ export class RecordStore {
   }
 
   /**
-   * Advances an order by one step; returns its name, or undefined if the order is complete.
+   * Advances an order by one step. Returns the name of the step, or undefined if the order is complete.
    *
-   * @throws RangeError if there is no such order.
+   * @throws RangeError if there is no such order, or the order lacks the fields that the steps rely on.
    */
   advance(orderNumber: number): string | undefined {
     const order = JSON.parse(this.#latest('orders', orderNumber).text) as JsonValue;
@@ -160,7 +160,7 @@ export class RecordStore {
   }
 
   /**
-   * Serves exactly this JSON text for the record, without drift; any valid JSON.
+   * Serves exactly this JSON text for the record, without drift. Any valid JSON is accepted.
    *
    * @throws SyntaxError if the text is not JSON. RangeError if there is no such record.
    */
@@ -179,8 +179,9 @@ export class RecordStore {
   }
 
   /**
-   * Applies a drift rule to the records of a list that are created or changed from now on, and to `options.existing` others. @returns a
-   * function that removes the rule.
+   * Applies a drift rule at once to `options.existing` records of a list, and to every record of the list that is later created or changed.
+   *
+   * @returns a function that removes the rule.
    */
   drift(resource: Resource, rule: DriftRule, options: DriftOptions = {}): () => void {
     const end = this.#drift.add(resource, rule);
@@ -199,8 +200,9 @@ export class RecordStore {
   }
 
   /**
-   * Serves the record without its key. @returns a function that restores the key.
+   * Serves the record without its key field.
    *
+   * @returns a function that restores the key.
    * @throws RangeError if there is no such record.
    */
   loseKey(resource: Resource, key: RecordKey, options: Pick<DriftOptions, 'touch'> = {}) {
@@ -217,7 +219,7 @@ export class RecordStore {
     };
   }
 
-  /** Returns the newest version without drift, parsed; undefined if there is none. */
+  /** Returns the newest version of a record, parsed and without drift; undefined if the record does not exist or is about to be deleted. */
   plain(resource: Resource, key: RecordKey): JsonValue | undefined {
     const table = this.table(resource);
     const text = this.#newestText(table, table.idOf(key));
@@ -240,7 +242,11 @@ export class RecordStore {
     return Math.floor(this.#clock() / this.#resolutionMs) * this.#resolutionMs;
   }
 
-  /** Returns the newest version without drift, whether it is visible yet or not. */
+  /**
+   * Returns the newest version of a record, without drift, even if the version is not visible yet.
+   *
+   * @throws RangeError if there is no such record.
+   */
   #latest(resource: Resource, key: RecordKey): { table: RecordTable; id: number; text: string } {
     const table = this.table(resource);
     const id = table.idOf(key);
@@ -256,7 +262,7 @@ export class RecordStore {
     return waiting ? waiting.text : table.text(id);
   }
 
-  /** Serves a record again by the current drift rules; its content does not change. */
+  /** Serves the newest version of a record again, with the current drift rules. Changes no content except, with `touch`, `updated_at`. */
   #rewrite(resource: Resource, key: RecordKey, { touch = true }: DriftOptions): void {
     if (touch) return this.change(resource, key, (record) => record);
     const { table, id, text } = this.#latest(resource, key);
@@ -297,7 +303,7 @@ function apply({ table, id, text, updatedAt }: Omit<PendingCommit, 'visibleAt'>)
 interface PendingCommit {
   readonly table: RecordTable;
   readonly id: number;
-  /** JSON text as it will be served; undefined for a deletion. */
+  /** JSON text that will be served; undefined for a deletion. */
   readonly text: string | undefined;
   readonly updatedAt: number;
   readonly visibleAt: number;
@@ -312,12 +318,12 @@ class LateCommits {
     this.#newest.set(nameOf(commit.table, commit.id), commit);
   }
 
-  /** Returns the newest waiting change of a record. */
+  /** Returns the newest change of a record that is not yet visible. */
   newest(table: RecordTable, id: number): PendingCommit | undefined {
     return this.#newest.get(nameOf(table, id));
   }
 
-  /** Removes and returns the due changes, oldest first. @param now Epoch ms. */
+  /** Removes and returns the changes whose delay has passed, oldest first. @param now Epoch ms. */
   take(now: number): PendingCommit[] {
     const due = this.#waiting.findIndex(({ visibleAt }) => visibleAt > now);
     const commits = this.#waiting.splice(0, due < 0 ? this.#waiting.length : due);

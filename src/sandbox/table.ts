@@ -5,15 +5,15 @@ import { SortedIds } from './sorted-ids.ts';
 import type { Winery } from './trade.ts';
 import { mix } from './random.ts';
 
-/** Approximate size of a record in bytes: the initial capacity of a writer. */
+/** Approximate size of a record in bytes, used as the initial capacity of a writer. */
 const RECORD_BYTES = 3_000;
 
-/** Lists whose templates are used in turn, so that the records of a short list all differ. */
+/** Lists in which consecutive records use consecutive templates, so that the records of a short list all differ. */
 const IN_TURN: ReadonlySet<Resource> = new Set(['inventory', 'wine-clubs', 'products']);
 
 /**
- * The records of one list as they are served. A record that was never changed is not stored: it is generated from its template, its id and
- * its columns. A changed record is stored as JSON text. Ids count from 0 and are never reused.
+ * The records of one list as they are served. Changed and new records are stored as JSON text. All others are generated on demand from the
+ * record's template, id and times. Ids count from 0 and are never reused.
  */
 export class RecordTable {
   readonly resource: Resource;
@@ -68,7 +68,7 @@ export class RecordTable {
     return this.#alive[id] === 1;
   }
 
-  /** Returns the number in the key of a record. */
+  /** Returns the number in the key of the record with this id. */
   numberOf(id: number): number {
     return this.rules.firstNumber + id;
   }
@@ -78,7 +78,7 @@ export class RecordTable {
     return this.rules.keyPrefix === null ? number : `${this.rules.keyPrefix}${number}`;
   }
 
-  /** Returns the id of a key, whether or not the record exists; -1 if no record of the list can have the key. */
+  /** Returns the id that belongs to a key, even if no such record exists; -1 if the key is malformed or below the first key of the list. */
   idOf(key: RecordKey): number {
     const text = String(key);
     const prefix = this.rules.keyPrefix ?? '';
@@ -86,12 +86,14 @@ export class RecordTable {
     return text.startsWith(prefix) && Number.isInteger(id) && id >= 0 ? id : -1;
   }
 
-  /** Returns when the record was updated, in epoch ms; also in lists without `updated_at`. */
+  /** Returns the update time of a record, in epoch ms. Records in lists without `updated_at` have one too. */
   updatedAt(id: number): number {
     return this.#columns.updated[id]!;
   }
 
-  /** Update times of all records by id, in epoch ms; invalid after the next {@link issue}. */
+  /**
+   * Update times of all records by id, in epoch ms. The array may be replaced by a longer one when {@link issue} or {@link put} is called.
+   */
   get updated(): Float64Array {
     return this.#columns.updated;
   }
@@ -116,7 +118,7 @@ export class RecordTable {
     return out.finish().toString();
   }
 
-  /** Returns an unused id for a new record. @throws RangeError if there is none left. */
+  /** Returns an unused id for a new record. @throws RangeError if the list has used all ids. */
   issue(): number {
     if (this.#issued >= MAX_RECORDS) throw new RangeError(`${this.resource}: no more records`);
     this.#reserve(this.#issued + 1);
@@ -157,7 +159,7 @@ export class RecordTable {
 
 const HISTORY_MS = 3 * 365 * 86_400_000;
 
-/** Times of every record in epoch ms, and the index of its template, by id. */
+/** Creation time and update time of every record, in epoch ms, and the index of its template. All arrays are indexed by id. */
 interface Columns {
   created: Float64Array;
   updated: Float64Array;
@@ -165,8 +167,9 @@ interface Columns {
 }
 
 /**
- * Generates the times and templates of `count` records, spread evenly over three years in the order of their ids. The age of a record
- * limits its template: the oldest records are mostly complete, the newest have only begun.
+ * Generates times and templates for `count` records. Creation times are spread evenly over three years, in the order of the ids. The
+ * template of a record cannot have a longer history than the record's age: most of the oldest records are complete, and the newest have
+ * only begun.
  */
 function makeHistory(
   count: number,

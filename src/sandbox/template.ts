@@ -3,13 +3,13 @@ import type { JsonObject } from './resources.ts';
 const ZERO = 48;
 const DAY_MS = 86_400_000;
 
-/** Buffer that JSON text is written to, fast enough for a page of a thousand records in one to two ms. */
+/** Buffer to which JSON text is written. Writing a page of a thousand records takes one to two ms. */
 export class ByteWriter {
   #bytes: Buffer;
   #length = 0;
   readonly #dates = new Map<number, Uint8Array>(); // days since 1970 -> `2024-03-05`
 
-  /** @param capacity Initial capacity in bytes; grows as needed. */
+  /** @param capacity Initial capacity in bytes. The buffer grows when it is full. */
   constructor(capacity: number) {
     this.#bytes = Buffer.allocUnsafe(capacity);
   }
@@ -46,7 +46,7 @@ export class ByteWriter {
     this.#length += width;
   }
 
-  /** Overwrites the 24 bytes from index `at` on with an instant, such as `2024-03-05T10:00:00.000Z`. */
+  /** Overwrites the 24 bytes at index `at` with a time in the format `2024-03-05T10:00:00.000Z`. */
   stamp(at: number, epochMs: number): void {
     const day = Math.floor(epochMs / DAY_MS);
     const ms = epochMs - day * DAY_MS;
@@ -80,15 +80,20 @@ export class ByteWriter {
   }
 }
 
-/** Placeholders in the record that a template is made from: a record like any other, but in the year 2200, without number and people. */
+/**
+ * Values in a record from which a template is made. They mark the positions of the number, the customer, the times and the personal fields.
+ */
 export const PLACEHOLDERS = {
   number: 987_654_321_987,
   customer: 987_654_321_986,
-  /** Creation time in a year without real times, so that times are recognized. All but `updated_at` are stored relative to it. */
+  /**
+   * Creation time, in a year that no real time has, so that all times of the record are recognized. All times except `updated_at` are
+   * stored as distances from it.
+   */
   createdAt: Date.parse('2200-01-01T00:00:00.000Z'),
-  /** Marker for `updated_at`. */
+  /** Marks the position of `updated_at`. */
   updatedAt: '2999-01-01T00:00:00.000Z',
-  /** Markers for a person's fields. */
+  /** Marks the position of a person's name and contact fields. */
   contact: { '@contact': 0 },
   shipping: { '@shipping': 0 },
   billing: { '@billing': 0 },
@@ -102,19 +107,19 @@ interface Fill {
   readonly person: PersonBytes;
 }
 
-/** Personal fields of a generated record, as JSON text without the braces. */
+/** Personal fields of a generated record, each as JSON text without the outer braces. */
 export interface PersonBytes {
   readonly contact: Uint8Array;
   readonly shipping: Uint8Array;
   readonly billing: Uint8Array;
 }
 
-/** Fixed text with times to fill in, and the placeholder that follows it. */
+/** Fixed text in which times are overwritten, and the kind of placeholder that follows the text. */
 interface TextSegment {
   readonly bytes: Uint8Array;
-  /** Indexes in `bytes` of the times. */
+  /** Indexes in `bytes` at which the times begin. */
   readonly places: readonly number[];
-  /** Distance of each time from the creation time, in ms; NaN for the update time. */
+  /** Distance of each time from the creation time, in ms; NaN for `updated_at`. */
   readonly distances: readonly number[];
   readonly then: 'number' | 'customer' | keyof PersonBytes | 'end';
 }
@@ -129,10 +134,13 @@ const SLOTS = new Map<string, TextSegment['then']>([
 const SLOT = new RegExp(`(${[...SLOTS.keys()].join('|')})`);
 const STAMP = /"(2[29]\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"/g;
 
-/** JSON text of a record with placeholders, split at them once so that a record is written in about a microsecond. */
+/** JSON text of a record, split at its placeholders in advance so that a record is written in about a microsecond. */
 export class Template {
   readonly #chunks: readonly TextSegment[];
-  /** Largest distance of a time in the record from `createdAt`, in ms: only records at least this old can use the template. */
+  /**
+   * Time from `createdAt` to the latest other time in the record except `updated_at`, in ms. Only records that are at least this old can
+   * use the template.
+   */
   readonly lifeMs: number;
 
   constructor(template: JsonObject) {

@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto';
 import { decodeJwt, errors, jwtVerify, SignJWT } from 'jose';
 import type { SandboxSettings } from './options.ts';
 
-/** The tokens of one account: JWTs, signed with HS256. */
+/** Issues, verifies and revokes the tokens of one account: JWTs, signed with HS256. */
 export class Tokens {
   readonly #account: string;
   readonly #settings: SandboxSettings;
   readonly #clock: () => number;
   #revoked = 0;
   #issued = 0;
-  /** Time from which a recently issued token is accepted, in epoch ms; by the token's `jti`. */
+  /** Time from which a token is accepted, in epoch ms, by the token's `jti`. Only for tokens issued within the last `tokenLagMs`. */
   readonly #young = new Map<string, number>();
 
   /** @param clock The server's clock, in epoch ms. */
@@ -31,7 +31,7 @@ export class Tokens {
     return token.sign(this.#secret());
   }
 
-  /** Whether the token was issued by this account, is valid already, not expired and not revoked. */
+  /** Whether a token was issued by this account, is already accepted (see `tokenLagMs`), and is neither expired nor revoked. */
   async accepts(token: string): Promise<boolean> {
     const now = this.#clock();
     try {
@@ -48,7 +48,7 @@ export class Tokens {
     }
   }
 
-  /** Revokes every token that was issued so far. */
+  /** Revokes every token that has been issued so far. */
   revoke(): void {
     this.#revoked++;
   }
@@ -60,7 +60,7 @@ export class Tokens {
     return id;
   }
 
-  /** Returns when a token issued at `from` (epoch ms) expires, in whole seconds since 1970, rounded up. */
+  /** Returns the expiry of a token issued at `from` (epoch ms), in seconds since 1970, rounded up. */
   #expiry(from: number): number {
     return Math.ceil((from + this.#settings.tokenLifeMs) / 1_000);
   }
@@ -70,7 +70,10 @@ export class Tokens {
   }
 }
 
-/** Returns the account that a token claims to belong to, without verifying it; undefined if it is not a JWT. */
+/**
+ * Returns the name of the account that a token claims to belong to, without verifying the token; undefined if the token is malformed or
+ * names none.
+ */
 export function accountIn(token: string): string | undefined {
   try {
     return decodeJwt(token).sub;

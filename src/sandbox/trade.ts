@@ -24,7 +24,7 @@ import type { Wine } from './goods.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** Number of distinct generated people; further customers repeat their personal fields. */
+/** Number of distinct generated people. If an account has more customers, some of them have equal personal fields. */
 const PEOPLE = 4_096;
 const CATALOGUE = 200;
 /** Minimum number of templates of a list. */
@@ -48,7 +48,7 @@ interface NewRecordBasics {
   readonly buyer: Buyer;
 }
 
-/** Data that accounts share: wines, people, and templates of records. */
+/** Generated data that the accounts share: wines, people, and templates of records. */
 export class Trade {
   readonly seed: number;
   readonly #records: Readonly<Record<Resource, number>>;
@@ -56,24 +56,27 @@ export class Trade {
   readonly #people: PersonBytes[] = [];
   readonly #templates = new Map<Resource, readonly Template[]>();
 
-  /** @param records Initial number of records of each list in an account. */
+  /** @param records Initial number of records of each list in one account. */
   constructor(seed: number, records: Readonly<Record<Resource, number>>) {
     this.seed = seed;
     this.#records = records;
     this.#catalogue = makeCatalogue(seed, CATALOGUE);
   }
 
-  /** Returns a number from 0 up to 1 by an account's seed; 0 for the sandbox's own seed. */
+  /**
+   * Returns a number from 0 (included) to 1 (excluded) that depends on an account's seed; 0 for the sandbox's seed. It makes accounts
+   * differ.
+   */
   apart(seed: number): number {
     return ((seed ^ this.seed) >>> 0) / 2 ** 32;
   }
 
-  /** Returns a person's fields as JSON bytes, to fill in templates. */
+  /** Returns the personal fields of a person as JSON bytes, for use in templates. */
   personAt(number: number): PersonBytes {
     return (this.#people[number] ??= personBytes(makePerson(this.seed, number)));
   }
 
-  /** Returns a person's fields, for a new record. */
+  /** Returns the personal fields of a person, for a new record. */
   buyerAt(number: number): Buyer {
     const { contact, address, recipient } = makePerson(this.seed, number);
     return {
@@ -83,7 +86,7 @@ export class Trade {
     };
   }
 
-  /** Returns the templates that all accounts share; created once, because they take most of the time and memory. */
+  /** Returns the templates that all accounts share. They are created once, because they take most of the time and memory. */
   sharedTemplates(resource: Resource): readonly Template[] {
     let made = this.#templates.get(resource);
     if (!made) this.#templates.set(resource, (made = this.templates(resource, this.seed)));
@@ -141,7 +144,7 @@ export class Trade {
     return isObject(record) && (resource !== 'products' || Array.isArray(record.variants));
   }
 
-  /** Makes a random change; to an order usually its next step. */
+  /** Makes a random change to a record. An order usually advances by its next step. */
   alter(resource: Resource, record: JsonObject, at: string, random: Random): void {
     switch (resource) {
       case 'orders': {
@@ -163,7 +166,7 @@ export class Trade {
     }
   }
 
-  /** Gives a history to a template's record: some changes hours apart, and rarely one after many months. */
+  /** Adds a history to the record that a template is made from: some changes that are hours apart, and sometimes one after many months. */
   #live(resource: Resource, record: JsonObject, random: Random): void {
     let at = PLACEHOLDERS.createdAt;
     for (let steps = random.below(resource === 'orders' ? 16 : 3); steps > 0; steps--) {
@@ -178,12 +181,12 @@ export class Trade {
   }
 }
 
-/** The generated data of one account: its customers and templates, by the shared data and the account's seed. */
+/** The generated data of one account: its customers and templates. Both are derived from the shared data and the account's seed. */
 export class Winery {
   readonly #seed: number;
   readonly #customers: number;
   readonly #trade: Trade;
-  /** Index of the account's first customer among the shared people; 0 for the sandbox's own seed. */
+  /** Index, among the shared people, of the person who is the account's first customer; 0 for the sandbox's seed. */
   readonly #firstPerson: number;
 
   constructor(seed: number, customers: number, trade: Trade) {
@@ -193,7 +196,7 @@ export class Winery {
     this.#firstPerson = Math.floor(trade.apart(seed) * PEOPLE);
   }
 
-  /** Returns the index of a record's customer; a customer belongs to itself. */
+  /** Returns the index of the customer to whom a record belongs. For a customer record this is its own index. */
   customerOf(resource: Resource, id: number): number {
     return resource === 'customers' ? id : mix(this.#seed ^ 0xc057, id) % this.#customers;
   }

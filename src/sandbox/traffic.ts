@@ -17,14 +17,17 @@ const SHARES: readonly (readonly [Resource, number])[] = [
 
 /** Interval of the timer that makes changes, in ms. */
 const TICK_MS = 20;
-/** Longest suspension of the process, in ms, after which all missed changes are made. Larger values cause a burst of changes. */
+/**
+ * Longest pause of the process, in ms, whose random changes are all made afterwards. Changes due in the rest of a longer pause are skipped.
+ * Larger values allow a larger burst of changes.
+ */
 const CATCH_UP_MS = 2_000;
 
 /** Makes seeded random changes to an account's records, at a rate or on demand. */
 export class Traffic {
   readonly #store: RecordStore;
   readonly #random: Random;
-  /** Clock of the rate of changes, in epoch ms. */
+  /** Clock by which the rate of changes is measured, in epoch ms. */
   readonly #clock: () => number;
   readonly #drift: RandomDrift;
   readonly #driftEvery: number;
@@ -33,8 +36,8 @@ export class Traffic {
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * @param lead Fraction of the first random change that counts as due at the start, from 0 to 1, so that accounts do not change at the
-   * same moments.
+   * @param lead Fraction of the first random change, from 0 to 1, that is due from the start. It differs between accounts, so that accounts
+   * do not change at the same moments.
    */
   constructor(store: RecordStore, drift: RandomDrift, settings: SandboxSettings, lead: number) {
     this.#store = store;
@@ -45,7 +48,7 @@ export class Traffic {
     this.#clock = settings.now;
   }
 
-  /** Sets the number of random changes per second; 0 stops them. */
+  /** Sets the number of random changes per second; 0 stops random changes. */
   setRate(perSecond: number): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -91,8 +94,8 @@ export class Traffic {
   }
 
   /**
-   * Returns the key of a random record that can be changed, preferably a recent order; undefined for an empty list, or if eight attempts
-   * find none.
+   * Returns the key of a random record that can be changed. Recent orders are preferred. Returns undefined if the list is empty or eight
+   * attempts find no such record.
    */
   #pickRecord(resource: Resource): RecordKey | undefined {
     for (let tries = 0; tries < 8; tries++) {
@@ -108,7 +111,7 @@ export class Traffic {
   }
 }
 
-/** Fields that random drift may add to a list. */
+/** Fields that random drift can add to a list, each with its value. */
 const NEW_FIELDS: readonly (readonly [field: string, value: JsonValue])[] = [
   ['source_channel', 'web'],
   ['loyalty.since', '2026-01-01'],
@@ -116,14 +119,15 @@ const NEW_FIELDS: readonly (readonly [field: string, value: JsonValue])[] = [
   ['external_ids', ['ERP-1']],
 ];
 
-/** Number of existing records that show a random drift at once; the others show it when they are next changed. */
+/** Number of existing records that show a random drift at once. All others show it when they are next changed. */
 const EXISTING = 5;
-/** Number of records that one page repeats, as a random drift. */
+/** Number of records that one page repeats as a random drift. */
 const REPEATED = 3;
 
 /**
- * Starts and ends drift at random, by the seed: a new field, numbers that become text, a record without its key, a page with repeated
- * records. A drift that is chosen again is undone first, so their number is bounded.
+ * Starts and ends drift at random, by the seed: a new field, numbers that become text, a record without its key, or a page that repeats
+ * records. When an active drift is chosen again, it ends; a missing key or a repeating page then begins again, in another record or page.
+ * The number of active drifts is therefore bounded.
  */
 export class RandomDrift {
   readonly #store: RecordStore;
@@ -137,7 +141,7 @@ export class RandomDrift {
     this.#random = new Random(seed, 0xd41);
   }
 
-  /** Starts or ends one random drift; does nothing if the chosen list is empty. */
+  /** Starts or ends one random drift. Does nothing if the drift that was chosen does not apply to the chosen list. */
   next(): void {
     const resource = this.#random.pick(RESOURCES);
     const key = this.#someKey(resource);
@@ -196,7 +200,7 @@ export class RandomDrift {
     return id === undefined ? undefined : table.keyOf(id);
   }
 
-  /** Returns the names of the stored fields with numbers, except the key. */
+  /** Returns the names of a record's fields with numbers, except the key field, without drift. */
   #numbersOf(resource: Resource, key: RecordKey): string[] {
     const record = this.#store.plain(resource, key);
     if (!isObject(record)) return [];
