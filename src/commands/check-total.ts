@@ -11,7 +11,7 @@ import { keyOfFields } from '../streams/records/key-of.ts';
 const TAIL = 3;
 const A_DAY_MS = 86_400_000;
 /**
- * Number of records by which the totals of two windows of dates may together differ from the total of the whole list. Too small: a list
+ * Maximum accepted difference between the sum of the totals of two windows and the total of the whole list, in records. Too small: a list
  * that grows during the check looks capped.
  */
 const MARGIN = 20;

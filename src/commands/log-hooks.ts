@@ -17,7 +17,7 @@ const WARN_AFTER_MS = 500;
 const PROGRESS_EVERY_MS = 10_000;
 /** Interval of the log lines about published events, for each list, in ms. */
 const TALLY_EVERY_MS = 60_000;
-/** Interval of the log lines about single records, in ms. Writing a line delays a commit, and bad records may come by the thousand. */
+/** Interval of the log lines about single records, in ms. Too short: if many records are bad, writing lines delays commits. */
 const RECORDS_EVERY_MS = 10_000;
 /** Interval at which a warning is repeated while its cause lasts, in ms. */
 const REPEAT_WARNING_EVERY_MS = 10 * 60_000;

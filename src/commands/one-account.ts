@@ -46,8 +46,8 @@ export function oneAccount<N extends Need>(
 }
 
 /**
- * Loads the settings for a replay: from the account's file if ACCOUNTS_DIR is set. Consumers have no API keys and often no accounts' files:
- * then {@link replayedPrefix} determines the account's topics.
+ * Loads the settings for a replay, which need no API key. If ACCOUNTS_DIR is set, the account's file is read; otherwise
+ * {@link replayedPrefix} determines the account's topics.
  *
  * @throws CellarstreamError `SETTINGS`.
  */

@@ -139,7 +139,7 @@ export interface Config {
   readonly volatileFields: readonly FieldPointer[];
   /** How the keys of records are encoded in Kafka. */
   readonly keyFormat: 'text' | 'avro';
-  /** Fields that make up a record's key, if the settings name them. */
+  /** Fields that make up the key of a list's records; undefined if the settings do not name any. */
   readonly keyFields: Readonly<Record<Resource, readonly string[] | undefined>>;
   /** Absolute path of the folder with the files of a fleet's accounts. Undefined: these settings are those of a single account. */
   readonly accountsDir: string | undefined;

@@ -20,7 +20,7 @@ function missingSettings(texts: SettingTexts, needs: readonly Need[]): SettingPr
   });
 }
 
-/** Settings that are useless without other settings. */
+/** Settings that are useless without another setting, each with the setting that it requires. */
 const REQUIREMENTS: readonly (readonly [name: Name, required: Name])[] = [
   ['SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD'],
   ['SCHEMA_REGISTRY_PASSWORD', 'SCHEMA_REGISTRY_USERNAME'],
