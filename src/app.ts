@@ -19,23 +19,23 @@ import { BodyPool } from './streams/http/body.ts';
 export interface RunOptions {
   readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;
   /**
-   * The first value stops the service: pages being processed are committed if Kafka responds within 8 s; all others are read again after
-   * the next start. The observable must replay that value to late subscribers.
+   * Stops the service with its first value: pages being processed are committed if Kafka responds within 8 s; all others are read again
+   * after the next start. The observable must replay that value to late subscribers.
    */
   readonly stop$: Observable<unknown>;
   readonly hooks?: Hooks;
-  /** Clock and timers of the service. Default: a clock that is never set back. */
+  /** Clock and timers of the service. Default: a monotonic clock. */
   readonly scheduler?: SchedulerLike;
   readonly kafkaLog?: logCreator;
 }
 
 /**
  * Runs the service for one account until `stop$`: publishes the account's resources to Kafka, each independently of the others. Transient
- * errors are retried, and an error of one resource does not affect the others. Resolves after a clean stop. Fleets are started by
- * `commands/run-fleet.ts`, and only by the command.
+ * errors are retried, and an error of one resource does not affect the others. Resolves after a clean stop. It does not run fleets:
+ * only the command `cellarstream run` does.
  *
  * @throws CellarstreamError for errors that a retry can't resolve: `SETTINGS` (also if a fleet's account has this prefix),
- * `API_KEY_REJECTED` (for a key that has worked: only once it was refused for `API_KEY_PATIENCE_MS`), `FENCED`, `STATE_LOCKED`,
+ * `API_KEY_REJECTED` (for an API key that has worked: only after refusals for `API_KEY_PATIENCE_MS`), `FENCED`, `STATE_LOCKED`,
  * `STATE_FOLDER` (at the start), `TLS_REFUSED`, `KAFKA_REFUSED`, ...; `TOPIC_SETTINGS` and `REGISTRY_REFUSED` while the account is being
  * claimed: later they stop one resource, which is retried each minute.
  *

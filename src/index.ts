@@ -1,7 +1,7 @@
 /**
- * Runs the service from a program: the function `run`, its settings, its errors, and hooks that report what it does. Topics are read with
- * `cellarstream/consume`, pipelines are built with `cellarstream/streams`, bytes are decoded and encoded with `cellarstream/schemas`, and
- * `cellarstream/sandbox` is a local API for trying it out.
+ * Runs the service from a program: the function `run`, its settings, its errors, and hooks that report what the service does. Topics are
+ * read with `cellarstream/consume`, pipelines are built with `cellarstream/streams`, bytes are decoded and encoded with
+ * `cellarstream/schemas`, and `cellarstream/sandbox` is a local API for trying the service out.
  *
  * @module cellarstream
  */

@@ -14,9 +14,9 @@ import { processSource } from './one-account.ts';
 import { stdoutColors, tableLines } from './terminal.ts';
 
 /**
- * `cellarstream accounts`: prints which instance of the fleet serves which account, since when, and the account's state; problems come
- * first. The data come from the fleet's topic and from the group, which shows which owners are alive, and from the files in ACCOUNTS_DIR,
- * if that is set. Resolves to whether every account has an owner and a valid file.
+ * `cellarstream accounts`: prints which instance of the fleet serves which account, since when, and the account's state, accounts with
+ * problems first. The data come from the fleet's topic, from the fleet's membership (it shows which owners are alive), and from the files
+ * in ACCOUNTS_DIR, if that is set. Resolves to whether every account has an owner and a valid file.
  */
 export async function accountsCommand({ json }: { readonly json?: boolean }): Promise<boolean> {
   const source = processSource();

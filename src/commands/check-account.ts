@@ -24,7 +24,7 @@ import { instanceText, runningInstanceOf } from './running-instance.ts';
 /**
  * Checks what a service with these settings requires: first the settings, then, if they are valid, everything else.
  *
- * @param account Name of an account of a fleet; undefined if there is only one account.
+ * @param account Name of an account of a fleet; undefined without a fleet.
  */
 export async function checkAccount(
   source: SettingsSource,

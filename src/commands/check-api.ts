@@ -80,10 +80,10 @@ export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Fin
 }
 
 /**
- * Number of requests to reserve first, by quota: one for the login, and for each list the most that its check may take. That is four
- * requests for a list without dates: the first page, one at another offset, the end of the list, and the record behind it. For a list with
- * dates it is eight: the first three of those, three that measure the dates, and two that check a round total. Later requests wait for
- * permits of their own.
+ * Returns how many permits to reserve first for each quota: one for the login, and for each list the maximum number of requests that its
+ * check may send. The check of a list without dates sends up to four requests: the first page, a page at another list offset, the end of
+ * the list, and a record beyond the end. The check of a list with dates sends up to eight: the first three of these, three that measure the
+ * dates, and two that check a round total. Requests beyond these numbers wait for further permits.
  */
 function permitBatchSizes({ quota, resources }: ConfigWith<'api'>): Record<string, number> {
   const counts = resources.map((resource) => [resource, RULES[resource].windowed ? 8 : 4] as const);
@@ -91,14 +91,14 @@ function permitBatchSizes({ quota, resources }: ConfigWith<'api'>): Record<strin
   return { [LOGIN_QUOTA]: 1, [SHARED_QUOTA]: counts.reduce((sum, [, count]) => sum + count, 0) };
 }
 
-/** Checks the login, then all lists at once. Failed requests are retried; if one takes too long, its newest error is reported. */
+/** Checks the login, then all lists at once. Failed requests are retried; if a request takes too long, its newest error is reported. */
 class ApiCheck {
   readonly #config: ConfigWith<'api'>;
   readonly #guest: Guest;
   readonly #quota: Quotas;
   readonly #api: Api;
   readonly #lastErrors = new Map<string, unknown>();
-  /** Errors when waiting is pointless: after a permanent error, or after too many failed logins. */
+  /** Errors when retries are pointless: after a permanent error, or after too many failed logins. */
   readonly #lasting$ = new Subject<never>();
   #failedLogins = 0;
   #isLoginGranted = false;
@@ -181,7 +181,7 @@ class ApiCheck {
     return { ...finding, ...(isUnwise && { isUnwise }) };
   }
 
-  /** Resolves to the first value of a request; rejects after {@link CHECK_TIMEOUT_MS}, or when waiting is pointless. */
+  /** Resolves to the first value of a request. Rejects after {@link CHECK_TIMEOUT_MS}, or earlier if retries are pointless. */
   #first<T>(what: string, source: Observable<T>): Promise<T> {
     const impatient = timeout<T, Observable<never>>({
       first: CHECK_TIMEOUT_MS,
@@ -213,7 +213,7 @@ class ApiCheck {
     if (isPermanent || this.#failedLogins >= MAX_FAILED_LOGINS) this.#lasting$.error(error);
   }
 
-  /** The quota of logins, which also records whether it has granted one. */
+  /** Returns the quota of logins, extended to set `#isLoginGranted` once the quota lets a login start. */
   #loginLimit(): Limit {
     const { login } = this.#quota;
     const granted = () => (this.#isLoginGranted = true);

@@ -12,17 +12,17 @@ const A_MINUTE_MS = 60_000;
 
 export interface DatesCheck {
   readonly text: string;
-  /** Whether polls have to use dates in another way than documented, or can't use them at all. */
+  /** Whether polls have to use dates in another way than documented, or can't use dates at all. */
   readonly isUnusual: boolean;
 }
 
 /**
- * Checks the date parameters of a list: requests it with dates as polls do, and measures what the dates mean. That takes three requests if
- * they work as documented. If a request with dates fails until `ask` gives up, and one without dates succeeds, the dates count as
- * unanswered.
+ * Checks the date parameters of a list: requests it with dates as polls do, and measures what the dates mean. The measurement takes three
+ * requests if the dates work as documented. If a request with dates fails until `ask` gives up, and a request without dates succeeds, the
+ * finding is that the API does not respond to requests with dates.
  *
  * @param first The list's first page.
- * @param ask Requests a page of the list with these dates.
+ * @param ask Requests a page of the list with the given dates.
  */
 export async function checkDates(
   first: Answer,

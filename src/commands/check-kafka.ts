@@ -24,7 +24,7 @@ interface CheckedKafka {
 /**
  * Checks that Kafka responds, and that `run` can use the existing topics.
  *
- * @param checkMore Called with the topics that do not exist yet; an error becomes the finding.
+ * @param checkMore Further checks, called with the topics that do not exist yet. An error that it throws becomes the finding.
  */
 export async function checkKafka(
   topics: TopicsOptions,
@@ -46,7 +46,7 @@ export async function checkKafka(
   return { finding, warnings, isAnswering };
 }
 
-/** Whether the error concerns only topics: Kafka has responded, so the other checks can go on. */
+/** Whether an error concerns only topics. Kafka has then responded, so the other checks can go on. */
 function isTopicProblem(error: unknown): boolean {
   if (!(error instanceof CellarstreamError)) return false;
   return error.code === 'TOPIC_SETTINGS' || error.context.concerns === 'topic';
@@ -61,8 +61,8 @@ interface KafkaChecks {
 }
 
 /**
- * Checks the Kafka operations of `run` other than its topics: rights (ACLs), a transaction, and the group of a fleet. Returns the findings,
- * among them one for each missing right.
+ * Checks what `run` requires of Kafka apart from usable topics: rights (ACLs), transactions, and the Kafka group of a fleet. Returns the
+ * findings, including one for each missing right.
  */
 export async function checkRights(checks: KafkaChecks): Promise<readonly Finding[]> {
   const [rights, transactions, group] = await Promise.all([
@@ -91,8 +91,8 @@ async function missing(
 }
 
 /**
- * Checks transactions by opening one, with a transactional id that no service uses, so that no running service is fenced: the ids of
- * services never have `/` after the last dot (`pipeline/task-names.ts`). The id has the prefix for which rights are granted.
+ * Checks transactions by opening one with a transactional id that no service uses, so that no running service is fenced. The ids of
+ * services never have `/` after the last dot (`pipeline/task-names.ts`). The id begins with the prefix for which rights are granted.
  */
 async function checkTransactions({ config, topics }: KafkaChecks): Promise<readonly Finding[]> {
   const prefix = `cellarstream.${config.topics.prefix}.`;

@@ -3,15 +3,15 @@ import type { PagePlace, PagePlan } from '../streams/http/page-plan.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
 
 /**
- * List offset of the request that tests paging. It is a multiple of no page size other than 1 and 3, so it shows whether the API moves
- * offsets.
+ * List offset of the request that tests paging. Only page sizes 1 and 3 divide it, so the response shows whether the API moves list offsets
+ * to multiples of the page size.
  */
 const ODD_OFFSET = 3;
 
 export interface PagingToCheck {
   readonly pageSize: number;
   readonly keyFields: readonly string[];
-  /** Page plan of the list; `isWhole` once the API has refused offsets that are not multiples of the page size. */
+  /** Page plan of the list. `isWhole` is set once the API has refused list offsets that are not multiples of the page size. */
   readonly plan: Pick<PagePlan, 'isWhole'>;
 }
 

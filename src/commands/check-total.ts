@@ -11,7 +11,7 @@ import { keyOfFields } from '../streams/records/key-of.ts';
 const TAIL = 3;
 const A_DAY_MS = 86_400_000;
 /**
- * Number of records by which the totals of two windows of dates may together differ from the total of the whole list. Too small: a list
+ * Maximum accepted difference between the sum of the totals of two windows and the total of the whole list, in records. Too small: a list
  * that grows during the check looks capped.
  */
 const MARGIN = 20;
@@ -19,16 +19,16 @@ const MARGIN = 20;
 export interface TotalToCheck {
   readonly pageSize: number;
   readonly keyFields: readonly string[];
-  /** Whether the API reads the modification dates in requests as written. */
+  /** Whether the API interprets modification dates in requests as documented. */
   readonly takesDates: boolean;
   /** Current time by the local clock, in epoch ms. */
   readonly now: number;
 }
 
 /**
- * Checks whether the API serves a list to its end, with one to six requests. It requests the list's last records, then two windows of dates
- * that together should have as many records as the list; if they do not, also the record behind the total, and two windows further apart. A
- * list on one page is not checked.
+ * Checks whether the API serves a list to its end, with one to six requests. It requests the list's last records, then two windows that
+ * together should have as many records as the list. If their totals do not add up, it also requests a record beyond the list's total, and
+ * two windows further apart. A list that fits on one page is not checked.
  *
  * @param first The list's first page.
  * @returns A description of the problem, or of a possible one; undefined if the list is served completely.
@@ -68,7 +68,10 @@ export async function checkTotal(
   return `total_records may be capped at ${total}: no deletion from this list is published until total_records changes`;
 }
 
-/** Returns the middle between the median `updated_at` of the first page and that of the last; undefined if a page has none. */
+/**
+ * Returns the midpoint between the median `updated_at` of the first page and the median of the last page, in epoch ms; undefined if a page
+ * has no `updated_at`.
+ */
 function middleOf(pages: readonly Answer[]): number | undefined {
   const [one, other] = pages.map((page) => {
     const stamps = recordsOf(page)
@@ -81,8 +84,8 @@ function middleOf(pages: readonly Answer[]): number | undefined {
 }
 
 /**
- * Returns the sum of two totals: of the records modified until `until`, and of those modified from `from` on. Undefined if the API does not
- * report them, or refuses the dates.
+ * Returns the sum of two totals: of the records modified until `until`, and of those modified from `from` on, both in epoch ms. Undefined
+ * if the API reports no totals or refuses the dates.
  */
 async function countInWindows(
   ask: (dates: ProbeDates) => Promise<Answer>,

@@ -11,10 +11,10 @@ import { stdoutColors, tableLines } from './terminal.ts';
  *
  * It changes nothing but opens a transactional id of its own in Kafka, which brokers forget after a week.
  *
- * Its requests count against the account's quota: a running service grants permits for them. Without a running service, check declares them
- * in the ledger, which is all that it writes. If Kafka is unreachable, has no ledger yet or denies the write, check counts its own requests
- * only; a service whose lease is still valid (for at most 11 s if Kafka is unreachable for it too) sends requests that are not counted
- * then.
+ * The requests of `check` count against the account's quota: a running service grants permits for them. Without a running service, `check`
+ * declares them in the ledger, and writes nothing else. If Kafka is unreachable, has no ledger yet or denies the write, `check` counts only
+ * its own requests, although a running service sends requests until its lease expires. If that service can't reach Kafka either, its lease
+ * expires within 11 s.
  */
 export async function checkCommand({ account }: { readonly account?: string }): Promise<boolean> {
   const source = processSource();

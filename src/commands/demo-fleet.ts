@@ -32,14 +32,17 @@ import type { ProgressLine } from './terminal.ts';
 
 export interface DemoFleetOptions {
   readonly flags: DemoFlags;
-  /** Kafka and the registry; stopped at the end. */
+  /** Kafka and the schema registry; stopped when the demo ends. */
   readonly services: Services;
   readonly state: string;
   readonly line: ProgressLine;
   readonly stop$: Observable<NodeJS.Signals>;
 }
 
-/** Shortest wait before the demo restarts an instance that has ended, in ms, so that the fleet is seen without it. */
+/**
+ * Shortest wait before the demo restarts an instance that has ended, in ms. Meanwhile the user can see the fleet work without that
+ * instance.
+ */
 const RESTART_AFTER_MS = 20_000;
 /**
  * Longest wait before the demo restarts an instance that has ended, in ms: on a busy machine the other instances may take longer to claim
@@ -48,8 +51,8 @@ const RESTART_AFTER_MS = 20_000;
 const RESTART_DEADLINE_MS = 90_000;
 
 /**
- * `cellarstream demo` with several accounts or instances: a sandbox with all accounts, and a process for each instance, which can be
- * killed. Prints which instance claims which account to stdout; messages about the demo itself go to stderr.
+ * `cellarstream demo` with several accounts or instances: a sandbox with all accounts, and a process for each instance, which the user may
+ * kill. Prints which instance claims which account to stdout; messages about the demo itself go to stderr.
  *
  * @throws CellarstreamError with the error text of an instance that could not start.
  */
@@ -83,13 +86,14 @@ export async function demoFleet(options: DemoFleetOptions): Promise<void> {
 }
 
 /**
- * Runs the demo's instances. An instance that ends is started again; an instance that can't even join the fleet ends the demo. `run` ends
- * after a signal, or with the error of an instance that can't start; in either case all instances have ended then.
+ * Runs the demo's instances. An instance that ends is started again; an instance that ends before it has joined the fleet ends the demo.
+ * The method `run` resolves after a signal, or rejects with the error of an instance that can't start. In either case all instances have
+ * ended by then.
  */
 class FleetDemo {
   readonly #options: DemoFleetOptions;
   readonly #env: Readonly<Record<string, string | undefined>>;
-  /** Printed once, when all accounts are read for the first time. */
+  /** Lines printed once, when all accounts are served for the first time. */
   readonly #hints: readonly string[];
   readonly #scene: FleetScene;
   readonly #running = new Map<string, InstanceProcess>();
@@ -147,7 +151,7 @@ class FleetDemo {
     });
   }
 
-  /** Starts an instance again after a while, and after the other instances have claimed its accounts. */
+  /** Starts an instance again after a while, and after the other instances have claimed the accounts that it owned. */
   #restart(name: string, { cause }: InstanceEnd): void {
     const accounts = this.#scene.instanceEnded(name).join(', ') || 'no accounts';
     this.#print([`${name} has ended (${cause}); it owned ${accounts}`]);
@@ -191,7 +195,10 @@ class FleetDemo {
 
 const PROBLEM_LEVELS: readonly string[] = ['warn', 'error', 'fatal'];
 
-/** Whether an instance's log line reports a problem. Lines without `event` come from kafkajs, about errors that it resolves itself. */
+/**
+ * Whether an instance's log line reports a problem. Lines without `event` are ignored: they come from kafkajs and report errors that
+ * kafkajs handles itself.
+ */
 function isProblem({ level = '', event }: InstanceLine): boolean {
   return event !== undefined && PROBLEM_LEVELS.includes(level);
 }
@@ -207,7 +214,7 @@ function startError(name: string, { code, cause, lastOutput }: InstanceEnd): Cel
   return new CellarstreamError(code === 2 ? 'SETTINGS' : 'SERVICES', message);
 }
 
-/** Returns lines with the settings that commands need in another terminal, and examples of commands. */
+/** Returns lines with example commands and the settings that these commands need in another terminal. */
 function usageHints(
   { kafka, registry, topics }: ConfigWith<'kafka' | 'registry'>,
   accountsDir: string,

@@ -106,7 +106,9 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
   }
 }
 
-/** Prints what the demo's service does: its addresses once, the progress of the initial snapshots, then a line for each change. */
+/**
+ * Prints what the demo's service does: the service's addresses once, the progress of the initial snapshots, then a line for each change.
+ */
 class DemoOutput {
   readonly #config: Config;
   readonly #line: ProgressLine;
@@ -160,8 +162,8 @@ class DemoOutput {
 }
 
 /**
- * Throws if a service already publishes under the demo's prefix: the demo would fence it, and it may be the process that runs the Kafka of
- * both.
+ * Throws if a service already publishes under the demo's prefix. The demo would fence that service, which may be another demo that runs the
+ * Kafka that this demo uses.
  *
  * @throws CellarstreamError `SETTINGS`.
  */
@@ -197,7 +199,7 @@ async function openOnFreePort(
   }
 }
 
-/** Returns a line with the environment variables that examples need to reach this demo; none if all are the examples' defaults. */
+/** Returns a line with the environment variables that examples need to reach this demo; empty if the defaults of the examples are right. */
 function exportLines({ brokers, registryUrl }: Services, prefix: string): readonly string[] {
   const { kafka, registry } = PORTS;
   const variables = [

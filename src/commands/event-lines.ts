@@ -10,7 +10,7 @@ import type { Colors } from './terminal.ts';
 /** A value that `replay` prints: an event of a resource, a status change, or a dead letter. */
 export type ReplayedValue = ChangeEvent | OrderStatusChange | DeadLetter;
 
-/** Label that is printed for each kind of event, and its color. */
+/** Printed label and color of each kind of event. */
 const OPS = {
   r: { label: 'read', color: 'blue' },
   c: { label: 'created', color: 'green' },
@@ -34,7 +34,7 @@ export function jsonLine(message: Consumed<ReplayedValue>): string {
   return stringifyJson(line as unknown as JsonObject); // the value is JSON, but its interfaces have no index signature
 }
 
-/** Formats a message as a readable line. It contains the paths of changed fields, but not their values, which may be personal. */
+/** Formats a message as a readable line. The line contains the paths of changed fields, but not their values, which may be personal. */
 export function eventLine(message: Consumed<ReplayedValue>, of: string, colors: Colors): string {
   const { partition, offset, timestamp } = message;
   const time = new Date(timestamp).toISOString().replace('T', ' ').replace('Z', '');
@@ -62,8 +62,8 @@ function textOf(
 }
 
 /**
- * Formats a line for each change except those of initial snapshots: the record's key, its status changes with values, and the other changed
- * paths without values, which may be personal.
+ * Formats a line for each change except those of initial snapshots: the record's key, its status changes with values, and the paths of
+ * other changed fields without their values, which may be personal.
  */
 export function changeLines(published: Published, colors: Colors, time: string): string[] {
   const { changes, statusChanges, resource } = published;
@@ -96,7 +96,7 @@ function pathOf({ subject, subjectId, field }: StatusChange): string {
   return parents[subject] + field;
 }
 
-/** A status change, as a record of `order-status-changes` or as the service reports it. */
+/** A status change, from a message of `order-status-changes` or as the service reports it. */
 type StatusText = Pick<StatusChange, 'subject' | 'subjectId' | 'from' | 'to'> & {
   readonly field: string;
 };

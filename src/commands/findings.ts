@@ -3,7 +3,7 @@ import { describeError } from '../core/errors.ts';
 export interface Finding {
   readonly what: string;
   readonly fine: boolean;
-  /** Whether what was checked works but is inadvisable. Default false. */
+  /** Whether the finding is a warning: the checked thing works but is inadvisable. Default false. */
   readonly isUnwise?: boolean;
   readonly detail: string;
 }

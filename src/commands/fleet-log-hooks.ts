@@ -40,7 +40,10 @@ export function fleetLogHooks(logger: LineLogger): FleetHooks {
   };
 }
 
-/** Hooks that log the events of a fleet's account, like {@link logHooks}, but log claims from other instances as normal events. */
+/**
+ * Returns hooks that log the events of a fleet's account like {@link logHooks}, except that a claim from another instance is logged as a
+ * normal event.
+ */
 export function fleetAccountLogHooks(logger: LineLogger): Hooks {
   return {
     ...logHooks(logger),

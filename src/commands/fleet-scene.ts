@@ -1,8 +1,8 @@
 import type { InstanceLine } from './instance-process.ts';
 
 /**
- * The state of a fleet's demo, as the log lines of its instances report it: each account is owned by the instance that claimed it last, and
- * is read from that instance's `ready` line until it releases the account, ends, or another instance claims it.
+ * The state of a fleet's demo, derived from the log lines of its instances. Each account is owned by the instance that claimed it last. An
+ * account counts as served from its owner's `ready` line until the owner releases it or ends, or another instance claims it.
  */
 export class FleetScene {
   readonly #accountCount: number;
@@ -15,12 +15,12 @@ export class FleetScene {
     this.#accountCount = accountCount;
   }
 
-  /** Whether every account is being read by a running instance. */
+  /** Whether every account is served by a running instance. */
   get isFullyServed(): boolean {
     return this.#read.size === this.#accountCount;
   }
 
-  /** Updates the state by one line of an instance's log, and returns the lines to print. */
+  /** Updates the state from one line of an instance's log, and returns the lines to print. */
   linesFor(instance: string, { event, account, step, instances }: InstanceLine): readonly string[] {
     if (event === 'generation' && instances) return this.#generation(instances);
     if (account === undefined) return [];

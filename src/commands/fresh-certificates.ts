@@ -15,7 +15,9 @@ export interface FreshOptions {
   readonly topic: string;
   readonly account: string;
   readonly resources: readonly string[];
-  /** The first value ends the waiting for certificates; a value emitted before the subscription counts if it is replayed. */
+  /**
+   * Ends the wait for certificates with its first value. A value emitted before the subscription counts only if the observable replays it.
+   */
   readonly deadline$: Observable<unknown>;
   readonly onAck: (ack: CertifyAck) => void;
   readonly onRetry: (retry: Retry) => void;
@@ -26,9 +28,9 @@ const CHECK_EVERY_MS = 200;
 
 /**
  * Requests new full scans from the running service and waits until their certificates are published. Resolves to the acknowledgement of
- * each list; lists without one are left out.
+ * each list; lists without an acknowledgement are left out.
  *
- * @throws CellarstreamError `POSITION` if there is no such topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
+ * @throws CellarstreamError `POSITION` if there is no signals topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
  */
 export async function freshCertificates({
   kafka,
@@ -53,8 +55,8 @@ export async function freshCertificates({
 }
 
 /**
- * Returns the newest certificates of an account's lists, as soon as the acknowledged ones are readable: an open transaction of another list
- * may delay that.
+ * Resolves to the newest certificates of an account's lists, once all acknowledged certificates are readable, or at `deadline$`. An
+ * acknowledged certificate may not be readable yet, while the transaction of another list is open.
  */
 export function newestOnceReadable(
   options: Pick<FreshOptions, 'kafka' | 'account' | 'resources' | 'deadline$'>,

@@ -32,8 +32,8 @@ const END_WITH_PARENT = new URL('../../dist/commands/end-with-parent.js', import
 const STOP_TIMEOUT_MS = 25_000;
 
 /**
- * A child process with `cellarstream run` that ends together with this process, however this one ends. It is detached, that is, in another
- * process group, so that Ctrl-C reaches only the demo: a second signal would end an instance at once.
+ * A child process with `cellarstream run`. It ends when this process ends, even by SIGKILL. It is detached (in another process group), so
+ * that Ctrl-C reaches only the demo: a second signal would end an instance at once.
  */
 export class InstanceProcess {
   readonly ended: Promise<InstanceEnd>;

@@ -8,17 +8,20 @@ import { countPage, provesDeletions } from '../ops/status/hook-figures.ts';
 import { fewNames } from '../ops/status/shortened.ts';
 import { datesText } from '../streams/paging/list-dates.ts';
 
-/** Errors of the signals topic whose retry pause is shorter than this (ms) are logged at debug level only: they resolve themselves. */
+/**
+ * Errors of the signals topic whose retry pause is shorter than this (ms) are logged at debug level only, since such errors resolve
+ * themselves.
+ */
 const WARN_AFTER_MS = 500;
 /** Interval of the log lines about an initial snapshot's progress, for each list, in ms. */
 const PROGRESS_EVERY_MS = 10_000;
 /** Interval of the log lines about published events, for each list, in ms. */
 const TALLY_EVERY_MS = 60_000;
-/** Interval of the log lines about single records, in ms. Writing a line delays a commit, and bad records may come by the thousand. */
+/** Interval of the log lines about single records, in ms. Too short: if many records are bad, writing lines delays commits. */
 const RECORDS_EVERY_MS = 10_000;
-/** Interval at which a lasting warning is repeated, in ms. */
+/** Interval at which a warning is repeated while its cause lasts, in ms. */
 const REPEAT_WARNING_EVERY_MS = 10 * 60_000;
-/** Number of consecutive sweeps that prove no deletions before a warning is logged. */
+/** Minimum number of consecutive sweeps without proof of deletions before a warning is logged. */
 const UNPROVEN_SWEEPS = 3;
 
 type HookEvent<K extends keyof Hooks> = Parameters<Required<Hooks>[K]>[0];
@@ -27,16 +30,16 @@ type HookEvent<K extends keyof Hooks> = Parameters<Required<Hooks>[K]>[0];
 type MeteredHook = 'onStart' | 'onRequest' | 'onDropped' | 'onCommit' | 'onCommitted';
 
 /**
- * Hooks that log what a service does: problems at once, the progress of an initial snapshot every ten seconds, published events once a
- * minute, and problems of single records combined. Never logs the content of a record.
+ * Returns hooks that log what a service does: problems at once, the progress of an initial snapshot every ten seconds, published events
+ * once a minute, and problems of single records combined. The content of records is never logged.
  */
 export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>> {
   const isProgressDue = atMostEvery(PROGRESS_EVERY_MS);
   const isWarningDue = atMostEvery(REPEAT_WARNING_EVERY_MS);
   const tallies = new Map<string, PublishedTally>();
-  /** Number of missing records of each list whose deletions were held back last. */
+  /** Number of missing keys of each list when its deletions were last held back. */
   const lastMissing = new Map<string, number>();
-  /** Consecutive sweeps of each list that prove no deletions, and the time of the first, in ms. */
+  /** Number of consecutive sweeps of each list without proof of deletions, and the monotonic time of the first one, in ms. */
   const unproven = new Map<string, { readonly since: number; sweeps: number }>();
   const refused = coalesce<HookEvent<'onRefused'>>(RECORDS_EVERY_MS, ({ resource, error }, count) =>
     logger.warn(
@@ -237,8 +240,8 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>>
 }
 
 /**
- * Returns a function that limits the rate of log lines: it returns whether a line about `name` may be written, which is once in
- * `intervalMs`, or whenever `urgent` is set. A line that may be written counts as written.
+ * Returns a function that limits the rate of log lines. That function returns whether a line about `name` may be written: once in
+ * `intervalMs`, and always if `urgent` is set. A line that may be written counts as written.
  */
 function atMostEvery(intervalMs: number): (name: string, urgent?: boolean) => boolean {
   const doneAt = new Map<string, number>();
@@ -250,7 +253,7 @@ function atMostEvery(intervalMs: number): (name: string, urgent?: boolean) => bo
   };
 }
 
-/** Counts of records and events of a list published since the time `since` (ms). */
+/** Counts of records and events of a list published since the time `since` (monotonic, in ms). */
 interface PublishedTally {
   readonly since: number;
   records: number;
@@ -259,9 +262,9 @@ interface PublishedTally {
 }
 
 /**
- * Returns a function that passes the items of each name to `emit`, at a limited rate: the first item at once, then at most every `everyMs`
- * the newest item and the number of items since the previous call. Memory is bounded by the number of names. Its timers do not keep the
- * process alive; items that are not emitted when the process ends are dropped.
+ * Returns a function that takes a name and an item, and passes items to `emit` at a limited rate for each name: the first item at once,
+ * then at most every `everyMs` the newest item and the number of items since the previous call. Memory is bounded by the number of names.
+ * The timers do not prevent the process from ending; items that are not emitted by then are dropped.
  */
 function coalesce<T>(
   everyMs: number,

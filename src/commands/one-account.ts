@@ -19,10 +19,11 @@ const MAX_NAMES = 10;
 
 /**
  * Loads the settings of the account that a command is for. With `ACCOUNTS_DIR` the account has to be named, and its file is read; otherwise
- * there is only the account of the environment.
+ * the environment describes the only account.
  *
  * @param account Value of `--account`.
- * @throws CellarstreamError `SETTINGS` if no account is named or there is none with the name; also the errors of `loadAccount`.
+ * @throws CellarstreamError `SETTINGS` if a fleet's account is not named, or if there is no account with that name; also the errors of
+ * `loadAccount`.
  */
 export function oneAccount<N extends Need>(
   source: SettingsSource,
@@ -45,8 +46,8 @@ export function oneAccount<N extends Need>(
 }
 
 /**
- * Loads the settings for a replay: from the account's file if ACCOUNTS_DIR is set. Consumers have no API keys and often no accounts' files:
- * then {@link replayedPrefix} determines the account's topics.
+ * Loads the settings for a replay, which need no API key. If ACCOUNTS_DIR is set, the account's file is read; otherwise
+ * {@link replayedPrefix} determines the account's topics.
  *
  * @throws CellarstreamError `SETTINGS`.
  */
@@ -58,10 +59,11 @@ export function replaySettings(
 }
 
 /**
- * Returns the prefix of an account's topics. Without the account's file that is `<TOPIC_PREFIX>.<account>`, if Kafka has a fleet's topic
- * under TOPIC_PREFIX. If the file sets another prefix, TOPIC_PREFIX has to be set to it instead.
+ * Returns the prefix of an account's topics. If the account's file is not available, the prefix is `<TOPIC_PREFIX>.<account>`, provided
+ * that Kafka has a fleet's topic under TOPIC_PREFIX. For an account whose file sets a prefix of its own, the caller has to set TOPIC_PREFIX
+ * to that prefix.
  *
- * @throws CellarstreamError `SETTINGS` if there is no fleet, and the account is not the one in the settings.
+ * @throws CellarstreamError `SETTINGS` if there is no fleet, and `account` is not the account of the settings.
  */
 export async function replayedPrefix(
   { account: own, accountsDir, topics }: ConfigWith<'kafka' | 'registry'>,

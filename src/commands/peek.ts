@@ -37,13 +37,13 @@ import { oneAccount, processSource } from './one-account.ts';
 import { logSettings } from './service-log.ts';
 import { stopSignals } from './stop.ts';
 
-/** Maximum number of requests that are declared in the ledger, or granted by a running service, at a time. */
+/** Maximum number of requests in one declaration in the ledger, or in one grant of permits by a running service. */
 const MAX_AT_A_TIME = 10;
 /** How long to try to reach Kafka before the first requests are sent without it, in ms. */
 const KAFKA_TIMEOUT_MS = 5_000;
 
 /**
- * `cellarstream peek RESOURCE`: reads a list once and prints the events that an initial snapshot would publish, one JSON object a line.
+ * `cellarstream peek RESOURCE`: reads a list once and prints the events that an initial snapshot would publish, one JSON object per line.
  *
  * It does not need Kafka. If KAFKA_BROKERS is set, its requests count against the account's quota, as those of `check` do.
  */

@@ -27,14 +27,16 @@ export interface ResyncFlags {
 }
 
 /**
- * Time without any acknowledgement of the request after which a hint is printed, in ms. A running service takes less for a single order.
+ * How long to wait for a first acknowledgement before a hint is printed, in ms. A running service acknowledges a request for a single order
+ * sooner.
  */
 const SILENCE_MS = 10_000;
 const STAYS = `the request stays in the topic for ${SIGNAL_DAYS} days, and the service carries it out when it reads it`;
 
 /**
  * `cellarstream resync`: writes a request to the signals topic and waits until the service has acknowledged it for each resource. Prints
- * each acknowledgement to stdout as a JSON line. Resolves to whether everything was published; to true without waiting.
+ * each acknowledgement to stdout as a JSON line. Resolves to whether everything was published. With `--no-wait`, resolves to true as soon
+ * as the request is written.
  */
 export async function resyncCommand(flags: ResyncFlags): Promise<boolean> {
   const source = processSource();
@@ -106,7 +108,7 @@ function requestOf(
   };
 }
 
-/** The order number as a number if JavaScript represents it exactly, else as a string. */
+/** Returns the order number as a number if JavaScript represents it exactly, else as a string. */
 function numberOf(order: string): number | string {
   return Number.isSafeInteger(Number(order)) ? Number(order) : order;
 }

@@ -37,7 +37,7 @@ export async function runningInstanceOf(
   });
 }
 
-/** Formats the id of a running instance, and since when it runs, as part of a line. */
+/** Formats the id of a running instance and its start time, as part of a line. */
 export function instanceText({ instance, since }: ActiveInstance): string {
   const when = since === undefined ? '' : ` since ${new Date(since).toISOString()}`;
   return `instance ${instance}${when}`;

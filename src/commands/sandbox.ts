@@ -27,8 +27,8 @@ export async function sandboxCommand(flags: SandboxFlags): Promise<void> {
 }
 
 /**
- * Returns the settings with which to run the service against the sandbox, in the format of `.env`: for the first account, or for all
- * accounts through their files.
+ * Returns lines that explain how to run the service against the sandbox: the settings in the format of `.env`, for the first account or,
+ * through the files of the accounts, for all of them.
  */
 function howToUse({ url, apiKey, accounts }: Sandbox, accountsDir: string | undefined): string {
   const lines = [`API_BASE_URL=${url}`];

@@ -20,7 +20,7 @@ interface LoggedService<C extends Config, O extends LoggedOperations> {
   readonly config: C;
   /** Where the settings of `config` were read from. */
   readonly source: SettingsSource;
-  /** Fields of the log line at the start, besides the version. */
+  /** Further fields of the log line about the start, which also contains the version. */
   readonly fields: object;
   readonly open: (onError: (error: unknown) => void) => Promise<O>;
   readonly run: (parts: {
@@ -55,7 +55,11 @@ export async function runLogged<C extends Config, O extends LoggedOperations>({
   logger.info({ event: 'stopped' }, 'stopped');
 }
 
-/** Logs a warning for each setting that is allowed but may be a mistake. `source` is where the settings of `config` were read from. */
+/**
+ * Logs a warning for each setting that is allowed but may be a mistake.
+ *
+ * @param source Where the settings of `config` were read from.
+ */
 export function logSettings(logger: LineLogger, config: Config, source: SettingsSource): void {
   for (const { name, advice } of settingWarnings(config, source)) {
     logger.warn({ event: 'setting', setting: name }, `${name} ${advice}`);
@@ -70,10 +74,13 @@ export function logOperations(logger: LineLogger): (error: unknown) => void {
     );
 }
 
-/** How often the service's readiness is checked, in ms. Shorter changes are not logged. */
+/** Interval at which the service's readiness is checked, in ms. A state that lasts less time may not be noticed. */
 const CHECK_EVERY_MS = 1_000;
 
-/** Logs a line when the service becomes ready, when it stops being ready, and when the causes change, until unsubscribed. */
+/**
+ * Logs a line when the service becomes ready, when it stops being ready, and when the causes of its not being ready change. Logs until the
+ * returned subscription is unsubscribed.
+ */
 export function logReadiness(
   logger: LineLogger,
   check: () => Readiness,

@@ -9,15 +9,18 @@ import { backoff } from '../streams/flow/backoff.ts';
 import type { Retry } from '../streams/flow/backoff.ts';
 
 interface AcksOptions<A> {
-  /** The first value ends the waiting; a value emitted before the subscription counts if it is replayed. */
+  /**
+   * Ends the wait for acknowledgements with its first value. A value emitted before the subscription counts only if the observable replays
+   * it.
+   */
   readonly over$: Observable<unknown>;
   readonly onAck: (ack: A) => void;
   readonly onRetry: (retry: Retry) => void;
 }
 
 /**
- * Sends a request to the running service, and returns a function that waits for the acknowledgement of each of its lists and resolves to
- * those that came, by list.
+ * Sends a request to the running service. Resolves to a function that waits for the acknowledgement of each list of the request, at most
+ * until `over$` emits, and resolves to the acknowledgements received, by list.
  */
 export async function sendRequest<R extends CertifyRequest | ResyncRequest>(
   topic: SignalTopic,

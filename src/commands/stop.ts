@@ -3,8 +3,8 @@ import type { Observable } from 'rxjs';
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 /**
- * A second signal within this time (ms) counts as the same Ctrl-C: if npm started the process, each one arrives both from the terminal and
- * from npm.
+ * A second signal within this time (ms) counts as the same Ctrl-C: in a process started by npm, a signal arrives twice, from the terminal
+ * and from npm.
  */
 const SAME_WITHIN_MS = 500;
 

@@ -8,7 +8,7 @@ export function stdoutColors(): Colors {
   return pc.createColors(process.stdout.isTTY && pc.isColorSupported);
 }
 
-/** Writes a line for the user to stderr: stdout is for data. */
+/** Writes a line for the user to stderr, since stdout is for data. */
 export function printLine(line: string): void {
   process.stderr.write(`${line}\n`);
 }
@@ -43,7 +43,7 @@ export class ProgressLine {
   readonly #stream: WriteStream;
   #isShown = false;
   #writtenAt = -Infinity;
-  /** The task of the newest call of `progress`, and its first progress. */
+  /** Label of the current progress display (`what`), and when and with which count it began. */
   #task: { readonly what: string; readonly at: number; readonly done: number } | undefined;
 
   constructor(stream: WriteStream = process.stderr) {
@@ -62,7 +62,7 @@ export class ProgressLine {
     }
   }
 
-  /** Shows the progress of a task, its rate and the estimated time left. */
+  /** Shows how far the work labeled `what` has come, its rate and the estimated time left, in s. */
   progress(what: string, done: number, total: number): void {
     const now = performance.now();
     if (this.#task?.what !== what) this.#task = { what, at: now, done };

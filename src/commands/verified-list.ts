@@ -25,7 +25,10 @@ export interface KeyList {
   readonly keys: readonly string[];
 }
 
-/** Result of checking a user's copy of a list: how many rows it has, and which keys are missing, outdated or too many. */
+/**
+ * Result of checking a user's copy of a list: how many rows it has, which keys are missing or outdated, and which keys or rows should not
+ * be there.
+ */
 export interface CheckedCopy {
   readonly file: string;
   readonly rows: number;

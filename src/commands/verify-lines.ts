@@ -95,7 +95,10 @@ function reasonsOf({ why, partitions }: CheckedCertificate): string[] {
   return all.filter((each) => each !== undefined);
 }
 
-/** Describes the records that, according to the certificate itself, are undecided or not in the topic. */
+/**
+ * Describes the records that, according to the certificate itself, are undecided, not in the topic, or still in the topic because their
+ * deletions are held back.
+ */
 function remarksOf(certificate: Certificate): string[] {
   const { rejected, unpublished, left_out, held, undecided, undecided_keys } = certificate;
   const named = undecided_keys.slice(0, 3).join(', ');

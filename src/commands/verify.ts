@@ -112,7 +112,7 @@ function whyNotFresh(ack: CertifyAck | undefined, seconds: number): string | und
   return `no fresh certificate: ${ack.message ?? ack.status}`;
 }
 
-/** Runs the check of a list; an error that concerns only that list becomes the reason in its line. */
+/** Runs `work`, the check of one list. Resolves to its result, or to the text of an error that concerns only that list. */
 async function tryVerify<T>(work: () => Promise<T>): Promise<T | { readonly why: string }> {
   try {
     return await work();

@@ -7,15 +7,18 @@ import { loadConfig } from './load-config.ts';
 import { settingsFileText, settingTexts } from './setting-texts.ts';
 import { ACCOUNT_SETTINGS, SCHEMA, SECRETS } from './settings.ts';
 
-/** Names of a secret of an account: if its file sets either name, both are ignored in the environment. */
+/**
+ * Pairs of names that can set the same secret: the setting, and its `*_FILE` name. If an account's file sets one of a pair, the
+ * environment's values of both are ignored.
+ */
 const SECRET_PAIRS = ACCOUNT_SETTINGS.filter((name) => SECRETS.includes(name)).map(
   (name) => [name, `${name}_FILE`] as const,
 );
 
-/** Names that an account's file may set. All others belong to the instance and come from its environment. */
+/** Names that an account's file may set. All other settings belong to the instance and come from its environment. */
 const ALLOWED_NAMES: ReadonlySet<string> = new Set([...ACCOUNT_SETTINGS, ...SECRET_PAIRS.flat()]);
 
-/** Location of the accounts' files, and the source of the settings that they do not set. */
+/** Where the accounts' files are, and where settings that the files do not contain are read from. */
 export interface AccountsOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Folder in which `.env` is looked for, and the base of relative paths. */
@@ -57,11 +60,11 @@ export function accountNames(folder: string): readonly string[] {
 const NEEDS = ['api', 'kafka', 'registry'] as const;
 
 /**
- * Loads the configuration of one account; its file takes precedence over the environment. Its topics are under `<prefix>.<account>` unless
- * the file sets `TOPIC_PREFIX`, and its state is in a folder with its name.
+ * Loads the configuration of one account. The account's file takes precedence over the environment. The account's topics are under
+ * `<prefix>.<account>` unless the file sets `TOPIC_PREFIX`, and its state is in a folder named after the account.
  *
  * @param needs Groups whose required settings must be set. Default: those that `run` requires.
- * @throws CellarstreamError `SETTINGS`; its lines begin with the name of the file.
+ * @throws CellarstreamError `SETTINGS`; the lines of its message begin with the name of the file.
  */
 export function loadAccount(name: string, options: AccountsOptions): AccountConfig;
 export function loadAccount<N extends Need>(
@@ -135,12 +138,13 @@ function fileError(file: string, error: unknown): unknown {
 /** The validated settings of an account. */
 export type AccountConfig = ConfigWith<'api' | 'kafka' | 'registry'>;
 
-/** Result of loading an account's file: its settings, or the error. */
+/** Result of loading an account's file: the validated settings, or the error that loading ended with. */
 export type AccountFile = { readonly config: AccountConfig } | { readonly error: unknown };
 
 /**
- * Loads all accounts of the folder, by name, sorted. An error in a file concerns that account only. It is also an error if an earlier
- * account has the same API key or topic prefix: the two would count one quota twice, or publish under each other's keys.
+ * Loads all accounts of the folder, by name, sorted. An error in a file concerns that account only. An account with the same API key or
+ * topic prefix as an earlier account gets an error: two accounts would each use the API key's whole quota, or publish different records
+ * under equal keys.
  *
  * @throws CellarstreamError `SETTINGS` if the folder can't be read.
  */
@@ -158,9 +162,9 @@ export function loadAccounts(options: AccountsOptions): ReadonlyMap<string, Acco
 }
 
 /**
- * Throws if an earlier account has the same API key or topic prefix.
+ * Throws if an earlier account has the same API key or topic prefix; otherwise adds this account to `owners`.
  *
- * @param owners Account that uses each API key and prefix, by setting and value.
+ * @param owners Names of the earlier accounts, by setting name and value: `API_KEY ...` and `TOPIC_PREFIX ...`.
  */
 function expectUnique(config: AccountConfig, owners: Map<string, string>): AccountConfig {
   const { account, api, topics } = config;

@@ -2,17 +2,17 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
 
-/** Names of the settings that make up a client certificate. */
+/** Names of the settings that hold a client certificate, its private key and the private key's password. */
 export interface ClientCertificateSettings {
   readonly cert: string;
   readonly key: string;
-  /** Setting with the key's password; undefined if there is no such setting. */
+  /** Setting that holds the private key's password; undefined if there is no such setting. */
   readonly password?: string;
 }
 
 /**
- * Returns reasons why a client certificate can't be used: the certificate or its key is missing, the key can't be decrypted or belongs to
- * another certificate, or the certificate is expired or not yet valid.
+ * Returns reasons why a client certificate can't be used: the certificate or its private key is missing, the private key can't be decrypted
+ * or belongs to another certificate, or the certificate is expired or not yet valid.
  */
 export function clientCertificateProblems(
   texts: SettingTexts,

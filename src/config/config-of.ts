@@ -11,7 +11,12 @@ import type {
 import { mskRegion } from './kafka-problems.ts';
 import type { Settings } from './settings.ts';
 
-/** Converts validated settings into the configuration. Relative paths start from `cwd`. */
+/**
+ * Converts validated settings into the configuration.
+ *
+ * @param cwd Folder from which relative paths start.
+ * @param sharedPrefix Prefix of the topics that all accounts of a fleet share.
+ */
 export function configOf(set: Settings, cwd: string, sharedPrefix = set.TOPIC_PREFIX): Config {
   return {
     api: apiOf(set),
@@ -134,7 +139,7 @@ function proxiesOf(set: Settings): { readonly proxies?: Proxies } {
   return http || https ? { proxies: { http, https, noProxy } } : {};
 }
 
-/** Default address of the login, for an API at this base URL. */
+/** Returns the default login URL of the API at this base URL. */
 export function loginUrlOf(baseUrl: string): string {
   return `${baseUrl}/v1/auth/public/login`;
 }

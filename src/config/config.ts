@@ -18,7 +18,7 @@ export interface ApiConfig {
   readonly baseUrl: string;
   readonly loginUrl: string;
   readonly key: Secret;
-  /** How long the API may refuse a key that it accepted before, in ms, until the refusal counts as final. */
+  /** How long the API may refuse an API key that it accepted before, in ms, until the refusal counts as final. */
   readonly keyPatienceMs: number;
   /** PEM text of the certificate authorities to trust instead of Node's own. */
   readonly ca: string | undefined;
@@ -31,11 +31,11 @@ export interface ClientCertificate {
   /** The certificate, followed by its intermediate certificates. */
   readonly cert: string;
   readonly key: Secret;
-  /** Password of the key; undefined if the key is not encrypted. */
+  /** Password of the private key; undefined if the private key is not encrypted. */
   readonly password: Secret | undefined;
 }
 
-/** How to log in at Kafka's brokers (SASL). */
+/** How to authenticate to the Kafka brokers (SASL). */
 export type KafkaLogin =
   | {
       readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512';
@@ -62,12 +62,12 @@ export interface KafkaConfig {
   readonly proxies?: Proxies | undefined;
 }
 
-/** How requests to the schema registry are authorized. */
+/** Credentials for requests to the schema registry. */
 export type RegistryAuth =
   | { readonly kind: 'basic'; readonly username: string; readonly password: Secret }
   /** A bearer token that does not change while the process runs. */
   | { readonly kind: 'bearer'; readonly token: Secret }
-  /** Bearer tokens of an OAuth 2 token endpoint, renewed before they expire. */
+  /** Bearer tokens from an OAuth 2 token endpoint, renewed before they expire. */
   | { readonly kind: 'oauth'; readonly credentials: ClientCredentials };
 
 /** Settings of the schema registry, and how to log in. */
@@ -85,7 +85,7 @@ export interface RegistryConfig {
   readonly proxies?: Proxies | undefined;
 }
 
-/** Fields of records that hold personal data, by how they are hidden; no field is in two of the lists. */
+/** Record fields that hold personal data, in one list for each way of hiding them. No field is in two lists. */
 export interface PiiConfig {
   readonly drop: readonly FieldPointer[];
   readonly mask: readonly FieldPointer[];
@@ -131,7 +131,7 @@ export interface Config {
     readonly loginsPerMinute: number;
     /** How the server counts requests against the quota: for each list separately, or for all lists of an API key together. */
     readonly scope: 'endpoint' | 'key';
-    /** Percentage of `perMinute` for an initial snapshot, 1 to 95; polls get the rest. */
+    /** Percentage of `perMinute` that an initial snapshot may use, 1 to 95; polls get the rest. */
     readonly firstReadPercent: number;
   };
   readonly pii: PiiConfig;
@@ -139,7 +139,7 @@ export interface Config {
   readonly volatileFields: readonly FieldPointer[];
   /** How the keys of records are encoded in Kafka. */
   readonly keyFormat: 'text' | 'avro';
-  /** Fields that make up a record's key, if the settings name them. */
+  /** Fields that make up the key of a list's records; undefined if the settings do not name any. */
   readonly keyFields: Readonly<Record<Resource, readonly string[] | undefined>>;
   /** Absolute path of the folder with the files of a fleet's accounts. Undefined: these settings are those of a single account. */
   readonly accountsDir: string | undefined;

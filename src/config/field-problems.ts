@@ -11,7 +11,7 @@ import { keyFieldsSetting, SCHEMA } from './settings.ts';
 
 const PII_SETTINGS = ['PII_DROP', 'PII_MASK', 'PII_HMAC'] as const;
 
-/** A field, and the setting that names it. */
+/** A field, with the setting that names the field. */
 interface NamedField extends FieldPointer {
   readonly setting: (typeof PII_SETTINGS)[number] | 'VOLATILE_FIELDS';
   /** The field's name as written in the setting. */
@@ -41,8 +41,8 @@ export function piiItem({ resource, path }: FieldPointer): string {
 }
 
 /**
- * Returns problems with the settings that name fields, beyond their syntax: a field that the service depends on, one that two settings
- * hide, or one that can't hold text instead of its value.
+ * Returns problems with the settings that name fields, beyond their syntax: a field that the service depends on, a field that two settings
+ * hide, or a field to be masked or hashed whose type is not text.
  */
 export function fieldProblems(texts: SettingTexts): SettingProblem[] {
   const named = (setting: NamedField['setting'], itemOf: (field: FieldPointer) => string) =>
@@ -85,9 +85,10 @@ function duplicateAdvice(field: NamedField, earlier: readonly NamedField[]): str
 }
 
 /**
- * Returns advice if the service itself depends on a field, such as a key, a date, a status, or a field that identifies elements of an array.
+ * Returns advice if the service itself depends on a field, such as a key, a date, a status, or a field that identifies elements of an
+ * array.
  *
- * @param but Why the setting can't name such a field; ends the advice.
+ * @param but Consequence of the dependency, such as `it can't be hidden`; the advice ends with it.
  */
 function neededAdvice(
   { resource, path }: FieldPointer,

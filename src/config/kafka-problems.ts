@@ -22,7 +22,10 @@ const CLIENT_CERTIFICATE = {
   password: 'KAFKA_SSL_KEY_PASSWORD',
 } as const;
 
-/** Returns problems with Kafka settings that require or contradict each other: TLS, the client certificate and the login. */
+/**
+ * Returns problems with the Kafka settings for TLS, the client certificate and the login: required settings that are missing, and settings
+ * that contradict each other.
+ */
 export function kafkaProblems(texts: SettingTexts): SettingProblem[] {
   return [
     ...tlsProblems(texts),
@@ -73,7 +76,7 @@ function mechanismOf(texts: SettingTexts): string | undefined {
   return texts.KAFKA_SASL_MECHANISM?.toLowerCase();
 }
 
-/** Returns the AWS region of an MSK cluster: the one in its brokers' names, or else `ofEnv`. */
+/** Returns the AWS region of an MSK cluster: the region in its brokers' names, or else `ofEnv`. */
 export function mskRegion(
   brokers: readonly string[],
   ofEnv: string | undefined,

@@ -8,7 +8,8 @@ import type { ApiConfig } from './config.ts';
 export const KEY_DIGEST_BYTES = 6;
 
 /**
- * Returns a digest of an API key and its API's address, in hexadecimal: shows whether two accounts use the same key, without revealing it.
+ * Returns a digest of an API key and its API's address, in hexadecimal. It shows whether two accounts use the same API key, without
+ * revealing the API key.
  */
 export function keyDigest({ baseUrl, key }: Pick<ApiConfig, 'baseUrl' | 'key'>): string {
   const digest = createHash('sha256').update(`${baseUrl} ${key.reveal()}`).digest();

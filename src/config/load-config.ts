@@ -18,8 +18,8 @@ export interface ConfigOptions<N extends Need> {
 }
 
 /**
- * Reads the settings from the environment, and those that it does not set from `.env`. An empty value counts as unset. A secret may be in
- * a file that the setting with its name and `_FILE` points to.
+ * Reads the settings from the environment, and from `.env` those that the environment does not set. An empty value counts as unset. A
+ * secret may be stored in a file: set `<name>_FILE` to the path of that file.
  *
  * @throws CellarstreamError `SETTINGS`, with one line for each problem; no line contains the value of a secret or an address, or the
  * content of a file.

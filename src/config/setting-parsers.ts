@@ -35,7 +35,7 @@ export const integer = (least: number, most: number, suffix = '') => {
 /** Longest delay of Node's timers, in ms; longer ones fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** A duration in ms. */
+/** Returns a parser of durations in ms, from `least` to `most`. */
 export const milliseconds = (least: number, most = LONGEST_TIMER_MS) =>
   integer(least, most, ' milliseconds').register(ACCEPTED, {
     phrase: `in milliseconds, ${most === LONGEST_TIMER_MS ? `${least} or more` : `${least} to ${most}`}`,
@@ -46,7 +46,7 @@ export const percent = text
   .transform(Number)
   .register(ACCEPTED, { phrase: 'a number from 0 to 100, without a percent sign' });
 
-/** A name that becomes part of the names of topics, files or transactional ids. */
+/** Returns a parser of names that become part of the names of topics, files or transactional ids. `longest` is the maximum length. */
 export const name = (longest: number, pattern = /^[\w.-]+$/) => {
   const phrase = `1 to ${longest} letters, digits, dots, hyphens or underscores`;
   return text
@@ -91,12 +91,14 @@ function isResource(item: string | undefined): item is Resource {
 }
 
 /**
- * Field names joined by dots. Rejects spellings that would silently match no field: a space next to a dot, and path syntax of other
- * languages, such as `[0]`, `.0.`, `/` and `*`.
+ * Syntax of a field: a list's name and field names, joined by dots. Rejects spellings that would silently match no field: a space next to a
+ * dot, and path syntax of other languages, such as `[0]`, `.0.`, `/` and `*`.
  */
 const FIELD = /^[^.]+(\.(?!\s|\d+(\.|$))[^.[\]/*]+(?<!\s))+$/;
 
-/** Comma-separated fields. The error text does not repeat the items: it would reveal a key pasted into `PII_HMAC` by mistake. */
+/**
+ * Parser of comma-separated fields. The error text does not quote the items, since one may be a secret pasted into `PII_HMAC` by mistake.
+ */
 export const fields = items(
   (item) => FIELD.test(item) && isResource(item.split('.')[0]),
   `must be fields such as orders.email or orders.tender_info.last_four, separated by commas ` +
@@ -109,8 +111,8 @@ export const fields = items(
 );
 
 /**
- * A list, a colon and a JSON Pointer without array indexes. Rejects spellings that would silently match no field: array indexes, spaces
- * next to a slash, and path syntax of other languages.
+ * Syntax of a field: a list's name, a colon and a JSON Pointer without array indexes. Rejects spellings that would silently match no field:
+ * array indexes, spaces next to a slash, and path syntax of other languages.
  */
 const POINTER = /^([^:]+):((?:\/(?!\s|(?:\d+|-)(?:\/|$))(?:[^~/[\]*]|~[01])+(?<!\s))+)$/;
 
@@ -156,7 +158,10 @@ export const certificates = text.refine(
   'must name a file with certificates in PEM form, each of them complete',
 );
 
-/** Whether the text contains valid certificates only: Node silently ignores text that is not one. */
+/**
+ * Whether the text contains at least one PEM certificate and every certificate in it is valid. Node would silently ignore an invalid
+ * certificate.
+ */
 function holdsCertificates(pem: string): boolean {
   const [, ...parts] = pem.split('-----BEGIN CERTIFICATE-----');
   try {
@@ -175,14 +180,14 @@ export const privateKey = secretText(
 );
 
 /**
- * Key of the HMAC, at least 16 characters long: a shorter one could be guessed, which would reveal the hidden values. (An empty file is
- * reported elsewhere.)
+ * Parser of the key of the HMAC. A key of fewer than 16 characters could be guessed, which would reveal the hidden values. Empty text is
+ * accepted here: `settingTexts` reports an empty file.
  */
 export const hmacKey = secretText(
   text.regex(/^(.{16,})?$/s, 'must be 16 characters or more, and random'),
 );
 
-/** SASL extensions as in RFC 7628, section 3.1: names of letters only, values of visible characters. */
+/** Parser of SASL extensions (RFC 7628, section 3.1): names consist of letters only, values of visible characters. */
 export const saslExtensions = items(
   (item) => /^(?!auth=)[A-Za-z]+=[\x20-\x7e]+$/.test(item),
   'must be name=value pairs separated by commas, with names of letters alone, such as logicalCluster=lkc-1,identityPoolId=pool-2',
@@ -195,7 +200,7 @@ export const saslExtensions = items(
   ),
 );
 
-/** HTTP header fields by name: `Name: value` or `Name=value`, with commas or line ends between. Values may be credentials. */
+/** Parser of HTTP header fields: `Name: value` or `Name=value`, separated by commas or line ends. Values may be credentials. */
 export const headers = text.transform((value, context): Readonly<Record<string, Secret>> => {
   const lines = value.split(/[,\n]/).filter((line) => line.trim() !== '');
   const found = lines.flatMap((line): [string, Secret][] => {
@@ -210,10 +215,10 @@ export const headers = text.transform((value, context): Readonly<Record<string, 
   return z.NEVER;
 });
 
-/** ISO 8601 date-times with or without seconds. */
+/** Parsers of ISO 8601 date-times, without and with seconds. */
 const times = [-1, null].map((precision) => z.iso.datetime({ offset: true, precision }));
 
-/** Parses a point in time into epoch ms. */
+/** Parser of a date or a date-time, into epoch ms. */
 export const isoInstant = z
   .union([z.iso.date(), ...times], {
     error:

@@ -20,7 +20,7 @@ function missingSettings(texts: SettingTexts, needs: readonly Need[]): SettingPr
   });
 }
 
-/** Settings that are useless without other settings. */
+/** Settings that are useless without another setting, each with the setting that it requires. */
 const REQUIREMENTS: readonly (readonly [name: Name, required: Name])[] = [
   ['SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD'],
   ['SCHEMA_REGISTRY_PASSWORD', 'SCHEMA_REGISTRY_USERNAME'],
@@ -32,7 +32,7 @@ const REQUIREMENTS: readonly (readonly [name: Name, required: Name])[] = [
   ['PII_HMAC', 'PII_HMAC_KEY'],
 ];
 
-/** Settings for TLS, and the addresses of which at least one has to begin with `https://`. */
+/** Settings for TLS, each with the address settings of which at least one has to begin with `https://`. */
 const TLS_REQUIREMENTS: readonly (readonly [name: Name, ...addresses: Name[]])[] = [
   ['API_CA_FILE', 'API_BASE_URL', 'API_LOGIN_URL'],
   ['SCHEMA_REGISTRY_CA_FILE', 'SCHEMA_REGISTRY_URL'],
@@ -51,7 +51,10 @@ const REGISTRY_CERTIFICATE = {
   key: 'SCHEMA_REGISTRY_KEY_FILE',
 } as const;
 
-/** Returns problems of settings that require another setting, contradict it, or do not fit the list that they are for. */
+/**
+ * Returns problems with settings that lack another setting that they require, contradict another setting, or do not fit the list that they
+ * are for.
+ */
 function contradictions(texts: SettingTexts): SettingProblem[] {
   const isSet = (name: Name) => texts[name] !== undefined;
   const [login, ...otherLogins] = REGISTRY_LOGINS.filter(isSet);
@@ -88,7 +91,10 @@ function orderKeyProblems(texts: SettingTexts): SettingProblem[] {
   return [{ name, advice: 'must be order_number: single orders are requested by this field' }];
 }
 
-/** Prefixes of setting families: an unknown name with such a prefix is an error, since a misspelled setting would silently do nothing. */
+/**
+ * Prefixes of setting families, each with the error text for an unknown name that begins with it. Such a name is an error because a
+ * misspelled setting would silently have no effect.
+ */
 const SETTING_FAMILIES = { KEY_FIELDS_: 'is not of any list', PII_: 'is not a setting' } as const;
 
 function unknownSettings(texts: SettingTexts): SettingProblem[] {

@@ -15,7 +15,7 @@ export interface SettingProblem {
   readonly advice: string;
 }
 
-/** Returns the text that a required setting is missing; for a secret it also mentions the `_FILE` name. */
+/** Returns the text that a required setting is missing; for a secret the text also mentions the `_FILE` name. */
 export function notSet(name: string): string {
   return isSecret(name) ? `neither it nor ${name}_FILE is set` : 'it is not set';
 }
@@ -24,8 +24,8 @@ export function notSet(name: string): string {
 const IN_EITHER_CASE = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'] as const satisfies readonly Name[];
 
 /**
- * Returns the text of all settings: files are read, secrets are read from their `*_FILE` files, and empty values are left out. Adds to
- * `problems` what can't be read.
+ * Returns the text of all settings: files are read, secrets are read from their `*_FILE` files, and empty values are left out. Adds an
+ * entry to `problems` for each file that can't be read.
  */
 export function settingTexts(
   env: SettingTexts,
@@ -79,7 +79,7 @@ export function settingTexts(
   return texts;
 }
 
-/** Returns the values that are not empty, trimmed. Secrets are not trimmed: they may begin or end with a space. */
+/** Returns the values that are not empty, trimmed. Secrets are not trimmed, because a secret may begin or end with a space. */
 function present(texts: SettingTexts): Texts {
   const some: Texts = {};
   for (const [name, text = ''] of Object.entries(texts)) {
@@ -124,7 +124,7 @@ export function settingsFileText(
   return { text: text.startsWith(UTF8_MARK) ? text.slice(1) : text };
 }
 
-/** Whether a value still has the quotes that a shell or `.env` would have removed; `docker run --env-file` keeps them. */
+/** Whether a value is still in quotes, which a shell or `.env` would have removed. `docker run --env-file` does not remove quotes. */
 export function isQuoted(text: string): boolean {
   return /^(["']).*\1$/s.test(text.trim());
 }

@@ -11,7 +11,7 @@ import { isQuoted, QUOTED, settingTexts } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
 import { SECRETS, SETTINGS } from './settings.ts';
 
-/** Advice for a secret with white space at either end or a line break, which rarely belong to one. */
+/** Advice for a secret that begins or ends with white space or contains a line break, usually by mistake. */
 const SPACED =
   'begins or ends with a space, or contains a line break: it is sent unchanged, so remove the white space unless it is part of the secret';
 
@@ -52,7 +52,7 @@ function unknownNames(texts: SettingTexts): SettingProblem[] {
     .map((name) => ({ name, advice: 'is not a setting and is ignored: check its spelling' }));
 }
 
-/** Warnings about fields that the documented schema of their list does not have. */
+/** Returns warnings about fields that the documented schema of their list does not have. */
 function undescribed({ pii, volatileFields }: Pick<Config, 'pii' | 'volatileFields'>) {
   const warning = (name: string, item: string, effect: string) => ({
     name,
@@ -74,7 +74,7 @@ function isUndescribed({ resource, path }: FieldPointer): boolean {
   return RULES[resource].described !== undefined && !describedType(resource, path);
 }
 
-/** Warnings about settings that send a secret without TLS to another machine. */
+/** Returns warnings about settings that send a secret without TLS to another machine. */
 function clearTextWarnings({
   api,
   kafka,
@@ -96,12 +96,12 @@ function apiWarnings({ baseUrl, loginUrl }: ApiConfig): SettingProblem[] {
   ];
 }
 
-/** Secrets that a client sends to an OAuth 2 token endpoint, and receives from it. */
+/** Phrase for the secrets exchanged with an OAuth 2 token endpoint, used in warnings. */
 const CLIENT_SECRETS = 'the client secret and the tokens';
 
 /**
- * Warns about PLAIN and OAUTHBEARER logins without TLS. The other mechanisms need no warning: SCRAM does not reveal the password, and MSK
- * with IAM requires TLS.
+ * Returns warnings about PLAIN and OAUTHBEARER logins without TLS. The other mechanisms need no warning: SCRAM does not reveal the
+ * password, and MSK with IAM requires TLS.
  */
 function kafkaWarnings({ sasl, ssl, brokers }: KafkaConfig): SettingProblem[] {
   if (sasl?.mechanism !== 'plain' && sasl?.mechanism !== 'oauthbearer') return [];

@@ -28,7 +28,7 @@ import {
 
 /** Log levels, from the most verbose to none. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
-/** Lowest level of the log messages that are written. */
+/** A log level, as a threshold: log messages below this level are not written. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** A group of settings that a command may require. */
@@ -36,13 +36,16 @@ export type Need = 'api' | 'kafka' | 'registry';
 
 /** Properties of a setting beside its parser and default. */
 export interface AboutSetting {
-  /** Meaning of the setting, in Markdown: its text in docs/settings.md and .env.example, where the accepted range is added to it. */
+  /** Meaning of the setting, in Markdown. docs/settings.md and .env.example contain this text, followed by the accepted range. */
   readonly text: string;
-  /** Noun for the value of a secret. A secret may be in a file that the setting `<name>_FILE` names. */
+  /**
+   * What the secret is, as a noun such as `password`; only for settings that hold a secret. `<name>_FILE` may name a file that contains the
+   * secret.
+   */
   readonly secret?: string;
-  /** Whether the file of an account may set it. All other settings belong to the instance. */
+  /** Whether an account's file may contain this setting. All other settings belong to the instance. */
   readonly isPerAccount?: boolean;
-  /** Group that the setting is a required part of, and what the setting is, for the error message if it is missing. */
+  /** Only for required settings: the group that requires this setting, and the part of the error message that explains a missing value. */
   readonly needed?: { readonly in: Need; readonly advice: string };
 }
 
@@ -442,7 +445,7 @@ export type Name = keyof Settings;
 
 const NAMES = Object.keys(SCHEMA.shape) as Name[];
 
-/** Returns the properties of a setting that are not in its parser. */
+/** Returns a setting's description, its group, and whether it is a secret or may differ between accounts. */
 export function aboutSetting(setting: Name): AboutSetting {
   return ABOUT.get(SCHEMA.shape[setting])!;
 }
@@ -452,7 +455,7 @@ function namesWith(property: keyof AboutSetting): readonly Name[] {
   return NAMES.filter((setting) => aboutSetting(setting)[property] !== undefined);
 }
 
-/** Settings that hold a secret. Instead of one, `<name>_FILE` may be set to the path of a file that contains it. */
+/** Settings that hold a secret. Alternatively, `<name>_FILE` may hold the path of a file that contains the secret. */
 export const SECRETS = namesWith('secret');
 
 /** Settings that some commands require. */
@@ -467,7 +470,7 @@ export const SETTINGS: readonly string[] = [...NAMES, ...SECRETS.map((each) => `
 /** Settings that an account's file may set, without the `*_FILE` names of its secrets. */
 export const ACCOUNT_SETTINGS = namesWith('isPerAccount');
 
-/** Name of the setting that lists the key fields of a list. */
+/** Returns the name of the setting that contains the key fields of a list. */
 export function keyFieldsSetting(resource: Resource): Name {
   return `KEY_FIELDS_${resource.toUpperCase().replaceAll('-', '_')}` as Name;
 }

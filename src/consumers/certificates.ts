@@ -20,18 +20,18 @@ export interface PublishedCertificate {
 
 /** Where the certificates of one list are. */
 interface CertificatesSource {
-  /** `<TOPIC_PREFIX>.certificates`; in a fleet with the fleet's prefix. */
+  /** Name of the certificates topic: `<TOPIC_PREFIX>.certificates`; in a fleet, with the fleet's prefix. */
   readonly topic: string;
   readonly resource: string;
-  /** Undefined matches every account, for a topic that serves only one. */
+  /** Account whose certificates are read; undefined if the topic serves only one account. */
   readonly account?: string | undefined;
 }
 
 /** Where a consumer of a list's topic finds the list's certificates, with which it can compare its copy of the list. */
 export interface CertificatesOptions {
   /**
-   * Topic in which the certificates of full scans are published, to compare copies of a list with. Default `<prefix>.certificates`, with
-   * the prefix of the list's topic. In a fleet, use the fleet's prefix.
+   * Topic in which the certificates of full scans are published. Default `<prefix>.certificates`, with the prefix of the list's topic. In a
+   * fleet, set this option: its certificates are in `<fleet's prefix>.certificates`.
    */
   readonly topic?: string;
   /** Account that the list belongs to. Required in a fleet; by default, certificates of any account match. */
@@ -57,12 +57,14 @@ export function certificatesSource(
 
 const MISSING_TOPIC_ADVICE =
   '`cellarstream run` creates it, from the version on that publishes certificates; in a fleet it has the prefix of the fleet';
-/** Number of messages at the end of the topic that are searched first; each further window is `WINDOW_GROWTH` times larger. */
+/**
+ * Number of messages at the end of the topic that are searched first. Each further search covers `WINDOW_GROWTH` times as many messages.
+ */
 const FIRST_WINDOW = 1_000;
 const WINDOW_GROWTH = 8;
 
 export interface OpenedCertificates {
-  /** Undefined if the list has no certificate yet. */
+  /** The list's newest certificate; undefined if the list has none yet. */
   readonly newest: PublishedCertificate | undefined;
   readonly end: bigint;
 }
@@ -81,7 +83,7 @@ export async function openCertificates(
   return { newest, end: bounds.high };
 }
 
-/** Emits certificates from offset `end` of the certificates topic on; completes after `stop$` emits. */
+/** Emits the list's certificates from offset `end` of the certificates topic on; completes after `stop$` emits. */
 export function laterCertificates(
   kafka: Kafka,
   source: CertificatesSource,
@@ -122,8 +124,8 @@ export async function newestCertificates(
 }
 
 /**
- * Returns the newest certificate that each predicate accepts. Searches the topic backwards: a list publishes certificates every few
- * minutes, so the newest is near the end.
+ * Returns for each predicate in `kinds` the newest certificate that it accepts. Searches the topic backwards: a list publishes certificates
+ * every few minutes, so the newest is near the end.
  */
 async function newestOf(
   kafka: Kafka,
@@ -169,7 +171,10 @@ async function boundsOf(kafka: Kafka, topic: string): Promise<Bounds> {
   return bounds.get(0) ?? { low: 0n, high: 0n };
 }
 
-/** Maximum number of certificates that wait for the consumer; beyond it the oldest is never reported. */
+/**
+ * Maximum number of certificates that wait until the consumer has read the events before them. Beyond this number the oldest is dropped and
+ * never reported.
+ */
 const MAX_PENDING = 1_000;
 
 /** Calls `onPassed` with each certificate once the consumer has read all events before the certificate's offset in each partition. */
@@ -190,7 +195,10 @@ export class CertificateWatermarks {
     this.#tell();
   }
 
-  /** The consumer has read every message of the partition before offset `next`. */
+  /**
+   * Registers that the consumer has read every message of the partition before offset `next`, and reports the certificates whose events
+   * the consumer has then all read.
+   */
   advanceTo(partition: number, next: bigint): void {
     this.#next.set(partition, next);
     if (this.#waiting.length > 0) this.#tell();

@@ -25,7 +25,7 @@ export interface CheckedPartition {
   readonly certified: TallyText;
   /** Count and digest of the live keys that the consumer has read in the partition; undefined if they were not compared. */
   readonly found: TallyText | undefined;
-  /** Human-readable reason, unless the partition agrees. */
+  /** Human-readable reason why the partition does not agree or was not checked; undefined if it agrees. */
   readonly why: string | undefined;
 }
 
@@ -54,7 +54,10 @@ export async function certifiedTopic(kafka: Kafka, topic: string): Promise<Certi
   return { bounds, compactionLagMs: await lagOf(kafka, topic) };
 }
 
-/** Returns 0 if the broker does not let this client read topic settings; then no certificate is checked. */
+/**
+ * Returns the topic's `min.compaction.lag.ms`; `Infinity` if the topic is not compacted, 0 if the broker does not let this client read
+ * topic settings. At 0 no certificate is checked.
+ */
 async function lagOf(kafka: Kafka, topic: string): Promise<number> {
   const LAG = 'min.compaction.lag.ms';
   try {
@@ -67,7 +70,7 @@ async function lagOf(kafka: Kafka, topic: string): Promise<number> {
   }
 }
 
-/** Returns why a certificate cannot be compared; undefined if it can. */
+/** Returns why a certificate cannot be compared with the topic's events; undefined if the comparison is possible. */
 export function whyUncheckable(
   { certificate, publishedAt }: PublishedCertificate,
   { bounds, compactionLagMs }: CertifiedTopic,
@@ -200,7 +203,7 @@ class RecentTallies {
     );
   }
 
-  /** Records the tally after the event at `offset`. */
+  /** Stores the tally after the event at `offset`. */
   record(partition: number, offset: number, tally: KeyTally): void {
     let recent = this.#partitions.get(partition);
     if (!recent) this.#partitions.set(partition, (recent = []));
@@ -208,7 +211,9 @@ class RecentTallies {
     recent.push({ next: offset + 1, tally: tally.copy() });
   }
 
-  /** Returns the tally after the events before `offset`, which must have been read; undefined if it is no longer retained. */
+  /**
+   * Returns the tally after the events before `offset`, all of which must have been read; undefined if that tally is no longer retained.
+   */
   at(partition: number, offset: number): TallyText | undefined {
     return this.#partitions
       .get(partition)

@@ -31,8 +31,8 @@ export class MessageReader<T> {
   }
 
   /**
-   * Fetches missing schemas of these messages. A malformed message or unusable schema fails in {@link read}, so that earlier messages are
-   * delivered first.
+   * Fetches the schemas of these messages that are not cached yet. A malformed message or an unusable schema causes no error here but in
+   * {@link read}, so that earlier messages are delivered first.
    *
    * @throws CellarstreamError `REGISTRY_UNREACHABLE` if a retry may succeed, else `REGISTRY_REFUSED`.
    */

@@ -15,11 +15,14 @@ export interface CheckedEvent {
   readonly partition: number;
   readonly offset: number;
   readonly key: string;
-  /** Null for a tombstone. */
+  /** Summary of the event; null for a tombstone. */
   readonly event: EventSummary | null;
 }
 
-/** Flags of a key: a later event (at or after the certificate's offset) wrote, or deleted, its record. */
+/**
+ * Flag of a key in `#laterKeys`: an event at or after the certificate's offset wrote the key's record. `DELETED`: such an event deleted the
+ * record.
+ */
 const WRITTEN = 1;
 const DELETED = 2;
 
@@ -31,9 +34,9 @@ const DELETED = 2;
 export class CopyCheck {
   readonly #positions: ReadonlyMap<number, number>;
   readonly #certified = new LiveKeyTracker();
-  /** Hashes of later events that wrote a record. */
+  /** Hashes of key and sequence of each later event that wrote a record. */
   readonly #laterEvents = new KeyTable();
-  /** Flags of the keys that have later events. */
+  /** Flags (`WRITTEN`, `DELETED`) of the keys that have later events. */
   readonly #laterKeys = new KeyTable();
   readonly #rows = new KeyTable();
 
@@ -60,7 +63,7 @@ export class CopyCheck {
     if (!isDeletion) this.#laterEvents.set(eventHash(key, sequence), 1);
   }
 
-  /** Compares the next row; a second row with the same key is `too many`. */
+  /** Compares the next row of the copy; a second row with the same key is `too many`. */
   row(key: string, sequence: number): RowFinding {
     const hash = hash64(key);
     if (this.#rows.get(hash) !== undefined) return 'too many';

@@ -47,7 +47,10 @@ export interface RetryOptions {
    * delivered again after a rebalance or a failed commit.
    */
   readonly tries?: number;
-  /** Upper bound of the first pause, in ms; doubles with each attempt. The actual pause is a random fraction of the bound. Default 200. */
+  /**
+   * Upper bound of the first pause, in ms. The bound doubles with each attempt, and the actual pause is a random fraction of it. Default
+   * 200.
+   */
   readonly firstMs?: number;
   /** Maximum of the upper bound of a pause, in ms. Default 30,000. */
   readonly maxMs?: number;
@@ -59,16 +62,16 @@ export interface HandlingOptions<T, R> {
   readonly reader: Pick<MessageReader<T>, 'prepare' | 'read'>;
   readonly handle: Handler<T, R>;
   readonly retry: Required<RetryOptions>;
-  /** Undefined: giving up an event ends the consumer with an error. */
+  /** Sink for events that are given up; if undefined, giving up an event ends the consumer with an error. */
   readonly deadLetters: DeadLetters | undefined;
   readonly scheduler: SchedulerLike;
-  /** Uniform in [0, 1). */
+  /** Returns random numbers, uniform in [0, 1). */
   readonly random: () => number;
   readonly hooks: HandlingHooks;
 }
 
 interface HandlingHooks {
-  /** Called before each pause: of a handler, or of a call to Kafka or the registry. */
+  /** Called before each pause that precedes a retry of a handler, or of a call to Kafka or the registry. */
   readonly onRetry?: (retry: GroupRetry) => void;
   /** Called after an event has been written to the dead letters. */
   readonly onDeadLetter?: (letter: DeadLettered) => void;

@@ -9,16 +9,16 @@ export type WorkOutcome<R> =
 
 interface KeyedWorkItems<E, R> {
   readonly items: readonly E[];
-  /** Items with the same key are processed one after the other, in order. */
+  /** Returns an item's key. Items with equal keys, null included, are processed one after the other, in order. */
   readonly keyOf: (item: E) => string | null;
   /**
-   * Processes an item once; the last value emitted is the outcome. If it completes without a value, because `halt$` interrupted it, the
-   * item stays undone. An error stops the whole batch.
+   * Processes an item once; the last value emitted is the outcome. If the Observable completes without a value, because `halt$` interrupted
+   * the work, the item stays undone. An error stops the whole batch.
    *
    * @param tries Number of attempts at this item, including this one.
    */
   readonly work: (item: E, tries: number) => Observable<WorkOutcome<R>>;
-  /** After the first value no item is started or retried; items in progress are finished. */
+  /** Halts the batch with its first value: no further item is started or retried; items in progress are finished. */
   readonly halt$: Observable<unknown>;
 }
 
@@ -36,7 +36,7 @@ interface CompletedItem<E, R> {
  */
 export type KeyedWork = <E, R>(work: KeyedWorkItems<E, R>) => Observable<CompletedItem<E, R>>;
 
-/** Returns a function that processes batches; at most `concurrency` items of all subscribed batches run at once. */
+/** Returns a function that processes batches. `concurrency` limits the number of items that run at once, over all batches together. */
 export function keyedWork(concurrency: number, scheduler: SchedulerLike): KeyedWork {
   const slots = new Slots(concurrency);
   return (batch) =>
@@ -87,16 +87,16 @@ class Slots {
 }
 
 /**
- * One run of a batch. An item is ready once all earlier items with its key are done, then in progress, then done or paused for a retry,
- * after which it is ready again; a paused item holds no slot. The earliest ready item is started first, so that the low watermark advances.
- * After a halt or an error, ready and paused items stay undone.
+ * The processing of one batch. An item is ready once all earlier items with the same key are done. A started item is in progress until it
+ * is done or paused for a retry; after the pause it is ready again. A paused item holds no slot. The earliest ready item is started first,
+ * so that the low watermark advances. After a halt or an error, ready and paused items stay undone.
  */
 class BatchRun<E, R> {
   readonly #batch: KeyedWorkItems<E, R>;
   readonly #slots: Slots;
   readonly #scheduler: SchedulerLike;
   readonly #subscriber: Subscriber<CompletedItem<E, R>>;
-  /** Indexes of the items that are not done, by key; the first one of each is ready, paused or in progress. */
+  /** Indexes of the items that are not done, by key. The first item of each key is ready, paused or in progress; the others wait. */
   readonly #lines: Map<string | null, number[]>;
   /** Indexes of the items that are ready, ascending. */
   readonly #ready: number[];

@@ -6,13 +6,13 @@ import { hash64, KeyTally } from '../schemas/events/key-tally.ts';
 import type { ValueReader } from './topic.ts';
 import type { Hash64 } from '../schemas/events/key-tally.ts';
 
-/** The part of an event that decides whether its record is live. */
+/** The parts of an event that decide whether its record is live. */
 export interface EventSummary {
   readonly op: Op;
   readonly source: { readonly sequence: number };
 }
 
-/** Decodes only the summary of an event and skips its images. */
+/** Decoder that reads only the summary of an event and skips its images. */
 export const eventSummaries: ValueReader<EventSummary> = (writer) => {
   const codec = envelopeCodec(writer);
   return (avro) => {
@@ -58,7 +58,7 @@ export class LiveKeyTracker {
   }
 }
 
-/** Must be a power of two. */
+/** Initial number of slots; must be a power of two. */
 const FIRST_SLOTS = 1_024;
 /** Maximum load factor; larger values make probe sequences long. */
 const FULLEST = 0.6;
@@ -71,7 +71,7 @@ const FULLEST = 0.6;
 export class KeyTable {
   #high = new Uint32Array(FIRST_SLOTS);
   #low = new Uint32Array(FIRST_SLOTS);
-  /** NaN marks a free slot. */
+  /** Number stored in each slot; NaN marks a free slot. */
   #values = new Float64Array(FIRST_SLOTS).fill(NaN);
   #taken = 0;
 

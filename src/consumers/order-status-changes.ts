@@ -31,8 +31,9 @@ export interface OrderStatusChangesOptions extends Omit<
 
 /**
  * Emits the status changes of orders that match `where`, in the range from `from` to `to` as in {@link replay}. By default it emits all
- * that exist when it is subscribed to, and completes. In a change, `from` is null if there was no status before, `to` is null if the
- * status was removed.
+ * status changes that exist at the time of the subscription, and completes.
+ *
+ * In a status change, `from` is null if there was no status before, `to` is null if the status was removed.
  *
  * @example
  * ```ts

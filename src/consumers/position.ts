@@ -12,13 +12,16 @@ import { offsetsSince, topicBounds } from '../kafka/client/topic-facts.ts';
  */
 export type TopicPosition = object & Readonly<Record<number, string>>; // `object` excludes strings, which are indexed by numbers too
 
-/** Where a replay begins. A Date: with the messages published at that time or later. */
+/**
+ * Where a replay begins. `beginning`: at the oldest message. `latest`: after the newest message at the start. A Date: with the messages
+ * published at that time or later.
+ */
 export type From = 'beginning' | 'latest' | Date | TopicPosition;
 
 /**
- * Where a replay ends. `latest`: at the end of the topic as of the start of the replay. `never`: it continues with messages as they are
- * published. A Date: in each partition before the first message published at that time or later, and at the latest at the end as of the
- * start. A position: before the messages that it names; partitions that it does not contain end where they end at the start.
+ * Where a replay ends. `latest`: after the last message that exists when the replay starts. `never`: the replay continues with new messages
+ * as they are published. A Date: in each partition, before the first message published at that time or later, and no later than `latest`. A
+ * position: before the offset of each partition; partitions that the position does not contain end as with `latest`.
  */
 export type To = 'latest' | 'never' | Date | TopicPosition;
 
@@ -65,6 +68,8 @@ const MISSING_TOPIC_ADVICE =
   'is TOPIC_PREFIX that of the service? `cellarstream run` creates the topics';
 
 /**
+ * Whether a begin or an end is given as a Date.
+ *
  * @throws CellarstreamError `POSITION` for an invalid Date.
  */
 function isInstant(place: Date | TopicPosition): place is Date {

@@ -63,8 +63,9 @@ export interface ReplayOptions<T> extends Source<T> {
   /** Emits only messages with this key, or one of these keys; others are not decoded. Default all. */
   readonly key?: string | readonly string[];
   /**
-   * Order of messages. `arrival` (the default): in offset order within each partition. `time`: partitions are merged by publish time, for
-   * the messages that exist when the replay starts.
+   * Order of messages. `arrival` (the default): in offset order within each partition, with no order between partitions. `time`: the
+   * messages that exist when the replay starts are merged across partitions by publish time; there is no order between the partitions for
+   * later messages.
    */
   readonly order?: 'arrival' | 'time';
   /** Called once, after every message that existed at the start has been delivered. Not called after `stop$` has emitted. */
@@ -79,7 +80,10 @@ export interface ReplayOptions<T> extends Source<T> {
    * positions the replay does not reach.
    */
   readonly onCertificate?: (published: PublishedCertificate) => void;
-  /** Where the list's certificates are published. Default the certificates topic with the same prefix, for its only account. */
+  /**
+   * Where the list's certificates are published. Default: `<prefix>.certificates` with the prefix of the list's topic, and certificates of
+   * any account, which is right unless the topic belongs to a fleet.
+   */
   readonly certificates?: CertificatesOptions;
 }
 

@@ -31,13 +31,13 @@ import type { Topic, ValueIn } from './topic.ts';
 
 /** Options of {@link subscribeGroup}. */
 export interface SubscribeGroupOptions<T> {
-  /** Kafka client, one for each member: kafkajs stores the group's offsets in the client object. */
+  /** Kafka client, which no two members may share: kafkajs stores the offsets of the consumer group in the client object. */
   readonly kafka: Kafka;
   readonly registry: Registry;
   readonly topic: Topic<T>;
   /** Id of the Kafka consumer group. Its members share the partitions; Kafka stores its offsets. */
   readonly groupId: string;
-  /** Where the group starts reading if it has no committed offsets. Default `beginning`. */
+  /** Where the consumer group starts reading if it has no committed offsets. Default `beginning`. */
   readonly from?: 'beginning' | 'latest';
   /** Maximum number of handlers that run at once: an integer, at least 1. Default 16. */
   readonly concurrency?: number;
@@ -47,15 +47,15 @@ export interface SubscribeGroupOptions<T> {
    * handler's error.
    */
   readonly deadLetters?: string;
-  /** The first value stops the member; the Observable completes once the member has left the group. */
+  /** Stops the member with its first value; the Observable completes once the member has left the consumer group. */
   readonly stop$?: Observable<unknown>;
-  /** Time without a heartbeat after which Kafka removes the member from the group, in ms. Default 30,000. */
+  /** Time without a heartbeat after which Kafka removes the member from the consumer group, in ms. Default 30,000. */
   readonly sessionTimeoutMs?: number;
   /** Clock and timers. Default: a monotonic clock. */
   readonly scheduler?: SchedulerLike;
-  /** Returns random numbers, uniform in [0, 1), which vary the pauses. Default Math.random. */
+  /** Returns random numbers, uniform in [0, 1), which vary the lengths of pauses. Default Math.random. */
   readonly random?: () => number;
-  /** Called before each pause: of a handler, or of a call to Kafka or the registry. */
+  /** Called before each pause that precedes a retry of a handler, or of a call to Kafka or the registry. */
   readonly onRetry?: (retry: GroupRetry) => void;
   /** Called after an event has been written to the dead letters. */
   readonly onDeadLetter?: (letter: DeadLettered) => void;
@@ -63,11 +63,14 @@ export interface SubscribeGroupOptions<T> {
   readonly onRebalance?: (partitions: readonly number[]) => void;
   /**
    * Called with the list's newest certificate (count and digest of the list's records after a full scan), and each later one as it is
-   * published. A member has only some of the partitions, so compare the certificate's positions with the group's committed offsets. If the
-   * callback throws, the member ends with that error.
+   * published. A member has only some of the partitions, so compare the certificate's positions with the consumer group's committed
+   * offsets. If the callback throws, the member ends with that error.
    */
   readonly onCertificate?: (published: PublishedCertificate) => void;
-  /** Where the list's certificates are published. Default the certificates topic with the same prefix, for its only account. */
+  /**
+   * Where the list's certificates are published. Default: `<prefix>.certificates` with the prefix of the list's topic, and certificates of
+   * any account, which is right unless the topic belongs to a fleet.
+   */
   readonly certificates?: CertificatesOptions;
 }
 
@@ -157,8 +160,8 @@ interface MemberOptions<T> extends SubscribeGroupOptions<T> {
 }
 
 /**
- * A member of a consumer group. It runs until it is told to leave, by `stop$`, by unsubscribing or by its first failure; then it finishes
- * the handlers in progress, leaves the group, closes the dead letters, and completes or errors with that failure.
+ * A member of a consumer group. It runs until `stop$` emits, the subscriber unsubscribes, or a first failure occurs. Then it finishes the
+ * handlers in progress, leaves the consumer group, closes the dead letters, and completes or, after a failure, errors with it.
  */
 class GroupMember<T, R> {
   readonly #options: MemberOptions<T>;
@@ -192,7 +195,7 @@ class GroupMember<T, R> {
     this.#work = keyedWork(concurrency, scheduler);
   }
 
-  /** Joins the group; the subscriber's teardown and `stop$` end the membership. */
+  /** Joins the consumer group. The membership ends when `stop$` emits or the subscriber unsubscribes. */
   start(): void {
     const { kafka, topic, certificates, onCertificate, stop$ = NEVER } = this.#options;
     const subscriber = this.#subscriber;

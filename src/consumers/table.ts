@@ -24,10 +24,10 @@ export interface TableOptions<Image>
     Source<ChangeEvent<Image>>,
     Pick<ReplayOptions<ChangeEvent<Image>>, 'onRetry' | 'certificates'> {
   /**
-   * Called with the list's newest certificate (count and digest of the list's records after a full scan), and each later one, once the
-   * table has applied every event that the certificate describes, with the result of the comparison: whether the table has the same keys
-   * with the same sequences. For the comparison the table also stores tallies and a hash of each key. A certificate that arrives too late
-   * to be compared is `not checked`. If the callback throws, the table ends with that error.
+   * Called with the result of comparing the table with a certificate: whether the table has the same keys with the same sequences. This
+   * happens for the list's newest certificate (count and digest of the list's records after a full scan) and each later one, once the table
+   * has applied every event that the certificate describes. For the comparison the table also stores tallies and a hash of each key. A
+   * certificate that arrives too late to be compared is `not checked`. If the callback throws, the table ends with that error.
    */
   readonly onCertificate?: (checked: CheckedCertificate) => void;
 }
@@ -44,20 +44,20 @@ export interface Table<Image> {
   /** Number of records in the table. */
   readonly size: number;
   /**
-   * Number of events ignored so far because their `sequence` was not above the highest of their partition: they are outdated or duplicates.
-   * Above 0 only if something is wrong with the topic.
+   * Number of events ignored so far because their `sequence` was not above the highest `sequence` read before in the same partition: they
+   * are outdated or duplicates. Above 0 only if something is wrong with the topic.
    */
   readonly dropped: number;
   /** Iterates over keys and records, in no particular order. */
   entries(): IterableIterator<[string, Image]>;
   /**
-   * Resolves once the table contains every message that existed when it was created. Rejects if that fails, or if the table is closed
-   * first.
+   * Resolves once the table contains every message that existed when the table was created. Rejects if reading fails or the table is closed
+   * before that.
    */
   readonly ready: Promise<void>;
   /**
-   * Emits the changes that happen after the subscription, including those of the initial load. Errors as {@link replay} does, or with what
-   * `select` throws, after which the table is not updated; completes when the table is closed.
+   * Emits the changes that happen after the subscription, including those of the initial load. Errors as {@link replay} does, or with the
+   * error that `select` throws; after an error the table is not updated. Completes when the table is closed.
    */
   readonly changes$: Observable<TableChange<Image>>;
   /** Stops updating the table. Its records stay readable. */
@@ -110,7 +110,7 @@ class TopicTable<Image, Held> implements Table<Held> {
   #resolve!: () => void;
   #reject!: (error: unknown) => void;
   readonly #updates: Subscription;
-  /** Set before the first event if certificates are compared. */
+  /** Comparison with certificates; undefined if there is no `onCertificate` callback. Assigned before the first event. */
   #check: TableCheck | undefined;
   #dropped = 0;
   #failure: { readonly error: unknown } | undefined;
@@ -185,17 +185,17 @@ class TopicTable<Image, Held> implements Table<Held> {
 }
 
 interface Progress {
-  /** Highest `sequence` so far. */
+  /** Highest `sequence` read in the partition so far. */
   readonly sequence: number;
-  /** Key of the previous event if that was outdated; else null. */
+  /** Key of the partition's previous event if that event was outdated; else null. */
   readonly late: string | null;
 }
 
 const NOTHING: Progress = { sequence: -Infinity, late: null };
 
 /**
- * Returns a predicate, to be called with each event in order: whether the event is newer than all earlier ones of its partition. The
- * sequence rises with every event; one that does not raise it is a duplicate, or was written by a fenced writer.
+ * Returns a function, to be called with each event in order, that returns whether the event is newer than all earlier events of its
+ * partition. The sequence rises with every event; an event that does not raise it is a duplicate, or was written by a fenced writer.
  *
  * A tombstone has no sequence: it is treated like the deletion right before it. If compaction has removed that deletion, the tombstone
  * counts as newest.

@@ -14,11 +14,11 @@ import { decimalFormat } from '../schemas/avro/field-codecs.ts';
 import { dateText } from '../schemas/avro/instant.ts';
 
 /**
- * Returns a decoder that reads values of any writer schema as values of `reader`, by Avro's schema resolution: fields that the writer
- * lacks get their default, fields that `reader` lacks are dropped.
+ * Returns a decoder that reads values of any writer schema as values of `reader`, by Avro's schema resolution: fields that the writer's
+ * schema lacks get their default, fields that `reader` lacks are dropped.
  *
- * Times are ms since 1970, dates `YYYY-MM-DD`, decimals numbers (exact up to 15 digits) with the writer's scale. Decimals and dates are
- * resolved only if the writer's schema declares the same logical type.
+ * A time is decoded to ms since 1970, a date to a string `YYYY-MM-DD`, and a decimal to a number (exact up to 15 digits), with the writer's
+ * scale. Decimals and dates are resolved only if the writer's schema declares the same logical type.
  *
  * The decoder throws a `TypeError` for a writer schema that cannot be resolved to `reader`, and an `Error` for bytes that are not a value
  * of the writer schema.
@@ -48,7 +48,7 @@ export function readAs<T extends object>(reader: RecordSchema): ValueReader<T> {
 /**
  * Like `readAs`, for the change events of a resource.
  *
- * @param values The schema of the resource's images (its records in events); its last fields are `nulls` and `unmapped`.
+ * @param values The Avro schema of the resource's images. The last two fields of this schema are `nulls` and `unmapped`.
  * @typeParam T The TypeScript type of the images, which are the `before` and `after` of an event.
  */
 export function readEventsAs<T extends object>(
@@ -80,7 +80,10 @@ function fullName({ name, namespace }: RecordSchema): string {
   return namespace && !name.includes('.') ? `${namespace}.${name}` : name;
 }
 
-/** A logical type for decoding only. Refuses writer types that are not the same logical type; avsc would pass their raw values through. */
+/**
+ * A logical type for decoding only. Throws if the writer's type is not the same logical type; avsc would pass the writer's raw values
+ * through.
+ */
 abstract class ReadOnly extends avro.types.LogicalType {
   override _toValue(): never {
     throw new TypeError('this type is for reading');
@@ -108,7 +111,7 @@ class CalendarDate extends ReadOnly {
   }
 }
 
-/** Returns a decoder for values that were written with the Avro schema `writer`. Called once for each such schema. */
+/** Returns a decoder for values that were written with the Avro schema `writer`. Called once for each writer schema. */
 export type ValueReader<T> = (writer: RecordSchema) => (avro: Uint8Array) => T;
 
 /** A topic's name, and how its values are decoded. */
@@ -118,8 +121,8 @@ export interface Topic<T> {
 }
 
 /**
- * Decodes change events of any resource; their images (`before` and `after`) are the API's JSON, rebuilt without loss, as {@link toJson}
- * prints them. Uses the writer's schema, so new fields appear without a change here.
+ * Decodes change events of any resource. Their images (`before` and `after`) are the API's JSON, rebuilt without loss, as {@link toJson}
+ * prints it. Fields that are added to the writer's schema later are decoded too.
  */
 export const jsonEvents: ValueReader<ChangeEvent> = (writer) => {
   const codec = envelopeCodec(writer);
@@ -130,8 +133,8 @@ const statusChanges = readAs<OrderStatusChange>(orderStatusChangeCodec.schema);
 const deadLetters = readAs<DeadLetter>(deadLetterCodec.schema);
 
 /**
- * Decodes change events of orders; their images (`before` and `after`) are resolved to the schema of {@link Order}, whichever version wrote
- * them.
+ * Decodes change events of orders. Their images (`before` and `after`) are resolved to the schema of {@link Order}, whichever schema
+ * version they were written with.
  */
 export const orderEvents: ValueReader<ChangeEvent<Order>> = readEventsAs<Order>(
   orderSchema,
