@@ -14,7 +14,7 @@ const installed = join(project, 'node_modules', 'cellarstream');
 
 /** What may be in the archive: compiled code and what it reads, the texts, what starts the services. */
 const MAY_HOLD =
-  /^(package\.json|LICENSE|[A-Z]+\.md|docs\/(api\/)?[\w.-]+\.md|\.env\.example|pom\.xml|docker-compose\.yml|deploy\/[\w/@-]+\.(json|yml|yaml|service|env|properties|sql)|dist\/[\w/-]+\.(js|js\.map|d\.ts|avsc|wasm)|dist\/ops\/(page|account|fleet)\.html)$/;
+  /^(package\.json|LICENSE|[A-Z]+\.md|docs\/(api\/)?[\w.-]+\.md|\.env\.example|pom\.xml|docker-compose\.yml|deploy\/[\w/@-]+\.(json|yml|yaml|service|env|properties|sql)|dist\/[\w/-]+\.(js|js\.map|d\.ts|avsc|wasm)|dist\/description\/(description\.schema\.json|[\w/-]+\.yaml)|dist\/ops\/(page|account|fleet)\.html)$/;
 
 /**
  * What is done with each entry: a line that its types let pass, and one that they don't. The names are those of

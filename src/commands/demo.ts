@@ -181,7 +181,7 @@ async function expectNoRunningInstance(
   if (!running) return;
   throw new CellarstreamError(
     'SETTINGS',
-    `another service, ${instanceText(running)}, publishes to KAFKA_BROKERS under TOPIC_PREFIX=${prefix}: set another TOPIC_PREFIX or stop that service, or unset KAFKA_BROKERS and SCHEMA_REGISTRY_URL: then the demo starts a Kafka of its own`,
+    `TOPIC_PREFIX=${prefix} is in use: ${instanceText(running)} publishes under it to KAFKA_BROKERS. Set another TOPIC_PREFIX, stop that instance, or unset KAFKA_BROKERS and SCHEMA_REGISTRY_URL, so that the demo starts a Kafka of its own`,
   );
 }
 

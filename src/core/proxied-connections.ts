@@ -203,7 +203,7 @@ function connectThrough(
     if (!status.startsWith('2')) {
       return failWith(refused(proxy, Number(status), `CONNECT ${authority}`));
     }
-    if (end + 4 < head.length) return fail(`sent more than an answer to CONNECT ${authority}`);
+    if (end + 4 < head.length) return fail(`sent data after its response to CONNECT ${authority}, before this client sent any`);
     leave();
     callback(null, socket);
   };
@@ -233,7 +233,7 @@ export function refused(proxy: ChosenProxy, status: number, request: string): Pr
     status !== 407
       ? status >= 500
         ? "it can't reach that address"
-        : 'its rules must allow it, or NO_PROXY must name the host'
+        : 'the rules of the proxy must allow connections to this host, or NO_PROXY must name the host'
       : server.authorization
         ? `it does not accept the user and password in ${setting}`
         : `it requires a user and a password: ${withUser}`;

@@ -155,7 +155,7 @@ function subjectInWords({
 
 function deletionsInWords(list: ListDescription): string {
   if (list.deleted)
-    return `the list shows them: ${list.deleted.at} is ${JSON.stringify(list.deleted.is)}`;
+    return `the list still contains deleted records, in which ${list.deleted.at} is ${JSON.stringify(list.deleted.is)}`;
   const levels = possibleLevels(list);
   const alone = list.one ? ', and two single reads that find no record' : '';
   if (levels[0] !== 'read') return `a record is absent from two full scans${alone}`;

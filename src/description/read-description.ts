@@ -86,7 +86,7 @@ function textOf({ path, message }: Problem): string {
 function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
   const schema = issue.inst as z.ZodType | undefined;
   if (issue.code === 'unrecognized_keys' && schema instanceof z.ZodObject) {
-    return `is not a key here; there are ${Object.keys(schema.shape).join(', ')}`;
+    return `is not a property here; use one of ${Object.keys(schema.shape).join(', ')}`;
   }
   return expected(schema?.description ?? 'another value', issue.input);
 }

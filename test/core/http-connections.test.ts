@@ -143,7 +143,7 @@ describe('a proxy that opens no connection is named with its setting', () => {
       '',
     ],
     [407, 'it does not accept the user and password in HTTP_PROXY', 'user:secret@'],
-    [403, 'its rules must allow it, or NO_PROXY must name the host', ''],
+    [403, 'the rules of the proxy must allow connections to this host, or NO_PROXY must name the host', ''],
     [502, "it can't reach that address", ''],
   ])('as it answers %i: %s', async (status, advice, login) => {
     const { proxy } = await behindProxy({ refuse: () => status });
@@ -156,7 +156,7 @@ describe('a proxy that opens no connection is named with its setting', () => {
   it('as it answers 403 to the tunnel of a plain server, and to the request without one', async () => {
     const { proxy } = await behindProxy({ refuse: () => 403, refuseRequests: 403 });
     expect(await failure(connections(through(proxy)), 'http://api.invalid')).toBe(
-      `no answer from the API: the proxy ${proxy.url} of HTTP_PROXY answered 403 to a request for http://api.invalid: its rules must allow it, or NO_PROXY must name the host`,
+      `no answer from the API: the proxy ${proxy.url} of HTTP_PROXY answered 403 to a request for http://api.invalid: the rules of the proxy must allow connections to this host, or NO_PROXY must name the host`,
     );
   });
 

@@ -127,7 +127,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'quota: 2/s per key',
     'quota: { limits: [5/h per key], remain: { header: X } }',
-    '5:33 quota.remain is not a key here; there are limits, remaining, reset, retryAfter, free',
+    '5:33 quota.remain is not a property here; use one of limits, remaining, reset, retryAfter, free',
   ],
   [
     'quota: 2/s per key',
@@ -298,7 +298,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
     'fields: [state]',
     'field: [state]',
     '23:9 lists.orders.statuses.subjects.fulfillment.fields is missing; expected a list of status fields such as [status]',
-    '23:43 lists.orders.statuses.subjects.fulfillment.field is not a key here; there are at, fields, time, timeOf',
+    '23:43 lists.orders.statuses.subjects.fulfillment.field is not a property here; use one of at, fields, time, timeOf',
   ],
   [
     'at: /fulfillments',
@@ -345,7 +345,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'key: id',
     'key: id\n    qeury: {}',
-    '16:5 lists.orders.qeury is not a key here; there are path, method, body, query, dates, limit, paging, first, records, total, more, next, ok, key, keys, updated, created, one, deleted, arrays, statuses, types, quota, agreed',
+    '16:5 lists.orders.qeury is not a property here; use one of path, method, body, query, dates, limit, paging, first, records, total, more, next, ok, key, keys, updated, created, one, deleted, arrays, statuses, types, quota, agreed',
   ],
   [
     '    path: /shops/{shop}/customers',

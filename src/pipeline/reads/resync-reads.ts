@@ -83,7 +83,7 @@ const doneOutcome = (message: string | null): ResyncOutcome => ({ status: 'done'
 
 const refusedOutcome = (resource: string): ResyncOutcome => ({
   status: 'refused',
-  message: `order_number works only for orders: the API can't return a single record of ${resource}`,
+  message: `order_number can be used only with orders, because the API serves no single records of ${resource}: leave it out`,
 });
 
 const cutOutcome = (offset: number): ResyncOutcome => ({

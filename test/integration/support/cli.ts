@@ -61,10 +61,10 @@ export function runCli(
   const lines: LogLine[] = [];
   const waiting = new Set<() => void>();
   let partial = '';
-  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => {
-    stderr += chunk.toString();
-    const parts = (partial + chunk.toString()).split('\n');
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+    const parts = (partial + text).split('\n');
     partial = parts.pop() ?? '';
     for (const part of parts) if (part.startsWith('{')) lines.push(JSON.parse(part) as LogLine);
     for (const check of [...waiting]) check();

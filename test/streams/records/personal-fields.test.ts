@@ -201,6 +201,6 @@ it('an HMAC without a key is a mistake of the program', () => {
 it('so is no field, and a path that names none', () => {
   expect(() => personalFields([])).toThrow(/needs at least one field/);
   expect(() => personalFields([{ path: [], method: 'drop' }])).toThrow(
-    /path of a personal field is empty/,
+    /personal field has an empty path/,
   );
 });
