@@ -67,8 +67,8 @@ export interface ApiList {
 /** Time limit for opening a connection to the API, in ms. */
 const CONNECT_TIMEOUT_MS = 10_000;
 /**
- * Longest time in which the server sends no data before a request fails, in ms. Too small: slow pages of 1,000 records fail. Too large: a
- * dead connection holds up a list's polls or sweeps.
+ * Longest time in which the server sends no data before a request fails, in ms. If it is too small, slow pages of 1,000 records fail. If it
+ * is too large, a dead connection holds up a list's polls or sweeps.
  */
 const RESPONSE_TIMEOUT_MS = 30_000;
 /** Maximum number of connections to the API: enough for each lane of each list, so that a slow response does not hold up other lanes. */

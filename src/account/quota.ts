@@ -25,8 +25,8 @@ export interface QuotaOptions {
 }
 
 /**
- * Time added to the minute in which requests are counted, in ms, because latencies and clock rates vary. Too small: the server may count
- * more requests than the quota. Too large: quota is wasted.
+ * Time added to the minute in which requests are counted, in ms, because latencies and clock rates vary. If it is too small, the server may
+ * count more requests than the quota. If it is too large, quota is wasted.
  */
 const HEADROOM_MS = 200;
 /** Window in which requests are counted against a quota, in ms. */

@@ -18,8 +18,8 @@ export interface UnmatchedFieldsOptions {
 }
 
 /**
- * Number of records that are checked before a field that all of them lack is reported. Too small: rare fields are reported. Too large: a
- * typo is reported late.
+ * Number of records that are checked before a field that all of them lack is reported. If it is too small, rare fields are reported. If it
+ * is too large, a typo is reported late.
  */
 const RECORDS_TO_CHECK = 100;
 

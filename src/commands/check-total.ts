@@ -11,8 +11,8 @@ import { keyOfFields } from '../streams/records/key-of.ts';
 const TAIL = 3;
 const A_DAY_MS = 86_400_000;
 /**
- * Maximum accepted difference between the sum of the totals of two windows and the total of the whole list, in records. Too small: a list
- * that grows during the check looks capped.
+ * Maximum accepted difference between the sum of the totals of two windows and the total of the whole list, in records. If it is too small,
+ * a list that grows during the check looks capped.
  */
 const MARGIN = 20;
 

@@ -9,12 +9,12 @@ import { stdoutColors, tableLines } from './terminal.ts';
  * `cellarstream check`: tries once everything that `run` requires, and prints the results as a table: the details of one account, or a line
  * for each account of a fleet. Resolves to whether everything works.
  *
- * It changes nothing but opens a transactional id of its own in Kafka, which brokers forget after a week.
+ * `check` opens a transactional id of its own in Kafka, which brokers forget after a week. It writes nothing to Kafka but requests for
+ * permits and declarations in the ledger.
  *
- * The requests of `check` count against the account's quota: a running service grants permits for them. Without a running service, `check`
- * declares them in the ledger, and writes nothing else. If Kafka is unreachable, has no ledger yet or denies the write, `check` counts only
- * its own requests, although a running service sends requests until its lease expires. If that service can't reach Kafka either, its lease
- * expires within 11 s.
+ * The requests of `check` count against the account's quota. If the service is running, `check` requests permits from it. If not, `check`
+ * declares them in the ledger. If Kafka is unreachable, has no ledger yet or denies the write, `check` counts only its own requests,
+ * although a running service may send requests as well, until its lease expires: within 11 s if the service can't reach Kafka.
  */
 export async function checkCommand({ account }: { readonly account?: string }): Promise<boolean> {
   const source = processSource();

@@ -56,7 +56,8 @@ export interface ListToVerify extends Pick<KafkaClients, 'kafka' | 'registry'> {
 const MAX_KEYS_NAMED = 20;
 
 /**
- * Reads a list's topic and compares it with the certificate of a full scan; then compares a user's copy, if one is given, with both.
+ * Reads a list's topic and compares it with the certificate of a full scan; then compares a user's copy, if one is given, with the topic
+ * and the certificate.
  *
  * @throws CellarstreamError `POSITION` if there is no such topic; also the errors of {@link replay} and {@link copyRows}.
  */

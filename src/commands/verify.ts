@@ -29,8 +29,8 @@ export interface VerifyFlags {
 }
 
 /**
- * `cellarstream verify`: compares the topics of lists with the newest certificates of full scans, and a user's own copy of a list with
- * both. It relies on nothing from the service but its certificates. Resolves to whether everything is correct.
+ * `cellarstream verify`: compares the topics of lists with the newest certificates of full scans, and a user's own copy of a list with its
+ * topic and certificate. It relies on nothing from the service but its certificates. Resolves to whether everything is correct.
  */
 export async function verifyCommand(
   named: readonly Resource[],

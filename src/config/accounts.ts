@@ -8,8 +8,8 @@ import { settingsFileText, settingTexts } from './setting-texts.ts';
 import { ACCOUNT_SETTINGS, SCHEMA, SECRETS } from './settings.ts';
 
 /**
- * Pairs of names that can set the same secret: the setting, and its `*_FILE` name. If an account's file sets one of a pair, the
- * environment's values of both are ignored.
+ * Pairs of names that can set the same secret: the setting, and its `*_FILE` name. If an account's file sets one name of a pair, the
+ * environment's values of that name and of the paired one are ignored.
  */
 const SECRET_PAIRS = ACCOUNT_SETTINGS.filter((name) => SECRETS.includes(name)).map(
   (name) => [name, `${name}_FILE`] as const,

@@ -39,8 +39,7 @@ export interface AboutSetting {
   /** Meaning of the setting, in Markdown. docs/settings.md and .env.example contain this text, followed by the accepted range. */
   readonly text: string;
   /**
-   * What the secret is, as a noun such as `password`; only for settings that hold a secret. `<name>_FILE` may name a file that contains the
-   * secret.
+   * Noun for the secret, such as `password`; only for settings that hold a secret. `<name>_FILE` may name a file that contains the secret.
    */
   readonly secret?: string;
   /** Whether an account's file may contain this setting. All other settings belong to the instance. */

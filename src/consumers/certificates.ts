@@ -70,7 +70,7 @@ export interface OpenedCertificates {
 }
 
 /**
- * Reads a list's newest certificate.
+ * Begins reading a list's certificates: returns the newest one, and the offset from which {@link laterCertificates} continues.
  *
  * @throws CellarstreamError `POSITION` if the certificates topic does not exist.
  */

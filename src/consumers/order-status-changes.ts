@@ -56,8 +56,8 @@ export function orderStatusChanges(
   options: OrderStatusChangesOptions,
 ): Observable<Consumed<OrderStatusChange>>;
 /**
- * Passes each matching status change to `handle`; the next one follows once the promise or Observable that `handle` returned is done. Emits
- * the values from `handle`.
+ * Passes each status change that matches `options.where` to `handle`, one at a time: the next one follows once the promise or Observable
+ * that `handle` returned is done. Emits the values from `handle`.
  */
 export function orderStatusChanges<R>(
   options: OrderStatusChangesOptions,

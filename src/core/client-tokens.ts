@@ -214,8 +214,8 @@ function basic(clientId: string, secret: string): string {
 
 /**
  * Returns the lifetime of an access token, in ms: the smallest positive value of up to three. The first is `expires_in` of the response, in
- * seconds (some servers send it as text). If the token is a JWT, the others are the time from its `iat` to its `exp`, and from the local
- * time to its `exp`.
+ * seconds (some servers send it as text). If the token is a JWT, the second and third are the time from its `iat` to its `exp`, and from
+ * the local time to its `exp`.
  */
 function lifeOf(token: string, expiresIn: unknown, now: number): number {
   const { exp, iat } = claimsOf(token);

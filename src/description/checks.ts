@@ -75,7 +75,10 @@ const RESERVED: ReadonlyMap<string, string> = new Map([
   ...['login', 'all'].map((label) => [label, 'metrics use that name'] as const),
 ]);
 
-/** Returns the name and the keys of each list. Where a list lacks a key, the key has the default from `list`. */
+/**
+ * Returns each list of the description file, as its name and its properties (`keys`). A property that the list itself lacks has the value
+ * that the file's `list` sets for all lists.
+ */
 export function listsOf({ list, lists }: DescriptionFile): [name: string, keys: ListFile][] {
   return Object.entries(lists).map(([name, own]) => [name, { ...list, ...own }]);
 }

@@ -37,8 +37,8 @@ export async function isCached(options: LaunchOptions): Promise<boolean> {
 }
 
 /**
- * Returns the jars of both servers. Jars that are not cached are downloaded to a folder that is renamed once it is complete. So neither an
- * interrupted download nor a concurrent one leaves an incomplete cache.
+ * Returns the jars of Kafka and of the schema registry. Jars that are not cached are downloaded to a folder that is renamed once it is
+ * complete. So neither an interrupted download nor a concurrent one leaves an incomplete cache.
  *
  * @throws CellarstreamError `SERVICES`, with the first error of Maven's log, if the download fails.
  */

@@ -4,7 +4,7 @@ import { findJava, findMaven, isCached } from './jar-cache.ts';
 import { startOnJava } from './java-services.ts';
 import type { LaunchOptions, Services } from './services.ts';
 
-/** Addresses of an existing Kafka and registry (both or neither), and how to start these servers otherwise. */
+/** Addresses of an existing Kafka and an existing registry (set both or neither), and how to start Kafka and a registry otherwise. */
 interface StartServicesOptions extends LaunchOptions {
   /** Bootstrap addresses `host:port` of an existing Kafka; empty means not set. */
   readonly brokers?: readonly string[] | undefined;
@@ -19,11 +19,11 @@ const CACHED = { found: true, reason: undefined } as const;
 /**
  * Returns a Kafka and a schema registry from the first source that applies: the servers named in the options; containers, if a Docker
  * engine answers and testcontainers is installed; JVMs, if there is Java 17 or newer and the jars are cached or Maven can download them.
- * The environment variable `SERVICES` requires Docker (`docker`) or excludes it (`java`). Resolves once both servers answer. Servers that
- * were started, and their data, are removed by `stop` or when this process ends in any way.
+ * The environment variable `SERVICES` requires Docker (`docker`) or excludes it (`java`). Resolves once Kafka and the registry answer.
+ * Servers that were started, and their data, are removed by `stop` or when this process ends in any way.
  *
- * @throws CellarstreamError `SETTINGS` if the options name only one of the two servers, or `SERVICES` has another value; `SERVICES` if no
- * source applies, or the last one fails.
+ * @throws CellarstreamError `SETTINGS` if the options name only a Kafka or only a registry, or `SERVICES` has another value; `SERVICES` if
+ * no source applies, or the last one fails.
  */
 export async function startServices(options: StartServicesOptions = {}): Promise<Services> {
   const brokers = [...(options.brokers ?? [])];

@@ -1,8 +1,8 @@
 import type { MemberMetadata } from './member-metadata.ts';
 
 /**
- * Accounts that are not served because of their API key. Each is mapped to the account with the same API key that is served instead. If
- * both accounts were served, together they would exceed the API key's quota.
+ * Accounts that are not served because of their API key. Each is mapped to the account with the same API key that is served instead. If the
+ * two accounts were served at the same time, together they would exceed the API key's quota.
  */
 export type ApiKeyConflicts = ReadonlyMap<string, string>;
 

@@ -26,8 +26,8 @@ export type Assignment = ReadonlyMap<string, readonly string[]>;
 /** Fraction of the mean load by which each member's load may deviate from the mean without counting as imbalanced. */
 export const BALANCE_TOLERANCE = 0.1;
 /**
- * Maximum weight of an account that moves, as a fraction of the load difference between the two members. Larger: a move nearly reverses the
- * difference, and the next small change of a weight moves the account back.
+ * Maximum weight of an account that moves, as a fraction of the load difference between the member that it leaves and the one that it
+ * joins. If it is too large, a move nearly reverses the difference, and the next small change of a weight moves the account back.
  */
 export const MAX_MOVE_SHARE = 0.75;
 
@@ -102,8 +102,8 @@ function balance(members: readonly Candidate[], loads: Loads): void {
 }
 
 /**
- * Returns the account whose move makes the loads of the two members most equal. If several accounts do, prefers one whose images the member
- * `to` has.
+ * Returns the account whose move from `from` to `to` makes the loads of these members most equal. If several accounts do, prefers one whose
+ * images the member `to` has.
  */
 function bestMove(from: Candidate, to: Candidate, loads: Loads): string | undefined {
   const gap = loads.loadOf(from) - loads.loadOf(to);
@@ -156,7 +156,7 @@ class Loads {
   }
 
   /**
-   * Whether member `more` has a higher load than member `less`, and the load of at least one of the two is outside the tolerance around the
+   * Whether member `more` has a higher load than member `less`, and the load of at least one of them is outside the tolerance around the
    * mean.
    */
   isImbalanced(more: Candidate, less: Candidate): boolean {

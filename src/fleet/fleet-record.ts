@@ -71,7 +71,8 @@ export interface AccountTopicState {
   /** Time of the newest message about the account, in epoch ms. */
   readonly updatedAt: number;
   /**
-   * When the owner claimed the account, in epoch ms; undefined if there is no owner, or if the topic contains only a request for release.
+   * When the owner claimed the account, in epoch ms; undefined if there is no owner, as when the account was released, or when the only
+   * message about it is an instance's request for its release.
    */
   readonly claimedAt: number | undefined;
   /** Times at which instances crashed shortly after they claimed the account, in epoch ms. */
@@ -119,7 +120,7 @@ export function applyRecord(
 
 /**
  * Whether the state already has the commit of the announced claim. The announcement (`takes`) and the commit (`runs`) come from different
- * producers, so either may arrive first.
+ * producers, so the commit may arrive before the announcement.
  */
 function isClaimKnown(
   { owner, isClaimPending, claimedAt }: AccountTopicState,

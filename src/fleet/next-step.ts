@@ -1,6 +1,6 @@
 import type { AccountTopicState } from './fleet-record.ts';
 
-/** What an instance is doing with an account. */
+/** State of an account at an instance: not served, being restored (`warming`), restored (`warm`), served, or being stopped. */
 export type AccountPhase = 'nothing' | 'warming' | 'warm' | 'running' | 'stopping';
 
 /** Everything on which an instance's next step with an account depends. */
@@ -33,8 +33,8 @@ export interface StepInput {
 export type AccountStep = 'claim' | 'warm' | 'ask' | 'release' | 'drop' | 'stay';
 
 /**
- * How long to wait for a release before the account is claimed without one, in ms. Too small: the owner is fenced during its last poll. Too
- * large: a hung owner delays the handover.
+ * How long to wait for a release before the account is claimed without one, in ms. If it is too small, the owner is fenced during its last
+ * poll. If it is too large, a hung owner delays the handover.
  */
 export const RELEASE_TIMEOUT_MS = 5_000;
 

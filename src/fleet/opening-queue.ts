@@ -3,8 +3,8 @@ import type { SchedulerLike } from 'rxjs';
 import type { Opening } from '../pipeline/list-task.ts';
 
 /**
- * Maximum number of lists that are being opened at the same time, above which further lists wait. An account's first list never waits.
- * Larger: restores compete for disk and network. Smaller: accounts start slowly.
+ * Maximum number of lists that are being opened at the same time, above which further lists wait. An account's first list never waits. If
+ * it is too large, restores compete for disk and network. If it is too small, accounts start slowly.
  */
 const MAX_CONCURRENT_OPENINGS = 6;
 /**

@@ -46,7 +46,7 @@ export interface Resynced {
   readonly id: string;
   /** State of the resync. `begun` is reported again if the resync restarts after an error. The other values are final. */
   readonly status: 'begun' | 'done' | 'refused' | 'failed';
-  /** Number of events published for the request. 0 in the state `begun`. */
+  /** Number of events published for the resync request. 0 in the state `begun`. */
   readonly events: number;
   /** Explanation for the operator; null if there is none. */
   readonly message: string | null;
@@ -102,7 +102,7 @@ export interface Gauges {
 
 /** Report on a failed call to the API, Kafka or another dependency. The call is retried. */
 export interface Retrying {
-  /** What failed: `login`, `kafka`, `registry`, `state folder`, or a list of the API, such as `orders`. */
+  /** Name of the failed dependency: `login`, `kafka`, `registry`, `state folder`, or a list of the API, such as `orders`. */
   readonly what: string;
   /** The resource that waits for the retry. Undefined if the whole service waits. */
   readonly resource?: string;

@@ -38,9 +38,9 @@ export interface ClaimAccountOptions {
 }
 
 /**
- * Maximum time from a response to the commit of the cursor that covers it, in ms, while Kafka responds as usual. Too small: a late cursor
- * of the previous process on this machine counts as written by an unknown process, and requests wait a minute. Too large: the cursor of an
- * unknown process counts as one of the previous process.
+ * Maximum time from a response to the commit of the cursor that covers it, in ms, while Kafka responds as usual. If it is too small, a late
+ * cursor of the previous process on this machine counts as written by an unknown process, and requests wait a minute. If it is too large,
+ * the cursor of an unknown process counts as one of the previous process.
  */
 const CURSOR_DELAY_MS = 10_000;
 

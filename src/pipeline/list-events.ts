@@ -40,8 +40,8 @@ export interface ListEventsOptions {
 /** A batch with at least this many records is processed in its own turn of the event loop. */
 const SMALL_BATCH_RECORDS = 50;
 /**
- * Number of pages of a list from whose records its first schema is inferred. Too small: optional fields need more schema versions. Too
- * large: the first events are published later.
+ * Number of pages of a list from whose records its first schema is inferred. If it is too small, optional fields need more schema versions.
+ * If it is too large, the first events are published later.
  */
 const PAGES_TO_INFER_FROM = 3;
 

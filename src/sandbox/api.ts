@@ -27,8 +27,8 @@ export class SandboxApi {
   readonly #random: Random;
   #lists = 0;
   /**
-   * Number of records in each list and when they were counted, in epoch ms. `total_records` of unfiltered requests repeats it up to
-   * `totalAgeMs`.
+   * Number of records in each list, and when the records were counted, in epoch ms. Responses to requests without filters have this number
+   * as `total_records` until it is older than the setting `totalAgeMs`.
    */
   readonly #counts = new Map<Resource, { readonly at: number; readonly total: number }>();
 

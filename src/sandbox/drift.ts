@@ -61,7 +61,10 @@ export class Drift {
     return isObject(record) && this.#applyRules(resource, record);
   }
 
-  /** Returns the text to serve for a new version of a record. Stores the undrifted text if the two differ. */
+  /**
+   * Returns the text to serve for a new version of a record: `text` altered by the drift rules. If they alter it, the unaltered `text` is
+   * stored for {@link plain}.
+   */
   serve(resource: Resource, id: number, text: string): string {
     const served = this.#drifted(resource, id, text);
     if (served === text) this.forget(resource, id);

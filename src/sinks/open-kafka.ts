@@ -42,13 +42,13 @@ export const STARTUP_RETRIES = KAFKAJS_RETRIES.command;
 
 /**
  * Maximum number of connections to each broker, shared by all producers. A broker responds to the calls of a connection in order, and to a
- * Produce request only once all in-sync replicas have the messages. Too small: lists wait for each other's commits.
+ * Produce request only once all in-sync replicas have the messages. If this value is too small, lists wait for each other's commits.
  */
 const CONNECTIONS_PER_BROKER = 6;
 
 /**
- * Longest time to set up a connection, in ms. Too small: the second address of a host is never tried, as with kafkajs' default of 1,000
- * (kafkajs#509).
+ * Longest time to set up a connection, in ms. If it is too small, the second address of a host is never tried, as with kafkajs' default of
+ * 1,000 (kafkajs#509).
  */
 const CONNECT_TIMEOUT_MS = 5_000;
 

@@ -26,7 +26,7 @@ export interface ProducerIdentity {
 
 /**
  * When the promise of a commit resolves: when the transaction is committed (`committed`), or some ms later, when `read_committed` readers
- * can see its messages (`visible`). In both cases the next sink of the same transactional id can read the messages.
+ * can see its messages (`visible`). With either value, the next sink of the same transactional id can read the messages.
  */
 export type CommitUntil = 'committed' | 'visible';
 
@@ -91,8 +91,8 @@ export interface TransactionalLog {
    */
   readTail(tail: TailRange): Promise<void>;
   /**
-   * Returns the newest committed message of each key of a topic with one partition. All messages before the end offset that `bounds`
-   * returns are included, and possibly later ones. All tasks of a process share one read of the topic.
+   * Returns the newest committed message of each key of a topic with one partition. The topic is read up to the end offset that `bounds`
+   * returns, or further if another task has already read further. All tasks of a process share one read of the topic.
    */
   compacted(topic: string, bounds: () => Promise<Bounds>): Promise<Known<StampedMessage>>;
 }

@@ -15,11 +15,13 @@ export type OnDiscarded = (reason: string) => void;
 export const IMAGES = 'images.mdb';
 
 const MAX_DATABASES = 1_024;
-/** Size in bytes to which lmdb's lock file is filled, more than lmdb uses. Too small: SIGBUS on a full disk. */
+/**
+ * Size in bytes to which lmdb's lock file is filled, more than lmdb uses. If it is too small, the process ends with SIGBUS on a full disk.
+ */
 const LOCK_BYTES = 16_384;
 /**
- * How long the image file must be open before the start of the service counts as successful, in ms. Too small: a damaged file, on which
- * lmdb may crash only after many writes, is never suspected.
+ * How long the image file must be open before the start of the service counts as successful, in ms. If it is too small, a damaged file, on
+ * which lmdb may crash only after many writes, is never suspected.
  */
 const START_PROVEN_AFTER_MS = 10 * 60_000;
 

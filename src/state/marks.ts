@@ -10,7 +10,7 @@ export interface MarkTables {
   /** Returns the head of a run; undefined if no mark refers to the run. */
   head(id: string): RunHead | undefined;
   putHead(id: string, head: RunHead): void;
-  /** Returns a live run. A retired run can't be read, as only its head is stored. */
+  /** Returns a run that is not retired. A retired run can't be read, as only its head is stored. */
   run(id: string): StoredRun;
   putRun(run: Run): void;
   /** Deletes the run, but not its head. */
@@ -28,18 +28,21 @@ export interface SightingUpdate {
   readonly payloadDigest?: StoredPayloadDigest;
 }
 
-/** Maximum number of cached marks: about as many as there are keys in all pages in flight. Too small: more reads of lmdb. */
+/**
+ * Maximum number of cached marks: about as many as there are keys in all pages in flight. If this value is too small, lmdb is read more
+ * often.
+ */
 const MAX_RECENT = 10_000;
 
 /**
- * Stores when the API last showed each key: in the key's own mark, and in the head of the run (adjacent records of a page, recognized as a
- * unit by their bytes) that the key belongs to. The newer value counts.
+ * Stores when the API last showed each key: in the key's own mark, and in the head (entry with the last sightings) of the run (adjacent
+ * records of a page, recognized as a unit by their bytes) that the key belongs to. The newer value counts.
  *
  * A run is recognized as a whole or not at all: when the image of a member changes, or a sweep reads a member without the other members,
- * the run is retired, i.e. never recognized again. Its head is retained until no mark refers to it.
+ * the run is retired: it is never recognized again, and only its head remains until no mark refers to it.
  *
- * Marks are read several times before they are written, and may change more than once, so changes are collected and written by {@link
- * flush}.
+ * Marks are read several times before they are written, and may change more than once, so changes are collected and written by
+ * {@link flush}.
  */
 export class Marks {
   readonly #tables: MarkTables;
@@ -207,8 +210,9 @@ export class Marks {
   }
 
   /**
-   * Replaces the mark of a key by `next`. If the key's run is retired, the new mark does not refer to the run. So `next` must already
-   * include when the run was last seen and last read.
+   * Replaces the mark of a key by `next`. If `next` refers to a retired run (one that is never recognized again), the mark is stored
+   * without the reference, and the numbers in the head of that run do not count for the key any more. Therefore `next` itself must contain
+   * the numbers of the sweeps when the run was last seen and last read.
    */
   #change(key: string, old: Mark, next: Mark): void {
     const isRetired = next.run && next.run === old.run && !this.head(next.run.id)?.isLive;

@@ -12,8 +12,8 @@ import { dirname } from 'node:path';
 import { OWNER_ONLY } from './owner-only.ts';
 
 /**
- * Number of consecutive starts of the service that ended abruptly, after which the image file is assumed to be the cause. Too small: good
- * images are discarded. Too large: the service crashes more often before a damaged file is discarded.
+ * Number of consecutive starts of the service that ended abruptly, after which the image file is assumed to be the cause. If it is too
+ * small, good images are discarded. If it is too large, the service crashes more often before a damaged file is discarded.
  */
 const MAX_SHORT_STARTS = 3;
 /**

@@ -116,17 +116,17 @@ const SECRET_KEY = 'secret of digests';
 /** Maximum number of images that one transaction writes. lmdb retains as much memory as its largest transaction took. */
 const MAX_IMAGES = 100;
 /**
- * Maximum number of digests of rejected records stored for a task; this number takes some 120 MB on disk. Too small: dead letters may be
- * published repeatedly.
+ * Maximum number of digests of rejected records stored for a task; this number takes some 120 MB on disk. If it is too small, dead letters
+ * may be published repeatedly.
  */
 const MAX_REJECTS = 1_000_000;
-/** Maximum number of keys that one call of `unseen` examines. Too large: the event loop is blocked for longer. */
+/** Maximum number of keys that one call of `unseen` examines. If it is too large, the event loop is blocked for longer. */
 const MAX_EXAMINED_KEYS = 10_000;
 /** Maximum number of keys that one call of `unseen` returns. */
 const MAX_UNSEEN_KEYS = 500;
 /**
- * Maximum number of keys that one call of `storedKeys` returns. The checksum of each image is verified. Too large: the event loop is
- * blocked for longer.
+ * Maximum number of keys that one call of `storedKeys` returns. The checksum of each image is verified. If this value is too large, the
+ * event loop is blocked for longer.
  */
 const MAX_STORED_KEYS = 2_000;
 
@@ -161,7 +161,10 @@ export function openStore(
 interface Databases {
   readonly images: Database<Buffer, Buffer>;
   readonly marks: Database<Buffer, Buffer>;
-  /** Heads of runs by run id, including retired runs to which marks still refer. */
+  /**
+   * Heads of runs (entries with the last sightings) by run id, including those of retired runs (never recognized again) to which marks
+   * still refer.
+   */
   readonly heads: Database<Buffer, Buffer>;
   readonly runs: Database<Buffer, Buffer>;
   /** Digests of rejected records, in two databases. When the newer one is full, the older one is cleared and receives the next digests. */
@@ -434,8 +437,9 @@ class LmdbTaskStore {
   }
 
   /**
-   * Returns a function that decides, by a key's packed mark and the head of its run, whether the key counts as seen: because it was seen
-   * since sweep number `since` began, or because it has no image. Few marks are unpacked, and each head is read once.
+   * Returns a function that decides whether a key counts as seen, by the key's packed mark and the head of its run (the entry with the
+   * numbers of the sweeps that last saw and last read the run). A key counts as seen if it was seen, alone or in its run, since sweep
+   * number `since` began, or if it has no image. Few marks are unpacked, and each head is read once.
    */
   #isSeenSince(since: number): (key: string, packedMark: Buffer) => boolean {
     const seenRuns = new Map<string, boolean>();

@@ -7,8 +7,8 @@ export const LOGIN_QUOTA = 'login';
 /** Name of the quota that all lists share if the API counts by API key. */
 export const SHARED_QUOTA = 'all';
 /**
- * Longest time, in ms, after which a request that this process gave up may still reach the API. Too small: the API may count more requests
- * than the quota.
+ * Longest time, in ms, after which a request that this process gave up may still reach the API. If it is too small, the API may count more
+ * requests than the quota.
  */
 export const MAX_REQUEST_DELAY_MS = 1_000;
 const LEDGER_VERSION = 1;
@@ -46,7 +46,7 @@ const DECLARATION = z.object({
 const CLAIM = z.object({
   instance: z.string(),
   claim: z.literal(true),
-  /** Serial number of the claim, counted by the claiming process. It makes the text of each claim unique. */
+  /** Serial number of the claim, counted by the claiming process, so that no two claim messages in the ledger have the same JSON text. */
   number: COUNT,
 });
 const ENTRY = z.union([CLAIM, DECLARATION]);

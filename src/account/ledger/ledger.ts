@@ -52,9 +52,15 @@ export interface LedgerSideMessages {
   readonly releaseMessages: () => readonly Message[];
 }
 
-/** Length of a lease, in ms. Too small: many declarations. Too large: a successor waits longer after a crash. */
+/**
+ * Length of a lease, in ms. If it is too small, the process writes many declarations. If it is too large, a successor waits longer after a
+ * crash.
+ */
 export const LEASE_MS = 10_000;
-/** How long before its end a lease is renewed, in ms. Too small: when Kafka commits slowly, the lease expires first and requests wait. */
+/**
+ * How long before its end a lease is renewed, in ms. If it is too small, the lease expires before its renewal when Kafka commits slowly,
+ * and requests wait.
+ */
 export const LEASE_RENEWAL_MARGIN_MS = 1_000;
 /**
  * Maximum number of processes listed in a declaration. A process takes seconds to start, so no more than this number can have sent requests

@@ -33,13 +33,13 @@ export interface PermitGrantsOptions extends LeaseClocks {
 }
 
 /**
- * How long to wait until all requested permits are free, in ms. After that, the free ones are granted. Too large: the guest stops waiting
- * before it gets the response.
+ * How long to wait until all requested permits are free, in ms. After that, the free ones are granted. If this value is too large, the
+ * guest stops waiting before it gets the response.
  */
 const GRANT_TIMEOUT_MS = 2_000;
 /**
- * Remaining time, in ms, to which the lease is extended before permits are granted, if its renewal succeeds in time. Too small: permits
- * expire unused, because they expire with the lease.
+ * Remaining time, in ms, to which the lease is extended before permits are granted, if its renewal succeeds in time. If it is too small,
+ * permits expire unused, because they expire with the lease.
  */
 const MIN_LEASE_MS = 5_000;
 /** Age from which requests for permits are ignored, in ms. No guest waits that long, even if the clocks of the machines differ. */

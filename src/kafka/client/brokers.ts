@@ -20,7 +20,7 @@ export interface ClusterAccess {
   readonly connections?: Connections | undefined;
 }
 
-/** Longest wait for a response that only the addressed broker can give, in ms. Too small: a slow broker counts as unreachable. */
+/** Longest wait for a response that only the addressed broker can give, in ms. If it is too small, a slow broker counts as unreachable. */
 const RESPONSE_TIMEOUT_MS = 10_000;
 /** Longest wait for a response if another broker can be asked instead, in ms. */
 const ANY_BROKER_TIMEOUT_MS = 3_000;

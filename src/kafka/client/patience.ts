@@ -27,8 +27,8 @@ export class Patience {
   }
 
   /**
-   * Waits before the next attempt. @throws `error` if the time limit has passed, the caller has closed, no retry can succeed, or too few
-   * brokers have been available for some seconds.
+   * Waits before the next attempt. @throws `error` if the time limit has passed, the signal `closed` of the constructor is aborted, no
+   * retry can succeed, or too few brokers have been available for some seconds.
    */
   async wait(error: unknown): Promise<void> {
     this.#pauses += 1;

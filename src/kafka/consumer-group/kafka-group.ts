@@ -55,15 +55,17 @@ interface ConsumerMemberOptions {
   readonly onAssigned?: ((partitions: readonly number[]) => void) | undefined;
 }
 
-/** Longest interval between two commits of a batch's offsets, in ms. Too large: after a crash more messages are delivered again. */
+/**
+ * Longest interval between two commits of a batch's offsets, in ms. If it is too large, more messages are delivered again after a crash.
+ */
 const COMMIT_MS = 1_000;
-/** Longest interval between two heartbeats, in ms. Too large: members learn of rebalances later. */
+/** Longest interval between two heartbeats, in ms. If it is too large, members learn of rebalances later. */
 const MAX_HEARTBEAT_MS = 3_000;
 /** Longest time that a rebalance waits for members to finish their batches, in ms. If the session timeout is longer, it applies instead. */
 const REBALANCE_TIMEOUT_MS = 60_000;
 /**
- * Longest time that a broker waits for messages before it responds to a fetch, in ms. Too large: a member leaves its consumer group late,
- * because leaving waits for the response.
+ * Longest time that a broker waits for messages before it responds to a fetch, in ms. If it is too large, a member leaves its consumer
+ * group late, because leaving waits for the response.
  */
 const FETCH_WAIT_MS = 500;
 

@@ -22,8 +22,8 @@ interface CachedContent<M> {
 }
 
 /**
- * Time without a caller after which cached messages are dropped, in ms. Too large: if the topic is recreated and grows beyond the cached
- * end meanwhile, the old messages are mistaken for those of the new topic.
+ * Time without a caller after which cached messages are dropped, in ms. If it is too large, the cached messages may be mistaken for those
+ * of a topic that was recreated and has grown beyond the cached end meanwhile.
  */
 const RETENTION_MS = 600_000;
 

@@ -19,10 +19,12 @@ export interface FetcherOptions {
 
 /** Largest part of a fetch response for one partition, in bytes. The first batch of the partition may be larger. */
 const PARTITION_BYTES = 2 ** 20;
-/** Largest fetch response, in bytes. Too small: more requests. Too large: more memory for each broker. */
+/**
+ * Largest fetch response, in bytes. If it is too small, more fetch requests are needed. If it is too large, each broker needs more memory.
+ */
 const MAX_RESPONSE_BYTES = 4 * 2 ** 20;
 const FETCH_WAIT_MS = 250;
-/** Age at which the topic's metadata are refreshed, in ms. Too large: new partitions of the topic are noticed late. */
+/** Age at which the topic's metadata are refreshed, in ms. If it is too large, new partitions of the topic are noticed late. */
 const METADATA_MAX_AGE_MS = 300_000;
 
 /**

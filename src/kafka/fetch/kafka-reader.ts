@@ -53,8 +53,8 @@ export interface ReaderOptions extends FetcherOptions {
  * Number of consecutive empty responses for a partition, each after the broker's full wait, after which its expected messages count as
  * deleted: either compaction has removed all messages up to the end, or the topic was recreated and is shorter than requested.
  *
- * Too small: two transient states are mistaken for a deletion: a broker that can't reach its remote storage (which has no compacted
- * topics), and a new partition leader that still reports an earlier end.
+ * If it is too small, two transient states are mistaken for a deletion: a broker that can't reach its remote storage (which has no
+ * compacted topics), and a new partition leader that still reports an earlier end.
  */
 const MAX_EMPTY_RESPONSES = 8;
 

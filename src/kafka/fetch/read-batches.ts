@@ -19,7 +19,10 @@ export interface ReadBatchesOptions extends Omit<ReaderOptions, 'onBatch'> {
   readonly stop$?: Observable<unknown>;
 }
 
-/** Number of queued batches at which a partition is paused. Too small: the handler waits for fetches. Too large: more memory. */
+/**
+ * Number of queued batches at which a partition is paused. If it is too small, the handler waits for fetches. If it is too large, more
+ * memory is used.
+ */
 const MAX_QUEUED_BATCHES = 2;
 
 /**

@@ -52,7 +52,9 @@ interface MembershipOptions {
  * can't join a consumer group by mistake.
  */
 const PROTOCOL = { protocolType: 'cellarstream', protocol: 'accounts' } as const;
-/** How much longer than the rebalance timeout a JoinGroup response may take, in ms. Too small: slow rebalances count as failures. */
+/**
+ * How much longer than the rebalance timeout a JoinGroup response may take, in ms. If it is too small, slow rebalances count as failures.
+ */
 const JOIN_RESPONSE_MARGIN_MS = 5_000;
 /** Longest wait for a LeaveGroup response, in ms. If no response arrives, the coordinator removes the member when its session times out. */
 const LEAVE_TIMEOUT_MS = 2_000;

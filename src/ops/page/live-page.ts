@@ -81,7 +81,7 @@ const POLL_EVERY_MS = 10_000;
 /** Interval at which the page checks whether events still arrive, in ms. */
 const LOOK_EVERY_MS = 200;
 
-/** Receives the service's status events while the page is open. */
+/** Receives the service's status events for as long as the web page is open in the browser. */
 export function connect<T>(options: ConnectionOptions<T>): void {
   new StatusConnection(options).start();
 }

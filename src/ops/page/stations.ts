@@ -6,7 +6,7 @@ interface Station {
   readonly figure: string;
   readonly unit: string;
   readonly note: string;
-  /** What the station waits for. Empty if it does not wait. */
+  /** Reason why the station waits. Empty if it does not wait. */
   readonly trouble: string;
   /** Whether data flows from this station to the next one. */
   readonly moves: boolean;

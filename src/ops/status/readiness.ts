@@ -27,7 +27,7 @@ export interface Readiness {
   readonly ready: boolean;
   /** Descriptions of the problems, one line each: what is wrong, since when, and the error's text. */
   readonly reasons: readonly string[];
-  /** Codes of the reasons, without duplicates. */
+  /** Codes of the reasons why the service is not ready, without duplicates. */
   readonly causes: readonly Cause[];
 }
 
@@ -198,8 +198,8 @@ export class ReadinessCheck {
   }
 
   /**
-   * Returns the problem that a list has in addition to `connection`, the problem of all lists. Undefined if both have the same cause. That
-   * the list is stale or starting is not reported, because it follows from `connection`.
+   * Returns the problem that a list has in addition to `connection`, the problem of all lists. Undefined if the two problems have the same
+   * cause. That the list is stale or starting is not reported, because it follows from `connection`.
    */
   #besides(connection: ActiveProblem, state: ListState): ReadinessProblem | undefined {
     const problem = this.#ifLasting(state.problem);

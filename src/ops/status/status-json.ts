@@ -114,7 +114,7 @@ export interface ResourceStatus {
 }
 
 export interface RetryStatus {
-  /** What is retried: `kafka`, `registry`, `state folder`, a list of the API, or the failed list itself. */
+  /** Name of the retried dependency: `kafka`, `registry`, `state folder`, a list of the API, or the failed list itself. */
   readonly what: string;
   readonly error: string;
   /** Number of the retry. 1 is the first one after a failure. */
@@ -172,7 +172,7 @@ export interface SweptStatus {
 
 /** The observed states of one status field, and the changes between them. */
 export interface LifeCycle {
-  /** What the status field belongs to: `order`, `order_edit`, `fulfillment` or `club_package`. */
+  /** Kind of object that has the status field: `order`, `order_edit`, `fulfillment` or `club_package`. */
   readonly subject: string;
   readonly field: string;
   readonly states: readonly LifeCycleState[];

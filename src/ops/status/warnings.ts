@@ -219,7 +219,7 @@ interface Open {
    * Time before which the lack of further failures proves nothing, in epoch ms. Until then the retry can still be waiting for the quota.
    */
   readonly silentUntil: number;
-  /** Whether a request for the same list has succeeded after the pause. That request need not be the one that is retried. */
+  /** Whether any request for the list `resource` has succeeded since `nextAt`: the retry of the failed attempt or another request. */
   answered: boolean;
 }
 

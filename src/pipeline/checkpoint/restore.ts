@@ -88,7 +88,9 @@ function isUsable(memory: TaskMemory, home: string, instance: string): boolean {
   return memory.home === home && isWhole;
 }
 
-/** Whether the store was filled from the whole topic, and has not been compared with the cursor's live keys yet. */
+/**
+ * Whether the store was filled from the whole topic and still has to be compared with the count and digest of the live keys in the cursor.
+ */
 function isFullyRestored({ begunBy, unchecked = false }: TaskMemory): boolean {
   return begunBy !== undefined || unchecked;
 }

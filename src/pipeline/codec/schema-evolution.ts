@@ -37,7 +37,7 @@ export interface SchemaEvolutionOptions {
   readonly compile?: (schema: RecordSchema) => EnvelopeCodec;
 }
 
-/** Number of records encoded in one turn of the event loop. Too large: other work, such as heartbeats, is delayed. */
+/** Number of records encoded in one turn of the event loop. If it is too large, other work, such as heartbeats, is delayed. */
 const RECORDS_PER_TURN = 250;
 
 /**

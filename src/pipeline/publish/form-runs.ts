@@ -11,7 +11,8 @@ type RunCandidate = KeyedPageRecord & { readonly bytes: RecordBytes };
 
 /**
  * Average number of keys from the beginning of one run to the next. A key begins a run if its CRC-32 is a multiple of this number, so that
- * an inserted record does not change the later runs. Too small: many runs to store. Too large: a changed record dissolves a long run.
+ * an inserted record does not change the later runs. If this value is too small, many runs have to be stored. If it is too large, a changed
+ * record dissolves a long run.
  */
 const CUT_EVERY = 64;
 /** Minimum number of records in a run. Fewer are recognized one by one just as fast. */

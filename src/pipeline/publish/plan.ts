@@ -209,9 +209,9 @@ function progressWith(
 }
 
 /**
- * How far a record's stamp (`created_at` or `updated_at`) may be ahead of the local clock and still count as the newest stamp, in ms. Too
- * small: an API whose clock is ahead has no newest stamp. Too large: after a loss of events, a mistyped date in the future makes every
- * record that is created before that date count as old.
+ * How far a record's stamp (`created_at` or `updated_at`) may be ahead of the local clock and still count as the newest stamp, in ms. If it
+ * is too small, an API whose clock is ahead has no newest stamp. If it is too large, a mistyped date in the future makes, after a loss of
+ * events, every record that is created before that date count as old.
  */
 const MAX_STAMP_AHEAD_MS = 24 * 3_600_000;
 

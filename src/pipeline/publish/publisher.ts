@@ -26,8 +26,8 @@ export interface PublisherOptions {
 }
 
 /**
- * Longest time between two commits of the cursor, in ms, when there are no events. Too small: needless transactions. Too large: a restart
- * repeats more polls.
+ * Longest time between two commits of the cursor, in ms, when there are no events. If it is too small, there are needless transactions. If
+ * it is too large, a restart repeats more polls.
  */
 const COMMIT_CURSOR_EVERY_MS = 60_000;
 /**

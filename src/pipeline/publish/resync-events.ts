@@ -9,8 +9,8 @@ import { DecodedChange } from '../../streams/diff/diff.ts';
 import type { Difference, Images, ReadRecords } from '../../streams/diff/diff.ts';
 
 /**
- * Maximum number of keys that are remembered as republished by a resync request. Overlapping pages contain a record twice. Too small: such
- * records are republished twice.
+ * Maximum number of keys that are remembered as republished by a resync request. Overlapping pages contain a record twice. If this value is
+ * too small, such records are republished twice.
  */
 const MAX_REMEMBERED = 100_000;
 
@@ -24,14 +24,15 @@ export interface ResyncEventsOptions {
 }
 
 /**
- * The `r` events that a resync publishes in addition to changes, and the acknowledgement of its request. A request begins with its first
- * step and ends when its last step is committed. To be created each time the task is opened, so that an unfinished request starts over.
+ * The `r` events that a resync publishes in addition to changes, and the acknowledgement of the resync request. A resync begins with its
+ * first step and ends when its last step is committed. To be created each time the task is opened, so that an unfinished resync starts
+ * over.
  */
 export class ResyncEvents {
   readonly #options: ResyncEventsOptions;
-  /** Id of the request in progress; undefined if there is none. */
+  /** Id of the resync request in progress; undefined if there is none. */
   #id: string | undefined;
-  /** Number of events committed for the request so far. */
+  /** Number of events committed for the resync request so far. */
   #events = 0;
   readonly #republishedKeys = new Set<string>();
 
@@ -66,7 +67,7 @@ export class ResyncEvents {
   }
 
   /**
-   * Returns the acknowledgement of the request if this is the request's last step, else an empty array. `events` is the number of events
+   * Returns the acknowledgement of the resync request if this is its last step, else an empty array. `events` is the number of events
    * committed with the step.
    */
   acknowledge(step: ResyncStep, events: number): Message[] {

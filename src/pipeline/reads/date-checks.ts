@@ -25,11 +25,11 @@ export interface DateChecksOptions {
 
 const AN_HOUR_MS = 3_600_000;
 /**
- * Delay of the first probe after the start, in ms, so that the first requests of a process read records. Too large: if the date parameters
- * are wrong, more polls are repeated.
+ * Delay of the first probe after the start, in ms, so that the first requests of a process read records. If it is too large, more polls are
+ * repeated when the date parameters are wrong.
  */
 const FIRST_PROBE_MS = 2_000;
-/** Minimum time between two probes, in ms. Too small: if polls miss many changes at once, each of them causes a probe. */
+/** Minimum time between two probes, in ms. If it is too small, each of many changes that polls miss at once causes a probe. */
 const SOON_MS = 60_000;
 
 /**

@@ -92,8 +92,8 @@ export interface DecodedLists {
 
 /**
  * Timeout of a sweep that waits for polls to read the changes made during the sweep, in ms. If three poll intervals are longer, they are
- * the timeout. Too small: the sweep proves no deletions if records moved within the list. Too large: polls that the API refuses hold up
- * sweeps.
+ * the timeout. If this value is too small, the sweep proves no deletions when records moved within the list. If it is too large, polls that
+ * the API refuses hold up sweeps.
  */
 const POLLS_TIMEOUT_MS = 5 * 60_000;
 

@@ -51,13 +51,13 @@ export interface PollReadsOptions {
 
 const AN_HOUR_MS = 3_600_000;
 /**
- * First pause before refused polls are tried again, in ms. The pause doubles with each try, up to an hour. Too small: requests are wasted.
- * Too large: a list that supports dates again is still read by sweeps alone for that long.
+ * First pause before refused polls are tried again, in ms. The pause doubles with each try, up to an hour. If this value is too small,
+ * requests are wasted. If it is too large, a list that supports dates again is still read by sweeps alone for that long.
  */
 const REFUSED_POLLS_PAUSE_MS = 5 * 60_000;
 /**
  * Number of consecutive failed scans of a chain after which polls are given up. A failed scan counts only if the first page of its window
- * succeeds when it is requested again. Too small: an outage during a single scan ends polls.
+ * succeeds when it is requested again. If this value is too small, an outage during a single scan ends polls.
  */
 const MAX_FAILED_SCANS = 2;
 

@@ -55,7 +55,10 @@ export interface PollBatch extends ReadResult {
   readonly catchesUp: boolean;
 }
 
-/** A step of a sweep (recurring full scan): a page, a single record, or a step without a response. */
+/**
+ * A batch of a sweep (recurring full scan): the records of a page, a single record, or a result without a request, such as the check of the
+ * deletion limit.
+ */
 export interface SweepBatch extends ReadResult {
   readonly lane: 'sweep';
   readonly step: SweepStep;
@@ -74,11 +77,11 @@ export interface RefetchBatch extends ReadResult {
   readonly lane: 'reread';
 }
 
-/** Step of a resync: a page or a single record that was read for the request, or only the request's outcome. */
+/** Step of a resync: a page or a single record that was read for the resync request, or only the outcome of the resync request. */
 export interface ResyncBatch extends ReadResult {
   readonly lane: 'resync';
   readonly step: ResyncStep;
-  /** The page; undefined if a single record was requested, or if the request failed. */
+  /** The page; undefined if a single record was requested, or if the resync failed. */
   readonly page?: ScanPage;
 }
 

@@ -12,7 +12,8 @@ export interface ScheduledRefetch {
 }
 
 /**
- * Maximum number of scheduled refetches, as each costs a request. Too small: more records are read again only by the next poll or sweep.
+ * Maximum number of scheduled refetches, as each costs a request. If it is too small, more records are read again only by the next poll or
+ * sweep.
  */
 const MAX_SCHEDULED = 100;
 

@@ -4,7 +4,8 @@ import { backoff } from '../../streams/flow/backoff.ts';
 import type { Task } from '../task.ts';
 
 /**
- * First pause before a refused lane is retried, in ms. Later pauses grow up to {@link MAX_MS}. Too small: requests are wasted on refusals.
+ * First pause before a refused lane is retried, in ms. Later pauses grow up to {@link MAX_MS}. If this value is too small, requests are
+ * wasted on refusals.
  */
 const FIRST_MS = 30_000;
 const MAX_MS = 10 * 60_000;

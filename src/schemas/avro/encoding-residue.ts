@@ -105,12 +105,15 @@ export class Place {
 }
 
 /**
- * Maximum number of paths that are cached for a schema, of some 300 bytes each; beyond it the cache is cleared. Too small: paths of records
- * with long arrays are recreated again and again.
+ * Maximum number of paths that are cached for a schema, of some 300 bytes each; beyond it the cache is cleared. If it is too small, paths
+ * of records with long arrays are recreated again and again.
  */
 const MAX_PLACES = 5_000;
 
-/** Cache of paths in records of one schema, with their sort order and encoding: records of a list tend to have nulls at the same paths. */
+/**
+ * Cache of JSON Pointers to values in records of one schema, with the sort order and the Avro encoding of each. Images contain the pointers
+ * of null values, and most records of a list have nulls at the same pointers.
+ */
 export class PathTree {
   #count = 0;
   #root = this.#newRoot();

@@ -26,7 +26,10 @@ export interface DecimalFormat {
 /** Maximum precision of a decimal: every integer of up to 18 digits fits in 8 bytes. */
 const MAX_PRECISION = 18;
 
-/** Largest absolute unscaled value for which double arithmetic is exact: every decimal of up to 15 digits is a distinct double. */
+/**
+ * Largest absolute unscaled value of a decimal that is encoded with double arithmetic. Decimals of up to 15 digits are all distinct as
+ * doubles; longer ones may not be, and are encoded from their digits.
+ */
 const MAX_EXACT = 1e15;
 
 /** @throws TypeError for a precision not within 1 to 18, or a scale not within 0 to the precision. */

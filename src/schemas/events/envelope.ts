@@ -306,8 +306,8 @@ function briefly(facts: readonly FieldSchema[]): FieldSchema[] {
 const NO_TABLE = { db: '', table: '' };
 
 /**
- * Maximum number of cached event codecs, one for each schema version of a list; at least the newest half is retained. Too small: codecs are
- * compiled repeatedly. Too large: they take memory.
+ * Maximum number of cached event codecs, one for each schema version of a list; at least the newest half is retained. If it is too small,
+ * codecs are compiled repeatedly. If it is too large, they take memory.
  */
 const MAX_REMEMBERED = 200;
 

@@ -109,8 +109,8 @@ interface PageElements<T> {
 }
 
 /**
- * Number of bytes of a page that {@link pageElements} processes between two yields: a few ms of work. Larger: the event loop is blocked for
- * longer.
+ * Number of bytes of a page that {@link pageElements} processes between two yields: a few ms of work. If it is too large, the event loop is
+ * blocked for longer.
  */
 const STEP_BYTES = 2 ** 19;
 

@@ -27,8 +27,8 @@ export interface SubjectInspection {
 /**
  * A schema registry with Confluent's API.
  *
- * Every method throws CellarstreamError: `REGISTRY_UNREACHABLE` if a retry may succeed, else `REGISTRY_REFUSED` with the registry's
- * message, or `TLS_REFUSED`.
+ * Every method throws CellarstreamError: `REGISTRY_UNREACHABLE` if a retry may succeed, `TLS_REFUSED` if no TLS connection can be set up,
+ * for example because a certificate is not trusted, else `REGISTRY_REFUSED` with the registry's message.
  */
 export interface Registry {
   /**

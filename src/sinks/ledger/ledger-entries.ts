@@ -9,13 +9,13 @@ export interface LedgerEntry {
 }
 
 /**
- * Margin that is subtracted from the ages of entries, in ms. Too small: after an adjustment of a broker's clock, an entry can seem older
- * than it is.
+ * Margin that is subtracted from the ages of entries, in ms. If it is too small, an entry can seem older than it is after an adjustment of
+ * a broker's clock.
  */
 const CLOCK_MARGIN_MS = 100;
 /**
- * Age above which entries of guests and of other accounts are ignored, in ms. Too small: if the clocks of two brokers differ, requests that
- * still count against the quota are ignored.
+ * Age above which entries of guests and of other accounts are ignored, in ms. If it is too small, requests that still count against the
+ * quota are ignored when the clocks of two brokers differ.
  */
 const EXPIRED_AFTER_MS = 10 * 60_000;
 
@@ -54,7 +54,7 @@ export function entryOf(entry: LogMessage, at: LogMessage): LedgerEntry {
 
 /**
  * Returns a lower bound of an entry's age at the time when the message `at` was appended, in ms, by the clock of the broker that appended
- * both. The result is 0 if the partition leader changed between them, or if the timestamps were not set by the broker.
+ * the entry and the message. The result is 0 if the partition leader changed in between, or if the timestamps were not set by the broker.
  */
 export function ageMs(entry: Stamped, at: Stamped): number {
   const isComparable =

@@ -38,8 +38,8 @@ interface DeliveryResult {
 }
 
 /**
- * How long a partition leader may wait for the other replicas to store a batch, in ms. Too large (the response timeout or more): a slow
- * leader counts as unreachable.
+ * How long a partition leader may wait for the other replicas to store a batch, in ms. If it is too large (the response timeout or more), a
+ * slow leader counts as unreachable.
  */
 const REPLICATION_MS = 8_000;
 

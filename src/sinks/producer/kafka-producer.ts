@@ -48,8 +48,8 @@ export interface KafkaProducerOptions {
 }
 
 /**
- * Smallest difference between the timestamps of two commits, in ms. It exceeds the largest `timestampOffset` (1). Too small: the timestamps
- * of a key's messages do not always rise.
+ * Smallest difference between the timestamps of two commits, in ms. It exceeds the largest `timestampOffset` (1). If this value is too
+ * small, the timestamps of a key's messages do not always rise.
  */
 const MIN_COMMIT_SPACING_MS = 2;
 /**

@@ -50,7 +50,7 @@ const NO_LEADER_EPOCH = -1;
 
 /** Options of gzip. Level 2 (of 1 to 9) takes half the time of the default, 6, and its output is 15 % larger (docs/performance.md). */
 const GZIP_OPTIONS = { level: 2, memLevel: 9 };
-/** Largest output chunk of gzip, in bytes. Too small: more chunks, each of which costs zlib a turn of the event loop. */
+/** Largest output chunk of gzip, in bytes. If it is too small, there are more chunks, each of which costs zlib a turn of the event loop. */
 const MAX_PIECE_BYTES = 2 ** 18;
 /**
  * Part of gzip's output chunk in addition to half of the input size, in bytes. Events are compressed to about a quarter, and so fit into
@@ -59,8 +59,8 @@ const MAX_PIECE_BYTES = 2 ** 18;
 const GZIP_OVERHEAD_BYTES = 1_024;
 
 /**
- * Smallest batch that is compressed, in bytes. Too small: for small batches, such as those with a cursor, setting up gzip takes longer than
- * compression saves.
+ * Smallest batch that is compressed, in bytes. If it is too small, setting up gzip for small batches, such as those with a cursor, takes
+ * longer than compression saves.
  */
 const MIN_COMPRESSED_BYTES = 2_048;
 
@@ -203,7 +203,10 @@ export interface PartitionBatches {
   readonly batches: readonly PackedRecords[];
 }
 
-/** Largest size of the messages in one batch, before compression, in bytes. Too large: brokers refuse the batch, by default above 1 MiB. */
+/**
+ * Largest size of the messages in one batch, before compression, in bytes. If it is too large, brokers refuse the batch, by default above 1
+ * MiB.
+ */
 export const MAX_BATCH_BYTES = 900_000;
 /** Size of a batch without its messages, in bytes, including what gzip may add to incompressible data. */
 const BATCH_OVERHEAD_BYTES = 1_000;

@@ -43,7 +43,10 @@ export interface SignalTopic {
   readonly read: (options: { from: Offsets; follow: boolean }) => Observable<SignalBatch>;
   /** Writes a message. Resolves when all in-sync replicas have the message. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */
   readonly send: (message: Message) => Promise<void>;
-  /** Resolves when the connections of all reads without a subscriber are closed, or after two seconds. */
+  /**
+   * Resolves when the connections of all cancelled reads (those whose subscriber has unsubscribed) are closed, or after two seconds. Does
+   * not cancel reads.
+   */
   readonly close: () => Promise<void>;
 }
 
@@ -53,7 +56,7 @@ const MISSING_TOPIC_ADVICE =
  * How long a broker waits for new messages before it responds, in ms. The wait can be long, because the connection fetches no other topic.
  */
 const FETCH_WAIT_MS = 1_000;
-/** Longest wait for connections to close, in ms. Too large: an unreachable broker delays the end of the process. */
+/** Longest wait for connections to close, in ms. If it is too large, an unreachable broker delays the end of the process. */
 const CLOSE_TIMEOUT_MS = 2_000;
 
 /** Opens the signals topic. Concurrent callers share one request for the first and end offsets. */

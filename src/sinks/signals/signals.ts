@@ -15,7 +15,10 @@ const TIME = z.iso.datetime({ offset: true });
 const isLong = (text: string) => /^\d{1,19}$/.test(text) && BigInt(text) < 2n ** 63n;
 
 const OF_ACCOUNT = {
-  /** Id of the request. Its acknowledgements contain the same id. It is also the key of the messages of both. */
+  /**
+   * Id of the request. Its acknowledgements contain the same id. It is also the key of the messages with the request and with the
+   * acknowledgements.
+   */
   id: ID,
   account: NAME,
 };
@@ -53,7 +56,7 @@ const REQUEST = z
 const ACK = z.object({
   type: z.literal('resync-ack'),
   ...ACKNOWLEDGES,
-  /** Number of events that were published in the list's topic for the request. */
+  /** Number of events that were published in the list's topic for the resync request. */
   events: z.int().min(0),
 });
 

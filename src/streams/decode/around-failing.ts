@@ -17,8 +17,8 @@ interface FailingOffset {
 }
 
 /**
- * Maximum number of remembered offsets in the whole list, and likewise in windows of dates. Too small: a page with a forgotten offset is
- * searched again, with a dozen requests, whenever it is read.
+ * Maximum number of remembered offsets in the whole list, and likewise in windows of dates. If it is too small, a page with a forgotten
+ * offset is searched again, with a dozen requests, whenever it is read.
  */
 const MAX_PLACES = 100;
 
@@ -69,8 +69,8 @@ export class FailingOffsets {
 /** Maximum number of consecutive failing records that are read around. If more fail, the API is considered at fault. */
 const MAX_IN_A_ROW = 10;
 /**
- * Minimum number of records to read after a failing one, in a list that is read in whole pages. Too small: the next page, which overlaps
- * this one, contains the failing record again.
+ * Minimum number of records to read after a failing one, in a list that is read in whole pages. If it is too small, the next page, which
+ * overlaps this one, contains the failing record again.
  */
 const MIN_RECORDS_BEHIND = 20;
 

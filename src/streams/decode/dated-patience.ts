@@ -13,8 +13,8 @@ type FailureCause = 'request' | 'token' | 'server';
 
 /**
  * When a query with dates is given up, by the likely cause of its newest failure: after this number of consecutive failures, if this time,
- * in ms, has passed from the first failure to the newest. Too small: after a short outage, the dates are suspected and requests without
- * dates are sent. Too large: sweeps replace the failing polls later.
+ * in ms, has passed from the first failure to the newest. If these limits are too small, the dates are suspected after a short outage, and
+ * requests without dates are sent. If they are too large, sweeps replace the failing polls later.
  */
 const PATIENCE: Readonly<Record<FailureCause, { readonly failures: number; readonly ms: number }>> =
   {

@@ -23,9 +23,9 @@ interface FailingPagesOptions extends PageAttemptsOptions {
  * fails is split again. If all parts succeed, the page was too large: its first part is returned, and the plan gets the new size.
  *
  * If a single failing record remains, that record is requested, then the records after it, the records before it, and the failing record
- * again. If the record failed both times, it has not moved, and the parts form one page with a gap: an unreadable record, whose text names
- * the key before it. A failing page takes some 20 requests the first time, and three whenever it is read later (see
- * {@link FailingOffsets}).
+ * again. If the record failed in the first and the last of these requests, it has not moved, and the parts form one page with a gap: an
+ * unreadable record, whose text names the key before it. A failing page takes some 20 requests the first time, and three whenever it is
+ * read later (see {@link FailingOffsets}).
  *
  * If every record from some offset on fails, the API caps the list there (see {@link offsetLimit}): the response has the page's records in
  * front of that offset, and is marked with `isCut`. The plan remembers the offset. Whenever a page reaches it again, some eight requests

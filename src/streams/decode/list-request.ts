@@ -160,7 +160,8 @@ function pageIn(
   if (raw.isNotFound) return of(NO_SUCH_RECORD);
   if (raw.isEmpty) return of(EMPTY_PAGE);
   /**
-   * Creates the error for a response. `isNoPage`: nothing in the response could be read, so the failure may depend on the requested page.
+   * Creates the error `API_ANSWER` for a response that is not a valid page. `isNoPage`: whether no record could be read from the response,
+   * so that requests for other pages may succeed.
    */
   const failed = (what: string, isNoPage: boolean) =>
     new CellarstreamError('API_ANSWER', `${loggableAddress(url)} sent ${what}`, {

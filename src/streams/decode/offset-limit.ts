@@ -6,13 +6,14 @@ import { isPageRefused } from './page-attempts.ts';
 import type { PageAttempts } from './page-attempts.ts';
 
 /**
- * Distance, in records, from a failing record to the second one that is tested for a cap. Too small: a few bad records in a row are taken
- * for a cap.
+ * Distance, in records, from a failing record to the second one that is tested for a cap. If it is too small, a few bad records in a row
+ * are taken for a cap.
  */
 const APART = 11;
 /**
- * How long transient failures of all records from an offset on must last before they count as a cap, in ms. Too small: the end of a list is
- * left out when a part of the API is unavailable. Too large: an initial snapshot waits for records that are never served.
+ * How long transient failures of all records from an offset on must last before they count as a cap, in ms. If it is too small, the end of
+ * a list is left out when a part of the API is unavailable. If it is too large, an initial snapshot waits for records that are never
+ * served.
  */
 const LIMIT_AFTER_MS = 10 * 60_000;
 

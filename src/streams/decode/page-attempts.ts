@@ -41,10 +41,11 @@ export function isPageRefused(error: unknown): boolean {
   return error instanceof CellarstreamError && REFUSALS.has(Number(error.context.status));
 }
 
-/** Minimum number of failures before a page is given up. Too small: a short outage is taken for a bad page. */
+/** Minimum number of failures before a page is given up. If it is too small, a short outage is taken for a bad page. */
 const MIN_FAILURES = 3;
 /**
- * Minimum time from the first failure to the newest before a page is given up, in ms. Too small: a short outage is taken for a bad page.
+ * Minimum time from the first failure to the newest before a page is given up, in ms. If it is too small, a short outage is taken for a bad
+ * page.
  */
 const LEAST_MS = 5_000;
 

@@ -28,8 +28,8 @@ export interface Change {
 }
 
 /**
- * Hides personal fields in a change. Images that were stored before these fields were configured still contain them. They may occur in
- * `before`, and in both images when a record is published again.
+ * Hides personal fields in a change. Images that were stored before these fields were configured still contain them. Such images may occur
+ * as `before`, and as `before` and `after` when a record is published again.
  */
 export function withHiddenFields(
   change: Change,

@@ -69,19 +69,22 @@ interface Replaced {
 
 const NOTHING: Inherited = { updates: false, deletions: false, newestStamp: undefined };
 /**
- * Maximum number of records that wait for a second read, about 100 bytes each. Too small: records that return to an earlier state are
- * published later.
+ * Maximum number of records that wait for a second read, about 100 bytes each. If it is too small, records that return to an earlier state
+ * are published later.
  */
 const MAX_WAITING = 50_000;
 /**
- * Maximum number of remembered keys of deleted records, about 100 bytes each. Too small: a lagging replica may bring back deleted records.
+ * Maximum number of remembered keys of deleted records, about 100 bytes each. If it is too small, a lagging replica may bring back deleted
+ * records.
  */
 const MAX_DELETED = 50_000;
-/** Maximum number of remembered keys of new records, about 100 bytes each. Too small: a sweep may consider a new record missing. */
+/**
+ * Maximum number of remembered keys of new records, about 100 bytes each. If it is too small, a sweep may consider a new record missing.
+ */
 const MAX_CREATED = 10_000;
 /**
- * Maximum number of keys whose replaced images are remembered, about 3 KB each. Too small: a lagging replica may revert records of other
- * keys.
+ * Maximum number of keys whose replaced images are remembered, about 3 KB each. If it is too small, a lagging replica may revert records of
+ * other keys.
  */
 const MAX_REPLACED = 1_000;
 /** Maximum number of replaced images that are remembered per key. */
@@ -170,8 +173,9 @@ export class Confirmations {
   }
 
   /**
-   * Processes the publication of a record. `replaced` is the image that the record replaces; undefined if there was no image, or if the
-   * image's `updated_at` was earlier than the record's.
+   * Processes the publication of a record. `replaced` is the image that was published before, remembered to recognize it in the response of
+   * a lagging replica. Undefined if there was no image, or if its `updated_at` is earlier than the new one: then `updated_at` alone shows
+   * that a response is old.
    */
   published(key: string, replaced: ReplacedImage | undefined): void {
     if (!replaced && this.#replaced.size === 0) return;

@@ -217,7 +217,8 @@ export function diff<In extends ReadRecords>(
 
 /**
  * A change whose images are decoded on access, because most changes of an initial snapshot are never looked at. The codec decodes `before`
- * and `after` alike: values that it considers equal do not differ, and a time that identifies an array element has the same text in both.
+ * and `after` alike: values that it considers equal do not differ, and a time that identifies an array element has the same text in
+ * `before` and `after`.
  */
 export class DecodedChange implements Change {
   readonly key: string;

@@ -3,7 +3,7 @@ import { brotliDecompress, crc32, gunzip, inflate, inflateRaw, inflateRawSync } 
 import type { ZlibOptions } from 'node:zlib';
 import { codeOf } from '../../core/errors.ts';
 
-/** Maximum number of nested content codings; some servers compress twice. Too large: crafted bodies cost CPU. */
+/** Maximum number of nested content codings; some servers compress twice. If it is too large, crafted bodies cost CPU. */
 const MAX_LAYERS = 3;
 
 const decompress = {

@@ -62,7 +62,8 @@ export interface RequestHooks {
 }
 
 /**
- * Maximum accepted `Retry-After`, in ms. Too small: a rate-limited server gets requests too soon. Too large: a wrong header stops a list.
+ * Maximum accepted `Retry-After`, in ms. If it is too small, a rate-limited server gets requests too soon. If it is too large, a wrong
+ * header stops a list.
  */
 const MAX_RETRY_AFTER_MS = 10 * 60_000;
 
@@ -290,8 +291,8 @@ function instant(date: string): number | undefined {
 }
 
 /**
- * Largest plausible `Age`, in seconds. Too small: a cached page counts as fresh. Too large: a wrong header moves poll windows back by
- * years.
+ * Largest plausible `Age`, in seconds. If it is too small, a cached page counts as fresh. If it is too large, a wrong header moves poll
+ * windows back by years.
  */
 const MAX_AGE_S = 7 * 86_400;
 

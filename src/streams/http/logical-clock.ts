@@ -7,7 +7,10 @@ export interface Span {
   readonly end: number;
 }
 
-/** Logical clock of one list: it numbers the begins and ends of reads, and so shows which reads overlapped. */
+/**
+ * Logical clock of one list: it numbers the begins and ends of reads, and so shows which reads overlapped. A read is open from
+ * {@link LogicalClock.begin} to {@link LogicalClock.settle}, or for longer if {@link LogicalClock.hold} holds it open.
+ */
 export interface LogicalClock {
   /** Registers that a request is about to be sent. Returns the begin of the read, which identifies it in the other methods. */
   begin(): number;
@@ -20,12 +23,13 @@ export interface LogicalClock {
    * hold ends.
    */
   settle(begin: number): void;
-  /** Begin of the oldest open read; Infinity if no read is open. */
+  /** Begin of the oldest read that is not settled yet or is held open; Infinity if there is none. */
   oldest(): number;
   /** Keeps a read open, even after it is settled, until the returned function is called. */
   hold(begin: number): () => void;
   /**
-   * Whether another read that is still open began before this read ended. If so, either of the two may show the newer state of a record.
+   * Whether another read that is still open began before this read ended. If so, it is unknown which of these two reads shows the newer
+   * state of a record.
    */
   overlaps(span: Span): boolean;
   /** Registers a callback for each time the last open read is closed. Reads that begin later overlap none of the earlier ones. */

@@ -29,12 +29,13 @@ export interface SeenPage {
 }
 
 /**
- * Number of pages to receive at a reduced page size before a larger size is tried. Too small: large pages that fail are requested often.
+ * Number of pages to receive at a reduced page size before a larger size is tried. If it is too small, large pages that fail are requested
+ * often.
  */
 const GROW_AFTER = 10;
 /**
- * Upper bound of the number that begins at {@link GROW_AFTER} and doubles each time a larger page size fails. Too large: pages stay small
- * long after the server has recovered.
+ * Upper bound of the number that begins at {@link GROW_AFTER} and doubles each time a larger page size fails. If it is too large, pages
+ * stay small long after the server has recovered.
  */
 const MAX_GROW_AFTER = 500;
 /** Largest prime factor of preferred page sizes. A page whose size has only small factors can be split into few whole pages. */

@@ -10,8 +10,8 @@ export interface AnswerAge {
 }
 
 /**
- * Longest lag that a read replica is assumed to have, in ms. Its responses do not show the lag. Too small: a lagging replica causes false
- * events. Too large: a record that really went back to an earlier state is published that much later.
+ * Longest lag that a read replica is assumed to have, in ms. Its responses do not show the lag. If this value is too small, a lagging
+ * replica causes false events. If it is too large, a record that really went back to an earlier state is published that much later.
  */
 export const MAX_LAG_MS = 10_000;
 
@@ -60,22 +60,26 @@ export interface AnswerAges {
 }
 
 const DATE_STEP_MS = 1_000;
-/** Maximum number of slow server clocks that are remembered. Too small: responses of servers with other slow clocks count as cached. */
+/**
+ * Maximum number of slow server clocks that are remembered. If it is too small, responses of servers with other slow clocks count as
+ * cached.
+ */
 const MAX_CLOCKS = 4;
 /**
  * Two responses are assumed to come from the same server clock if the differences between their `Date` and the local time differ by at most
- * this many ms. Too small: one slow clock counts as several. Too large: several slow clocks count as one.
+ * this many ms. If it is too small, one slow clock counts as several. If it is too large, several slow clocks count as one.
  */
 const SAME_CLOCK_MS = 3_000;
 /**
  * A `Date` that is behind by a constant amount for this time, in ms, and in {@link STEADY_ANSWERS} responses is attributed to a slow clock,
- * not to a cache. Too small: a cached page counts as fresh. Too large: responses of a server with a slow clock count as cached for longer.
+ * not to a cache. If it is too small, a cached page counts as fresh. If it is too large, responses of a server with a slow clock count as
+ * cached for longer.
  */
 const STEADY_MS = 30_000;
 const STEADY_ANSWERS = 5;
 /**
- * Maximum number of addresses that are remembered, about 200 bytes each. Too small: cached responses are not recognised in lists with more
- * pages.
+ * Maximum number of addresses that are remembered, about 200 bytes each. If it is too small, cached responses are not recognised in lists
+ * with more pages.
  */
 const MAX_ADDRESSES = 1_000;
 

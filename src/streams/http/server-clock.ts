@@ -58,13 +58,13 @@ export interface ServerClock {
 }
 
 /**
- * Largest lag of the clock of stamps behind the clock of `Date`, in ms. Too small: changes are missed. Too large: each poll of a quiet list
- * reads more unchanged records.
+ * Largest lag of the clock of stamps behind the clock of `Date`, in ms. If it is too small, changes are missed. If it is too large, each
+ * poll of a quiet list reads more unchanged records.
  */
 const MAX_BEHIND_MS = 15 * 60_000;
 /**
- * Largest difference between UTC and the local time of a time zone, in ms. Too small: polls miss changes of a server whose stamps are local
- * times.
+ * Largest difference between UTC and the local time of a time zone, in ms. If it is too small, polls miss changes of a server whose stamps
+ * are local times.
  */
 export const MAX_ZONE_MS = 14 * 3_600_000;
 /** How far local clocks are set back when daylight saving ends, in ms. */

@@ -55,11 +55,11 @@ interface RefusalState {
 
 /** Pause before a list retries a token that it has refused once, in ms. The pause doubles with each further refusal. */
 export const FIRST_PAUSE_MS = 1_000;
-/** Longest pause before a list retries a refused token, in ms. Too large: a list notices late that the token is accepted again. */
+/** Longest pause before a list retries a refused token, in ms. If it is too large, a list notices late that the token is accepted again. */
 const MAX_PAUSE_MS = 30_000;
 /**
- * How long, in ms, further failures of a list's queries are attributed to the queries themselves once one failure was. Too small: each of
- * many failing queries is repeated. Too large: a token that stops working is noticed later.
+ * How long, in ms, further failures of a list's queries are attributed to the queries themselves once one failure was. If it is too small,
+ * each of many failing queries is repeated. If it is too large, a token that stops working is noticed later.
  */
 const OWN_FAILURE_MS = 60_000;
 /**
@@ -132,8 +132,8 @@ export class TokenEvidence {
   }
 
   /**
-   * Whether the token has worked for a request that was sent after this one. If this one repeats an attempt that failed with the same token
-   * and status, it suffices that the other request was sent after the response to that attempt.
+   * Whether the token has worked for a request that was sent after this one. If this request repeats an attempt that failed with the same
+   * token and status, a success counts if its request was sent after the response to that attempt.
    */
   hasWorkedElsewhere({ sentAt, lastTry }: TokenUse): boolean {
     return this.#hasWorkedSince(lastTry?.answeredAt ?? sentAt);
@@ -198,7 +198,10 @@ export class TokenEvidence {
     this.#isDead = true;
   }
 
-  /** Starts a new lifetime of the token after a login has returned it again. The evidence is retained. */
+  /**
+   * Starts a new lifetime of the token after a login has returned the same token again. The successes, failures and refusals recorded for
+   * the token are retained.
+   */
   renew(token: Token): void {
     this.#token = token;
     this.#isDead = false;

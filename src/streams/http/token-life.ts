@@ -22,11 +22,11 @@ export interface TokenVerdict {
 const MARGIN_MS = 2_000;
 /** Upper bound of the margin as a fraction of the lifetime. It applies to lifetimes below 40 s. */
 const MARGIN_PART = 0.05;
-/** How long all requests with a token must have failed before an early login, in ms. Too small: a short outage causes logins. */
+/** How long all requests with a token must have failed before an early login, in ms. If it is too small, a short outage causes logins. */
 const FAILING_MS = 5_000;
 /**
- * Number of consecutive tokens that a list must refuse until access to the list counts as forbidden. Too small: a failing login server
- * stops the list.
+ * Number of consecutive tokens that a list must refuse until access to the list counts as forbidden. If it is too small, a failing login
+ * server stops the list.
  */
 const MAX_REFUSED_TOKENS = 3;
 
@@ -222,8 +222,8 @@ type EarlyLoginReason = 'refused' | 'failed';
 
 /**
  * Minimum gap between early logins (logins before the token expires), in ms. The gap begins at `first` and doubles with each early login up
- * to `max`. If the token of the last early login has worked, the gap is at most `helped`. Too small: a server that fails for an hour uses
- * up the login quota. Too large: lists wait longer for a new token.
+ * to `max`. If the token of the last early login has worked, the gap is at most `helped`. If this value is too small, a server that fails
+ * for an hour uses up the login quota. If it is too large, lists wait longer for a new token.
  */
 const GAPS = {
   refused: { first: 10_000, helped: 30_000, max: 5 * 60_000 },
@@ -232,7 +232,7 @@ const GAPS = {
 /** Time without an early login, in ms, after which the gap before the next one is `first` again. */
 const RESET_AFTER_MS = 60 * 60_000;
 
-/** Number of logins within {@link RECENT_MS} that may follow each other without a gap. Too large: the login quota is used up. */
+/** Number of logins within {@link RECENT_MS} that may follow each other without a gap. If it is too large, the login quota is used up. */
 const BURST = 3;
 const RECENT_MS = 60_000;
 /** Minimum gap between logins after such a burst, in ms. Together with the burst it allows fewer than ten logins per minute. */

@@ -50,8 +50,8 @@ export interface TokenSource {
 }
 
 /**
- * Fraction of a token's lifetime after which the token is renewed, for lifetimes of up to five minutes. Too large: the token expires before
- * a login that has to be retried succeeds.
+ * Fraction of a token's lifetime after which the token is renewed, for lifetimes of up to five minutes. If it is too large, the token
+ * expires before a login that has to be retried succeeds.
  */
 const USED_PART = 0.8;
 /** How long before the end of its lifetime a token is renewed, in ms, for lifetimes of more than five minutes. */

@@ -56,13 +56,14 @@ export interface JoinOptions {
   readonly contents?: ContentDigests;
 }
 
-/** Number of newest pages whose anchors are stored. Too small: a scan that steps back several times meets no anchor. */
+/** Number of newest pages whose anchors are stored. If it is too small, a scan that steps back several times meets no anchor. */
 const ANCHORED_PAGES = 4;
-/** Number of anchors that are spread over a page. Too small: a scan that steps back meets no anchor. */
+/** Number of anchors that are spread over a page. If it is too small, a scan that steps back meets no anchor. */
 const SPREAD_PER_PAGE = 10;
 const MAX_LAST = 20;
 /**
- * Number of consecutive steps back after which a scan begins again. Too large: a list that changes quickly costs many requests before that.
+ * Number of consecutive steps back after which a scan begins again. If it is too large, a list that changes quickly costs many requests
+ * before that.
  */
 const MAX_STEPS_BACK = 8;
 
@@ -273,7 +274,7 @@ function chooseAnchors(page: AnchorPage, overlap: number): readonly Anchor[] {
   });
 }
 
-/** One anchor in this many gets a digest of content. Too small: more records have to be parsed, sorted and serialized. */
+/** One anchor in this many gets a digest of content. If it is too small, more records have to be parsed, sorted and serialized. */
 const BY_CONTENT_EVERY = 5;
 /** Length of a digest in base64url characters. Sufficient to distinguish the versions of one record. */
 const DIGEST_LENGTH = 12;

@@ -1,7 +1,7 @@
 // Probes that measure, by trial requests, how a list interprets its date parameters.
 
 /**
- * What a trial request asks for: the list's first page (`undated`), or a window in epoch ms. `poll-end` stands for the end that windows of
+ * Target of a trial request: the list's first page (`undated`), or a window in epoch ms. `poll-end` stands for the end that windows of
  * polls have.
  */
 export type ProbeQuestion = 'undated' | { readonly from: number; readonly to: number | 'poll-end' };

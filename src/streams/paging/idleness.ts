@@ -15,7 +15,9 @@ interface IdlePage {
   readonly pageSize: number;
 }
 
-/** Number of short pages without new keys after which a scan ends. Too small: the scan of a list that changes may end too early. */
+/**
+ * Number of short pages without new keys after which a scan ends. If it is too small, the scan of a list that changes may end too early.
+ */
 const IDLE_PAGES = 3;
 /**
  * Number of full pages without new keys after which a scan ends. Larger than {@link IDLE_PAGES}, because the list probably continues after

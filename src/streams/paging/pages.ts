@@ -100,8 +100,9 @@ export interface PagesOptions {
  * server does begin them, and still overlap (see {@link PagePlan}). The scan does not rely on the offset in a response or on
  * `has_next_page`.
  *
- * If a field differs in every response, no record is ever unchanged. After three pages that did not join, without progress in between,
- * anchors leave out the fields that differ between records with equal `updated_at` (see {@link LeftOut}).
+ * If a field differs in every response, no record is ever unchanged, so no page contains an anchor. After three pages that did not join,
+ * without progress in between, the scan ignores the fields in which two responses differ for the same record with the same `updated_at`
+ * (see {@link LeftOut}).
  *
  * A second check does not depend on the order of the list: if `total_records` did not change, the scan must have read as many distinct
  * records. If it read fewer, or if the total changed and unchanged records were reordered, the list is scanned again from the beginning
@@ -138,8 +139,8 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
 }
 
 /**
- * Maximum number of repeated rounds of a scan that is not consistent. Each has five times the overlap of the previous round. Too large: a
- * faulty list is scanned in vain.
+ * Maximum number of repeated rounds of a scan that is not consistent. Each has five times the overlap of the previous round. If this value
+ * is too large, a faulty list is scanned in vain.
  */
 const MAX_REPEATED_ROUNDS = 2;
 /** Largest total for which a scan counts distinct keys, to limit memory. In a longer list, a scan only checks the order of records. */
@@ -229,8 +230,8 @@ class Scan {
   }
 
   /**
-   * Returns offset and size of the page that follows another one if the list does not change; undefined if they are unknown or beyond the
-   * cap.
+   * Returns the list offset and the size of the page to request after the given one, under the assumption that the list does not change
+   * meanwhile. Undefined if that offset is unknown or beyond the cap.
    */
   #placeAfter({ offset, pageSize }: PagePlace, step: number): PagePlace | undefined {
     const plan = this.#plan;
@@ -386,7 +387,10 @@ class DistinctKeys {
   /** Number of records whose key occurs earlier in the same page. */
   #repeats = 0;
 
-  /** Adds a page, and returns whether it has a new key. Always false once counting has stopped. */
+  /**
+   * Adds a page, and returns whether it has a key that no earlier page of the scan had. Counting stops for good, and the result is always
+   * false, once the total changes, is unknown or exceeds {@link MAX_COUNTED}.
+   */
   add(records: PageRecords, pageTotal: number | undefined): boolean {
     const isFirst = this.#total === undefined;
     this.#total ??= pageTotal;

@@ -78,8 +78,8 @@ const MAX_BACK = 1 / 3;
  */
 export const WINDOW_END_LEAD_MS = 2 * 86_400_000;
 /**
- * How long polls repeat the start of a window that has a gap, in ms. Too small: if the unreadable record changes, its change is missed
- * until the next sweep. Too large: windows keep growing for that long.
+ * How long polls repeat the start of a window that has a gap, in ms. If it is too small, a change of the unreadable record is missed until
+ * the next sweep. If it is too large, windows keep growing for that long.
  */
 const GAP_RETRY_MS = 10 * 60_000;
 /** Latest date in a window, in epoch ms. Later years have a sign in ISO 8601, which an API may not parse. */
@@ -92,7 +92,7 @@ const LAST_DAY = Date.UTC(9999, 11, 31);
  * up to `lookbackMs` late is always read. If the first chain already looks back that far, there is no lookback chain.
  *
  * A poll starts once `intervalMs`, and `spacingMs` for each request of the chain's previous poll, have passed since the previous poll
- * started. To compensate for the quota that the lookback chain uses, the pauses of the other chain are slightly longer.
+ * started. To compensate for the quota that the lookback chain uses, the pauses of the first chain are slightly longer.
  *
  * If a window has a gap (a record that no response contains, because every page with it fails), the next window has the same start, for at
  * most ten minutes. Otherwise a change of that record would be missed.

@@ -6,8 +6,8 @@ import type { PagePlace } from '../http/page-plan.ts';
 /** Options for requesting pages before it is known that they come next. */
 export interface ReadAhead<T> {
   /**
-   * Maximum number of pages that are requested ahead and not yet used. Too small: slow responses leave quota unused. 0 turns read-ahead
-   * off.
+   * Maximum number of pages that are requested ahead and not yet used. If it is too small, slow responses leave quota unused. 0 turns
+   * read-ahead off.
    */
   readonly most: number;
   /** Time between two requests as the quota allows them, in ms: pages cannot arrive faster. Default 0. */

@@ -49,7 +49,7 @@ function isApart(first: ProvingScan, { beganAt }: ProvingScan, proofMs: number):
   return first.at + proofMs <= beganAt;
 }
 
-/** What scans have shown about a list's `total_records`. */
+/** Data from a list's scans that show whether its `total_records` may be a cap. */
 interface ShownTotal {
   /** Highest total in the newest scan. */
   readonly top: number;
@@ -61,7 +61,7 @@ interface ShownTotal {
   readonly fitsOnePage: boolean;
 }
 
-/** Smallest total that may be a cap. Too small: deletions in short lists are delayed without need. */
+/** Smallest total that may be a cap. If it is too small, deletions in short lists are delayed without need. */
 const MIN_CAP = 20;
 
 /**

@@ -67,7 +67,7 @@ export function countsAfter(
   };
 }
 
-/** What a read of any lane has shown about the content of keys. */
+/** Keys of a read of any lane, by whether their newest content is published, too large to publish, or undecided. */
 export interface KeyOutcomes {
   /** Keys whose newest content is published. */
   readonly decided: ReadonlySet<string>;

@@ -42,28 +42,29 @@ export function ignoredFields(
 }
 
 /**
- * Number of pages that failed to join, without progress in between, after which differing fields are computed. Too small: a field that
- * changed in one record is taken for one that differs in every response.
+ * Number of pages that failed to join, without progress in between, after which differing fields are computed. If it is too small, a field
+ * that changed in one record is taken for one that differs in every response.
  */
 const ENOUGH = 3;
 /**
  * Number of pages that failed to join, without progress in between, after which a page is read without an overlap. From then on,
- * {@link ENOUGH} such pages suffice. Too small: a list that changes quickly is read without overlaps, and has to be read again. Too large:
- * a list whose overlap is too small costs more requests.
+ * {@link ENOUGH} such pages suffice. If this value is too small, a list that changes quickly is read without overlaps, and has to be read
+ * again. If it is too large, a list whose overlap is too small costs more requests.
  */
 const MAX_FAILURES = 30;
 
 /**
  * Detects the fields that keep the pages of a scan from joining, while the scan makes no progress. Compares the records used as anchors
- * with the same records on pages that did not join. Only records whose `updated_at` is equal are compared, because the others have changed.
- * Therefore `updated_at` is never among the differing fields, and if all records of a list are being changed, there are none.
+ * with the same records on pages that did not join. Only records whose `updated_at` is equal are compared, because a record with another
+ * `updated_at` has changed. Therefore `updated_at` is never among the differing fields, and if all records of a list are being changed,
+ * there are none.
  */
 export class Standstill {
   #furthest = -1;
   /** Number of pages that failed to join since the last progress. */
   #failures = 0;
   #maxFailures = MAX_FAILURES;
-  /** Records that the newest anchors were made of, by key. */
+  /** Records that were anchors of the newest pages that joined, by key. */
   readonly #anchors = new Map<string, JsonObject>();
   #differing: ReadonlySet<string>[] = [];
 

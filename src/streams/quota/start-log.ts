@@ -11,38 +11,46 @@ const MIN_SAMPLES = 10;
 const MAX_SAMPLES = 100;
 /**
  * Factor by which the estimate of the minimum latency stays below the fastest response, as even the fastest of the measured responses may
- * be slower than the true minimum. Too small: the server may count more requests than allowed. Too large: quota is left unused.
+ * be slower than the true minimum. If it is too small, the server may count more requests than allowed. If it is too large, quota is left
+ * unused.
  */
 const LATENCY_MARGIN = 2;
 
 /**
  * Log of the request starts of one lane of a quota. A start is removed once it cannot count against the quota any more.
  *
- * A start counts for `windowMs` from the latest time at which its request can have arrived at the server.
+ * A server counts a request when it arrives, and this time is not known here. So a start counts for `windowMs` from the latest time at
+ * which its request can have arrived.
  *
- * The arrival is before the end of the request, because the server takes time to respond, and the response takes time to travel back. A
- * lower bound of this difference, `early`, is estimated from `least`, the shortest latency, and `mean`, the average latency, of the
- * responses of the last window, or of the last {@link MAX_SAMPLES} responses if there were fewer:
- * `early = max(0, least - margin * (mean - least))`. The margin is needed because latencies that vary a lot may all be above the true
- * minimum. It is {@link LATENCY_MARGIN} for {@link MAX_SAMPLES} or more responses, and larger for fewer: 20 for 10 responses. The start of
- * an answered request counts from `end - early`, as soon as a request that was sent after that end has been answered as well. All other
- * starts count from the end of their request.
+ * For an answered request this time is `end - early`. `end` is when the response arrived. `early` is a lower bound of the time from a
+ * request's arrival to its end, in which the server responds and the response travels back: `early = max(0, least - margin * (mean -
+ * least))`. Here `least` is the shortest and `mean` the average latency of the responses of the last window, or of the last
+ * {@link MAX_SAMPLES} responses if the window has fewer. The margin is needed because latencies that vary a lot may all be above the true
+ * minimum. `margin` is {@link LATENCY_MARGIN} for {@link MAX_SAMPLES} or more responses, and larger for fewer: 20 for 10 responses. With
+ * fewer than {@link MIN_SAMPLES} responses, `early` is 0.
  *
- * Why the server never counts too many requests: Let `there` be the time that a request takes to the server, and `back` the time from its
- * arrival to its end. Let a second request start `windowMs` after the first one begins to count, and take the time `there'` to the server.
- * The second request arrives `windowMs + there' + back - early` after the first one. That is too early only if `early > there' + back`.
+ * A start counts from `end - early` only once a request that was sent after this `end` has been answered as well; until then it counts from
+ * `end`. The start of a request in flight counts at all times. The start of a request that failed or was given up counts from `lateMs`
+ * after its end.
  *
- * - *Responses take long, and this time changes*: `early` is at most the latency of the first response, `there + back`. So arrivals are as
- *   far apart as starts, except for the difference between the two times to the server, for which windows need headroom.
- * - *Requests sometimes take long to the server* (the network stalls, a connection is being made, the process was paused): `there` is part
- *   of the end of the first request, and `there' + back` is the latency of an undisturbed response. One such response within the window is
- *   enough. A whole burst may be disturbed, so an additional response is required, to a request that was sent after the end of the first
- *   one.
- * - *The time to the server was long for all of these responses, and then becomes short*: until a response shows the change, starts are
+ * Why the server never counts too many requests: Consider a request, and a second request that starts as soon as the first one's start has
+ * ceased to count, `windowMs` after `end - early`. Let `there` be the time from the start of the first request to its arrival, `back` the
+ * time from its arrival to its end, and `there'` the time from the start of the second request to its arrival. Then the second request
+ * arrives `windowMs + there' + back - early` after the first one. The server counts both requests in one window only if
+ * `early > there' + back`.
+ *
+ * - *Responses take long, and their latency changes*: `early` is at most the latency of the first request, `there + back`. So the arrivals
+ *   are at least `windowMs - (there - there')` apart. For the difference `there - there'`, `windowMs` needs headroom.
+ * - *Requests sometimes take long to the server* (the network stalls, a connection is being made, the process was paused): the delay of the
+ *   first request is part of its `there`, so its `end` is later, too. `there' + back` is the latency of an undisturbed request, which
+ *   `early` does not exceed once one undisturbed request within the window has been answered. As a whole burst of requests may be
+ *   disturbed, a start counts from `end - early` only after a request that was sent after its `end` has been answered.
+ * - *The time to the server was long for all measured requests, and then becomes short*: until a response shows the change, starts are
  *   granted too early by the difference. One response is enough: `early` is computed whenever it is needed, so all starts count for longer
  *   at once. The same holds for a server that becomes faster while the network stalls.
  *
- * For this reason every start is retained until one window has passed since the end of its request.
+ * Because `early` may decrease at any time, a start is retained for one window after the end of its request, even if it has ceased to
+ * count.
  */
 export class StartLog {
   readonly #windowMs: number;

@@ -59,8 +59,8 @@ export interface Gate {
 /** Options of a lane (stream of requests) of a {@link TokenBucket}. */
 export interface LaneOptions {
   /**
-   * Rank of the lane. The lane with the lowest rank among those with waiting requests is served first. Default 0, which is also the rank of
-   * the bucket used as a limit.
+   * Rank of the lane. The lane with the lowest rank among those with waiting requests is served first. Default 0. Requests that use the
+   * {@link TokenBucket} itself as their limit, and not a lane of it, have the rank 0, too.
    */
   readonly rank?: number;
   /**
@@ -133,7 +133,7 @@ export interface TokenBucket extends Limit {
  * The guarantee is as exact as the scheduler's clock. A server counts arrivals and not starts. With {@link during} a token becomes
  * available `windowMs` after the latest time at which the request can have arrived, so the guarantee holds for arrivals too, provided that
  * no request arrives later than `lateMs` after it was given up. Without `during`, as an operator, the bucket knows only when requests
- * start. Leave headroom in both cases: requests differ in how long they take to the server.
+ * start. Leave headroom with and without `during`: requests differ in how long they take to the server.
  *
  * @throws RangeError if `capacity` or `windowMs` is out of range.
  * @see https://github.com/tower-rs/tower/issues/842 - why a fixed window is not enough

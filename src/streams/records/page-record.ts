@@ -48,7 +48,7 @@ export interface KnownMember {
   readonly updatedAt: number | null;
 }
 
-/** What is known about the image of a received record before it is compared with the published image. */
+/** Image of a received record, as far as it is known before it is compared with the published image. */
 export type RecordImage =
   /** The image equals the published one, because it would be made from the same bytes. */
   | { readonly kind: 'published' }
@@ -75,7 +75,10 @@ export interface RecordBytes {
   readonly end: number;
 }
 
-/** Facts about a record that is not part of a run. Facts that are computed later are cached here, also for records of runs. */
+/**
+ * Facts that a {@link PageRecord} stores itself: all facts about a record that is not part of a run; about a record of a run only facts
+ * that are computed later, as the run has the others.
+ */
 interface OwnFacts extends RecordFacts {
   json?: JsonValue | undefined;
   digest?: PayloadDigest | undefined;

@@ -38,12 +38,14 @@ export interface PersonalFields {
 }
 
 /**
- * Creates the functions that hide the personal fields of one list. Null stays null, and an absent field stays absent.
+ * Creates the functions that hide the personal fields of one list. An absent field stays absent. Null stays null, unless the method is
+ * `drop`.
  *
- * - A personal field that is an array: `drop` drops the array as a whole, the other methods replace each of its elements.
+ * - A personal field that is an array: `drop` drops the array as a whole, `mask` and `hmac` replace each of its elements.
  * - A personal field that is an object is dropped or replaced as a whole, so that its field names are hidden, too.
  * - A value on a path that is neither an object nor an array, such as a string where an object was expected, is hidden as if it were the
- *   personal field, by the strictest method of all paths through it. If it is an array element that `drop` would remove, it becomes null.
+ *   personal field, by the strictest method of all paths through it (`drop` is stricter than `mask`, and `mask` than `hmac`). If this
+ *   method is `drop` and the value is an element of an array, it is replaced by null, so that the array keeps its length.
  *
  * The HMAC is HMAC-SHA-256 of the canonical JSON text of the value (`"jane@example.com"`, with the quotes) in UTF-8. The field's name is
  * not part of it: equal values have equal hashes across fields and lists.

@@ -75,7 +75,7 @@ export function splitPageRecords(records: PageRecords, volatile?: VolatileFields
 
 /**
  * Separates records that can be published from rejects, in page order. If several records have the same key, the first is published. Each
- * of the others is dropped if it equals the first except for volatile fields, and is rejected otherwise.
+ * later one is dropped if it equals the first except for volatile fields, and is rejected otherwise.
  */
 export function splitRecords(
   records: readonly PageRecord[],
@@ -152,7 +152,7 @@ export function rejectDigest({ reason, raw }: RejectedRecord, volatile?: Volatil
 
 /** Result of {@link chooseKeyFields}: the key fields, or the names of all fields if no candidate is suitable. */
 type KeyChoice =
-  /** Names of the key fields: the first suitable candidate. */
+  /** Names of the key fields: the first suitable one of the `candidates` of {@link chooseKeyFields}. */
   | { readonly fields: readonly string[] }
   /** No candidate is suitable. `seen` contains the sorted names of all fields, so that the operator can choose. */
   | { readonly fields: undefined; readonly seen: readonly string[] };

@@ -1,5 +1,7 @@
-// Memory layout of the transcoder in bytes, shared by JavaScript and WebAssembly (`record-transcoder.ts` explains it). Addresses are
-// absolute; constants of records, types and notes are offsets within their structure. Integers have 32 bits unless stated otherwise.
+// Memory layout of the transcoder in bytes, shared by JavaScript and WebAssembly (`record-transcoder.ts` explains it). A note is an entry
+// in which WebAssembly describes a value of the record to JavaScript: a null, a value that was left out, or a member without a field.
+// Addresses are absolute; constants of records, types and notes are offsets within their structure. Integers have 32 bits unless stated
+// otherwise.
 
 /** Size of a WebAssembly memory page in bytes, the unit by which memory grows. */
 export const WASM_PAGE = 65_536;
@@ -92,12 +94,12 @@ export const NULL_BRANCH = 0;
 export const VALUE_BRANCH = 2;
 
 /**
- * Offsets within a note: its kind, {@link NOTE_NULL}, {@link NOTE_HOLE} or {@link NOTE_UNKNOWN}, and where the noted value is in the
- * output, as an offset from OUT.
+ * Offsets within a note: its kind, {@link NOTE_NULL}, {@link NOTE_HOLE} or {@link NOTE_UNKNOWN}, and the position in the output of the
+ * value that the note describes, as an offset from OUT.
  */
 export const NOTE_KIND = 0;
 export const NOTE_OUT = 4;
-/** Offsets within a note: window addresses of the noted value's first byte and of the byte after its last. */
+/** Offsets within a note: window addresses of the first byte of the described value, and of the byte after its last. */
 export const NOTE_FROM = 8;
 export const NOTE_TO = 12;
 /**
@@ -105,8 +107,9 @@ export const NOTE_TO = 12;
  * member.
  */
 export const NOTE_OF = 16;
-/** Offsets within a note: number of steps of the path to the noted value, and the steps. */
+/** Offset within a note: number of steps of the path to the described value, as a 32-bit integer. */
 export const NOTE_DEPTH = 20;
+/** Offset within a note: the steps of that path, each a 32-bit integer as in {@link STEPS}. */
 export const NOTE_STEPS = 24;
 
 export const NOTE_NULL = 0;
@@ -115,5 +118,7 @@ export const NOTE_NULL = 0;
  * branch.
  */
 export const NOTE_HOLE = 1;
-/** Kind of a note: an object has a member without a field. The noted bytes begin with the member's name; the path is that of the object. */
+/**
+ * Kind of a note: an object has a member without a field. The described bytes begin with the member's name; the path is that of the object.
+ */
 export const NOTE_UNKNOWN = 2;

@@ -1,13 +1,15 @@
 // The transcoder: encodes records in Avro directly from the bytes of a page, without parsing them.
 //
 // Why: most records of a page are encoded only to be compared with their images. `JSON.parse` and the field codecs take several times as
-// long as one pass over the bytes (docs/performance.md, `transcode`), and JavaScript cannot examine sixteen bytes at once, as WebAssembly can.
+// long as one pass over the bytes (docs/performance.md, `transcode`), and JavaScript cannot examine sixteen bytes at once, as WebAssembly
+// can.
 //
-// Division of work: `wasm/transcode.ts` (AssemblyScript) encodes only plain values, whose meaning is beyond doubt. It leaves out strings with
-// escapes, numbers of more than 15 digits, times in unusual formats, invalid UTF-8 and values of the wrong type, and notes each. This file
-// reads the notes, parses the noted values with `JSON.parse` and encodes them with the codecs of their fields. So the codecs alone define how
-// unusual values are represented, and `transcode` always returns the same bytes as `encode` of the parsed record; tests compare both. For an
-// object that cannot be interpreted member by member (a name twice, a name with escapes), WebAssembly gives up and the caller parses it whole.
+// Division of work: `wasm/transcode.ts` (AssemblyScript) encodes only plain values, whose meaning is beyond doubt. It leaves out strings
+// with escapes, numbers of more than 15 digits, times in unusual formats, invalid UTF-8 and values of the wrong type, and writes a note for
+// each: an entry with the address, the type and the path of the value. This file reads the notes, parses the described values with
+// `JSON.parse` and encodes them with the codecs of their fields. So the codecs alone define how unusual values are represented, and
+// `transcode` always returns the same bytes as `encode` of the parsed record; tests compare both. For an object that cannot be interpreted
+// member by member (a name twice, a name with escapes), WebAssembly gives up and the caller parses it whole.
 //
 // Memory (`layout.ts` has the addresses). WebAssembly has one memory of 512 KiB, from low to high addresses:
 //
@@ -17,10 +19,10 @@
 // - the output: the fields in Avro, with one byte (a hole) in place of each value that was left out;
 // - the window: up to 128 KiB of the page, followed by zeros.
 //
-// One call: `RecordTranscoder.read` copies the program if another schema was used last, and the next part of the page if the record is not in
-// the window yet; several records usually share a window. WebAssembly then writes output and notes. JavaScript copies the output to an
-// `AvroOutput` and fills in the holes on the way. The memory belongs to the process and its content is only a cache, so a call depends on no
-// earlier one; no call yields to another before it has copied its output.
+// One call: `RecordTranscoder.read` copies the program if another schema was used last, and the next part of the page if the record is not
+// in the window yet; several records usually share a window. WebAssembly then writes output and notes. JavaScript copies the output to an
+// `AvroOutput` and fills in the holes on the way. The memory belongs to the process and its content is only a cache, so a call depends on
+// no earlier one; no call yields to another before it has copied its output.
 
 import { readFileSync } from 'node:fs';
 import type { AvroOutput } from '../avro-output.ts';
@@ -139,12 +141,12 @@ export class RecordTranscoder {
   }
 }
 
-/** Moves the cursor to the noted value. */
+/** Moves the cursor to the value that a note describes. */
 function begin(source: JsonCursor, note: number): void {
   source.at = memory().placeOf(memory().integer(note + layout.NOTE_FROM));
 }
 
-/** Whether JavaScript and WebAssembly have determined the same end of the noted value. */
+/** Whether the cursor, after JavaScript has parsed the value that a note describes, is where WebAssembly found the end of that value. */
 function hasEnded(source: JsonCursor, note: number): boolean {
   return source.at === memory().placeOf(memory().integer(note + layout.NOTE_TO));
 }

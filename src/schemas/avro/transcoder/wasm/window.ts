@@ -32,7 +32,7 @@ export function endsWord(byte: u8): bool {
 
 /**
  * Space in bytes that every check of the output's capacity requires in addition: enough for any value other than a string, and for the
- * bytes that are written after it without another check. Too small: the output overwrites the window.
+ * bytes that are written after it without another check. If this value is too small, the output overwrites the window.
  */
 const ROOM: i32 = 64;
 
