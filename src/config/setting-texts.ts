@@ -103,7 +103,8 @@ function withoutLineEnd(text: string): string {
 
 const UTF8_MARK = '\ufeff';
 const UTF16_MARKS = [Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])];
-const SAVE_AS = 'save the file as UTF-8 without a byte order mark (in Windows PowerShell: Out-File -Encoding ascii, if all characters are ASCII)';
+const SAVE_AS =
+  'save the file as UTF-8 without a byte order mark (in Windows PowerShell: Out-File -Encoding ascii, if all characters are ASCII)';
 
 /**
  * Decodes a settings file: `.env`, an account's file, a secret, certificates. A UTF-8 byte order mark, as Windows editors write one, is

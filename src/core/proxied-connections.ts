@@ -203,7 +203,10 @@ function connectThrough(
     if (!status.startsWith('2')) {
       return failWith(refused(proxy, Number(status), `CONNECT ${authority}`));
     }
-    if (end + 4 < head.length) return fail(`sent data after its response to CONNECT ${authority}, before this client sent any`);
+    if (end + 4 < head.length)
+      return fail(
+        `sent data after its response to CONNECT ${authority}, before this client sent any`,
+      );
     leave();
     callback(null, socket);
   };

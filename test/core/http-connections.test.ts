@@ -143,7 +143,11 @@ describe('a proxy that opens no connection is named with its setting', () => {
       '',
     ],
     [407, 'it does not accept the user and password in HTTP_PROXY', 'user:secret@'],
-    [403, 'the rules of the proxy must allow connections to this host, or NO_PROXY must name the host', ''],
+    [
+      403,
+      'the rules of the proxy must allow connections to this host, or NO_PROXY must name the host',
+      '',
+    ],
     [502, "it can't reach that address", ''],
   ])('as it answers %i: %s', async (status, advice, login) => {
     const { proxy } = await behindProxy({ refuse: () => status });

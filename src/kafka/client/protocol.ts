@@ -62,7 +62,9 @@ export function protocolReader(bytes: Buffer): ProtocolReader {
   const view = (length: number) => {
     const end = at + Math.max(0, length);
     if (end > bytes.length)
-      throw new RangeError('the response of a Kafka broker is incomplete: it ends before its last field');
+      throw new RangeError(
+        'the response of a Kafka broker is incomplete: it ends before its last field',
+      );
     const part = bytes.subarray(at, end);
     at = end;
     return part;

@@ -91,7 +91,10 @@ describe('the verdict on a fleet', () => {
       headline: '2 of 3 accounts: starting or being handed over',
     });
     const slow = judge([{ ...moving, since: AT - 25_000 }, {}]);
-    expect(slow).toMatchObject({ tone: 'warn', headline: '1 of 2 accounts: starting or being handed over' });
+    expect(slow).toMatchObject({
+      tone: 'warn',
+      headline: '1 of 2 accounts: starting or being handed over',
+    });
     expect(slow.problems[0]).toMatchObject({ level: 'warning', where: 'a0:' });
   });
 
