@@ -37,7 +37,7 @@ import { oneAccount, processSource } from './one-account.ts';
 import { logSettings } from './service-log.ts';
 import { stopSignals } from './stop.ts';
 
-/** Maximum number of requests in one declaration in the ledger, or in one grant of permits by a running service. */
+/** Maximum number of requests that `peek` declares in the ledger at once, or asks a running service to permit at once. */
 const MAX_AT_A_TIME = 10;
 /** How long to try to reach Kafka before the first requests are sent without it, in ms. */
 const KAFKA_TIMEOUT_MS = 5_000;

@@ -140,7 +140,7 @@ export class TableCheck {
   readonly #topic: CertifiedTopic;
   readonly #recent: RecentTallies;
 
-  /** @param topic Properties of the topic, read before the topic's first event. */
+  /** @param topic Properties of the topic. The caller must have requested them before it reads the first event. */
   constructor(topic: CertifiedTopic) {
     this.#topic = topic;
     this.#recent = new RecentTallies(

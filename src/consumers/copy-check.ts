@@ -5,8 +5,8 @@ import { KeyTable, LiveKeyTracker } from './live-key-tracker.ts';
 import type { EventSummary } from './live-key-tracker.ts';
 
 /**
- * Verdict on a row of a consumer's copy of a list. `stale`: the row has a sequence that is neither certified nor from a later event. `too
- * many`: the list has no such record, or the row repeats a key.
+ * Verdict on a row of a consumer's copy of a list. `stale`: the row's sequence is neither the one that the record had at the certificate nor
+ * that of a later event of the record. `too many`: the list has no such record, or the row repeats a key.
  */
 type RowFinding = 'right' | 'stale' | 'too many';
 

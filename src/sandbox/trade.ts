@@ -29,7 +29,7 @@ const PEOPLE = 4_096;
 const CATALOGUE = 200;
 /** Minimum number of templates of a list. */
 const MIN_TEMPLATES = 64;
-/** Maximum number of templates of each list. */
+/** Maximum number of generated records of each list that further records are copied from. */
 const MAX_TEMPLATES: Readonly<Record<Resource, number>> = {
   orders: 1_024,
   customers: 256,

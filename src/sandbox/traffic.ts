@@ -15,7 +15,7 @@ const SHARES: readonly (readonly [Resource, number])[] = [
   ['wine-clubs', 1],
 ];
 
-/** Interval of the timer that makes changes, in ms. */
+/** Interval of the timer that changes the sandbox's records, in ms. */
 const TICK_MS = 20;
 /**
  * Longest pause of the process, in ms, whose random changes are all made afterwards. Changes due in the rest of a longer pause are skipped.

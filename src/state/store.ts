@@ -56,8 +56,8 @@ export interface TaskMemory {
   /** Number of events with a sequence above `whole` that a running restore has read so far; 0 if no restore is running. */
   readonly found: number;
   /**
-   * Id of an instance whose restore of the whole topic has begun and not finished; undefined if there is none. While it is set, `whole`
-   * does not show which images are missing.
+   * Id of an instance whose restore of the whole topic has begun and not finished; undefined if there is none. While it is set, images may
+   * also be missing for events with a sequence up to `whole`.
    */
   readonly begunBy?: string | undefined;
   /** Progress of the task's sweeps (recurring full scans), as JSON; null if none is stored. */

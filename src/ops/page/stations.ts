@@ -10,7 +10,7 @@ interface Station {
   readonly trouble: string;
   /** Whether data flows from this station to the next one. */
   readonly moves: boolean;
-  /** Filled part of the station's gauge, from 0 to 1. */
+  /** Filled part of the gauge that the status page draws for this station of the flow, from 0 to 1. */
   readonly share: number;
   /** Value of the gauge as text, shown beside it and read by screen readers. */
   readonly shareText: string;

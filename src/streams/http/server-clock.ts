@@ -37,8 +37,8 @@ export interface ServerClock {
    */
   reachBack(ms: number): void;
   /**
-   * Returns how much earlier than {@link ServerClock.mark} the next window must begin because of `reachBack`, in ms, and resets this value
-   * to 0.
+   * Returns the largest `ms` of the calls of {@link ServerClock.reachBack} since the last call of `takeReach`; 0 if there was none. The next
+   * window begins that much earlier than {@link ServerClock.mark}.
    */
   takeReach(): number;
   /** Updates the estimate with the `updated_at` of records that were read. */

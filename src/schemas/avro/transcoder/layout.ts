@@ -45,8 +45,9 @@ export const TYPE_ID = 4;
 export const TYPE_MORE = 8;
 /** Offset within a decimal's entry: exclusive limit of the unscaled absolute value, 10 to the precision, as a double. */
 export const TYPE_LIMIT = 16;
-/** Offsets within the entry of a field's type: address and size in bytes of the field's JSON name, with quotes and colon. */
+/** Offset within a type's entry: address of the field's JSON name as it stands in a page, with quotes and colon. */
 export const FIELD_NAME = 24;
+/** Offset within a type's entry: size of that JSON name, in bytes. */
 export const FIELD_NAME_BYTES = 28;
 export const TYPE_BYTES = 32;
 
