@@ -7,8 +7,8 @@ export interface Lanes {
   /** Lane of polls for new changes, with the highest priority. */
   readonly poll: Limit;
   /**
-   * Lane of refetches and lookback polls. Its share is a third of the quota that remains after the requests of snapshot, sweeps and single
-   * records in the last quota window.
+   * Lane of lookback polls, and of refetches of records whose reads overlapped. Its share is a third of the quota that the lanes
+   * `initialSnapshot`, `sweep` and `singleRecords` have left over in the last quota window.
    */
   readonly lookback: Limit;
   /** Lane of the initial snapshot. Its share is `INITIAL_SNAPSHOT_PERCENT` of the quota, and more if polls leave more. */

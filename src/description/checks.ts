@@ -31,7 +31,9 @@ const CREDENTIALS = [
 /** Returns whether a setting has a value. */
 export type IsSet = (setting: string) => boolean;
 
-/** Returns a problem for each variable of `auth` and each parameter whose setting has no value. */
+/**
+ * Returns a problem for each setting that has no value although a variable in `auth` or an entry of `parameters` takes its value from it.
+ */
 export function missingSettings(
   { auth, parameters = [] }: DescriptionFile,
   isSet: IsSet,

@@ -72,8 +72,8 @@ export interface KafkaLaunch {
   /** Broker settings by name, as in `server.properties`. They override the launcher's own settings, which make Kafka fast for tests. */
   readonly settings?: Readonly<Record<string, string>>;
   /**
-   * Security protocols of further listeners by listener name, only on Java. Put all other settings of these listeners into `settings`, as
-   * `listener.name.<name>...`. Default: no further listeners.
+   * Security protocols of further listeners by listener name; only if the broker runs on this machine's Java and not in a container. Put
+   * all other settings of these listeners into `settings`, as `listener.name.<name>...`. Default: no further listeners.
    */
   readonly listeners?: Readonly<Record<string, 'SSL' | 'SASL_PLAINTEXT' | 'SASL_SSL'>>;
   /** Folders of classes that settings refer to, such as a policy; only on Java. */

@@ -173,8 +173,8 @@ class FleetMember {
   }
 
   /**
-   * Warms, claims, releases or stops accounts after each rebalance, after each change of the account files, and at regular intervals.
-   * These steps never overlap. A step may first have to read the fleet's topic to its end.
+   * Warms, claims, releases or stops accounts after each change of the group, of the account files, of the fleet's topic or of
+   * an account's run, and at regular intervals. These steps never overlap. A step may first have to read the fleet's topic to its end.
    */
   #takeSteps(): Observable<void> {
     return merge(this.#changed$, interval(STEP_EVERY_MS, this.#options.scheduler)).pipe(

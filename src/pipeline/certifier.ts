@@ -115,8 +115,8 @@ const PARTITIONS_CHANGED =
   'the number of partitions of the topic has changed since its events were written: a record may have events in two partitions, so no certificate is possible';
 
 /**
- * Requests for a certificate, and number of held-back deletions, of the full scan that the batch completes; undefined if the batch
- * completes no full scan.
+ * Returns facts about the full scan that the batch completes: the signals that request a certificate of it, and the number of held-back
+ * deletions. Undefined if the batch completes no full scan.
  */
 function endedScan(
   batch: ReadBatch,

@@ -24,7 +24,7 @@ import {
 } from './topic-calls.ts';
 import type { Metadata } from './topic-calls.ts';
 
-/** Calls `ask` until it succeeds or some seconds have passed. `ask` must be safe to repeat. @throws as {@link withBrokers}. */
+/** Calls `ask`, again after each transient error, for some seconds. `ask` must be safe to repeat. @throws as {@link withBrokers}. */
 export function queryBrokers<T>(
   cluster: ClusterAccess,
   ask: (brokers: Brokers) => Promise<T>,

@@ -44,8 +44,8 @@ export async function liveKeysOf(
 }
 
 /**
- * Returns the tallies of live keys after the events of `updates`. `sequenceOf` returns the sequence of a live key's newest event before
- * `updates`.
+ * Returns the tallies of live keys, one for each partition, after the events of `updates`. `sequenceOf` returns the sequence of a live
+ * key's newest event before `updates`.
  */
 export function liveKeysAfter(
   live: LiveKeyTallies,

@@ -11,11 +11,13 @@ export class CertificateRequests {
   #inScan: readonly CertifyJob[] = [];
   readonly #arrived$ = new Subject<void>();
 
-  /** Emits on subscription if a request waits for a full scan to begin; else when the next request arrives. */
+  /** Emits on subscription if a request for a certificate waits for a full scan to begin; else when the next such request arrives. */
   readonly startNow$: Observable<unknown> = defer(() =>
     this.#waiting.length > 0 ? of(undefined) : this.#arrived$,
   );
-  /** Emits on subscription if a request waits for a full scan to begin or to end; else when the next request arrives. */
+  /**
+   * Emits on subscription if a request for a certificate waits for a full scan to begin or end; else when the next such request arrives.
+   */
   readonly urgent$: Observable<unknown> = defer(() =>
     this.hasPending() ? of(undefined) : this.#arrived$,
   );

@@ -28,7 +28,7 @@ export function noRecords(span: Span, settle: () => void): ReadResult {
 export interface ReadLane extends PageLane {
   /** Converts a response of a poll. Does not pass the records' `updated_at` to the server clock, as polls do so themselves. */
   readonly split: (answer: Answer) => ReadResult;
-  /** Converts a response of any other lane, and passes the records' `updated_at` to the server clock. */
+  /** Converts a response of a lane other than polls, and passes the records' `updated_at` to the server clock. */
   readonly splitAndTellClock: (answer: Answer) => ReadResult;
 }
 

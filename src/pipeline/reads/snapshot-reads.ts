@@ -141,9 +141,9 @@ function isEmptyList({ offset, next, answer }: ScanPage): boolean {
 }
 
 /**
- * Returns the earliest creation time, in epoch ms, at which a record counts as new; null if the server sends no time. If polls ran before
- * this snapshot, it is not earlier than the end of the last one: a record that those polls may have published is not new, even if the clock
- * that stamps records runs ahead.
+ * Returns the earliest creation time, in epoch ms, at which a record counts as new; null if the server sends no time. If an earlier
+ * snapshot and its polls ran before, the result is not earlier than `since`: records created until then may be published already, and the
+ * clock that stamps records may run ahead of `serverTime`.
  */
 function createdSinceTime(serverTime: number | undefined, since: number | null): number | null {
   return serverTime === undefined ? null : Math.max(serverTime, since ?? -Infinity);

@@ -53,8 +53,8 @@ const GZIP_OPTIONS = { level: 2, memLevel: 9 };
 /** Largest output chunk of gzip, in bytes. If it is too small, there are more chunks, each of which costs zlib a turn of the event loop. */
 const MAX_PIECE_BYTES = 2 ** 18;
 /**
- * Summand of the size of gzip's output buffer, in bytes: the buffer has half the input size plus this. Events compress to about a quarter,
- * so one buffer is enough.
+ * Summand of the size of gzip's output buffer, in bytes: the buffer has half the input size plus this, but at most
+ * `MAX_PIECE_BYTES`. Events compress to about a quarter, so one buffer is enough.
  */
 const GZIP_OVERHEAD_BYTES = 1_024;
 

@@ -37,8 +37,8 @@ export interface ServerClock {
    */
   reachBack(ms: number): void;
   /**
-   * Returns the largest `ms` of the calls of {@link ServerClock.reachBack} since the last call of `takeReach`; 0 if there was none. The next
-   * window begins that much earlier than {@link ServerClock.mark}.
+   * Returns the largest `ms` of the calls of {@link ServerClock.reachBack} since the last call of `takeReach`; 0 if there was none. The
+   * next window begins that much earlier than {@link ServerClock.mark}.
    */
   takeReach(): number;
   /** Updates the estimate with the `updated_at` of records that were read. */
@@ -193,7 +193,7 @@ class EstimatedClock implements ServerClock {
     return this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0;
   }
 
-  /** Updates the estimate with a corrected stamp, in epoch ms. */
+  /** Updates the estimate of the server's time with an `updated_at` after the correction for the server's time zone, in epoch ms. */
   #see(at: number): void {
     if (this.#date !== undefined && at > this.#date) {
       this.#ahead = Math.max(this.#ahead ?? at, at);

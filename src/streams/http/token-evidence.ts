@@ -30,8 +30,8 @@ export interface TokenUse {
   /** The list and the kind of query: all records, by date, or by number. A server may refuse one kind of query and accept others. */
   readonly list: string;
   /**
-   * Whether the query is by date or number. A refusal of such a query may be final sooner, as the list can be read without it. Default
-   * false.
+   * Whether the query selects records by date or by order number. A refusal of such a query may be final sooner, as the list can be read
+   * without it. Default false.
    */
   readonly isSelective?: boolean;
   /** When the request was sent, in ms on the scheduler's clock. */

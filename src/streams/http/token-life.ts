@@ -20,7 +20,7 @@ export interface TokenVerdict {
  * requests take time.
  */
 const MARGIN_MS = 2_000;
-/** Upper bound of the margin as a fraction of the lifetime. It applies to lifetimes below 40 s. */
+/** Upper bound of `MARGIN_MS` as a fraction of the token's lifetime. It applies to lifetimes below 40 s. */
 const MARGIN_PART = 0.05;
 /** How long all requests with a token must have failed before an early login, in ms. If it is too small, a short outage causes logins. */
 const FAILING_MS = 5_000;

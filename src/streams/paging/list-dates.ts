@@ -169,8 +169,8 @@ export class ListDates {
   }
 
   /**
-   * Moves on to the next format, because the current one is refused or matches no records. With `text`: to the next format with another
-   * notation. If there is none, calls `without` and returns false.
+   * Moves on to the next form of dates in requests, because the list refuses the current one or shows no records for it. With `text`: to
+   * the next form that writes a date differently. If there is none, gives up dates and returns false.
    */
   nextForm(why: NoDates, what: 'form' | 'text' = 'form', reason?: string): boolean {
     const { text } = this.form;

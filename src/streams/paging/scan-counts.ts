@@ -76,7 +76,7 @@ export interface KeyOutcomes {
   readonly undecided: readonly string[];
 }
 
-/** Updates the counts with the outcome of a read. Keys whose content is now decided are removed. */
+/** Updates the counts with the outcome of a read. Keys whose content is now decided are removed from `unpublished` and `undecided`. */
 export function countsWith(counts: ScanCounts, read: KeyOutcomes): ScanCounts {
   const unpublished = updateSample(counts.unpublished, read.unpublished, read.decided);
   const undecided = updateSample(counts.undecided, read.undecided, read.decided);

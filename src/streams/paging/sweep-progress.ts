@@ -61,7 +61,7 @@ export interface SweepProgress {
   readonly cut: { readonly total: number; readonly since: number } | null;
   /** Number of the newest sweep whose missing keys were checked against the deletion limit. */
   readonly judged: number;
-  /** Held-back ranges: missing keys whose deletions are not published. */
+  /** Ranges of sweep numbers. The deletions of missing keys that were last seen in one of these ranges are held back. */
   readonly heldBack: readonly HeldBack[];
   /** The missing key whose record was requested last, in key order; null before the first request. */
   readonly askedUpTo: string | null;

@@ -75,7 +75,8 @@ export interface LaneOptions {
 export interface Limit {
   <T>(source: Observable<T>): Observable<T>;
   /**
-   * Implementation of {@link during} for this limit. Without it a start counts from its own time, regardless of how long the work takes.
+   * Implementation of {@link during} for this limit: the start of `work` counts until one window after the end of `work`. Without this
+   * method a start counts for one window from its beginning.
    */
   readonly during?: <T>(work: Observable<T>) => Observable<T>;
 }
