@@ -56,7 +56,13 @@ export class BodyPool {
   }
 }
 
-/** Minimum size of a pooled buffer, in bytes. Node itself pools smaller allocations. */
+/**
+ * Minimum size of a pooled buffer, in bytes. Smaller buffers are allocated by Node, which has a pool of its own for them, and never enter
+ * this pool.
+ */
 const MIN_POOLED_BYTES = 2 ** 14;
-/** Maximum total size of free buffers, in bytes: about six large pages. */
+/**
+ * Maximum total size of the free buffers in the pool, in bytes: about six large pages. A returned buffer that would exceed it is left to
+ * the garbage collector.
+ */
 const MAX_FREE_BYTES = 20 * 2 ** 20;

@@ -54,7 +54,10 @@ async function withoutLayers(sent: Buffer, unmarked: string[], maxBytes: number)
   return body;
 }
 
-/** Decompresses a body that has no magic number. Returns undefined if the body is plain text, so that the header is wrong. */
+/**
+ * Decompresses a body that has no magic number. Returns undefined if it cannot be decompressed and is plain text: the `Content-Encoding`
+ * header is wrong.
+ */
 async function decompressUnmarked(coding: string, body: Buffer, options: ZlibOptions) {
   try {
     return await decompress[coding === 'br' ? 'br' : 'deflate'](body, options);
@@ -115,7 +118,10 @@ function wholeMembers(body: Buffer, options: ZlibOptions): Buffer | undefined {
   return others.length === 0 ? first : Buffer.concat(members);
 }
 
-/** Flags for the optional fields of a gzip header (RFC 1952, section 2.3.1). */
+/**
+ * Flag in the gzip header for a checksum of the header. The other `FLAG_` constants are for its extra field, file name and comment (RFC
+ * 1952, section 2.3.1).
+ */
 const FLAG_CRC = 2;
 const FLAG_EXTRA = 4;
 const FLAG_NAME = 8;

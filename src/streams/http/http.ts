@@ -23,7 +23,7 @@ export interface HttpRequest {
   readonly maxBytes: number;
   /** Pool for the buffer of the response body, which the consumer of the response gives back. Without a pool the body gets a new buffer. */
   readonly bodies?: BodyPool | undefined;
-  /** Name of the setting that contains the address, for error messages. Default `API_BASE_URL`. */
+  /** Name of the setting that `url` comes from, for error messages. Default `API_BASE_URL`. */
   readonly setting?: string;
 }
 
@@ -163,7 +163,10 @@ async function decodedResponse(
   };
 }
 
-/** Transcodes the decompressed body `plain` to UTF-8. The memory of `sent` is released as soon as the result does not use it. */
+/**
+ * Transcodes `plain`, the decompressed bytes of the received body `sent`, to UTF-8. If the result does not use the memory of `sent`, that
+ * memory is released at once, otherwise when the result is given back.
+ */
 function inUtf8Body(sent: Body, plain: Buffer, contentType: string | undefined): Body {
   const body = inUtf8(plain, contentType);
   if (body.buffer === sent.bytes.buffer) return new Body(body, () => sent.giveBack());

@@ -32,7 +32,10 @@ export interface LogicalClock {
    * state of a record.
    */
   overlaps(span: Span): boolean;
-  /** Registers a callback for each time the last open read is closed. Reads that begin later overlap none of the earlier ones. */
+  /**
+   * Registers a callback that is called each time a read is closed and no other read is open. Reads that begin after such a call overlap
+   * none of the earlier reads.
+   */
   onIdle(callback: () => void): void;
 }
 

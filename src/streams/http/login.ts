@@ -153,9 +153,15 @@ export interface Token {
 
 /** Lifetime of a token according to the API's documentation, in ms. It is assumed if the login response states none. */
 const DOCUMENTED_LIFE_MS = 30 * 60_000;
-/** Shortest plausible lifetime of a token, in ms. A shorter result usually comes from clocks that disagree. */
+/**
+ * Shortest plausible lifetime of a token, in ms. A shorter time from `iat` or `Date` to `exp` usually means that the clocks that set them
+ * disagree. It is used only if none of these times is plausible.
+ */
 const LEAST_LIFE_MS = 10_000;
-/** Shortest usable lifetime of a token, in ms. A token that expires sooner may have expired when a request arrives. */
+/**
+ * Shortest usable lifetime of a token, in ms. A shorter time from `iat` or `Date` to `exp` is ignored, as a token with such a lifetime may
+ * have expired when a request arrives.
+ */
 const LEAST_USABLE_MS = 2_000;
 /** Longest lifetime that a token is assumed to have, in ms. */
 const MAX_LIFE_MS = 24 * 60 * 60_000;

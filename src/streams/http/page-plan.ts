@@ -34,8 +34,8 @@ export interface SeenPage {
  */
 const GROW_AFTER = 10;
 /**
- * Upper bound of the number that begins at {@link GROW_AFTER} and doubles each time a larger page size fails. If it is too large, pages
- * stay small long after the server has recovered.
+ * Maximum number of pages to receive at a reduced page size before a larger size is tried. The number begins at {@link GROW_AFTER} and
+ * doubles each time that a larger size fails. If this maximum is too large, pages stay small long after the server has recovered.
  */
 const MAX_GROW_AFTER = 500;
 /** Largest prime factor of preferred page sizes. A page whose size has only small factors can be split into few whole pages. */
@@ -65,14 +65,21 @@ const SMOOTH = 7;
 export class PagePlan {
   #isWhole = false;
   #isHalf = false;
-  /** Smallest and largest page size that the server was observed to use for whole pages, regardless of the requested size. */
+  /** Smallest page size that the server serves, as pages with more records than requested have shown; 1 if there were none. */
   #least = 1;
+  /**
+   * Largest page size that the server serves, as pages with fewer records than requested have shown that were not the last page of the
+   * list; Infinity if there were none. It limits the requested size only while the list is read in whole pages.
+   */
   #most = Infinity;
   /** Length of the newest page that was shorter than requested although it was not the last page of the list. */
   #short: number | undefined;
   /** Largest page size to request, as larger pages have failed; Infinity if none has failed. */
   #usable = Infinity;
-  /** Size of the largest page that failed. Once a page with as many records has been received, the reduced limit is removed. */
+  /**
+   * Size of the largest page that failed; Infinity if none has failed. Once a page with at least as many records has been received,
+   * `#usable` and `#failing` are set to Infinity.
+   */
   #failing = Infinity;
   #servedTo = Infinity;
   #isTrying = false;
@@ -257,7 +264,10 @@ export class PagePlan {
     return best;
   }
 
-  /** Yields the allowed sizes of whole pages, the preferred ones first (see {@link SMOOTH}). */
+  /**
+   * Yields the sizes that whole pages may have, from `limit` down to `#least`: first those from `limit` down to half of it that have only
+   * small prime factors (see {@link SMOOTH}), then all.
+   */
   *#sizes(limit: number): Generator<number> {
     const least = Math.min(limit, Math.max(this.#least, Math.ceil(limit / 2)));
     for (let size = limit; size >= least; size -= 1) if (isSmooth(size)) yield size;
@@ -265,8 +275,8 @@ export class PagePlan {
   }
 
   /**
-   * Largest page size, at most `most`, that divides the list offset. For lists that are not read in whole pages it need not divide the list
-   * offset.
+   * Returns the largest page size that divides the list offset, is at most `most` and is not above the page size limit. While the list is
+   * not read in whole pages, the result is `most`, whatever the list offset.
    */
   #divisor(offset: number, most: number): number {
     let size = Math.max(1, Math.min(most, this.#isWhole ? this.limit(Infinity) : Infinity));

@@ -54,8 +54,8 @@ export interface PagePatience {
   /** Called with each retryable error. If it returns true, the page is not retried and the request errors with that error. */
   readonly isGivenUp: (error: unknown) => boolean;
   /**
-   * Whether the page, and not the token, may be the cause of an error with a final status. Such an error is not reported to the token
-   * source.
+   * Called with an error for a status that is neither retryable nor a refusal of the token (401, 403). True means that the page may be the
+   * cause of the error, and not the token; such an error is not reported to the token source.
    */
   readonly isOfPage: (error: unknown) => boolean;
 }
@@ -279,7 +279,8 @@ function forbiddenError(url: URL, status: number, query: ListQuery): Cellarstrea
 }
 
 /**
- * Identifies a list and a kind of query. The kinds are distinguished because a server may accept a token for one and refuse it for another.
+ * Returns a name for the list together with the kind of query: by order number, by date, or for all records. The kinds are distinguished
+ * because a server may accept a token for one and refuse it for another.
  */
 function queryKindOf({ href }: URL, { modifiedFromDate, orderNumber }: ListQuery): string {
   if (orderNumber !== undefined) return `${href} by number`;
@@ -296,7 +297,8 @@ function namesParameter({ text }: HttpResponse, query: ListQuery): boolean {
 const NO_CONTENT: ReadonlySet<number> = new Set([204, 205]);
 
 /**
- * Whether the response says that no record has the requested number: it is a 404 with a JSON object. Any other 404 may come from a gateway.
+ * Whether the response says that no record has the order number of the query: it is a 404 with a JSON object. Any other 404 may come from a
+ * gateway.
  */
 function isNotFound(answer: HttpResponse, { orderNumber }: ListQuery): boolean {
   if (answer.status !== 404 || orderNumber === undefined) return false;

@@ -97,7 +97,7 @@ export function answerAges(): AnswerAges {
 }
 
 interface SlowClock {
-  /** Upper bound of how far the slow clock is ahead of the local clock, in ms; negative if it is behind. */
+  /** Upper bound of how far this server clock is ahead of the local clock, in ms; negative if it is behind. */
   readonly ahead: number;
   readonly since: number;
   answers: number;
@@ -143,9 +143,11 @@ class AgeEstimator implements AnswerAges {
   }
 
   /**
-   * Counts a response from a slow server clock. Returns whether this clock has been behind by a constant amount for long enough.
+   * Counts a response whose `Date` is behind as one of a slow server clock. Returns whether this clock has been behind by a constant amount
+   * for {@link STEADY_MS} and in {@link STEADY_ANSWERS} responses.
    *
    * @param ahead Upper bound of how far the server clock is ahead of the local clock, in ms; negative if it is behind.
+   * @param now When the request was sent, in ms on the local clock.
    */
   #isOfSteadyClock(ahead: number, now: number): boolean {
     const clocks = this.#slowClocks;

@@ -207,7 +207,10 @@ class EstimatedClock implements ServerClock {
     }
   }
 
-  /** Estimated difference by which stamps are behind UTC because of their time zone, in ms; 0 if there is no sign of one. */
+  /**
+   * Estimated difference by which stamps are behind UTC because they are local times, in ms; 0 if there is no sign of one. It is estimated
+   * from the smallest lag of stamps, `#lag[reach]`, and from a negative offset of the date parameters.
+   */
   #zoneMs(reach: 'near' | 'far'): number {
     const behindMs = this.#lag[reach] - Math.max(0, this.#offsetMs);
     const isZone = behindMs > MAX_BEHIND_MS && behindMs < Infinity;

@@ -30,8 +30,8 @@ export interface TokenUse {
   /** The list and the kind of query: all records, by date, or by number. A server may refuse one kind of query and accept others. */
   readonly list: string;
   /**
-   * Whether the query selects records by date or by order number. A refusal of such a query may be final sooner, as the list can be read
-   * without it. Default false.
+   * Whether the query selects records by date or by order number. Such a query is given up after fewer failures than a query for all
+   * records, as the list can be read without it. Default false.
    */
   readonly isSelective?: boolean;
   /** When the request was sent, in ms on the scheduler's clock. */
@@ -41,12 +41,15 @@ export interface TokenUse {
 }
 
 interface RefusalState {
-  /** Number of refusals. Further refusals of requests that were sent before `retryAt` are not counted. */
+  /**
+   * Number of refusals of the token by the list since the list last accepted it. Refusals of requests that were sent before `retryAt` are
+   * not counted.
+   */
   readonly count: number;
   readonly newest: RequestTimes;
   /**
-   * Whether the list, and not the token, is the cause of the refusals: the server accepted the token before and after one of them (see
-   * `wasAcceptedDuring`).
+   * Whether the list, and not the token, is the cause of the list's refusals: the server accepted the token before and after one of them
+   * (see `wasAcceptedDuring`).
    */
   readonly isListsOwn: boolean;
   /** When requests for the list may be sent again, in ms on the scheduler's clock. */
@@ -58,8 +61,9 @@ export const FIRST_PAUSE_MS = 1_000;
 /** Longest pause before a list retries a refused token, in ms. If it is too large, a list notices late that the token is accepted again. */
 const MAX_PAUSE_MS = 30_000;
 /**
- * How long, in ms, further failures of a list's queries are attributed to the queries themselves once one failure was. If it is too small,
- * each of many failing queries is repeated. If it is too large, a token that stops working is noticed later.
+ * How long, in ms, a failure that was attributed to a query by date or number, and not to the token, decides about further failures: if the
+ * list has since responded to another such query with a page, they are attributed to their queries, too, and not retried. If it is too
+ * small, each of many failing queries is repeated. If it is too large, a token that stops working is noticed later.
  */
 const OWN_FAILURE_MS = 60_000;
 /**
@@ -154,8 +158,8 @@ export class TokenEvidence {
   }
 
   /**
-   * Whether a query of the list itself caused a failure within the last minute, and the list has responded with a page since. False while
-   * requests with the token fail, as the token may be the cause.
+   * Whether, for this list and kind of query, a failure was attributed to the query itself within the last minute, and a request that was
+   * sent after that has brought a page. False if a request with the token has failed since the last success, as the token may be the cause.
    */
   isFineBesideFailures({ list }: TokenUse, now: number): boolean {
     if (this.#failingSince !== undefined) return false;
@@ -177,7 +181,10 @@ export class TokenEvidence {
     if (!this.hasWorkedElsewhere(use)) this.#failingSince ??= now;
   }
 
-  /** Registers a refusal. Returns the state of all refusals of the token by that list so far. */
+  /**
+   * Registers a refusal, or another failure that may be due to the token. Returns the state of all that were registered for this list since
+   * the list last accepted the token.
+   */
   recordRefusal({ list, sentAt }: TokenUse, now: number): RefusalState {
     const before = this.#troubles.get(list);
     if (before && sentAt < before.retryAt) return before;

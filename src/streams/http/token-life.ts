@@ -58,7 +58,7 @@ export class TokenLife {
   #previous: TokenEvidence | undefined;
   #isLoggingIn = false;
   #isLoginWanted = false;
-  /** For each list, the number of consecutive tokens that it has refused. */
+  /** For each list, the number of consecutive tokens that it has refused (`tokens`), and the newest of them (`last`). */
   readonly #refusals = new Map<string, { readonly tokens: number; readonly last: TokenEvidence }>();
 
   constructor(pace: LoginPace) {
@@ -229,13 +229,16 @@ const GAPS = {
   refused: { first: 10_000, helped: 30_000, max: 5 * 60_000 },
   failed: { first: 60_000, helped: 60_000, max: 20 * 60_000 },
 } as const;
-/** Time without an early login, in ms, after which the gap before the next one is `first` again. */
+/** Time without an early login, in ms, after which the next early login counts as the first one again: the gap after it is `first`. */
 const RESET_AFTER_MS = 60 * 60_000;
 
 /** Number of logins within {@link RECENT_MS} that may follow each other without a gap. If it is too large, the login quota is used up. */
 const BURST = 3;
 const RECENT_MS = 60_000;
-/** Minimum gap between logins after such a burst, in ms. Together with the burst it allows fewer than ten logins per minute. */
+/**
+ * Minimum gap between logins, in ms, after {@link BURST} logins within {@link RECENT_MS}. The two together allow fewer than ten logins per
+ * minute.
+ */
 const LEAST_GAP_MS = 10_000;
 
 /**

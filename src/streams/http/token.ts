@@ -62,7 +62,8 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /**
  * Creates the token source of one account. It logs in, waits until the token has nearly expired, and logs in again. All subscribers share
  * these logins. The old token stays available until the new token has worked, or until two seconds before the end of the old token's
- * lifetime (a twentieth of the lifetime, if that is shorter).
+ * lifetime (a twentieth of the lifetime, if that is shorter). If a login returns the same token again, the next regular login is
+ * made only at the end of this token's lifetime.
  *
  * The renewal timer runs while there is a subscriber. The token is retained without subscribers: a later subscriber gets it without a login
  * if it is still fresh. If a login fails, all current subscribers get the error, and the next subscription logs in again.
@@ -100,7 +101,10 @@ export function tokenSource(options: TokenSourceOptions): TokenSource {
     const isFresh = newest !== undefined && !life.isLoginWanted && freshFor(newest) > 0;
     return isFresh ? of(newest) : newLogin;
   });
-  /** Emits `token` and completes when the token must be renewed. */
+  /**
+   * Emits `token` and completes at the moment when the token must be renewed: when it has nearly expired, or as soon as an early login is
+   * decided on.
+   */
   const end = (token: Token): Observable<Token> =>
     merge(timer(Math.min(Math.max(0, freshFor(token)), LONGEST_TIMER_MS), scheduler), renew$).pipe(
       map(() => token),

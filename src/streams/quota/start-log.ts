@@ -7,12 +7,15 @@ interface AnsweredStart extends Timed {
 
 /** Minimum number of latencies for an estimate of the minimum latency. With fewer, every start counts from the end of its request. */
 const MIN_SAMPLES = 10;
-/** Number of latencies that are retained for longer than one window: if there are only a few, all of them may have been delayed. */
+/**
+ * Number of the newest latencies that are retained even if they are older than one window: if only a few were retained, all of them might
+ * have been delayed.
+ */
 const MAX_SAMPLES = 100;
 /**
- * Factor by which the estimate of the minimum latency stays below the fastest response, as even the fastest of the measured responses may
- * be slower than the true minimum. If it is too small, the server may count more requests than allowed. If it is too large, quota is left
- * unused.
+ * Factor of the safety margin below the shortest measured latency: the minimum latency is estimated as the shortest latency, less this
+ * factor times the difference between the mean and the shortest latency. Even the shortest one may exceed the true minimum. If the factor
+ * is too small, the server may count more requests than allowed. If it is too large, quota is left unused.
  */
 const LATENCY_MARGIN = 2;
 
@@ -173,7 +176,7 @@ interface Timed {
   readonly at: number;
 }
 
-/** Minimum number of dropped items before the array is compacted. */
+/** Minimum number of items dropped from the front of a {@link TimeLine} before its array is replaced by one without them. */
 const LEAST_DROPPED = 1_000;
 
 /**

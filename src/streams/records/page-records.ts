@@ -95,7 +95,7 @@ function indexOf(parts: readonly PagePart[]): KeyIndex | undefined {
 export class PageRun {
   readonly run: KnownRun;
   readonly page: Body;
-  /** Index of the run's first byte in `page`. */
+  /** Index of the run's first byte in the response body `page`. */
   readonly from: number;
 
   constructor(run: KnownRun, page: Body, from: number) {

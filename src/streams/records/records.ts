@@ -158,10 +158,11 @@ type KeyChoice =
   | { readonly fields: undefined; readonly seen: readonly string[] };
 
 /**
- * Fractions of the records that may lack the candidate fields: {@link A_FEW} at the first attempt, {@link MOST} at the second. Records that
- * lack them become dead letters.
+ * Largest fraction of the records that may have no key with a candidate of {@link chooseKeyFields}, at the first attempt. Records without a
+ * key become dead letters.
  */
 const A_FEW = 1 / 10;
+/** Fraction that applies in place of {@link A_FEW} at the second attempt, which is made if no candidate was suitable at the first. */
 const MOST = 1 / 5;
 
 /**

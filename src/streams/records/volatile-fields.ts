@@ -38,7 +38,7 @@ export function volatileFields(pointers: readonly string[]): VolatileFields {
   };
 }
 
-/** Child nodes by field name. An entry {@link END} marks the node of a volatile field. */
+/** Node of the tree of all pointers: its child nodes by field name. An entry {@link END} marks the node of a volatile field. */
 type Node = Map<string | typeof END, Node>;
 const END = Symbol('a volatile field');
 
