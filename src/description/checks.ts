@@ -18,7 +18,7 @@ export interface Problem {
   readonly isKey?: boolean;
 }
 
-/** Variables that contain credentials from an account's settings. Only `auth` may use these variables. */
+/** Names of the variables whose values are credentials, from the settings of the account. A description may use them only in `auth`. */
 const CREDENTIALS = [
   'api_key',
   'username',

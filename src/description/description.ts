@@ -39,7 +39,7 @@ export interface ListDescription {
   readonly paging: NonNullable<ListFile['paging']>;
   /** Greatest page size that the API documents; undefined if requests do not state the size. */
   readonly limit: number | undefined;
-  /** Number of the first page if paging is by page number. */
+  /** Number of the first page if pages are requested by their numbers (paging `page`). With any other paging it has no effect and is 0. */
   readonly first: number;
   /** JSON Pointer of the array of records in the response body. */
   readonly records: string;

@@ -116,8 +116,8 @@ function problemsOfIssue({ path, ...issue }: z.core.$ZodIssue): Problem[] {
 }
 
 /**
- * Returns the character position of a problem in the file: of its value, or with `isKey` of its key. If that is missing, returns the
- * position of the last part of the path that exists.
+ * Returns the character position in the file of a problem: of the value at the problem's `path`, or with `isKey` of the key at the end of
+ * `path`. If the file lacks that value or key, returns the position of the last part of `path` that exists.
  */
 function positionOf(document: Document, { path, isKey = false }: Problem): number {
   let node: unknown = document.contents;

@@ -10,12 +10,14 @@ import { registryProbe, registryUrlOf } from './registry-server.ts';
 import type { LaunchOptions, PlainServices } from './services.ts';
 import { untilReady } from './tethered.ts';
 
-/** Container images, the same as in docker-compose.yml. */
+/** Container image of Kafka, the same as in docker-compose.yml. */
 const KAFKA_IMAGE = 'apache/kafka:4.1.1';
+/** Container image of the schema registry, the same as in docker-compose.yml. */
 const REGISTRY_IMAGE = 'apicurio/apicurio-registry:3.0.9';
 
-/** Ports that the servers listen on inside their containers. */
+/** Port that Kafka listens on inside its container. */
 const KAFKA_PORT = 9092;
+/** Port that the registry listens on inside its container. */
 const REGISTRY_PORT = 8080;
 const LOOPBACK = '127.0.0.1';
 /** Default limit in ms for the time until a started server answers. Too short: a slow start counts as a failed one. */
@@ -141,8 +143,9 @@ async function startContainer(
 }
 
 /**
- * Whether the engine's host is this machine. For this machine, testcontainers returns `localhost` or, within a container, the address of
- * Docker's bridge. An address is tested by listening on it, because Node's list of interfaces lacks a bridge without containers.
+ * Whether the Docker engine's host, as testcontainers names it, is this machine. For this machine, the name is `localhost` or, if this
+ * process runs in a container, the address of Docker's bridge. Whether an address belongs to this machine is tested by listening on it;
+ * Node's list of network interfaces can't be used, because it lacks a bridge to which no container is attached.
  */
 async function isThisMachine(host: string): Promise<boolean> {
   if (host === 'localhost') return true;
@@ -160,7 +163,10 @@ async function isThisMachine(host: string): Promise<boolean> {
 
 type ContainerProgram = Parameters<typeof untilReady>[1];
 
-/** Represents a container as a program for {@link untilReady}. Instead of its log, the program returns the command that prints the log. */
+/**
+ * Represents a container as a program for {@link untilReady}. `log` does not return the container's log but the command that prints it,
+ * which then appears in error messages.
+ */
 function program(container: StartedTestContainer): ContainerProgram {
   return { ended: undefined, log: () => Promise.resolve(`docker logs ${container.getId()}`) };
 }

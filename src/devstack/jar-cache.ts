@@ -122,8 +122,8 @@ async function report(maven: Program, onProgress: LaunchOptions['onProgress']): 
 }
 
 /**
- * Moves the folder `fresh` into the cache, to the path `folder`. If another process has put a complete folder there meanwhile, that folder
- * stays. An incomplete folder at the path is moved to `discard`, which is deleted later.
+ * Moves the folder `fresh` to the path `folder` in the cache. If another process has put a complete folder there meanwhile, that one stays,
+ * and `fresh` stays where it is. If the folder there is incomplete, it is first moved into the folder `discard`, which the caller deletes.
  */
 export async function installFolder(
   fresh: string,

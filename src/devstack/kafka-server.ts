@@ -50,7 +50,10 @@ function replicas(count: number, inSync: number): Record<string, string> {
   };
 }
 
-/** Number of ports that every node has: one of the broker and one of the controller. Further listeners have ports of their own. */
+/**
+ * Number of ports that every node needs: one for the broker's listener BROKER, one for the controller. Each of
+ * {@link KafkaLaunch.listeners} needs one more.
+ */
 const OWN_PORTS = 2;
 
 interface KafkaServerOptions {
@@ -64,8 +67,8 @@ interface KafkaServerOptions {
 }
 
 /**
- * Describes how to run a Kafka node. The node's first port is the broker's, the second the controller's, and the others belong to further
- * listeners.
+ * Describes how to run a Kafka node. The node's first port is that of the broker's listener BROKER, the second that of the controller; the
+ * third and later ports are those of {@link KafkaLaunch.listeners}, in their order.
  */
 function kafkaServer(node: KafkaServerOptions): JavaServerKind {
   const { id, nodeCount, clusterId, jars, java, tethered, launch } = node;
@@ -138,7 +141,7 @@ export function kafkaProbe(
   };
 }
 
-/** Returns the addresses of a node's further listeners, by listener name. */
+/** Returns the addresses `host:port` on one node of each of {@link KafkaLaunch.listeners}, by listener name. */
 function listenersOf(
   { listeners = {} }: KafkaLaunch,
   ports: readonly number[],

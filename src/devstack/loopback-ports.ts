@@ -5,10 +5,11 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Range of ports to choose from, below the ephemeral ports (from 32768 on Linux). Otherwise a client that keeps reconnecting to a stopped
- * broker could be assigned the broker's port and connect to itself: the broker could not restart.
+ * Lowest port to choose. The range of ports to choose from ends below the ephemeral ports (from 32768 on Linux). Otherwise a client that
+ * keeps reconnecting to a stopped broker could be assigned the broker's port and connect to itself: the broker could not restart.
  */
 const LOWEST = 20_000;
+/** Upper bound of the ports to choose, itself excluded. */
 const HIGHEST = 32_000;
 
 /** Returns distinct ports of 127.0.0.1 that are free at this moment. Those of the `preferred` ports that are free come first. */

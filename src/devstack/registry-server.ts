@@ -64,7 +64,7 @@ export function jarOf(folder: string, version: string): string {
     : join(folder, `apicurio-registry-app-${version}-runner.jar`);
 }
 
-/** Returns a probe that lists the registry's subjects. */
+/** Returns a probe that requests the list of the registry's subjects: the registry is ready if it answers with status 200. */
 export function registryProbe(registryUrl: string): Probe {
   return async () => {
     const answer = await fetch(`${registryUrl}/subjects`, { signal: AbortSignal.timeout(5_000) });

@@ -20,8 +20,8 @@ interface ServiceControl {
 /** A server that can also be shut down gracefully. */
 export interface StoppableControl extends ServiceControl {
   /**
-   * Sends SIGTERM for a graceful shutdown; a broker first moves its partition leaders to others. Resolves once the process has ended. Port
-   * and data are retained for the next start.
+   * Sends SIGTERM for a graceful shutdown; a broker first hands the leadership of its partitions to other brokers. Resolves once the
+   * process has ended. Port and data are retained for the next start.
    */
   stop(): Promise<void>;
 }
@@ -51,7 +51,7 @@ export interface PlainServices extends Endpoints {
 /** Kafka and registry that run as JVMs on this machine's loopback interface. */
 export interface JavaServices extends Endpoints {
   readonly origin: 'java';
-  /** Addresses of each of {@link KafkaLaunch.listeners}, by name: `host:port` of every node, separated by commas. */
+  /** Bootstrap addresses of each of {@link KafkaLaunch.listeners}, by listener name: `host:port` of every node, separated by commas. */
   readonly listeners: Readonly<Record<string, string>>;
   /** The first Kafka node; by default the only one. */
   readonly kafka: ServiceControl;
@@ -72,15 +72,15 @@ export interface KafkaLaunch {
   /** Broker settings by name, as in `server.properties`. They override the launcher's own settings, which make Kafka fast for tests. */
   readonly settings?: Readonly<Record<string, string>>;
   /**
-   * Security protocols of further listeners by listener name; only if the broker runs on this machine's Java and not in a container. Put
-   * all other settings of these listeners into `settings`, as `listener.name.<name>...`. Default: no further listeners.
+   * Listeners of each node in addition to the one without authentication: the security protocol by listener name; only on Java. Put the
+   * other settings of these listeners into `settings`, as `listener.name.<name>...`. Default: none.
    */
   readonly listeners?: Readonly<Record<string, 'SSL' | 'SASL_PLAINTEXT' | 'SASL_SSL'>>;
-  /** Folders of classes that settings refer to, such as a policy; only on Java. */
+  /** Folders of compiled classes that `settings` name, such as the class of a policy; only on Java. */
   readonly classPath?: readonly string[];
   /** Options of each node's JVM; only on Java. */
   readonly javaOptions?: readonly string[];
-  /** Passwords of SCRAM users, by name; only on Java. */
+  /** Passwords of the SCRAM users to create, by user name; only on Java. */
   readonly users?: Readonly<Record<string, string>>;
 }
 

@@ -45,8 +45,9 @@ export interface LogicalSchema {
   readonly precision?: number;
   readonly scale?: number;
   /**
-   * For `timestamp-millis`: whether the original text of every time is preserved. If not, only the instant is preserved of a UTC time with
-   * a precision of at most ms.
+   * For `timestamp-millis`: whether the field preserves the original text of every time. Without it, the text of a UTC time with a
+   * precision of at most ms is not preserved, only the instant: `2024-05-01T12:00Z` is returned as `2024-05-01T12:00:00.000Z`. The text of
+   * any other time is always preserved, in `unmapped`.
    */
   readonly exact?: boolean;
 }

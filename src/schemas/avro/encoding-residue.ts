@@ -15,7 +15,10 @@ export class EncodingResidue {
   hasUnknown = false;
   /** Last step of the path of the value that is being encoded: a JSON Pointer step with its slash, or an array index. */
   step: string | number = '';
-  /** Path of the object or array around the value being encoded; undefined for the record itself. */
+  /**
+   * Path of the object or array that was entered last, which contains the value being encoded; undefined while the record itself is
+   * encoded.
+   */
   #whole: Place | undefined;
   readonly record: Place;
 
@@ -54,7 +57,10 @@ export class EncodingResidue {
     this.unmapped.set(this.#place().pointer, canonicalJson(value));
   }
 
-  /** Adds a member without a field of the object that was {@link enter entered} last. */
+  /**
+   * Adds a member for which the object has no field: its path to `nulls` if `item` is null, else its value to `unmapped`. The object is the
+   * one that was {@link enter entered} last.
+   */
   noteUnknown(key: string, item: JsonValue): void {
     this.hasUnknown ||= isTypable(item);
     this.step = pointerStep(key);
@@ -65,15 +71,18 @@ export class EncodingResidue {
 
 /** A path within the records of a list; one instance for each path. */
 export class Place {
-  /** Path of the containing object or array, and the step from it: a JSON Pointer step with its slash, or an array index. */
+  /** Path of the object or array that contains the value at this path; undefined for the record itself. */
   readonly parent: Place | undefined;
+  /** Step from `parent` to this path: a JSON Pointer step with its slash, or an array index. */
   readonly step: string | number;
   /** The path as a JSON Pointer. */
   readonly pointer: string;
   readonly #parts = new Map<string | number, Place>();
   readonly #onMade: () => void;
   #bytes: Buffer | undefined;
-  /** Index among all paths that were null in any record, sorted by JSON Pointer; -1 if this path never was. */
+  /**
+   * Index of this path among those paths in the cache that were null in any record, sorted by JSON Pointer; -1 if this path never was null.
+   */
   rank = -1;
 
   constructor(parent: Place | undefined, step: string | number, onMade: () => void) {

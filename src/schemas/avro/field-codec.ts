@@ -17,8 +17,8 @@ export interface FieldCodec {
    */
   readonly write: (value: JsonValue, out: AvroOutput, residue: EncodingResidue) => boolean;
   /**
-   * Description of the type for WebAssembly, which encodes values from their JSON bytes with the same result as `write`. Values of the kind
-   * `ODD` are always left to `write`.
+   * Description of the type for WebAssembly, which encodes values from their JSON bytes with the same result as `write`. A type of the kind
+   * `ODD` is one that WebAssembly does not support: its values are always left to `write`.
    */
   readonly transcoded: TranscodedType;
   readonly toJson: (value: AvroValue) => JsonValue;

@@ -48,7 +48,7 @@ export function growSchema(
   return { ...base, fields: [...fields, ...base.fields.slice(-2)] };
 }
 
-/** The last two fields in the schema of every image. */
+/** The fields `nulls` and `unmapped`, which are the last two in the schema of every image. */
 const IMAGE_FIELDS: readonly FieldSchema[] = [
   {
     name: 'nulls',
@@ -64,7 +64,10 @@ const IMAGE_FIELDS: readonly FieldSchema[] = [
   },
 ];
 
-/** Replaces the last two fields of a schema by {@link IMAGE_FIELDS}. In schemas that older versions registered, `nulls` has a default. */
+/**
+ * Returns the schema with {@link IMAGE_FIELDS} in place of its own last two fields, `nulls` and `unmapped`: in schemas that older versions
+ * of this package registered, `nulls` has a default.
+ */
 export function withImageFields(schema: RecordSchema): RecordSchema {
   return { ...schema, fields: [...schema.fields.slice(0, -IMAGE_FIELDS.length), ...IMAGE_FIELDS] };
 }

@@ -72,8 +72,9 @@ export interface Transcoded {
   readonly instants: readonly (number | null)[];
 }
 
-/** Names of the last two fields of every image, at the top level only. */
+/** Name of the field of every image with the JSON Pointers of null values: the last but one of the top-level fields. */
 const NULLS = 'nulls';
+/** Name of the field of every image with the values that their fields can't represent: the last of the top-level fields. */
 const UNMAPPED = 'unmapped';
 
 /**

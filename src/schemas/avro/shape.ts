@@ -168,7 +168,7 @@ function isTooLarge(members: ReadonlyMap<string, Shape>): boolean {
   return fieldsWithin({ kind: 'record', members }) > MAX_PART_FIELDS;
 }
 
-/** Returns the key of the member with more fields than all others together. */
+/** Returns the key of the member that has more fields than all other members together; undefined if no member has. */
 function partWithMost(members: ReadonlyMap<string, Shape>): string | undefined {
   const half = fieldsWithin({ kind: 'record', members }) / 2;
   for (const [key, shape] of members) if (fieldsWithin(shape) > half) return key;
@@ -183,7 +183,7 @@ function valuesByKey(objects: readonly Record<string, JsonValue>[]): ValuesByKey
   return values;
 }
 
-/** Adds a value under its key, unless the value is null or absent, or the key can't become a field. */
+/** Appends a value to the list of its key in `values`, unless the value is null or undefined, or the key can't become a field. */
 export function noteValue(
   values: Map<string, JsonValue[]>,
   key: string,

@@ -31,8 +31,8 @@ export interface EventSource {
   /** The account's topic prefix. Empty if the schema version of the event lacks the field `db`. */
   readonly db: string;
   /**
-   * The resource, in the field that Debezium's and Iceberg's transforms read. Empty if the schema version of the event lacks the field
-   * `table`.
+   * Name of the event's list, as in `resource`, but in the field that Debezium's and Iceberg's transforms read. Empty if the schema version
+   * of the event lacks the field `table`.
    */
   readonly table: string;
 }

@@ -22,7 +22,7 @@ export interface OrderStatusChange {
   readonly from: string | null;
   /** New status; null if it was removed. */
   readonly to: string | null;
-  /** When the status changed by the API's clock, in epoch ms, or null if unknown. */
+  /** When the status changed, in epoch ms by the API's clock; null if unknown. */
   readonly changed_at: number | null;
   /** When the service observed the change, in epoch ms. */
   readonly observed_at: number;
@@ -60,7 +60,7 @@ export const deadLetterCodec = createFlatCodec<DeadLetter>(
   loadSchema(new URL('./dead-letter.avsc', import.meta.url)),
 );
 
-/** Codec of messages with a fixed schema of plain fields; times are in epoch ms. */
+/** Codec of messages with one fixed Avro schema, in which no field contains records; times are in epoch ms. */
 export interface FlatCodec<T> {
   /** Avro schema of the messages, to be registered for the values of their topic. */
   readonly schema: RecordSchema;

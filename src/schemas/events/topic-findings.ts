@@ -73,8 +73,8 @@ export function topicFindings(
   /** Returns the value of a numeric setting; NaN if the broker does not report the setting, so that every comparison with it is false. */
   const numberOf = (name: (typeof CHECKED_SETTINGS)[number]) => Number(settings.get(name));
   /**
-   * Adds a finding if the actual value of a setting is worse than the specified value. Adds none if the topic or the specification lacks
-   * the setting.
+   * Adds a finding if `isWorse` says that the topic's value of a setting is worse than the value in the specification. Adds none if the
+   * broker does not report the setting, or the specification does not contain it.
    */
   const compare = (
     setting: (typeof CHECKED_SETTINGS)[number],

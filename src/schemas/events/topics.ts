@@ -2,7 +2,7 @@
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
-/** Settings of a topic whose messages are never published again: Kafka must not delete them. */
+/** Retention settings of a topic from which Kafka must not delete messages, because the service never publishes them again. */
 const UNLIMITED_RETENTION = { 'retention.ms': -1, 'retention.bytes': -1 };
 
 /** How Kafka frees space in a topic: retains the newest message of each key, or deletes messages by age. The wrong policy loses data. */

@@ -94,7 +94,10 @@ interface Element<T> {
   readonly end: number;
 }
 
-/** Values for adjacent elements of a page's `data` array, and the index in the page of the byte after them. */
+/**
+ * Result of the function `read` that is passed to {@link pageElements}: values for one or more adjacent elements of a page's `data` array,
+ * and the index in the page of the first byte after these elements.
+ */
 export interface Elements<T> {
   readonly values: readonly T[];
   readonly end: number;
@@ -154,7 +157,10 @@ export function* pageElements<T>(
   return { elements: data.elements, rest };
 }
 
-/** Reads the elements of the array whose first byte after the opening bracket is at `from`; `end` is the index of the closing bracket. */
+/**
+ * Reads the elements of the array whose first byte after the opening bracket is at `from`. Returns their values, with `end` as the index of
+ * the closing bracket; undefined if the JSON between elements is malformed. Yields as {@link pageElements} does.
+ */
 function* arrayElements<T>(page: Buffer, from: number, read: (at: number) => Elements<T>) {
   const elements: T[] = [];
   let at = skipSpace(page, from);

@@ -32,7 +32,10 @@ export interface RegistryOptions {
 export interface BearerTokens {
   /** Returns a valid token; called before each request to the registry. */
   readonly get: () => Promise<{ readonly value: string }>;
-  /** Called when the registry has refused a token. The next `get` then fetches another one, unless the token is only some seconds old. */
+  /**
+   * Called with a token that the registry has refused. The next `get` then fetches another token, unless the refused one was issued only
+   * some seconds before: the registry may not accept it yet.
+   */
   readonly forget: (value: string) => void;
 }
 

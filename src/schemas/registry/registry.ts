@@ -189,14 +189,18 @@ class RegistryClient implements Registry {
   }
 
   /**
-   * Returns the registry's compatibility level for subjects without a level of their own. For a subject without a schema, Apicurio and
-   * Karapace report this level here, but not in `#subjectLevel`.
+   * Returns the registry's global compatibility level, which applies to subjects without a level of their own; undefined if the registry
+   * does not report it. For a subject without a schema, Apicurio and Karapace do not report the global level in response to
+   * `#subjectLevel`, so it has to be requested with this method.
    */
   #globalLevel(subject: string): Promise<string | undefined> {
     return this.#levelAt('/config', subject);
   }
 
-  /** Returns the compatibility level at a path; undefined if there is none, the account lacks the right, or the path does not exist. */
+  /**
+   * Returns the compatibility level at a path of the registry's API; undefined if there is none, the registry's user lacks the right to
+   * read it, or the path does not exist.
+   */
   async #levelAt(path: string, subject: string): Promise<string | undefined> {
     try {
       const { exists, body } = await this.#http.request('GET', path, subject);
@@ -236,7 +240,7 @@ function isRegistryRefusal(error: unknown): error is CellarstreamError {
   return error instanceof CellarstreamError && error.code === 'REGISTRY_REFUSED';
 }
 
-/** Whether the registry refused because the account lacks a right or the registry is read-only. */
+/** Whether an error is the registry's refusal because its user lacks a right or because the registry is read-only. */
 function isForbidden(error: unknown): error is CellarstreamError {
   if (!isRegistryRefusal(error)) return false;
   const { status, errorCode } = error.context;

@@ -21,7 +21,10 @@ export const MAX_DEPTH = 256;
 
 /** Address of the compiled schema, as `record-transcoder.ts` writes it. */
 export const PROGRAM = 4_096;
-/** Address of the notes about values that were left out, nulls, and members without a field. */
+/**
+ * Address of the notes: the entries in which WebAssembly describes to JavaScript each value that it left out, each null, and each member
+ * without a field.
+ */
 export const NOTES = 2 * WASM_PAGE;
 /** Address of the output: the record's fields in Avro. One byte, a hole, stands for each value that is left to JavaScript. */
 export const OUT = 3 * WASM_PAGE;
@@ -32,11 +35,9 @@ export const WINDOW_BYTES = 2 * WASM_PAGE;
 export const PADDING = 64;
 export const MEMORY_BYTES = 8 * WASM_PAGE;
 
-/**
- * Offsets within a type's entry in the program: its kind, one of {@link ODD} to {@link ARRAY}, and its id, which appears in {@link NOTES}
- * and {@link STEPS}.
- */
+/** Offset within a type's entry in the program: kind of the type, one of {@link ODD} to {@link ARRAY}. */
 export const TYPE_KIND = 0;
+/** Offset within a type's entry in the program: id of the type, which appears in {@link NOTES} and {@link STEPS}. */
 export const TYPE_ID = 4;
 /**
  * Offset within a type's entry. For a record: address of the record's entry ({@link RECORD_COUNT}). For an array: address of the entry of
@@ -52,31 +53,41 @@ export const FIELD_NAME_BYTES = 28;
 export const TYPE_BYTES = 32;
 
 /**
- * Offset within a record's entry: number of its fields. After it come the addresses of the integer arrays described below, and the entries
- * of the fields' types.
+ * Offset within a record's entry: number of the record's fields. After it the entry has the addresses of five integer arrays
+ * ({@link RECORD_FOLLOWERS} to {@link RECORD_NEWEST}) and, from {@link RECORD_FIELDS} on, the entries of the fields' types.
  */
 export const RECORD_COUNT = 0;
 /**
- * Offset of the address of an array by field index: index of the field that followed this field in the last record that was read. An
- * additional last element is the index of the field that came first.
+ * Offset within a record's entry: address of an array with an element for each field: index of the field whose name is tried first after
+ * this field, which is the field that followed it most recently. An additional last element is the index of the field to try first in a
+ * record.
  */
 export const RECORD_FOLLOWERS = 4;
 /**
- * Offset of the address of an array by field index: window address of the field's value in the last record that was read; 0 if the field
- * was absent.
+ * Offset within a record's entry: address of an array with an element for each field: window address of the field's value in the last
+ * record that was read; 0 if that record lacks the field.
  */
 export const RECORD_VALUES = 8;
 /**
- * Offsets of the addresses of two arrays with an element for each field that was written, in the order of the output: the field's index,
- * and the output address at which the field begins. A field that was written twice has two elements.
+ * Offset within a record's entry: address of an array with an element for each time that a field was written, in the order of the output:
+ * index of the field. A field that is first written as null and later with its value has two elements.
  */
 export const RECORD_WRITTEN = 12;
+/**
+ * Offset within a record's entry: address of an array parallel to that of {@link RECORD_WRITTEN}: output address at which the field begins.
+ */
 export const RECORD_BEGINS = 16;
-/** Offset of the address of an array by field index: address of the field's last element in the array of RECORD_BEGINS. */
+/**
+ * Offset within a record's entry: address of an array with an element for each field: address of the element of the array of
+ * {@link RECORD_BEGINS} that belongs to the last time that the field was written.
+ */
 export const RECORD_NEWEST = 20;
 export const RECORD_FIELDS = 24;
 
-/** Kinds of types. Values of the kind ODD are always left to JavaScript to encode. */
+/**
+ * Kind of a type whose values are never encoded by WebAssembly: they are always left to JavaScript. The constants from here to
+ * {@link ARRAY} are the kinds of types.
+ */
 export const ODD = 0;
 export const STRING = 1;
 export const INT = 2;
@@ -90,36 +101,42 @@ export const DATE = 9;
 export const RECORD = 10;
 export const ARRAY = 11;
 
-/** Bytes with which Avro writes the branches 0 and 1 of the union `["null", T]`. */
+/** Byte with which Avro writes the branch `null` of the union `["null", T]`. */
 export const NULL_BRANCH = 0;
+/** Byte with which Avro writes the branch `T` of the union `["null", T]`. */
 export const VALUE_BRANCH = 2;
 
-/**
- * Offsets within a note: its kind, {@link NOTE_NULL}, {@link NOTE_HOLE} or {@link NOTE_UNKNOWN}, and the position in the output of the
- * value that the note describes, as an offset from OUT.
- */
+/** Offset within a note: kind of the note, one of {@link NOTE_NULL}, {@link NOTE_HOLE} and {@link NOTE_UNKNOWN}. */
 export const NOTE_KIND = 0;
+/** Offset within a note: where the output has the null or the hole that the note describes, as an offset from {@link OUT}. */
 export const NOTE_OUT = 4;
-/** Offsets within a note: window addresses of the first byte of the described value, and of the byte after its last. */
+/**
+ * Offset within a note: window address of the first byte of the described value; for NOTE_UNKNOWN, of the first byte of the member's name.
+ */
 export const NOTE_FROM = 8;
+/** Offset within a note: window address of the byte after the described value; for NOTE_UNKNOWN, after the member's value. */
 export const NOTE_TO = 12;
 /**
  * Offset within a note. For NOTE_HOLE: type id of the value that was left out. For NOTE_UNKNOWN: window address of the object that has the
- * member.
+ * member without a field.
  */
 export const NOTE_OF = 16;
-/** Offset within a note: number of steps of the path to the described value, as a 32-bit integer. */
+/** Offset within a note: number of steps of the path at {@link NOTE_STEPS}. */
 export const NOTE_DEPTH = 20;
-/** Offset within a note: the steps of that path, each a 32-bit integer as in {@link STEPS}. */
+/**
+ * Offset within a note: path of the described value, for NOTE_UNKNOWN of the object that has the member; each step is an integer as in
+ * {@link STEPS}.
+ */
 export const NOTE_STEPS = 24;
 
 export const NOTE_NULL = 0;
 /**
- * Kind of a note: a value was left out, for JavaScript to encode. One byte in OUT stands for the value and, in a field, for the union
- * branch.
+ * Kind of a note: a value was left out of the output, for JavaScript to encode. One byte in the output, the hole, stands for the value and,
+ * if it is the value of a field, also for its union branch.
  */
 export const NOTE_HOLE = 1;
 /**
- * Kind of a note: an object has a member without a field. The described bytes begin with the member's name; the path is that of the object.
+ * Kind of a note: an object has a member for which there is no field. {@link NOTE_FROM} and {@link NOTE_TO} enclose the member's name and
+ * value.
  */
 export const NOTE_UNKNOWN = 2;

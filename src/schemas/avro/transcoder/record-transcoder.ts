@@ -78,8 +78,8 @@ export class RecordTranscoder {
   }
 
   /**
-   * Returns the index in the page at which the value of a field begins; -1 if the record lacks the field. Call it only until any transcoder
-   * of the process reads another record.
+   * Returns the index in the page at which the value of a field begins, for the record that {@link read} encoded last; -1 if the record or
+   * the schema lacks the field. Call it before any transcoder of the process reads another record: all transcoders share one memory.
    *
    * @param name The field's name in JSON.
    */
@@ -91,7 +91,8 @@ export class RecordTranscoder {
   }
 
   /**
-   * Encodes a value that WebAssembly has left out. Returns whether JavaScript and WebAssembly have determined the same end of the value.
+   * Parses and encodes a value that WebAssembly has left out. Returns false if the value does not end where WebAssembly found its end: the
+   * whole object has to be parsed then.
    */
   #fillIn(note: number, source: JsonCursor, out: AvroOutput, residue: EncodingResidue): boolean {
     const last = memory().integer(note + layout.NOTE_DEPTH) - 1;
@@ -104,7 +105,10 @@ export class RecordTranscoder {
     return hasEnded(source, note);
   }
 
-  /** Adds the members without a field to `residue`; returns false if the whole object has to be parsed. */
+  /**
+   * Adds the members that the notes `unknown` describe, for which there are no fields, to `residue`. Returns false if the whole object has
+   * to be parsed, because a name occurs twice or a member can't be read alone.
+   */
   #noteAll(unknown: readonly number[], source: JsonCursor, residue: EncodingResidue): boolean {
     const met = new Set<string>();
     for (const note of unknown) {
@@ -115,7 +119,10 @@ export class RecordTranscoder {
     return met.size === unknown.length; // false if a name occurs twice, as the last one counts
   }
 
-  /** Adds a member without a field to `residue`, and returns its name; undefined if the whole object has to be parsed. */
+  /**
+   * Adds the member that a note of the kind NOTE_UNKNOWN describes to `residue`, and returns its name; undefined if the whole object has to
+   * be parsed.
+   */
   #noteUnknown(note: number, source: JsonCursor, residue: EncodingResidue): string | undefined {
     begin(source, note);
     const key = source.value();
@@ -181,7 +188,7 @@ class ProgramWriter {
   readonly #bytes = Buffer.alloc(ROOM);
   readonly #codecs: FieldCodec[] = [];
   readonly #steps: string[] = [];
-  /** Number of bytes reserved so far; more than `ROOM` if the schema is too large. */
+  /** Number of bytes reserved so far. If it exceeds `ROOM`, the space for a program in WebAssembly's memory, the schema is too large. */
   #length = 0;
 
   constructor(fields: readonly TranscodedField[]) {
@@ -271,8 +278,9 @@ class TranscoderMemory {
   #program: Program | undefined;
   /** The page of which a part is in the window. A weak reference, so that the last page, which may have many megabytes, can be freed. */
   #page: WeakRef<Buffer> | undefined;
-  /** Range of the page that is in the window. */
+  /** Index in the page of the first byte that is in the window. */
   #from = 0;
+  /** Index in the page of the byte after the last one that is in the window. */
   #to = 0;
 
   constructor() {
@@ -327,7 +335,7 @@ class TranscoderMemory {
     return this.integer(layout.RESULT + layout.RESULT_OUT);
   }
 
-  /** A view of part of the output, valid until the next object is transcoded. */
+  /** Returns a view of the output between two offsets from its begin. The view is valid until the next object is transcoded. */
   written(from: number, to: number): Uint8Array {
     return this.#bytes.subarray(layout.OUT + from, layout.OUT + to);
   }

@@ -18,12 +18,12 @@ import {
 } from '../layout.ts';
 import { BACKSLASH, COLON, QUOTE, endOfString, endOfValue, Here } from './window.ts';
 
-/** Highest address at which a note of maximum size still fits. */
+/** Highest address at which a note with the longest path, of {@link MAX_DEPTH} steps, still fits before the output. */
 const LAST_NOTE: i32 = OUT - NOTE_STEPS - 4 * MAX_DEPTH;
 
 /**
- * Adds a note that a field is null; `end` is the address after the value. Like the other functions of this file, returns false if there is
- * no space for a note.
+ * Adds a note that the value at the read position, which belongs to a field, is null; `end` is the address after the value. Returns false
+ * if there is no space for a note.
  */
 export function noteNull(end: i32): bool {
   return put(NOTE_NULL, Here.at, end, 0);
@@ -31,7 +31,7 @@ export function noteNull(end: i32): bool {
 
 /**
  * Leaves the value at the read position to JavaScript: skips the value, writes one byte in its place and adds a note. Returns false if the
- * value does not end in the window.
+ * value does not end in the window or there is no space for a note.
  */
 export function leaveHole(type: i32): bool {
   const end = endOfValue(Here.at);
@@ -42,8 +42,9 @@ export function leaveHole(type: i32): bool {
 }
 
 /**
- * Adds a note about a member without a field; `object` is the address of the object. Returns false for a name with an escape, as the
- * unescaped name may be that of a field.
+ * Adds a note about the member at the read position, for which there is no field, and skips the member; `object` is the address of the
+ * object that has it. Returns false if the whole object has to be left to JavaScript: the name contains an escape (without escapes it may
+ * be the name of a field), the member is malformed or does not end in the window, or there is no space for a note.
  */
 export function noteUnknown(object: i32): bool {
   const start = Here.at;
@@ -63,7 +64,10 @@ export function noteUnknown(object: i32): bool {
   return isNoted;
 }
 
-/** Adds `bytes` to the output offsets of the notes from address `first` on that refer to the output from `from` to `to`. */
+/**
+ * Adjusts notes after a part of the output has moved by `bytes` bytes: of the notes from address `first` on, each whose output address was
+ * from `from` to `to - 1`.
+ */
 export function moveNotes(first: i32, from: i32, to: i32, bytes: i32): void {
   for (let note = first; note < Here.note; note += sizeOf(load<i32>(note, NOTE_DEPTH))) {
     const place = OUT + load<i32>(note, NOTE_OUT);

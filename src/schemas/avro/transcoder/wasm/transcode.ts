@@ -38,17 +38,20 @@ import { fieldHere, fieldOf } from './names.ts';
 import { leaveHole, moveNotes, noteNull, noteUnknown } from './notes.ts';
 import { readDate, readNumber, readText, readTimestamp, writeLong } from './values.ts';
 
-/** JSON literals as 32-bit little-endian integers: `null`, `true`, `fals`; and the letter `e`. */
+/** The JSON literal `null` as a 32-bit little-endian integer. */
 const NULL: u32 = 0x6c6c756e;
+/** The JSON literal `true` as a 32-bit little-endian integer. */
 const TRUE: u32 = 0x65757274;
+/** The first four letters of the JSON literal `false` as a 32-bit little-endian integer. */
 const FALS: u32 = 0x736c6166;
+/** The last letter of the JSON literal `false`. */
 const E: u8 = 0x65;
 
 if (memory.grow(MEMORY_BYTES / WASM_PAGE - memory.size()) < 0) unreachable();
 
 /**
- * Transcodes the object at the address `start` of the window; `record` is the address of its type. Returns the address after the object; 0
- * if it can't be transcoded, or doesn't end in the window.
+ * Transcodes the object at the address `start` of the window; `record` is the address of its record type's entry in the program. Returns
+ * the address after the object; 0 if it can't be transcoded, or doesn't end in the window.
  */
 export function transcode(start: i32, record: i32): i32 {
   Here.at = start;
@@ -63,7 +66,8 @@ export function transcode(start: i32, record: i32): i32 {
 
 /**
  * Reads a JSON object and writes it as an Avro record. If the order of the members differs from that of the schema's fields, the fields are
- * rearranged at the end.
+ * rearranged at the end. Returns false if the object can't be transcoded, for example because a name occurs twice or the output is full;
+ * the read and write positions are unspecified then.
  */
 function readRecord(record: i32): bool {
   const start = Here.at;
@@ -116,7 +120,10 @@ function leaveOut(record: i32, nth: i32, field: i32): void {
   Here.write(<u8>NULL_BRANCH);
 }
 
-/** Rearranges the `written` entries of a record's output in the order of the schema. If a field has two entries, the second one is used. */
+/**
+ * Rearranges the output of a record, which consists of `written` entries, in the order of the schema's fields, and adjusts the notes from
+ * address `notes` on. If a field has two entries, the second one is used. Returns false if the output has no space for the rearranged copy.
+ */
 function putInOrder(record: i32, written: i32, notes: i32): bool {
   const count = load<i32>(record, RECORD_COUNT);
   const fields = load<i32>(record, RECORD_WRITTEN);
@@ -167,7 +174,10 @@ function readArray(items: i32): bool {
   return true;
 }
 
-/** Writes the number of items of an array into the byte reserved at `place`; the items move if the number takes more bytes. */
+/**
+ * Writes the number of items of an array into the byte reserved at `place`. If the number takes more bytes, the items move, and the notes
+ * from address `notes` on are adjusted.
+ */
 function putCount(place: i32, count: i32, notes: i32): void {
   const end = Here.out;
   writeLong(count);
@@ -179,7 +189,10 @@ function putCount(place: i32, count: i32, notes: i32): void {
   Here.out = end + size - 1;
 }
 
-/** Reads the value of a field and writes its union branch and the value. */
+/**
+ * Reads the value of a field and writes its union branch and the value; leaves the value to JavaScript if WebAssembly can't encode it.
+ * Returns false if the value does not end in the window or there is no space for a note.
+ */
 function readField(field: i32): bool {
   if (load<u32>(Here.at) == NULL) {
     if (!noteNull(Here.at + 4)) return false;

@@ -79,7 +79,10 @@ function writeNumber(type: i32, number: i64, decimals: i32): bool {
   return true;
 }
 
-/** Writes `number * 10 ** more` as a decimal; returns false if it isn't below `limit`. */
+/**
+ * Writes a decimal whose unscaled value is `number * 10 ** more`. Returns false if the absolute unscaled value is more than
+ * {@link MAX_EXACT}, or isn't below `limit`.
+ */
 function writeDecimal(number: i64, more: i32, limit: f64): bool {
   if (more > MAX_DIGITS || abs(number) > MAX_EXACT / powerOfTen(more)) return false;
   const unscaled = number * powerOfTen(more);
@@ -202,7 +205,10 @@ const INSTANT_BYTES = 24;
 /** Size in bytes of a date such as `1980-02-29`. */
 const DATE_BYTES = 10;
 
-/** Reads a UTC time with a precision of at most ms; with `isExact`, only a time with all three digits of ms. */
+/**
+ * Reads a string with a UTC time with a precision of at most ms, and writes the time in epoch ms; with `isExact`, only a time with all
+ * three digits of ms and `Z`. Returns false, with nothing read or written, for any other value.
+ */
 export function readTimestamp(isExact: bool): bool {
   const start = Here.at + 1;
   const end = endOfShortText();
