@@ -30,15 +30,18 @@ export class Certifier {
     this.#options = options;
   }
 
-  /** Whether the batch completes a full scan whose certificate is due or requested. */
+  /**
+   * Whether the batch completes a full scan of which a certificate has to be issued: because a signal requests one, or because the list has
+   * none that is younger than `certificateIntervalMs`.
+   */
   willCertify(batch: ReadBatch): boolean {
     const scan = endedScan(batch);
     return scan !== undefined && (scan.asked.length > 0 || this.#isDue());
   }
 
   /**
-   * Commits the certificate of the full scan that the plan's batch completes, if a certificate is due or requested. To be called after the
-   * batch itself is committed: the certificate describes the topic with every change that the scan detected.
+   * Commits the certificate of the full scan that the plan's batch completes, if {@link willCertify} is true for the batch. To be called
+   * after the batch itself is committed: the certificate describes the topic with every change that the scan detected.
    */
   async certify({ batch, commit: { cursor } }: Plan): Promise<void> {
     const { task, checkpoint, resyncs, transact, hasEnded } = this.#options;

@@ -19,9 +19,15 @@ export interface ChosenKey {
    * Whether the fields were chosen from the records of the first page. False if published events or the API's description name the fields.
    */
   readonly isNew: boolean;
-  /** The server's time of the first response, in epoch ms, if that response was an empty list and had a `Date`; else null. */
+  /**
+   * The server's time, in epoch ms, in the first response that has a `Date` and showed the list empty while the key was being chosen; null
+   * if there was no such response.
+   */
   readonly beganAt: number | null;
-  /** Whether the first response was an empty list: all records were created after it. */
+  /**
+   * Whether the list was empty when its first page was requested for the first time, to choose the key from it: then all its records were
+   * created later. False if no page was requested.
+   */
   readonly wasEmpty: boolean;
 }
 

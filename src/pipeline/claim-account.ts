@@ -19,7 +19,7 @@ import { RESOURCES } from '../resources/resources.ts';
 import { newestCursors } from './checkpoint/task-claim.ts';
 import { taskId } from './task.ts';
 
-/** The topics of an account that this process has claimed, and the log that writes to them. */
+/** The topics of an account that this process has claimed, and the Kafka client that reads them and opens transactional producers. */
 export interface ClaimedAccount {
   readonly destination: Destination;
   readonly log: TransactionalLog;

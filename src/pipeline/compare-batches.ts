@@ -19,7 +19,10 @@ import type { Task } from './task.ts';
 /** A batch, prepared for the comparison of its records with the published images. */
 export interface ComparedBatch extends ReadRecords {
   readonly batch: ReadBatch;
-  /** Keys of the records that are processed one by one, and the keys that count as seen although no page showed them. */
+  /**
+   * Keys of the batch's records that are not part of a recognized run (see `runs`), and the keys that count as seen although no page showed
+   * them.
+   */
   readonly keys: readonly string[];
   /** Runs (groups of adjacent records) recognized on the page: their records equal the published images without a comparison. */
   readonly runs: readonly PageRun[];
@@ -31,7 +34,7 @@ export interface CompareOptions {
   readonly task: Pick<Task, 'rules' | 'config'>;
   readonly store: Pick<StoreReads, 'get' | 'payloadDigest' | 'run' | 'isUnseen'>;
   readonly evolution: Pick<SchemaEvolution, 'values'>;
-  /** The last published images, in the current schema. */
+  /** Looks up the newest published image of a record by its key; the images are encoded with the current schema. */
   readonly images: Images;
   readonly clock: LogicalClock;
   readonly confirmations: Confirmations;

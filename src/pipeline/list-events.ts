@@ -109,7 +109,10 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     const isDone = done || publisher.progress.firstRead.done;
     return !isInferred || isDone || snapshots.length >= PAGES_TO_INFER_FROM;
   };
-  /** Emits `value` in a later turn of the event loop, so that a large page does not hold up other work. */
+  /**
+   * Emits `value` at once if it has fewer than {@link SMALL_BATCH_RECORDS} records, else in a later turn of the event loop, so that a large
+   * page does not hold up other work.
+   */
   const atLeisure = <T>(value: T, records: number) =>
     records < SMALL_BATCH_RECORDS ? of(value) : timer(0, scheduler).pipe(map(() => value));
   const publish = async (difference: Difference<ComparedBatch>): Promise<Published> => {

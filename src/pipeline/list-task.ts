@@ -67,7 +67,7 @@ export type Opening = <T>(open: () => Promise<T>, nth: number) => Promise<T>;
  * transient failure, such as an unreachable Kafka, the task resumes from the last commit. After any other failure that concerns only this
  * list, `onFailed` is called, and the task is retried after a minute.
  *
- * Errors if the failure concerns the whole process: `FENCED`, `SETTINGS`, `KAFKA_REFUSED`, ...
+ * Errors if the failure concerns the whole process, for example with the code `FENCED`, `SETTINGS` or `KAFKA_REFUSED`.
  */
 export function listTask(options: ListTaskOptions): Observable<Published> {
   return new ListTask(options).run();

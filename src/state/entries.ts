@@ -70,7 +70,7 @@ const RUN = {
   isFirst: PAYLOAD_DIGEST.end + 8,
   end: PAYLOAD_DIGEST.end + 9,
 } as const;
-/** Prefix of the key in the checksum of a mark whose key belongs to a run. */
+/** Text that is prepended to the key before a mark's checksum is computed, if the key belongs to a run. */
 const IN_RUN = 'in a run ';
 
 export function packImage(key: string, { sequence, schemaId, bytes }: StoredImage): Buffer {
@@ -133,8 +133,9 @@ export function runIdIn(packed: Buffer): string | undefined {
 }
 
 /**
- * Whether a packed mark says that its key was last seen during sweep `since` or the next one. Reads the number without verifying the
- * checksum, which is fast. A damaged number is detected one sweep later, when the mark is unpacked.
+ * Whether the `lastSeenSweep` of a packed mark is `since` or `since + 1`. Reads the number without verifying the checksum, which is fast.
+ * If the result is false, the key may nevertheless have been seen later: the mark has to be unpacked. A damaged number that looks like one
+ * of the two is detected one sweep later, when the mark is unpacked.
  */
 export function isSeenSince(packed: Buffer, since: number): boolean {
   if (packed.length < MARK.end) return false;

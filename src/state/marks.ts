@@ -77,7 +77,7 @@ export class Marks {
     return this.#tables.run(run.id);
   }
 
-  /** Whether a key is in a live run, and sweep number `sweep` or a later one has read that run as a unit. */
+  /** Whether a key is in a run that is not retired, and sweep number `sweep` or a later one has read that run as a unit. */
   isReadWithRun(key: string, sweep: number): boolean {
     const { run } = this.markOf(key);
     const head = run && this.head(run.id);
@@ -134,7 +134,7 @@ export class Marks {
 
   /**
    * Stores a new run, whose records sweep number `sweep` has read one by one. Does nothing if the run is known already, or if any of its
-   * records is in another live run, has no stored image, or has no payload digest.
+   * records is in another run that is not retired, has no stored image, or has no payload digest.
    */
   addRun(run: Run, sweep: number): void {
     const isTaken = ({ key }: { readonly key: string }) => {

@@ -405,7 +405,10 @@ class LmdbTaskStore {
     }
   }
 
-  /** Writes the notes of a page. `written` are the keys whose images have just been written, together with their payload digests. */
+  /**
+   * Writes the notes of a page. `written` are the keys of the image updates in the same call of {@link put}: their payload digests have
+   * been handled with the images, and are skipped here.
+   */
   #putNotes(
     { seen, payloadDigests, rejects = [], newRuns = [] }: Notes,
     written: Set<string>,

@@ -34,7 +34,7 @@ export interface CheckpointOptions extends RestoreOptions, TaskClaimOptions {
 /** A task's store without the members that change its content: only the checkpoint writes to the store. */
 export type StoreReads = Omit<TaskStore, 'memory' | 'put' | 'clear'>;
 
-/** State that is stored only on this machine, not in Kafka. */
+/** Progress of sweeps, and data about the records of a page. Stored only in the image store on this machine, not in Kafka. */
 export interface TaskNotes extends Notes {
   readonly sweep?: SweepProgress;
 }
@@ -96,7 +96,11 @@ export class TaskCheckpoint {
     return this.#memory.schemaIds;
   }
 
-  /** Current number of partitions of the topic. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */
+  /**
+   * Returns the current number of partitions of the list's topic.
+   *
+   * @throws CellarstreamError `KAFKA_UNREACHABLE`, or with the code of another Kafka failure.
+   */
   async partitions(): Promise<number> {
     return (await this.#sink.bounds(this.#options.names.topic)).size;
   }
@@ -169,7 +173,7 @@ export class TaskCheckpoint {
   }
 }
 
-/** State from which a claimed task begins. The claim commits its cursor. */
+/** State from which a claimed task begins: the cursor in it is the one that the claim commits. */
 interface RestoredTask extends Pick<Restored, 'cursor' | 'memory'> {
   readonly live: LiveKeyTallies;
   readonly sweep: SweepProgress;

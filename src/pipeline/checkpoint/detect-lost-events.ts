@@ -4,9 +4,10 @@ import type { Bounds } from '../../kafka/log.ts';
 import type { Gap, LostEvents } from '../../observe/lost-events.ts';
 
 /**
- * Compares a topic's offsets with the offsets in the cursor and in the store. Returns the lost events; undefined if no events were lost. A
- * cursor's `ends` do not include the cursor's own commit: without a store, the loss of only that commit's events is detected only if the
- * topic is empty.
+ * Compares a topic's offsets with the offsets in the cursor and in the store. Returns the lost events; undefined if no events were lost.
+ *
+ * The `ends` of a cursor do not include the events of the cursor's own commit, but the `ends` of the store do. If there is no store and
+ * only the events of that commit were lost, the loss remains undetected, unless the topic is empty.
  */
 export function detectLostEvents(
   topic: string,

@@ -27,7 +27,7 @@ export function liveKeysText(
   return { sequence, losses, partitions: live.map((tally) => tally.toJSON()) };
 }
 
-/** Counts the live keys in a store that has the image of every live key of the topic. Yields to the event loop in between. */
+/** Counts the live keys in a store that has the image of every live key of the topic. Yields to the event loop after each slice of keys. */
 export async function liveKeysOf(
   store: Pick<TaskStore, 'storedKeys'>,
   partitions: number,

@@ -28,7 +28,10 @@ export interface ClaimState {
   cursorBegin?: bigint;
   /** The newest sink that this process has opened for the task. */
   sink?: FencedSink;
-  /** Error that ended the newest opening of the task, while it was running or later. Set by the caller. */
+  /**
+   * Newest error that ended the task or an attempt to open it, in this process. Set by the caller, and by {@link openFencedSink} for an
+   * outdated epoch. It becomes the cause of `FENCED`.
+   */
   lastError?: unknown;
   /** Whether the task has ended. An opening that is still running then throws instead of claiming the task. Set by the caller. */
   hasEnded?: boolean;

@@ -9,7 +9,10 @@ import type { SchemaEvolution } from './schema-evolution.ts';
 export interface Decoders {
   /** For pages of the initial snapshot: encodes each record from its bytes, or parses it as JSON if that fails. */
   readonly snapshot: Decoder;
-  /** For pages of all other reads: looks up stored digests first, as most records equal their stored images. */
+  /**
+   * For pages of all other reads: first compares the digest of each record's or run's bytes with the digest in the image store. Records
+   * with an equal digest, which are most, equal their stored images and are not decoded. The others are decoded as by `snapshot`.
+   */
   readonly afterSnapshot: Decoder;
 }
 

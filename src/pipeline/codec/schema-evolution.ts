@@ -111,8 +111,9 @@ export class SchemaEvolution {
   }
 
   /**
-   * Encodes the image of the record that begins at byte `at` of a page, and extracts the wanted fields. Returns undefined if there is no
-   * record at that byte, if the record has a field that the current schema lacks, or if there is no current schema.
+   * Encodes the image of the record that begins at byte `at` of a page, and extracts the values of the fields that `wanted` names. Returns
+   * undefined if there is no record at that byte, if the record has a field that the current schema lacks, or if there is no current
+   * schema.
    */
   readonly encodeNow: EncodingOptions['encode'] = (page, at, wanted) => {
     if (!this.#current) return undefined;
@@ -130,8 +131,8 @@ export class SchemaEvolution {
   }
 
   /**
-   * Converts an image to the current schema. Otherwise a field added to the schema after the image was encoded would look like a change of
-   * the record. The image's schema must have been loaded.
+   * Converts an image to the current schema, so that it can be compared with newly encoded images: without the conversion, a field added
+   * to the schema after the image was encoded would look like a change of the record. The image's schema must have been loaded.
    */
   inCurrent({ schemaId, bytes }: WrittenImage): Buffer {
     const current = this.#currentSchema();
@@ -165,7 +166,8 @@ export class SchemaEvolution {
   }
 
   /**
-   * Makes the schema of events with images of schema `values` the current schema. Registers it, unless it is the registry's latest version.
+   * Builds the schema of events whose images have the schema `values`, and makes it the current schema. Registers it, unless it is the
+   * registry's latest version.
    */
   async #register(values: RecordSchema): Promise<void> {
     const { registry, subject, resource, onVersion } = this.#options;

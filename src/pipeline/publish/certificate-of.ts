@@ -17,11 +17,14 @@ export interface CompletedScan {
   /** Live keys that were not seen since the scan began: their number, and up to {@link MAX_NAMED} of them. */
   readonly unseen: { readonly count: number; readonly keys: readonly string[] };
   readonly live: Checkpoint['liveKeys'];
-  /** Local time in epoch ms. Used as the end of the scan if no response had a time. */
+  /**
+   * Current time by the local clock, in epoch ms. Becomes the certificate's `ended_at` if the counts of `sweep` have no `endedAt`, the time
+   * when the newest page was requested.
+   */
   readonly now: number;
 }
 
-/** Maximum number of keys that a certificate lists as undecided. */
+/** Maximum number of keys in the `undecided_keys` of a certificate. Unseen keys that are not held back are listed there too. */
 export const MAX_NAMED = 100;
 
 /** Returns the certificate of a full scan: how many records it read, and count and digest of the records in the topic. */

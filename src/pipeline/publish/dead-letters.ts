@@ -19,7 +19,7 @@ export function deadLetterMessages(
     /** List offset of the record's page. Not used for a record that is unreadable: such a record has a list offset of its own. */
     readonly offset: number;
     readonly now: number;
-    /** Maximum size of one message. */
+    /** Maximum size of one dead letter message, in bytes. */
     readonly maxBytes: number;
   },
 ): Message[] {

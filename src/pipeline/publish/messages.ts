@@ -26,7 +26,7 @@ export interface Publication {
   readonly rejected: readonly RejectedRecord[];
   /** Keys of records whose events are too large to be published. */
   readonly unpublished: readonly string[];
-  /** Sequence number of the newest event after the page's events. */
+  /** Sequence number of the page's last event; if the page has no events, the `sequence` of the options. */
   readonly sequence: number;
 }
 
@@ -36,7 +36,7 @@ export interface PublicationOptions {
   readonly evolution: Pick<SchemaEvolution, 'current'>;
   readonly origin: EventOrigin;
   readonly recordKeys: RecordKeys;
-  /** Sequence number of the newest event so far; the page's first event gets the next number. */
+  /** Sequence number of the task's last event before this page; the page's first event gets the next number. */
   readonly sequence: number;
   /** Records of the page as the API sent them; used for dead letters. */
   readonly records: readonly KeyedRecord[];

@@ -215,7 +215,10 @@ function progressWith(
  */
 const MAX_STAMP_AHEAD_MS = 24 * 3_600_000;
 
-/** Newest stamp of the published records that is not later than `latest`, in epoch ms, once the changes of a batch are committed. */
+/**
+ * Returns the newest stamp (`created_at` or `updated_at`) of a published record, in epoch ms, once the changes of a batch are committed.
+ * Stamps later than `latest` are ignored. `before` is the newest stamp before the batch.
+ */
 function newestStampOf(
   { read, changes }: Difference<ComparedBatch>,
   before: number | undefined,

@@ -24,9 +24,9 @@ export interface ResyncEventsOptions {
 }
 
 /**
- * The `r` events that a resync publishes in addition to changes, and the acknowledgement of the resync request. A resync begins with its
- * first step and ends when its last step is committed. To be created each time the task is opened, so that an unfinished resync starts
- * over.
+ * The `r` events that a resync publishes in addition to changes, and the acknowledgement of the resync request. Each batch that was
+ * read for a resync request has a {@link ResyncStep}: the resync begins with the first one, and ends when the batch of the last one is
+ * committed. A new `ResyncEvents` has to be created each time the task is opened, so that an unfinished resync starts over.
  */
 export class ResyncEvents {
   readonly #options: ResyncEventsOptions;
@@ -41,8 +41,9 @@ export class ResyncEvents {
   }
 
   /**
-   * Returns an `r` event for each record of a page: with the record's newest image after the page's own changes, and with volatile fields
-   * as they were read. Each key is republished once per request. Records that the page publishes for the first time are omitted.
+   * Returns an `r` event for each record of a batch: with the record's newest image after the batch's own changes, and with volatile fields
+   * as they were read. Each key is republished once per resync request. Omitted are records that were last modified before the `since` of
+   * the request, undecided ones, and those that the batch publishes for the first time.
    */
   republish(
     step: ResyncStep,
@@ -67,8 +68,8 @@ export class ResyncEvents {
   }
 
   /**
-   * Returns the acknowledgement of the resync request if this is its last step, else an empty array. `events` is the number of events
-   * committed with the step.
+   * Returns the message that acknowledges the resync request if `step` is the last step of the resync, else an empty array. `events` is the
+   * number of events that are committed in the same transaction.
    */
   acknowledge(step: ResyncStep, events: number): Message[] {
     this.#begin(step);
@@ -77,7 +78,10 @@ export class ResyncEvents {
     return outcome ? [this.#options.resyncs.resyncAck(resync, outcome, this.#events)] : [];
   }
 
-  /** To be called once the events of the step are committed. */
+  /**
+   * To be called once the batch of a step is committed. After the last step of a resync, marks the request as acknowledged and calls the
+   * hook `onResync`.
+   */
   stepCommitted({ resync, outcome }: ResyncStep): void {
     if (!outcome) return;
     this.#options.resyncs.ackCommitted(resync);

@@ -12,7 +12,7 @@ import { retryRefusedLane } from './retry-refused-lane.ts';
 export interface DateChecksOptions {
   readonly task: Pick<Task, 'rules' | 'hooks' | 'scheduler'>;
   readonly clock: ServerClock;
-  /** Updated by the findings of probes. */
+  /** Meaning of the list's date parameters, as far as it is known. Each finding of a probe is written to this object. */
   readonly dates: ListDates;
   readonly probe: ProbeLane;
   /** Returns the start times of the first poll window and of the next one, in epoch ms. */

@@ -36,7 +36,10 @@ export function datedScan(
   return concat(...starts.map(part));
 }
 
-/** Switches to `fullScan` if the list refuses the dates of the source scan. Releases the page slot of the refused request first. */
+/**
+ * Operator for a scan with dates: if the list refuses the dates, releases the page slot of the refused request and continues with
+ * `fullScan`.
+ */
 export function orFullScan(
   { pageSlots }: Pick<PageLane, 'pageSlots'>,
   fullScan: () => Observable<ScanPage>,

@@ -82,11 +82,20 @@ export interface DecodedLists {
   readonly clock: LogicalClock;
   /** Fields whose changes alone publish no event. */
   readonly volatile: VolatileFields;
-  /** Which pages the server supports. Default: each scan detects it. */
+  /**
+   * Page sizes and list offsets that the server was observed to support, shared by all scans of the list. Default: each scan observes them
+   * for itself.
+   */
   readonly plan?: PagePlan | undefined;
-  /** Request for pages of the initial snapshot. Their records are not compared with stored digests. */
+  /**
+   * Requests a page in the lane of the initial snapshot. All records of the page are decoded: they are not looked up in the image store by
+   * the digests of their bytes.
+   */
   readonly snapshot: ListRequest;
-  /** Request for all lanes except the initial snapshot. Most records of its responses are recognized by stored digests and not parsed. */
+  /**
+   * Requests a page in any other lane. A record whose bytes have the digest that the image store has for its key equals the stored image
+   * and is not parsed. Most records do.
+   */
   readonly afterSnapshot: ListRequest;
 }
 
@@ -163,12 +172,12 @@ export class ListReads {
       : others$;
   }
 
-  /** See {@link Refetches.refetch}. */
+  /** Requests a single record by its key, at once or at the time in `later`: see {@link Refetches.refetch}. */
   refetch(key: string, later?: ScheduledRefetch): void {
     this.#refetches.refetch(key, later);
   }
 
-  /** To be called with the published changes of each batch. */
+  /** To be called with the published changes of each batch. A change that polls should have read earlier starts a probe. */
   onPublished(published: Pick<Published, 'lane' | 'changes'>): void {
     this.#polls.onPublished(published);
   }
@@ -210,8 +219,9 @@ export class ListReads {
   }
 
   /**
-   * Returns the limit of a lane that may read the whole list: `usual` while the list is polled, else `lanes.fullScan`. Without polls,
-   * sweeps follow one another with the rank of polls, so a lane of a lower rank might never send a request.
+   * Returns the operator by which the quota delays the requests of a lane that may read the whole list: `usual` while the list is polled,
+   * else `lanes.fullScan`, which has the rank of the sweeps of an unpolled list. These sweeps follow one another without pauses, so a lane
+   * of a lower rank than theirs might never send a request.
    */
   #besidePolls(usual: Limit): Limit {
     const { task, lanes } = this.#options;

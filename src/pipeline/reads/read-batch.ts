@@ -13,13 +13,13 @@ import type { PageLane } from '../../account/page-lane.ts';
 /** Result of one read (a request and its response), in any lane. */
 export interface ReadResult extends SplitPage {
   readonly span: Span;
-  /** Age of the response; undefined for a batch without a response. */
+  /** Upper bound of the age of the response's content; undefined for a batch without a response. */
   readonly age?: AnswerAge | undefined;
   /** To be called once the batch is committed or dropped: frees its page slot and memory. */
   readonly settle: () => void;
 }
 
-/** Returns the result of a step without a response. */
+/** Returns the read result of a batch that has no response, and therefore no records. */
 export function noRecords(span: Span, settle: () => void): ReadResult {
   return { keyed: [], runs: [], rejected: [], rejectedAt: [], span, settle };
 }
@@ -66,9 +66,12 @@ export interface SweepBatch extends ReadResult {
   readonly absent?: { readonly keys: readonly string[]; readonly since: number };
   /** Keys that count as seen although no page showed them, as it is unknown whether they still exist. */
   readonly presumedSeen?: readonly string[];
-  /** Whether every record that the initial snapshot missed has been read once this step is done: see {@link InitialSnapshot.caughtUp}. */
+  /**
+   * Whether every record that the initial snapshot missed has been read once this batch is committed: true only for the last batch of a
+   * sweep. See {@link InitialSnapshot.caughtUp}.
+   */
   readonly catchesUp: boolean;
-  /** Requests that the certificate of this sweep answers. Only in the last step of a sweep. */
+  /** Requests for a certificate that the certificate of this sweep answers. Only in the last batch of a sweep. */
   readonly certifyJobs?: readonly CertifyJob[];
 }
 
@@ -77,7 +80,7 @@ export interface RefetchBatch extends ReadResult {
   readonly lane: 'reread';
 }
 
-/** Step of a resync: a page or a single record that was read for the resync request, or only the outcome of the resync request. */
+/** Batch of a resync: a page or a single record that was read for the resync request, or only the outcome of the resync request. */
 export interface ResyncBatch extends ReadResult {
   readonly lane: 'resync';
   readonly step: ResyncStep;
@@ -87,7 +90,7 @@ export interface ResyncBatch extends ReadResult {
 
 export type ReadBatch = SnapshotBatch | PollBatch | SweepBatch | RefetchBatch | ResyncBatch;
 
-/** A resync request. Its last step has the outcome. */
+/** The resync request that a batch was read for, and in the last batch of the request also its outcome. */
 export interface ResyncStep {
   readonly resync: ResyncJob;
   readonly outcome?: ResyncOutcome;

@@ -19,7 +19,9 @@ export interface ResyncReadsOptions {
   readonly scan: (since: number | null) => Observable<ScanPage>;
   /** Requests single records; undefined if the API can't return single records of the list. */
   readonly single: SingleRecords | undefined;
-  /** Must have exactly one page slot. */
+  /**
+   * Page slots of the lane of resyncs. There must be exactly one, so that a batch is settled before the next record or page is requested.
+   */
   readonly pageSlots: PageSlots;
   readonly limit: Limit;
   /** Returns a span of the list's logical clock for a batch without a read. */

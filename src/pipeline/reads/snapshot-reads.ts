@@ -17,7 +17,7 @@ export interface SnapshotReadsOptions {
   readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'hooks' | 'scheduler'>;
   readonly lane: ReadLane;
   readonly clock: ServerClock;
-  /** Progress at the time the task was opened. */
+  /** Progress of the initial snapshot and of the polls at the time the task was opened. */
   readonly progress: Pick<Cursor, 'firstRead' | 'since'>;
   /** Whether the list is polled for new changes at present. */
   readonly isPolled: () => boolean;

@@ -7,7 +7,7 @@ import { noRecords } from './read-batch.ts';
 import type { ReadResult, ReadLane, SweepBatch } from './read-batch.ts';
 
 interface SweepBatchOptions {
-  /** Returns a span of the list's logical clock, for a step without a read. */
+  /** Returns a span of the list's logical clock, for a batch without a read. */
   readonly emptySpan: () => Span;
   readonly lane: Pick<ReadLane, 'splitAndTellClock' | 'settler'>;
   /**
@@ -22,7 +22,10 @@ interface SweepBatchOptions {
 /** Returns the function that turns each step of a sweep into a batch. */
 export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch {
   const { emptySpan, lane, hold, certifyJobs } = options;
-  /** Ends the hold on the span of the newest page. The later step `absent` uses this span, although the page is settled by then. */
+  /**
+   * Ends what `hold` began for the span of the sweep's newest page: the logical clock may then forget reads that overlap the span. Until
+   * the sweep ends they are needed, because its steps of kind `absent` use the span although the page is settled by then.
+   */
   let letGo: (() => void) | undefined;
   const nothing = (span: Span) => noRecords(span, lane.settler(span));
   const batch = (step: SweepStep, result: ReadResult): SweepBatch => ({
