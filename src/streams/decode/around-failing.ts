@@ -17,14 +17,15 @@ interface FailingOffset {
 }
 
 /**
- * Maximum number of remembered offsets in the whole list, and likewise in windows of dates. If it is too small, a page with a forgotten
- * offset is searched again, with a dozen requests, whenever it is read.
+ * Maximum number of failing offsets that are remembered for the whole list, and likewise for its windows of dates. If it is too small, the
+ * failing record of a page is searched for again, with a dozen requests, whenever a page with a forgotten offset is read.
  */
 const MAX_PLACES = 100;
 
 /**
- * Known failing offsets of one list. When a page with such an offset fails, it is first read around the offset: two requests instead of a
- * search. The page itself is still requested each time, which shows when its failing record has become readable.
+ * List offsets of the records of one list that are known to make pages fail. A page with such an offset is still requested first, which
+ * shows when its failing record has become readable. If the page fails, the records after and before the failing one are requested. These
+ * two requests replace the search for the failing record, which splits the page again and again.
  */
 export class FailingOffsets {
   /** `whole`: offsets in the whole list; `dated`: offsets in windows of dates, counted from the start of the window. */
@@ -34,7 +35,11 @@ export class FailingOffsets {
     return this.#places.whole.length + this.#places.dated.length;
   }
 
-  /** Returns the first known failing offset in a page. `until` is the second known failing offset, or the end of the page. */
+  /**
+   * Returns the first known failing offset (`place`) in the page that begins at `offset`, and the list offset at which the readable records
+   * after it end (`until`): the second known failing offset, or else the end of the page. `isDated`: whether the page belongs to a window
+   * of dates.
+   */
   find(
     isDated: boolean,
     offset: number,
@@ -83,7 +88,13 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
   const { isDated } = attempts;
   const end = offset + pageSize;
 
-  /** Requests the records after the failing ones. Further failing records that directly follow the first one are added to `row`. */
+  /**
+   * Requests the records of the page after the failing ones.
+   *
+   * @param row List offsets of the failing records. If the records that directly follow them fail as well, their offsets are added.
+   * @param at List offset of the first record to request.
+   * @param most Maximum number of records to request.
+   */
   const behind = (row: number[], at: number, most: number): Observable<Answer[]> => {
     const part = plan.from(at, Math.max(1, most));
     return attempts.attempt(part).pipe(
@@ -99,7 +110,14 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
       }),
     );
   };
-  /** Requests further whole pages after the first one behind a failing record, because that page may show as little as one record. */
+  /**
+   * Requests more whole pages after those in `answers`, until {@link MIN_RECORDS_BEHIND} records after the failing one have been requested,
+   * the list ends, or a request is given up: the first whole page after a failing record may have a single record. Emits `answers` at once
+   * if the list is not read in whole pages.
+   *
+   * @param at List offset of the next page.
+   * @param length Number of records requested after the failing one so far.
+   */
   const more = (answers: Answer[], at: number, length: number): Observable<Answer[]> => {
     const isEnough = length >= MIN_RECORDS_BEHIND || !answers.at(-1)!.pagination.has_next_page;
     if (!plan.isWhole || isEnough) return of(answers);
@@ -115,8 +133,8 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
       );
   };
   /**
-   * Requests the records of the page up to list offset `at`, in several whole pages if necessary. Errors as `retryLater` does if one of the
-   * requests fails.
+   * Requests the records of the page up to list offset `at`, in several whole pages if necessary; `read` has the responses received so far.
+   * Errors as {@link PageAttempts.retryLater} does if a request is given up, or its response has no records or more than requested.
    */
   const front = (at: number, read: readonly Answer[] = []): Observable<readonly Answer[]> => {
     const begins = offset + allRecords(read).length;
@@ -208,7 +226,7 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
  * same neighbours, so the record is reported once. In windows of dates the neighbours change, so the text does not name them.
  *
  * @param key Key of the nearest readable record before the missing one.
- * @param nth Number of failing records between that record and this one.
+ * @param nth Number of failing records between the readable record and the missing one.
  */
 function gapText(isDated: boolean, key: string | undefined, nth: number): string {
   const where = isDated ? { query: 'modified since a date' } : { after: key ?? null };

@@ -38,8 +38,8 @@ interface BrokenPageOptions {
 }
 
 /**
- * Maximum number of broken records of a page that are requested alone. After this number, a smaller page that ends in front of the broken
- * record is returned.
+ * Maximum number of broken records of a page that are requested alone. When this number is reached, half of the records in front of the
+ * newest broken one are returned, as a smaller page.
  */
 const MAX_ALONE = 20;
 /** Maximum number of adjacent broken records that are read around. If more are broken, the API is considered at fault. */
@@ -108,7 +108,10 @@ export class BrokenPageReader {
     return throwError(() => this.#error());
   }
 
-  /** Reads the page once its broken record is known. @param alone Number of broken records requested alone so far, including this one. */
+  /**
+   * Reads the page once the index of its first broken record, `place`, is known. @param alone Number of the page's broken records that are
+   * requested alone, including the one at `place`.
+   */
   #around(place: number, alone: number): Observable<Answer> {
     const offset = this.#offset;
     return this.#request({ offset: offset + place, pageSize: 1 }).pipe(
@@ -175,7 +178,10 @@ export class BrokenPageReader {
     );
   }
 
-  /** Requests the broken records again, and emits the end of the last request's span. Errors if one of the records has moved. */
+  /**
+   * Requests each broken record in `row` again, beginning at list offset `offset`, and emits the end of the last request's span. Errors
+   * with `API_ANSWER` if a record does not begin with the same characters as before: it has moved within the list.
+   */
   #again(row: readonly (Answer | BrokenResponse)[], offset: number): Observable<number> {
     return from(row).pipe(
       concatMap((each, nth) =>

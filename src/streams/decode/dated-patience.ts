@@ -12,9 +12,10 @@ export type GiveUpReason = 'refused' | 'unanswered';
 type FailureCause = 'request' | 'token' | 'server';
 
 /**
- * When a query with dates is given up, by the likely cause of its newest failure: after this number of consecutive failures, if this time,
- * in ms, has passed from the first failure to the newest. If these limits are too small, the dates are suspected after a short outage, and
- * requests without dates are sent. If they are too large, sweeps replace the failing polls later.
+ * Limits after which a query with dates is given up, by the likely cause of its newest failure: it has failed `failures` times in a row,
+ * and at least `ms` milliseconds have passed from the first of these failures to the newest. If the limits are too small, the dates are
+ * suspected after a short outage, and requests without dates are sent. If they are too large, it takes longer until sweeps replace the
+ * failing polls.
  */
 const PATIENCE: Readonly<Record<FailureCause, { readonly failures: number; readonly ms: number }>> =
   {

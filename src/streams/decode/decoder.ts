@@ -39,8 +39,8 @@ export interface EncodingOptions {
   /** Makes a key from the key fields of a record. */
   readonly keyOf: KeyOf;
   /**
-   * Encodes the record at byte `at`, and returns its image and the wanted fields. Undefined if the element is not a record, or has fields
-   * that the schema lacks.
+   * Encodes the record at byte `at` of a page, and returns its image and the values of the top-level fields that `wanted` names. Undefined
+   * if the element is not a record, or has fields that the schema lacks.
    */
   readonly encode: (page: Buffer, at: number, wanted: WantedFields) => EncodedElement | undefined;
 }

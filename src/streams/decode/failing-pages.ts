@@ -78,7 +78,10 @@ export function failingPages(
           }),
         );
       };
-      /** Reads the page once the search has led to a single failing record, at list offset `at`. */
+      /**
+       * Reads the page once the search has led to a single failing record, at list offset `at`. `front`: response to the part with which
+       * the page begins; undefined if the failing record is the first of the page.
+       */
       const alone = (at: number, front: Answer | undefined): Observable<Answer> =>
         attempts.attempt({ offset: at, pageSize: 1 }, 'some').pipe(
           switchMap((answer) => (answer ? of(front ?? answer) : limited.at(at))),
@@ -128,7 +131,8 @@ function emptyResponseBehind(other: Answer): Answer {
  * Splits a failing page, and then the part of it that fails, until all parts succeed or one failing record is left. If all parts succeed,
  * the page was too large: the plan gets the size of the parts, and the first part is returned.
  *
- * @param alone Reads the page once one failing record is left; `front` is the response to the first part of the page, if there is one.
+ * @param alone Reads the page once one failing record is left. `front`: response to the part with which the page begins; undefined if the
+ * failing record is the first of the page.
  */
 function splitPage(
   attempts: PageAttempts,

@@ -328,6 +328,7 @@ export function listRequest(options: ListRequestOptions): ListRequest {
  */
 const TRIES = 5;
 /**
- * Upper bound of the first pause, in ms, after an attempt to read a page in parts has failed as well. Each attempt takes a dozen requests.
+ * Upper bound of the first back-off pause, in ms, before a page is tried again that could not be read in parts either. Each such try takes
+ * a dozen requests.
  */
 const AROUND_AGAIN_MS = 4_000;

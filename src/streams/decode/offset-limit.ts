@@ -35,7 +35,10 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
   return (attempts: PageAttempts, front: (end: number) => Observable<readonly Answer[]>) => {
     const { offset, pageSize } = attempts.query;
 
-    /** Tests for a cap at an offset whose record failed while a page elsewhere (`other`) succeeded. */
+    /**
+     * Tests for a cap at list offset `at`, whose record failed while a page elsewhere in the list (`other`) succeeded. `isKnown`: whether
+     * `at` has reached a cap that the plan remembers, so that transient failures need not last for {@link LIMIT_AFTER_MS}.
+     */
     const beside = (other: Answer, at: number, isKnown = false): Observable<Answer | undefined> => {
       if (at === 0) return of(undefined);
       return isLimit(attempts, at, other.pagination.total_records).pipe(
@@ -53,7 +56,10 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
         }),
       );
     };
-    /** Requests a page elsewhere in the list. If that succeeds, tests for a cap at list offset `place`. */
+    /**
+     * Requests a page elsewhere in the list. If that succeeds, tests for a cap at list offset `place` as `beside` does; otherwise errors
+     * with the error of the failed page.
+     */
     const at = (place: number, isKnown = false): Observable<Answer | undefined> =>
       attempts
         .probe()
@@ -73,8 +79,8 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
 }
 
 /**
- * Whether the record at a list offset fails, and so do up to three sampled records after it, the last at the end of the list. Default: the
- * total is unknown.
+ * Whether all tested records fail: the one at list offset `at`, and up to three after it. The last of these is at the end of the list, or
+ * two pages after `at` if `total` is unknown (Infinity). False if there is no record after `at` to test.
  */
 function isLimit(attempts: PageAttempts, at: number, total = Infinity): Observable<boolean> {
   const last = total === Infinity ? at + 2 * attempts.query.pageSize : total - 1;

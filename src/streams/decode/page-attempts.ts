@@ -50,8 +50,9 @@ const MIN_FAILURES = 3;
 const LEAST_MS = 5_000;
 
 /**
- * How often a page is requested before it is given up. `some`: a few times. `one`: once. `probe`: once, for a page elsewhere than the
- * failed one; the page is not given up because of a refusal, which may be due to the token.
+ * How often a page is requested before it is given up. `some`: a few times. `one`: once. `probe`: once, for a page elsewhere in the list
+ * than the failed one. If the server refuses a `probe`, the token may be the cause, so the refusal is reported to the token source and does
+ * not count as a failure of the page.
  */
 type PageTries = 'some' | 'one' | 'probe';
 
@@ -115,10 +116,10 @@ export class PageAttempts {
 
   /**
    * Requests another page; emits undefined if that page is given up. If the response is the first to show that the server begins pages at
-   * other offsets than requested, errors as `retryLater` does, so that the failed page is read in whole pages.
+   * other offsets than requested, errors as {@link PageAttempts.retryLater} does, so that the failed page is read in whole pages.
    *
-   * If the failed page was refused, a `probe` that fails with a transient error errors with that error. The refusal alone would be final,
-   * but the API may be unavailable, or the token invalid.
+   * If the server refused the failed page, and a request with `tries` `probe` fails with a transient error, errors with that transient
+   * error. The error of the failed page is not used, because it would be final although the API may be unavailable, or the token invalid.
    */
   attempt(part: PagePlace, tries: PageTries = 'one'): Observable<Answer | undefined> {
     const { plan } = this.#options;
@@ -137,7 +138,7 @@ export class PageAttempts {
     );
   }
 
-  /** Requests one record outside the failed page; emits undefined if that request is given up as well. */
+  /** Requests one record outside the failed page, with `tries` `probe`; emits undefined if that request is given up. */
   probe(): Observable<Answer | undefined> {
     return this.attempt({ offset: this.#oddOffsets[0], pageSize: 1 }, 'probe');
   }

@@ -38,8 +38,8 @@ export interface ConfirmationsOptions {
   /** Returns the local time in epoch ms. */
   readonly now: () => number;
   /**
-   * Whether an earlier process may have published updates and deletions shortly before the start. `newestStamp`: newest `created_at` or
-   * `updated_at` of all published records, in epoch ms. Default: no such events.
+   * Whether an earlier process may have published updates (`updates`) or deletions (`deletions`) shortly before the start, and the newest
+   * `created_at` or `updated_at` of all published records, in epoch ms (`newestStamp`). Default: neither updates nor deletions.
    */
   readonly inherited?: {
     readonly updates: boolean;
@@ -56,7 +56,7 @@ export interface ConfirmationsOptions {
 type Inherited = NonNullable<ConfirmationsOptions['inherited']>;
 
 interface Waiting {
-  /** Local time of the first read that showed this state, in epoch ms. */
+  /** Local time when the record was first read with the stamp `updatedAt`, in epoch ms. */
   readonly since: number;
   readonly updatedAt: number | null;
 }
@@ -95,17 +95,17 @@ const MAX_IMAGES = 4;
  * sent at least `MAX_LAG_MS` after that state was first read shows the same state, and no response in between showed the published image.
  *
  * A record with an image returns to an earlier state if its `updated_at` is earlier than that of the image. If `updated_at` is equal or
- * missing, the record does so if the response is stale (`isStale`), or if the record equals an image that was replaced less than
- * `MAX_LAG_MS` before the response was produced. A record that was deleted does so unless its `updated_at` is later than before the
- * deletion.
+ * missing, the record returns to an earlier state if the response is stale (`isStale`), or if the record equals an image that was replaced
+ * less than `MAX_LAG_MS` before the response was produced. A record whose deletion was published returns to an earlier state unless its
+ * `updated_at` is later than the one that it had before the deletion.
  *
  * It is unknown which records an earlier process replaced or deleted. Therefore, until `MAX_LAG_MS` after the start, two further kinds of
  * records count as returning to an earlier state. One kind is a record that differs from its image while `updated_at` is equal or missing,
  * unless it differs only in hidden fields. The other kind, once the initial snapshot is complete, is a record without an image, because it
  * may have been deleted, unless its `updated_at` is later than the newest stamp of all published records.
  *
- * The state is held in memory while the process owns the task, and its size is bounded. A record for which there is no space is held back
- * as well: its published image stays.
+ * The state is held in memory while the process owns the task, and its size is bounded. If `maxWaiting` records already wait for a second
+ * read, another record that needs one is not published either: its published image stays.
  */
 export class Confirmations {
   readonly #now: () => number;
@@ -164,8 +164,8 @@ export class Confirmations {
   }
 
   /**
-   * Processes a response that showed the published image. If the record waits for a second read, it no longer does; if it differs again
-   * later, the wait starts anew.
+   * Processes a response that showed the published image. If the record waits for a second read, and the response was produced after the
+   * wait began, the record no longer waits; if it differs again later, the wait starts anew.
    */
   agreed(key: string, { asOf }: AnswerAge): void {
     const first = this.#waiting.get(key);

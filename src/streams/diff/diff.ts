@@ -63,7 +63,10 @@ export interface DiffOptions {
    * with one image per key, which `diff` updates itself.
    */
   readonly images?: Images;
-  /** Whether a record without an image was created (`c`), or else is part of an initial snapshot (`r`). Default: always created. */
+  /**
+   * Returns whether a record without an image was created (operation `c`). If false, the record is read in an initial snapshot (operation
+   * `r`). Default: always true.
+   */
   readonly isNew?: (record: KeyedRecord) => boolean;
   /**
    * Decides which of two overlapping reads is newer, so that an older response does not overwrite a newer one. Needed if reads overlap.

@@ -15,7 +15,10 @@ export type Anchor = readonly [key: string, digest: string];
 export interface Position {
   /** List offset of the page to read next. */
   readonly offset: number;
-  /** Number of records from the start of the newest page that joined to `offset`. The next step back is as long. */
+  /**
+   * Number of records by which the scan steps back if the page at `offset` does not join: the distance from the start of the newest page
+   * that joined to the start of the page planned after it.
+   */
   readonly step: number;
   /** Anchors of the newest pages that joined, one array per page, in list order. */
   readonly anchors: readonly (readonly Anchor[])[];
@@ -62,8 +65,8 @@ const ANCHORED_PAGES = 4;
 const SPREAD_PER_PAGE = 10;
 const MAX_LAST = 20;
 /**
- * Number of consecutive steps back after which a scan begins again. If it is too large, a list that changes quickly costs many requests
- * before that.
+ * Number of consecutive steps back after which a scan begins again from the start of the list. If it is too large, a list that changes
+ * quickly costs many requests until the scan begins again.
  */
 const MAX_STEPS_BACK = 8;
 
@@ -194,8 +197,8 @@ class AnchorPage {
   }
 
   /**
-   * Returns the digest for an anchor: of the record's content, or of its bytes if these are requested and known. Undefined if there is no
-   * digest.
+   * Returns the digest of the record at an index, for an anchor. With `of` `bytes`: the digest of the record's bytes, or of its content if
+   * its bytes are unknown. With `of` `content`: the digest of its content. Undefined if there is none.
    */
   digest(place: number, of: 'content' | 'bytes'): string | undefined {
     return (of === 'bytes' ? this.#bytes(place) : undefined) ?? this.#content(place);
@@ -241,7 +244,7 @@ class AnchorPage {
 /** Number of adjacent keys in the digest of a record that has no comparable fields. A record that moves gets other neighbours. */
 const NEIGHBOURS = 5;
 
-/** Whether the remaining fields of a record are those of its key and no others. */
+/** Whether a record without the left-out fields (`left`) has only the fields of which its key is made. */
 function isKeyAlone(left: JsonValue, keyOf: KeyOf): boolean {
   if (!isJsonObject(left)) return false;
   const members = Object.entries(left);

@@ -22,13 +22,13 @@ interface NegotiationStart {
 
 /**
  * Determines why a request with dates was refused, as a generator of trial requests: one without dates, one with the same dates, and one
- * with a window of a minute. Tries one date format after the other. If only long windows are refused, halves their maximum length. `dates`
- * is changed accordingly, unless the refusal has passed. If the request without dates fails as well, the caller does not resume the
- * generator.
+ * with a window of a minute. Tries one date format after the other. If the server refuses only long windows, halves the maximum length of
+ * windows. `dates` is changed accordingly, unless the refusal has passed. If the request without dates fails as well, the caller does not
+ * resume the generator.
  *
  * If the server does not refuse the requests but fails, the date format may still be the cause. It takes a minute to give up each format,
- * so the list is reported as one without dates in the meantime, and fewer formats are tried: all ends of windows, but not every combination
- * of end and notation.
+ * so the list is reported as one without dates in the meantime, and fewer formats are tried: every `DateForm.end` in the documented
+ * notation of dates, and one in each other notation.
  *
  * @param start `now` and `newest` (newest stamp) in epoch ms; `reason`: the error on one line.
  * @returns Whether `dates` was changed. If not, the server accepts the refused request by now.

@@ -25,14 +25,14 @@ export type ProbeFinding =
   /** The probe was inconclusive: no record has a modification time, a request was refused, or the list changed during the probe. */
   | { readonly kind: 'unknown' };
 
-/** Step of the search for an offset, in ms: all time zones differ by whole quarters of an hour. */
+/** Step of the search for the offset from stamps to date parameters, in ms: all time zones differ by whole quarters of an hour. */
 const QUARTER_MS = 15 * 60_000;
 /**
- * Half the length of a narrow window, in ms. It is less than half of {@link QUARTER_MS}, so that no stamp matches the windows of two
- * offsets, not even a stamp truncated to the minute.
+ * Half the length of a narrow window, in ms. It is less than half of {@link QUARTER_MS}, so that no stamp lies in the narrow windows of two
+ * offsets that differ by a quarter of an hour, not even a stamp truncated to the minute.
  */
 const NEAR_MS = 6 * 60_000;
-/** Largest offset that is searched for, in quarters of an hour: time zones range from UTC-12 to UTC+14. */
+/** Largest offset from stamps to date parameters that is searched for, in quarters of an hour: time zones range from UTC-12 to UTC+14. */
 const MOST_QUARTERS = 60;
 const DAY_MS = 86_400_000;
 /**
@@ -87,7 +87,10 @@ export function* dateProbe(
   return only && (isAlone || only.kind === 'no-dates') ? only : { kind: 'unknown' };
 }
 
-/** Searches for the offset at which a narrow window returns the record with a given stamp. */
+/**
+ * Searches for the offset from stamps to date parameters, in ms, at which a narrow window returns the record with the stamp `stamp`. Tries
+ * 0 and `known`, the offset measured before, first.
+ */
 function* search(
   now: number,
   stamp: number,

@@ -35,13 +35,16 @@ export interface LimitVerdict {
   readonly hasRecovered: boolean;
 }
 
-/** Maximum number of newly missing keys to which the percentage does not apply, because short lists lose a few records at a time. */
+/**
+ * Maximum number of newly missing keys for which `DELETE_LIMIT_PERCENT` is not applied: in a short list, a few ordinary deletions exceed
+ * the percentage.
+ */
 const NEVER_HELD = 20;
 /** Maximum number of newly missing keys that are never held back, not even if they are more than {@link MAX_OF_SHORT} of the list. */
 const NEVER_HELD_OF_SHORT = 2;
 /**
- * Fraction of a list's records. If more keys go missing at once, they are held back even if they are fewer than {@link NEVER_HELD} or
- * within the percentage.
+ * Fraction of a list's records. If a larger fraction goes missing between two full scans, and more than {@link NEVER_HELD_OF_SHORT} keys,
+ * the deletions are held back, even if they are at most {@link NEVER_HELD} or within `DELETE_LIMIT_PERCENT`.
  */
 const MAX_OF_SHORT = 1 / 3;
 

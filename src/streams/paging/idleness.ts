@@ -16,16 +16,18 @@ interface IdlePage {
 }
 
 /**
- * Number of short pages without new keys after which a scan ends. If it is too small, the scan of a list that changes may end too early.
+ * Number of short pages (with fewer records than requested) without new keys after which a scan ends although the server claims a next
+ * page. If it is too small, the scan of a list that changes may end too early.
  */
 const IDLE_PAGES = 3;
 /**
- * Number of full pages without new keys after which a scan ends. Larger than {@link IDLE_PAGES}, because the list probably continues after
- * a full page.
+ * Number of full pages (with as many records as requested) without new keys after which a scan ends although the server claims a next page.
+ * Larger than {@link IDLE_PAGES}, because the list probably continues after a full page.
  */
 const IDLE_FULL_PAGES = 6;
 /**
- * Number of pages beyond twice the list's total after which a scan that does not count keys ends, if the server still claims more pages.
+ * Limit of a scan that does not count keys while the server claims more pages: the scan ends once its list offset is more than twice the
+ * list's total plus this number of pages.
  */
 const PAGES_BEHIND = 10;
 

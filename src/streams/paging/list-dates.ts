@@ -142,7 +142,7 @@ export class ListDates {
   }
 
   /**
-   * Converts a stamp to a date parameter, both in epoch ms. A window that begins there includes every record with this stamp or a later
+   * Returns the date parameter, in epoch ms, with which a window has to begin to include every record with this stamp (epoch ms) or a later
    * one.
    */
   fromStamp(stamp: number): number {
@@ -169,8 +169,9 @@ export class ListDates {
   }
 
   /**
-   * Moves on to the next form of dates in requests, because the list refuses the current one or shows no records for it. With `text`: to
-   * the next form that writes a date differently. If there is none, gives up dates and returns false.
+   * Moves on to the next date format, because the list refuses the current one or returns no records for it. With `what` `text`: to the
+   * next format with another notation of dates. If there is none, marks the list as one that cannot be polled by dates because of `why`,
+   * and returns false.
    */
   nextForm(why: NoDates, what: 'form' | 'text' = 'form', reason?: string): boolean {
     const { text } = this.form;

@@ -10,7 +10,7 @@ import type { SweepProgress } from './sweep-progress.ts';
 /** A slice of the published keys that no read has shown since a given sweep began. */
 export interface UnseenSlice {
   readonly keys: readonly string[];
-  /** The `after` argument for the next slice; undefined after the last one. */
+  /** Argument `after` with which {@link KnownRecords.unseen} returns the next slice; undefined after the last one. */
   readonly next: string | undefined;
 }
 

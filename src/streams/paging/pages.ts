@@ -161,7 +161,7 @@ interface ReceivedPage {
   readonly isIdle: boolean;
   /** Whether the page has a key that the scan had not read before; undefined if keys are not counted. */
   readonly hasNewKey: boolean | undefined;
-  /** Difference between the total and the number of records that were read; undefined if keys are not counted. */
+  /** `total_records` minus the number of distinct records that the scan has read, at least 0; undefined if keys are not counted. */
   readonly missing: number | undefined;
 }
 
@@ -232,6 +232,9 @@ class Scan {
   /**
    * Returns the list offset and the size of the page to request after the given one, under the assumption that the list does not change
    * meanwhile. Undefined if that offset is unknown or beyond the cap.
+   *
+   * @param step Number of records from the start of a page to the start of the next, in a list that is not read in whole pages; 0 if
+   * unknown.
    */
   #placeAfter({ offset, pageSize }: PagePlace, step: number): PagePlace | undefined {
     const plan = this.#plan;
@@ -366,7 +369,10 @@ class Scan {
     return !(hasNext || isCutShort) || end === this.#emptyAt || isEndless;
   }
 
-  /** Aligns a position to the start of a whole page if the list is read in whole pages. */
+  /**
+   * Aligns the position of the next page, `next`, to the start of a whole page if the list is read in whole pages. `end`: list offset after
+   * the last record of the current page.
+   */
   #planned(next: Position, end: number): Position {
     if (!this.#plan.isWhole) return next;
     const { isBlind, ...place } = this.#plan.next(end, end - next.offset, this.#pageSize);
@@ -423,7 +429,7 @@ class DistinctKeys {
     return this.#isCounting && this.#total !== undefined;
   }
 
-  /** Difference between the total and the number of records that were read; undefined if keys are not counted. */
+  /** `total_records` minus the number of distinct records that the scan has read, at least 0; undefined if keys are not counted. */
   get missing(): number | undefined {
     if (!this.#isCounting || this.#total === undefined) return undefined;
     const read = this.#first ? this.#first.length : this.#seen.size + this.#repeats;

@@ -152,7 +152,9 @@ interface ScanChainOptions extends Required<Pick<PollOptions, 'scan' | 'windowOf
   /** How much earlier than `since` the chain's last scan before a restart may have begun, in ms. */
   readonly behindMs: number;
   readonly lookbackMs: number;
-  /** Argument `reach` of {@link ServerClock.mark}. */
+  /**
+   * Argument `reach` of {@link ServerClock.mark}: `near` for a chain for new records that runs beside a lookback chain, otherwise `far`.
+   */
   readonly reach: 'near' | 'far';
   readonly scheduler: SchedulerLike;
 }

@@ -41,7 +41,11 @@ export interface PageScanCounts {
   /** List offset of the page. */
   readonly offset: number;
   readonly length: number;
-  /** When the page was requested, in epoch ms: `first` counts if this is the first page of the scan, otherwise `later`. */
+  /**
+   * When the page was requested, in epoch ms: `first` counts for the first page of the scan, `later` for every other page. If the server
+   * sends a `Date` header, both are its time. Otherwise, on the local clock, `first` is when the scan began, and `later` when the page was
+   * counted.
+   */
   readonly at: { readonly first: number; readonly later: number };
   /** Indexes of rejected records on the page. */
   readonly rejectedAt: readonly number[];

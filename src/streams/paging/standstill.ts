@@ -47,9 +47,10 @@ export function ignoredFields(
  */
 const ENOUGH = 3;
 /**
- * Number of pages that failed to join, without progress in between, after which a page is read without an overlap. From then on,
- * {@link ENOUGH} such pages suffice. If this value is too small, a list that changes quickly is read without overlaps, and has to be read
- * again. If it is too large, a list whose overlap is too small costs more requests.
+ * Number of pages that failed to join, without progress in between, after which a page is accepted without an anchor. Once the number was
+ * reached, {@link ENOUGH} pages that failed to join suffice for the rest of the round. If this value is too small, pages of a list that
+ * changes quickly are accepted without anchors, and the scan is repeated. If it is too large, a list whose overlap is too small costs more
+ * requests.
  */
 const MAX_FAILURES = 30;
 
@@ -64,7 +65,7 @@ export class Standstill {
   /** Number of pages that failed to join since the last progress. */
   #failures = 0;
   #maxFailures = MAX_FAILURES;
-  /** Records that were anchors of the newest pages that joined, by key. */
+  /** Anchors of the pages that joined after the scan had stepped back, since the last progress: their records by key. */
   readonly #anchors = new Map<string, JsonObject>();
   #differing: ReadonlySet<string>[] = [];
 
@@ -97,7 +98,7 @@ export class Standstill {
     return found;
   }
 
-  /** Whether the next page is to be read without an overlap, after too many failures. */
+  /** Whether the page that failed to join is requested again and accepted without an anchor, after too many failures. */
   mustReadBlind(): boolean {
     return this.#failures >= this.#maxFailures;
   }

@@ -152,15 +152,16 @@ interface FirstRequest {
 }
 
 /**
- * Number of consecutive sweeps without a proof after which the limit of the wait for the next sweep stops growing. While missing keys wait
- * for a proof, that limit is `proofMs`, doubled by each such sweep after the first.
+ * Number of consecutive sweeps without a proof after which the upper bound of the wait for the next sweep stops growing. The bound applies
+ * while missing keys wait for a proof: it is `proofMs`, and doubles with each consecutive sweep without a proof after the first.
  */
 const MAX_DOUBLED = 4;
 
 /**
  * Sweeps a list repeatedly and detects deleted records. If single records can be requested, the record of each missing key is requested.
- * The key is deleted if two such requests, at least `proofMs` apart, find no record, and no read has shown the record in between. Otherwise
- * `deletedUnlessSeenSince` decides. Never completes. After a failure, a new subscription resumes from `progress`.
+ * The key is deleted if two such requests, at least `proofMs` apart, find no record, and no read has shown the record in between. If single
+ * records cannot be requested, `deletedUnlessSeenSince` decides. Never completes. After a failure, a new subscription resumes from
+ * `progress`.
  *
  * The emitted steps are candidates for deletion: `pipeline/reads` evaluates the response to a single request, `pipeline/compare-batches.ts`
  * drops keys that were seen in the meantime, and `diff` drops keys that an overlapping read has shown.
@@ -356,9 +357,8 @@ class Sweeper {
   }
 
   /**
-   * Requests the record of each missing key once, and again after `proofMs`. The wait in between is limited to the time until the next
-   * sweep is due, or to the time that this sweep has taken so far if that is longer. If it ends before `proofMs` has passed, the next sweep
-   * makes the second request.
+   * Requests the record of each missing key once, and again after `proofMs`. The wait in between ends early once the next sweep is due and
+   * the wait has lasted as long as the sweep took before it. The next sweep then makes the second requests that are not due yet.
    */
   #requestMissing({ request }: SingleReads): Observable<SweepStep> {
     const requestOne = (key: string, since: number, again: boolean) =>
