@@ -82,7 +82,8 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
 }
 
 /**
- * Returns the registered versions of the lists' schemas as text.
+ * Checks the subjects of the service's topics in the schema registry. Resolves to a text with the newest registered schema version of each
+ * list, or one that says that `run` will register the schemas.
  *
  * @throws CellarstreamError `REGISTRY_REFUSED` if the settings of a subject would prevent the service from registering its schemas.
  */
@@ -111,7 +112,10 @@ async function checkSubjects(
   return `versions ${versions.join(', ')}`;
 }
 
-/** Throws if the topic of a list's events has another number of partitions than when its events were written. */
+/**
+ * Throws if the topic of a list's events has another number of partitions than the list's cursor records. Lists without a cursor are
+ * skipped.
+ */
 async function expectPartitionsOf(
   config: ConfigWith<'kafka'>,
   kafka: Kafka,

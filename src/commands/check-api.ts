@@ -46,7 +46,10 @@ const MAX_FAILED_LOGINS = 5;
 /** Page size of the check's requests for lists: enough records to determine the key fields. */
 const PAGE_SIZE = 100;
 
-/** Checks a login and a page of each list; the requests count against the account's quota. */
+/**
+ * Checks the quota, a login, and for each list its pages, its date parameters and its total. The requests count against the account's
+ * quota.
+ */
 export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Finding[]> {
   const log = kafkaLogCreator(await createLogger({ level: 'silent' }));
   let uncounted: unknown;
@@ -83,7 +86,7 @@ export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Fin
  * Returns how many permits to reserve first for each quota: one for the login, and for each list the maximum number of requests that its
  * check may send. The check of a list without dates sends up to four requests: the first page, a page at another list offset, the end of
  * the list, and a record beyond the end. The check of a list with dates sends up to eight: the first three of these, three that measure the
- * dates, and two that check a round total. Requests beyond these numbers wait for further permits.
+ * dates, and two that count the list's records in two windows. Requests beyond these numbers wait until more permits are reserved.
  */
 function permitBatchSizes({ quota, resources }: ConfigWith<'api'>): Record<string, number> {
   const counts = resources.map((resource) => [resource, RULES[resource].windowed ? 8 : 4] as const);
@@ -181,7 +184,10 @@ class ApiCheck {
     return { ...finding, ...(isUnwise && { isUnwise }) };
   }
 
-  /** Resolves to the first value of a request. Rejects after {@link CHECK_TIMEOUT_MS}, or earlier if retries are pointless. */
+  /**
+   * Resolves to the first value of `source`, which sends the request that `what` names. Rejects after {@link CHECK_TIMEOUT_MS}, or earlier
+   * if retries are pointless.
+   */
   #first<T>(what: string, source: Observable<T>): Promise<T> {
     const impatient = timeout<T, Observable<never>>({
       first: CHECK_TIMEOUT_MS,

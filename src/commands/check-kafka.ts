@@ -15,7 +15,7 @@ import type { Finding } from './findings.ts';
 
 interface CheckedKafka {
   readonly finding: Finding;
-  /** Settings of existing topics that are doubtful. */
+  /** Doubtful settings of topics that exist. */
   readonly warnings: readonly TopicFinding[];
   /** Whether Kafka has responded, so that further checks make sense. */
   readonly isAnswering: boolean;
@@ -24,7 +24,8 @@ interface CheckedKafka {
 /**
  * Checks that Kafka responds, and that `run` can use the existing topics.
  *
- * @param checkMore Further checks, called with the topics that do not exist yet. An error that it throws becomes the finding.
+ * @param checkMore Called, after these checks have succeeded, with the names of the topics that do not exist yet. If it rejects, the
+ * finding is a failure with that error's text.
  */
 export async function checkKafka(
   topics: TopicsOptions,

@@ -26,9 +26,9 @@ export interface TotalToCheck {
 }
 
 /**
- * Checks whether the API serves a list to its end, with one to six requests. It requests the list's last records, then two windows that
- * together should have as many records as the list. If their totals do not add up, it also requests a record beyond the list's total, and
- * two windows further apart. A list that fits on one page is not checked.
+ * Checks whether the API serves a list to its end, with one to six requests. It requests the list's last records, then the totals of two
+ * adjacent windows, which together should be the list's total. If they are not, it also requests a record beyond the list's total, and the
+ * totals of two windows that are two days apart. A list that fits on one page is not checked.
  *
  * @param first The list's first page.
  * @returns A description of the problem, or of a possible one; undefined if the list is served completely.

@@ -13,8 +13,9 @@ import { stdoutColors, tableLines } from './terminal.ts';
  * permits and declarations in the ledger.
  *
  * The requests of `check` count against the account's quota. If the service is running, `check` requests permits from it. If not, `check`
- * declares them in the ledger. If Kafka is unreachable, has no ledger yet or denies the write, `check` counts only its own requests,
- * although a running service may send requests as well, until its lease expires: within 11 s if the service can't reach Kafka.
+ * declares its requests in the ledger. If Kafka is unreachable, has no ledger yet or denies the write, `check` counts only its own
+ * requests. A service that is running then may exceed the quota together with `check`; if the service can't reach Kafka either, its lease
+ * expires within 11 s, and it sends no requests from then on.
  */
 export async function checkCommand({ account }: { readonly account?: string }): Promise<boolean> {
   const source = processSource();

@@ -41,7 +41,7 @@ function isFileError(error: unknown): error is NodeJS.ErrnoException {
 }
 
 export interface CsvRow {
-  /** Line number, from 1. */
+  /** Number of the line in the CSV file on which the row begins, from 1. */
   readonly line: number;
   readonly fields: readonly string[];
 }

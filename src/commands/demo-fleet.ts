@@ -150,7 +150,10 @@ class FleetDemo {
     });
   }
 
-  /** Starts an instance again after a while, and after the other instances have claimed the accounts that it owned. */
+  /**
+   * Starts an instance again after {@link RESTART_AFTER_MS}; if other instances are running, it also waits until these have claimed all
+   * accounts, at most {@link RESTART_DEADLINE_MS}.
+   */
   #restart(name: string, { cause }: InstanceEnd): void {
     const accounts = this.#scene.instanceEnded(name).join(', ') || 'no accounts';
     this.#print([`${name} has ended (${cause}); it owned ${accounts}`]);

@@ -117,7 +117,7 @@ class DemoOutput {
   readonly #counts: Record<Operation, number> = { r: 0, c: 0, u: 0, d: 0 };
   #statusCount = 0;
   readonly #snapshots = new Map<string, Progress>();
-  /** Lines to print when the first list is claimed; undefined once they are printed. */
+  /** Returns the lines to print when the first list has been claimed; undefined once they are printed. */
   #introduction: (() => readonly string[]) | undefined;
 
   constructor(config: Config, line: ProgressLine, introduction: () => readonly string[]) {

@@ -85,7 +85,7 @@ export function changeLines(published: Published, colors: Colors, time: string):
     });
 }
 
-/** Path of a status within an order, in the notation of `changed`. */
+/** Path of a status field within an order, in the notation of an event's `changed`: `fulfillment_info[7].status`. */
 function pathOf({ subject, subjectId, field }: StatusChange): string {
   const parents = {
     order: '',
@@ -101,7 +101,9 @@ type StatusText = Pick<StatusChange, 'subject' | 'subjectId' | 'from' | 'to'> & 
   readonly field: string;
 };
 
-/** Formats a status and its values, such as `fulfillment[7].status open → sent`; the subject is left out for a status of the order itself. */
+/**
+ * Formats a status and its values, such as `fulfillment[7].status open → sent`; the subject is left out for a status of the order itself.
+ */
 function statusText({ subject, subjectId, field, from, to }: StatusText, colors: Colors): string {
   const which = subjectId === null ? '' : `[${subjectId}]`;
   const name = subject === 'order' ? field : `${subject}${which}.${field}`;

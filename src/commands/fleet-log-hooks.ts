@@ -41,8 +41,8 @@ export function fleetLogHooks(logger: LineLogger): FleetHooks {
 }
 
 /**
- * Returns hooks that log the events of a fleet's account like {@link logHooks}, except that a claim from another instance is logged as a
- * normal event.
+ * Returns hooks that log the events of a fleet's account like {@link logHooks}, except that claiming a list that another instance has not
+ * released is logged at level info, with a text for fleets.
  */
 export function fleetAccountLogHooks(logger: LineLogger): Hooks {
   return {

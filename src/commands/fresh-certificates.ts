@@ -55,8 +55,9 @@ export async function freshCertificates({
 }
 
 /**
- * Resolves to the newest certificates of an account's lists, once all acknowledged certificates are readable, or at `deadline$`. An
- * acknowledged certificate may not be readable yet, while the transaction of another list is open.
+ * Resolves to the newest certificates of an account's lists, once all acknowledged certificates are readable, or at `deadline$`. A
+ * certificate that is acknowledged may not be readable yet: committed messages become readable only after earlier open transactions on the
+ * same partition have ended.
  */
 export function newestOnceReadable(
   options: Pick<FreshOptions, 'kafka' | 'account' | 'resources' | 'deadline$'>,

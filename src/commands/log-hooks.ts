@@ -9,8 +9,8 @@ import { fewNames } from '../ops/status/shortened.ts';
 import { datesText } from '../streams/paging/list-dates.ts';
 
 /**
- * Errors of the signals topic whose retry pause is shorter than this (ms) are logged at debug level only, since such errors resolve
- * themselves.
+ * When the service fails to read the signals topic and retries within this time (ms), the failure is logged at level debug instead of warn,
+ * since it probably resolves itself.
  */
 const WARN_AFTER_MS = 500;
 /** Interval of the log lines about an initial snapshot's progress, for each list, in ms. */
@@ -21,7 +21,10 @@ const TALLY_EVERY_MS = 60_000;
 const RECORDS_EVERY_MS = 10_000;
 /** Interval at which a warning is repeated while its cause lasts, in ms. */
 const REPEAT_WARNING_EVERY_MS = 10 * 60_000;
-/** Minimum number of consecutive sweeps without proof of deletions before a warning is logged. */
+/**
+ * Minimum number of consecutive sweeps of a list that could not prove deletions before a warning is logged. The warning also waits until
+ * {@link REPEAT_WARNING_EVERY_MS} after the first of these sweeps.
+ */
 const UNPROVEN_SWEEPS = 3;
 
 type HookEvent<K extends keyof Hooks> = Parameters<Required<Hooks>[K]>[0];
@@ -31,7 +34,8 @@ type MeteredHook = 'onStart' | 'onRequest' | 'onDropped' | 'onCommit' | 'onCommi
 
 /**
  * Returns hooks that log what a service does: problems at once, the progress of an initial snapshot every ten seconds, published events
- * once a minute, and problems of single records combined. The content of records is never logged.
+ * once a minute, and problems of single records at most every ten seconds as one line with their number. The content of records is never
+ * logged.
  */
 export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>> {
   const isProgressDue = atMostEvery(PROGRESS_EVERY_MS);
@@ -39,7 +43,7 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>>
   const tallies = new Map<string, PublishedTally>();
   /** Number of missing keys of each list when its deletions were last held back. */
   const lastMissing = new Map<string, number>();
-  /** Number of consecutive sweeps of each list without proof of deletions, and the monotonic time of the first one, in ms. */
+  /** Number of consecutive sweeps of each list that could not prove deletions, and when the first of them ended (monotonic time, in ms). */
   const unproven = new Map<string, { readonly since: number; sweeps: number }>();
   const refused = coalesce<HookEvent<'onRefused'>>(RECORDS_EVERY_MS, ({ resource, error }, count) =>
     logger.warn(

@@ -59,11 +59,12 @@ export function replaySettings(
 }
 
 /**
- * Returns the prefix of an account's topics. If the account's file is not available, the prefix is `<TOPIC_PREFIX>.<account>`, provided
- * that Kafka has a fleet's topic under TOPIC_PREFIX. For an account whose file sets a prefix of its own, the caller has to set TOPIC_PREFIX
- * to that prefix.
+ * Returns the prefix of an account's topics. Without `account` or with ACCOUNTS_DIR, it is the prefix in the given settings. Otherwise the
+ * account's file is not available: the prefix is `<TOPIC_PREFIX>.<account>` if Kafka has a fleet's topic under TOPIC_PREFIX, else
+ * TOPIC_PREFIX if ACCOUNT_NAME is `account`. For an account whose file sets a prefix of its own, the user has to set TOPIC_PREFIX to that
+ * prefix.
  *
- * @throws CellarstreamError `SETTINGS` if there is no fleet, and `account` is not the account of the settings.
+ * @throws CellarstreamError `SETTINGS` if neither is the case.
  */
 export async function replayedPrefix(
   { account: own, accountsDir, topics }: ConfigWith<'kafka' | 'registry'>,

@@ -43,14 +43,20 @@ export class ProgressLine {
   readonly #stream: WriteStream;
   #isShown = false;
   #writtenAt = -Infinity;
-  /** Label of the current progress display (`what`), and when and with which count it began. */
+  /**
+   * Progress that is being displayed: its label (`what`), when it was first displayed (`at`, monotonic, in ms), and the count at that
+   * moment (`done`). Undefined before the first.
+   */
   #task: { readonly what: string; readonly at: number; readonly done: number } | undefined;
 
   constructor(stream: WriteStream = process.stderr) {
     this.#stream = stream;
   }
 
-  /** Shows a text until the next one is shown. */
+  /**
+   * Shows a text: on a terminal until the next text is shown; in a pipe as a line, unless the previous line was written less than
+   * {@link IN_A_PIPE_EVERY_MS} ago.
+   */
   show(text: string): void {
     const now = performance.now();
     if (this.#stream.isTTY) {

@@ -18,7 +18,10 @@ const SECRET_PAIRS = ACCOUNT_SETTINGS.filter((name) => SECRETS.includes(name)).m
 /** Names that an account's file may set. All other settings belong to the instance and come from its environment. */
 const ALLOWED_NAMES: ReadonlySet<string> = new Set([...ACCOUNT_SETTINGS, ...SECRET_PAIRS.flat()]);
 
-/** Where the accounts' files are, and where settings that the files do not contain are read from. */
+/**
+ * Options for reading the files of a fleet's accounts: the instance's configuration, and where settings that an account's file does not set
+ * are read from.
+ */
 export interface AccountsOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Folder in which `.env` is looked for, and the base of relative paths. */
@@ -162,9 +165,11 @@ export function loadAccounts(options: AccountsOptions): ReadonlyMap<string, Acco
 }
 
 /**
- * Throws if an earlier account has the same API key or topic prefix; otherwise adds this account to `owners`.
+ * Throws if an earlier account has the same API key at the same base URL, or the same topic prefix; otherwise adds this account to
+ * `owners`.
  *
- * @param owners Names of the earlier accounts, by setting name and value: `API_KEY ...` and `TOPIC_PREFIX ...`.
+ * @param owners Name of the account that uses a value, for each value of the earlier accounts. The map's keys are
+ * `API_KEY <base URL> <API key>` and `TOPIC_PREFIX <prefix>`.
  */
 function expectUnique(config: AccountConfig, owners: Map<string, string>): AccountConfig {
   const { account, api, topics } = config;

@@ -131,7 +131,10 @@ export interface Config {
     readonly loginsPerMinute: number;
     /** How the server counts requests against the quota: for each list separately, or for all lists of an API key together. */
     readonly scope: 'endpoint' | 'key';
-    /** Percentage of `perMinute` that an initial snapshot may use, 1 to 95; polls get the rest. */
+    /**
+     * Largest share that an initial snapshot may use of the requests that the API allows each minute, in percent, 1 to 95. Polls get the
+     * rest.
+     */
     readonly firstReadPercent: number;
   };
   readonly pii: PiiConfig;
@@ -151,7 +154,7 @@ export interface Config {
   readonly logLevel: LogLevel;
 }
 
-/** A {@link Config} in which the required groups are set. */
+/** A {@link Config} in which the groups of settings named by `N` (`api`, `kafka`, `registry`) are set. */
 export type ConfigWith<N extends Need> = Config & {
   readonly [K in N]: NonNullable<Config[K]>;
 };

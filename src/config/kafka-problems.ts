@@ -12,7 +12,7 @@ const REQUIRED: Readonly<Record<string, readonly string[]>> = {
   oauthbearer: ['KAFKA_OAUTH_TOKEN_URL', 'KAFKA_OAUTH_CLIENT_ID', 'KAFKA_OAUTH_CLIENT_SECRET'],
   'aws-msk-iam': [],
 };
-/** Further settings of the mechanism `oauthbearer`. */
+/** Optional settings of the SASL mechanism `oauthbearer`, in addition to those that it requires. */
 const OAUTH_OPTIONS = ['KAFKA_OAUTH_SCOPE', 'KAFKA_OAUTH_EXTENSIONS'];
 const LOGIN_SETTINGS = [...PASSWORD, ...REQUIRED.oauthbearer!, ...OAUTH_OPTIONS];
 
@@ -76,7 +76,10 @@ function mechanismOf(texts: SettingTexts): string | undefined {
   return texts.KAFKA_SASL_MECHANISM?.toLowerCase();
 }
 
-/** Returns the AWS region of an MSK cluster: the region in its brokers' names, or else `ofEnv`. */
+/**
+ * Returns the AWS region of an MSK cluster: the region in the first broker's host name; if that name contains none, `ofEnv`, the region
+ * that the environment sets.
+ */
 export function mskRegion(
   brokers: readonly string[],
   ofEnv: string | undefined,

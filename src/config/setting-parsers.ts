@@ -8,7 +8,10 @@ import { pointerNames } from '../schemas/json/json.ts';
 
 // Zod parsers for each kind of setting. They convert the text of a setting into its value, or report advice that follows the setting's name.
 
-/** Accepted texts of a parser, as a phrase such as `a whole number from 1 to 100`; quoted in docs/settings.md. */
+/**
+ * Describes for each parser which texts it accepts, as a phrase such as `a whole number from 1 to 100`. docs/settings.md contains the
+ * phrases.
+ */
 export const ACCEPTED = z.registry<{ readonly phrase: string }>();
 
 /** A field of a list's records. A path passes through arrays: `orders.tender_info.last_four` means the field of every element. */

@@ -32,7 +32,10 @@ const REQUIREMENTS: readonly (readonly [name: Name, required: Name])[] = [
   ['PII_HMAC', 'PII_HMAC_KEY'],
 ];
 
-/** Settings for TLS, each with the address settings of which at least one has to begin with `https://`. */
+/**
+ * Settings for TLS, each followed by the settings of the addresses that it is used for. At least one of these addresses has to begin with
+ * `https://`.
+ */
 const TLS_REQUIREMENTS: readonly (readonly [name: Name, ...addresses: Name[]])[] = [
   ['API_CA_FILE', 'API_BASE_URL', 'API_LOGIN_URL'],
   ['SCHEMA_REGISTRY_CA_FILE', 'SCHEMA_REGISTRY_URL'],
@@ -52,8 +55,8 @@ const REGISTRY_CERTIFICATE = {
 } as const;
 
 /**
- * Returns problems with settings that lack another setting that they require, contradict another setting, or do not fit the list that they
- * are for.
+ * Returns problems between settings: a setting is set without another setting that it requires, two settings contradict each other, or a
+ * setting names a field that is unsuitable for its purpose, such as a key field that would be hidden.
  */
 function contradictions(texts: SettingTexts): SettingProblem[] {
   const isSet = (name: Name) => texts[name] !== undefined;
@@ -92,8 +95,8 @@ function orderKeyProblems(texts: SettingTexts): SettingProblem[] {
 }
 
 /**
- * Prefixes of setting families, each with the error text for an unknown name that begins with it. Such a name is an error because a
- * misspelled setting would silently have no effect.
+ * Prefixes of setting families. The value of each is the beginning of the error text for a name with this prefix that no setting has. Such
+ * a name is an error because a misspelled setting would silently have no effect.
  */
 const SETTING_FAMILIES = { KEY_FIELDS_: 'is not of any list', PII_: 'is not a setting' } as const;
 

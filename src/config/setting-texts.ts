@@ -15,7 +15,7 @@ export interface SettingProblem {
   readonly advice: string;
 }
 
-/** Returns the text that a required setting is missing; for a secret the text also mentions the `_FILE` name. */
+/** Returns the part of an error text that states that a setting is missing; for a secret it also mentions the `_FILE` name. */
 export function notSet(name: string): string {
   return isSecret(name) ? `neither it nor ${name}_FILE is set` : 'it is not set';
 }

@@ -449,7 +449,7 @@ export function aboutSetting(setting: Name): AboutSetting {
   return ABOUT.get(SCHEMA.shape[setting])!;
 }
 
-/** Names of the settings with a property. */
+/** Returns the names of the settings whose {@link AboutSetting} has this property. */
 function namesWith(property: keyof AboutSetting): readonly Name[] {
   return NAMES.filter((setting) => aboutSetting(setting)[property] !== undefined);
 }

@@ -5,8 +5,8 @@ import { KeyTable, LiveKeyTracker } from './live-key-tracker.ts';
 import type { EventSummary } from './live-key-tracker.ts';
 
 /**
- * Verdict on a row of a consumer's copy of a list. `stale`: the row's sequence is neither the one that the record had at the certificate nor
- * that of a later event of the record. `too many`: the list has no such record, or the row repeats a key.
+ * Verdict on a row of a consumer's copy of a list. `stale`: the row's sequence is neither the one that the record had at the certificate
+ * nor that of a later event of the record. `too many`: the list has no such record, or the row repeats a key.
  */
 type RowFinding = 'right' | 'stale' | 'too many';
 
@@ -34,9 +34,9 @@ const DELETED = 2;
 export class CopyCheck {
   readonly #positions: ReadonlyMap<number, number>;
   readonly #certified = new LiveKeyTracker();
-  /** Hashes of key and sequence of each later event that wrote a record. */
+  /** Hashes of key and sequence of each event at or after the certificate's offsets that wrote a record. */
   readonly #laterEvents = new KeyTable();
-  /** Flags (`WRITTEN`, `DELETED`) of the keys that have later events. */
+  /** Flags (`WRITTEN`, `DELETED`) of the keys that have events at or after the certificate's offsets. */
   readonly #laterKeys = new KeyTable();
   readonly #rows = new KeyTable();
 
@@ -45,7 +45,7 @@ export class CopyCheck {
     this.#positions = positions;
   }
 
-  /** Live keys at the certificate's offsets; valid after all events. */
+  /** Live keys at the certificate's offsets. Complete once all of the topic's events have been passed to `event`. */
   get certified(): Pick<LiveKeyTracker, 'tally'> {
     return this.#certified;
   }
@@ -75,7 +75,7 @@ export class CopyCheck {
     return isKnown ? 'stale' : 'too many';
   }
 
-  /** Number of records that the copy lacks; valid after all rows. */
+  /** Returns the number of records that the copy lacks. To be called after all rows have been passed to `row`. */
   missing(): number {
     let missing = 0;
     this.#certified.sequences.forEach((hash) => {
@@ -84,13 +84,18 @@ export class CopyCheck {
     return missing;
   }
 
-  /** Whether the copy lacks the record; valid after all rows. */
+  /** Whether the copy lacks the record with this key. To be called after all rows have been passed to `row`. */
   isMissing(key: string): boolean {
     const hash = hash64(key);
     return this.#certified.sequences.get(hash) !== undefined && this.#isMissing(hash);
   }
 
-  /** @param hash Hash of a key that is live at the certificate's offsets. */
+  /**
+   * Whether the copy lacks a record that it should have: no row has the key, and no event at or after the certificate's offsets deleted the
+   * record.
+   *
+   * @param hash Hash of a key that is live at the certificate's offsets.
+   */
   #isMissing(hash: ReturnType<typeof hash64>): boolean {
     const isDeleted = ((this.#laterKeys.get(hash) ?? 0) & DELETED) !== 0;
     return !isDeleted && this.#rows.get(hash) === undefined;

@@ -147,8 +147,9 @@ function isUnreadable(error: unknown): boolean {
 }
 
 /**
- * Decides what a registry's refusal means. If the registry knows the topic's subject but not the message's schema id, the message is
- * unreadable: throws `VALUE_UNREADABLE`. Otherwise rethrows: it may be the wrong registry, and every message would become a dead letter.
+ * Decides what it means that the registry refused to return the schema of a message. If the registry has a schema of the topic, the
+ * message's schema id is wrong and the message is unreadable: throws `VALUE_UNREADABLE`. Otherwise rethrows `error`: it may be the wrong
+ * registry, and then every message would become a dead letter.
  */
 async function attributeRefusal(error: unknown, registry: Registry, topic: string): Promise<never> {
   const refused = error instanceof CellarstreamError && error.code === 'REGISTRY_REFUSED';

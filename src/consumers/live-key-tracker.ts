@@ -45,7 +45,7 @@ export class LiveKeyTracker {
     } else if (known !== undefined) this.#sequences.delete(hash);
   }
 
-  /** Tally of a partition, which later events update in place. */
+  /** Returns the tally of a partition's live keys. The returned object changes when later events are applied. */
   tally(partition: number): KeyTally {
     let tally = this.#tallies.get(partition);
     if (!tally) this.#tallies.set(partition, (tally = new KeyTally()));

@@ -84,7 +84,7 @@ export interface Table<Image> {
  */
 export function table<Image>(source: TableOptions<Image>): Table<Image>;
 /**
- * Like the overload above, but stores only what `select` returns for each image.
+ * Like `table` without `select`, but stores only what `select` returns for each image.
  *
  * @param select Returns the part of an image to store, or undefined to store nothing. If it throws, the table ends with that error.
  */
@@ -99,7 +99,10 @@ export function table<Image>(
   return new TopicTable(source, select);
 }
 
-/** A table that is loading or current, until `changes$` errors (`#failure`) or the table is closed. */
+/**
+ * Implementation of {@link Table}. It applies events until reading or applying them fails (`#failure` is then the error of `changes$`) or
+ * the table is closed.
+ */
 class TopicTable<Image, Held> implements Table<Held> {
   readonly ready: Promise<void>;
   readonly #select: (image: Image, key: string) => Held;

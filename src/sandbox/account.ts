@@ -184,8 +184,8 @@ export class Accounts {
   /** All accounts, sorted by name. */
   readonly all: readonly ServedAccount[];
   /**
-   * Account for requests with an unknown API key or token, so that they do not use another account's quota. The only account if there is
-   * just one.
+   * Account that handles requests with an unknown API key or token, so that they do not use another account's quota. If the sandbox has
+   * only one account, it is that account.
    */
   readonly fallback: ServedAccount;
   readonly #byName: ReadonlyMap<string, ServedAccount>;

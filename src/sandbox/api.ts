@@ -27,8 +27,8 @@ export class SandboxApi {
   readonly #random: Random;
   #lists = 0;
   /**
-   * Number of records in each list, and when the records were counted, in epoch ms. Responses to requests without filters have this number
-   * as `total_records` until it is older than the setting `totalAgeMs`.
+   * Last count of each list's records, and when it was made, in epoch ms. Responses to requests without filters report it as
+   * `total_records` until it is older than the setting `totalAgeMs`.
    */
   readonly #counts = new Map<Resource, { readonly at: number; readonly total: number }>();
 
@@ -212,8 +212,8 @@ export function apiKeyIn(text: string): unknown {
 }
 
 /**
- * Share of the records that the option `wrongIndexMs` hides, the delay from the start to the first time, and the interval between the
- * starts.
+ * Parameters of the option `wrongIndexMs`: the share of each list's records that are hidden, the time from the sandbox's start until they
+ * are hidden first, and the interval at which hiding begins again, in ms.
  */
 const WRONG = { share: 0.05, afterMs: 60_000, everyMs: 600_000 } as const;
 

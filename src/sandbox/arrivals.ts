@@ -19,7 +19,7 @@ export class BoundedLog<T> {
     }
   }
 
-  /** Returns the newest entries, at most `limit`, oldest first. */
+  /** Returns the newest log entries, oldest first: at most as many as the log's limit. */
   entries(): T[] {
     return this.#limit > 0 ? this.#entries.slice(-this.#limit) : [];
   }

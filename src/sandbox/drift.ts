@@ -33,7 +33,7 @@ export function convertedField(field: string, convert: (value: JsonValue) => Jso
 /** Computes the served text of records from their stored text. Random changes and order steps work on the stored text. */
 export class Drift {
   readonly #rules = new Map<Resource, Set<DriftRule>>();
-  /** How many removals of a record's key field are in effect, by record. */
+  /** Number of active removals of the key field (calls of `loseKey` that are not undone), by record. */
   readonly #keyless = new Map<string, number>();
   /** Stored text by record, only of records whose served text differs from it. */
   readonly #plain = new Map<string, string>();

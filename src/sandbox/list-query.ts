@@ -8,7 +8,10 @@ export interface ParsedListQuery {
   readonly pageSize: number;
   /** List offset and page size as in the request. */
   readonly requested?: { readonly offset: number; readonly pageSize: number };
-  /** Number in the key of the only requested record; absent if the request does not ask for a single record. */
+  /**
+   * Number of the single record that the request asks for: its key without the list's key prefix. Absent if the request does not ask for a
+   * single record.
+   */
   readonly number?: number;
   readonly window?: DateWindow;
 }

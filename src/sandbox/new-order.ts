@@ -4,7 +4,7 @@ import type { Contact } from './people.ts';
 import type { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
 
-/** Fields that describe the buyer in an order. In a template they are placeholders. */
+/** Fields of an order that describe the buyer. In a `Template` they are placeholders, which are replaced when a record is written. */
 export interface Buyer {
   readonly contact: object;
   readonly shipping: object;
@@ -128,7 +128,7 @@ function pickLines(catalogue: readonly Wine[], random: Random): OrderItem[] {
   });
 }
 
-/** Returns each kind of discount in cents; null for kinds that do not apply. */
+/** Returns the amount of each kind of discount on an order, in cents; null for kinds that do not apply. */
 function pickDiscounts(subtotal: number, club: boolean, pos: boolean, random: Random) {
   const share = (applies: boolean, percent: number) =>
     applies ? Math.round((subtotal * percent) / 100) : null;

@@ -168,7 +168,10 @@ export interface SandboxOptions {
   readonly requestLogLimit?: number;
   /** Certificate and private key for https, both PEM. Default: http. */
   readonly tls?: { readonly cert: string; readonly key: string };
-  /** Variants of behaviour. A variant that is not set has its default. */
+  /**
+   * Ways in which the server deviates from the API's description, or chooses what the description leaves open. Unset ones have their
+   * default.
+   */
   readonly readings?: Partial<Readings>;
   /** Faults that are active from the start, in every account. Default: none. */
   readonly faults?: readonly FaultSpec[];

@@ -84,7 +84,7 @@ export function addressFields(
   };
 }
 
-/** Returns a person's fields as JSON bytes, for use in templates. */
+/** Returns a person's fields as JSON bytes, to be inserted at the placeholders of a `Template`. */
 export function personBytes(person: Person): PersonBytes {
   const fields = (object: object) => Buffer.from(JSON.stringify(object).slice(1, -1));
   const { contact, address, recipient } = person;

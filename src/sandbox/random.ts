@@ -6,7 +6,10 @@ export function mix(seed: number, n: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-/** Seeded random number generator: the same seed and branch give the same sequence. */
+/**
+ * Seeded random number generator. Two generators with the same `seed` and `branch` return the same numbers; another `branch` gives other
+ * numbers from the same seed.
+ */
 export class Random {
   readonly #seed: number;
   #drawn = 0;

@@ -219,14 +219,20 @@ export class RecordStore {
     };
   }
 
-  /** Returns the newest version of a record, parsed and without drift; undefined if the record does not exist or is about to be deleted. */
+  /**
+   * Returns the newest version of a record, visible or not, parsed and without drift; undefined if the record does not exist, or if it has
+   * been deleted but the deletion is not visible yet.
+   */
   plain(resource: Resource, key: RecordKey): JsonValue | undefined {
     const table = this.table(resource);
     const text = this.#newestText(table, table.idOf(key));
     return text === undefined ? undefined : (JSON.parse(text) as JsonValue);
   }
 
-  /** Whether the record exists, is not about to be deleted, and has the shape that random changes rely on. */
+  /**
+   * Whether the newest version of the record, visible or not, has the shape that random changes rely on. False if there is no such record,
+   * or if it has been deleted but the deletion is not visible yet.
+   */
   isChangeable(resource: Resource, key: RecordKey): boolean {
     const record = this.plain(resource, key);
     return record !== undefined && this.#trade.isRecognized(resource, record);
@@ -318,7 +324,7 @@ class LateCommits {
     this.#newest.set(nameOf(commit.table, commit.id), commit);
   }
 
-  /** Returns the newest change of a record that is not yet visible. */
+  /** Returns the newest of a record's changes that are not visible yet; undefined if all are visible. */
   newest(table: RecordTable, id: number): PendingCommit | undefined {
     return this.#newest.get(nameOf(table, id));
   }

@@ -8,12 +8,15 @@ import { mix } from './random.ts';
 /** Approximate size of a record in bytes, used as the initial capacity of a writer. */
 const RECORD_BYTES = 3_000;
 
-/** Lists in which consecutive records use consecutive templates, so that the records of a short list all differ. */
+/**
+ * Lists whose records use the templates in turn, the record with the next id the next template, instead of random ones. The records of a
+ * short list then all differ.
+ */
 const IN_TURN: ReadonlySet<Resource> = new Set(['inventory', 'wine-clubs', 'products']);
 
 /**
- * The records of one list as they are served. Changed and new records are stored as JSON text. All others are generated on demand from the
- * record's template, id and times. Ids count from 0 and are never reused.
+ * The records of one list as they are served. Changed and new records are stored as JSON text. All others are generated on demand from a
+ * {@link Template} and the record's id and times. Ids count from 0 and are never reused.
  */
 export class RecordTable {
   readonly resource: Resource;
@@ -167,9 +170,9 @@ interface Columns {
 }
 
 /**
- * Generates times and templates for `count` records. Creation times are spread evenly over three years, in the order of the ids. The
- * template of a record cannot have a longer history than the record's age: most of the oldest records are complete, and the newest have
- * only begun.
+ * Generates times and templates for `count` records. Creation times are spread evenly over three years, in the order of the ids. A record
+ * gets a template whose times, counted from the record's creation, all lie before `endsAt`: most of the oldest records are complete, and
+ * the newest have only begun.
  */
 function makeHistory(
   count: number,

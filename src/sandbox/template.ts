@@ -81,19 +81,20 @@ export class ByteWriter {
 }
 
 /**
- * Values in a record from which a template is made. They mark the positions of the number, the customer, the times and the personal fields.
+ * Values that the record from which a template is made has in place of its number, customer, times and personal fields. They mark where the
+ * template inserts a record's own values.
  */
 export const PLACEHOLDERS = {
   number: 987_654_321_987,
   customer: 987_654_321_986,
   /**
-   * Creation time, in a year that no real time has, so that all times of the record are recognized. All times except `updated_at` are
-   * stored as distances from it.
+   * Creation time. It lies in the year 2200, so that it and the times that follow it are recognized as placeholders: generated records have
+   * no real time in that century. The template stores all times except `updated_at` as distances from it.
    */
   createdAt: Date.parse('2200-01-01T00:00:00.000Z'),
   /** Marks the position of `updated_at`. */
   updatedAt: '2999-01-01T00:00:00.000Z',
-  /** Marks the position of a person's name and contact fields. */
+  /** Stands for a person's name and contact fields. */
   contact: { '@contact': 0 },
   shipping: { '@shipping': 0 },
   billing: { '@billing': 0 },
@@ -114,7 +115,7 @@ export interface PersonBytes {
   readonly billing: Uint8Array;
 }
 
-/** Fixed text in which times are overwritten, and the kind of placeholder that follows the text. */
+/** Part of a template: text that is copied with its times overwritten, and the kind of placeholder that follows the text. */
 interface TextSegment {
   readonly bytes: Uint8Array;
   /** Indexes in `bytes` at which the times begin. */
@@ -134,11 +135,14 @@ const SLOTS = new Map<string, TextSegment['then']>([
 const SLOT = new RegExp(`(${[...SLOTS.keys()].join('|')})`);
 const STAMP = /"(2[29]\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"/g;
 
-/** JSON text of a record, split at its placeholders in advance so that a record is written in about a microsecond. */
+/**
+ * JSON text that generated records are copied from, split at its placeholders in advance: a record is written, with its own values at the
+ * placeholders, in about a microsecond.
+ */
 export class Template {
   readonly #chunks: readonly TextSegment[];
   /**
-   * Time from `createdAt` to the latest other time in the record except `updated_at`, in ms. Only records that are at least this old can
+   * Time from `createdAt` to the latest other time in the template except `updated_at`, in ms. Only records that are at least this old can
    * use the template.
    */
   readonly lifeMs: number;

@@ -27,9 +27,9 @@ const HOUR_MS = 3_600_000;
 /** Number of distinct generated people. If an account has more customers, some of them have equal personal fields. */
 const PEOPLE = 4_096;
 const CATALOGUE = 200;
-/** Minimum number of templates of a list. */
+/** Minimum number of templates of a list, also for a list with fewer records, unless {@link MAX_TEMPLATES} is lower. */
 const MIN_TEMPLATES = 64;
-/** Maximum number of generated records of each list that further records are copied from. */
+/** Maximum number of templates of each list. In a list with more records, several records are copied from the same template. */
 const MAX_TEMPLATES: Readonly<Record<Resource, number>> = {
   orders: 1_024,
   customers: 256,
@@ -64,14 +64,14 @@ export class Trade {
   }
 
   /**
-   * Returns a number from 0 (included) to 1 (excluded) that depends on an account's seed; 0 for the sandbox's seed. It makes accounts
-   * differ.
+   * Returns a fraction, from 0 up to, not including, 1, that depends on an account's seed; 0 for the first account, which has the sandbox's
+   * seed. It determines how an account's customers and the moments of its random changes differ from those of other accounts.
    */
   apart(seed: number): number {
     return ((seed ^ this.seed) >>> 0) / 2 ** 32;
   }
 
-  /** Returns the personal fields of a person as JSON bytes, for use in templates. */
+  /** Returns the personal fields of a person as JSON bytes, to be inserted at the placeholders of a {@link Template}. */
   personAt(number: number): PersonBytes {
     return (this.#people[number] ??= personBytes(makePerson(this.seed, number)));
   }
@@ -166,7 +166,10 @@ export class Trade {
     }
   }
 
-  /** Adds a history to the record that a template is made from: some changes that are hours apart, and sometimes one after many months. */
+  /**
+   * Gives a history to the record from which a template is made: makes a random number of random changes to it, up to 30 hours apart, and
+   * sometimes one more, a month or more later.
+   */
   #live(resource: Resource, record: JsonObject, random: Random): void {
     let at = PLACEHOLDERS.createdAt;
     for (let steps = random.below(resource === 'orders' ? 16 : 3); steps > 0; steps--) {
@@ -186,7 +189,10 @@ export class Winery {
   readonly #seed: number;
   readonly #customers: number;
   readonly #trade: Trade;
-  /** Index, among the shared people, of the person who is the account's first customer; 0 for the sandbox's seed. */
+  /**
+   * Index, among the people that all accounts share, of the account's first customer; 0 for the first account, which has the sandbox's
+   * seed.
+   */
   readonly #firstPerson: number;
 
   constructor(seed: number, customers: number, trade: Trade) {

@@ -18,8 +18,8 @@ const SHARES: readonly (readonly [Resource, number])[] = [
 /** Interval of the timer that changes the sandbox's records, in ms. */
 const TICK_MS = 20;
 /**
- * Longest pause of the process, in ms, whose random changes are all made afterwards. Changes due in the rest of a longer pause are skipped.
- * Larger values allow a larger burst of changes.
+ * Maximum time, in ms, for which random changes are made up after a pause of the process. Changes due in the rest of a longer pause are
+ * skipped. Larger values allow a larger burst of changes.
  */
 const CATCH_UP_MS = 2_000;
 
@@ -36,8 +36,8 @@ export class Traffic {
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * @param lead Fraction of the first random change, from 0 to 1, that is due from the start. It differs between accounts, so that accounts
-   * do not change at the same moments.
+   * @param lead How much of the interval between two random changes counts as already elapsed when changes begin, from 0 to 1. It differs
+   * between accounts, so that accounts do not change at the same moments.
    */
   constructor(store: RecordStore, drift: RandomDrift, settings: SandboxSettings, lead: number) {
     this.#store = store;
@@ -126,8 +126,8 @@ const REPEATED = 3;
 
 /**
  * Starts and ends drift at random, by the seed: a new field, numbers that become text, a record without its key, or a page that repeats
- * records. When an active drift is chosen again, it ends; a missing key or a repeating page then begins again, in another record or page.
- * The number of active drifts is therefore bounded.
+ * records. If the field that is chosen already has a drift, that drift ends instead. A list has at most one record without its key and one
+ * repeating page: when either is chosen again, another one replaces it. The number of active drifts is therefore bounded.
  */
 export class RandomDrift {
   readonly #store: RecordStore;
