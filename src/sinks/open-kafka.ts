@@ -108,7 +108,10 @@ export function openKafkaClients(
 /** Idle time after which TCP checks whether the broker still responds, in ms. This is kafkajs' default. */
 const KEEP_ALIVE_MS = 60_000;
 
-/** Opens a socket to a broker as kafkajs does by default, but tries each address of the host for long enough. */
+/**
+ * Opens a socket to a broker as kafkajs does by default, but waits up to {@link ADDRESS_ATTEMPT_MS} for each address of the host before it
+ * tries the next one, instead of Node's default time.
+ */
 export const brokerSocket: ISocketFactory = ({ host, port, ssl, onConnect }) => {
   const tcp = {
     host,
@@ -168,8 +171,8 @@ function tokensOf(credentials: ClientCredentials, dispatcher: Dispatcher): Acces
 }
 
 /**
- * Creates the {@link TransactionalLog} that tasks use. @param topics Settings of the topics that are written to. They are read again at
- * each commit.
+ * Creates the {@link TransactionalLog} that tasks use. @param topics Number of partitions and largest batch of each topic that tasks write
+ * to. Each commit reads these maps again, so that the caller may update them.
  */
 export function kafkaTransactionalLog(
   links: ClusterAccess & Partial<Pick<KafkaClients, 'compactedTopics' | 'cluster'>>,

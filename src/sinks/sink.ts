@@ -31,8 +31,8 @@ export interface ProducerIdentity {
 export type CommitUntil = 'committed' | 'visible';
 
 /**
- * Writes messages to Kafka in transactions. Either all messages of a commit become readable or none of them. One of the messages is the
- * cursor, which says how far the source was read.
+ * Writes messages to Kafka in transactions. Either all messages of a commit become readable or none of them. A task commits its cursor
+ * together with the events that the cursor covers.
  */
 export interface TransactionalSink {
   readonly producer: ProducerIdentity;

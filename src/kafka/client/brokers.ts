@@ -12,8 +12,8 @@ import { ERROR, protocolError } from './protocol-errors.ts';
 import { metadata } from './topic-calls.ts';
 
 /**
- * Client of a Kafka cluster, and shared connections to its brokers. Without `connections`, each caller opens and closes connections of its
- * own.
+ * Client of a Kafka cluster, and optionally connections to its brokers that are shared. Without `connections`, each {@link Brokers} opens
+ * connections of its own, and closes them when it is closed itself.
  */
 export interface ClusterAccess {
   readonly kafka: Kafka;
@@ -99,7 +99,9 @@ export class Brokers {
 }
 
 /**
- * Calls `ask`, and after a transient error calls it again, until it succeeds or the time limit has passed. `ask` must be safe to repeat.
+ * Calls `ask` with a client of the brokers that is closed afterwards, and calls it again after each transient error until it succeeds.
+ * Throws the newest error once `limit.ms` has passed or, while no broker has responded, once `limit.unreachableMs` (default: the same time)
+ * has. `ask` must be safe to repeat.
  *
  * @throws CellarstreamError, converted from kafkajs' error by {@link kafkaError}.
  */

@@ -9,8 +9,9 @@ import { ERROR, protocolError } from './protocol-errors.ts';
 
 export interface CallOptions {
   /**
-   * Longest wait for the response, in ms, counted from the responses to all earlier calls on the connection. When it has passed, the
-   * connection is closed.
+   * Longest wait for the response, in ms. The wait begins when no earlier call on the connection awaits its response. It is extended by the
+   * time for which the broker throttles this client, and by the time that the call's bytes take at `MIN_BYTES_PER_MS`. When it has passed,
+   * the connection is closed.
    */
   readonly withinMs: number;
   /** Aborted when the caller stops waiting for the response. Its reason is an error of kafkajs. */
@@ -37,7 +38,10 @@ interface BrokerConnectionOptions {
   /** Idle time after which the connection is closed, in ms. */
   readonly idleMs: number;
   readonly onClosed: () => void;
-  /** Called when a call got no response, before any other call is sent. */
+  /**
+   * Called for each call that was sent on this connection and got no response. The connection is closed by then, and the call's promise is
+   * not yet rejected.
+   */
   readonly onNoResponse: () => void;
 }
 

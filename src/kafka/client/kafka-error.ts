@@ -100,7 +100,10 @@ const TRANSIENT_ERRORS: Readonly<Record<string, string>> = {
   THROTTLING_QUOTA_EXCEEDED: 'a Kafka quota of this client is exceeded',
 };
 
-/** End of the message for an epoch error. It names two possible causes, because brokers use one error type for both. */
+/**
+ * Last part of the message of a `COMMIT_FAILED` error if the broker refused the producer's epoch as outdated. It names the two possible
+ * causes, another producer and a transaction timeout, because brokers use the same error type for both.
+ */
 const OUTDATED =
   ' (another producer has opened the transactional id, or the transaction timed out)';
 
@@ -149,7 +152,10 @@ export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'
   return new CellarstreamError(code, what, { cause: error, context: { epoch } });
 }
 
-/** Returns the first CellarstreamError among the errors, which is the error of `bearerLogin`; undefined without one. */
+/**
+ * Returns the CellarstreamError in a list of a kafkajs error and its causes; undefined without one. Only `bearerLogin` sets such a cause,
+ * when a login fails.
+ */
 function loginErrorIn(errors: readonly Error[]): CellarstreamError | undefined {
   return errors.find((each) => each instanceof CellarstreamError);
 }

@@ -28,7 +28,7 @@ export interface Cluster {
 
 export interface Broker {
   readonly connectionPool: ConnectionPool;
-  /** Supported request versions by API key; set once the broker is connected. */
+  /** Request versions that the broker supports, by the number of the request type in Kafka's protocol; set once the broker is connected. */
   readonly versions?: Readonly<
     Record<number, { readonly minVersion: number; readonly maxVersion: number } | undefined>
   > | null;
@@ -54,7 +54,7 @@ export interface Connection {
   readonly requestQueue: {
     readonly pending: readonly unknown[];
     scheduleCheckPendingRequests: () => void;
-    /** Whether kafkajs, while it is connected, checks ten times a second for requests that have timed out. */
+    /** Whether kafkajs checks ten times a second, while this connection is open, for requests that have timed out. */
     enforceRequestTimeout: boolean;
   };
   /** How long before its expiry a login is considered expired, in ms. kafkajs then logs in again before the next request. */

@@ -20,7 +20,10 @@ export class Patience {
   #pauses = 0;
   #briefPauses = 0;
 
-  /** @param closed Signal that is aborted when the caller has closed. After that, failed attempts are not repeated. */
+  /**
+   * @param ms Time limit, in ms from now.
+   * @param closed Aborted when the client of the brokers is closed. After that, failed attempts are not repeated.
+   */
   constructor(ms: number, closed: AbortSignal) {
     this.#until = performance.now() + ms;
     this.#closed = closed;

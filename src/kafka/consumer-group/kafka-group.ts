@@ -74,7 +74,8 @@ const FETCH_WAIT_MS = 500;
  * consumer group.
  *
  * An offset is committed only once every message before it has been handled. In a rebalance, running batches are halted and their offsets
- * committed before the partitions are revoked. kafkajs fetches no further until all running batches have been handled.
+ * committed before the partitions are revoked. kafkajs fetches from a broker again only after all batches in that broker's previous
+ * response have been handled.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE` if a new member may succeed; otherwise `KAFKA_REFUSED`.
  */
@@ -160,7 +161,10 @@ class RunningBatch {
     this.#options = options;
   }
 
-  /** Passes the batch to `onBatch`, and commits offsets. @param joined$ Emits when the member has joined its consumer group again. */
+  /**
+   * Passes the batch to `onBatch`, and commits the offsets of handled messages while the handler runs and after it. @param joined$ Emits
+   * when the member has joined its consumer group again after a rebalance. The handler is then halted.
+   */
   async handle(joined$: Observable<void>): Promise<void> {
     const { group, scheduler, onBatch } = this.#options;
     const { partition, messages } = this.#payload.batch;

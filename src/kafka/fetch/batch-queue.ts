@@ -7,8 +7,8 @@ import type { PartitionBatch } from './kafka-reader.ts';
 export interface BatchQueue {
   put(batch: PartitionBatch): void;
   /**
-   * Removes and returns the next batch; undefined while none is ready. If messages of another partition come between those of the batch,
-   * only the part before them is removed and returned.
+   * Removes and returns the next batch; undefined while none is ready. If the queue's order puts messages of another partition between
+   * messages of that batch, only the messages before them are removed and returned.
    */
   take(): PartitionBatch | undefined;
   /** Number of queued batches of this partition, without batches that contain no messages. */

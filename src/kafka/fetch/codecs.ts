@@ -246,7 +246,10 @@ function lengthOf(short: number, block: Packed): number {
   return length;
 }
 
-/** Largest content of one compressed batch, in bytes. Producers fill batches up to some MiB; without a limit a damaged batch could exhaust the memory. */
+/**
+ * Largest content of one compressed batch, in bytes. Producers fill batches up to some MiB; without a limit a damaged batch could exhaust
+ * the memory.
+ */
 export const MAX_UNPACKED_BYTES = 64 * 2 ** 20;
 
 /** Compressed bytes that break their format, or whose content is larger than {@link MAX_UNPACKED_BYTES}. */
@@ -274,7 +277,9 @@ class Unpacked {
     this.#length += bytes.length;
   }
 
-  /** Appends a copy of the `length` bytes that begin `distance` bytes before the end. With `length` > `distance` the copy repeats itself. */
+  /**
+   * Appends a copy of the `length` bytes that begin `distance` bytes before the end. With `length` > `distance` the copy repeats itself.
+   */
   repeat(distance: number, length: number): void {
     if (distance < 1 || distance > this.#length) {
       throw new MalformedBytes('it repeats bytes from before its beginning');

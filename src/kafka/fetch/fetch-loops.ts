@@ -26,13 +26,16 @@ import { Fetcher, isOutOfRange } from './kafka-fetcher.ts';
 interface FetchLoopsOptions<T> extends FetcherOptions {
   readonly kafka: Kafka;
   readonly topic: string;
-  /** Whether an outage of Kafka is retried without limit once a connection has succeeded. Otherwise an outage is an error. */
+  /**
+   * Whether an outage of Kafka that begins after the first connection has succeeded is retried without limit. With false, such an outage
+   * rejects `done`.
+   */
   readonly retriesOutages: boolean;
   /** The first value ends the fetches. The observable must replay that value to late subscribers. */
   readonly leave$: Observable<unknown>;
   /**
-   * Selects from the existing partitions those to fetch next, and returns the offset at which to continue in each. The partition that has
-   * waited longest comes first.
+   * Returns the partitions to fetch next, with the offset at which to continue in each. The partition that has waited longest comes first.
+   * `partitions`: the partitions that the topic has. If the result contains another one, the fetches fail as for a deleted topic.
    */
   readonly nextOffsets: (partitions: Iterable<number>) => Offsets;
   /** Decodes a broker's response to a fetch. `asked`: the requested offsets. The result is passed to `take`. */
@@ -53,7 +56,10 @@ const NO_LEADER_ID = -1;
 export class FetchLoops<T> {
   readonly #options: FetchLoopsOptions<T>;
   #hasConnected = false;
-  /** Number of consecutive failures. `#missing` counts those among them that say the topic or partition is unknown. */
+  /**
+   * Number of failures since the last successful fetch. `#missing`: how many failures in a row, up to the newest one, say that the topic or
+   * partition is unknown.
+   */
   #failures = 0;
   #missing = 0;
   #current: ConnectionLoops<T> | undefined;
@@ -72,7 +78,10 @@ export class FetchLoops<T> {
     this.done = lastValueFrom(attempts$, { defaultValue: undefined });
   }
 
-  /** Requests that `nextOffsets` be called again, and its partitions fetched. */
+  /**
+   * Must be called when `nextOffsets` would return a partition that it left out before. Calls `nextOffsets`, and starts a fetch from each
+   * broker that leads one of the returned partitions and has no fetch in flight.
+   */
   wake(): void {
     this.#current?.wake();
   }
@@ -121,7 +130,10 @@ export class FetchLoops<T> {
   }
 }
 
-/** The fetches over one connection. They end when the subscriber is closed, and report errors to it. */
+/**
+ * The fetches over one connection. They end when the `subscriber` of the constructor has unsubscribed. An error of a fetch is passed to
+ * that subscriber, which also ends them.
+ */
 class ConnectionLoops<T> {
   readonly #fetcher: Fetcher;
   readonly #options: FetchLoopsOptions<T>;
@@ -180,8 +192,8 @@ class ConnectionLoops<T> {
   }
 
   /**
-   * Sends one fetch and passes the response to `take`. Returns false, without calling `take`, if the subscriber was closed while the fetch
-   * was in flight.
+   * Sends one fetch, and passes the response to `prepare` and the result to `take`. Returns false, without calling `take`, if the fetches
+   * of this connection ended while this one was in flight.
    */
   async #fetchOnce(leader: number, offsets: Offsets): Promise<boolean> {
     const { topic, prepare, take } = this.#options;

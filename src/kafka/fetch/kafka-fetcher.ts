@@ -13,14 +13,18 @@ import type { AbortedTransaction } from './record-batches.ts';
 export interface FetcherOptions {
   /** Messages to read. Default: committed messages only. */
   readonly isolation?: Isolation | undefined;
-  /** Longest time that a broker waits for new messages before it responds, in ms. Meanwhile the broker gets no other fetch. Default 250. */
+  /**
+   * Longest time that a broker delays its response to a fetch while it has no new messages, in ms. Until the response has arrived,
+   * `FetchLoops` sends no other fetch to that broker. Default 250.
+   */
   readonly waitMs?: number | undefined;
 }
 
 /** Largest part of a fetch response for one partition, in bytes. The first batch of the partition may be larger. */
 const PARTITION_BYTES = 2 ** 20;
 /**
- * Largest fetch response, in bytes. If it is too small, more fetch requests are needed. If it is too large, each broker needs more memory.
+ * Largest fetch response, in bytes. If it is too small, more fetch requests are needed. If it is too large, this process needs more memory
+ * for each broker from which it fetches.
  */
 const MAX_RESPONSE_BYTES = 4 * 2 ** 20;
 const FETCH_WAIT_MS = 250;

@@ -43,18 +43,23 @@ export interface ReaderOptions extends FetcherOptions {
   readonly range: Range;
   /** Whether to continue past the end offsets without limit, also with partitions that are added to the topic. Default false. */
   readonly follow?: boolean;
-  /** Whether outages after the first connection are retried without limit and without reporting them. Default true. */
+  /**
+   * Whether outages that begin after the first connection are retried without limit, while {@link TopicReader.done} stays pending. With
+   * false, an outage rejects `done`. Default true.
+   */
   readonly retriesOutages?: boolean;
   /** Receives each batch, synchronously. A handler that falls behind calls {@link TopicReader.pause}. */
   readonly onBatch: (batch: PartitionBatch) => void;
 }
 
 /**
- * Number of consecutive empty responses for a partition, each after the broker's full wait, after which its expected messages count as
- * deleted: either compaction has removed all messages up to the end, or the topic was recreated and is shorter than requested.
+ * Number of consecutive empty responses for a partition, each after the broker's full wait, after which the messages that should follow
+ * count as deleted. If the partition ends before the requested end, the topic counts as recreated and shorter than requested. Otherwise, if
+ * its cleanup policy is `compact`, compaction has removed all messages up to the end.
  *
- * If it is too small, two transient states are mistaken for a deletion: a broker that can't reach its remote storage (which has no
- * compacted topics), and a new partition leader that still reports an earlier end.
+ * If the number is too small, a new partition leader that reports an earlier end for a moment is mistaken for a recreated topic. Without
+ * compaction, empty responses may also come from a broker that can't reach its remote storage (KIP-405), so there they are no evidence of a
+ * deletion.
  */
 const MAX_EMPTY_RESPONSES = 8;
 
@@ -153,7 +158,13 @@ export class TopicReader {
     );
   }
 
-  /** Decodes one partition's part of a fetch response. @param hadRoom Whether the response had space for a batch of this partition. */
+  /**
+   * Decodes one partition's part of a fetch response.
+   *
+   * @param at Offset from which the partition was fetched.
+   * @param hadRoom Whether the response had space for a batch of this partition.
+   * @throws CellarstreamError `POSITION`, `KAFKA_UNREACHABLE` or `KAFKA_REFUSED` if the messages at `at` were deleted or can't be read.
+   */
   async #prepare(answer: PartitionResponse, at: bigint, hadRoom: boolean): Promise<FetchedBatch> {
     const { kafka, topic } = this.#options;
     const { partition, records } = answer;
@@ -168,8 +179,10 @@ export class TopicReader {
   }
 
   /**
-   * Returns the offset at which to continue after an empty response: the end of the readable messages if all messages before it count as
-   * deleted, otherwise `at`.
+   * Returns the offset at which to continue after an empty response to a fetch from the offset `at`: the end of the readable messages if
+   * compaction has removed all messages before it, otherwise `at`.
+   *
+   * @throws the error of {@link throwOffsetOutOfRange} if the topic counts as recreated (see {@link MAX_EMPTY_RESPONSES}).
    */
   async #nextOfEmpty(answer: PartitionResponse, at: bigint, hadRoom: boolean): Promise<bigint> {
     const { kafka, topic } = this.#options;
@@ -259,8 +272,9 @@ async function readableContent(
 }
 
 /**
- * Drops messages with the offset `end` or a larger one, and all messages from the first one whose timestamp is at least `before` (epoch
- * ms).
+ * Returns the messages of a partition that precede both the offset `end` and the first message whose timestamp is at least `before` (epoch
+ * ms). In the result, `next` is the offset at which to continue: `end` if `before` ended the messages, so that the partition counts as
+ * read; otherwise the argument `next`.
  */
 function truncateTo(end: bigint, before: number, messages: readonly LogMessage[], next: bigint) {
   const inside = messages.filter(({ offset }) => Number(offset) < Number(end));

@@ -54,7 +54,10 @@ function topicChangedError(topic: string, cause: unknown): CellarstreamError {
   );
 }
 
-/** Returns the {@link CompactedView} of a topic with one partition. All callers get the same view. */
+/**
+ * Returns the {@link CompactedView} of a topic with one partition, as a reader with this isolation sees the topic. All calls with the same
+ * topic and isolation return the same view.
+ */
 export type CompactedTopics = (topic: string, isolation: Isolation) => CompactedView<LogMessage>;
 
 export function compactedTopics(kafka: Kafka): CompactedTopics {

@@ -50,8 +50,8 @@ class BatchHandling<R> {
   readonly #behind: Map<number, bigint>;
   readonly #paused = new Set<number>();
   /**
-   * Emits when the subscriber has unsubscribed, and thereby ends the running handler. A handler that emits synchronously can only be ended
-   * by a subject, because its subscription does not exist yet.
+   * Emits when the subscriber has unsubscribed, which ends the observable that `handle` returned for the current batch. Unsubscribing from
+   * that observable is not enough: one that emits synchronously emits before its `subscribe` has returned a subscription.
    */
   readonly #over$ = new Subject<void>();
   /** Whether a batch is being handled, or the reader is being closed. */

@@ -25,7 +25,10 @@ export interface LogMessage extends RecordBatchEntry {
   readonly isAppendTime: boolean;
 }
 
-/** An aborted transaction. It consists of the messages of this producer from `firstOffset` up to the abort marker. */
+/**
+ * An aborted transaction in one partition: the messages of the producer `producerId` from the offset `firstOffset` up to that producer's
+ * next abort marker.
+ */
 export interface AbortedTransaction {
   readonly producerId: bigint;
   readonly firstOffset: bigint;

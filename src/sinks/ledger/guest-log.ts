@@ -14,7 +14,8 @@ import { topicBounds } from '../../kafka/client/topic-facts.ts';
 /** Reads and writes an account's entries in the ledger topic, for a guest. */
 export interface GuestLog {
   /**
-   * Appends an entry to the ledger topic, and returns the earlier entries of the account, committed or not.
+   * Appends an entry to the ledger topic, and returns the earlier entries of the account's owners and of its other guests, committed or
+   * not.
    *
    * @param text Must differ from all other entries of this process, because the appended entry is recognized by its text.
    * @throws CellarstreamError `POSITION` if the topic does not exist; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, ...

@@ -22,21 +22,21 @@ import { CLAIM_GRACE_MS, fencedError, asUnknownOutcome } from '../producer/fenci
 /** Reads and writes an account's entries in the ledger topic, for the account's owner. */
 export interface AccountLog {
   /**
-   * Claims the ledger: fences the previous owner, appends an entry, and returns all earlier entries. These include uncommitted ones,
+   * Claims the ledger: fences the previous owner, appends an entry, and returns the newest earlier entries. These include uncommitted ones,
    * because a process may have acted on an entry whose commit was not acknowledged.
    *
    * @param beside Messages to commit in the same transaction.
    */
   readonly claim: (text: string, beside?: readonly Message[]) => Promise<PriorEntries>;
   /**
-   * Appends an entry. Resolves when the entry is committed. After a failed call the next call opens a new producer, unless another process
-   * has appended an entry since.
+   * Appends an entry. Resolves when the entry is committed. The first call after a failed one opens a new producer. It fails with `FENCED`
+   * if another process has meanwhile opened a producer for the account and appended an entry as its owner.
    *
    * @param beside Messages to commit in the same transaction.
    * @throws CellarstreamError `FENCED`; `KAFKA_UNREACHABLE`, `COMMIT_FAILED`, ...
    */
   readonly append: (text: string, beside?: readonly Message[]) => Promise<void>;
-  /** Returns the newest entry of each guest that has appended entries since the ledger was last read. */
+  /** Returns the newest entry of each guest that has appended entries since the last successful call of `claim` or `guests`. */
   readonly guests: () => Promise<GuestEntries>;
   /** Closes the log. Resolves when no call is in flight, because a claim in flight could fence a successor. */
   readonly close: () => Promise<void>;
@@ -53,7 +53,10 @@ export interface GuestEntries {
 }
 
 export interface PriorEntries extends GuestEntries {
-  /** The newest declaration and the newest claim before the caller's new entry, if there are any. Their ages are as of `claimedAt`. */
+  /**
+   * Earlier declarations and claims of the account's owners, with ages as of `claimedAt`. After a claim they are the newest declaration and
+   * the newest claim; a guest gets all that the ledger topic still contains.
+   */
   readonly entries: readonly LedgerEntry[];
   /** Latest time at which the caller's new entry can have been written, in ms of the scheduler. */
   readonly claimedAt: number;
@@ -94,8 +97,9 @@ interface ReadEntries {
 }
 
 /**
- * The ledger topic as its owner uses it. Calls run one after another. A claim opens a new producer and reads the ledger. Entries are
- * appended with that producer until a commit fails. Then another producer is opened, unless another process has appended an entry.
+ * The ledger topic as the account's owner uses it. Calls run one after another. A claim opens a new producer and reads the ledger. Entries
+ * are appended with that producer until a commit fails. The next append opens another producer, or fails with `FENCED` if another process
+ * has appended an entry as the account's owner.
  */
 class OwnerLog implements AccountLog {
   readonly #options: AccountLogOptions;
@@ -193,7 +197,10 @@ class OwnerLog implements AccountLog {
     }
   }
 
-  /** Commits an entry to the ledger topic, and returns the end offset of the commit. */
+  /**
+   * Commits an entry together with the messages `beside` and the tombstones for `#expired`. Returns an end offset of the ledger topic that
+   * is after the entry. After a failure this sink is closed.
+   */
   async #commit(
     sink: FencedSink,
     key: string,

@@ -33,7 +33,7 @@ export interface KafkaProducerOptions {
   readonly connections?: Connections | undefined;
   /** Transactional id. A second producer with the same id fences the first. */
   readonly transactionalId: string;
-  /** Number of partitions of each topic that may be written to. */
+  /** Number of partitions, by topic. The producer can write only to the topics in this map. */
   readonly partitions: ReadonlyMap<string, number>;
   /** Largest batch that a topic accepts (`max.message.bytes`), in bytes, by topic. Default: the brokers' default, 1 MiB. */
   readonly maxMessageBytes?: ReadonlyMap<string, number>;

@@ -14,7 +14,10 @@ import type {
 } from './signals.ts';
 
 type SignalRequest = ResyncRequest | CertifyRequest | PermitsRequest;
-/** Type of the acknowledgement that belongs to a type of request. One acknowledgement concerns one list. */
+/**
+ * Type of the acknowledgement for a type of request. A resync or certify request is acknowledged once for each of its lists, a permits
+ * request once for all its quotas.
+ */
 export type AckOf<R extends SignalRequest> = Acks[R['type']];
 interface Acks {
   readonly resync: ResyncAck;
@@ -23,8 +26,8 @@ interface Acks {
 }
 
 /**
- * Reads the signals topic from these offsets on, and emits the acknowledgements of the request. Does not complete. Errors with a
- * CellarstreamError.
+ * Reads the signals topic from the offsets `from` on, and emits the acknowledgements of one request. Does not complete, even after the last
+ * acknowledgement. Errors with a CellarstreamError.
  */
 export function acknowledgementsOf<R extends SignalRequest>(
   topic: SignalTopic,

@@ -71,8 +71,8 @@ export async function openDestination(
 }
 
 /**
- * Checks whether a schema is the newest one registered for a topic. In the result, `registered` registers the schema if necessary, and
- * returns the topic and the schema's id.
+ * Requests the newest schema that the registry has for the values of a topic. In the result, `registered` registers `schema` unless that
+ * newest schema equals it, and returns the topic and the id of `schema`.
  */
 async function findSchema(registry: Registry, topic: string, schema: RecordSchema) {
   const subject = valueSubject(topic);
