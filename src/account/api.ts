@@ -33,11 +33,17 @@ export interface ApiOptions {
   readonly loginLimit: Limit;
   readonly scheduler: SchedulerLike;
   readonly hooks?: Pick<Hooks, 'onRetry' | 'onLogin' | 'onRequest'>;
-  /** Connections to the API. Default: a connection pool with the timeouts and the connection limit of this file. */
+  /**
+   * Connections to the API. Default: a pool of at most {@link MAX_API_CONNECTIONS} connections, with the time limits
+   * {@link CONNECT_TIMEOUT_MS} and {@link RESPONSE_TIMEOUT_MS}.
+   */
   readonly dispatcher?: Dispatcher;
   /** Pool of page buffers, shared by the accounts of a process. Default: each page gets new memory. */
   readonly bodies?: BodyPool | undefined;
-  /** Whether a request may be sent; called just before it is written to its socket. Default: always true. */
+  /**
+   * Whether a request may be sent, such as during a valid lease. Called just before each request is written to its socket; if false, the
+   * request fails with `LEASE_OVER`. Default: always true.
+   */
   readonly maySend?: () => boolean;
   /** Returns random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
   readonly random?: () => number;
@@ -112,7 +118,10 @@ export function openApi(options: ApiOptions): Api {
       hooks.onRetry?.({ what: 'login', error, count: 1, delayMs });
     },
   });
-  /** Observations about the pages of each list, such as failing list offsets. Shared by all requests of this process. */
+  /**
+   * Observations about the responses of each list, by the list's name: texts that are not readable, page sizes and failing list offsets.
+   * Shared by all requests of this account.
+   */
   const findings = new Map(
     RESOURCES.map((name) => [
       name,

@@ -4,7 +4,7 @@ import type { Limit, TokenBucket } from '../streams/quota/token-bucket.ts';
 
 /** The lanes of one list, each with its share of the quota. */
 export interface Lanes {
-  /** Lane of polls for new changes, with the highest priority. */
+  /** Lane of polls for new changes. It is served before all other lanes of the list (only permits for guests are served earlier). */
   readonly poll: Limit;
   /**
    * Lane of lookback polls, and of refetches of records whose reads overlapped. Its share is a third of the quota that the lanes
@@ -13,11 +13,20 @@ export interface Lanes {
   readonly lookback: Limit;
   /** Lane of the initial snapshot. Its share is `INITIAL_SNAPSHOT_PERCENT` of the quota, and more if polls leave more. */
   readonly initialSnapshot: Limit;
-  /** Lane of sweeps of a list that is not polled. */
+  /**
+   * Lane of the initial snapshot, the sweeps and the resyncs of a list that is not polled. It may use the whole quota; if other lists share
+   * the quota, it is the lane `initialSnapshot` instead.
+   */
   readonly fullScan: Limit;
-  /** Lane of sweeps of a polled list: the part of the quota that polls leave over. */
+  /**
+   * Lane of sweeps of a polled list. Its share is what polls at the configured interval are expected to leave of the quota, at least
+   * {@link SWEEP_SHARE}.
+   */
   readonly sweep: Limit;
-  /** Lane of refetches of single records that a sweep did not show. There may be many. */
+  /**
+   * Lane of refetches of single records that a sweep did not show, of resyncs, and of sweeps for which a certificate request waits. Its
+   * share is what polls are expected to leave of the quota, at least {@link SINGLE_RECORDS_SHARE}.
+   */
   readonly singleRecords: Limit;
   /**
    * Returns the time between poll requests, in ms, that keeps polls within their share of the quota. The share depends on the reads
@@ -50,7 +59,7 @@ export interface LanesOptions {
  * an hour.
  */
 const SINGLE_RECORDS_SHARE = 0.35;
-/** Fraction of the quota that polls leave to sweeps while neither an initial snapshot nor requests for single records are running. */
+/** Fraction of the quota that polls leave to sweeps while the list has no initial snapshot and no requests of the lane `singleRecords`. */
 const SWEEP_SHARE = 0.05;
 
 /**
@@ -79,8 +88,8 @@ export function lanesOf(options: LanesOptions): Lanes {
   const poll = bucket.lane({ rank: 0 });
   const lookback = bucket.lane({ rank: 1, share: () => Math.floor((perMinute - notPolls()) / 3) });
   /**
-   * Number of requests that the snapshot leaves to the next polls once polls have run for a whole quota window: one for each list, and one
-   * spare.
+   * Number of requests in a quota window that the initial snapshot leaves to polls, in addition to those that polls used in the last
+   * window: one for each list, and one more. Applies once polls have run for a whole quota window.
    */
   const ready = lists + 1;
   let polledSince: number | undefined;
@@ -99,7 +108,7 @@ export function lanesOf(options: LanesOptions): Lanes {
   const notPolls = () => initialSnapshot.used() + sweep.used() + singleRecords.used();
 
   let firstReadAt = -Infinity;
-  /** Whether any of several lists that share this quota was running its initial snapshot within the last quota window. */
+  /** Whether a list was running its initial snapshot within the last quota window; always false if only one list uses this quota. */
   const isBesideFirstRead = () => lists > 1 && scheduler.now() - firstReadAt < windowMs;
   return {
     poll,

@@ -46,7 +46,10 @@ export interface PageLanesOptions {
   readonly leftOut: LeftOut;
   /** Chooses the list offset and the size of the next page. What one lane observes about the server's paging applies to all lanes. */
   readonly plan?: PagePlan | undefined;
-  /** Time between requests that the quota allows, in ms. */
+  /**
+   * Time between two requests for pages, in ms, at which one lane uses up the list's whole share of the quota. Paces the pages that a scan
+   * requests ahead.
+   */
   readonly requestIntervalMs: number;
 }
 

@@ -45,7 +45,7 @@ export class PendingJobs {
   readonly #onIgnored: NonNullable<Hooks['onSignalIgnored']>;
   /** Pending requests by id. `left` contains the lists for which the request is not acknowledged yet. */
   readonly #requests = new Map<string, { request: JobRequest; left: Set<string> }>();
-  /** Offset up to which each partition of the signals topic has been read. */
+  /** Next offset to read in each partition of the signals topic, by partition. */
   readonly #readTo = new Map<number, bigint>();
 
   /**

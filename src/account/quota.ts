@@ -117,9 +117,9 @@ export class Quota {
   }
 
   /**
-   * Counts the requests that a predecessor and guests have declared in the ledger. If the predecessor used this state folder (`isOurs`),
-   * its stored request times replace its declaration, because they are exact; but not if stored times are missing. If there is no
-   * declaration, only the stored times are counted.
+   * Counts the requests that the predecessor (`sent`) and guests have declared in the ledger. If the predecessor used this state folder
+   * (`isOurs`) and none of its request times are missing there ({@link #hasAll}), these times are counted in place of `sent`, because they
+   * are exact. The stored times are also counted if `sent` is undefined. The declarations of guests are counted in all cases.
    */
   inherit(
     sent: DatedDeclaration | undefined,

@@ -33,7 +33,10 @@ export interface QuotasOptions {
    * the ledger.
    */
   readonly writer?: LedgerWriter;
-  /** Id of this process. */
+  /**
+   * Id of this process. {@link Quotas.inherit} stores it with `writer`, as the process that writes the request times from then on. Default:
+   * no id is stored.
+   */
   readonly instance?: string;
 }
 
@@ -80,8 +83,8 @@ export class Quotas {
   }
 
   /**
-   * Returns the time of the newest stored request for a list, in epoch ms: when its response arrived or, without a response, when the
-   * request started. 0 if none is stored.
+   * Returns the time of the newest stored request among all lists that this process reads, in epoch ms: when its response arrived or,
+   * without a response, when the request started. 0 if none is stored.
    */
   lastRequestAt(): number {
     return maxOf(this.#listQuotas().map(({ storedStarts }) => maxOf(storedStarts?.times ?? [])));
@@ -124,7 +127,7 @@ export class Quotas {
     return resource && this.#listOf(resource).quota;
   }
 
-  /** Returns how many requests of each quota are used now. */
+  /** Returns for each quota how many requests count against it now, and how many it allows in a minute. */
   usage(): readonly QuotaUse[] {
     return [...this.#listQuotas(), this.#login].map(({ name, bucket, capacity }) => ({
       name,

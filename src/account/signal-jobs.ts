@@ -196,7 +196,10 @@ export class SignalJobs {
     return signalMessage(topic.name, { ...common, ...outcome, at });
   }
 
-  /** Retries without limit, so that an error in reading signals does not stop the service. */
+  /**
+   * Returns an operator that subscribes again after every error, after a pause and without limit, so that an error in reading signals does
+   * not stop the service.
+   */
   #retried<T>(): MonoTypeOperatorFunction<T> {
     const { scheduler, hooks } = this.#options;
     return retry<T>({

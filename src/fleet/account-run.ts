@@ -42,9 +42,9 @@ export interface Failure {
  * account to the new owner.
  */
 const RETRY_AFTER_FENCED_MS = 5_000;
-/** Pause before an account is claimed again after any other error, in ms. */
+/** Pause before an account is claimed again after an error other than `FENCED`, in ms. */
 const RETRY_AFTER_FAILURE_MS = 60_000;
-/** Load that each running initial snapshot adds to its account. A snapshot uses all of its list's quota. */
+/** Load that each running initial snapshot adds to its account, whose load is 1 without one: a snapshot uses up its list's quota. */
 const SNAPSHOT_WEIGHT = 0.5;
 /** Time in ms after which an account that is still starting no longer counts against the limit of concurrent starts. */
 const START_TIMEOUT_MS = 15_000;

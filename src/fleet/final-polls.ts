@@ -9,8 +9,8 @@ export interface FinalPolls {
   /** Hooks through which the account's events must be reported to the final polls. */
   readonly hooks: Hooks;
   /**
-   * Starts the final polls on subscription. Emits one value once the poll of every list that was polled before is published, or after one
-   * second.
+   * Starts the final polls on subscription. Emits one value once a poll of every list that has been polled before is published, or after
+   * {@link FINAL_POLL_TIMEOUT_MS}. Emits at once if no list has been polled.
    */
   readonly pollAll$: Observable<unknown>;
 }
@@ -24,8 +24,9 @@ const FINAL_POLL_TIMEOUT_MS = 1_000;
 export function finalPolls(scheduler: SchedulerLike): FinalPolls {
   const pollNow$ = new Subject<void>();
   const allPolled$ = new Subject<void>();
-  /** Lists that have completed a poll so far. During the final polls, `waiting` contains the lists whose poll is not published yet. */
+  /** Lists that have published a poll so far. The final polls wait for a poll of each of them. */
   const lists = new Set<string>();
+  /** Lists whose final poll is not published yet; undefined before the final polls. */
   let waiting: Set<string> | undefined;
 
   return {

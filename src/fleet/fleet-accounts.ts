@@ -136,7 +136,10 @@ export class FleetAccounts {
     );
   }
 
-  /** Called when the instance begins to leave: other instances will claim its accounts. */
+  /**
+   * Called when the instance begins to leave. From then on, the metadata of this member has the API key digests of all accounts that it
+   * still serves.
+   */
   startLeaving(): void {
     this.#isLeaving = true;
   }
@@ -200,8 +203,8 @@ export class FleetAccounts {
   }
 
   /**
-   * Removes an account if it has stopped and is not assigned to this instance. After an error, the account is retained until its pause is
-   * over.
+   * Removes an account if it has stopped and is not assigned to this instance. An account that stopped with an error is removed only once
+   * the pause before the next claim is over.
    */
   #removeIfOver(account: string, here: LocalAccount): void {
     const { run } = here;

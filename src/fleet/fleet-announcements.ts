@@ -5,7 +5,7 @@ import { fleetMessage } from './fleet-record.ts';
 import type { FleetRecord, Owner } from './fleet-record.ts';
 
 export interface ClaimDetails {
-  /** Generation in which the account was assigned to the instance. */
+  /** Newest generation, in which the account is assigned to the claiming instance. */
   readonly generation: number;
   /** Times at which instances crashed shortly after they claimed the account, in epoch ms. */
   readonly crashTimes: readonly number[];

@@ -19,16 +19,17 @@ export interface FleetGroupState {
 }
 
 /**
- * How long to wait for the end of a rebalance, in ms; until then the members are unknown. Longer than a session timeout, after which a
- * rebalance proceeds without crashed members.
+ * How long to wait for the end of a rebalance, in ms; during a rebalance Kafka does not return the members' metadata. Longer than a session
+ * timeout, after which a rebalance proceeds without crashed members.
  */
 const REBALANCE_DEADLINE_MS = 12_000;
 /** Pause before the group is described again during a rebalance, in ms. */
 const DESCRIBE_EVERY_MS = 300;
 
 /**
- * Reads the state of a fleet's Kafka group from the group's coordinator. If a rebalance is running, first waits for its end, or until the
- * deadline. Members whose metadata this version can't decode are left out.
+ * Reads the state of a fleet's Kafka group from the group's coordinator. If a rebalance is running, first waits for its end, at most
+ * {@link REBALANCE_DEADLINE_MS}; if the rebalance lasts longer, the result has no members and no assignment. Members whose metadata this
+ * version can't decode are left out.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
  */

@@ -18,7 +18,8 @@ export interface FleetHooks {
   }) => void;
   /**
    * The first response for an account that another instance owned before has arrived, so the handover is complete. `elapsedMs` is the time
-   * since the request for the account's release, since the release, or since the owner's crash was detected.
+   * since this instance asked for the account's release or, if it did not ask, since it detected that the previous owner had released the
+   * account or had crashed.
    */
   readonly onHandover?: (handover: { account: string; elapsedMs: number }) => void;
   /** Another instance claimed an account that this instance had not released. */

@@ -54,12 +54,16 @@ const VIEW_EVERY_MS = 250;
 const VIEW_AT_LEAST_EVERY_MS = 5_000;
 /** How often the group's leader checks whether the members' loads have become uneven, in ms. */
 const CHECK_BALANCE_EVERY_MS = 15_000;
-/** How long a stopping instance waits for other instances to claim its accounts, in ms. */
+/**
+ * How long a stopping instance waits for other instances to ask for the release of its accounts, in ms. After that, it stops the remaining
+ * accounts and leaves.
+ */
 const HANDOVER_TIMEOUT_MS = 20_000;
 
 /**
- * Runs an instance as a member of the fleet's Kafka group until `stop$` emits. Resolves once other instances have claimed this instance's
- * accounts, or once the accounts are stopped if there is no other instance.
+ * Runs an instance as a member of the fleet's Kafka group until `stop$` emits. Resolves once this instance has released its accounts to
+ * other instances and has left the group. Accounts that are not released within {@link HANDOVER_TIMEOUT_MS} are stopped; if there is no
+ * other instance, all accounts are stopped at once.
  */
 export function runFleetMember(options: FleetMemberOptions): Promise<void> {
   return new FleetMember(options).run();
@@ -238,7 +242,10 @@ class FleetMember {
     );
   }
 
-  /** Hands this instance's accounts over to other instances. If there are none, stops the accounts. */
+  /**
+   * Hands this instance's accounts over to other instances, stops the accounts that are left after {@link HANDOVER_TIMEOUT_MS}, and leaves
+   * the group. If there are no other instances, stops all accounts at once.
+   */
   async #handOver(): Promise<void> {
     const { scheduler } = this.#options;
     this.#isLeaving = true;
@@ -255,8 +262,9 @@ class FleetMember {
   }
 
   /**
-   * Whether an account that still runs at this instance is assigned to another instance, which will claim it. False whenever all instances
-   * leave at the same time.
+   * Whether an account that this instance still serves is in the newest assignment, so that another instance will ask for its release. A
+   * leaving instance reports no files, so if all instances leave at the same time, their accounts are in no assignment and the result is
+   * false.
    */
   #isAwaited(): boolean {
     return [...this.#accounts.localAccounts()].some(

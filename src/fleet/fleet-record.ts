@@ -71,8 +71,8 @@ export interface AccountTopicState {
   /** Time of the newest message about the account, in epoch ms. */
   readonly updatedAt: number;
   /**
-   * When the owner claimed the account, in epoch ms; undefined if there is no owner, as when the account was released, or when the only
-   * message about it is an instance's request for its release.
+   * When the owner claimed the account, in epoch ms. Undefined if the account has no owner, for example after a release. Also undefined if
+   * the only message about the account is a request for its release, which names the owner but not the time of its claim.
    */
   readonly claimedAt: number | undefined;
   /** Times at which instances crashed shortly after they claimed the account, in epoch ms. */

@@ -39,7 +39,10 @@ export interface FleetOptions {
   readonly stop$: Observable<unknown>;
   /** Callbacks for events of the fleet. */
   readonly fleetHooks?: FleetHooks;
-  /** Creates the hooks and figures that observe an account. Called when the account is assigned to this instance. */
+  /**
+   * Creates the hooks that observe an account, and the function that returns the account's current figures. Called when the account is
+   * assigned to this instance.
+   */
   readonly watch: FleetAccountsOptions['watch'];
   readonly scheduler?: SchedulerLike;
   readonly kafkaLog?: logCreator;
@@ -54,7 +57,7 @@ export function instanceNameOf({ instanceName }: Pick<Config, 'instanceName'>): 
  * Runs an instance of a fleet until `stop$` emits. The instance joins the fleet's Kafka group and serves each account assigned to it,
  * independently of its other accounts. Resolves once the accounts are handed over, or stopped if there is no other instance.
  *
- * @throws CellarstreamError `SETTINGS`, `STATE_LOCKED`, `STATE_FOLDER` at the start; `KAFKA_REFUSED`, `TLS_REFUSED`.
+ * @throws CellarstreamError `SETTINGS`, `STATE_LOCKED`, `STATE_FOLDER` at the start; `KAFKA_REFUSED`, `TLS_REFUSED` at any time.
  */
 export async function runFleet(options: FleetOptions): Promise<void> {
   const { config, name, source, stop$, fleetHooks = {}, watch, kafkaLog } = options;

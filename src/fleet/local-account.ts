@@ -23,7 +23,7 @@ export interface GroupGeneration {
   readonly apiKeyConflicts: ApiKeyConflicts;
 }
 
-/** Hooks and figures that observe one account, until `end` is called. */
+/** Hooks that observe one account, and the source of its figures. `end` is called once the account is removed from this instance. */
 export interface AccountObservers {
   readonly hooks: Hooks;
   /** Current figures of the account, for the report to the other instances. */
@@ -54,7 +54,9 @@ export interface LocalAccountOptions extends SharedByAccounts {
  * all accounts before other instances have joined.
  */
 const MAX_STARTING = 4;
-/** Number of accounts whose images this instance restores at the same time while other instances serve them. */
+/**
+ * Maximum number of accounts whose images this instance restores at the same time while other instances serve them; further accounts wait.
+ */
 const MAX_WARMING = 2;
 
 /**
@@ -73,8 +75,9 @@ export class LocalAccount {
   /** Times at which instances crashed shortly after they claimed this account, as known when this instance last claimed it. */
   #crashTimes: readonly number[] = [];
   /**
-   * When the handover of the account to this instance began: the previous owner stopped serving the account, or was asked for a release.
-   * Undefined before that, and after the API's first response to this instance.
+   * When the handover of the account to this instance began: when this instance asked for a release or, if it did not ask, when it detected
+   * that the previous owner had released the account or had crashed. Undefined before that, and after the API's first response to this
+   * instance.
    */
   #silentSince: number | undefined;
   /**
@@ -216,8 +219,8 @@ export class LocalAccount {
   }
 
   /**
-   * Sets the time since when an account assigned to this instance has not been served. The length of the handover is measured from this
-   * time.
+   * Sets {@link #silentSince}, from which the length of the handover is measured. Called while the account is assigned to this instance and
+   * not served by it. Does nothing if no other instance owned the account before.
    */
   #watchSilence({ members }: GroupGeneration): void {
     const { instance, scheduler } = this.#options.context;

@@ -23,7 +23,7 @@ const QUOTA = z.object({
   used: z.array(z.tuple([z.number(), COUNT]).readonly()).readonly(),
   /** Number of requests in flight when the declaration is sent. */
   underWay: COUNT,
-  /** Maximum number of further requests that may start before the lease expires. */
+  /** Maximum number of requests, not counted in `used` and `underWay`, that may start before the lease expires. */
   more: COUNT,
 });
 const DECLARATION = z.object({
@@ -115,7 +115,8 @@ export interface DatedDeclaration {
 /**
  * Returns the declarations among these entries of the ledger. Claims and unreadable entries are skipped.
  *
- * @param at Time at which the entries had the age `ageMs`, in ms on the reader's clock.
+ * @param entries Text of each entry, and its minimum age in ms at the time `at`.
+ * @param at Time in ms on the reader's clock.
  */
 export function declarationsIn(
   entries: readonly { readonly text: string; readonly ageMs: number }[],

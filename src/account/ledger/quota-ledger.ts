@@ -7,9 +7,12 @@ import { usedRequests } from './used-requests.ts';
 /** Connects a quota's token bucket with the ledger, so that only declared requests start. */
 export interface QuotaLedger {
   readonly gate: Gate;
-  /** To be called when a request starts. Returns a function to be called when the request ends. */
+  /**
+   * To be called when a request starts. Returns a function to be called when the request ends, with whether it was answered. The times `at`
+   * and `end` are in ms on the scheduler's clock.
+   */
   readonly onStart: (at: number) => (end: number, isAnswered: boolean) => void;
-  /** Adds requests of other processes to the next declaration. */
+  /** Adds requests of other processes to the counted ones. Declarations include them for a minute, so that a successor counts them too. */
   readonly count: (requests: readonly TimedCount[]) => void;
 }
 
@@ -90,8 +93,8 @@ export class DeclaredQuota implements QuotaLedger {
   }
 
   /**
-   * Returns how many requests the next declaration allows to start. The number is not lower than what is left of a valid current lease,
-   * whose starts may be used until the new declaration is committed.
+   * Returns how many requests the next declaration allows to start. While the current lease is valid, these are at least as many as may
+   * still start in it, because all of these may start before the next declaration is committed.
    */
   #maxStarts(leaseMs: number): number {
     const unusedStarts = this.#lease.isLeaseValid() ? this.#remainingStarts : 0;

@@ -31,7 +31,7 @@ export interface GuestDeclarations {
   readonly declareFinal: (demands: QuotaDemands) => Promise<void>;
 }
 
-/** Number of requests for each quota, by the quota's name. */
+/** Number of permits for each quota, by the quota's name. */
 type Counts = Readonly<Record<string, number>>;
 
 /**

@@ -112,7 +112,7 @@ export class GuestPermits {
     return scheduler.now() < this.#batch.expiresAt && wallNow() < this.#batch.wallExpiresAt;
   }
 
-  /** Returns for each quota the permits wanted and the requests sent so far. */
+  /** Returns the demand for each quota: the number of permits wanted, and the requests that this guest has sent in the last minute. */
   demands(): QuotaDemands {
     const { batchSizes, scheduler } = this.#options;
     const now = scheduler.now();

@@ -16,12 +16,15 @@ export interface GuestOptions {
   readonly config: Pick<Config, 'account' | 'topics'>;
   /** Number of permits to acquire at a time, by the quota's name. Default for other quotas: 1. */
   readonly batchSizes: Readonly<Record<string, number>>;
-  /** How long to wait for permits while other processes use up the quota, in ms. */
+  /** How long to retry to acquire permits while other processes use up the quota, in ms. After that, acquiring fails with `NO_PERMITS`. */
   readonly patienceMs: number;
-  /** How long to retry if Kafka is unreachable from the start, in ms. After that, requests are sent without being declared. */
+  /**
+   * How long to retry if the guest has not reached Kafka yet, in ms. After that, requests are sent without being declared, as they are at
+   * once if Kafka refuses access.
+   */
   readonly kafkaPatienceMs: number;
   readonly scheduler: SchedulerLike;
-  /** Called once, with the error, if requests are sent without being declared because Kafka is unreachable. */
+  /** Called once, with the error, if requests are sent without being declared because Kafka is unreachable or refuses access. */
   readonly onUndeclared: (error: unknown) => void;
 }
 

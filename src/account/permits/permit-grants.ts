@@ -38,8 +38,9 @@ export interface PermitGrantsOptions extends LeaseClocks {
  */
 const GRANT_TIMEOUT_MS = 2_000;
 /**
- * Remaining time, in ms, to which the lease is extended before permits are granted, if its renewal succeeds in time. If it is too small,
- * permits expire unused, because they expire with the lease.
+ * Minimum remaining time of this process's lease, in ms, when permits are granted: with less, the lease is renewed first. If the renewal
+ * takes longer than {@link GRANT_TIMEOUT_MS}, the permits are granted without it. If this value is too small, permits expire unused,
+ * because they expire with the lease.
  */
 const MIN_LEASE_MS = 5_000;
 /** Age from which requests for permits are ignored, in ms. No guest waits that long, even if the clocks of the machines differ. */

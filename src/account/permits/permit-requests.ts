@@ -20,7 +20,8 @@ const GRANT_RESPONSE_TIMEOUT_MS = 4_000;
  * Returns a function that requests permits from the service that runs the account. The function's promise resolves with the permits
  * granted, or with undefined if no service responds.
  *
- * The lifetime of permits begins when the request is sent, so the guest lets them expire earlier than the service assumes.
+ * The service grants permits for a number of milliseconds, which it counts from its response. The guest counts them from its request, so
+ * the permits expire at the guest before they expire at the service.
  */
 export function permitRequests(options: PermitRequestsOptions) {
   const { topic, account, instance, scheduler, wallNow = () => Date.now() } = options;

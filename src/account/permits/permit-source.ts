@@ -12,15 +12,18 @@ export interface PermitSourceOptions extends LeaseClocks {
   ) => Promise<PermitBatch | undefined>;
   readonly declarations: GuestDeclarations;
   readonly account: string;
-  /** How long to wait for permits while other processes use up the quota, in ms. */
+  /** How long to retry to acquire permits while other processes use up the quota, in ms. After that, acquiring fails with `NO_PERMITS`. */
   readonly patienceMs: number;
-  /** How long to retry if Kafka is unreachable from the start, in ms. After that, requests are sent without being declared. */
+  /**
+   * How long to retry if the guest has not reached Kafka yet, in ms. After that, requests are sent without being declared, as they are at
+   * once if Kafka refuses access.
+   */
   readonly kafkaPatienceMs: number;
   /** Returns random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
   readonly random?: () => number;
   /**
-   * Called once, with the error, if requests are sent without being declared because Kafka is unreachable. Other processes do not count
-   * these requests.
+   * Called once, with the error, if requests are sent without being declared because Kafka is unreachable or refuses access. Other
+   * processes do not count these requests.
    */
   readonly onUndeclared: (error: unknown) => void;
 }
@@ -40,15 +43,20 @@ const RETRY_PAUSE_MS = 1_000;
  * Acquires permits for a guest's requests to the API: from the service that runs the account, or by a declaration in the ledger if no
  * service runs.
  *
- * In two cases a guest uses undeclared permits, for the length of a lease at a time, and tries Kafka again before the next batch. If the
- * topics do not exist, no service has ever run. If Kafka is unreachable, no process can declare requests, and a running service sends
- * requests only until its lease expires, after 11 s at most.
+ * In two cases a guest uses permits that are neither granted nor declared. They expire after the length of a lease, and the guest tries
+ * Kafka again before the next batch. In the first case the ledger topic does not exist: no service has ever run. In the second case every
+ * attempt to use Kafka has failed. If Kafka is unreachable, other processes can't declare requests either, and a running service sends
+ * requests only until its lease expires, after 11 s at most. If Kafka refuses access, a running service does not count the guest's
+ * requests.
  */
 export class PermitSource {
   readonly #options: PermitSourceOptions;
   /** Whether an attempt to acquire permits has ever reached Kafka. After that, requests are never sent undeclared. */
   #hasReachedKafka = false;
-  /** Whether Kafka was unreachable for longer than `kafkaPatienceMs`, and `onUndeclared` was called. */
+  /**
+   * Whether `onUndeclared` was called. After that, an attempt that does not reach Kafka is not retried: undeclared permits are used at
+   * once.
+   */
   #isUndeclared = false;
   /** Whether no service was running at the last attempt to acquire permits. The next attempt then skips the request to a service. */
   #isAlone = false;
@@ -91,7 +99,7 @@ export class PermitSource {
     return declared ? { batch: declared, runner: 'none' } : SILENT;
   }
 
-  /** Requests permits from the service. Resolves with undefined if no service responds or the topic does not exist. */
+  /** Requests permits from the service. Resolves with undefined if no service responds or the signals topic does not exist. */
   async #request(demands: QuotaDemands): Promise<PermitBatch | undefined> {
     try {
       return await this.#options.requestPermits(requestedPermits(demands));
