@@ -19,7 +19,7 @@ export interface GrantedToken {
 export interface AccessTokensOptions {
   /** Requests a token; `now` is the current time in epoch ms. */
   readonly request: (now: number) => Promise<GrantedToken>;
-  /** Name of the setting with the address of the issuer, for error messages. */
+  /** Name of the setting with the address of the server that issues the tokens, for error messages. */
   readonly issuer: string;
   /** Code of the error that is thrown when the issuer does not respond in time. */
   readonly unreachable: ErrorCode;

@@ -20,17 +20,21 @@ export const PAUSES = {
    */
   groupOffsets: { firstMs: 250, maxMs: 250 },
   /**
-   * Pauses before restarting a task, a fleet, a reader of a topic or a member of a consumer group, and before writing to the ledger again.
+   * Pauses before a larger step is repeated after a temporary error: a check at the start of an instance, the claim of an account, the
+   * restart of a task or of a reader of a topic, a call by a member of a consumer group, a write to the ledger.
    */
   restart: { firstMs: 250, maxMs: 5_000 },
   /** Pause before restarting a task or a reader of signals after an error that a retry probably does not resolve. */
   permanentError: { firstMs: 60_000, maxMs: 60_000 },
 } as const satisfies Readonly<Record<string, Pauses>>;
 
-/** Pauses after failures that usually end within moments: at most `count` pauses of `ms` ms. The pauses of `PAUSES.kafkaRequest` follow. */
+/**
+ * Pauses before a request to Kafka is repeated after a failure that usually ends within moments: `count` pauses of `ms` ms. If the failure
+ * lasts longer, the pauses of `PAUSES.kafkaRequest` follow.
+ */
 export const BRIEF_PAUSES = { ms: 10, count: 100 } as const;
 
-/** Maximum time for the attempts of an operation, in ms. */
+/** Maximum time for all attempts of an operation together, in ms. */
 interface Limit {
   readonly ms: number;
   /**
@@ -78,33 +82,39 @@ export const KAFKA_LIMITS = {
  */
 export const LASTING_MS = {
   /**
-   * Too few brokers are available. If the time is too small, transactions fail during the election of a new leader. If it is too large, the
-   * log reports late why nothing is published.
+   * Too few brokers are available. If the time is too small, transactions fail during the election of a partition leader. If it is too
+   * large, the log reports late why nothing is published.
    */
   lackingBrokers: 5_000,
   /** Brokers do not know a topic to which messages are written. If the time is too small, a new topic counts as deleted. */
   unknownTopic: 5_000,
-  /** Brokers refuse the tokens of a login. A broker refuses valid tokens, too, until it has fetched the signing key. */
+  /**
+   * Brokers refuse the OAuth tokens with which this process logs in. A broker refuses valid tokens, too, until it has fetched the key with
+   * which the identity provider signs them.
+   */
   refusedToken: 15_000,
   /**
-   * Brokers refuse the tokens of a login after they have accepted one. The time is longer, because the identity provider is then more
-   * likely the cause than the settings.
+   * Brokers refuse the OAuth tokens with which this process logs in, although a token was accepted before. This time is longer than
+   * `refusedToken`, because the identity provider is then more likely the cause than the settings.
    */
   refusedProvenToken: 600_000,
 } as const;
 
 /**
- * Maximum number of consecutive retries to fetch a topic, some eight seconds in all. It applies while brokers do not know the topic and, if
- * outages are not retried, while they do not agree on the leader of a partition. If it is too small, fetching a new topic, or fetching
- * during an election of a leader, fails.
+ * Maximum number of consecutive retries of a fetch from a topic, some eight seconds in all. It applies while brokers report that the topic
+ * does not exist and, for readers with `retriesOutages: false`, while the requested broker reports that it does not lead the partition. If
+ * it is too small, fetching fails for a new topic and during the election of a partition leader.
  */
 export const FETCH_RETRIES = 5;
 
 /** Number of retries that kafkajs makes before it throws an error. */
 export const KAFKAJS_RETRIES = {
-  /** Retries for the service, some four seconds in all. */
+  /** Retries of one request in the service, some four seconds in all. */
   service: 7,
-  /** Retries for commands that only find out whether Kafka is reachable, about one second in all. */
+  /**
+   * Retries of one request in commands that are to report an unreachable Kafka soon, and in a check at the start of the service; about one
+   * second in all.
+   */
   command: 5,
 } as const;
 

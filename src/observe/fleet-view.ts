@@ -5,7 +5,7 @@ export interface FleetView {
   readonly generation: number | undefined;
   /** Names of the fleet's members. */
   readonly instances: readonly string[];
-  /** Known accounts, sorted by name. */
+  /** Accounts that have a file in `ACCOUNTS_DIR`, are assigned, or have an owner, as far as the instance knows, sorted by name. */
   readonly accounts: readonly FleetAccount[];
 }
 
@@ -42,16 +42,19 @@ export interface AccountFigures {
   readonly ready: boolean;
   /** Why the account is not ready, one line for each reason. The number and length of the lines are limited. */
   readonly reasons: readonly string[];
-  /** Codes of `reasons`, without duplicates. */
+  /** Codes of the reasons why the account is not ready, without duplicates. */
   readonly causes: readonly string[];
   /** Median lag of the slowest list over five minutes, in ms; null if nothing has changed. */
   readonly lagMs: number | null;
   /**
-   * When the last scan that finds all changes was completed, in epoch ms, for the list where that was longest ago. Null while a list has
-   * had no such scan.
+   * When the last scan that finds all changes of a list was completed, in epoch ms: the earliest of these times among the account's lists.
+   * Null while any list has had no such scan.
    */
   readonly lookedAt: number | null;
-  /** The most used quota, apart from that of logins. Null before the account has started. */
+  /**
+   * The most used of the lists' quotas: its name, the requests that count against it, and the requests that it allows in any minute. Null
+   * before the account has started.
+   */
   readonly quota: { readonly name: string; readonly used: number; readonly limit: number } | null;
   readonly eventsPerSecond: number;
   /** Number of records that the running initial snapshots have read, and their totals, summed over all lists. Null if none runs. */

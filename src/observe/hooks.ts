@@ -54,7 +54,7 @@ export interface Resynced {
 
 /** Report on a request to the API that has ended, successfully or not. */
 export interface Requested {
-  /** `login`, or the name of the list. */
+  /** Target of the request: `login`, or the name of the requested list. */
   readonly what: string;
   /**
    * HTTP status code. Undefined if no complete response arrived: the connection was refused, reset or closed too early, or the request
@@ -83,7 +83,7 @@ export interface Committed {
 
 /** Current use of a quota of the API. */
 export interface QuotaUse {
-  /** `login`, the list, or `all` if all lists share one quota (`QUOTA_SCOPE=key`). */
+  /** Name of the quota: `login`, a list, or `all` if all lists share one quota (`QUOTA_SCOPE=key`). */
   readonly name: string;
   /** Number of requests that count against the quota at this moment: those of the last minute and those in flight. */
   readonly used: number;
@@ -164,7 +164,7 @@ export interface Hooks {
   /** A sweep of a list has ended, and the deletions that it detected have been processed. */
   readonly onSwept?: (swept: {
     resource: string;
-    /** Ordinal number of the sweep. */
+    /** Number of the sweep among the sweeps of the list. */
     number: number;
     /** Number of distinct keys that the sweep read. */
     records: number;
@@ -230,7 +230,7 @@ export interface Hooks {
   }) => void;
   /** A call failed and is retried after a pause. */
   readonly onRetry?: (retrying: Retrying) => void;
-  /** A resync request was started or acknowledged. */
+  /** A resync was started, or has ended and its acknowledgement is in the topic of signals. `status` says which. */
   readonly onResync?: (resync: Resynced) => void;
   /**
    * A message in the topic of signals is ignored, because it is not a valid signal or too many requests are pending. `offset` is the

@@ -24,8 +24,8 @@ export interface LogOptions {
 const STDERR = 2;
 
 /**
- * Names of fields whose values are never logged. This is a second safeguard in addition to {@link Secret}. The fields in the last line hold
- * records, which may contain personal data.
+ * Names of fields whose values are never logged: fields with secrets and, from `record` on, fields with records, which may contain personal
+ * data. This is a second safeguard in addition to {@link Secret}.
  */
 const REDACTED_PATHS = [
   ...['apiKey', 'API_KEY', 'password', 'secret', 'hmacKey', 'sasl'],
@@ -118,8 +118,8 @@ const LOGGED_KAFKA_FIELDS = [
  * Creates a kafkajs log creator that writes to `logger`: `new Kafka({ logCreator: kafkaLogCreator(logger), ... })`.
  *
  * Errors and warnings of kafkajs keep their level, except those that kafkajs resolves by retrying, such as an unreachable broker or a
- * rebalance. They are logged at debug. The crash of a consumer for such a reason is also logged at debug, because the service replaces the
- * consumer and logs that.
+ * rebalance: these are logged at debug. The crash of a consumer that such an error caused is logged at debug as well, because the service
+ * replaces the consumer and logs that itself.
  */
 export function kafkaLogCreator(logger: Logger): logCreator {
   const own = logger.child({ component: 'kafkajs' });

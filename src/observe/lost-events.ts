@@ -12,8 +12,8 @@ export interface Gap {
 }
 
 /**
- * A partition whose live keys differ from the published ones. Either their number is different, or their newest events are older than the
- * published ones.
+ * A partition in which the live keys of the topic differ from the published ones: in their number, or in the keys or the sequences of their
+ * newest events.
  */
 export interface KeyGap {
   readonly partition: number;

@@ -69,7 +69,7 @@ export async function openFleetOperations({ config, instance, onError }: FleetOp
       return {
         /** Hooks that the account's service calls. */
         hooks: account.hooks,
-        /** Returns the summary of the account that this instance reports to the rest of the fleet. */
+        /** Returns a summary of the account, which this instance sends to the other instances of the fleet. */
         figures: account.figures,
         /** Removes the account's metrics and status page, unless an account that was added later under the same name has replaced them. */
         end: () => void (watched.get(own.account) === account && watched.delete(own.account)),

@@ -73,13 +73,16 @@ const MAX_STREAMS = 64;
  * use grows.
  */
 const MAX_ACCOUNTS = 100;
-/** Maximum length of an account's name, in characters: the maximum length of a file name, because a file is named after the account. */
+/**
+ * Maximum length of an account's name, in characters: that of a file name, because each account is named after its file in `ACCOUNTS_DIR`.
+ * A longer name in a request is truncated.
+ */
 const MAX_NAME = 255;
 const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
 
 /**
- * Limits for slow clients: the maximum size of request headers, in bytes, and time limits, in ms. Node checks the time limits at the given
- * interval.
+ * Limits for slow clients of the HTTP server: `maxHeaderSize` is the maximum size of a request's headers, in bytes; `requestTimeout` and
+ * `keepAliveTimeout` are time limits in ms, which Node checks every `connectionsCheckingInterval` ms.
  */
 const LIMITS: ServerOptions = {
   maxHeaderSize: 8_192,
@@ -229,8 +232,8 @@ function routes(options: HttpServerOptions): App {
 }
 
 /**
- * Returns a function that reads the status of one account, or that of the whole service or fleet if no account is given. The status is
- * cached.
+ * Returns a function that reads the status of one account, or that of the whole service or fleet if no account is given. A status is cached
+ * for {@link REFRESH_MS}.
  */
 function accountStatusReader({
   endpoints,

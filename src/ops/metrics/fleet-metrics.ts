@@ -44,7 +44,10 @@ export interface FleetMetric extends Omit<Metric, 'labels' | 'zeros'> {
 const gauge = metricOf('gauge');
 const counter = metricOf('counter');
 
-/** Metrics of a fleet. Series with the label `account` exist only for accounts that are currently known. */
+/**
+ * Metrics of a fleet. Series with the label `account` exist only for accounts that run on this instance or are listed in the newest
+ * {@link FleetView}.
+ */
 export const FLEET_METRICS = {
   instance: gauge(
     'cellarstream_fleet_instance_info',
@@ -141,7 +144,10 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
   for (const unknown of [generation, members]) unknown.remove(); // prom-client starts them at 0, but they are unknown
   collectProcessMetrics(registry);
 
-  /** Known accounts with their last known owner. */
+  /**
+   * Accounts in the newest {@link FleetView}, each with its owner. While an account has no owner: its previous owner. Undefined if no view
+   * has shown an owner yet.
+   */
   const owners = new Map<string, string | undefined>();
   const countMoves = (view: FleetView) => {
     const known = new Set(view.accounts.map(({ account }) => account));

@@ -5,21 +5,24 @@ import type { LabelName } from './metric-labels.ts';
 
 export type MetricType = 'counter' | 'gauge' | 'histogram';
 
-/** Values for some or all labels of a metric. It describes the series with every combination of these values. */
+/**
+ * Values for some or all labels of a metric. It stands for the series with every combination of these values and of all values of the
+ * labels that it omits.
+ */
 export type LabelGrid = Readonly<Partial<Record<LabelName, readonly string[]>>>;
 
 export interface Metric {
   readonly type: MetricType;
   readonly name: string;
   readonly help: string;
-  /** Labels besides `account`. */
+  /** Labels of the metric, except `account`, which every metric has. */
   readonly labels: readonly LabelName[];
   /** Upper bounds of a histogram's buckets, in seconds. */
   readonly buckets?: readonly number[];
   /**
-   * Series that exist from the start with the value 0, so that the first event shows as an increase. For a label without values here, all
-   * its values are used; for `resource`, the lists that the service reads. Default: all series of counters and histograms. Gauges have
-   * none, because 0 would be mistaken for a measured value.
+   * Series that exist from the start with the value 0, so that the first event shows as an increase. A label that a {@link LabelGrid} omits
+   * has all its values; an omitted `resource` has the lists that the service reads. Default: all series of a counter or histogram, and no
+   * series of a gauge, because 0 would be mistaken for a measured value.
    */
   readonly zeros?: readonly LabelGrid[];
 }

@@ -26,8 +26,8 @@ interface MetricsOptions {
 }
 
 /**
- * Lanes whose pages are included in the metric of freshness. The initial snapshot is excluded because its changes are old, and resyncs are
- * excluded because they find no changes.
+ * Lanes whose changes are included in the metric `cellarstream_freshness_seconds`. The initial snapshot is excluded because its records
+ * were changed long ago, and resyncs are excluded because most of their events repeat records that have not changed.
  */
 const FRESH_LANES: ReadonlySet<string> = new Set(['poll', 'sweep', 'reread']);
 
@@ -236,7 +236,7 @@ class Recorder {
   readonly set = <K extends KeyOf<'gauge'>>(key: K, labels: LabelsOf<K>, value: number): void =>
     this.#gauges.get(key)!.set(this.#bounded(labels), value);
 
-  /** Adds durations in seconds; values that are negative or not finite are ignored. */
+  /** Adds durations in seconds to the histogram `key`. Durations that are negative or not finite are ignored. */
   readonly observe = <K extends KeyOf<'histogram'>>(
     key: K,
     labels: LabelsOf<K>,

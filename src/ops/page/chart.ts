@@ -74,7 +74,10 @@ export function chart({ lines, leastTop, compressed = false }: ChartOptions) {
   };
 }
 
-/** Whether a line has fewer than three values, so that they are drawn as points. */
+/**
+ * Whether series `line` of the plot has fewer than three values. Its values are then drawn as points, because a line through them would be
+ * too short to see.
+ */
 function isAlone(plot: uPlot, line: number): boolean {
   return Array.from(plot.data[line]!).filter((value) => value !== null).length < 3;
 }

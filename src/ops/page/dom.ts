@@ -68,7 +68,8 @@ interface KeyedListOptions<T> {
 }
 
 /**
- * Returns a function that shows a list of items. An item with a known key reuses that key's element. Elements are moved only if necessary.
+ * Returns a function that shows a list of items as the children of `parent`. An item whose key the previous call has shown as well reuses
+ * that key's element. Elements are moved only if necessary.
  */
 export function keyedList<T>(options: KeyedListOptions<T>): (items: readonly T[]) => void {
   const { parent, key, make } = options;

@@ -57,7 +57,10 @@ export function fleetAccountsView(): (status: FleetStatus) => void {
   return update;
 }
 
-/** Status of an account, with the time of the report and the instance that sent it. */
+/**
+ * Status of an account, taken from a fleet's status: `at` is when that was computed, in epoch ms; `instance` is the instance that computed
+ * it.
+ */
 interface ReportedAccount extends FleetAccountStatus {
   readonly at: number;
   readonly instance: string;

@@ -130,7 +130,11 @@ function namesOf(accounts: readonly FleetAccountStatus[]): string {
   return named.join(', ') + (more > 0 ? ` and ${more} more` : '') + ':';
 }
 
-/** Health of an account of a fleet, from worst to best. */
+/**
+ * Health of an account of a fleet, from worst to best. `good`: it runs and is ready. `busy`: it is starting, in handover, or runs and has
+ * not caught up with its lists yet. `slow`: it has been starting or in handover for longer than {@link SLOW_MS}. `bad`: it does not run, or
+ * is not ready for another reason.
+ */
 type Health = 'bad' | 'slow' | 'busy' | 'good';
 
 /** How long an account may be starting or in handover before its health is `slow`, in ms. */
@@ -144,7 +148,10 @@ export function healthOf({ state, since, figures }: FleetAccountStatus, at: numb
   return figures.causes.every((cause) => cause === 'starting') ? 'busy' : 'bad';
 }
 
-/** Describes what is wrong with an account; empty if nothing is. */
+/**
+ * Describes the problem of an account, such as `it is starting`. For a running account that is not ready: a headline without the reasons.
+ * Empty if the account has no problem.
+ */
 function problemOf({ state, problem, figures }: FleetAccountStatus): string {
   const why = problem === null ? '' : `: ${problem}`;
   switch (state) {
@@ -165,7 +172,10 @@ function problemOf({ state, problem, figures }: FleetAccountStatus): string {
   }
 }
 
-/** Like {@link problemOf}, but with all reasons why a running account is not ready. */
+/**
+ * Describes the problem of an account. For a running account that is not ready: all reasons. In every other case the text is that of
+ * {@link problemOf}.
+ */
 function fullProblemOf(account: FleetAccountStatus): string {
   const { state, figures } = account;
   if (state !== 'running' || figures === null || figures.ready) return problemOf(account);

@@ -4,7 +4,10 @@ import type { QuotaStatus, Status } from '../status/status-json.ts';
 import { byId, gauge, html, keyedList, setAttributes, setText } from './dom.ts';
 import { STATIONS } from './stations.ts';
 
-/** Returns a function that updates the picture of the data flow: five stations from the API's token to the Kafka topics. */
+/**
+ * Returns a function that updates the picture of the data flow from the API to Kafka. The flow has five stations: token, quota, pages,
+ * diff, topics.
+ */
 export function flowView(): (status: Status) => void {
   const parent = byId('flow');
   const stations = Object.entries(STATIONS).map(([name, at]) => {

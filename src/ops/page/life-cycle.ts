@@ -15,7 +15,7 @@ import { stateDiagram } from './state-diagram.ts';
 import type { StateDiagram } from './state-diagram.ts';
 import { compact, count, duration, fieldName, since } from './words.ts';
 
-/** Returns a function that updates the view of life cycles. */
+/** Returns a function that updates the view of life cycles: the states of status fields and the observed changes between them. */
 export function lifeCycleView(): (status: Status) => void {
   const view = new LifeCycleView();
   return (status) => view.update(status);

@@ -98,7 +98,7 @@ function stateText({ state, retry, at, firstRead, commitBeganAt }: DatedResource
   }
 }
 
-/** Returns the displayed name of the service that is retried. A value of `what` without a name here is a list of the API. */
+/** Returns the displayed name of the dependency that failed and is retried. A value of `what` without a name here is a list of the API. */
 function serviceName(what: string): string {
   const names: Readonly<Record<string, string>> = {
     kafka: 'Kafka',

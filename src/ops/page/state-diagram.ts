@@ -13,7 +13,7 @@ export interface StateDiagram {
 
 const STATE_HEIGHT = 42;
 const MAX_NAME = 22;
-/** Approximate width of a character in the names of states and in the notes below them, in px. */
+/** Approximate width of a character in the names of states, and in the labels of arrows, in px. */
 const [NAME_CHARACTER, NOTE_CHARACTER] = [8.2, 6.3];
 /** Size of the label of an arrow, in px. It has space for `99.9K · 59 min`, because the figures can grow after the layout. */
 const LABEL = { width: 14 * NOTE_CHARACTER, height: 20 };

@@ -1,22 +1,25 @@
 import type { Status } from '../status/status-json.ts';
 import { compact, duration, plural, rate } from './words.ts';
 
-/** Content of one station (step) of the data flow. */
+/** Content of one station of the data flow. The stations are the steps from the API to Kafka: token, quota, pages, diff, topics. */
 interface Station {
   readonly figure: string;
   readonly unit: string;
   readonly note: string;
-  /** Reason why the station waits. Empty if it does not wait. */
+  /** Reason why the data flow waits at this station, such as `waiting for the API`. Empty if it does not wait here. */
   readonly trouble: string;
   /** Whether data flows from this station to the next one. */
   readonly moves: boolean;
   /** Filled part of the gauge that the status page draws for this station of the flow, from 0 to 1. */
   readonly share: number;
-  /** Value of the gauge as text, shown beside it and read by screen readers. */
+  /** Value of the station's gauge as text, shown beside the gauge and read by screen readers. */
   readonly shareText: string;
 }
 
-/** Functions that compute the stations of the data flow, by name, in the order from the API's token to the Kafka topics. */
+/**
+ * Functions that compute the content of each station of the data flow, by the station's name, in the order from the API's token to the
+ * Kafka topics.
+ */
 export const STATIONS: Readonly<Record<string, (status: Status) => Station>> = {
   token: tokenStation,
   quota: quotaStation,
@@ -130,7 +133,10 @@ function topicsStation({ resources, causes }: Status): Station {
   };
 }
 
-/** Describes the number of published records. The text begins with `at least` while the number of some lists is unknown. */
+/**
+ * Describes the number of published records of all lists. The text begins with `at least` while that number is unknown for some of the
+ * lists.
+ */
 function publishedText(resources: Status['resources']): string {
   const counts = resources.flatMap(({ known }) => known ?? []);
   if (counts.length === 0) return 'the number of published records is not known yet';

@@ -78,7 +78,10 @@ export class FleetStatusModel {
     };
   }
 
-  /** Returns the accounts that run on this instance but are not yet in the newest view. */
+  /**
+   * Returns the accounts that run on this instance but are not yet in the newest {@link FleetView}. Their state is `starting`; `since`
+   * (epoch ms) is used as the time when they entered it.
+   */
   #unseen(since: number): FleetAccount[] {
     const { accounts, instance } = this.#options;
     const seen = new Set(this.#view.accounts.map(({ account }) => account));

@@ -8,8 +8,8 @@ import type { Change, Operation } from '../../streams/diff/change.ts';
 import type { DatesFound } from '../../streams/paging/list-dates.ts';
 
 /**
- * Counts the records of a published page that were read and compared, and the page's events by operation. Not counted as read: deletions,
- * and the `r` events of a resync, whose records are already counted as unchanged or changed.
+ * Counts the page's events by operation, and the records of the page that were read and compared with their images. Deletions do not count
+ * as read records. Nor do the `r` events of a resync: each repeats a record that already counts as unchanged or has a `c` or `u` event.
  */
 export function countPage({ lane, changes, unchanged }: Published) {
   const events: Record<Operation, number> = { r: 0, c: 0, u: 0, d: 0 };

@@ -81,9 +81,10 @@ interface ListState {
  * change is published soon after the API shows it. In a polled list that is the first complete poll, even if the initial snapshot still
  * runs. In a list without usable dates it is the first full scan. An empty list counts as caught up.
  *
- * A problem begins with the first failed call and ends when the next page of the list is committed. A new connection does not end it,
- * because the next call on that connection may fail again. A problem makes the service not ready once it has lasted {@link GRACE_MS}; a
- * failed list does so at once.
+ * A problem begins with the first failed call. A list's problem ends when the list's next page is processed or the list is read as empty. A
+ * problem that affects all lists ends when a page of any list is processed or a list is claimed, and a problem with the login ends with a
+ * successful login. A new connection ends no problem, because the next call on that connection may fail again. A problem makes the service
+ * not ready once it has lasted {@link GRACE_MS}; a failed list does so at once.
  */
 export class ReadinessCheck {
   readonly #options: ReadinessOptions;
@@ -93,7 +94,7 @@ export class ReadinessCheck {
   #login: ActiveProblem | undefined;
   /**
    * Current problem with Kafka or the schema registry that affects all lists. During such a problem no list can be claimed, and no list can
-   * be read while requests can't be declared.
+   * be read while requests can't be declared in the ledger.
    */
   #connection: ActiveProblem | undefined;
 
@@ -259,8 +260,8 @@ function lines(all: readonly ReadinessProblem[]): string[] {
 }
 
 /**
- * Returns the cause that belongs to the field `what` of an `onRetry` event. `what` is the name of a service, `state folder`, or a list of
- * the API.
+ * Returns the cause that belongs to the field `what` of an `onRetry` event: the name of a dependency (`login`, `kafka`, `registry`,
+ * `state folder`) or of a list of the API.
  */
 export function causeOf(what: string): 'login' | 'kafka' | 'registry' | 'state' | 'api' {
   if (what === 'state folder') return 'state';

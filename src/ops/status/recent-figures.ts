@@ -108,7 +108,7 @@ export function quantile(all: readonly Durations[], share: number): number | nul
 
 /** Period over which the rate of an initial snapshot is measured, in ms. */
 const OVER_MS = 60_000;
-/** Maximum number of recent pages that are stored in order to measure the rate. */
+/** Maximum number of recent pages that are stored in order to measure the rate of an initial snapshot. */
 const MAX_PAGES = 200;
 
 type Progress = Pick<InitialSnapshotStatus, 'read' | 'total' | 'done'>;

@@ -15,7 +15,9 @@ export function errorLine(error: unknown): string {
   return shortened(describeError(error), MAX_ERROR);
 }
 
-/** Maximum number of names in a text and, as `MAX_NAME`, the maximum length of each name in characters. */
+/**
+ * Maximum number of names that are listed in one text. Further names are omitted; names longer than `MAX_NAME` characters are shortened.
+ */
 const MAX_NAMES = 5;
 const MAX_NAME = 60;
 

@@ -10,13 +10,16 @@ export interface Status {
   readonly account: string;
   readonly prefix: string;
   readonly at: number;
-  /** When the process started. Counts, life cycles and recent changes cover the time since then. */
+  /**
+   * When the process started; in a fleet: when the instance began to run the account. Counts, life cycles and recent changes cover the time
+   * since then.
+   */
   readonly since: number;
   readonly pollIntervalMs: number;
   readonly ready: boolean;
   /** Why the service is not ready, one line each. */
   readonly reasons: readonly string[];
-  /** Codes of `reasons`, without duplicates. */
+  /** Codes of the reasons why the service is not ready, without duplicates. */
   readonly causes: readonly string[];
   /** Problems that do not prevent the service from being ready, the newest first. */
   readonly warnings: readonly Warning[];
@@ -66,7 +69,7 @@ interface TokenStatus {
 }
 
 export interface QuotaStatus {
-  /** `login`, the name of a list, or `all` where all lists share one quota. */
+  /** Name of the quota: `login`, the name of a list, or `all` if all lists share one quota. */
   readonly name: string;
   /** Requests that count against the quota at this moment: those of the last minute, and those in flight. */
   readonly used: number;
@@ -91,7 +94,7 @@ export interface ResourceStatus {
   readonly requests: Readonly<Record<RequestClass, number>>;
   /** Lag of the changes in the last five minutes: the time from a record's `updated_at` to the commit of its event. */
   readonly freshness: FreshnessStatus;
-  /** Averages over the last ten seconds. */
+  /** Number of records read and number of events published per second, averaged over the last ten seconds. */
   readonly perSecond: { readonly records: number; readonly events: number };
   readonly series: SeriesStatus;
   /** Number of records of the list that are published and not deleted. Null before the first page. */
@@ -105,7 +108,7 @@ export interface ResourceStatus {
   /** Why the newest full scan was not certified. Null if it was certified. */
   readonly uncertified: 'too-soon' | 'partitions' | null;
   readonly schemaId: number | null;
-  /** Number of dead letters, by reason. */
+  /** Number of the list's dead letters since {@link Status.since}, by reason. */
   readonly deadLetters: Readonly<Record<string, number>>;
   /** Duration of the newest committed Kafka transaction, in ms. Null before the first one. */
   readonly transactionMs: number | null;
@@ -114,7 +117,10 @@ export interface ResourceStatus {
 }
 
 export interface RetryStatus {
-  /** Name of the retried dependency: `kafka`, `registry`, `state folder`, a list of the API, or the failed list itself. */
+  /**
+   * What failed and is retried: `kafka`, `registry`, `state folder`, or the name of the list. The name of the list stands for a failed
+   * request to the API or, if `state` is `failed`, for the list as a whole.
+   */
   readonly what: string;
   readonly error: string;
   /** Number of the retry. 1 is the first one after a failure. */
@@ -131,7 +137,10 @@ export interface InitialSnapshotStatus {
   readonly leftMs: number | null;
 }
 
-/** Newest lag and quantiles of the lag, in ms; quantiles are accurate to 10 %. A value is null if there was no change. */
+/**
+ * Lag of a list's changes, in ms. `lastMs` is the lag of the newest change, null if there was none. `p50Ms` and `p95Ms` are quantiles over
+ * the last five minutes, accurate to 10 %, and null if there was no change in that time.
+ */
 interface FreshnessStatus {
   readonly lastMs: number | null;
   readonly p50Ms: number | null;
@@ -149,23 +158,23 @@ export interface SeriesStatus {
 }
 
 export interface CertifiedStatus {
-  /** When the full scan ended, in epoch ms by the API server's clock. */
+  /** When the certified full scan ended, in epoch ms by the API server's clock. */
   readonly at: number;
   readonly number: number;
-  /** Total of the list according to the API (`total_records`). Null if it changed during the scan. */
+  /** Total of the list according to the API (`total_records`). Null if it changed during the certified full scan. */
   readonly total: number | null;
-  /** Number of distinct keys that the scan read. */
+  /** Number of distinct keys that the certified full scan read. */
   readonly read: number;
-  /** Number of live keys in the topic. */
+  /** Number of live keys in the list's topic, according to the certificate. */
   readonly records: number;
   readonly proof: string;
-  /** Why the proof is not `exact`. Null if it is. */
+  /** Why the certificate's proof is not `exact`. Null if it is. */
   readonly whyNotExact: string | null;
 }
 
 export interface SweptStatus {
   readonly at: number;
-  /** Number of distinct keys that the sweep read. */
+  /** Number of distinct keys that the last complete sweep read. */
   readonly records: number;
   readonly proof: string;
 }
@@ -177,7 +186,7 @@ export interface LifeCycle {
   readonly field: string;
   readonly states: readonly LifeCycleState[];
   readonly changes: readonly LifeCycleChange[];
-  /** Number of changes that are not included in `changes`, because the length of `changes` is limited. */
+  /** Number of status changes that no element of `changes` counts, because `changes` is limited to a number of pairs of states. */
   readonly others: number;
 }
 
@@ -243,7 +252,9 @@ export interface FleetStatus {
   readonly ready: boolean;
   readonly reasons: readonly string[];
   readonly causes: readonly string[];
-  /** All known accounts, sorted by name. */
+  /**
+   * Accounts of the fleet, sorted by name: those that run on this instance, have a file in `ACCOUNTS_DIR`, are assigned, or have an owner.
+   */
   readonly accounts: readonly FleetAccountStatus[];
 }
 

@@ -7,9 +7,7 @@ import type { LifeCycle, LifeCycleState } from './status-json.ts';
 
 /** Maximum number of distinct statuses in a life cycle. All further ones are shown as one state, `other`. */
 const MAX_STATES = 16;
-/**
- * Maximum number of pairs of states whose changes are counted individually. Changes between any further pair are only counted in one sum.
- */
+/** Maximum number of pairs of states whose changes are counted for each pair. Changes between all further pairs are counted together. */
 const MAX_CHANGES = 64;
 /**
  * Maximum number of subjects (orders, or parts of them such as fulfillments) for which the current state and the time of entering it are
@@ -48,7 +46,10 @@ export class LifeCycleModel {
   readonly #entries: BoundedMap<string, { readonly state: ObservedState; readonly at: number }>;
   /** Number of states of kind `state`, at most {@link MAX_STATES}. */
   #statuses = 0;
-  /** Number of changes between pairs of states that have no entry in the transitions. */
+  /**
+   * Number of status changes that no entry of `#transitions` counts, because there are already {@link MAX_CHANGES} entries for other pairs
+   * of states.
+   */
   #others = 0;
 
   /**

@@ -25,8 +25,8 @@ interface ActiveWarning extends Warning {
 
 interface Raised extends Pick<Warning, 'kind' | 'resource'> {
   /**
-   * Distinguishes several warnings of the same kind and list, for example by fields or by the trouble of a scan. Default: one warning of
-   * each kind and list.
+   * Distinguishes warnings of the same kind and list, such as warnings about two different troubles of a scan: they are shown beside each
+   * other if their details differ. A warning with the same kind, list and detail replaces the earlier one. Default: an empty detail.
    */
   readonly detail?: string;
   /** How long the warning is shown after the last occurrence of its problem, in ms. `Infinity`: until the problem ends. */
@@ -198,9 +198,12 @@ const TROUBLES: Readonly<Record<Exclude<ScanTrouble, 'cut'>, string>> = {
   smaller: 'large pages fail: smaller ones are requested',
 };
 
-/** Number of failed attempts to use a service after which a warning is shown. */
+/**
+ * Number of failed calls to a dependency (such as Kafka or the API) after which a warning is shown. Also the number of failures to read or
+ * acknowledge signals.
+ */
 const MANY_RETRIES = 3;
-/** How long a warning about retries is shown after the last failed attempt, in ms. */
+/** How long a warning about retries is shown after the last failed call to the dependency, in ms. */
 const SHOWN_FOR_MS = TEN_MINUTES_MS;
 /**
  * Minimum time without a failure before a list counts as responding again, in ms. It includes the time that a retry may have to wait for
@@ -208,15 +211,16 @@ const SHOWN_FOR_MS = TEN_MINUTES_MS;
  */
 const SILENCE_MS = 60_000;
 
-/** A failed attempt for which no later success is known. */
+/** A failed call to a dependency (such as Kafka or the API), as long as no later success is known. */
 interface Open {
   readonly service: string;
   readonly what: string;
   readonly resource: string | undefined;
-  /** When the pause before the next try ends, in epoch ms. */
+  /** When the pause before the call is retried ends, in epoch ms. */
   readonly nextAt: number;
   /**
-   * Time before which the lack of further failures proves nothing, in epoch ms. Until then the retry can still be waiting for the quota.
+   * Earliest time at which the call counts as successful, in epoch ms, provided that no further failure was reported. Before it, the retry
+   * may still be waiting for the quota.
    */
   readonly silentUntil: number;
   /** Whether any request for the list `resource` has succeeded since `nextAt`: the retry of the failed attempt or another request. */
@@ -231,18 +235,18 @@ interface Tried {
 }
 
 /**
- * Collects warnings about services (such as Kafka or the API) that were retried recently. A warning also says whether the service is known
- * to respond again.
+ * Collects warnings about dependencies (such as Kafka or the API) to which calls failed and were retried in the last ten minutes. A warning
+ * also says whether the dependency is known to respond again.
  *
  * Several requests for a list may be in flight at a time, and hooks do not say which of them failed, so the success of one request proves
- * nothing about another. A list therefore counts as responding again if a request has succeeded after the pause of the newest failed
- * attempt, and no other attempt has failed within a time as long as that pause, or a minute if that is longer.
+ * nothing about another. A list therefore counts as responding again if, after the pause that followed the newest failure, two things have
+ * happened: a request for the list has succeeded, and a time as long as that pause (at least a minute) has passed without another failure.
  */
 class RetryWarnings {
   readonly #now: () => number;
-  /** Recently retried services by name. Their number is small. */
+  /** Dependencies to which a call failed in the last ten minutes, by their displayed names. Their number is small. */
   readonly #tried = new Map<string, Tried>();
-  /** Failed attempts for which no later success is known, by the fields `what` and `resource` of the `onRetry` event. */
+  /** Failed calls for which no later success is known, by the fields `what` and `resource` of the `onRetry` event. */
   readonly #open = new Map<string, Open>();
 
   constructor(now: () => number) {
@@ -278,8 +282,8 @@ class RetryWarnings {
   } satisfies Hooks;
 
   /**
-   * Returns a warning for each service that was retried repeatedly. Omits services covered by `causes`, the reasons why the service is not
-   * ready.
+   * Returns a warning for each dependency that was retried repeatedly. Omits dependencies whose cause is one of `causes`, the reasons why
+   * the service is not ready.
    */
   all(causes: readonly Cause[]): readonly Warning[] {
     const now = this.#now();
@@ -305,11 +309,11 @@ class RetryWarnings {
 
 interface Service {
   readonly name: string;
-  /** Cause that the readiness check reports while the service does not respond. */
+  /** Cause that the readiness check reports while calls to the dependency fail. */
   readonly cause: Cause;
 }
 
-/** Services that may be retried, by the field `what` of an `onRetry` event. Any other value of `what` is a list of the API. */
+/** Dependencies that may be retried, by the field `what` of an `onRetry` event. Any other value of `what` is a list of the API. */
 const SERVICES: Readonly<Record<string, Service>> = {
   login: { name: 'the login', cause: 'login' },
   kafka: { name: 'Kafka', cause: 'kafka' },
