@@ -45,8 +45,8 @@ export interface DemoFleetOptions {
  */
 const RESTART_AFTER_MS = 20_000;
 /**
- * Longest wait before the demo restarts an instance that has ended, in ms: on a busy machine the other instances may take longer to claim
- * all accounts.
+ * Longest time that the demo waits until the other instances have claimed the accounts of an instance that has ended, in ms. Then it
+ * restarts that instance in any case.
  */
 const RESTART_DEADLINE_MS = 90_000;
 

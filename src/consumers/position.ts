@@ -114,7 +114,9 @@ function offsetsOf(
     const offset = BigInt(text);
     if (offset > high) refuse(`partition ${partition} of ${topic} ends at ${high} now`);
     if (offset < low) {
-      refuse(`partition ${partition} of ${topic} begins at ${low}: earlier messages are deleted`);
+      refuse(
+        `partition ${partition} of ${topic} begins at ${low}, because earlier messages were deleted: begin there or later`,
+      );
     }
     offsets.set(partition, offset);
   }

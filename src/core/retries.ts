@@ -89,13 +89,13 @@ export const LASTING_MS = {
   /** Brokers do not know a topic to which messages are written. If the time is too small, a new topic counts as deleted. */
   unknownTopic: 5_000,
   /**
-   * Brokers refuse the OAuth tokens with which this process logs in. A broker refuses valid tokens, too, until it has fetched the key with
-   * which the identity provider signs them.
+   * Time in which brokers may refuse the OAuth tokens with which this process logs in. A broker refuses valid tokens, too, until it has
+   * fetched the key with which the identity provider signs them.
    */
   refusedToken: 15_000,
   /**
-   * Brokers refuse the OAuth tokens with which this process logs in, although a token was accepted before. This time is longer than
-   * `refusedToken`, because the identity provider is then more likely the cause than the settings.
+   * The same once a token was accepted before. This time is longer than `refusedToken`, because the identity provider is then more likely
+   * the cause than the settings.
    */
   refusedProvenToken: 600_000,
 } as const;

@@ -215,7 +215,9 @@ const listKeys = {
     .describe('how the list shows a deleted record: {at, is}'),
   arrays: z
     .record(z.string(), text('the field that identifies an element'))
-    .describe('arrays and the field that identifies their elements'),
+    .describe(
+      'names of arrays, each with the field that identifies its elements, such as {lines: id}',
+    ),
   statuses: z
     .strictObject({
       topic: name('the topic after TOPIC_PREFIX').optional(),

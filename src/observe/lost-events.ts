@@ -32,7 +32,7 @@ export interface LostEvents {
   readonly gaps: readonly Gap[];
   /** Number of offsets of lost events, as far as it can be determined. */
   readonly offsets: number;
-  /** Partitions in which only the count or digest of live keys shows the loss, and no offset. Default: none. */
+  /** Partitions in which the offsets do not show that events are lost, but the count or digest of live keys does. Default: none. */
   readonly keys?: readonly KeyGap[];
 }
 

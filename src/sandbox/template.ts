@@ -94,7 +94,7 @@ export const PLACEHOLDERS = {
   createdAt: Date.parse('2200-01-01T00:00:00.000Z'),
   /** Marks the position of `updated_at`. */
   updatedAt: '2999-01-01T00:00:00.000Z',
-  /** Stands for a person's name and contact fields. */
+  /** Placeholder that is replaced by the name and contact fields of a person when a record is made from the template. */
   contact: { '@contact': 0 },
   shipping: { '@shipping': 0 },
   billing: { '@billing': 0 },

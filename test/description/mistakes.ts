@@ -282,7 +282,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'arrays: { fulfillments: id }',
     'arrays: [fulfillments]',
-    '19:13 lists.orders.arrays: expected arrays and the field that identifies their elements, found a list',
+    '19:13 lists.orders.arrays: expected names of arrays, each with the field that identifies its elements, such as {lines: id}, found a list',
   ],
   [
     'fields: [state], time: updated_at',

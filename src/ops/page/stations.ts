@@ -50,7 +50,7 @@ function quotaStation({ quotas, resources }: Status): Station {
   return {
     figure: `${Math.round(share * 100)} %`,
     unit: 'used',
-    note: fullest && lists.length > 1 ? 'the fullest of all in the last minute' : '',
+    note: fullest && lists.length > 1 ? 'of the most used quota, in the last minute' : '',
     trouble: '',
     moves: total(resources, 'records') > 0,
     share,

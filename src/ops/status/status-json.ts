@@ -118,8 +118,8 @@ export interface ResourceStatus {
 
 export interface RetryStatus {
   /**
-   * What failed and is retried: `kafka`, `registry`, `state folder`, or the name of the list. The name of the list stands for a failed
-   * request to the API or, if `state` is `failed`, for the list as a whole.
+   * Name of the dependency that failed: `kafka`, `registry`, `state folder`, or the name of the list. The name of the list stands for a
+   * failed request to the API or, if `state` is `failed`, for the list as a whole.
    */
   readonly what: string;
   readonly error: string;

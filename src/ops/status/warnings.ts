@@ -188,7 +188,8 @@ const TROUBLES: Readonly<Record<Exclude<ScanTrouble, 'cut'>, string>> = {
   adrift: 'the list changes faster than it is scanned: the scan starts over',
   reordered: 'the order of records differs from request to request: the list has no total order',
   short: 'a scan read fewer records than total_records says: the list is scanned again',
-  unsettled: 'every scan of the list was short or out of order: records may be missing',
+  unsettled:
+    'every scan of the list showed fewer records than total_records, or in a changed order: records may be missing in the topic',
   endless: 'the API reports a next page although no new records come: the scan ends there',
   gap: 'every page that contains a certain record fails: the record is left out and retried later; its dead letter has its list offset',
   misplaced:

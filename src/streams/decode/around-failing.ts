@@ -10,9 +10,9 @@ import type { PageAttempts } from './page-attempts.ts';
 /** A failing record, identified by its offset and neighbours: every request for a page that contains it fails. */
 interface FailingOffset {
   readonly at: number;
-  /** Key of the record before the failing one; undefined if there is none. */
+  /** Key of the record that the failing one comes after; undefined if it is the first. */
   readonly after: string | undefined;
-  /** Key of the record after the failing one; undefined if there is none. */
+  /** Key of the record that the failing one comes before; undefined if it is the last. */
   readonly before: string | undefined;
 }
 

@@ -53,8 +53,8 @@ const MAX_COMPARED = 64;
  * a proxy: half of the records in front of the broken one are returned, as a smaller page. Otherwise the page is read in parts around the
  * record.
  *
- * A single record that was requested by its number is returned as an unreadable record. Errors with `API_ANSWER` if the page cannot be read
- * in any of these ways.
+ * If the query asked for a single record by its order number, that record is returned as an unreadable record. Errors with `API_ANSWER` if
+ * the page cannot be read in any of these ways.
  */
 export class BrokenPageReader {
   readonly #options: BrokenPageOptions;

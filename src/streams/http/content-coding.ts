@@ -45,7 +45,9 @@ async function withoutLayers(sent: Buffer, unmarked: string[], maxBytes: number)
       const inner = outermost && (await decompressUnmarked(outermost, body, options));
       if (!inner) {
         if (isZstd(body))
-          throw new Error('the body is compressed with zstd, which is not supported');
+          throw new Error(
+            'the response is compressed with zstd, which was not requested and is not supported',
+          );
         return body;
       }
       body = inner;

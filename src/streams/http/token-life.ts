@@ -250,7 +250,7 @@ export class LoginPace {
   /** Number of consecutive early logins. A gap of more than {@link RESET_AFTER_MS} restarts the count. */
   #doubts = 0;
   #doubtAt = -Infinity;
-  /** Whether the token of the last early login has worked. */
+  /** Whether a request has worked with the token of the last early login (one before the old token expired). */
   #hasHelped = false;
 
   /** Returns how long the next login must be delayed, in ms. */

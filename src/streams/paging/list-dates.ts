@@ -183,7 +183,7 @@ export class ListDates {
     return true;
   }
 
-  /** Reports the findings once the current format has worked. */
+  /** Reports the current form of dates to the hooks. Called once a request in this form has worked. */
   formWorks(): void {
     this.#tell();
   }

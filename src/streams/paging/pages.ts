@@ -381,7 +381,7 @@ class Scan {
   }
 }
 
-/** Counts the distinct keys of a scan for as long as the list's total does not change. */
+/** Counts the distinct keys of a scan. Gives up for the rest of the scan once the list's total changes. */
 class DistinctKeys {
   readonly #seen = new KeyIndex();
   /**

@@ -42,9 +42,9 @@ export interface PageScanCounts {
   readonly offset: number;
   readonly length: number;
   /**
-   * When the page was requested, in epoch ms: `first` counts for the first page of the scan, `later` for every other page. If the server
-   * sends a `Date` header, both are its time. Otherwise, on the local clock, `first` is when the scan began, and `later` when the page was
-   * counted.
+   * When the page was requested, in epoch ms: `first` is used if the page is the first one of its scan, else `later`. If the server sends a
+   * `Date` header, both are the time in it. Otherwise they are times of the local clock: `first` is when the scan began, `later` when this
+   * object was made.
    */
   readonly at: { readonly first: number; readonly later: number };
   /** Indexes of rejected records on the page. */

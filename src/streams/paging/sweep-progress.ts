@@ -251,7 +251,10 @@ function isAnchored(
   return isPolled || keyOrder === 'asc' || keyOrder === 'desc';
 }
 
-/** Returns the progress once `newest` counts as part of a proof. */
+/**
+ * Returns the sweep's progress with `newest` added as a scan that can be part of a proof. `proofMs` is the time between the two scans of a
+ * proof.
+ */
 function proven(sweep: SweepProgress, newest: ProvingScan, proofMs: number): SweepProgress {
   const proving = addProvingScan(sweep.proving, newest, proofMs);
   return { ...sweep, newest, awaitsPolls: false, proving };

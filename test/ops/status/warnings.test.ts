@@ -174,7 +174,7 @@ describe('warnings', () => {
       "resync requests can't be read or answered: no topic",
       'requests for single records were refused (once): 404',
       '2 records went to dead letters: no-key',
-      'every scan of the list was short or out of order: records may be missing (2 times)',
+      'every scan of the list showed fewer records than total_records, or in a changed order: records may be missing in the topic (2 times)',
       'the stored images were damaged or in doubt, and are rebuilt from Kafka: a checksum is wrong',
     ]);
     pass(10 * A_MINUTE);

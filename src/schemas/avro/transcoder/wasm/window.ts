@@ -75,7 +75,7 @@ export class Here {
 
 // Skipping over values without validating them, with the same results as in `json-bytes.ts`.
 
-/** Returns the address after the JSON value that begins at `start`; 0 if the value doesn't end in the window. */
+/** Returns the address after the JSON value that begins at `start`; 0 if it doesn't end within the part of the page that is in memory. */
 export function endOfValue(start: i32): i32 {
   let open = 0;
   let at = start;
@@ -102,7 +102,7 @@ export function endOfValue(start: i32): i32 {
   return load<u8>(at) == 0 ? 0 : at;
 }
 
-/** Returns the address after the JSON string whose opening quote is at `quote`; 0 if the string doesn't end in the window. */
+/** Returns the address after the JSON string that begins at `quote`; 0 if it doesn't end within the part of the page that is in memory. */
 export function endOfString(quote: i32): i32 {
   let at = quote + 1;
   for (let byte = load<u8>(at); byte != QUOTE; byte = load<u8>(++at)) {
