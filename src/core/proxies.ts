@@ -4,6 +4,7 @@ import { BlockList, isIP } from 'node:net';
 import { basicAuth } from './http-text.ts';
 import { Secret } from './secret.ts';
 
+/** An HTTP proxy and its credentials. */
 export interface ProxyServer {
   /** Address of the proxy without credentials, such as `http://proxy.example:3128`; it may be logged. */
   readonly origin: string;

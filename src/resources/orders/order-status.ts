@@ -88,7 +88,7 @@ export function statusChanges(change: Change): StatusChange[] {
   return changes;
 }
 
-/** Maps each change of an order to its {@link statusChanges status changes}. */
+/** Maps each change of an order to its status changes. */
 export function orderStatus(): OperatorFunction<Change, readonly StatusChange[]> {
   return map(statusChanges);
 }

@@ -52,7 +52,7 @@ export interface AnswerAges {
   /** Returns the age of a response, computed from its headers and those of earlier responses. Call it once for each response. */
   readonly of: (answer: DatedAnswer) => AnswerAge & {
     /**
-     * How far the response's `Date` is behind the `Date` of other responses, in ms. It is 0 if a replica's lag ({@link MAX_LAG_MS}) or a
+     * How far the response's `Date` is behind the `Date` of other responses, in ms. It is 0 if the lag of a replica (`MAX_LAG_MS`) or a
      * slow server clock explains the difference.
      */
     readonly dateLagMs: number;
