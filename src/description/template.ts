@@ -5,7 +5,7 @@ const VARIABLE = /\{([a-z0-9_]+)\}/g;
 /** Values of variables by name; undefined for a variable that is unset. */
 export type Variables = Readonly<Record<string, string | number | undefined>>;
 
-/** Query parameters or headers by name, as in a description: their values may contain variables. */
+/** Query parameters or headers of an API's description, by name. Their values may contain variables. */
 export type Parameters = Readonly<Record<string, string | number | boolean>>;
 
 /** A JSON value in a description, such as a request body; its texts may contain variables. */

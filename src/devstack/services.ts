@@ -65,8 +65,8 @@ export type Services = PlainServices | JavaServices;
 
 export interface KafkaLaunch {
   /**
-   * Number of Kafka nodes, only on Java; default 1. With three nodes, one of them may fail: all topics, including Kafka's own, have three
-   * replicas, and `min.insync.replicas` is 2.
+   * Number of Kafka nodes. Ignored in containers, which have one. Default 1. With three nodes, one of them may fail: all topics, including
+   * Kafka's own, have three replicas, and `min.insync.replicas` is 2.
    */
   readonly nodes?: 1 | 3;
   /** Broker settings by name, as in `server.properties`. They override the launcher's own settings, which make Kafka fast for tests. */

@@ -90,8 +90,8 @@ export interface SandboxAccount {
     options?: DriftOptions,
   ): () => void;
   /**
-   * Serves a record without its key field until the key is restored. The record stays at the same index in the list, and the query
-   * parameter `orderNumber` and `truth` still identify the record by its key.
+   * Serves a record without its key field until the key is restored. The record stays at the same index in the list, and is
+   * still found by its key: by the query parameter `orderNumber` and by the sandbox's method `truth`.
    *
    * @param options `touch`: whether removing and restoring the key set `updated_at`. Default true.
    * @returns a function that restores the key.

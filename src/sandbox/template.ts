@@ -92,7 +92,7 @@ export const PLACEHOLDERS = {
    * no real time in that century. The template stores all times except `updated_at` as distances from it.
    */
   createdAt: Date.parse('2200-01-01T00:00:00.000Z'),
-  /** Marks the position of `updated_at`. */
+  /** Placeholder that is replaced by the record's `updated_at` when a record is made from the template. */
   updatedAt: '2999-01-01T00:00:00.000Z',
   /** Placeholder that is replaced by the name and contact fields of a person when a record is made from the template. */
   contact: { '@contact': 0 },

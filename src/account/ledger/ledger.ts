@@ -27,7 +27,7 @@ export interface InheritedLedger {
   readonly hasUnreadableEntry: boolean;
 }
 
-/** The two clocks by which leases and permits expire. */
+/** A monotonic clock and the machine's clock. Leases and permits expire as soon as either of them says so. */
 export interface LeaseClocks {
   readonly scheduler: SchedulerLike;
   /** The machine's clock, in ms, which advances while the machine sleeps. Default `Date.now`. */

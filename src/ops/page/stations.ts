@@ -1,7 +1,10 @@
 import type { Status } from '../status/status-json.ts';
 import { compact, duration, plural, rate } from './words.ts';
 
-/** Content of one station of the data flow. The stations are the steps from the API to Kafka: token, quota, pages, diff, topics. */
+/**
+ * Figures and texts that the status page shows for one station of the data flow. The stations are the steps from the API to Kafka: token,
+ * quota, pages, diff, topics.
+ */
 interface Station {
   readonly figure: string;
   readonly unit: string;

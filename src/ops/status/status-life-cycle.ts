@@ -92,7 +92,7 @@ export class LifeCycleModel {
     };
   }
 
-  /** Number of subjects for which the entry into their current state is stored. */
+  /** Number of orders and parts of orders for which the time of the change to their current state is stored. */
   get remembered(): number {
     return this.#entries.size();
   }

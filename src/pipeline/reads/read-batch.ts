@@ -19,7 +19,7 @@ export interface ReadResult extends SplitPage {
   readonly settle: () => void;
 }
 
-/** Returns the read result of a batch that has no response, and therefore no records. */
+/** Returns the result of a batch without records, for which no request was made: a mere step of a sweep, or a resync without a page. */
 export function noRecords(span: Span, settle: () => void): ReadResult {
   return { keyed: [], runs: [], rejected: [], rejectedAt: [], span, settle };
 }

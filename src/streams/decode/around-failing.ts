@@ -112,7 +112,8 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
   };
   /**
    * Requests more whole pages after those in `answers`, until {@link MIN_RECORDS_BEHIND} records after the failing one have been requested,
-   * the list ends, or a request is given up: the first whole page after a failing record may have a single record. Emits `answers` at once
+   * the list ends, or a request is given up. One page may not be enough: it begins at a multiple of its size, so it may contain a single
+   * record after the failing one. Emits `answers` at once
    * if the list is not read in whole pages.
    *
    * @param at List offset of the next page.

@@ -191,7 +191,10 @@ export class PagePlan {
     if (this.isFixed) this.#findings.push('blind');
   }
 
-  /** Switches from whole pages to half pages, or back, because the pages did not join. */
+  /**
+   * Switches between pages that begin at multiples of their size and pages that begin at multiples of half their size, because the pages
+   * did not join.
+   */
   foundStuck(): void {
     this.#isHalf = !this.#isHalf;
   }

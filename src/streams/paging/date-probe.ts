@@ -134,9 +134,10 @@ function* search(
 }
 
 /**
- * Whether the list misinterprets the end of the windows that polls request, as a generator of trial requests. It does if a window with that
- * end, beginning shortly before a stamp, returns no records or much older ones, while a window that ends in the past returns the record
- * with the stamp. If the end is interpreted as documented, one request is enough.
+ * Finds out whether the list misinterprets the end of the polls' windows, which lies two days ahead. A generator of trial requests that
+ * returns the verdict. The end is misinterpreted if a window that begins shortly before a stamp and has this end returns no records or much
+ * older ones, while a window that begins at the same time and ends in the past returns the record with the stamp. If the end is interpreted
+ * as documented, one request is enough.
  *
  * @param now The server's time, in epoch ms.
  * @param newest The newest stamp seen, in epoch ms; undefined if there is none.

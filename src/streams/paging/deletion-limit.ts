@@ -65,11 +65,11 @@ export function isHeldBack(key: string, masses: readonly HeldBack[], marks: Seen
 }
 
 /**
- * Checks the keys missing from a full scan against the deletion limit. The keys that the previous full scan did not miss are checked
+ * Checks the keys missing from a full scan against the deletion limit. The keys that the previous full scan still showed are checked
  * together, and only once: keys that were within the limit are never held back later, however many others wait for their proof. If the keys
- * exceed the limit, they become a held-back range. Keys that go missing in the next scan join that range, because the cause may have set in
- * during a scan. A range is held back for as long as its keys are missing, even if the list grows, until so many of its keys are seen again
- * that the rest is within the limit.
+ * exceed the limit, they are held back, as a range of numbers of the sweeps that saw them last. Keys that go missing in the next scan join
+ * that range, because the cause may have set in during a scan. A range is held back for as long as its keys are missing, even if the list
+ * grows, until so many of its keys are seen again that the rest is within the limit.
  *
  * @param at `judged`: number of the previous full scan; `number`: number of this full scan; `known`: number of published records.
  */

@@ -385,7 +385,8 @@ class Scan {
 class DistinctKeys {
   readonly #seen = new KeyIndex();
   /**
-   * Keys of the first page until a second page arrives. If the list has only one page, each of its records counts, even if keys repeat.
+   * Keys of the first page; undefined once a second page has arrived. In a list of one page every record counts towards the total, even if
+   * keys repeat.
    */
   #first: KeyIndex | undefined;
   #total: number | undefined;

@@ -252,8 +252,8 @@ function isAnchored(
 }
 
 /**
- * Returns the sweep's progress with `newest` added as a scan that can be part of a proof. `proofMs` is the time between the two scans of a
- * proof.
+ * Returns the sweep's progress with `newest` added as a scan that can be part of a proof. `proofMs` is the least time
+ * between the two scans of a proof; it decides which earlier scans are retained.
  */
 function proven(sweep: SweepProgress, newest: ProvingScan, proofMs: number): SweepProgress {
   const proving = addProvingScan(sweep.proving, newest, proofMs);

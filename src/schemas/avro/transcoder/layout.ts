@@ -28,10 +28,10 @@ export const PROGRAM = 4_096;
 export const NOTES = 2 * WASM_PAGE;
 /** Address of the output: the record's fields in Avro. One byte, a hole, stands for each value that is left to JavaScript. */
 export const OUT = 3 * WASM_PAGE;
-/** Address of the window: part of a page, followed by zeros. No JSON contains a zero byte, so reading stops there. */
+/** Address of the input window: part of a page, followed by zeros. No JSON contains a zero byte, so reading stops there. */
 export const WINDOW = 5 * WASM_PAGE;
 export const WINDOW_BYTES = 2 * WASM_PAGE;
-/** Number of zero bytes after the window: at least as many as one SIMD or multi-byte load may read beyond the end. */
+/** Number of zero bytes after the input window: at least as many as one SIMD or multi-byte load may read beyond the end. */
 export const PADDING = 64;
 export const MEMORY_BYTES = 8 * WASM_PAGE;
 
@@ -64,7 +64,7 @@ export const RECORD_COUNT = 0;
  */
 export const RECORD_FOLLOWERS = 4;
 /**
- * Offset within a record's entry: address of an array with an element for each field: window address of the field's value in the last
+ * Offset within a record's entry: address of an array with an element for each field: input window address of the field's value in the last
  * record that was read; 0 if that record lacks the field.
  */
 export const RECORD_VALUES = 8;
@@ -74,7 +74,8 @@ export const RECORD_VALUES = 8;
  */
 export const RECORD_WRITTEN = 12;
 /**
- * Offset within a record's entry: address of an array parallel to that of {@link RECORD_WRITTEN}: output address at which the field begins.
+ * Offset within a record's entry: address of an array with the output address at which each field of {@link RECORD_WRITTEN} begins, in the
+ * same order.
  */
 export const RECORD_BEGINS = 16;
 /**
@@ -111,14 +112,15 @@ export const NOTE_KIND = 0;
 /** Offset within a note: where the output has the null or the hole that the note describes, as an offset from {@link OUT}. */
 export const NOTE_OUT = 4;
 /**
- * Offset within a note: window address of the first byte of the described value; for NOTE_UNKNOWN, of the first byte of the member's name.
+ * Offset within a note: input window address of the first byte of the described value; for NOTE_UNKNOWN, of the first byte of the member's
+ * name.
  */
 export const NOTE_FROM = 8;
-/** Offset within a note: window address of the byte after the described value; for NOTE_UNKNOWN, after the member's value. */
+/** Offset within a note: input window address of the byte after the described value; for NOTE_UNKNOWN, after the member's value. */
 export const NOTE_TO = 12;
 /**
- * Offset within a note. For NOTE_HOLE: type id of the value that was left out. For NOTE_UNKNOWN: window address of the object that has the
- * member without a field.
+ * Offset within a note. For NOTE_HOLE: type id of the value that was left out. For NOTE_UNKNOWN: input window address of the object that
+ * has the member without a field.
  */
 export const NOTE_OF = 16;
 /** Offset within a note: number of steps of the path at {@link NOTE_STEPS}. */

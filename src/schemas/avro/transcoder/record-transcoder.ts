@@ -17,10 +17,10 @@
 // - the program: the schema in binary form, with the name of each field as bytes, so that names are compared eight bytes at a time;
 // - the notes about values that were left out, null fields and members without a field;
 // - the output: the fields in Avro, with one byte (a hole) in place of each value that was left out;
-// - the window: up to 128 KiB of the page, followed by zeros.
+// - the input window: up to 128 KiB of the page, followed by zeros.
 //
 // One call: `RecordTranscoder.read` copies the program if another schema was used last, and the next part of the page if the record is not
-// in the window yet; several records usually share a window. WebAssembly then writes output and notes. JavaScript copies the output to an
+// in the input window yet; several records usually share a input window. WebAssembly then writes output and notes. JavaScript copies the output to an
 // `AvroOutput` and fills in the holes on the way. The memory belongs to the process and its content is only a cache, so a call depends on
 // no earlier one; no call yields to another before it has copied its output.
 
@@ -267,7 +267,10 @@ interface Exports {
   readonly transcode: (start: number, record: number) => number;
 }
 
-/** The window is reloaded for a record that begins within this many bytes of the window's end, as the record may extend beyond it. */
+/**
+ * The input window is reloaded for a record that begins within this many bytes of the input window's end, as the record may extend beyond
+ * it.
+ */
 const NEAR_BYTES = 16_384;
 const NOWHERE = -1;
 
@@ -276,11 +279,13 @@ class TranscoderMemory {
   readonly #bytes: Uint8Array;
   readonly #integers: Int32Array;
   #program: Program | undefined;
-  /** The page of which a part is in the window. A weak reference, so that the last page, which may have many megabytes, can be freed. */
+  /**
+   * The page of which a part is in the input window. A weak reference, so that the last page, which may have many megabytes, can be freed.
+   */
   #page: WeakRef<Buffer> | undefined;
-  /** Index in the page of the first byte that is in the window. */
+  /** Index in the page of the first byte that is in the input window. */
   #from = 0;
-  /** Index in the page of the byte after the last one that is in the window. */
+  /** Index in the page of the byte after the last one that is in the input window. */
   #to = 0;
 
   constructor() {

@@ -31,7 +31,7 @@ export function noteNull(end: i32): bool {
 
 /**
  * Leaves the value at the read position to JavaScript: skips the value, writes one byte in its place and adds a note. Returns false if the
- * value does not end in the window or there is no space for a note.
+ * value does not end in the input window or there is no space for a note.
  */
 export function leaveHole(type: i32): bool {
   const end = endOfValue(Here.at);
@@ -44,7 +44,7 @@ export function leaveHole(type: i32): bool {
 /**
  * Adds a note about the member at the read position, for which there is no field, and skips the member; `object` is the address of the
  * object that has it. Returns false if the whole object has to be left to JavaScript: the name contains an escape (without escapes it may
- * be the name of a field), the member is malformed or does not end in the window, or there is no space for a note.
+ * be the name of a field), the member is malformed or does not end in the input window, or there is no space for a note.
  */
 export function noteUnknown(object: i32): bool {
   const start = Here.at;

@@ -50,8 +50,8 @@ const E: u8 = 0x65;
 if (memory.grow(MEMORY_BYTES / WASM_PAGE - memory.size()) < 0) unreachable();
 
 /**
- * Transcodes the object at the address `start` of the window; `record` is the address of its record type's entry in the program. Returns
- * the address after the object; 0 if it can't be transcoded, or doesn't end in the window.
+ * Transcodes the object at the address `start` of the input window; `record` is the address of its record type's entry in the program.
+ * Returns the address after the object; 0 if it can't be transcoded, or doesn't end in the input window.
  */
 export function transcode(start: i32, record: i32): i32 {
   Here.at = start;
@@ -191,7 +191,7 @@ function putCount(place: i32, count: i32, notes: i32): void {
 
 /**
  * Reads the value of a field and writes its union branch and the value; leaves the value to JavaScript if WebAssembly can't encode it.
- * Returns false if the value does not end in the window or there is no space for a note.
+ * Returns false if the value does not end in the input window or there is no space for a note.
  */
 function readField(field: i32): bool {
   if (load<u32>(Here.at) == NULL) {

@@ -1,4 +1,4 @@
-// The window: character codes, the read and write positions, and skipping over values.
+// The input window: character codes, the read and write positions, and skipping over values.
 
 import { OUT, WINDOW } from '../layout.ts';
 
@@ -32,7 +32,7 @@ export function endsWord(byte: u8): bool {
 
 /**
  * Space in bytes that every check of the output's capacity requires in addition: enough for any value other than a string, and for the
- * bytes that are written after it without another check. If this value is too small, the output overwrites the window.
+ * bytes that are written after it without another check. If this value is too small, the output overwrites the input window.
  */
 const ROOM: i32 = 64;
 
