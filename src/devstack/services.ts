@@ -65,7 +65,7 @@ export type Services = PlainServices | JavaServices;
 
 export interface KafkaLaunch {
   /**
-   * Number of Kafka nodes. Ignored in containers, which have one. Default 1. With three nodes, one of them may fail: all topics, including
+   * Number of Kafka nodes. Used only if Kafka runs on Java here, not in a container. Default 1. With three nodes, one of them may fail: all topics, including
    * Kafka's own, have three replicas, and `min.insync.replicas` is 2.
    */
   readonly nodes?: 1 | 3;

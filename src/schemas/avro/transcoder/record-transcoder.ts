@@ -20,9 +20,9 @@
 // - the input window: up to 128 KiB of the page, followed by zeros.
 //
 // One call: `RecordTranscoder.read` copies the program if another schema was used last, and the next part of the page if the record is not
-// in the input window yet; several records usually share a input window. WebAssembly then writes output and notes. JavaScript copies the output to an
-// `AvroOutput` and fills in the holes on the way. The memory belongs to the process and its content is only a cache, so a call depends on
-// no earlier one; no call yields to another before it has copied its output.
+// in the input window yet; several records usually share an input window. WebAssembly then writes output and notes. JavaScript copies the
+// output to an `AvroOutput` and fills in the holes on the way. The memory belongs to the process and its content is only a cache, so a
+// call depends on no earlier one; no call yields to another before it has copied its output.
 
 import { readFileSync } from 'node:fs';
 import type { AvroOutput } from '../avro-output.ts';
