@@ -7,6 +7,7 @@ import {
   quotaDeclarationsIn,
   MAX_REQUEST_DELAY_MS,
   LOGIN_QUOTA,
+  WINDOW_MS,
 } from './ledger/ledger-record.ts';
 import type { DatedDeclaration, TimedCount } from './ledger/ledger-record.ts';
 import type { RecentStarts } from '../state/recent-starts.ts';
@@ -24,13 +25,6 @@ export interface QuotaOptions {
   readonly ledger?: Pick<Ledger, 'quota'> | undefined;
 }
 
-/**
- * Time added to the minute in which requests are counted, in ms, because latencies and clock rates vary. If it is too small, the server may
- * count more requests than the quota. If it is too large, quota is wasted.
- */
-const HEADROOM_MS = 200;
-/** Window in which requests are counted against a quota, in ms. */
-export const WINDOW_MS = 60_000 + HEADROOM_MS;
 /**
  * Fraction of a list's quota that guests may use. Guests are served before polls, because their requests are rare and an operator waits for
  * the result.

@@ -5,14 +5,14 @@ import type { QuotaUse } from '../observe/hooks.ts';
 import { lanesOf } from './lanes.ts';
 import type { Lanes } from './lanes.ts';
 import type { InheritedLedger, Ledger } from './ledger/ledger.ts';
-import { SHARED_QUOTA, latestArrivalsIn, LOGIN_QUOTA } from './ledger/ledger-record.ts';
+import { SHARED_QUOTA, latestArrivalsIn, LOGIN_QUOTA, WINDOW_MS } from './ledger/ledger-record.ts';
 import type { DatedDeclaration } from './ledger/ledger-record.ts';
 import { RESOURCES } from '../resources/resources.ts';
 import type { LedgerWriter } from '../state/ledger-writer.ts';
 import { recentStarts } from '../state/recent-starts.ts';
 import type { RecentStarts } from '../state/recent-starts.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
-import { MAX_FUTURE_START_MS, Quota, WINDOW_MS } from './quota.ts';
+import { MAX_FUTURE_START_MS, Quota } from './quota.ts';
 
 export type { Lanes } from './lanes.ts';
 

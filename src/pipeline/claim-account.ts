@@ -1,7 +1,6 @@
 import type { SchedulerLike } from 'rxjs';
 import type { InheritedLedger, Ledger } from '../account/ledger/ledger.ts';
-import { isOfApiKey, parseLedger } from '../account/ledger/ledger-record.ts';
-import { WINDOW_MS } from '../account/quota.ts';
+import { isOfApiKey, parseLedger, WINDOW_MS } from '../account/ledger/ledger-record.ts';
 import type { Quotas } from '../account/quotas.ts';
 import type { ConfigWith } from '../config/config.ts';
 import { keyDigest } from '../config/key-digest.ts';

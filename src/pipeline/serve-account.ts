@@ -107,7 +107,7 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
   );
 
   let isOver = false;
-  const takenOver$ = defer(() =>
+  const claimed$ = defer(() =>
     claimAccount({
       ...{ config, clients, instance, ledger, quotas: quota, scheduler, hooks },
       hasEnded: () => isOver,
@@ -146,13 +146,13 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
   // The login is declared in the ledger, so it follows the claim. Permits are granted without a login, so that `check` can diagnose one
   // that fails.
   const loggedIn$ = api.tokens.token$.pipe(take(1));
-  const service$ = takenOver$.pipe(
+  const service$ = claimed$.pipe(
     takeUntil(stop$),
-    switchMap((takenOver) =>
+    switchMap((claim) =>
       merge(
         loggedIn$.pipe(
           takeUntil(stop$),
-          switchMap(() => tasks(takenOver)),
+          switchMap(() => tasks(claim)),
         ),
         merge(resyncs.following$, granting$).pipe(takeUntil(stop$)),
       ),

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { defer, map, mergeMap, NEVER, range, repeat, timer } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
-import { WINDOW_MS } from '../../src/account/quota.ts';
+import { WINDOW_MS } from '../../src/account/ledger/ledger-record.ts';
 import { quotas } from '../../src/account/quotas.ts';
 import type { RecentStarts } from '../../src/state/recent-starts.ts';
 import { poll } from '../../src/streams/paging/poll.ts';

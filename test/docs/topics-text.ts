@@ -52,8 +52,8 @@ rolled back are not events. kafkajs and librdkafka do that by default; the Java 
 ## Keys
 
 A message's key is the key of its record, as UTF-8 text (with \`KEY_FORMAT=avro\` as an Avro record in the wire format): \`${examples.updated.key ?? ''}\`. All messages of a key are in one partition,
-in order. The partition is chosen like the Java client's default (murmur2), so that tables of other services with the same
-key can be joined. Status changes have the key of their order.
+in order. The partition is chosen like the Java client's default (murmur2) from the text, also with Avro keys. So tables of other services whose keys are
+the same text can be joined. Status changes have the key of their order.
 
 | topic | fields of the key: the first candidate that fits |
 | --- | --- |

@@ -7,6 +7,13 @@ export const LOGIN_QUOTA = 'login';
 /** Name of the quota that all lists share if the API counts by API key. */
 export const SHARED_QUOTA = 'all';
 /**
+ * Time added to the minute in which requests are counted, in ms, because latencies and clock rates vary. If it is too small, the server may
+ * count more requests than the quota. If it is too large, quota is wasted.
+ */
+const HEADROOM_MS = 200;
+/** Window in which requests are counted against a quota, in ms. */
+export const WINDOW_MS = 60_000 + HEADROOM_MS;
+/**
  * Longest time, in ms, after which a request that this process gave up may still reach the API. If it is too small, the API may count more
  * requests than the quota.
  */

@@ -1,8 +1,6 @@
-import { MAX_REQUEST_DELAY_MS } from './ledger-record.ts';
+import { MAX_REQUEST_DELAY_MS, WINDOW_MS } from './ledger-record.ts';
 import type { AgedCount, TimedCount } from './ledger-record.ts';
 
-/** Age from which a request no longer counts against a quota, in ms: a minute, and headroom for clock differences and latencies. */
-const QUOTA_WINDOW_MS = 60_200;
 const SECOND_MS = 1_000;
 
 export type UsedRequests = ReturnType<typeof usedRequests>;
@@ -28,7 +26,7 @@ export function usedRequests() {
     /** Returns the requests that may still count against a quota, with their ages. */
     ages: (now: number): AgedCount[] => {
       for (const second of used.keys()) {
-        if (second * SECOND_MS + QUOTA_WINDOW_MS <= now) used.delete(second);
+        if (second * SECOND_MS + WINDOW_MS <= now) used.delete(second);
       }
       return [...used].map(([second, times]) => [Math.floor(now - second * SECOND_MS), times]);
     },

@@ -6,11 +6,11 @@ import {
   ledgerText,
   parseLedger,
   declarationsIn,
+  WINDOW_MS,
 } from '../ledger/ledger-record.ts';
 import type { DatedDeclaration } from '../ledger/ledger-record.ts';
 import type { GuestLog } from '../../sinks/ledger/guest-log.ts';
 import type { PriorEntries } from '../../sinks/ledger/kafka-ledger.ts';
-import { WINDOW_MS } from '../quota.ts';
 
 export interface GuestDeclarationsOptions extends LeaseClocks {
   readonly log: Pick<GuestLog, 'declare'>;
