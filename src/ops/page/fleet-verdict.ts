@@ -70,7 +70,7 @@ export function fleetVerdictOf(
   }
   const coming = slow + busy;
   if (coming > 0) {
-    const headline = `${coming} of ${total} accounts: starting or being handed over`;
+    const headline = `${coming} of ${total}: starting or being handed over`;
     return { tone: slow > 0 ? 'warn' : 'busy', headline, subline, problems };
   }
   const headline = accounts.length === 1 ? 'The only account runs' : `All ${total} run`;
