@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { volatilePointers } from '../config/field-problems.ts';
-import type { ResourceRules } from '../resources/resources.ts';
+import type { ResourceRules } from '../resources/rules.ts';
 import type { ListRequest } from '../streams/decode/response.ts';
 import type { TokenSource } from '../streams/http/token.ts';
 import { parsingDecoder } from '../streams/decode/decoder.ts';

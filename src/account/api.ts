@@ -6,7 +6,7 @@ import { CellarstreamError } from '../core/errors.ts';
 import { httpConnections } from '../core/http-connections.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { RESOURCES } from '../resources/resources.ts';
-import type { ResourceRules } from '../resources/resources.ts';
+import type { ResourceRules } from '../resources/rules.ts';
 import { loggableAddress } from '../streams/http/http.ts';
 import type { RequestHooks } from '../streams/http/http.ts';
 import type { ListRequest } from '../streams/decode/response.ts';

@@ -23,7 +23,7 @@ import { CellarstreamError, describeError, isRetryableAtApi } from '../core/erro
 import type { Retrying } from '../observe/hooks.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { keyFieldsOf } from '../pipeline/choose-key.ts';
-import { RULES } from '../resources/resources.ts';
+import { RULES } from '../resources/rules.ts';
 import { openKafka } from '../sinks/open-kafka.ts';
 import type { PagePlace } from '../streams/http/page-plan.ts';
 import type { ProbeDates } from '../streams/paging/date-negotiation.ts';

@@ -29,7 +29,7 @@ import { ignoredFields } from '../streams/paging/standstill.ts';
 import { pages } from '../streams/paging/pages.ts';
 import { splitRecords } from '../streams/records/records.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
-import { RULES } from '../resources/resources.ts';
+import { RULES } from '../resources/rules.ts';
 import { VERSION } from '../core/version.ts';
 import { lineWriter } from './line-writer.ts';
 import { logHooks } from './log-hooks.ts';

@@ -1,5 +1,5 @@
 import { describedType } from '../resources/described-type.ts';
-import { RULES } from '../resources/resources.ts';
+import { RULES } from '../resources/rules.ts';
 import type { Resource } from '../resources/resources.ts';
 import { pointerStep } from '../schemas/json/json.ts';
 import type { StatusSubject } from '../schemas/events/own-records.ts';

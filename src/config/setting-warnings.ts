@@ -1,6 +1,6 @@
 import { isIPv4 } from 'node:net';
 import { describedType } from '../resources/described-type.ts';
-import { RULES } from '../resources/resources.ts';
+import { RULES } from '../resources/rules.ts';
 import { HIDING_METHODS } from '../streams/records/personal-fields.ts';
 import { loginUrlOf } from './config-of.ts';
 import type { ApiConfig, Config, KafkaConfig, RegistryConfig } from './config.ts';

@@ -3,7 +3,7 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import type { Config } from '../config/config.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { hiddenNames } from '../account/personal-fields-of.ts';
-import type { ResourceRules } from '../resources/resources.ts';
+import type { ResourceRules } from '../resources/rules.ts';
 import { isJsonObject } from '../schemas/json/json.ts';
 import type { KeyFormat } from '../schemas/events/record-key.ts';
 import type { JsonValue } from '../schemas/json/json.ts';

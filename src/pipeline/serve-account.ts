@@ -25,7 +25,7 @@ import { wallClock } from '../core/clock.ts';
 import { PAUSES } from '../core/retries.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { listHooks } from '../observe/list-hooks.ts';
-import { RULES } from '../resources/resources.ts';
+import { RULES } from '../resources/rules.ts';
 import type { KafkaClients } from '../sinks/open-kafka.ts';
 import type { SignalTopic } from '../sinks/signals/kafka-signals.ts';
 import type { PermitsRequest } from '../sinks/signals/signals.ts';

@@ -2,7 +2,7 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import type { Account } from '../account/account.ts';
 import type { Config, Resource } from '../config/config.ts';
 import type { ListHooks } from '../observe/list-hooks.ts';
-import type { ResourceRules } from '../resources/resources.ts';
+import type { ResourceRules } from '../resources/rules.ts';
 import type { Destination } from '../sinks/topics/destination.ts';
 
 /** One list of one account: its settings and services, which stay the same while a process serves it. */

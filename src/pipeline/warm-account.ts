@@ -1,5 +1,5 @@
 import type { ConfigWith } from '../config/config.ts';
-import { RULES } from '../resources/resources.ts';
+import { RULES } from '../resources/rules.ts';
 import { topicNames } from '../schemas/events/topics.ts';
 import type { KafkaClients } from '../sinks/open-kafka.ts';
 import { kafkaTransactionalLog } from '../sinks/open-kafka.ts';

@@ -1,4 +1,5 @@
-import { RULES, type Resource } from './resources.ts';
+import type { Resource } from './resources.ts';
+import { RULES } from './rules.ts';
 import { isUnion, jsonName } from '../schemas/avro/avro-schema.ts';
 import type { AvroType, RecordSchema } from '../schemas/avro/avro-schema.ts';
 

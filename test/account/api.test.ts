@@ -4,7 +4,7 @@ import { openApi } from '../../src/account/api.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { steadyScheduler } from '../../src/core/clock.ts';
 import type { Hooks } from '../../src/observe/hooks.ts';
-import { RULES } from '../../src/resources/resources.ts';
+import { RULES } from '../../src/resources/rules.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { createRegistry } from '../../src/schemas/registry/registry.ts';
 import { startHttpProxy } from '../support/http-proxy.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { RESOURCES, RULES } from '../../src/resources/resources.ts';
+import { RESOURCES } from '../../src/resources/resources.ts';
+import { RULES } from '../../src/resources/rules.ts';
 import { text } from './texts.ts';
 
 /** The rows of the tables of docs/resources.md, cell by cell. */

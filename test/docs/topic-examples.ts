@@ -1,6 +1,6 @@
 import { concatMap, from, lastValueFrom, toArray } from 'rxjs';
 import { orderEvents, readAs } from '../../src/consumers/topic.ts';
-import { RULES } from '../../src/resources/resources.ts';
+import { RULES } from '../../src/resources/rules.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { deadLetterCodec, orderStatusChangeCodec } from '../../src/schemas/events/own-records.ts';
 import { createEnvelopeCodec } from '../../src/schemas/events/envelope.ts';

@@ -1,4 +1,5 @@
-import { RESOURCES, RULES } from '../../src/resources/resources.ts';
+import { RESOURCES } from '../../src/resources/resources.ts';
+import { RULES } from '../../src/resources/rules.ts';
 import type { FieldSchema, RecordSchema } from '../../src/schemas/avro/avro-schema.ts';
 import { deadLetterCodec, orderStatusChangeCodec } from '../../src/schemas/events/own-records.ts';
 import { envelopeSchema } from '../../src/schemas/events/envelope.ts';

@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici';
 import { CellarstreamError } from '../../src/core/errors.ts';
-import { RESOURCES, RULES } from '../../src/resources/resources.ts';
+import { RESOURCES } from '../../src/resources/resources.ts';
+import { RULES } from '../../src/resources/rules.ts';
 import type { Resource } from '../../src/resources/resources.ts';
 import { answering } from '../support/answering.ts';
 import type { SimTime } from '../sim/sim-time.ts';

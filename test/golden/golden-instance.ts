@@ -29,7 +29,7 @@ import type { LogMessage } from '../../src/kafka/fetch/record-batches.ts';
 import type { Offsets } from '../../src/kafka/log.ts';
 import { listHooks } from '../../src/observe/list-hooks.ts';
 import { listTask } from '../../src/pipeline/list-task.ts';
-import { RULES } from '../../src/resources/resources.ts';
+import { RULES } from '../../src/resources/rules.ts';
 import { topicNames } from '../../src/schemas/events/topics.ts';
 import { accountLog } from '../../src/sinks/ledger/kafka-ledger.ts';
 import { kafkaTransactionalLog } from '../../src/sinks/open-kafka.ts';

@@ -1,4 +1,4 @@
-import { RULES } from '../../src/resources/resources.ts';
+import { RULES } from '../../src/resources/rules.ts';
 import type { Resource } from '../../src/resources/resources.ts';
 import type { Chance } from '../support/chance.ts';
 

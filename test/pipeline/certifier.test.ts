@@ -5,7 +5,7 @@ import { Certifier } from '../../src/pipeline/certifier.ts';
 import type { CertifierOptions } from '../../src/pipeline/certifier.ts';
 import type { Cursor } from '../../src/pipeline/checkpoint/cursor.ts';
 import type { Plan } from '../../src/pipeline/publish/plan.ts';
-import { RULES } from '../../src/resources/resources.ts';
+import { RULES } from '../../src/resources/rules.ts';
 import type { Certificate } from '../../src/schemas/events/certificate.ts';
 import { KeyTally } from '../../src/schemas/events/key-tally.ts';
 import type { Message } from '../../src/sinks/sink.ts';

@@ -1,7 +1,7 @@
 import { defer, delay, of } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { RULES } from '../../src/resources/resources.ts';
+import { RULES } from '../../src/resources/rules.ts';
 import { records } from '../support/records.ts';
 import { chooseKey, keyFieldsOf } from '../../src/pipeline/choose-key.ts';
 import type { ChooseKeyOptions } from '../../src/pipeline/choose-key.ts';

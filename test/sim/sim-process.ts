@@ -11,7 +11,7 @@ import { lostEventsText } from '../../src/observe/lost-events.ts';
 import { listHooks } from '../../src/observe/list-hooks.ts';
 import type { Hooks } from '../../src/observe/hooks.ts';
 import { listTask } from '../../src/pipeline/list-task.ts';
-import { RULES } from '../../src/resources/resources.ts';
+import { RULES } from '../../src/resources/rules.ts';
 import { datesText } from '../../src/streams/paging/list-dates.ts';
 import { SignalJobs } from '../../src/account/signal-jobs.ts';
 import type { SimLedger } from '../account/ledger/sim-ledger.ts';

@@ -8,7 +8,7 @@ import type { Config } from '../../src/config/config.ts';
 import { listHooks } from '../../src/observe/list-hooks.ts';
 import type { Hooks } from '../../src/observe/hooks.ts';
 import type { Task } from '../../src/pipeline/task.ts';
-import { RULES } from '../../src/resources/resources.ts';
+import { RULES } from '../../src/resources/rules.ts';
 import type { Resource } from '../../src/resources/resources.ts';
 import { stringifyJson } from '../../src/schemas/json/json.ts';
 import type { JsonValue } from '../../src/schemas/json/json.ts';

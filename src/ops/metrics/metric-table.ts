@@ -1,4 +1,5 @@
-import { RESOURCES, RULES } from '../../resources/resources.ts';
+import { RESOURCES } from '../../resources/resources.ts';
+import { RULES } from '../../resources/rules.ts';
 import { STATUS_FIELDS } from '../../resources/orders/order-status.ts';
 import { STATUSES } from './metric-labels.ts';
 import type { LabelName } from './metric-labels.ts';

@@ -1,7 +1,7 @@
 // Figures computed from hook events, shared by metrics, status and readiness.
 
 import type { Hooks, Published } from '../../observe/hooks.ts';
-import { RULES } from '../../resources/resources.ts';
+import { RULES } from '../../resources/rules.ts';
 import type { Resource } from '../../resources/resources.ts';
 import { instantOf } from '../../schemas/avro/instant.ts';
 import type { Change, Operation } from '../../streams/diff/change.ts';

@@ -1,6 +1,6 @@
 import { describeError } from '../../core/errors.ts';
 import type { Hooks } from '../../observe/hooks.ts';
-import { RULES } from '../../resources/resources.ts';
+import { RULES } from '../../resources/rules.ts';
 import type { Resource } from '../../resources/resources.ts';
 import { ChangeScans } from './hook-figures.ts';
 

@@ -1,6 +1,6 @@
 import { valueSubject } from '../../schemas/events/topics.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
-import type { ResourceRules } from '../../resources/resources.ts';
+import type { ResourceRules } from '../../resources/rules.ts';
 import type { TaskStore } from '../../state/store.ts';
 import { openSchemaEvolution } from '../codec/schema-evolution.ts';
 import { readCursor } from './task-claim.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { statusChanges } from '../../resources/orders/order-status.ts';
 import type { KeyedStatusChange, StatusChange } from '../../resources/orders/order-status.ts';
-import type { ResourceRules } from '../../resources/resources.ts';
+import type { ResourceRules } from '../../resources/rules.ts';
 import { longOf } from '../../schemas/avro/field-codecs.ts';
 import type { ChangeFacts, EnvelopeCodec } from '../../schemas/events/envelope.ts';
 import { orderStatusChangeCodec } from '../../schemas/events/own-records.ts';

@@ -1,7 +1,7 @@
 import { catchError, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { CellarstreamError, isResourceError } from '../../core/errors.ts';
-import type { ResourceRules } from '../../resources/resources.ts';
+import type { ResourceRules } from '../../resources/rules.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
 import { recordsOf } from '../../streams/decode/response.ts';
 import type { Answer, ListRequest } from '../../streams/decode/response.ts';

@@ -18,7 +18,7 @@ import type {
   SweepBatch,
 } from '../../../src/pipeline/reads/read-batch.ts';
 import type { Task } from '../../../src/pipeline/task.ts';
-import { RULES } from '../../../src/resources/resources.ts';
+import { RULES } from '../../../src/resources/rules.ts';
 import type { Resource } from '../../../src/resources/resources.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import type { Answer } from '../../../src/streams/decode/response.ts';

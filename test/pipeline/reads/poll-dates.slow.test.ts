@@ -8,7 +8,7 @@ import { listHooks } from '../../../src/observe/list-hooks.ts';
 import type { Cursor } from '../../../src/pipeline/checkpoint/cursor.ts';
 import { ListReads } from '../../../src/pipeline/reads/list-reads.ts';
 import type { Task } from '../../../src/pipeline/task.ts';
-import { RULES } from '../../../src/resources/resources.ts';
+import { RULES } from '../../../src/resources/rules.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';
 import type { Answer } from '../../../src/streams/decode/response.ts';
 import type { ListQuery } from '../../../src/streams/http/page-request.ts';

@@ -7,7 +7,7 @@ import { warmUp } from '../../../src/pipeline/checkpoint/warm-up.ts';
 import { listTask } from '../../../src/pipeline/list-task.ts';
 import { taskId } from '../../../src/pipeline/task.ts';
 import { transactionalId } from '../../../src/pipeline/task-names.ts';
-import { RULES } from '../../../src/resources/resources.ts';
+import { RULES } from '../../../src/resources/rules.ts';
 import type { Destination } from '../../../src/sinks/topics/destination.ts';
 import { answering } from '../../support/answering.ts';
 import { compile, registryOf } from '../sim-registry.ts';
