@@ -4,7 +4,7 @@ import { decodeJwt } from 'jose';
 import type { Dispatcher } from 'undici';
 import { AccessTokens } from './access-tokens.ts';
 import type { AccessTokensOptions, GrantedToken } from './access-tokens.ts';
-import { httpError } from './connection-error.ts';
+import { httpError } from './http-error.ts';
 import { CellarstreamError } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
 import { basicAuth, objectIn } from './http-text.ts';

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { httpConnections } from '../../src/core/http-connections.ts';
 import type { HttpConnectionOptions } from '../../src/core/http-connections.ts';
 import { describeError } from '../../src/core/errors.ts';
-import { httpError } from '../../src/core/connection-error.ts';
+import { httpError } from '../../src/core/http-error.ts';
 import { proxiedConnections } from '../../src/core/proxied-connections.ts';
 import { readProxy } from '../../src/core/proxies.ts';
 import { sharedReads } from '../../src/streams/http/response-reader.ts';

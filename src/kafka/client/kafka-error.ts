@@ -3,7 +3,7 @@
 import kafkajs from 'kafkajs';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 import type { ErrorCode } from '../../core/errors.ts';
-import { tlsError } from '../../core/connection-error.ts';
+import { tlsError } from '../../core/tls-error.ts';
 import { MalformedBytes } from '../fetch/codecs.ts';
 
 /** Kafka's error types for a producer that was replaced by a newer one, or whose transaction timed out. */

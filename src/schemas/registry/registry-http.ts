@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { basicAuth, objectIn } from '../../core/http-text.ts';
 import { CellarstreamError } from '../../core/errors.ts';
 import { httpConnections } from '../../core/http-connections.ts';
-import { httpError, ifTls } from '../../core/connection-error.ts';
+import { httpError, ifTls } from '../../core/http-error.ts';
 import type { Proxies } from '../../core/proxies.ts';
 import { USER_AGENT } from '../../core/version.ts';
 

@@ -1,6 +1,6 @@
 import { Observable } from 'rxjs';
 import type { Dispatcher } from 'undici';
-import { httpError } from '../../core/connection-error.ts';
+import { httpError } from '../../core/http-error.ts';
 import { CellarstreamError, isTimeout } from '../../core/errors.ts';
 import type { ErrorContext } from '../../core/errors.ts';
 import { USER_AGENT } from '../../core/version.ts';

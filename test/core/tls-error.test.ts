@@ -4,7 +4,7 @@ import type { ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { tlsError } from '../../src/core/connection-error.ts';
+import { tlsError } from '../../src/core/tls-error.ts';
 import { isRetryable } from '../../src/core/errors.ts';
 import { authority, selfSigned } from '../support/certificates.ts';
 import { serve } from '../support/http-server.ts';

@@ -1,0 +1,52 @@
+// Errors for HTTP requests that brought no response. Their messages say what an operator has to change, according to how the server closed
+// the connection.
+
+import { errors } from 'undici';
+import { CellarstreamError } from './errors.ts';
+import { ProxyError } from './proxied-connections.ts';
+import { tlsError, type TlsPeer } from './tls-error.ts';
+
+/** An HTTP server, with its name and the names of its settings for error messages. */
+export interface HttpServer extends Omit<TlsPeer, 'plainTextAdvice'> {
+  /** `http:` or `https:`. */
+  readonly protocol: string;
+}
+
+/**
+ * Returns the error for an HTTP request without a response. For TLS failures it is that of {@link tlsError}. Otherwise its code is the
+ * server's `unreachable`, and its message has a hint if the port may expect TLS instead of plain text, or plain text instead of TLS. Errors
+ * for the status of a response of the API are made by `statusError` (`streams/http/http.ts`).
+ */
+export function httpError(cause: unknown, server: HttpServer): CellarstreamError {
+  const { who, address, protocol, unreachable } = server;
+  if (cause instanceof ProxyError) {
+    return new CellarstreamError(unreachable, `no answer from ${who}: ${cause.message}`, { cause });
+  }
+  const plainTextAdvice = `begin ${address} with http://, or give it the port that does`;
+  const refused = tlsError(cause, { ...server, plainTextAdvice });
+  if (refused) return refused;
+  const hint = isPlainAtTls(cause, protocol)
+    ? ` (${ifTls(address)})`
+    : isCutOffBeforeTls(cause)
+      ? ` (if this goes on, its port may speak no TLS: ${plainTextAdvice})`
+      : '';
+  return new CellarstreamError(unreachable, `no answer from ${who}${hint}`, { cause });
+}
+
+/** Returns the advice for a request that was sent in plain text to a server that may expect TLS. `address` is the name of a setting. */
+export function ifTls(address: string): string {
+  return `if it speaks TLS, begin ${address} with https://`;
+}
+
+/** Whether the error may mean that plain HTTP was sent to a TLS port. Such a port closes the connection, possibly after a TLS alert. */
+function isPlainAtTls(cause: unknown, protocol: string): boolean {
+  const isCutOff = cause instanceof errors.SocketError || cause instanceof errors.HTTPParserError;
+  return protocol === 'http:' && isCutOff;
+}
+
+/** Whether the connection was closed during the TLS handshake, for example by a port that does not support TLS. */
+function isCutOffBeforeTls(cause: unknown): boolean {
+  return (
+    cause instanceof Error && cause.message.includes('before secure TLS connection was established')
+  );
+}
