@@ -1,6 +1,6 @@
 // Mistakes of a description that its format alone does not show: unknown variables, lists without an end, names that are taken.
 
-import { isUnion, jsonName } from '../schemas/avro/avro-schema.ts';
+import { fieldType, withoutNull } from '../schemas/avro/avro-schema.ts';
 import type { AvroType, RecordSchema } from '../schemas/avro/avro-schema.ts';
 import { pointerNames } from '../schemas/json/json.ts';
 import type { DescriptionFile, ListFile } from './format.ts';
@@ -31,6 +31,11 @@ const CREDENTIALS = [
 /** Returns whether a setting has a value. */
 export type IsSet = (setting: string) => boolean;
 
+/** Returns the name of the setting with the value of a parameter. */
+export function parameterSetting(name: string): string {
+  return `API_PARAM_${name.toUpperCase()}`;
+}
+
 /**
  * Returns a problem for each setting that has no value although a variable in `auth` or an entry of `parameters` takes its value from it.
  */
@@ -39,23 +44,18 @@ export function missingSettings(
   isSet: IsSet,
 ): Problem[] {
   const problems: Problem[] = parameters.flatMap((name, index) => {
-    const setting = `API_PARAM_${name.toUpperCase()}`;
+    const setting = parameterSetting(name);
     return isSet(setting)
       ? []
       : [{ path: ['parameters', index], message: `{${name}} needs ${setting}` }];
   });
-  const visit = (value: Json, path: Path) => {
-    if (typeof value === 'object' && value !== null) {
-      for (const [name, each] of Object.entries(value)) visit(each, [...path, name]);
-      return;
-    }
-    for (const name of variablesIn(value).filter((each) => CREDENTIALS.includes(each))) {
+  for (const [path, text] of textsIn(auth as Json, ['auth'])) {
+    for (const name of variablesIn(text).filter((each) => CREDENTIALS.includes(each))) {
       const setting = `${name === 'api_key' ? '' : 'API_'}${name.toUpperCase()}`;
       if (isSet(setting) || isSet(`${setting}_FILE`)) continue;
       problems.push({ path, message: `{${name}} needs ${setting} or ${setting}_FILE` });
     }
-  };
-  visit(auth as Json, ['auth']);
+  }
   return problems;
 }
 
@@ -304,16 +304,10 @@ export function pathNames(field: string): string[] {
 function typeAt(type: AvroType, path: readonly string[]): AvroType | undefined {
   let at: AvroType | undefined = type;
   for (const name of path) {
-    const fields: RecordSchema['fields'] =
-      typeof at === 'object' && 'fields' in at ? at.fields : [];
-    const field = fields.find((each) => jsonName(each) === name);
-    at = field && withoutNull(field.type);
+    const field = fieldType(at, name);
+    at = field && withoutNull(field);
   }
   return at;
-}
-
-function withoutNull(type: AvroType): AvroType {
-  return isUnion(type) ? withoutNull(type.find((each) => each !== 'null') ?? 'null') : type;
 }
 
 const isList = (type: AvroType) => typeof type === 'object' && 'items' in type;
@@ -340,33 +334,33 @@ function topicProblems(file: DescriptionFile): Problem[] {
   return problems;
 }
 
+/** Returns all texts in a JSON value with their paths, which begin with `path`. */
+function textsIn(value: Json | undefined, path: Path): [path: Path, text: string][] {
+  if (typeof value === 'string') return [[path, value]];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, each]) => textsIn(each, [...path, name]));
+}
+
 /** Adds a problem for each variable in the texts of `value` that is neither in `variables` nor in `parameters`. */
 function checkVariables(
   problems: Problem[],
-  path: Path,
+  place: Path,
   value: Json | undefined,
   variables: readonly string[],
   parameters: readonly string[],
 ): void {
-  if (typeof value === 'object' && value !== null) {
-    const entries: [string | number, Json][] = Array.isArray(value)
-      ? [...(value as readonly Json[]).entries()]
-      : Object.entries(value as Readonly<Record<string, Json>>);
-    for (const [name, each] of entries) {
-      checkVariables(problems, [...path, name], each, variables, parameters);
+  for (const [path, text] of textsIn(value, place)) {
+    for (const name of variablesIn(text)) {
+      if (variables.includes(name) || parameters.includes(name)) continue;
+      const names = [
+        ...(variables.length > 0 ? [variables.join(', ')] : []),
+        ...(parameters.length > 0
+          ? [`the parameter${parameters.length > 1 ? 's' : ''} ${parameters.join(', ')}`]
+          : []),
+      ];
+      const are = variables.length + parameters.length === 1 ? 'is' : 'are';
+      const advice = `there ${are} ${names.length > 0 ? names.join(' and ') : 'none'}`;
+      problems.push({ path, message: `{${name}} is not a variable here; ${advice}` });
     }
-    return;
-  }
-  for (const name of variablesIn(value)) {
-    if (variables.includes(name) || parameters.includes(name)) continue;
-    const names = [
-      ...(variables.length > 0 ? [variables.join(', ')] : []),
-      ...(parameters.length > 0
-        ? [`the parameter${parameters.length > 1 ? 's' : ''} ${parameters.join(', ')}`]
-        : []),
-    ];
-    const are = variables.length + parameters.length === 1 ? 'is' : 'are';
-    const advice = `there ${are} ${names.length > 0 ? names.join(' and ') : 'none'}`;
-    problems.push({ path, message: `{${name}} is not a variable here; ${advice}` });
   }
 }

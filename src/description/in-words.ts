@@ -1,5 +1,6 @@
 // A description in words: the requests that would be sent, the proofs that are possible, and what is not promised.
 
+import { parameterSetting } from './checks.ts';
 import type { ApiDescription, ListDescription } from './description.ts';
 import { possibleLevels } from './levels.ts';
 import type { ReadingLevel } from './levels.ts';
@@ -22,9 +23,7 @@ export function descriptionInWords(description: ApiDescription): string[] {
     `quota           ${quotaInWords(description.quota)}`,
     `topics          ${api}.<list> (TOPIC_PREFIX replaces ${api}), Avro namespace ${namespace}`,
     ...(parameters.length > 0
-      ? [
-          `parameters      ${parameters.map((each) => `API_PARAM_${each.toUpperCase()}`).join(', ')}`,
-        ]
+      ? [`parameters      ${parameters.map(parameterSetting).join(', ')}`]
       : []),
     ...lists.flatMap((list) => ['', ...listInWords(list, parameters)]),
   ];

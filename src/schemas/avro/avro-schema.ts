@@ -56,6 +56,17 @@ export function jsonName({ json, name }: FieldSchema): string {
   return json ?? name;
 }
 
+/** Returns the type of the field with this name in the API's JSON; undefined if `type` is no record with such a field. */
+export function fieldType(type: AvroType | undefined, name: string): AvroType | undefined {
+  if (typeof type !== 'object' || !('fields' in type)) return undefined;
+  return type.fields.find((field) => jsonName(field) === name)?.type;
+}
+
+/** Returns the first type of a union that is not null. Any other type is returned as it is. */
+export function withoutNull(type: AvroType): AvroType {
+  return isUnion(type) ? withoutNull(type.find((each) => each !== 'null') ?? 'null') : type;
+}
+
 export function isUnion(type: AvroType): type is readonly AvroType[] {
   return Array.isArray(type);
 }
