@@ -3,6 +3,7 @@
 import { steadyScheduler } from './clock.ts';
 import { CellarstreamError } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
+import { within } from './within.ts';
 
 interface AccessToken {
   readonly value: string;
@@ -93,7 +94,12 @@ export class AccessTokens {
     const { held } = this.#state;
     if (held && this.#now() < held.renewAt) return held;
     try {
-      return await this.#within(WAIT_MS, this.#answer());
+      const { issuer, unreachable } = this.#options;
+      // The token request goes on: a later call gets its response.
+      return await within(WAIT_MS, this.#answer(), () => {
+        const message = `no answer from ${issuer} in ${WAIT_MS / 1_000} s`;
+        return new CellarstreamError(unreachable, message);
+      });
     } catch (error) {
       const leftMs = held && this.#state.held === held ? held.expiresAt - this.#now() : 0;
       if (!held || leftMs <= 0) throw error;
@@ -137,24 +143,5 @@ export class AccessTokens {
       renewAt: now + RENEW_AT * lifeMs,
       youngUntil: now + YOUNG_MS,
     };
-  }
-
-  /**
-   * Returns the token of `answer`, or rejects after `ms` ms without one. The token request continues, and a later call gets its response.
-   */
-  async #within(ms: number, answer: Promise<CachedToken>): Promise<CachedToken> {
-    const { issuer, unreachable } = this.#options;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        const message = `no answer from ${issuer} in ${ms / 1_000} s`;
-        reject(new CellarstreamError(unreachable, message));
-      }, ms);
-    });
-    try {
-      return await Promise.race([answer, late]);
-    } finally {
-      clearTimeout(timer);
-    }
   }
 }

@@ -2,6 +2,7 @@
 
 import { setMaxListeners } from 'node:events';
 import kafkajs from 'kafkajs';
+import { within } from '../../core/within.ts';
 import { bodyOf, nameOf, readAnswer, CallUnanswered, CallNotSent } from './protocol.ts';
 import type { Address, Answer, Call } from './protocol.ts';
 import type { Broker, Cluster, Connection, Exchange } from './kafkajs-inner.ts';
@@ -255,25 +256,11 @@ export function endConnection(connection: Connection, error: Error): void {
   });
 }
 
-async function withTimeout<T>(
-  ms: number,
-  work: Promise<T>,
-  broker: string,
-  what: string,
-): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () => reject(connectionClosedError(broker, `${what}: no answer in ${ms / 1_000} s`)),
-      ms,
-    );
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-    work.catch(() => undefined); // after a timeout its own error must not go unhandled
-  }
+/** Awaits `work` for at most `ms` ms. Then rejects with kafkajs' connection error, whose message begins with `what`. */
+function withTimeout<T>(ms: number, work: Promise<T>, broker: string, what: string): Promise<T> {
+  return within(ms, work, () =>
+    connectionClosedError(broker, `${what}: no answer in ${ms / 1_000} s`),
+  );
 }
 
 /** Awaits `work`, or rejects with the signal's reason as soon as it is aborted. */

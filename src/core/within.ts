@@ -1,0 +1,15 @@
+/**
+ * Returns the result of `work`, or rejects with the error of `late` after `ms` ms. The work itself goes on; its own error is then ignored.
+ */
+export async function within<T>(ms: number, work: Promise<T>, late: () => Error): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const overdue = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(late()), ms);
+  });
+  try {
+    return await Promise.race([work, overdue]);
+  } finally {
+    clearTimeout(timer);
+    work.catch(() => undefined); // after a timeout its own error must not go unhandled
+  }
+}
