@@ -1,4 +1,4 @@
-// What the service knows about an API and its lists, as read from a description file.
+// Types of the content of a description file: an API and its lists.
 
 import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
 import type { DescriptionFile, ListFile } from './format.ts';

@@ -155,7 +155,7 @@ export class Ledger {
 
   /** Remaining time of the lease, in ms; 0 or negative once it has expired. */
   leaseRemainingMs(): number {
-    // By the clock that has advanced further: the monotonic one stops while the machine sleeps, and the machine's may be set back.
+    // The clock that has advanced further counts: the monotonic one stops while the machine sleeps, and the machine's may be set back.
     const { at, wallAt } = this.#leaseEnd;
     return Math.min(at - this.#options.scheduler.now(), wallAt - this.#wallNow());
   }

@@ -1,4 +1,4 @@
-// What full scans of a list prove: how its keys are sorted, whether the API may cap the list at its total, and which missing keys are
+// Proofs by full scans of a list: how its keys are sorted, whether the API may cap the list at its total, and which missing keys are
 // deleted.
 
 import { PageRecord } from '../records/page-record.ts';
