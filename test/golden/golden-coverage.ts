@@ -3,7 +3,6 @@ import { STATUS_FIELDS } from '../../src/resources/orders/order-status.ts';
 import { deadLetterCodec, orderStatusChangeCodec } from '../../src/schemas/events/own-records.ts';
 import { topicNames, valueSubject } from '../../src/schemas/events/topics.ts';
 import { unframe } from '../../src/schemas/registry/wire.ts';
-import { compile } from '../sim/sim-registry.ts';
 import type { GoldenMessage } from './golden-kafka.ts';
 import { PREFIX } from './golden-run.ts';
 import type { GoldenRun } from './golden-run.ts';
@@ -11,7 +10,7 @@ import type { GoldenRun } from './golden-run.ts';
 const NAMES = topicNames(PREFIX);
 const REJECTS = ['not-an-object', 'no-key', 'conflicting-duplicate', 'too-large', 'unreadable'];
 
-/** What every run must contain, by a name. */
+/** Names of the things that every run must contain. */
 export const IN_EACH_RUN: readonly string[] = [
   ...RESOURCES.flatMap((resource) => [
     ...['snapshot', 'c', 'u', 'd', 'tombstone'].map((what) => `${resource}: ${what}`),
@@ -28,7 +27,7 @@ export const IN_EACH_RUN: readonly string[] = [
   ...['final declaration', 'certificate requested'],
 ];
 
-/** What several of the runs must contain. */
+/** Names of the things that several of the runs must contain. */
 export const IN_SOME_RUNS: readonly string[] = [
   ...RESOURCES.flatMap((resource) => [`${resource}: republished`, `${resource}: aborted message`]),
   ...[
@@ -64,13 +63,13 @@ export function coverageOf({ kafka, registry, instances }: GoldenRun): Map<strin
         continue;
       }
       const { schemaId, payload } = unframe(value);
-      const { op, before } = compile(registry.schema(schemaId)).images(payload);
+      const { op, before } = registry.codec(schemaId).images(payload);
       if (op === 'r') count(`${resource}: ${before ? 'republished' : 'snapshot'}`);
       else count(`${resource}: ${op}`);
     }
     const aborted = all(topic).filter(({ transaction }) => transaction.outcome === 'abort');
     count(`${resource}: aborted message`, aborted.length);
-    const schemas = registry.versions.filter(({ subject }) => subject === valueSubject(topic));
+    const schemas = registry.versions(valueSubject(topic));
     count(`${resource}: further schema`, schemas.length - 1);
   }
   for (const { value } of committed(NAMES.deadLetters)) {

@@ -39,13 +39,13 @@ import type { FencedSink, TransactionalLog } from '../../src/sinks/sink.ts';
 import { openDestination, topicsOf } from '../../src/sinks/topics/destination.ts';
 import { openTopics } from '../../src/sinks/topics/kafka-topics.ts';
 import { Chance } from '../support/chance.ts';
-import { compile } from '../sim/sim-registry.ts';
+import { compile, registryOf } from '../sim/sim-registry.ts';
+import type { SimRegistry } from '../sim/sim-registry.ts';
 import { startsIn, storeOf, writerIn } from '../sim/sim-store.ts';
 import type { SimFolder } from '../sim/sim-store.ts';
 import type { SimTime } from '../sim/sim-time.ts';
 import type { GoldenApi } from './golden-api.ts';
 import type { GoldenKafka } from './golden-kafka.ts';
-import type { GoldenRegistry } from './golden-registry.ts';
 
 /** Everything outside the service's processes. */
 export interface GoldenWorld {
@@ -53,7 +53,7 @@ export interface GoldenWorld {
   readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;
   readonly time: SimTime;
   readonly kafka: GoldenKafka;
-  readonly registry: GoldenRegistry;
+  readonly registry: SimRegistry;
   readonly api: GoldenApi;
   /** Runs commits one after the other, so that their order does not depend on threads. */
   readonly inTurn: <T>(job: () => Promise<T>) => Promise<T>;
@@ -65,7 +65,7 @@ export interface GoldenWorld {
 const SIGNALS_EVERY_MS = 3_000;
 /** Time between the openings of two lists, in ms. */
 const OPENING_MS = 11;
-/** As in `serve-account.ts`. */
+/** Same limit as in `serve-account.ts`, in ms. */
 const STOP_TIMEOUT_MS = 8_000;
 
 /**
@@ -111,6 +111,8 @@ export class GoldenInstance {
     const { seed, config, time, kafka, registry, api: server, reports } = world;
     const { account, resources, topics } = config;
     const isAlive = () => this.#isAlive;
+    const whileAlive = (): Promise<void> =>
+      isAlive() ? Promise.resolve() : new Promise(() => undefined);
     const stop$ = this.#stop$;
     const scheduler = time.timersOf(() => (isAlive() ? -Infinity : Infinity));
     const random = new Chance(seed, 'jitter', name).next;
@@ -120,7 +122,7 @@ export class GoldenInstance {
       ...asked,
       compactedTopics: compactedTopicsOf(kafka, () => time.now()),
       cluster: clusterFacts(asked),
-      registry: registry.client(isAlive),
+      registry: registryOf(registry, whileAlive),
       compile, // shared by all runs: compiling takes a third of their time
     };
     const hooks = {
@@ -168,9 +170,7 @@ export class GoldenInstance {
       ledger.activate(inherited);
       return { destination, log };
     });
-    const store = storeOf(this.folder, () =>
-      isAlive() ? Promise.resolve() : new Promise(() => undefined),
-    );
+    const store = storeOf(this.folder, whileAlive);
     const service$ = claimed$.pipe(
       takeUntil(stop$),
       switchMap(({ destination, log }) => {

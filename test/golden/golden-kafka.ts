@@ -31,7 +31,7 @@ export interface GoldenMessage {
   readonly key: Buffer | null;
   readonly value: Buffer | null;
   readonly headers: readonly (readonly [name: string, value: Buffer])[];
-  /** As the producer set it, in epoch ms. */
+  /** Timestamp that the producer set, in epoch ms. */
   readonly timestamp: string;
   /** When the batch was appended, in epoch ms. */
   readonly appendedAt: number;
@@ -57,7 +57,7 @@ export interface GoldenTopic {
   readonly settings: readonly (readonly [name: string, value: string])[];
 }
 
-/** What happens to the request that commits a transaction. */
+/** Fault of the request that commits a transaction. */
 export type CommitFault = 'lose request' | 'lose answer';
 
 const LIST_OFFSETS = 2;

@@ -5,7 +5,7 @@ import { isFramed, unframe } from '../../src/schemas/registry/wire.ts';
 import type { GoldenBatch } from './golden-kafka.ts';
 import type { GoldenRun } from './golden-run.ts';
 
-/** What is compared of one topic, of all schemas, or of the settings of all topics. */
+/** Digest of one topic, of all schemas, or of the settings of all topics. */
 export interface GoldenHash {
   /** Number of messages, schemas or topics. */
   readonly entries: number;
@@ -38,7 +38,7 @@ export function listingsOf({ kafka, registry }: GoldenRun): ReadonlyMap<string, 
     }
     listings.set(topic, { entries, lines });
   }
-  const schemas = registry.versions.map(
+  const schemas = registry.registrations.map(
     ({ subject, id }) => `${subject} ${id} ${registry.text(id)}`,
   );
   const settings = [...kafka.topics].map(([topic, { partitions, replication, settings: all }]) => {

@@ -13,12 +13,12 @@ import type { GoldenWorld } from './golden-instance.ts';
 import { GoldenKafka } from './golden-kafka.ts';
 import { GoldenRecords, keyFieldsOf, textOf } from './golden-records.ts';
 import type { Json } from './golden-records.ts';
-import { GoldenRegistry } from './golden-registry.ts';
+import { SimRegistry } from '../sim/sim-registry.ts';
 
 /** A run of the service that is over. */
 export interface GoldenRun {
   readonly kafka: GoldenKafka;
-  readonly registry: GoldenRegistry;
+  readonly registry: SimRegistry;
   readonly instances: readonly GoldenInstance[];
   /** Failures that processes reported. */
   readonly reports: readonly string[];
@@ -62,7 +62,7 @@ export async function goldenRun(seed: number): Promise<GoldenRun> {
 
 async function run(seed: number, time: SimTime): Promise<GoldenRun> {
   const kafka = new GoldenKafka(seed % 2 === 0 ? 1 : 3, () => time.now());
-  const registry = new GoldenRegistry();
+  const registry = new SimRegistry();
   const api = new GoldenApi(time);
   const reports: string[] = [];
   let turn: Promise<unknown> = Promise.resolve();

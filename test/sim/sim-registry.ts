@@ -17,31 +17,42 @@ export function compile(schema: RecordSchema): EnvelopeCodec {
 
 /** A schema registry that remembers, and takes whatever it is given. */
 export class SimRegistry {
-  readonly #schemas: { readonly text: string; readonly codec: EnvelopeCodec }[] = [];
-  readonly #subjects = new Map<string, number[]>();
+  readonly #schemas: { text: string; schema: RecordSchema; codec?: EnvelopeCodec }[] = [];
+  /** Subject and schema id of each version, in the order of registration. */
+  readonly registrations: { readonly subject: string; readonly id: number }[] = [];
+
+  /** The text of a registered schema. */
+  text(id: number): string {
+    return this.#known(id).text;
+  }
 
   schema(id: number): RecordSchema {
-    return this.codec(id).schema;
+    return this.#known(id).schema;
   }
 
+  /** The codec of a registered schema of events. */
   codec(id: number): EnvelopeCodec {
-    const known = this.#schemas[id - 1];
-    if (!known) throw new CellarstreamError('REGISTRY_REFUSED', `no schema ${id}`);
-    return known.codec;
+    const known = this.#known(id);
+    return (known.codec ??= compile(known.schema));
   }
 
+  /** Schema ids of a subject's versions. */
   versions(subject: string): readonly number[] {
-    return this.#subjects.get(subject) ?? [];
+    return this.registrations.filter((each) => each.subject === subject).map(({ id }) => id);
   }
 
   register(subject: string, schema: RecordSchema): number {
     const text = JSON.stringify(schema);
-    const versions = this.#subjects.get(subject) ?? [];
-    this.#subjects.set(subject, versions);
     let id = this.#schemas.findIndex((known) => known.text === text) + 1;
-    if (id === 0) id = this.#schemas.push({ text, codec: compile(schema) });
-    if (!versions.includes(id)) versions.push(id);
+    if (id === 0) id = this.#schemas.push({ text, schema });
+    if (!this.versions(subject).includes(id)) this.registrations.push({ subject, id });
     return id;
+  }
+
+  #known(id: number) {
+    const known = this.#schemas[id - 1];
+    if (!known) throw new CellarstreamError('REGISTRY_REFUSED', `no schema ${id}`);
+    return known;
   }
 }
 

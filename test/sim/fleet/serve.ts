@@ -1,3 +1,4 @@
+import { PAUSES } from '../../../src/core/retries.ts';
 import { defer, delay, lastValueFrom, merge, switchMap, take, takeUntil, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { openLedger } from '../../../src/account/ledger/ledger.ts';
@@ -35,8 +36,6 @@ export interface Server {
   readonly isDropped: () => boolean;
 }
 
-/** As in `serve-account.ts`. */
-const MAX_PAUSE_MS = 5_000;
 const STOP_WITHIN_MS = 8_000;
 const SETTLE_WITHIN_MS = 3_000;
 /**
@@ -81,7 +80,7 @@ export async function serve(
       );
     quota.inherit(inherited);
     ledger.activate(inherited);
-  }).pipe(backoff({ maxMs: MAX_PAUSE_MS, scheduler, random }));
+  }).pipe(backoff({ ...PAUSES.restart, scheduler, random }));
 
   const options = { server, account, serving, ledger, quota };
   const traffic = account.data ? tasks(account.data, options) : requests(options);
