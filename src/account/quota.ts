@@ -29,7 +29,7 @@ export interface QuotaOptions {
  * Fraction of a list's quota that guests may use. Guests are served before polls, because their requests are rare and an operator waits for
  * the result.
  */
-const GUEST_SHARE = 0.15;
+const GUEST_SHARE = 0.2;
 const GUEST_RANK = -1;
 /** Fraction of the login quota that guests may use. Guests' logins are served after the service's own logins. */
 const GUEST_LOGIN_SHARE = 0.5;

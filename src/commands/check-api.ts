@@ -1,12 +1,15 @@
 import {
   defer,
+  filter,
   firstValueFrom,
   ignoreElements,
+  map,
   merge,
   Subject,
+  switchMap,
+  take,
   tap,
-  throwError,
-  timeout,
+  timer,
 } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { openApi } from '../account/api.ts';
@@ -35,10 +38,17 @@ import { checkTotal } from './check-total.ts';
 import { tryCheck } from './findings.ts';
 import type { Finding } from './findings.ts';
 
-/** How long each request of the check may take, retries included, in ms. */
+/** How long each request of the check may take from the time at which the quota first allows it, retries included, in ms. */
 const CHECK_TIMEOUT_MS = 10_000;
-/** How long a request may wait while other processes use up the quota, in ms. */
+/** How long the login may wait for the quota, in ms. */
+const LOGIN_PATIENCE_MS = 10_000;
+/** How long to try to acquire permits while other processes use up the quota, in ms. */
 const QUOTA_PATIENCE_MS = 20_000;
+/**
+ * How long a request for a list may wait for the quota, in ms. Longer than {@link QUOTA_PATIENCE_MS}, so that a lack of permits is reported
+ * as such; it ends a check at a quota of a few requests a minute.
+ */
+const LIST_PATIENCE_MS = 30_000;
 /** How long to try to reach Kafka before the first requests are sent without it, in ms: the API can be checked without Kafka. */
 const KAFKA_TIMEOUT_MS = 2_000;
 /** Failed logins after which a check gives up: more would use up the login quota of the next check. */
@@ -103,8 +113,9 @@ class ApiCheck {
   readonly #lastErrors = new Map<string, unknown>();
   /** Errors when retries are pointless: after a permanent error, or after too many failed logins. */
   readonly #lasting$ = new Subject<never>();
+  /** Emits the name of a request (`login` or a list's name) each time the quota lets it start. */
+  readonly #granted$ = new Subject<string>();
   #failedLogins = 0;
-  #isLoginGranted = false;
 
   constructor(config: ConfigWith<'api'>, guest: Guest, quota: Quotas) {
     this.#config = config;
@@ -112,7 +123,7 @@ class ApiCheck {
     this.#quota = quota;
     this.#api = openApi({
       config: config.api,
-      loginLimit: this.#loginLimit(),
+      loginLimit: this.#announced('login', quota.login),
       maySend: () => guest.permits.isBatchValid(),
       scheduler: steadyScheduler,
       hooks: { onRetry: (retrying) => this.#failed(retrying) },
@@ -136,12 +147,12 @@ class ApiCheck {
   async #checkList(resource: Resource): Promise<Finding> {
     let isUnwise = false as boolean;
     const finding = await tryCheck(resource, async () => {
-      const { poll } = this.#quota.lanes(resource, false);
+      const limit = this.#announced(resource, this.#quota.lanes(resource, false).poll);
       const rules = RULES[resource];
       const { plan, pages } = this.#api.list(rules);
       const list = pages();
       const ask = (query: ProbeDates & Partial<PagePlace>) =>
-        this.#first(resource, list({ offset: 0, pageSize: PAGE_SIZE, ...query }, poll));
+        this.#first(resource, list({ offset: 0, pageSize: PAGE_SIZE, ...query }, limit));
       const answer = await ask({});
       const data = answer.data.map(({ json }) => json);
       const { pageSize } = this.#config.poll;
@@ -185,30 +196,42 @@ class ApiCheck {
   }
 
   /**
-   * Resolves to the first value of `source`, which sends the request that `what` names. Rejects after {@link CHECK_TIMEOUT_MS}, or earlier
-   * if retries are pointless.
+   * Resolves to the first value of `source`, which sends the request that `what` names. Rejects {@link CHECK_TIMEOUT_MS} after the quota
+   * has allowed the request, or earlier if retries are pointless.
    */
   #first<T>(what: string, source: Observable<T>): Promise<T> {
-    const impatient = timeout<T, Observable<never>>({
-      first: CHECK_TIMEOUT_MS,
-      with: () => throwError(() => this.#timeoutError(what)),
-    });
+    const patienceMs = what === 'login' ? LOGIN_PATIENCE_MS : LIST_PATIENCE_MS;
+    const isGranted$ = this.#granted$.pipe(
+      filter((granted) => granted === what),
+      take(1),
+    );
+    const late$ = merge(
+      isGranted$.pipe(map(() => CHECK_TIMEOUT_MS)),
+      defer(() => [patienceMs]),
+    ).pipe(
+      switchMap((ms, restarts) => timer(ms).pipe(map(() => restarts > 0))),
+      map((isGranted): never => {
+        throw this.#timeoutError(what, isGranted);
+      }),
+    );
     const noPermits$ = this.#guest.permits.batches$.pipe(ignoreElements());
-    return firstValueFrom(merge(source, this.#lasting$, noPermits$).pipe(impatient));
+    return firstValueFrom(merge(late$, source, this.#lasting$, noPermits$));
   }
 
-  #timeoutError(what: string): unknown {
+  #timeoutError(what: string, isGranted: boolean): unknown {
     const last = this.#lastErrors.get(what) ?? this.#lastErrors.get('login');
     if (last !== undefined) return last;
-    if (this.#isLoginGranted) {
+    if (isGranted) {
       const message = `the API did not respond within ${CHECK_TIMEOUT_MS / 1_000} s`;
       return new CellarstreamError('API_UNREACHABLE', message);
     }
-    const { loginsPerMinute } = this.#config.quota;
-    return new CellarstreamError(
-      'QUOTA_EXCEEDED',
-      `no login is left: all ${loginsPerMinute} of a minute (LOGIN_QUOTA_PER_MINUTE) are used or reserved. Run check again in a minute`,
-    );
+    const { loginsPerMinute, perMinute } = this.#config.quota;
+    const used =
+      what === 'login'
+        ? `no login is left: all ${loginsPerMinute} of a minute (LOGIN_QUOTA_PER_MINUTE)`
+        : `no request for ${what} is left: all ${perMinute} of a minute (QUOTA_PER_MINUTE)`;
+    const message = `${used} are used or reserved. Run check again in a minute`;
+    return new CellarstreamError('QUOTA_EXCEEDED', message);
   }
 
   #failed({ what, error }: Pick<Retrying, 'what' | 'error'>): void {
@@ -219,15 +242,14 @@ class ApiCheck {
     if (isPermanent || this.#failedLogins >= MAX_FAILED_LOGINS) this.#lasting$.error(error);
   }
 
-  /** Returns the quota of logins, extended to set `#isLoginGranted` once the quota lets a login start. */
-  #loginLimit(): Limit {
-    const { login } = this.#quota;
-    const granted = () => (this.#isLoginGranted = true);
-    const limit = <T>(source: Observable<T>) => login(source).pipe(tap(granted));
-    return Object.assign(limit, {
+  /** Returns `limit`, extended to emit `what` in `#granted$` each time the quota lets a request start. */
+  #announced(what: string, limit: Limit): Limit {
+    const granted = () => this.#granted$.next(what);
+    const announced = <T>(source: Observable<T>) => limit(source).pipe(tap(granted));
+    return Object.assign(announced, {
       during: <T>(work: Observable<T>) =>
         during(
-          login,
+          limit,
           defer(() => {
             granted();
             return work;
