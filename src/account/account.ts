@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { volatilePointers } from '../config/field-problems.ts';
-import type { ResourceRules } from '../resources/rules.ts';
+import type { ListDescription } from '../description/description.ts';
 import type { ListRequest } from '../streams/decode/response.ts';
 import type { TokenSource } from '../streams/http/token.ts';
 import { parsingDecoder } from '../streams/decode/decoder.ts';
@@ -21,7 +21,7 @@ export interface Account {
   readonly lanes: Quotas['lanes'];
   /** @param options.onUnmatchedField Called with each field that the settings name but no record has; see {@link unmatchedFields}. */
   readonly list: (
-    rules: ResourceRules,
+    list: ListDescription,
     options?: { onUnmatchedField?: (field: string) => void },
   ) => AccountList;
 }
@@ -53,9 +53,9 @@ export function openAccount(options: {
     name: config.account,
     tokens: api.tokens,
     lanes: (resource, seenBefore) => quotas.lanes(resource, seenBefore),
-    list: (rules, { onUnmatchedField } = {}) => {
-      const { resource } = rules;
-      const { clock, plan, pages } = api.list(rules);
+    list: (list, { onUnmatchedField } = {}) => {
+      const { name: resource } = list;
+      const { clock, plan, pages } = api.list(list);
       const personal = personalFieldsOf(pii, resource);
       const volatile = volatileFields(volatilePointers(config, resource));
       const inspect =

@@ -6,7 +6,7 @@ import { CellarstreamError } from '../core/errors.ts';
 import { httpConnections } from '../core/http-connections.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { RESOURCES } from '../resources/resources.ts';
-import type { ResourceRules } from '../resources/rules.ts';
+import type { ListDescription } from '../description/description.ts';
 import { loggableAddress } from '../streams/http/http.ts';
 import type { RequestHooks } from '../streams/http/http.ts';
 import type { ListRequest } from '../streams/decode/response.ts';
@@ -52,7 +52,7 @@ export interface ApiOptions {
 /** One account at the API: its connections, its token, its lists. */
 export interface Api {
   readonly tokens: TokenSource;
-  readonly list: (rules: ResourceRules) => ApiList;
+  readonly list: (list: ListDescription) => ApiList;
   readonly close: () => Promise<void>;
 }
 
@@ -130,7 +130,7 @@ export function openApi(options: ApiOptions): Api {
   );
   return {
     tokens,
-    list: ({ resource, path }) => {
+    list: ({ name: resource, path }) => {
       const shared = {
         url: new URL(`${config.baseUrl}${path}`),
         logicalClock: logicalClock(),

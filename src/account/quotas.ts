@@ -124,7 +124,7 @@ export class Quotas {
       name === SHARED_QUOTA && quota.scope === 'key'
         ? resources[0]
         : RESOURCES.find((each) => each === name);
-    return resource && this.#listOf(resource).quota;
+    return resource === undefined ? undefined : this.#listOf(resource).quota;
   }
 
   /** Returns for each quota how many requests count against it now, and how many it allows in a minute. */

@@ -26,7 +26,7 @@ import { CellarstreamError, describeError, isRetryableAtApi } from '../core/erro
 import type { Retrying } from '../observe/hooks.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { keyFieldsOf } from '../pipeline/choose-key.ts';
-import { RULES } from '../resources/rules.ts';
+import { listNamed } from '../description/description.ts';
 import { openKafka } from '../sinks/open-kafka.ts';
 import type { PagePlace } from '../streams/http/page-plan.ts';
 import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
@@ -98,8 +98,12 @@ export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Fin
  * the list, and a record beyond the end. The check of a list with dates sends up to eight: the first three of these, three that measure the
  * dates, and two that count the list's records in two windows. Requests beyond these numbers wait until more permits are reserved.
  */
-function permitBatchSizes({ quota, resources }: ConfigWith<'api'>): Record<string, number> {
-  const counts = resources.map((resource) => [resource, RULES[resource].windowed ? 8 : 4] as const);
+function permitBatchSizes(config: ConfigWith<'api'>): Record<string, number> {
+  const { quota, resources } = config;
+  const counts = resources.map(
+    (resource) =>
+      [resource, listNamed(config.description, resource).dates !== undefined ? 8 : 4] as const,
+  );
   if (quota.scope !== 'key') return { [LOGIN_QUOTA]: 1, ...Object.fromEntries(counts) };
   return { [LOGIN_QUOTA]: 1, [SHARED_QUOTA]: counts.reduce((sum, [, count]) => sum + count, 0) };
 }
@@ -148,21 +152,22 @@ class ApiCheck {
     let isUnwise = false as boolean;
     const finding = await tryCheck(resource, async () => {
       const limit = this.#announced(resource, this.#quota.lanes(resource, false).poll);
-      const rules = RULES[resource];
-      const { plan, pages } = this.#api.list(rules);
-      const list = pages();
+      const list = listNamed(this.#config.description, resource);
+      const { plan, pages } = this.#api.list(list);
+      const request = pages();
       const ask = (query: ProbeDates & Partial<PagePlace>) =>
-        this.#first(resource, list({ offset: 0, pageSize: PAGE_SIZE, ...query }, limit));
+        this.#first(resource, request({ offset: 0, pageSize: PAGE_SIZE, ...query }, limit));
       const answer = await ask({});
       const data = answer.data.map(({ json }) => json);
       const { pageSize } = this.#config.poll;
-      const keyFields = keyFieldsOf(rules, this.#config, data);
+      const keyFields = keyFieldsOf(list, this.#config, data);
       const checked = { pageSize, keyFields: keyFields ?? [] };
 
       const paging = await checkPaging(answer, ask, { ...checked, plan });
-      const dates = rules.windowed
-        ? await checkDates(answer, ask, () => steadyScheduler.now())
-        : undefined;
+      const dates =
+        list.dates !== undefined
+          ? await checkDates(answer, ask, () => steadyScheduler.now())
+          : undefined;
       let notes: readonly string[] = [];
       const takesDates = dates?.isUnusual === false;
       const now = steadyScheduler.now();

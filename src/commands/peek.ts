@@ -29,7 +29,7 @@ import { ignoredFields } from '../streams/paging/standstill.ts';
 import { pages } from '../streams/paging/pages.ts';
 import { splitRecords } from '../streams/records/records.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
-import { RULES } from '../resources/rules.ts';
+import { listNamed } from '../description/description.ts';
 import { VERSION } from '../core/version.ts';
 import { lineWriter } from './line-writer.ts';
 import { logHooks } from './log-hooks.ts';
@@ -91,11 +91,11 @@ export async function peekCommand(
   });
   const { prefix } = config.topics;
   const origin = { account: config.account, resource, prefix, version: VERSION };
-  const rules = RULES[resource];
-  const list = openAccount({ config, api, quotas: quota }).list(rules, {
+  const list = listNamed(config.description, resource);
+  const reader = openAccount({ config, api, quotas: quota }).list(list, {
     onUnmatchedField: (field) => onUnseen({ resource, field }),
   });
-  const { volatile } = list;
+  const { volatile } = reader;
   const anchorsWithout = ignoredFields(volatile.pointers, (fields) =>
     onVolatile({ resource, fields }),
   );
@@ -103,15 +103,15 @@ export async function peekCommand(
   const lines = lineWriter(process.stdout);
   let sequence = 0;
 
-  const known = keyFieldsOf(rules, config, []);
+  const known = keyFieldsOf(list, config, []);
   const keyFields$ = known
     ? of(known)
-    : list
+    : reader
         .pages()({ offset: 0, pageSize }, poll)
         .pipe(
           map(({ data }) =>
             keyFieldsOf(
-              rules,
+              list,
               config,
               data.map(({ json }) => json),
             ),
@@ -121,13 +121,13 @@ export async function peekCommand(
   const records$ = keyFields$.pipe(
     map(keyOfFields),
     switchMap((keyOf) => {
-      const request = list.pages({ keyOf });
+      const request = reader.pages({ keyOf });
       return pages({
         request: (query) => request(query, poll),
         keyOf,
         pageSize,
         leftOut: anchorsWithout,
-        plan: list.plan,
+        plan: reader.plan,
         permit: () => defer(() => lines.flush()), // a slow reader of the output delays the next page
       }).pipe(map(({ answer }) => ({ records: splitRecords(answer.data).keyed })));
     }),

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { WINE } from '../description/wine/wine.ts';
 import type { Proxies } from '../core/proxies.ts';
 import type {
   ApiConfig,
@@ -19,6 +20,7 @@ import type { Settings } from './settings.ts';
  */
 export function configOf(set: Settings, cwd: string, sharedPrefix = set.TOPIC_PREFIX): Config {
   return {
+    description: WINE,
     api: apiOf(set),
     kafka: kafkaOf(set),
     registry: registryOf(set),

@@ -1,4 +1,5 @@
 import type { ClientCredentials } from '../core/client-tokens.ts';
+import type { ApiDescription } from '../description/description.ts';
 import type { Resource } from '../resources/resources.ts';
 import type { Proxies } from '../core/proxies.ts';
 import type { Secret } from '../core/secret.ts';
@@ -96,6 +97,8 @@ export interface PiiConfig {
 
 /** The validated settings; deeply frozen. Durations are in milliseconds. */
 export interface Config {
+  /** Description of the API: how to log in, and its lists. */
+  readonly description: ApiDescription;
   /** Settings of the API; undefined unless all required ones are set; see {@link loadConfig}. */
   readonly api: ApiConfig | undefined;
   readonly kafka: KafkaConfig | undefined;

@@ -1,8 +1,8 @@
 import { describedType } from '../resources/described-type.ts';
-import { RULES } from '../resources/rules.ts';
+import { listNamed } from '../description/description.ts';
+import { WINE } from '../description/wine/wine.ts';
 import type { Resource } from '../resources/resources.ts';
 import { pointerStep } from '../schemas/json/json.ts';
-import type { StatusSubject } from '../schemas/events/own-records.ts';
 import type { Config } from './config.ts';
 import { itemsOf } from './setting-parsers.ts';
 import type { FieldPointer } from './setting-parsers.ts';
@@ -106,25 +106,16 @@ function neededAdvice(
     : `: the service depends on it, so ${but}`;
 }
 
-const SUBJECTS: Readonly<Record<StatusSubject, readonly string[]>> = {
-  order: [],
-  order_edit: ['order_edit'],
-  fulfillment: ['fulfillment_info'],
-  club_package: ['club_package_info'],
-};
-
 function neededPaths(resource: Resource): readonly (readonly string[])[] {
-  const { keyCandidates, identities = {}, statusFields } = RULES[resource];
-  const statuses = Object.entries(statusFields ?? {}) as [StatusSubject, readonly string[]][];
+  const { keyCandidates, arrays, statuses } = listNamed(WINE, resource);
   return [
     ...(keyCandidates.length === 1 ? keyCandidates[0]!.map((field) => [field]) : []),
     ['created_at'],
     ['updated_at'],
-    ...Object.entries(identities),
-    ...statuses.flatMap(([subject, fields]) =>
-      fields.map((field) => [...SUBJECTS[subject], field]),
+    ...Object.entries(arrays),
+    ...(statuses?.subjects ?? []).flatMap(({ path, fields, time }) =>
+      [...fields, ...(time === undefined ? [] : [[time]])].map((field) => [...path, ...field]),
     ),
-    ...(statusFields ? [[...SUBJECTS.fulfillment, 'updated_at']] : []), // dates the status change
   ];
 }
 

@@ -81,7 +81,7 @@ export const brokers = items((item) => {
 
 export const resources = list.transform((all, context): Resource[] => {
   const unknown = all.filter((item) => !isResource(item));
-  if (unknown.length === 0 && all.length > 0) return all.filter(isResource);
+  if (unknown.length === 0 && all.length > 0) return all;
   const which = unknown.map((item) => JSON.stringify(item.slice(0, 40))).join(', ') || 'nothing';
   context.addIssue(
     `contains ${which}: the lists are ${RESOURCES.join(', ')}; separate them by commas`,
@@ -89,7 +89,7 @@ export const resources = list.transform((all, context): Resource[] => {
   return z.NEVER;
 });
 
-function isResource(item: string | undefined): item is Resource {
+function isResource(item: string | undefined): boolean {
   return RESOURCES.some((resource) => resource === item);
 }
 
@@ -109,7 +109,7 @@ export const fields = items(
 ).transform((all) =>
   all.map((item): FieldPointer => {
     const [resource, ...path] = item.split('.');
-    return { resource: resource as Resource, path };
+    return { resource: resource!, path };
   }),
 );
 
@@ -126,7 +126,7 @@ export const pointers = items(
 ).transform((all) =>
   all.map((item): FieldPointer => {
     const [, resource, pointer] = POINTER.exec(item)!;
-    return { resource: resource as Resource, path: pointerNames(pointer!) };
+    return { resource: resource!, path: pointerNames(pointer!) };
   }),
 );
 

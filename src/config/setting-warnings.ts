@@ -1,6 +1,7 @@
 import { isIPv4 } from 'node:net';
 import { describedType } from '../resources/described-type.ts';
-import { RULES } from '../resources/rules.ts';
+import { listNamed } from '../description/description.ts';
+import { WINE } from '../description/wine/wine.ts';
 import { HIDING_METHODS } from '../streams/records/personal-fields.ts';
 import { loginUrlOf } from './config-of.ts';
 import type { ApiConfig, Config, KafkaConfig, RegistryConfig } from './config.ts';
@@ -71,7 +72,7 @@ function undescribed({ pii, volatileFields }: Pick<Config, 'pii' | 'volatileFiel
 }
 
 function isUndescribed({ resource, path }: FieldPointer): boolean {
-  return RULES[resource].described !== undefined && !describedType(resource, path);
+  return listNamed(WINE, resource).types !== undefined && !describedType(resource, path);
 }
 
 /** Returns warnings about settings that send a secret without TLS to another machine. */

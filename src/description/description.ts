@@ -101,3 +101,14 @@ export interface StatusSubject {
   /** Whether `time` is used only for elements that are new. For a change of an existing element it is ignored. */
   readonly isTimeOfNew: boolean;
 }
+
+/**
+ * Returns the list with this name.
+ *
+ * @throws RangeError if the description has no such list.
+ */
+export function listNamed({ lists }: Pick<ApiDescription, 'lists'>, name: string): ListDescription {
+  const found = lists.find((list) => list.name === name);
+  if (!found) throw new RangeError(`the description has no list ${name}`);
+  return found;
+}

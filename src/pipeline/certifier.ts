@@ -13,7 +13,7 @@ import { taskId } from './task.ts';
 import type { Task } from './task.ts';
 
 export interface CertifierOptions {
-  readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'destination' | 'hooks' | 'scheduler'>;
+  readonly task: Pick<Task, 'account' | 'list' | 'config' | 'destination' | 'hooks' | 'scheduler'>;
   readonly checkpoint: Checkpoint;
   /** Acknowledges requests for certificates. Default: the task gets no such requests. */
   readonly resyncs?: Pick<TaskJobs, 'certifyAck' | 'ackCommitted'> | undefined;
@@ -45,7 +45,7 @@ export class Certifier {
    */
   async certify({ batch, commit: { cursor } }: Plan): Promise<void> {
     const { task, checkpoint, resyncs, transact, hasEnded } = this.#options;
-    const { account, rules, hooks, scheduler } = task;
+    const { account, list, hooks, scheduler } = task;
     const scan = endedScan(batch);
     if (!scan || hasEnded()) return;
     if (!this.willCertify(batch)) return hooks.onUncertified({ why: 'too-soon' });
@@ -57,7 +57,7 @@ export class Certifier {
     const certificate = isSplit
       ? undefined // opening the checkpoint again reports what is wrong
       : certificateOf({
-          ...{ account: account.name, resource: rules.resource, number, sweep, live, now },
+          ...{ account: account.name, resource: list.name, number, sweep, live, now },
           heldBack: held,
           sequence: cursor.sequence,
           unseen: await this.#unseen(sweep),
@@ -86,10 +86,10 @@ export class Certifier {
     return now - at >= task.config.certificateIntervalMs || at > now; // `at > now`: the clock was set back
   }
   #message(certificate: Certificate): Message {
-    const { account, rules, destination } = this.#options.task;
+    const { account, list, destination } = this.#options.task;
     return {
       topic: destination.certificates,
-      key: taskId(account.name, rules.resource),
+      key: taskId(account.name, list.name),
       value: Buffer.from(JSON.stringify(certificate)),
     };
   }
@@ -100,7 +100,7 @@ export class Certifier {
     const { store } = checkpoint;
     // Without requests by key, nothing is deleted that the same sweep has read: if it read as many keys as there are images, none is
     // unseen.
-    if (!task.rules.byKey && hasReadAll(sweep, store.count())) return { count: 0, keys: [] };
+    if (!task.list.one && hasReadAll(sweep, store.count())) return { count: 0, keys: [] };
     let count = 0;
     const keys: string[] = [];
     for (let after: string | undefined; ;) {

@@ -3,7 +3,7 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import type { Config } from '../config/config.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { hiddenNames } from '../account/personal-fields-of.ts';
-import type { ResourceRules } from '../resources/rules.ts';
+import type { ListDescription } from '../description/description.ts';
 import { isJsonObject } from '../schemas/json/json.ts';
 import type { KeyFormat } from '../schemas/events/record-key.ts';
 import type { JsonValue } from '../schemas/json/json.ts';
@@ -32,7 +32,7 @@ export interface ChosenKey {
 }
 
 export interface ChooseKeyOptions {
-  readonly rules: ResourceRules;
+  readonly list: ListDescription;
   readonly config: Pick<Config, 'keyFields' | 'keyFormat' | 'pii'>;
   /** Key fields of the published events; null if no events are published. */
   readonly publishedKeyFields: readonly string[] | null;
@@ -54,9 +54,9 @@ export interface ChooseKeyOptions {
  * from the published keys, which never change silently; or if a `PII_` setting hides a field of the published keys.
  */
 export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
-  const { rules, config, publishedKeyFields, firstPage, pauseMs, topic, scheduler } = options;
+  const { list, config, publishedKeyFields, firstPage, pauseMs, topic, scheduler } = options;
   const { publishedFormat = 'text' } = options;
-  const { resource } = rules;
+  const { name: resource } = list;
   const set = config.keyFields[resource];
   const refused = (message: string) =>
     throwError(
@@ -76,7 +76,7 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
     return refused(
       `the events in ${topic} are keyed by ${hiddenKeyFields.join()}, which the PII_ settings name: remove the field from them`,
     );
-  const known = publishedKeyFields ?? documentedKey(rules);
+  const known = publishedKeyFields ?? documentedKey(list);
   if (known) return of({ keyFields: known, isNew: false, beganAt: null, wasEmpty: false });
 
   let beganAt: number | null = null;
@@ -84,7 +84,7 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
   return firstPage.pipe(
     map(({ data, serverTime }): ChosenKey | undefined => {
       const keyFields = keyFieldsOf(
-        rules,
+        list,
         config,
         data.map(({ json }) => json),
       );
@@ -106,15 +106,15 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
  * @throws CellarstreamError `KEY_FIELDS` if no key fits, with the names of the fields that the records have.
  */
 export function keyFieldsOf(
-  rules: ResourceRules,
+  list: ListDescription,
   { keyFields, pii }: Pick<Config, 'keyFields' | 'pii'>,
   data: readonly JsonValue[],
 ): readonly string[] | undefined {
-  const { resource, keyCandidates } = rules;
+  const { name: resource, keyCandidates } = list;
   const set = keyFields[resource];
   const records = data.filter(isJsonObject);
   const setting = keyFieldsSetting(resource);
-  if (data.length > 0 && records.length === 0 && !documentedKey(rules)) {
+  if (data.length > 0 && records.length === 0 && !documentedKey(list)) {
     throw new CellarstreamError('KEY_FIELDS', `the first page of ${resource} has no objects on it`);
   }
   if (set) {
@@ -125,7 +125,7 @@ export function keyFieldsOf(
     const message = `${setting} is ${set.join()}, which no record of the first page has`;
     throw noKeyError(message, fieldNames(records));
   }
-  const known = documentedKey(rules);
+  const known = documentedKey(list);
   if (known) return known;
   const hidden = hiddenNames(pii, resource);
   const isFree = (fields: readonly string[]) => !fields.some((field) => hidden.has(field));
@@ -140,7 +140,7 @@ export function keyFieldsOf(
 }
 
 /** Returns the list's key fields if the API's description names them: then they are the only candidate. */
-function documentedKey({ keyCandidates }: ResourceRules): readonly string[] | undefined {
+function documentedKey({ keyCandidates }: ListDescription): readonly string[] | undefined {
   return keyCandidates.length === 1 ? keyCandidates[0] : undefined;
 }
 

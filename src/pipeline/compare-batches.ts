@@ -31,7 +31,7 @@ export interface ComparedBatch extends ReadRecords {
 }
 
 export interface CompareOptions {
-  readonly task: Pick<Task, 'rules' | 'config'>;
+  readonly task: Pick<Task, 'list' | 'config'>;
   readonly store: Pick<StoreReads, 'get' | 'payloadDigest' | 'run' | 'isUnseen'>;
   readonly evolution: Pick<SchemaEvolution, 'values'>;
   /** Looks up the newest published image of a record by its key; the images are encoded with the current schema. */
@@ -51,7 +51,7 @@ export function compareBatches(
 ): OperatorFunction<ReadBatch, Difference<ComparedBatch>> {
   const { task, store, evolution, images, clock, volatile, snapshot, wasEmpty } = options;
   const { confirmations, personal } = options;
-  const { identities, windowed } = task.rules;
+  const { arrays, dates } = task.list;
   const { startFrom } = task.config.poll;
 
   /**
@@ -74,7 +74,7 @@ export function compareBatches(
    * without dates, and scans of a window that begins early, return such records.
    */
   const wantedOf = (records: readonly KeyedRecord[]): readonly KeyedRecord[] =>
-    startFrom === undefined || !windowed
+    startFrom === undefined || !dates
       ? records
       : records.filter(({ key, image, updatedAt }) => {
           if (image?.kind === 'published' || store.get(key)) return true;
@@ -133,7 +133,7 @@ export function compareBatches(
       newest: newestReads(clock),
       confirmations,
       hideStored: personal?.hideStored,
-      ...(identities && { identities }),
+      identities: arrays,
       volatile,
     }),
   );

@@ -51,17 +51,17 @@ const PAGES_TO_INFER_FROM = 3;
  */
 export function listEvents(options: ListEventsOptions): Observable<Published> {
   const { task, lanes, evolution, checkpoint, confirmations, key, resyncs } = options;
-  const { account, rules, hooks, scheduler, stop$ } = task;
+  const { account, list, hooks, scheduler, stop$ } = task;
   const { keyFields } = key;
   const { recordKeys = TEXT_KEYS } = options;
   const { store, cursor } = checkpoint;
   const isInferred = evolution.current === undefined;
 
   const keyOf = keyOfFields(keyFields);
-  const list = account.list(rules, { onUnmatchedField: (field) => hooks.onUnseen({ field }) });
+  const source = account.list(list, { onUnmatchedField: (field) => hooks.onUnseen({ field }) });
   // Undefined without volatile fields: then images need not be decoded to ignore them.
-  const volatile = list.volatile.pointers.length > 0 ? list.volatile : undefined;
-  const { personal } = list;
+  const volatile = source.volatile.pointers.length > 0 ? source.volatile : undefined;
+  const { personal } = source;
   const images: Images = {
     get: (key) => {
       const image = store.get(key);
@@ -84,11 +84,11 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   const reads = new ListReads({
     ...{ task, lanes, keyFields, checkpoint },
     lists: {
-      clock: list.clock,
-      volatile: list.volatile,
-      plan: list.plan,
-      snapshot: list.pages({ keyOf, decode: decode.snapshot }),
-      afterSnapshot: list.pages({ keyOf, decode: decode.afterSnapshot }),
+      clock: source.clock,
+      volatile: source.volatile,
+      plan: source.plan,
+      snapshot: source.pages({ keyOf, decode: decode.snapshot }),
+      afterSnapshot: source.pages({ keyOf, decode: decode.afterSnapshot }),
     },
     progress: () => publisher.progress,
     ...(isInferred && { snapshotPageSlots: PAGES_TO_INFER_FROM + 1 }),
@@ -98,7 +98,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   });
   const compared = compareBatches({
     ...{ task, store, evolution, images, volatile, personal, confirmations },
-    clock: list.clock,
+    clock: source.clock,
     snapshot: () => publisher.progress.firstRead,
     wasEmpty: key.wasEmpty,
   });

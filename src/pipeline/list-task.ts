@@ -88,8 +88,8 @@ class ListTask {
 
   constructor(options: ListTaskOptions) {
     this.#options = options;
-    const { config, rules, destination } = options.task;
-    this.#names = taskNames(config, rules.resource, destination);
+    const { config, list, destination } = options.task;
+    this.#names = taskNames(config, list.name, destination);
   }
 
   run(): Observable<Published> {
@@ -124,24 +124,23 @@ class ListTask {
 
   async #open(): Promise<OpenTask> {
     const { task, instance, log, registry, store, compile } = this.#options;
-    const { rules, destination, hooks, scheduler } = task;
+    const { list, destination, hooks, scheduler } = task;
     const names = this.#names;
     expectNotEnded(this.#claimState);
     const evolution = await openSchemaEvolution({
       registry,
       subject: valueSubject(names.topic),
-      resource: rules.resource,
-      described: rules.described,
+      resource: list.name,
+      described: list.types,
       onVersion: (schemaId) => hooks.onSchema({ schemaId }),
       pause: () => firstValueFrom(timer(0, scheduler)),
       ...(compile && { compile }),
     });
-    for (const finding of await destination.inspect(rules.resource))
-      hooks.onTopicDoubt({ finding });
+    for (const finding of await destination.inspect(list.name)) hooks.onTopicDoubt({ finding });
     const checkpoint = await openCheckpoint({
       ...{ log, names, instance, scheduler, hooks },
       store: store.task(names.task),
-      canRequestRecords: rules.byKey !== undefined,
+      canRequestRecords: list.one !== undefined,
       readImage: (event) => evolution.imageIn(event),
       claimState: this.#claimState,
     });
@@ -156,8 +155,8 @@ class ListTask {
 
   #readAndPublish({ checkpoint, evolution }: OpenTask): Observable<Published> {
     const { task, resyncs } = this.#options;
-    const { account, rules } = task;
-    const lanes = account.lanes(rules.resource, this.#claimState.predecessor !== null);
+    const { account, list } = task;
+    const lanes = account.lanes(list.name, this.#claimState.predecessor !== null);
     const confirmations = (this.#confirmations ??= this.#newConfirmations(checkpoint.cursor));
     const run = { task, lanes, evolution, checkpoint, confirmations, resyncs };
     return this.#key(checkpoint.cursor, lanes).pipe(
@@ -179,13 +178,13 @@ class ListTask {
   }
 
   #key({ keyFields, keyFormat }: Cursor, lanes: Lanes): Observable<ChosenKey> {
-    const { account, rules, config, hooks, scheduler, stop$ } = this.#options.task;
+    const { account, list, config, hooks, scheduler, stop$ } = this.#options.task;
     const { pageSize, intervalMs } = config.poll;
     return chooseKey({
-      ...{ rules, config, scheduler, topic: this.#names.topic },
+      ...{ list, config, scheduler, topic: this.#names.topic },
       publishedKeyFields: keyFields,
       publishedFormat: keyFormat,
-      firstPage: defer(() => account.list(rules).pages()({ offset: 0, pageSize }, lanes.poll)).pipe(
+      firstPage: defer(() => account.list(list).pages()({ offset: 0, pageSize }, lanes.poll)).pipe(
         tap(({ data }) => data.length === 0 && hooks.onEmpty({})),
       ),
       pauseMs: Math.max(intervalMs ?? 0, lanes.pollSpacingMs('nothing')),
@@ -197,11 +196,11 @@ class ListTask {
 
   #recordKeys({ keyFields }: ChosenKey): Observable<RecordKeys> {
     const { task, registry } = this.#options;
-    const { config, rules, destination } = task;
+    const { config, list, destination } = task;
     if (config.keyFormat === 'text') return of(TEXT_KEYS);
-    const statusChanges = rules.statusFields && destination.statusChanges?.topic;
+    const statusChanges = list.statuses && destination.statusChanges?.topic;
     const topics = { events: this.#names.topic, statusChanges };
-    return defer(() => avroKeys(registry, rules.resource, keyFields, topics));
+    return defer(() => avroKeys(registry, list.name, keyFields, topics));
   }
 }
 

@@ -25,7 +25,7 @@ import { wallClock } from '../core/clock.ts';
 import { PAUSES } from '../core/retries.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { listHooks } from '../observe/list-hooks.ts';
-import { RULES } from '../resources/rules.ts';
+import { listNamed } from '../description/description.ts';
 import type { KafkaClients } from '../sinks/open-kafka.ts';
 import type { SignalTopic } from '../sinks/signals/kafka-signals.ts';
 import type { PermitsRequest } from '../sinks/signals/signals.ts';
@@ -133,7 +133,7 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
       listTask({
         task: {
           ...ofAll,
-          ...{ rules: RULES[resource], hooks: listHooks(hooks, resource) },
+          ...{ list: listNamed(config.description, resource), hooks: listHooks(hooks, resource) },
           phase: 1 - nth / resources.length,
         },
         ...{ instance, log, registry: clients.registry, compile: clients.compile, store },

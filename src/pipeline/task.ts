@@ -2,13 +2,13 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import type { Account } from '../account/account.ts';
 import type { Config, Resource } from '../config/config.ts';
 import type { ListHooks } from '../observe/list-hooks.ts';
-import type { ResourceRules } from '../resources/rules.ts';
+import type { ListDescription } from '../description/description.ts';
 import type { Destination } from '../sinks/topics/destination.ts';
 
 /** One list of one account: its settings and services, which stay the same while a process serves it. */
 export interface Task {
   readonly account: Account;
-  readonly rules: ResourceRules;
+  readonly list: ListDescription;
   readonly config: Config;
   readonly destination: Destination;
   readonly hooks: ListHooks;

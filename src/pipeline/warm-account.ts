@@ -1,5 +1,5 @@
 import type { ConfigWith } from '../config/config.ts';
-import { RULES } from '../resources/rules.ts';
+import { listNamed } from '../description/description.ts';
 import { topicNames } from '../schemas/events/topics.ts';
 import type { KafkaClients } from '../sinks/open-kafka.ts';
 import { kafkaTransactionalLog } from '../sinks/open-kafka.ts';
@@ -27,7 +27,13 @@ export async function warmAccount(options: {
       signal.throwIfAborted();
       const place = taskNames(config, resource, names);
       await warmUp({
-        ...{ log, instance, signal, registry: clients.registry, rules: RULES[resource] },
+        ...{
+          log,
+          instance,
+          signal,
+          registry: clients.registry,
+          list: listNamed(config.description, resource),
+        },
         names: place,
         store: store.task(place.task),
       });

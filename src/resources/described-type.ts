@@ -1,5 +1,6 @@
 import type { Resource } from './resources.ts';
-import { RULES } from './rules.ts';
+import { listNamed } from '../description/description.ts';
+import { WINE } from '../description/wine/wine.ts';
 import { fieldType, withoutNull } from '../schemas/avro/avro-schema.ts';
 import type { AvroType } from '../schemas/avro/avro-schema.ts';
 
@@ -8,7 +9,7 @@ import type { AvroType } from '../schemas/avro/avro-schema.ts';
  * no documented schema, or the schema lacks the field.
  */
 export function describedType(resource: Resource, path: readonly string[]): AvroType | undefined {
-  let type: AvroType | undefined = RULES[resource].described;
+  let type: AvroType | undefined = listNamed(WINE, resource).types;
   for (const name of path) {
     const field = fieldType(type, name);
     type = field && valueType(field);

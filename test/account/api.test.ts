@@ -4,7 +4,8 @@ import { openApi } from '../../src/account/api.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { steadyScheduler } from '../../src/core/clock.ts';
 import type { Hooks } from '../../src/observe/hooks.ts';
-import { RULES } from '../../src/resources/rules.ts';
+import { listNamed } from '../../src/description/description.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { createRegistry } from '../../src/schemas/registry/registry.ts';
 import { startHttpProxy } from '../support/http-proxy.ts';
@@ -36,7 +37,7 @@ it('tells hooks that are an instance of a class', async () => {
   const api = openApi({ config, loginLimit: unlimited, scheduler: steadyScheduler, hooks });
   onTestFinished(() => api.close());
 
-  await firstValueFrom(api.list(RULES.orders).pages()({ pageSize: 5 }, unlimited));
+  await firstValueFrom(api.list(listNamed(WINE, 'orders')).pages()({ pageSize: 5 }, unlimited));
   expect(hooks.told).toEqual([
     'request login',
     'login',
@@ -61,7 +62,7 @@ it('knows a page that was cached before the start by its Date, which is behind t
   const api = openApi({ config, loginLimit: unlimited, scheduler: steadyScheduler });
   onTestFinished(() => api.close());
 
-  const page$ = api.list(RULES.orders).pages()({ pageSize: 5 }, unlimited);
+  const page$ = api.list(listNamed(WINE, 'orders')).pages()({ pageSize: 5 }, unlimited);
   const { age } = await firstValueFrom(page$);
   expect(isStale(age)).toBe(true);
   expect(age!.staleMs).toBeGreaterThan(50_000);
@@ -93,7 +94,7 @@ it('reaches login, lists and registry where HTTP_PROXY is the only way to them',
   const unlimited = <T>(source: T): T => source;
   const api = openApi({ config: config.api, loginLimit: unlimited, scheduler: steadyScheduler });
   onTestFinished(() => api.close());
-  const page$ = api.list(RULES.orders).pages()({ pageSize: 5 }, unlimited);
+  const page$ = api.list(listNamed(WINE, 'orders')).pages()({ pageSize: 5 }, unlimited);
   expect((await firstValueFrom(page$)).data).toHaveLength(5);
 
   const { url, proxies } = config.registry;

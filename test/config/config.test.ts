@@ -12,6 +12,7 @@ import type { Config, ConfigWith, Need } from '../../src/config/config.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { authority } from '../support/certificates.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 
 const ALL: readonly Need[] = ['api', 'kafka', 'registry'];
 const COMPLETE = {
@@ -67,6 +68,7 @@ function wrong(
 describe('loadConfig', () => {
   it('has a default for what can have one', () => {
     expect(load()).toEqual({
+      description: WINE,
       api: undefined,
       kafka: undefined,
       registry: undefined,
@@ -164,6 +166,7 @@ describe('loadConfig', () => {
     });
 
     expect(config).toEqual({
+      description: WINE,
       api: {
         baseUrl: 'https://api.example/wine',
         loginUrl: 'https://login.example/v1/auth/public/login/',

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { RESOURCES } from '../../src/resources/resources.ts';
-import { RULES } from '../../src/resources/rules.ts';
+import { listNamed } from '../../src/description/description.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import { text } from './texts.ts';
 
 /** The rows of the tables of docs/resources.md, cell by cell. */
@@ -12,8 +13,8 @@ const rows = text('docs/resources.md')
 describe('docs/resources.md', () => {
   it.each(RESOURCES)('says how changes of %s are found, and what its key may be', (resource) => {
     const [, , found, key] = rows.find(([, name]) => name === `\`${resource}\``)!;
-    const { windowed, keyCandidates } = RULES[resource];
-    expect(found!.includes('polls')).toBe(windowed);
+    const { dates, keyCandidates } = listNamed(WINE, resource);
+    expect(found!.includes('polls')).toBe(dates !== undefined);
     const named = key!
       .split(', ')
       .map((part) => [...part.matchAll(/`([^`]+)`/g)].map(([, n]) => n));

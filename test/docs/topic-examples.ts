@@ -1,6 +1,7 @@
 import { concatMap, from, lastValueFrom, toArray } from 'rxjs';
 import { orderEvents, readAs } from '../../src/consumers/topic.ts';
-import { RULES } from '../../src/resources/rules.ts';
+import { listNamed } from '../../src/description/description.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { deadLetterCodec, orderStatusChangeCodec } from '../../src/schemas/events/own-records.ts';
 import { createEnvelopeCodec } from '../../src/schemas/events/envelope.ts';
@@ -51,11 +52,11 @@ export async function topicExamples(prefix: string): Promise<Examples> {
     ...versions.map((record) => ({ records: keyRecords([record], () => key).keyed })),
     { records: [], gone: [key] },
   ];
-  const { identities } = RULES.orders;
+  const { arrays: identities } = listNamed(WINE, 'orders');
   const images = new Map<string, Buffer>();
   const [first, update, deletion] = await lastValueFrom(
     from(reads).pipe(
-      diff({ codec: codec.values, isNew: () => false, images, ...(identities && { identities }) }),
+      diff({ codec: codec.values, isNew: () => false, images, identities }),
       concatMap(({ changes }) => {
         for (const { images: bytes } of changes) if (bytes.after) images.set(key, bytes.after);
         return changes;

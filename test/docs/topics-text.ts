@@ -1,5 +1,6 @@
 import { RESOURCES } from '../../src/resources/resources.ts';
-import { RULES } from '../../src/resources/rules.ts';
+import { listNamed } from '../../src/description/description.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import type { FieldSchema, RecordSchema } from '../../src/schemas/avro/avro-schema.ts';
 import { deadLetterCodec, orderStatusChangeCodec } from '../../src/schemas/events/own-records.ts';
 import { envelopeSchema } from '../../src/schemas/events/envelope.ts';
@@ -232,9 +233,9 @@ function days(setting: string): number {
   return Number(entry!.value) / 86_400_000;
 }
 
-function keyRule(resource: keyof typeof RULES): string {
-  return RULES[resource].keyCandidates
-    .map((fields) => fields.map((field) => `\`${field}\``).join('+'))
+function keyRule(resource: string): string {
+  return listNamed(WINE, resource)
+    .keyCandidates.map((fields) => fields.map((field) => `\`${field}\``).join('+'))
     .join(', ');
 }
 
@@ -255,8 +256,11 @@ function subjectRows(): string {
 }
 
 function statusRows(): string {
-  return Object.entries(RULES.orders.statusFields ?? {})
-    .map(([of, fields]) => `| \`${of}\` | ${fields.map((field) => `\`${field}\``).join(', ')} |`)
+  return listNamed(WINE, 'orders')
+    .statuses!.subjects.map(
+      ({ name, fields }) =>
+        `| \`${name}\` | ${fields.map((field) => `\`${field.join('.')}\``).join(', ')} |`,
+    )
     .join('\n');
 }
 

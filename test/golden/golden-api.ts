@@ -1,7 +1,8 @@
 import type { Dispatcher } from 'undici';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import { RESOURCES } from '../../src/resources/resources.ts';
-import { RULES } from '../../src/resources/rules.ts';
+import { listNamed } from '../../src/description/description.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import type { Resource } from '../../src/resources/resources.ts';
 import { answering } from '../support/answering.ts';
 import type { SimTime } from '../sim/sim-time.ts';
@@ -65,7 +66,7 @@ export class GoldenApi {
 
   /** When the next response of a path may arrive, in epoch ms. */
   #slot(path: string): number {
-    const nth = RESOURCES.findIndex((name) => RULES[name].path === path) + 1; // 0 for logins
+    const nth = RESOURCES.findIndex((name) => listNamed(WINE, name).path === path) + 1; // 0 for logins
     const earliest = Math.max(this.#time.now() + WAY_MS, (this.#lastSlot.get(path) ?? 0) + 1);
     const slot = Math.ceil((earliest - nth) / SLOT_MS) * SLOT_MS + nth;
     this.#lastSlot.set(path, slot);
@@ -73,7 +74,7 @@ export class GoldenApi {
   }
 
   #textOf(url: URL): string {
-    const resource = RESOURCES.find((name) => RULES[name].path === url.pathname);
+    const resource = RESOURCES.find((name) => listNamed(WINE, name).path === url.pathname);
     if (!resource) return JSON.stringify({ accessToken: 'golden', expiresIn: 1_800_000 });
     const { rows, total, offset, pageSize } = this.list(resource).page(
       pageOf(url.searchParams, this.#time.now()),

@@ -29,7 +29,8 @@ import type { LogMessage } from '../../src/kafka/fetch/record-batches.ts';
 import type { Offsets } from '../../src/kafka/log.ts';
 import { listHooks } from '../../src/observe/list-hooks.ts';
 import { listTask } from '../../src/pipeline/list-task.ts';
-import { RULES } from '../../src/resources/rules.ts';
+import { listNamed } from '../../src/description/description.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import { topicNames } from '../../src/schemas/events/topics.ts';
 import { accountLog } from '../../src/sinks/ledger/kafka-ledger.ts';
 import { kafkaTransactionalLog } from '../../src/sinks/open-kafka.ts';
@@ -178,7 +179,7 @@ export class GoldenInstance {
           listTask({
             task: {
               account: lists,
-              rules: RULES[resource],
+              list: listNamed(WINE, resource),
               ...{ config, destination, scheduler, stop$ },
               hooks: listHooks(hooks, resource),
               wallClock: () => time.now(),

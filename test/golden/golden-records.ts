@@ -1,4 +1,5 @@
-import { RULES } from '../../src/resources/rules.ts';
+import { listNamed } from '../../src/description/description.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import type { Resource } from '../../src/resources/resources.ts';
 import type { Chance } from '../support/chance.ts';
 
@@ -35,7 +36,7 @@ export function isDated(resource: Resource): boolean {
 
 /** The fields that are the key of a list's records in a run: in each seed another of the candidates. */
 export function keyFieldsOf(resource: Resource, seed: number): readonly string[] {
-  const { keyCandidates } = RULES[resource];
+  const { keyCandidates } = listNamed(WINE, resource);
   return keyCandidates[seed % keyCandidates.length]!;
 }
 

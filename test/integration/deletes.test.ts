@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, inject, it, vi } from 'vitest';
-import type { Resource } from '../../src/resources/resources.ts';
+import type { Resource } from '../../src/sandbox/index.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { SORTS } from '../streams/paging/moving-list.ts';
 import { checkOrders } from './support/checker.ts';

@@ -2,7 +2,7 @@ import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Kafka, logLevel } from 'kafkajs';
 import { describe, expect, inject, it, vi } from 'vitest';
-import { RESOURCES } from '../../src/resources/resources.ts';
+import { RESOURCES } from '../../src/sandbox/index.ts';
 import type { Endpoint, Sandbox } from '../../src/sandbox/index.ts';
 import { withAdmin } from '../support/with-admin.ts';
 import { cliForTest, connections, folderForTest, sandboxForTest } from './support/service.ts';

@@ -5,7 +5,8 @@ import { Certifier } from '../../src/pipeline/certifier.ts';
 import type { CertifierOptions } from '../../src/pipeline/certifier.ts';
 import type { Cursor } from '../../src/pipeline/checkpoint/cursor.ts';
 import type { Plan } from '../../src/pipeline/publish/plan.ts';
-import { RULES } from '../../src/resources/rules.ts';
+import { listNamed } from '../../src/description/description.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import type { Certificate } from '../../src/schemas/events/certificate.ts';
 import { KeyTally } from '../../src/schemas/events/key-tally.ts';
 import type { Message } from '../../src/sinks/sink.ts';
@@ -22,7 +23,7 @@ async function outcomes(
   {
     partitions = 1,
     asked = [] as readonly CertifyJob[],
-    rules = RULES.orders,
+    list = listNamed(WINE, 'orders'),
     sweep = { ...NO_SWEEP, counts: NO_COUNTS },
     images = 0,
   } = {},
@@ -33,7 +34,7 @@ async function outcomes(
   let cursor = { sequence: 9 } as Cursor;
   const task = {
     account: { name: 'estate' },
-    rules,
+    list,
     config: { certificateIntervalMs: INTERVAL_MS },
     destination: { certificates: 'wine.certificates' },
     hooks: {
@@ -123,7 +124,7 @@ describe('a complete reading', () => {
     ['may have had a record deleted that it had read: likewise', 'orders', 3, 1],
   ] as const)('%s', async (_, resource, images, looks) => {
     const sweep = { ...NO_SWEEP, distinct: 3, counts: NO_COUNTS };
-    const by = { rules: RULES[resource], sweep, images };
+    const by = { list: listNamed(WINE, resource), sweep, images };
     expect(await outcomes([90_000], by)).toMatchObject({ found: [1], looks });
   });
 });

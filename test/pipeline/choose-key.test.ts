@@ -1,7 +1,8 @@
 import { defer, delay, of } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { RULES } from '../../src/resources/rules.ts';
+import { listNamed } from '../../src/description/description.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import { records } from '../support/records.ts';
 import { chooseKey, keyFieldsOf } from '../../src/pipeline/choose-key.ts';
 import type { ChooseKeyOptions } from '../../src/pipeline/choose-key.ts';
@@ -45,7 +46,7 @@ function chosen(
   });
   scheduler.run(() => {
     chooseKey({
-      rules: RULES[resource],
+      list: listNamed(WINE, resource),
       config: settings(),
       publishedKeyFields: null,
       firstPage,
@@ -188,7 +189,8 @@ describe('chooseKey', () => {
 });
 
 describe('keyFieldsOf', () => {
-  const inventory = (...data: JsonValue[]) => keyFieldsOf(RULES.inventory, settings(), data);
+  const inventory = (...data: JsonValue[]) =>
+    keyFieldsOf(listNamed(WINE, 'inventory'), settings(), data);
 
   it('takes the first candidate that tells all records apart', () => {
     expect(inventory({ id: 1, sku: 'a' }, { id: 2, sku: 'b' })).toEqual(['id']);
@@ -201,14 +203,20 @@ describe('keyFieldsOf', () => {
   it('says nothing without a record, save of a key that is certain', () => {
     expect(inventory()).toBeUndefined();
     expect(() => inventory(null, 7)).toThrow('the first page of inventory has no objects on it');
-    expect(keyFieldsOf(RULES.inventory, settings({ inventory: ['sku'] }), [])).toBeUndefined();
-    expect(keyFieldsOf(RULES.orders, settings(), [])).toEqual(['order_number']);
+    expect(
+      keyFieldsOf(listNamed(WINE, 'inventory'), settings({ inventory: ['sku'] }), []),
+    ).toBeUndefined();
+    expect(keyFieldsOf(listNamed(WINE, 'orders'), settings(), [])).toEqual(['order_number']);
   });
 
   it('takes a setting that some records have not, but not one that none has', () => {
     const set = settings({ products: ['code'] });
-    expect(keyFieldsOf(RULES.products, set, [{ id: 1 }, { code: 'a' }])).toEqual(['code']);
-    expect(() => keyFieldsOf(RULES.products, set, [{ id: 1, code: '' }, { b: 2 }])).toThrow(
+    expect(keyFieldsOf(listNamed(WINE, 'products'), set, [{ id: 1 }, { code: 'a' }])).toEqual([
+      'code',
+    ]);
+    expect(() =>
+      keyFieldsOf(listNamed(WINE, 'products'), set, [{ id: 1, code: '' }, { b: 2 }]),
+    ).toThrow(
       'KEY_FIELDS_PRODUCTS is code, which no record of the first page has; fields seen: b, code, id',
     );
   });
@@ -219,12 +227,16 @@ describe('keyFieldsOf', () => {
       { id: 1, customer_number: 'a' },
       { id: 2, customer_number: 'b' },
     ];
-    expect(keyFieldsOf(RULES.customers, hide('email'), customers)).toEqual(['id']);
-    expect(keyFieldsOf(RULES.customers, hide('id'), customers)).toEqual(['customer_number']);
-    expect(keyFieldsOf(RULES.customers, hide('id', 'text'), customers)).toEqual([
+    expect(keyFieldsOf(listNamed(WINE, 'customers'), hide('email'), customers)).toEqual(['id']);
+    expect(keyFieldsOf(listNamed(WINE, 'customers'), hide('id'), customers)).toEqual([
       'customer_number',
     ]);
-    expect(() => keyFieldsOf(RULES.customers, hide('id'), [{ id: 1 }, { id: 2 }])).toThrow(
+    expect(keyFieldsOf(listNamed(WINE, 'customers'), hide('id', 'text'), customers)).toEqual([
+      'customer_number',
+    ]);
+    expect(() =>
+      keyFieldsOf(listNamed(WINE, 'customers'), hide('id'), [{ id: 1 }, { id: 2 }]),
+    ).toThrow(
       'none of id, customer_id, customer_number, uuid is the key of customers (the PII_ settings hide id): set KEY_FIELDS_CUSTOMERS to the field that identifies a record, or to several fields separated by commas; fields seen: id',
     );
     const all = ['id', 'customer_id', 'customer_number', 'uuid'];
@@ -232,7 +244,7 @@ describe('keyFieldsOf', () => {
       {},
       all.map((name) => ({ resource: 'customers', path: [name] })),
     );
-    expect(() => keyFieldsOf(RULES.customers, nothing, customers)).toThrow(
+    expect(() => keyFieldsOf(listNamed(WINE, 'customers'), nothing, customers)).toThrow(
       '(the PII_ settings hide id,',
     );
   });

@@ -49,7 +49,7 @@ describe('a page whose turn has come', () => {
     const difference = await firstValueFrom(
       of<ReadBatch[]>(batch).pipe(
         compareBatches({
-          task: { rules: {}, config: { poll: {} } } as never,
+          task: { list: {}, config: { poll: {} } } as never,
           store: {
             ...{ get: () => undefined, payloadDigest: () => undefined, isUnseen: () => false },
             run: () => (isLive ? { lastSeenSweep: 1, lastReadSweep: 1 } : undefined),

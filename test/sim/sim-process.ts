@@ -11,7 +11,8 @@ import { lostEventsText } from '../../src/observe/lost-events.ts';
 import { listHooks } from '../../src/observe/list-hooks.ts';
 import type { Hooks } from '../../src/observe/hooks.ts';
 import { listTask } from '../../src/pipeline/list-task.ts';
-import { RULES } from '../../src/resources/rules.ts';
+import { listNamed } from '../../src/description/description.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import { datesText } from '../../src/streams/paging/list-dates.ts';
 import { SignalJobs } from '../../src/account/signal-jobs.ts';
 import type { SimLedger } from '../account/ledger/sim-ledger.ts';
@@ -120,7 +121,7 @@ export class SimProcess {
       quota.inherit(inherited);
       ledger.activate(inherited);
     });
-    let isReading = RULES[resource].keyCandidates.length === 1; // else its key is found out first
+    let isReading = listNamed(WINE, resource).keyCandidates.length === 1; // else its key is found out first
     const mayBeSent = () => !isScarce || ledger.isLeaseValid();
     const connections = api.dispatcher({
       name,
@@ -171,7 +172,7 @@ export class SimProcess {
     const task$ = listTask({
       task: {
         account: openAccount({ config, api: connected, quotas: quota }),
-        rules: RULES[resource],
+        list: listNamed(WINE, resource),
         config,
         destination,
         hooks: listHooks(hooks, resource),

@@ -8,7 +8,8 @@ import type { Config } from '../../src/config/config.ts';
 import { listHooks } from '../../src/observe/list-hooks.ts';
 import type { Hooks } from '../../src/observe/hooks.ts';
 import type { Task } from '../../src/pipeline/task.ts';
-import { RULES } from '../../src/resources/rules.ts';
+import { listNamed } from '../../src/description/description.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import type { Resource } from '../../src/resources/resources.ts';
 import { stringifyJson } from '../../src/schemas/json/json.ts';
 import type { JsonValue } from '../../src/schemas/json/json.ts';
@@ -116,7 +117,7 @@ export function fakeTask(
   const settings = { ...BUSY, ...config } as Partial<Config> as Config;
   return {
     account: fakeAccount(config, answer),
-    rules: RULES[resource],
+    list: listNamed(WINE, resource),
     config: settings,
     destination: NO_DESTINATION,
     hooks: listHooks(hooks, resource),

@@ -1,5 +1,6 @@
 import { RESOURCES } from '../../resources/resources.ts';
-import { RULES } from '../../resources/rules.ts';
+import { listNamed } from '../../description/description.ts';
+import { WINE } from '../../description/wine/wine.ts';
 import { STATUS_FIELDS } from '../../resources/orders/order-status.ts';
 import { STATUSES } from './metric-labels.ts';
 import type { LabelName } from './metric-labels.ts';
@@ -46,7 +47,7 @@ const FRESHNESS_SECONDS = [0.5, 1, 2, 5, 10, 30, 60, 120, 300, 900, 3_600, 21_60
 const TRANSACTION_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 const REQUEST_TARGETS = { resource: [...RESOURCES, 'login'] };
-const WINDOWED = RESOURCES.filter((resource) => RULES[resource].windowed);
+const WINDOWED = RESOURCES.filter((resource) => listNamed(WINE, resource).dates !== undefined);
 
 export const METRICS = {
   build: gauge('cellarstream_build_info', 'Always 1: which version runs, on which Node.', [

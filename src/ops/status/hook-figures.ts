@@ -1,8 +1,8 @@
 // Figures computed from hook events, shared by metrics, status and readiness.
 
 import type { Hooks, Published } from '../../observe/hooks.ts';
-import { RULES } from '../../resources/rules.ts';
-import type { Resource } from '../../resources/resources.ts';
+import { listNamed } from '../../description/description.ts';
+import { WINE } from '../../description/wine/wine.ts';
 import { instantOf } from '../../schemas/avro/instant.ts';
 import type { Change, Operation } from '../../streams/diff/change.ts';
 import type { DatesFound } from '../../streams/paging/list-dates.ts';
@@ -32,7 +32,7 @@ export class ChangeScans {
   }
 
   findsAllChanges({ resource, lane, completes }: Published): boolean {
-    const isPolled = RULES[resource as Resource].windowed && !this.#unpolled.has(resource);
+    const isPolled = listNamed(WINE, resource).dates !== undefined && !this.#unpolled.has(resource);
     return completes && (isPolled ? lane === 'poll' : lane === 'first-read' || lane === 'sweep');
   }
 }

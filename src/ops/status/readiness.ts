@@ -1,6 +1,7 @@
 import { describeError } from '../../core/errors.ts';
 import type { Hooks } from '../../observe/hooks.ts';
-import { RULES } from '../../resources/rules.ts';
+import { listNamed } from '../../description/description.ts';
+import { WINE } from '../../description/wine/wine.ts';
 import type { Resource } from '../../resources/resources.ts';
 import { ChangeScans } from './hook-figures.ts';
 
@@ -246,7 +247,7 @@ function problemOfWait({ cause, since, error }: ActiveProblem): ReadinessProblem
 function lines(all: readonly ReadinessProblem[]): string[] {
   const alike = new Map<string, ReadinessProblem[]>();
   for (const one of all) {
-    const path = one.resource === undefined ? '' : RULES[one.resource].path;
+    const path = one.resource === undefined ? '' : listNamed(WINE, one.resource).path;
     const name = JSON.stringify([one.what, one.error?.replace(path, '')]);
     alike.set(name, [...(alike.get(name) ?? []), one]);
   }

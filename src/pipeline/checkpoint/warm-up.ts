@@ -1,6 +1,6 @@
 import { valueSubject } from '../../schemas/events/topics.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
-import type { ResourceRules } from '../../resources/rules.ts';
+import type { ListDescription } from '../../description/description.ts';
 import type { TaskStore } from '../../state/store.ts';
 import { openSchemaEvolution } from '../codec/schema-evolution.ts';
 import { readCursor } from './task-claim.ts';
@@ -8,7 +8,7 @@ import type { TaskLog } from './task-claim.ts';
 import { restore } from './restore.ts';
 
 export interface WarmUpOptions extends TaskLog {
-  readonly rules: Pick<ResourceRules, 'resource' | 'described'>;
+  readonly list: Pick<ListDescription, 'name' | 'types'>;
   readonly registry: Registry;
   readonly store: TaskStore;
   readonly instance: string;
@@ -21,15 +21,15 @@ export interface WarmUpOptions extends TaskLog {
  * claimed. Writes nothing to Kafka.
  */
 export async function warmUp(options: WarmUpOptions): Promise<void> {
-  const { log, names, rules, registry, store, instance, signal } = options;
+  const { log, names, list, registry, store, instance, signal } = options;
   // Read before the topic: then the topic contains every event that the cursor covers.
   const found = await readCursor(options, store.memory());
   if (found.cursor === null) return; // nothing was ever published
   const evolution = await openSchemaEvolution({
     registry,
     subject: valueSubject(names.topic),
-    resource: rules.resource,
-    described: rules.described,
+    resource: list.name,
+    described: list.types,
   });
   const readTail: typeof log.readTail = (tail) =>
     log.readTail({

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { statusChanges } from '../../resources/orders/order-status.ts';
 import type { KeyedStatusChange, StatusChange } from '../../resources/orders/order-status.ts';
-import type { ResourceRules } from '../../resources/rules.ts';
+import type { ListDescription } from '../../description/description.ts';
 import { longOf } from '../../schemas/avro/field-codecs.ts';
 import type { ChangeFacts, EnvelopeCodec } from '../../schemas/events/envelope.ts';
 import { orderStatusChangeCodec } from '../../schemas/events/own-records.ts';
@@ -32,7 +32,7 @@ export interface Publication {
 
 export interface PublicationOptions {
   readonly destination: Destination;
-  readonly rules: ResourceRules;
+  readonly list: ListDescription;
   readonly evolution: Pick<SchemaEvolution, 'current'>;
   readonly origin: EventOrigin;
   readonly recordKeys: RecordKeys;
@@ -57,12 +57,12 @@ export function publicationOf(
   others: readonly RejectedRecord[],
   options: PublicationOptions,
 ): Publication {
-  const { destination, rules, evolution, origin, recordKeys, records, isNewReject, offset, now } =
+  const { destination, list, evolution, origin, recordKeys, records, isNewReject, offset, now } =
     options;
   const { deadLetters } = destination;
-  const topic = destination.records(rules.resource);
+  const topic = destination.records(list.name);
   const maxBytes = maxEventBytes(destination.maxMessageBytes.get(topic));
-  const statuses = rules.statusFields && destination.statusChanges;
+  const statuses = list.statuses && destination.statusChanges;
   const messages: Message[] = [];
   const images: ImageUpdate[] = [];
   const keyedStatuses: KeyedStatusChange[] = [];

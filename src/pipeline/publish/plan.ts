@@ -72,9 +72,9 @@ export function planner(
 ): (difference: Difference<ComparedBatch>, progress: TaskProgress, isDue: boolean) => Plan {
   const { task, checkpoint, evolution, keyFields, recordKeys, personal, volatile, resync } =
     options;
-  const { account, rules, config, destination, scheduler, wallClock } = task;
+  const { account, list, config, destination, scheduler, wallClock } = task;
   const { store } = checkpoint;
-  const { resource } = rules;
+  const { name: resource } = list;
   const { prefix } = config.topics;
   const origin = { account: account.name, resource, prefix, version: VERSION };
 
@@ -88,7 +88,7 @@ export function planner(
     );
     const publication = publicationOf(changes, batch.rejected, {
       destination,
-      rules,
+      list,
       evolution,
       origin,
       recordKeys,
@@ -107,7 +107,7 @@ export function planner(
     const messages = [...publication.messages, ...acknowledgement];
     const now = scheduler.now();
     const { deleteProofMs: proofMs, pageSize } = config.poll;
-    const isPolled = rules.windowed;
+    const isPolled = list.dates !== undefined;
     const reached = sweepAfterBatch(read, { checkpoint, now, proofMs, pageSize, isPolled });
     const sweep = { ...withKeyOutcomes(reached, difference, publication), keptAt: now };
     const payloadDigests = payloadDigestsOf(difference, images);

@@ -122,7 +122,7 @@ export class Publisher {
   /** Calls the hooks after a plan has been carried out, and returns what was published. */
   #report({ batch, changes, statusChanges, unchanged, rejected, notes }: Plan): Published {
     const { task, checkpoint } = this.#options;
-    const { rules, hooks, scheduler } = task;
+    const { list, hooks, scheduler } = task;
     const offset = listOffsetOf(batch);
     for (const each of rejected) {
       hooks.onRejected({ reason: each.reason, offset: listedOffset(each, offset) });
@@ -135,7 +135,7 @@ export class Publisher {
     }
     if (batch.lane === 'sweep' && batch.step.kind === 'end') {
       const { number, distinct: records, proof } = notes.sweep;
-      hooks.onSwept({ number, records, proof, canBeAsked: rules.byKey !== undefined });
+      hooks.onSwept({ number, records, proof, canBeAsked: list.one !== undefined });
     }
     const published = {
       lane: batch.lane,
@@ -147,6 +147,6 @@ export class Publisher {
       completes: completesScan(batch),
     };
     hooks.onPublished(published);
-    return { resource: rules.resource, ...published };
+    return { resource: list.name, ...published };
   }
 }

@@ -10,7 +10,7 @@ import type { RefetchBatch } from './read-batch.ts';
 import { retryRefusedLane } from './retry-refused-lane.ts';
 
 export interface DateChecksOptions {
-  readonly task: Pick<Task, 'rules' | 'hooks' | 'scheduler'>;
+  readonly task: Pick<Task, 'list' | 'hooks' | 'scheduler'>;
   readonly clock: ServerClock;
   /** Meaning of the list's date parameters, as far as it is known. Each finding of a probe is written to this object. */
   readonly dates: ListDates;

@@ -55,7 +55,7 @@ import { sweepBatch } from './sweep-reads.ts';
 export interface ListReadsOptions {
   readonly task: Pick<
     Task,
-    'account' | 'rules' | 'config' | 'hooks' | 'scheduler' | 'phase' | 'pollNow$'
+    'account' | 'list' | 'config' | 'hooks' | 'scheduler' | 'phase' | 'pollNow$'
   >;
   readonly lanes: Lanes;
   /** Fields that form the keys of the records. */
@@ -136,10 +136,10 @@ export class ListReads {
   constructor(options: ListReadsOptions) {
     this.#options = options;
     const { task, lanes, lists } = options;
-    const { hooks, scheduler, rules } = task;
-    const { windowed, byKey } = rules;
+    const { hooks, scheduler, list } = task;
+    const { dates, one } = list;
     this.#single = singleRecords({
-      byKey,
+      one,
       request: lists.afterSnapshot,
       settle: (span) => lists.clock.settle(span.begin),
       onRefused: (error) => hooks.onRefused({ error }),
@@ -154,7 +154,7 @@ export class ListReads {
     });
     this.#pollScans = new PollScans(scheduler);
     const progress = options.progress();
-    const snapshotLimit = windowed ? lanes.initialSnapshot : lanes.fullScan;
+    const snapshotLimit = dates ? lanes.initialSnapshot : lanes.fullScan;
     this.#snapshot = new SnapshotReads({
       task,
       lane: this.#open(snapshotLimit, options.snapshotPageSlots ?? 2, lists.snapshot),
@@ -167,7 +167,7 @@ export class ListReads {
     const refetchLane = this.#open(this.#besidePolls(lanes.lookback), 1);
     this.#refetches = new Refetches(this.#single, refetchLane, scheduler);
     const others$ = merge(this.#resyncs(), this.#sweeps(), this.#snapshot.batches$);
-    this.batches$ = windowed
+    this.batches$ = dates
       ? merge(this.#refetches.batches$, this.#polls.batches$, others$)
       : others$;
   }
@@ -183,7 +183,7 @@ export class ListReads {
   }
 
   get #isPolled(): boolean {
-    return this.#options.task.rules.windowed && !this.#polls.isUnpolled;
+    return this.#options.task.list.dates !== undefined && !this.#polls.isUnpolled;
   }
 
   get #isDone(): boolean {
@@ -225,7 +225,7 @@ export class ListReads {
    */
   #besidePolls(usual: Limit): Limit {
     const { task, lanes } = this.#options;
-    if (!task.rules.windowed) return lanes.fullScan;
+    if (!task.list.dates) return lanes.fullScan;
     return urgentLimit(usual, lanes.fullScan, this.#polls.unpolled$.pipe(filter(Boolean)));
   }
 
@@ -256,7 +256,7 @@ export class ListReads {
     const { sweep } = checkpoint;
     const { deleteProofMs } = task.config.poll;
     const isWaiting = proofRemainingMs(sweep, task.scheduler.now(), deleteProofMs) > 0;
-    const isAsking = task.rules.byKey !== undefined && sweep.phase === 'removing';
+    const isAsking = task.list.one !== undefined && sweep.phase === 'removing';
     return this.#isResyncing || (!isWaiting && (isAsking || this.#certificates.hasPending()))
       ? 'asking'
       : 'nothing';
@@ -275,7 +275,7 @@ export class ListReads {
   #sweeps(): Observable<SweepBatch> {
     const { task, lanes, checkpoint, createdSince, certifications$ = NEVER } = this.#options;
     const { hooks, scheduler } = task;
-    const { byKey } = task.rules;
+    const { one } = task.list;
     const { intervalMs, sweepIntervalMs, deleteLimitPercent, deleteProofMs } = task.config.poll;
     const certificates = this.#certificates;
     const limit = urgentLimit(lanes.sweep, lanes.singleRecords, certificates.urgent$);
@@ -292,13 +292,13 @@ export class ListReads {
         pageSlots: lane.pageSlots,
         records: checkpoint.store,
         createdSince,
-        ...(byKey && {
+        ...(one && {
           single: {
             ...this.#single,
             request: (key) => this.#single.request(key, lanes.singleRecords),
           },
         }),
-        ...(task.rules.windowed && { pollsCompleted$: this.#pollsCompleted() }),
+        ...(task.list.dates !== undefined && { pollsCompleted$: this.#pollsCompleted() }),
         emptySpan,
         pace: {
           get intervalMs() {
@@ -327,7 +327,7 @@ export class ListReads {
     const batchOf = sweepBatch({
       emptySpan,
       lane,
-      hold: byKey ? undefined : ({ begin }) => this.#options.lists.clock.hold(begin),
+      hold: one ? undefined : ({ begin }) => this.#options.lists.clock.hold(begin),
       certifyJobs: () => certificates.scanEnded(),
     });
     return merge(
@@ -362,7 +362,7 @@ export class ListReads {
           requests$: resyncs$,
           scan: (since) =>
             since === null || !this.#isPolled ? lane.scan({}) : this.#scanFrom(since, lane),
-          single: task.rules.byKey && this.#single,
+          single: task.list.one && this.#single,
           pageSlots: lane.pageSlots,
           limit: lane.limit,
           emptySpan: this.#emptySpan,

@@ -33,7 +33,7 @@ import type { ProbeLane } from './probe-lane.ts';
 import type { PollBatch, ReadLane, RefetchBatch } from './read-batch.ts';
 
 export interface PollReadsOptions {
-  readonly task: Pick<Task, 'rules' | 'config' | 'hooks' | 'scheduler' | 'phase' | 'pollNow$'>;
+  readonly task: Pick<Task, 'list' | 'config' | 'hooks' | 'scheduler' | 'phase' | 'pollNow$'>;
   readonly clock: ServerClock;
   readonly pollScans: PollScans;
   /** Opens the lanes of both chains: `newest` for new changes, `back` for records that became visible late. */

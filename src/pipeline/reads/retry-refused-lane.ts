@@ -15,14 +15,14 @@ const MAX_MS = 10 * 60_000;
  * the other lanes of the list continue. Passes other errors on, as they concern the whole list.
  */
 export function retryRefusedLane<T>(options: {
-  readonly task: Pick<Task, 'rules' | 'hooks' | 'scheduler'>;
+  readonly task: Pick<Task, 'list' | 'hooks' | 'scheduler'>;
   /** Whether other lanes of the list still work. If they do not, the error ends the list's task, which is retried as a whole. */
   readonly hasOtherLanes: () => boolean;
   /** Called before each pause that follows a refusal. */
   readonly onRefused?: () => void;
 }): MonoTypeOperatorFunction<T> {
   const { task, hasOtherLanes, onRefused } = options;
-  const { rules, hooks, scheduler } = task;
+  const { list, hooks, scheduler } = task;
   return backoff<T>({
     canPass: (error) =>
       error instanceof CellarstreamError && error.code === 'API_STATUS' && hasOtherLanes(),
@@ -31,7 +31,7 @@ export function retryRefusedLane<T>(options: {
     scheduler,
     onRetry: (retry) => {
       onRefused?.();
-      hooks.onRetry({ what: rules.resource, ...retry });
+      hooks.onRetry({ what: list.name, ...retry });
     },
   });
 }

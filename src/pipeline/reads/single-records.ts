@@ -1,7 +1,7 @@
 import { catchError, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { CellarstreamError, isResourceError } from '../../core/errors.ts';
-import type { ResourceRules } from '../../resources/rules.ts';
+import type { ListDescription } from '../../description/description.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
 import { recordsOf } from '../../streams/decode/response.ts';
 import type { Answer, ListRequest } from '../../streams/decode/response.ts';
@@ -22,8 +22,8 @@ export interface SingleRecords {
 }
 
 export interface SingleRecordsOptions {
-  /** Name of the query parameter for a record's key; undefined if the API has none for this list. */
-  readonly byKey: ResourceRules['byKey'];
+  /** How the API requests a single record; undefined if it can't for this list. */
+  readonly one: ListDescription['one'];
   readonly request: ListRequest;
   /** Settles the read of a response that is not passed on to the caller. */
   readonly settle: (span: Span) => void;
@@ -37,11 +37,11 @@ export interface SingleRecordsOptions {
  * the request (with status 400, for example), or responds with invalid JSON, it remains unknown whether the record exists.
  */
 export function singleRecords(options: SingleRecordsOptions): SingleRecords {
-  const { byKey, request, settle, onRefused } = options;
+  const { one, request, settle, onRefused } = options;
   let witness: string | undefined;
 
-  const canRequest = (key: string) => byKey !== undefined && /^\d+$/.test(key);
-  const find = (key: string, limit: Limit) => request({ [byKey!]: key }, limit);
+  const canRequest = (key: string) => one !== undefined && /^\d+$/.test(key);
+  const find = (key: string, limit: Limit) => request({ orderNumber: key }, limit);
   const confirmed = (answer: Answer, key: string, limit: Limit): Observable<Answer | undefined> => {
     if (!recordsOf(answer).isReadable) {
       settle(answer.span);
@@ -84,7 +84,7 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
         }),
       ),
     observe: (records) => {
-      if (byKey === undefined) return;
+      if (one === undefined) return;
       for (let place = records.length - 1; place >= 0; place -= 1) {
         const key = records.at(place)?.key;
         if (key === undefined || !canRequest(key)) continue;

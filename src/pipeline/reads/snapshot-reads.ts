@@ -14,7 +14,7 @@ import type { ReadLane, SnapshotBatch } from './read-batch.ts';
 import { retryRefusedLane } from './retry-refused-lane.ts';
 
 export interface SnapshotReadsOptions {
-  readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'hooks' | 'scheduler'>;
+  readonly task: Pick<Task, 'account' | 'list' | 'config' | 'hooks' | 'scheduler'>;
   readonly lane: ReadLane;
   readonly clock: ServerClock;
   /** Progress of the initial snapshot and of the polls at the time the task was opened. */
@@ -47,7 +47,7 @@ export class SnapshotReads {
     this.#options = options;
     const { task, lane, clock, progress, isPolled } = options;
     const { done, startedAt, position } = progress.firstRead;
-    this.#isFullScan = task.config.poll.startFrom === undefined || !task.rules.windowed;
+    this.#isFullScan = task.config.poll.startFrom === undefined || !task.list.dates;
     this.#startedAt = startedAt;
     this.#position = position;
     // `startedAt` alone does not show that an earlier process began the snapshot: it stays null if the server sends no `Date`.

@@ -18,7 +18,8 @@ import type {
   SweepBatch,
 } from '../../../src/pipeline/reads/read-batch.ts';
 import type { Task } from '../../../src/pipeline/task.ts';
-import { RULES } from '../../../src/resources/rules.ts';
+import { listNamed } from '../../../src/description/description.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import type { Resource } from '../../../src/resources/resources.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import type { Answer } from '../../../src/streams/decode/response.ts';
@@ -151,7 +152,7 @@ function reading(
     const reads = new ListReads({
       task: {
         account: { tokens: { token$: of({ serverTime: START }) } } as Task['account'],
-        rules: RULES[resource],
+        list: listNamed(WINE, resource),
         config: {
           poll: {
             lookbackMs: 1_000,

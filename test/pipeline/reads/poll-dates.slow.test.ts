@@ -8,7 +8,8 @@ import { listHooks } from '../../../src/observe/list-hooks.ts';
 import type { Cursor } from '../../../src/pipeline/checkpoint/cursor.ts';
 import { ListReads } from '../../../src/pipeline/reads/list-reads.ts';
 import type { Task } from '../../../src/pipeline/task.ts';
-import { RULES } from '../../../src/resources/rules.ts';
+import { listNamed } from '../../../src/description/description.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';
 import type { Answer } from '../../../src/streams/decode/response.ts';
 import type { ListQuery } from '../../../src/streams/http/page-request.ts';
@@ -147,7 +148,7 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
     const reads = new ListReads({
       task: {
         account: { tokens: { token$: of({ serverTime: START }) } } as Task['account'],
-        rules: RULES.orders,
+        list: listNamed(WINE, 'orders'),
         config: {
           poll: { ...poll, deleteLimitPercent: 5, deleteProofMs: MINUTE },
         } as Partial<Config> as Config,

@@ -2,6 +2,8 @@ import { lastValueFrom, of, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
+import { listNamed } from '../../../src/description/description.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import { singleRecords } from '../../../src/pipeline/reads/single-records.ts';
 import type { Answer } from '../../../src/streams/decode/response.ts';
 import type { ListQuery } from '../../../src/streams/http/page-request.ts';
@@ -23,7 +25,7 @@ function asked(says: (number: string) => Observable<Answer>, seen: readonly stri
   const settle = vi.fn();
   const onRefused = vi.fn();
   const single = singleRecords({
-    byKey: 'orderNumber',
+    one: listNamed(WINE, 'orders').one,
     request: ({ orderNumber }: ListQuery) => {
       numbers.push(orderNumber!);
       return says(orderNumber!);

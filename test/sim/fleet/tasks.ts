@@ -7,7 +7,8 @@ import { warmUp } from '../../../src/pipeline/checkpoint/warm-up.ts';
 import { listTask } from '../../../src/pipeline/list-task.ts';
 import { taskId } from '../../../src/pipeline/task.ts';
 import { transactionalId } from '../../../src/pipeline/task-names.ts';
-import { RULES } from '../../../src/resources/rules.ts';
+import { listNamed } from '../../../src/description/description.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import type { Destination } from '../../../src/sinks/topics/destination.ts';
 import { answering } from '../../support/answering.ts';
 import { compile, registryOf } from '../sim-registry.ts';
@@ -70,7 +71,7 @@ export function tasks(data: SimData, options: TrafficOptions): Traffic {
   const task$ = listTask({
     task: {
       account: openAccount({ config, api, quotas: quota }),
-      rules: RULES.orders,
+      list: listNamed(WINE, 'orders'),
       config,
       destination: DESTINATION,
       hooks: listHooks(hooks, 'orders'),
@@ -103,7 +104,7 @@ export async function warmTasks(data: SimData, server: Server, signal: AbortSign
       ...{ task, topic: TOPICS.records, cursorTopic: TOPICS.cursors, isShared: true },
       transactionalId: transactionalId(PREFIX, server.account, 'orders'),
     },
-    rules: RULES.orders,
+    list: listNamed(WINE, 'orders'),
     registry: registryOf(data.registry, line.step),
     store: storeOf(folder, line.step).task(task),
     ...{ instance, signal },
