@@ -186,7 +186,7 @@ class ApiCheck {
       const warnings = [...paging, ...(cut === undefined ? [] : [cut])];
       isUnwise = dates?.isUnusual === true || warnings.length > 0;
 
-      const { total_records: total = 'an unknown number of' } = answer.pagination;
+      const { total = 'an unknown number of' } = answer;
       const key = keyFields
         ? `key ${keyFields.join('+')}`
         : 'no record yet to determine the key from';

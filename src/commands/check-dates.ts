@@ -41,7 +41,7 @@ export async function checkDates(
     try {
       const answer = await ask(question);
       const stamps = recordsOf(answer).updatedAt();
-      return { stamps, isWhole: !answer.pagination.has_next_page, isRefused: false };
+      return { stamps, isWhole: !answer.hasNext, isRefused: false };
     } catch (error) {
       const why = dateRefusal(error) ?? (isRetryableAtApi(error) ? 'unanswered' : undefined);
       if (question.modifiedFromDate === undefined || why === undefined) throw error;

@@ -41,7 +41,7 @@ export async function checkTotal(
   ask: (query: ProbeDates & Partial<PagePlace>) => Promise<Answer>,
   list: TotalToCheck,
 ): Promise<string | undefined> {
-  const { total_records: total, has_next_page: hasNext } = first.pagination;
+  const { total, hasNext } = first;
   if (total === undefined || (!hasNext && first.data.length >= total)) return undefined;
   const tail = await ask({ offset: Math.max(0, total - TAIL), pageSize: TAIL });
   if (tail.isCut || recordsOf(tail).length === 0) {
@@ -99,7 +99,7 @@ async function countInWindows(
   const early = { ...window(0, 0, times), modifiedToDate: times.write(until) };
   try {
     const [before, after] = [await ask(early), await ask(window(from, now, times))].map(
-      ({ pagination }) => pagination.total_records,
+      ({ total }) => total,
     );
     return before === undefined || after === undefined ? undefined : before + after;
   } catch (error) {

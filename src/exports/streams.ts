@@ -36,7 +36,7 @@ export type {
 export { listRequest } from '../streams/decode/list-request.ts';
 export type { ListRequestOptions } from '../streams/decode/list-request.ts';
 export type { PageRequestOptions } from '../streams/http/page-request.ts';
-export type { Answer, ListRequest, Pagination, ReportedPlace } from '../streams/decode/response.ts';
+export type { Answer, ListRequest, ReportedPlace } from '../streams/decode/response.ts';
 export type {
   NextPlace,
   PagePlace,

@@ -299,13 +299,15 @@ function isKnown({ page, texts, rest }: AroundPage, known: UnreadableTexts): boo
 
 const NO_SUCH_RECORD = {
   records: new PageRecords([]),
-  pagination: { total_records: 0, has_next_page: false },
+  total: 0,
+  hasNext: false,
   notFound: true,
 } as const;
 
 const EMPTY_PAGE = {
   records: new PageRecords([]),
-  pagination: { total_records: undefined, has_next_page: false },
+  total: undefined,
+  hasNext: false,
 } as const;
 
 /** Options of {@link listRequest}. */

@@ -138,10 +138,8 @@ function reading(
           return timer(latencyMs, scheduler).pipe(
             map(() => ({
               data: records(answers(query), keyOfFields(keyFields)),
-              pagination: {
-                total_records: total ?? answers(query).length,
-                has_next_page: hasNextPage(query),
-              },
+              total: total ?? answers(query).length,
+              hasNext: hasNextPage(query),
               span: clock.answered(begin),
               serverTime: START + scheduler.now(),
             })),

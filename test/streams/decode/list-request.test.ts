@@ -119,7 +119,7 @@ describe('listRequest', () => {
     };
     const answer = await firstValueFrom(list(query, limit));
     expect(numbers(answer.data)).toEqual([...sandbox.truth.keys('orders')].slice(28));
-    expect(answer.pagination).toEqual({ total_records: 30, has_next_page: false });
+    expect([answer.total, answer.hasNext]).toEqual([30, false]);
     expect(sandbox.truth.requests('orders')[0]!.query).toBe(
       'offset=28&pageSize=5&modifiedFromDate=2020-01-01T00%3A00%3A00.000Z' +
         '&modifiedToDate=2027-01-01T00%3A00%3A00.000Z',
@@ -400,14 +400,18 @@ describe('with a decoder that knows digests', () => {
     const list = listOf({ url, tokens, dispatcher, decode });
     const answered = async (by: typeof list, text: string) => {
       sandbox.fault({ endpoint: 'orders', kind: 'status', status: 200, body: text, times: 1 });
-      const { data, pagination } = await firstValueFrom(by({}, limit));
-      return { data, pagination };
+      const { data, total, hasNext } = await firstValueFrom(by({}, limit));
+      return { data, total, hasNext };
     };
     const { data } = await answered(list, page(orders.join()));
     data.forEach(keep);
     const again = await answered(list, body);
-    const { data: all, pagination } = parseJson(body) as JsonObject; // by another way
-    expect({ ...again, data: jsonsOf(again.data) }).toEqual({ data: all, pagination });
+    const { data: all } = parseJson(body) as JsonObject; // by another way
+    expect({ ...again, data: jsonsOf(again.data) }).toEqual({
+      data: all,
+      total: 2,
+      hasNext: false,
+    });
     const keys = again.data.flatMap(({ key, image }) => (image ? [key] : []));
     expect(keys).toEqual(known);
   });
@@ -491,7 +495,7 @@ describe('a 404 to a query for one order', () => {
     sandbox.fault({ endpoint: 'orders', kind: 'status', status: 404, body, times: 1 });
     const answer = await firstValueFrom(list(query, limit));
     expect(answer.data).toEqual([]);
-    expect(answer.pagination).toEqual({ total_records: 0, has_next_page: false });
+    expect([answer.total, answer.hasNext]).toEqual([0, false]);
     expect(answer.serverTime).toBeDefined();
     expect(statuses()).toEqual([404]);
     expect(reads.oldest()).toBe(answer.span.begin); // as of any answer: settled by who deals with it
