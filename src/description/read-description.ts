@@ -10,6 +10,7 @@ import { z } from 'zod';
 import { CellarstreamError } from '../core/errors.ts';
 import { loadSchema } from '../schemas/avro/avro-schema.ts';
 import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
+import { statusChangeSchema } from '../schemas/events/own-records.ts';
 import { listsOf, missingSettings, pathNames, problemsOf, statusTopicOf } from './checks.ts';
 import type { IsSet, Path, Problem } from './checks.ts';
 import type { ApiDescription, ListDescription, StatusTable } from './description.ts';
@@ -178,22 +179,24 @@ function descriptionOf(
   file: DescriptionFile,
   schemas: ReadonlyMap<string, RecordSchema>,
 ): ApiDescription {
+  const namespace = file.namespace ?? `cellarstream.${file.api.replaceAll('-', '_')}`;
   return {
     api: file.api,
-    namespace: file.namespace ?? `cellarstream.${file.api.replaceAll('-', '_')}`,
+    namespace,
     parameters: file.parameters ?? [],
     headers: file.headers ?? {},
     times: file.times ?? 'iso',
     errors: file.errors ?? {},
     auth: file.auth,
     quota: file.quota,
-    lists: listsOf(file).map(([name, list]) => listOf(name, list, schemas)),
+    lists: listsOf(file).map(([name, list]) => listOf(name, list, namespace, schemas)),
   };
 }
 
 function listOf(
   name: string,
   list: ListFile,
+  namespace: string,
   schemas: ReadonlyMap<string, RecordSchema>,
 ): ListDescription {
   const { path = '', query = {}, records = '', one, statuses, updated, types } = list;
@@ -225,7 +228,7 @@ function listOf(
     },
     deleted: list.deleted,
     arrays: list.arrays ?? {},
-    statuses: statuses && statusTableOf(name, statuses, schemas),
+    statuses: statuses && statusTableOf(name, statuses, namespace, schemas),
     types: types === undefined ? undefined : schemas.get(types),
     quota: list.quota,
     agreed: list.agreed ?? false,
@@ -235,11 +238,14 @@ function listOf(
 function statusTableOf(
   name: string,
   statuses: NonNullable<ListFile['statuses']>,
+  namespace: string,
   schemas: ReadonlyMap<string, RecordSchema>,
 ): StatusTable {
   return {
     topic: statusTopicOf(name, statuses),
-    schema: statuses.schema === undefined ? undefined : schemas.get(statuses.schema),
+    schema:
+      schemas.get(statuses.schema ?? '') ??
+      statusChangeSchema(`${namespace}.${name.replaceAll('-', '_')}`),
     subjects: Object.entries(statuses.subjects).map(
       ([subject, { at = '', fields, time, timeOf }]) => ({
         name: subject,

@@ -198,7 +198,7 @@ class ListTask {
     const { task, registry } = this.#options;
     const { config, list, destination } = task;
     if (config.keyFormat === 'text') return of(TEXT_KEYS);
-    const statusChanges = list.statuses && destination.statusChanges?.topic;
+    const statusChanges = destination.statusChanges.get(list.name)?.topic;
     const topics = { events: this.#names.topic, statusChanges };
     return defer(() => avroKeys(registry, list.name, keyFields, topics));
   }

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { topicNames, topicTable, valueSubject } from '../../../src/schemas/events/topics.ts';
+import { ORDERS } from '../../support/orders.ts';
 
-const resources = ['orders', 'wine-clubs'];
+const lists = [ORDERS, { name: 'wine-clubs' }];
 
 describe('topicTable', () => {
   it('has every topic with its settings', () => {
-    const table = topicTable({ prefix: 'wine', resources, partitions: 6, replication: 1 });
+    const table = topicTable({ prefix: 'wine', lists, partitions: 6, replication: 1 });
     const rows = table.map(({ topic, numPartitions, configEntries }) => [
       topic,
       numPartitions,
@@ -46,7 +47,7 @@ describe('topicTable', () => {
 
   it('asks for two brokers a commit where there are three copies', () => {
     const least = (replication: number) =>
-      topicTable({ prefix: 'wine', resources, partitions: 1, replication }).map(
+      topicTable({ prefix: 'wine', lists, partitions: 1, replication }).map(
         ({ replicationFactor, configEntries }) => [
           replicationFactor,
           configEntries.find(({ name }) => name === 'min.insync.replicas')?.value,
@@ -60,7 +61,7 @@ describe('topicTable', () => {
   it('has no status changes without orders', () => {
     const table = topicTable({
       prefix: 'w',
-      resources: ['products'],
+      lists: [{ name: 'products' }],
       partitions: 1,
       replication: 1,
     });
@@ -69,7 +70,7 @@ describe('topicTable', () => {
   });
 
   it('fixes the partitions of the cursors, the signals, the certificates and the ledgers', () => {
-    const table = topicTable({ prefix: 'wine', resources, partitions: 6, replication: 1 });
+    const table = topicTable({ prefix: 'wine', lists, partitions: 6, replication: 1 });
     const fixed = table.filter(({ fixedPartitions }) => fixedPartitions);
 
     expect(fixed.map(({ topic }) => topic)).toEqual([
