@@ -146,9 +146,9 @@ class DemoOutput {
     onPublished: (published) => {
       for (const { op } of published.changes) this.#counts[op] += 1;
       this.#statusCount += published.statusChanges.length;
-      const { statuses } = listNamed(this.#config.description, published.resource);
+      const list = listNamed(this.#config.description, published.resource);
       const time = new Date().toTimeString().slice(0, 8);
-      const lines = changeLines(published, this.#colors, time, statuses);
+      const lines = changeLines(published, list, this.#colors, time);
       if (lines.length === 0) return;
       this.#line.clear();
       process.stdout.write(`${lines.join('\n')}\n`);

@@ -1,5 +1,5 @@
 import type { Consumed } from '../consumers/consumed.ts';
-import type { StatusTable } from '../description/description.ts';
+import type { ListDescription, StatusTable } from '../description/description.ts';
 import type { Published } from '../observe/hooks.ts';
 import type { ChangeEvent, Op } from '../schemas/events/envelope.ts';
 import type { DeadLetter, StatusChangeEvent } from '../schemas/events/own-records.ts';
@@ -80,9 +80,9 @@ function textOf(
  */
 export function changeLines(
   published: Published,
+  { statuses: table }: Pick<ListDescription, 'statuses'>,
   colors: Colors,
   time: string,
-  table?: StatusTable,
 ): string[] {
   const { changes, statusChanges, resource } = published;
   return changes

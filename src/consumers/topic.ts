@@ -47,13 +47,15 @@ export function readAs<T extends object>(reader: RecordSchema): ValueReader<T> {
  * Like `readAs`, for the change events of a resource.
  *
  * @param values The Avro schema of the resource's images. The last two fields of this schema are `nulls` and `unmapped`.
+ * @param namespace Namespace of the events' schema. Default `cellarstream.<resource>`, which is that of the built-in API.
  * @typeParam T The TypeScript type of the images, which are the `before` and `after` of an event.
  */
 export function readEventsAs<T extends object>(
   values: RecordSchema,
   resource: string,
+  namespace?: string,
 ): ValueReader<ChangeEvent<T>> {
-  return readAs<ChangeEvent<T>>(envelopeSchema(values, resource));
+  return readAs<ChangeEvent<T>>(envelopeSchema(values, resource, namespace));
 }
 
 function readable(schema: RecordSchema): avro.Type {

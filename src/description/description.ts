@@ -27,6 +27,8 @@ export interface ApiDescription {
 /** One list of an API. */
 export interface ListDescription {
   readonly name: string;
+  /** Namespace of the list's Avro schemas: `<namespace of the API>.<list>`. */
+  readonly namespace: string;
   /** Path after `API_BASE_URL`. */
   readonly path: string;
   readonly method: 'GET' | 'POST';

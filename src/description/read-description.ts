@@ -8,6 +8,7 @@ import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } f
 import type { Document } from 'yaml';
 import { z } from 'zod';
 import { CellarstreamError } from '../core/errors.ts';
+import { listNamespace } from '../schemas/avro/avro-name.ts';
 import { loadSchema } from '../schemas/avro/avro-schema.ts';
 import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
 import { statusChangeSchema } from '../schemas/events/own-records.ts';
@@ -189,7 +190,9 @@ function descriptionOf(
     errors: file.errors ?? {},
     auth: file.auth,
     quota: file.quota,
-    lists: listsOf(file).map(([name, list]) => listOf(name, list, namespace, schemas)),
+    lists: listsOf(file).map(([name, list]) =>
+      listOf(name, list, listNamespace(name, namespace), schemas),
+    ),
   };
 }
 
@@ -203,6 +206,7 @@ function listOf(
   const paging = list.paging ?? 'none';
   return {
     name,
+    namespace,
     path,
     method: list.method ?? 'GET',
     body: list.body,
@@ -243,9 +247,7 @@ function statusTableOf(
 ): StatusTable {
   return {
     topic: statusTopicOf(name, statuses),
-    schema:
-      schemas.get(statuses.schema ?? '') ??
-      statusChangeSchema(`${namespace}.${name.replaceAll('-', '_')}`),
+    schema: schemas.get(statuses.schema ?? '') ?? statusChangeSchema(namespace),
     subjects: Object.entries(statuses.subjects).map(
       ([subject, { at = '', fields, time, timeOf }]) => ({
         name: subject,

@@ -131,6 +131,7 @@ class ListTask {
       registry,
       subject: valueSubject(names.topic),
       resource: list.name,
+      namespace: list.namespace,
       described: list.types,
       onVersion: (schemaId) => hooks.onSchema({ schemaId }),
       pause: () => firstValueFrom(timer(0, scheduler)),
@@ -200,7 +201,7 @@ class ListTask {
     if (config.keyFormat === 'text') return of(TEXT_KEYS);
     const statusChanges = destination.statusChanges.get(list.name)?.topic;
     const topics = { events: this.#names.topic, statusChanges };
-    return defer(() => avroKeys(registry, list.name, keyFields, topics));
+    return defer(() => avroKeys(registry, list, keyFields, topics));
   }
 }
 

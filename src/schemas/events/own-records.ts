@@ -1,7 +1,9 @@
 // Messages of the service that are not change events: status changes, and dead letters.
 
+import { isDeepStrictEqual } from 'node:util';
 import avro from 'avsc';
-import { loadSchema, type RecordSchema } from '../avro/avro-schema.ts';
+import { loadSchema } from '../avro/avro-schema.ts';
+import type { FieldSchema, RecordSchema } from '../avro/avro-schema.ts';
 import { asBuffer } from '../avro/avro-output.ts';
 
 /**
@@ -49,6 +51,24 @@ export const STATUS_CHANGE_FIELDS: readonly string[] = STATUS_CHANGE.fields.map(
 export function isStatusChangeSchema({ fields }: RecordSchema): boolean {
   const names = new Set(fields.map(({ name }) => name));
   return STATUS_CHANGE_FIELDS.every((name) => name === 'key' || names.has(name));
+}
+
+/**
+ * Returns the names of the fields because of which a schema is not one of status changes: those of {@link StatusChangeEvent} that it lacks
+ * or that have another type, and others, except a key field of the type `["null", "long"]`.
+ */
+export function wrongStatusFields(
+  { fields }: RecordSchema,
+  keyFields: readonly string[],
+): readonly string[] {
+  const types = new Map(fields.map(({ name, type }) => [name, type]));
+  const isWrong = ({ name, type }: FieldSchema) =>
+    types.has(name) ? !isDeepStrictEqual(types.get(name), type) : name !== 'key';
+  const isUnknown = ({ name, type }: FieldSchema) =>
+    !STATUS_CHANGE_FIELDS.includes(name) &&
+    !(keyFields.includes(name) && isDeepStrictEqual(type, ['null', 'long']));
+  const wrong = [...STATUS_CHANGE.fields.filter(isWrong), ...fields.filter(isUnknown)];
+  return wrong.map(({ name }) => name);
 }
 
 /** Codecs of status changes by schema. */

@@ -132,8 +132,11 @@ function ownTime(
   return timeIn(is, [time]);
 }
 
-/** Returns the time in the first of these fields that is set, in epoch ms; null if none is, or it isn't a time. */
+/** Returns the time in the first of these fields that is a time, in epoch ms; null if none is. */
 function timeIn(object: JsonObject, fields: readonly string[]): number | null {
-  const field = fields.find((name) => (valueAt(object, [name]) ?? null) !== null);
-  return field === undefined ? null : instantOf(object, field);
+  for (const field of fields) {
+    const time = instantOf(object, field);
+    if (time !== null) return time;
+  }
+  return null;
 }

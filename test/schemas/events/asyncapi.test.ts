@@ -7,6 +7,7 @@ import { orderSchema } from '../../../src/description/wine/order.ts';
 import { asyncApiDocument } from '../../../src/schemas/events/asyncapi.ts';
 import { envelopeSchema } from '../../../src/schemas/events/envelope.ts';
 import { recordKeySchema } from '../../../src/schemas/events/record-key.ts';
+import { DESK } from '../../support/desk.ts';
 import { WINE } from '../../../src/description/wine/wine.ts';
 
 const file = import.meta.resolve('@asyncapi/specs/schemas/3.0.0-without-$id.json');
@@ -53,6 +54,27 @@ it('is valid, with a channel for each topic of events', () => {
     [...RESOURCES, 'order-status-changes', 'dead-letters'].sort(),
   );
   expect(channels.products!.messages.event).not.toHaveProperty('payload');
+});
+
+it('has a channel for the status changes of each list that has statuses', () => {
+  const document = asyncApiDocument({
+    ...options,
+    prefix: 'desk',
+    lists: DESK.lists,
+    schemasOf: () => none,
+  });
+  expect(isValid(document) || isValid.errors).toBe(true);
+  const typed = (name: string) => ({
+    messages: {
+      event: { name, headers: { properties: { ce_type: { const: `cellarstream.${name}` } } } },
+    },
+  });
+  expect(document).toMatchObject({
+    channels: {
+      'tickets-status-changes': typed('StatusChange'),
+      'machine-states': typed('MachineState'),
+    },
+  });
 });
 
 it('has no status changes without orders, and says that TLS is used', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { topicNames, topicTable, valueSubject } from '../../../src/schemas/events/topics.ts';
+import { DESK } from '../../support/desk.ts';
 import { ORDERS } from '../../support/orders.ts';
 
 const lists = [ORDERS, { name: 'wine-clubs' }];
@@ -67,6 +68,23 @@ describe('topicTable', () => {
     });
 
     expect(table.map(({ topic }) => topic)).not.toContain('w.order-status-changes');
+  });
+
+  it('has the status changes of each list that has statuses, with the partitions of the list', () => {
+    const table = topicTable({ prefix: 'd', lists: DESK.lists, partitions: 4, replication: 1 });
+    const ofLists = table.filter(({ resource }) => resource !== undefined);
+
+    expect(
+      ofLists.map(({ topic, resource, cleanupPolicy, copartitionedWith, numPartitions }) =>
+        [topic, resource, cleanupPolicy, copartitionedWith ?? '-', numPartitions].join(' '),
+      ),
+    ).toEqual([
+      'd.tickets tickets compact - 4',
+      'd.big-machines big-machines compact - 4',
+      'd.people people compact - 4',
+      'd.tickets-status-changes tickets delete d.tickets 4',
+      'd.machine-states big-machines delete d.big-machines 4',
+    ]);
   });
 
   it('fixes the partitions of the cursors, the signals, the certificates and the ledgers', () => {
