@@ -66,7 +66,7 @@ export const BUSY: Pick<
 /** Topics under `wine`, that nobody has made. */
 export const NO_DESTINATION: Destination = {
   records: (resource) => `wine.${resource}`,
-  statusChanges: { topic: 'wine.order-status-changes', schemaId: 2 },
+  statusChanges: new Map([['orders', { topic: 'wine.order-status-changes', schemaId: 2 }]]),
   deadLetters: { topic: 'wine.dead-letters', schemaId: 3 },
   cursors: 'wine.cursors',
   ledger: 'ledger',

@@ -121,7 +121,7 @@ export interface PagesOptions {
  * const list = listRequest({ url: new URL('https://api.example/v1/orders'), tokens });
  *
  * const quota = tokenBucket({ capacity: 100, windowMs: 61_000 });
- * const keyOf = keyOfFields(['order_number']);
+ * const keyOf = keyOfFields(['id']);
  * pages({ request: (page) => list(page, quota), keyOf }).subscribe({
  *   next: ({ offset, answer }) => console.log(`${answer.data.length} orders from ${offset} on`),
  *   error: console.error,
