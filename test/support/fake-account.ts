@@ -122,7 +122,7 @@ export function fakeTask(
   const settings = { ...BUSY, ...config } as Partial<Config> as Config;
   return {
     account: fakeAccount(config, answer),
-    list: listNamed(WINE, resource),
+    list: listNamed(settings.description, resource),
     config: settings,
     destination: NO_DESTINATION,
     hooks: listHooks(hooks, resource),

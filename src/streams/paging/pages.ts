@@ -101,8 +101,8 @@ export interface PagesOptions {
  * `hasNext`.
  *
  * If a field differs in every response, no record is ever unchanged, so no page contains an anchor. After three pages that did not join,
- * without progress in between, the scan ignores the fields in which two responses differ for the same record with the same `updated_at`
- * (see {@link LeftOut}).
+ * without progress in between, the scan ignores the fields in which two responses differ for the same record with the same modification
+ * time (see {@link LeftOut}).
  *
  * A second check does not depend on the order of the list: if `total` did not change, the scan must have read as many distinct
  * records. If it read fewer, or if the total changed and unchanged records were reordered, the list is scanned again from the beginning
