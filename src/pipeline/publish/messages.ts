@@ -15,6 +15,7 @@ import { statusChanges } from '../../streams/diff/status-changes.ts';
 import type { KeyedStatusChange, StatusChange } from '../../streams/diff/status-changes.ts';
 import type { RejectFilter, RejectedRecord } from '../../streams/records/records.ts';
 import type { KeyedRecord } from '../../streams/records/page-record.ts';
+import type { TimeFormat } from '../../streams/records/time-format.ts';
 import type { SchemaEvolution } from '../codec/schema-evolution.ts';
 import { deadLetterMessages } from './dead-letters.ts';
 import type { RecordKeys } from './record-keys.ts';
@@ -34,6 +35,8 @@ export interface Publication {
 export interface PublicationOptions {
   readonly destination: Destination;
   readonly list: ListDescription;
+  /** Notation of the times in records. */
+  readonly times: TimeFormat;
   readonly evolution: Pick<SchemaEvolution, 'current'>;
   readonly origin: EventOrigin;
   readonly recordKeys: RecordKeys;
@@ -93,7 +96,7 @@ export function publicationOf(
     sequence += 1;
     const keyBytes = recordKeys.events(key);
     messages.push(...(keyBytes ? events.map((event) => ({ ...event, keyBytes })) : events));
-    for (const status of statusTopic ? statusChanges(change, list) : []) {
+    for (const status of statusTopic ? statusChanges(change, list, options.times) : []) {
       const to = { ...statusTopic!, schema: list.statuses!.schema };
       const record = { key, image: change.after!, sequence };
       const message = statusMessage(status, record, { to, origin, now });

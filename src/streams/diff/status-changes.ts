@@ -2,9 +2,10 @@
 
 import { statusFieldName } from '../../description/description.ts';
 import type { ListDescription, StatusSubject } from '../../description/description.ts';
-import { instantOf } from '../../schemas/avro/instant.ts';
 import { isJsonObject, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
+import { ISO } from '../records/time-format.ts';
+import type { TimeFormat } from '../records/time-format.ts';
 import type { Change } from './change.ts';
 import { byIdentity } from './changed-paths.ts';
 
@@ -46,14 +47,20 @@ export type StatusList = Pick<ListDescription, 'statuses' | 'arrays' | 'updated'
  * it. They have the order of the subjects in the description, removed array elements last; within an object, the order of its fields. A
  * created record has a status change for each field that is set; an event of the initial snapshot (`r`) and a deletion (`d`) have none.
  * Array elements are matched by identity, so a reordered array causes no status change.
+ *
+ * @param times Notation of the times in records. Default: ISO 8601.
  */
-export function statusChanges(change: Change, list: StatusList): StatusChange[] {
+export function statusChanges(
+  change: Change,
+  list: StatusList,
+  times: TimeFormat = ISO,
+): StatusChange[] {
   if (change.op === 'r' || change.op === 'd' || !list.statuses) return []; // without decoding the images
   const { before, after } = change;
   if (!after) return [];
   const was = objectsOf(before, list);
   const is = objectsOf(after, list);
-  const recordTime = timeIn(after, list.updated);
+  const recordTime = timeIn(after, list.updated, times);
 
   const changes: StatusChange[] = [];
   for (const id of new Set([...is.keys(), ...was.keys()])) {
@@ -69,7 +76,7 @@ export function statusChanges(change: Change, list: StatusList): StatusChange[] 
         field: statusFieldName(field),
         from,
         to,
-        changedAt: ownTime(subject, old?.value, now?.value) ?? recordTime,
+        changedAt: ownTime(subject, old?.value, now?.value, times) ?? recordTime,
       });
     }
   }
@@ -127,15 +134,16 @@ function ownTime(
   { time, isTimeOfNew }: StatusSubject,
   was: JsonValue | undefined,
   is: JsonValue | undefined,
+  times: TimeFormat,
 ): number | null {
   if (time === undefined || !isJsonObject(is) || (isTimeOfNew && isJsonObject(was))) return null;
-  return timeIn(is, [time]);
+  return timeIn(is, [time], times);
 }
 
 /** Returns the time in the first of these fields that is a time, in epoch ms; null if none is. */
-function timeIn(object: JsonObject, fields: readonly string[]): number | null {
+function timeIn(object: JsonObject, fields: readonly string[], times: TimeFormat): number | null {
   for (const field of fields) {
-    const time = instantOf(object, field);
+    const time = times.read(valueAt(object, [field]));
     if (time !== null) return time;
   }
   return null;

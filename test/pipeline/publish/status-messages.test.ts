@@ -9,6 +9,7 @@ import { createEnvelopeCodec } from '../../../src/schemas/events/envelope.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import { unframe } from '../../../src/schemas/registry/wire.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';
+import { ISO } from '../../../src/streams/records/time-format.ts';
 import { DESK } from '../../support/desk.ts';
 import { NO_DESTINATION } from '../../support/fake-account.ts';
 
@@ -34,6 +35,7 @@ function published(listName: string, keyField: string, record: JsonObject) {
   };
   const origin = { account: 'a', resource: listName, prefix: 'desk', version: '1' };
   const { messages, statusChanges } = publicationOf([change], [], {
+    times: ISO,
     ...{ destination, list, origin, recordKeys: TEXT_KEYS, sequence: 6, records: [], offset: 0 },
     ...{ evolution: { current: { schemaId: 1, codec } }, isNewReject: () => true, now: NOW },
   });

@@ -4,6 +4,7 @@ import { listNamed } from '../../../src/description/description.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import type { Change, Operation } from '../../../src/streams/diff/change.ts';
 import { statusChanges } from '../../../src/streams/diff/status-changes.ts';
+import { timeFormat } from '../../../src/streams/records/time-format.ts';
 import { DESK } from '../../support/desk.ts';
 import { scaled } from '../../support/scale.ts';
 
@@ -171,3 +172,13 @@ function statusesOf(ticket: JsonObject): Record<string, string> {
   const set = Object.entries(all).filter(([, value]) => value !== undefined && value !== null);
   return Object.fromEntries(set.map(([name, value]) => [name, String(value)]));
 }
+
+it("reads the record's and the objects' own times in the notation of the API", () => {
+  const times = timeFormat('epoch-s');
+  const list = { ...TICKETS, updated: ['modified'] };
+  const after = { ...TICKET, modified: 1_772_714_096 };
+  const found = statusChanges(change('c', null, after), list, times);
+  expect(new Set(found.map(({ changedAt }) => changedAt))).toContain(1_772_714_096_000);
+  const inIso = statusChanges(change('c', null, after), list);
+  expect(inIso.every(({ changedAt }) => changedAt === null)).toBe(true);
+});
