@@ -5,10 +5,10 @@ import type { StatusField, StatusSubject } from '../description/wine/order-statu
 import { WINE } from '../description/wine/wine.ts';
 import type { Change } from '../streams/diff/change.ts';
 import { statusChanges } from '../streams/diff/status-changes.ts';
-import type { StatusChange as AnyStatusChange } from '../streams/diff/status-changes.ts';
+import type { StatusChange as RecordStatusChange } from '../streams/diff/status-changes.ts';
 
 /** A change of one status field of an order, or of a part of an order. */
-export interface StatusChange extends AnyStatusChange {
+export interface StatusChange extends RecordStatusChange {
   readonly subject: StatusSubject;
   readonly field: StatusField;
 }
