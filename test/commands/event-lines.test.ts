@@ -57,7 +57,15 @@ it.each([
     ...{ event_id: 'e', key: '1', subject, subject_id: null, field, from: 'a', to: 'b' },
     ...{ changed_at: null, observed_at: 0 },
   };
-  const message = { key: '1', partition: 0, offset: '5', timestamp: 0, headers: {}, value };
+  const message = {
+    topic: of,
+    key: '1',
+    partition: 0,
+    offset: '5',
+    timestamp: 0,
+    headers: {},
+    value,
+  };
   const shown = eventLine(message, of, COLORS, list.statuses);
   expect(shown.split('  ').slice(-2).join('  ').trim()).toBe(text);
 });
