@@ -5,15 +5,16 @@ import type { StatusField, StatusSubject } from '../description/wine/order-statu
 import { WINE } from '../description/wine/wine.ts';
 import type { Change } from '../streams/diff/change.ts';
 import { statusChanges } from '../streams/diff/status-changes.ts';
-import type { StatusChange } from '../streams/diff/status-changes.ts';
+import type { StatusChange as RecordStatusChange } from '../streams/diff/status-changes.ts';
+
+/** A change of one status field of an order, or of a part of an order. */
+export interface StatusChange extends RecordStatusChange {
+  readonly subject: StatusSubject;
+  readonly field: StatusField;
+}
 
 /** Maps each change of an order to its status changes. */
-export function orderStatus(): OperatorFunction<
-  Change,
-  readonly StatusChange<StatusSubject, StatusField>[]
-> {
+export function orderStatus(): OperatorFunction<Change, readonly StatusChange[]> {
   const orders = listNamed(WINE, 'orders');
-  return map(
-    (change) => statusChanges(change, orders) as StatusChange<StatusSubject, StatusField>[],
-  );
+  return map((change) => statusChanges(change, orders) as StatusChange[]);
 }

@@ -95,8 +95,8 @@ export type { Difference, DiffOptions, Images, ReadRecords } from '../streams/di
 export type { Change, Operation } from '../streams/diff/change.ts';
 export type { ImageCodec } from '../streams/records/page-record.ts';
 export { orderStatus } from './order-status.ts';
+export type { StatusChange } from './order-status.ts';
 export type { STATUS_FIELDS, StatusField } from '../description/wine/order-status.ts';
-export type { StatusChange } from '../streams/diff/status-changes.ts';
 export type {
   Confirmations,
   ConfirmationsOptions,

@@ -10,6 +10,7 @@ import type {
   Order,
   OrderStatusChange,
   Registry,
+  StatusChangeEvent,
 } from '../../src/exports/schemas.ts';
 
 declare const kafka: Kafka;
@@ -30,6 +31,12 @@ describe('replay', () => {
     >();
     expectTypeOf(api.replay({ ...source, topic: 'wine.dead-letters' })).toEqualTypeOf<
       Observable<Consumed<DeadLetter>>
+    >();
+    expectTypeOf(api.replay({ ...source, topic: 'wine.order-status-changes' })).toEqualTypeOf<
+      Observable<Consumed<OrderStatusChange>>
+    >();
+    expectTypeOf(api.replay({ ...source, topic: 'desk.tickets-status-changes' })).toEqualTypeOf<
+      Observable<Consumed<StatusChangeEvent>>
     >();
     const anyName = String('wine.customers');
     expectTypeOf(api.replay({ ...source, topic: anyName })).toEqualTypeOf<

@@ -9,19 +9,14 @@ import type { TimeFormat } from '../records/time-format.ts';
 import type { Change } from './change.ts';
 import { byIdentity } from './changed-paths.ts';
 
-/**
- * A change of one status field of a record, or of an object in a record.
- *
- * @typeParam Subject Names of the kinds of objects that have a status.
- * @typeParam Field Names of the status fields.
- */
-export interface StatusChange<Subject extends string = string, Field extends string = string> {
+/** A change of one status field of a record, or of an object in a record. */
+export interface StatusChange {
   /** Kind of the object that has the status field, by its name in the API's description. */
-  readonly subject: Subject;
+  readonly subject: string;
   /** Identity of the object if it is an element of an array; otherwise null. */
   readonly subjectId: string | null;
   /** Name of the status field. A field of a nested object has the names on its path, with dots between them: `status.name`. */
-  readonly field: Field;
+  readonly field: string;
   /** Previous status; null if the object is new, or the field was not set. */
   readonly from: string | null;
   /** New status; null if the object was removed, or the field is not set any more. */

@@ -6,6 +6,7 @@ import { TEXT_KEYS } from '../../../src/pipeline/publish/record-keys.ts';
 import { publicationOf } from '../../../src/pipeline/publish/messages.ts';
 import { growSchema } from '../../../src/schemas/avro/infer.ts';
 import { createEnvelopeCodec } from '../../../src/schemas/events/envelope.ts';
+import { canonicalJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import { unframe } from '../../../src/schemas/registry/wire.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';
@@ -30,7 +31,13 @@ function published(listName: string, keyField: string, record: JsonObject) {
   const schema = growSchema(undefined, [record], { resource: listName, keyFields });
   const codec = createEnvelopeCodec(schema, listName);
   const change: Change = {
-    ...{ key: String(record[keyField]), op: 'c', before: null, after: record, changed: [] },
+    ...{
+      key: canonicalJson(record[keyField]!).replaceAll('"', ''),
+      op: 'c',
+      before: null,
+      after: record,
+      changed: [],
+    },
     ...{ images: { before: null, after: codec.values.encode(record) }, updatedAt: null },
   };
   const origin = { account: 'a', resource: listName, prefix: 'desk', version: '1' };

@@ -170,7 +170,9 @@ function statusesOf(ticket: JsonObject): Record<string, string> {
   };
   for (const { no, done } of steps ?? []) all[`step/${no}/done`] = done;
   const set = Object.entries(all).filter(([, value]) => value !== undefined && value !== null);
-  return Object.fromEntries(set.map(([name, value]) => [name, String(value)]));
+  return Object.fromEntries(
+    set.map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]),
+  );
 }
 
 it("reads the record's and the objects' own times in the notation of the API", () => {
