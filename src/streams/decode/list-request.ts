@@ -13,6 +13,7 @@ import {
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
+import type { ListDescription } from '../../description/description.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import { backoff } from '../flow/backoff.ts';
 import type { BackoffOptions } from '../flow/backoff.ts';
@@ -41,6 +42,7 @@ import { decodedPage, isNoJson, pageAround, stepwise, UnreadableTexts } from './
 import type { AroundPage } from './decoded-page.ts';
 import { parsingDecoder } from './decoder.ts';
 import type { Decoder } from './decoder.ts';
+import { Envelope } from './envelope.ts';
 import { failingPages } from './failing-pages.ts';
 import { mayDependOnPage, PageFailure, pagePatience } from './page-attempts.ts';
 import type { PageQuery } from './page-attempts.ts';
@@ -49,6 +51,8 @@ import type { PageQuery } from './page-attempts.ts';
 export interface DecodedListOptions {
   readonly request: PageRequest;
   readonly url: URL;
+  /** Description of the list, which says how its responses are read. */
+  readonly list: ListDescription;
   /** Decodes the elements of a page. Default: elements are parsed, and records have no key. */
   readonly decode?: Decoder;
   /** Called with each response before its personal fields are hidden. Default: not called. */
@@ -83,6 +87,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
   const list: List = {
     ...options,
     scheduler,
+    envelope: new Envelope(options.list),
     decode: options.decode ?? parsingDecoder(),
     texts: options.texts ?? new UnreadableTexts(),
     failingOffsets: options.failingOffsets ?? new FailingOffsets(),
@@ -113,7 +118,9 @@ export function decodedList(options: DecodedListOptions): ListRequest {
 
 /** {@link DecodedListOptions} with the defaults filled in. */
 type List = DecodedListOptions &
-  Required<Pick<DecodedListOptions, 'decode' | 'texts' | 'failingOffsets' | 'plan' | 'scheduler'>>;
+  Required<
+    Pick<DecodedListOptions, 'decode' | 'texts' | 'failingOffsets' | 'plan' | 'scheduler'>
+  > & { readonly envelope: Envelope };
 
 /**
  * Decodes one response. Errors with `API_ANSWER` if the response is not a page, or if some of its elements are not JSON and may be readable
@@ -152,29 +159,30 @@ function decodedResponse(
 }
 
 function pageIn(
-  { url, decode, texts, scheduler }: List,
+  { url, envelope: ofList, decode, texts, scheduler }: List,
   raw: RawPage,
   query: ListQuery,
   isLastTry: () => boolean,
 ): Observable<DecodedPage | BrokenPage> {
   if (raw.isNotFound) return of(NO_SUCH_RECORD);
   if (raw.isEmpty) return of(EMPTY_PAGE);
+  const envelope = query.orderNumber === undefined ? ofList : ofList.single;
   /**
    * Creates the error `API_ANSWER` for a response that is not a valid page. `isNoPage`: whether no record could be read from the response,
    * so that requests for other pages may succeed.
    */
-  const failed = (what: string, isNoPage: boolean) =>
-    new CellarstreamError('API_ANSWER', `${loggableAddress(url)} sent ${what}`, {
+  const failed = (message: string, isNoPage: boolean) =>
+    new CellarstreamError('API_ANSWER', message, {
       context: { offset: query.offset, ...(isNoPage && { isNoPage }) },
     });
   const around = (error: Error): Observable<DecodedPage | BrokenPage> =>
-    stepwise(() => pageAround(raw.body, query, decode, texts), scheduler).pipe(
+    stepwise(() => pageAround(raw, query, envelope, decode, texts), scheduler).pipe(
       map((found) => {
         const isTried = isLastTry() || (found !== undefined && isKnown(found, texts));
         if (!found || !isTried) {
           // The parser's own message is left out: it quotes the text, which may contain personal fields.
           const kind = error instanceof RangeError ? ' (RangeError)' : '';
-          throw failed(`a response that is not JSON${kind}`, !found);
+          throw failed(`${loggableAddress(url)} sent a response that is not JSON${kind}`, !found);
         }
         const { page, place, rest } = found;
         if (!page) return { broken: { place, rest } };
@@ -182,10 +190,10 @@ function pageIn(
         return page;
       }),
     );
-  return stepwise(() => decodedPage(raw.body, decode, query.offset), scheduler).pipe(
+  return stepwise(() => decodedPage(raw, envelope, decode, query.offset), scheduler).pipe(
     map((page) => {
-      if (page) return page;
-      throw failed('a response without a list of records in "data"', true);
+      if (typeof page === 'string') throw failed(page, true);
+      return page;
     }),
     catchError((error: unknown) => {
       if (!isNoJson(error)) throw error;
@@ -311,6 +319,8 @@ const EMPTY_PAGE = {
 
 /** Options of {@link listRequest}. */
 export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {
+  /** Description of the list, which says how its responses are read. */
+  readonly list: ListDescription;
   /** Returns the key of a record. Default: records have no key. */
   readonly keyOf?: KeyOf;
   /** Chooses offsets and sizes of pages. Pass the same plan to `pages`. Default: a new plan. */

@@ -447,6 +447,7 @@ describe('statusError', () => {
   const answer = {
     body: new Body(Buffer.of()),
     text: '',
+    headers: {},
     date: undefined,
     ageMs: undefined,
     retryAfterMs: 7,
