@@ -54,6 +54,14 @@ const ENTRIES = new Map([
     },
   ],
   [
+    'cellarstream/describe',
+    {
+      names: ['readDescription', 'listNamed', 'wine'],
+      right: "const path: string = listNamed(wine, 'orders').path;",
+      wrong: 'readDescription(1);',
+    },
+  ],
+  [
     'cellarstream/sandbox',
     {
       names: ['startSandbox'],

@@ -7,6 +7,7 @@ import { dateNegotiation, probedDates } from '../streams/paging/date-negotiation
 import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
 import type { ProbeReply } from '../streams/paging/date-probe.ts';
 import { datesText, ListDates } from '../streams/paging/list-dates.ts';
+import type { TimeFormat } from '../streams/records/time-format.ts';
 
 const A_MINUTE_MS = 60_000;
 
@@ -23,16 +24,18 @@ export interface DatesCheck {
  *
  * @param first The list's first page.
  * @param ask Requests a page of the list with the given dates.
+ * @param times Notation of dates in requests. Default: ISO 8601.
  */
 export async function checkDates(
   first: Answer,
   ask: (dates: ProbeDates) => Promise<Answer>,
   localTime: () => number,
+  times?: TimeFormat,
 ): Promise<DatesCheck> {
   const clock = serverClock();
   clock.tell(first.serverTime, localTime());
   clock.see(recordsOf(first).updatedAt());
-  const dates = new ListDates({ clock, localTime });
+  const dates = new ListDates({ clock, localTime, ...(times && { times }) });
   let reason: string | undefined;
   const replyTo = async (question: ProbeDates): Promise<ProbeReply> => {
     try {

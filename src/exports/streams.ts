@@ -65,6 +65,9 @@ export type { ServerClock } from '../streams/http/server-clock.ts';
 // Records
 export { keyOfFields } from '../streams/records/key-of.ts';
 export type { KeyOf } from '../streams/records/key-of.ts';
+export { Stamps } from '../streams/records/stamps.ts';
+export { timeFormat } from '../streams/records/time-format.ts';
+export type { TimeFormat } from '../streams/records/time-format.ts';
 export { keyRecords, splitRecords } from '../streams/records/records.ts';
 export type {
   RejectedJson,

@@ -22,6 +22,7 @@ import { dateNegotiation } from '../../streams/paging/date-negotiation.ts';
 import { giveUpReason } from '../../streams/decode/dated-patience.ts';
 import type { GiveUpReason } from '../../streams/decode/dated-patience.ts';
 import { ListDates } from '../../streams/paging/list-dates.ts';
+import { timeFormat } from '../../streams/records/time-format.ts';
 import type { NoDates } from '../../streams/paging/list-dates.ts';
 import { poll } from '../../streams/paging/poll.ts';
 import type { PollPage, Window } from '../../streams/paging/poll.ts';
@@ -92,6 +93,7 @@ export class PollReads {
       clock,
       localTime: () => scheduler.now(),
       onFound: (found) => hooks.onDates(found),
+      times: timeFormat(task.config.description.times),
     });
     this.dates = dates;
     this.#checks = new DateChecks({
@@ -177,7 +179,7 @@ export class PollReads {
     return poll({
       scan: (window) => {
         beganAt = dates.now;
-        onPoll(Date.parse(window.modifiedFromDate));
+        onPoll(dates.timeOf(window.modifiedFromDate));
         return scan('newest', window);
       },
       scanBack: (window) => scan('back', window),

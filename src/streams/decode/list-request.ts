@@ -33,6 +33,7 @@ import type {
 import type { Limit } from '../quota/token-bucket.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecords } from '../records/page-records.ts';
+import type { Stamps } from '../records/stamps.ts';
 import type { Answer, ListRequest, DecodedPage } from './response.ts';
 import { FailingOffsets } from './around-failing.ts';
 import { BrokenPageReader, isBroken } from './broken-pages.ts';
@@ -323,15 +324,17 @@ export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {
   readonly list: ListDescription;
   /** Returns the key of a record. Default: records have no key. */
   readonly keyOf?: KeyOf;
+  /** Reads the records' stamps, which `poll` needs. Default: records have no stamps. */
+  readonly stamps?: Stamps;
   /** Chooses offsets and sizes of pages. Pass the same plan to `pages`. Default: a new plan. */
   readonly plan?: PagePlan;
 }
 
 /** Creates the request of one list: each page is requested within the quota, then parsed into records. */
 export function listRequest(options: ListRequestOptions): ListRequest {
-  const { keyOf, logicalClock = newLogicalClock() } = options;
+  const { keyOf, stamps, logicalClock = newLogicalClock() } = options;
   const request = pageRequest({ ...options, logicalClock });
-  return decodedList({ ...options, request, logicalClock, decode: parsingDecoder(keyOf) });
+  return decodedList({ ...options, request, logicalClock, decode: parsingDecoder(keyOf, stamps) });
 }
 
 /**

@@ -47,8 +47,8 @@ export function* dateNegotiation(
   const inForm = () => dates.windowOf(dates.fromStamp(now - A_MINUTE_MS), now).dates;
   const short = yield inForm();
   if (!short.isRefused) {
-    const end = refused.modifiedToDate === undefined ? now : Date.parse(refused.modifiedToDate);
-    const length = Math.min(dates.longestMs, end - Date.parse(refused.modifiedFromDate));
+    const end = refused.modifiedToDate === undefined ? now : dates.timeOf(refused.modifiedToDate);
+    const length = Math.min(dates.longestMs, end - dates.timeOf(refused.modifiedFromDate));
     if (length / 2 >= SHORTEST_MS) {
       const still = yield refused; // the refusal may have passed since
       if (!still.isRefused) return false;

@@ -2,7 +2,9 @@
 
 import { DST_MS } from '../http/server-clock.ts';
 import type { ServerClock } from '../http/server-clock.ts';
-import { WINDOW_END_LEAD_MS, dateText } from './poll.ts';
+import { ISO } from '../records/time-format.ts';
+import type { TimeFormat } from '../records/time-format.ts';
+import { WINDOW_END_LEAD_MS } from './poll.ts';
 import type { SentWindow, Window } from './poll.ts';
 
 interface DateForm {
@@ -10,9 +12,9 @@ interface DateForm {
   readonly end: 'ahead' | 'now' | 'none';
   /**
    * Notation of dates. `ms`: `2026-03-05T12:00:00.000Z`; `seconds`: without the fraction; `offset`: with `+00:00` in place of `.000Z`;
-   * `day`: the date without a time.
+   * `day`: the date without a time. An API whose times are not in ISO 8601 has one notation, its format.
    */
-  readonly text: 'ms' | 'seconds' | 'offset' | 'day';
+  readonly text: keyof typeof TEXT_TEXTS | TimeFormat;
 }
 
 /**
@@ -38,14 +40,17 @@ export interface DatesFound {
 }
 
 /**
- * Date formats in the order in which they are tried. `day` and `now` are not combined, because a date without a time as the end may exclude
- * the current day.
+ * Returns the date formats in the order in which they are tried. `day` and `now` are not combined, because a date without a time as the end
+ * may exclude the current day.
  */
-const FORMS: readonly DateForm[] = (['ms', 'seconds', 'offset', 'day'] as const).flatMap((text) =>
-  (['ahead', 'now', 'none'] as const)
-    .filter((end) => text !== 'day' || end !== 'now')
-    .map((end) => ({ end, text })),
-);
+function formsOf(times: TimeFormat): readonly DateForm[] {
+  const texts = times.isIso ? (['ms', 'seconds', 'offset', 'day'] as const) : [times];
+  return texts.flatMap((text) =>
+    (['ahead', 'now', 'none'] as const)
+      .filter((end) => text !== 'day' || end !== 'now')
+      .map((end) => ({ end, text })),
+  );
+}
 
 /** Lower bound of `longestMs`, in ms: windows are not made shorter than this for a server that refuses long ones. */
 export const SHORTEST_MS = 86_400_000;
@@ -58,6 +63,8 @@ export class ListDates {
   readonly #clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
   readonly #localTime: () => number;
   readonly #onFound: (found: DatesFound) => void;
+  readonly #times: TimeFormat;
+  readonly #forms: readonly DateForm[];
   #form = 0;
   #offsetMs = 0;
   #longestMs = Infinity;
@@ -68,10 +75,14 @@ export class ListDates {
     readonly clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
     readonly localTime: () => number;
     readonly onFound?: (found: DatesFound) => void;
+    /** Notation of dates in requests. Default: ISO 8601. */
+    readonly times?: TimeFormat;
   }) {
     this.#clock = options.clock;
     this.#localTime = options.localTime;
     this.#onFound = options.onFound ?? (() => undefined);
+    this.#times = options.times ?? ISO;
+    this.#forms = formsOf(this.#times);
   }
 
   get noDates(): NoDates | undefined {
@@ -87,17 +98,19 @@ export class ListDates {
   }
 
   get form(): DateForm {
-    return FORMS[this.#form]!;
+    return this.#forms[this.#form]!;
   }
 
   get isUsualText(): boolean {
-    return this.form.text === FORMS[0]!.text;
+    return this.form.text === this.#forms[0]!.text;
   }
 
   get found(): DatesFound {
     const { end, text } = this.form;
     return {
-      form: this.#noDates ? null : `${END_TEXTS[end]}, ${TEXT_TEXTS[text]}`,
+      form: this.#noDates
+        ? null
+        : END_TEXTS[end] + (typeof text === 'object' ? '' : `, ${TEXT_TEXTS[text]}`),
       isUsualForm: this.#form === 0,
       offsetMs: this.#offsetMs,
       longestMs: this.#longestMs === Infinity ? null : this.#longestMs,
@@ -149,6 +162,11 @@ export class ListDates {
     return stamp + (this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0);
   }
 
+  /** Parses a date of a window that this object has formatted, to epoch ms. */
+  timeOf(date: string): number {
+    return this.#times.read(date)!;
+  }
+
   /** Formats the start of a window without an end. */
   from(at: number): Pick<Window, 'modifiedFromDate'> {
     return { modifiedFromDate: written(at, this.form.text) };
@@ -175,7 +193,7 @@ export class ListDates {
    */
   nextForm(why: NoDates, what: 'form' | 'text' = 'form', reason?: string): boolean {
     const { text } = this.form;
-    const next = FORMS.findIndex(
+    const next = this.#forms.findIndex(
       (form, place) => place > this.#form && (what === 'form' || form.text !== text),
     );
     if (next < 0) return (this.without(why, reason), false);
@@ -233,7 +251,8 @@ const TEXT_TEXTS = {
 } as const;
 
 function written(ms: number, text: DateForm['text']): string {
-  const whole = dateText(ms);
+  if (typeof text === 'object') return text.write(ms);
+  const whole = ISO.write(ms);
   switch (text) {
     case 'ms':
       return whole;

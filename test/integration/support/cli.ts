@@ -35,6 +35,9 @@ export const saidBy = (stderr: string): readonly string[] =>
   stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
 
 const CLI = fileURLToPath(new URL('../../../dist/cli.js', import.meta.url));
+/** The `cli.js` of other builds, from `TEST_CLIS`, separated by commas: started in turn with this one, so that each continues the other. */
+const CLIS = [...(process.env.TEST_CLIS?.split(',') ?? []), CLI];
+let started = 0;
 
 /**
  * Runs `cellarstream ...` as a user does, with these settings and none of the test's own.
@@ -48,7 +51,7 @@ export function runCli(
 ): Cli {
   if (!existsSync(CLI)) throw new Error('dist/cli.js is not there: run `npm run build` first');
   const { PATH = '', HOME = '' } = process.env;
-  const command = [process.execPath, CLI, ...args] as const;
+  const command = [process.execPath, CLIS[started++ % CLIS.length]!, ...args] as const;
   const [program, ...rest] =
     limits === undefined ? command : ['bash', '-c', `${limits}; exec "$0" "$@"`, ...command];
   const child = spawn(program, rest, {

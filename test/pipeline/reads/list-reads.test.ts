@@ -152,6 +152,7 @@ function reading(
         account: { tokens: { token$: of({ serverTime: START }) } } as Task['account'],
         list: listNamed(WINE, resource),
         config: {
+          description: WINE,
           poll: {
             lookbackMs: 1_000,
             pageSize: 100,

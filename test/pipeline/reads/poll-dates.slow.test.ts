@@ -148,6 +148,7 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
         account: { tokens: { token$: of({ serverTime: START }) } } as Task['account'],
         list: listNamed(WINE, 'orders'),
         config: {
+          description: WINE,
           poll: { ...poll, deleteLimitPercent: 5, deleteProofMs: MINUTE },
         } as Partial<Config> as Config,
         hooks: listHooks({ onDates: (told) => found.push(told) }, 'orders'),

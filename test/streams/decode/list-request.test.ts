@@ -16,7 +16,7 @@ import type { Token } from '../../../src/streams/http/login.ts';
 import { digestDecoder, parsingDecoder } from '../../../src/streams/decode/decoder.ts';
 import type { Decoder } from '../../../src/streams/decode/decoder.ts';
 import type { PageRecord, PayloadDigest } from '../../../src/streams/records/page-record.ts';
-import { jsonsOf } from '../../support/records.ts';
+import { jsonsOf, WINE_STAMPS } from '../../support/records.ts';
 import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { listRequest } from '../../../src/streams/decode/list-request.ts';
@@ -97,6 +97,7 @@ async function start(
         return tokens.current();
       },
     },
+    stamps: WINE_STAMPS,
     logicalClock: reads,
     random: () => 0,
     hooks: {
@@ -363,8 +364,8 @@ describe('with a decoder that knows digests', () => {
     const keyOf = keyOfFields(keyFields);
     const known = (key: string) => kept.get(key);
     const decode = digestDecoder(
-      { keyFields, keyOf, payloadDigestOf: known },
-      parsingDecoder(keyOf),
+      { keyFields, keyOf, stamps: WINE_STAMPS, payloadDigestOf: known },
+      parsingDecoder(keyOf, WINE_STAMPS),
     );
     const keep = ({ key, digest }: PageRecord) => key !== undefined && kept.set(key, digest!);
     return { decode, keep };
