@@ -33,7 +33,7 @@ import type {
 import type { Limit } from '../quota/token-bucket.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecords } from '../records/page-records.ts';
-import type { Stamps } from '../records/stamps.ts';
+import { Stamps } from '../records/stamps.ts';
 import type { Answer, ListRequest, DecodedPage } from './response.ts';
 import { FailingOffsets } from './around-failing.ts';
 import { BrokenPageReader, isBroken } from './broken-pages.ts';
@@ -324,7 +324,7 @@ export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {
   readonly list: ListDescription;
   /** Returns the key of a record. Default: records have no key. */
   readonly keyOf?: KeyOf;
-  /** Reads the records' stamps, which `poll` needs. Default: records have no stamps. */
+  /** Reads the records' stamps, which `poll` needs. Default: those that the description names, in ISO 8601. */
   readonly stamps?: Stamps;
   /** Chooses offsets and sizes of pages. Pass the same plan to `pages`. Default: a new plan. */
   readonly plan?: PagePlan;
@@ -332,7 +332,8 @@ export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {
 
 /** Creates the request of one list: each page is requested within the quota, then parsed into records. */
 export function listRequest(options: ListRequestOptions): ListRequest {
-  const { keyOf, stamps, logicalClock = newLogicalClock() } = options;
+  const { list, keyOf, logicalClock = newLogicalClock() } = options;
+  const { stamps = new Stamps(list) } = options;
   const request = pageRequest({ ...options, logicalClock });
   return decodedList({ ...options, request, logicalClock, decode: parsingDecoder(keyOf, stamps) });
 }
