@@ -170,7 +170,10 @@ class ApiCheck {
       const paging = await checkPaging(answer, ask, { ...checked, plan });
       const dates =
         list.dates !== undefined
-          ? await checkDates(answer, ask, () => steadyScheduler.now(), times)
+          ? await checkDates(answer, ask, () => steadyScheduler.now(), {
+              stamp: list.updated.join(' or '),
+              times,
+            })
           : undefined;
       let notes: readonly string[] = [];
       const takesDates = dates?.isUnusual === false;

@@ -24,18 +24,18 @@ export interface DatesCheck {
  *
  * @param first The list's first page.
  * @param ask Requests a page of the list with the given dates.
- * @param times Notation of dates in requests. Default: ISO 8601.
+ * @param list `stamp`: name of the field with the records' modification time. `times`: notation of dates in requests.
  */
 export async function checkDates(
   first: Answer,
   ask: (dates: ProbeDates) => Promise<Answer>,
   localTime: () => number,
-  times?: TimeFormat,
+  list: { readonly stamp: string; readonly times: TimeFormat },
 ): Promise<DatesCheck> {
   const clock = serverClock();
   clock.tell(first.serverTime, localTime());
   clock.see(recordsOf(first).updatedAt());
-  const dates = new ListDates({ clock, localTime, ...(times && { times }) });
+  const dates = new ListDates({ clock, localTime, ...list });
   let reason: string | undefined;
   const replyTo = async (question: ProbeDates): Promise<ProbeReply> => {
     try {

@@ -9,6 +9,7 @@ import { keyOfFields } from '../../src/streams/records/key-of.ts';
 import { connect, handClock } from '../sandbox/client.ts';
 import type { Page } from '../sandbox/client.ts';
 import { records } from '../support/records.ts';
+import { ISO } from '../../src/streams/records/time-format.ts';
 
 /** What `check` says of the dates of a sandbox's orders, and the requests that it took. */
 async function checked(readings: Partial<Readings>, ...faults: string[]) {
@@ -34,7 +35,8 @@ async function checked(readings: Partial<Readings>, ...faults: string[]) {
       serverTime: clock.now(),
     };
   };
-  const found = await checkDates(await ask({}), ask, clock.now);
+  const list = { stamp: 'updated_at', times: ISO };
+  const found = await checkDates(await ask({}), ask, clock.now, list);
   return { ...found, requests: requests - 1 };
 }
 

@@ -93,6 +93,7 @@ export class PollReads {
       clock,
       localTime: () => scheduler.now(),
       onFound: (found) => hooks.onDates(found),
+      stamp: task.list.updated.join(' or '),
       times: timeFormat(task.config.description.times),
     });
     this.dates = dates;

@@ -25,6 +25,8 @@ export type NoDates = 'refused' | 'unanswered' | 'ignored' | 'empty';
 
 /** How a list interprets date parameters. */
 export interface DatesFound {
+  /** Name of the field with the records' modification time. */
+  readonly stamp: string;
   /** Description of the date format that works; null while no format works. */
   readonly form: string | null;
   /** Whether the current format is the documented one, which is tried first. */
@@ -63,6 +65,7 @@ export class ListDates {
   readonly #clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
   readonly #localTime: () => number;
   readonly #onFound: (found: DatesFound) => void;
+  readonly #stamp: string;
   readonly #times: TimeFormat;
   readonly #forms: readonly DateForm[];
   #form = 0;
@@ -75,13 +78,16 @@ export class ListDates {
     readonly clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
     readonly localTime: () => number;
     readonly onFound?: (found: DatesFound) => void;
-    /** Notation of dates in requests. Default: ISO 8601. */
-    readonly times?: TimeFormat;
+    /** Name of the field with the records' modification time. */
+    readonly stamp: string;
+    /** Notation of dates in requests. */
+    readonly times: TimeFormat;
   }) {
     this.#clock = options.clock;
     this.#localTime = options.localTime;
     this.#onFound = options.onFound ?? (() => undefined);
-    this.#times = options.times ?? ISO;
+    this.#stamp = options.stamp;
+    this.#times = options.times;
     this.#forms = formsOf(this.#times);
   }
 
@@ -108,6 +114,7 @@ export class ListDates {
   get found(): DatesFound {
     const { end, text } = this.form;
     return {
+      stamp: this.#stamp,
       form: this.#noDates
         ? null
         : END_TEXTS[end] + (typeof text === 'object' ? '' : `, ${TEXT_TEXTS[text]}`),
@@ -267,7 +274,7 @@ function written(ms: number, text: DateForm['text']): string {
 
 /** Describes the findings about the date parameters of a list; undefined if they work as documented. */
 export function datesText(found: DatesFound): string | undefined {
-  const { form, offsetMs, longestMs, noDates, isUsualForm, reason } = found;
+  const { stamp, form, offsetMs, longestMs, noDates, isUsualForm, reason } = found;
   if (noDates !== null) {
     const why = reason === undefined ? '' : ` (${reason})`;
     return `${NO_DATES[noDates]}${why}: the list is not polled, but read whole again and again`;
@@ -275,7 +282,7 @@ export function datesText(found: DatesFound): string | undefined {
   const parts: string[] = [];
   if (offsetMs !== 0) {
     parts.push(
-      `modifiedFromDate is read ${hours(offsetMs)} off the time zone of updated_at: windows are that much wider`,
+      `modifiedFromDate is read ${hours(offsetMs)} off the time zone of ${stamp}: windows are that much wider`,
     );
   }
   if (!isUsualForm) parts.push(`the list refuses or misreads the usual dates, and takes ${form}`);

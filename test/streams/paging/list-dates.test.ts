@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import { serverClock } from '../../../src/streams/http/server-clock.ts';
+import { datesText, ListDates } from '../../../src/streams/paging/list-dates.ts';
+import { timeFormat } from '../../../src/streams/records/time-format.ts';
+
+const NOW = Date.UTC(2026, 2, 5, 12, 34, 56, 789);
+const TWO_DAYS_MS = 2 * 86_400_000;
+
+function datesIn(times: Parameters<typeof timeFormat>[0]) {
+  const clock = serverClock();
+  clock.tell(NOW, NOW);
+  const format = timeFormat(times);
+  return new ListDates({ clock, localTime: () => NOW, stamp: 'modified', times: format });
+}
+
+describe.each([
+  ['epoch-s', '1772714096', '1772886896'],
+  ['epoch-ms', '1772714096789', '1772886896789'],
+  ['http-date', 'Thu, 05 Mar 2026 12:34:56 GMT', 'Sat, 07 Mar 2026 12:34:56 GMT'],
+  [{ pattern: 'yyyyMMdd HHmmss', zone: 'UTC' }, '20260305 123456', '20260307 123456'],
+] as const)('dates in %j', (times, from, to) => {
+  it('are sent and read in that format', () => {
+    const dates = datesIn(times);
+    const both = Object.values(dates.windowOf(NOW, NOW).dates);
+    expect(both).toEqual([from, to]);
+    expect(Object.values(dates.closed(NOW, NOW + TWO_DAYS_MS))).toEqual([from, to]);
+    expect(Object.values(dates.from(NOW))).toEqual([from]);
+    expect(dates.timeOf(to) - dates.timeOf(from)).toBe(TWO_DAYS_MS);
+  });
+
+  it('have no other notation to try, only other ends of windows', () => {
+    const dates = datesIn(times);
+    const sent = [Object.values(dates.windowOf(NOW, NOW).dates)];
+    while (dates.nextForm('refused')) sent.push(Object.values(dates.windowOf(NOW, NOW).dates));
+    expect(sent).toEqual([[from, to], [from, from], [from]]);
+    expect(dates.noDates).toBe('refused');
+    expect(datesIn(times).nextForm('refused', 'text')).toBe(false);
+  });
+});
+
+it('findings name the field of the stamps', () => {
+  const dates = datesIn('epoch-s');
+  dates.offsetFound(3_600_000);
+  expect(datesText(dates.found)).toContain('+1:00 h off the time zone of modified:');
+});
