@@ -8,7 +8,7 @@ import type { ReadBatch, RefetchBatch } from '../../src/pipeline/reads/read-batc
 import type { Run } from '../../src/state/store.ts';
 import { digestDecoder, parsingDecoder } from '../../src/streams/decode/decoder.ts';
 import { decodedPage } from '../../src/streams/decode/decoded-page.ts';
-import { Envelope } from '../../src/streams/decode/envelope.ts';
+import { ResponseLayout } from '../../src/streams/decode/response-layout.ts';
 import type { DecodedPage } from '../../src/streams/decode/response.ts';
 import { Body } from '../../src/streams/http/body.ts';
 import { Confirmations } from '../../src/streams/diff/confirmations.ts';
@@ -25,7 +25,7 @@ const codec = {
   decode: (bytes: Buffer) => JSON.parse(bytes.toString()) as Record<string, string>,
 };
 
-const envelope = new Envelope(listNamed(WINE, 'orders'));
+const layout = new ResponseLayout(listNamed(WINE, 'orders'));
 
 function decoded(ids: readonly number[], runs: readonly Run[]) {
   const pagination = { total_records: ids.length, has_next_page: false };
@@ -36,7 +36,7 @@ function decoded(ids: readonly number[], runs: readonly Run[]) {
     { keyFields, keyOf, stamps: WINE_STAMPS, payloadDigestOf: known, knownRun },
     parsingDecoder(keyOf),
   );
-  const steps = decodedPage({ body: new Body(Buffer.from(text)), headers: {} }, envelope, decode);
+  const steps = decodedPage({ body: new Body(Buffer.from(text)), headers: {} }, layout, decode);
   let step = steps.next();
   while (!step.done) step = steps.next();
   return (step.value as DecodedPage).records;

@@ -39,7 +39,8 @@ async function reads(times: ApiDescription['times']) {
     return timer(0).pipe(
       map(() => ({
         data,
-        pagination: { total_records: 1, has_next_page: false },
+        total: 1,
+        hasNext: false,
         span: clock.answered(begin),
         serverTime: now,
       })),

@@ -13,7 +13,7 @@ import type { ListQuery, RawPage } from '../http/page-request.ts';
 import { PageRecord } from '../records/page-record.ts';
 import { PageRecords } from '../records/page-records.ts';
 import type { PagePart } from '../records/page-records.ts';
-import type { Envelope } from './envelope.ts';
+import type { ResponseLayout } from './response-layout.ts';
 import type { DecodedPage } from './response.ts';
 import type { Decoder } from './decoder.ts';
 
@@ -21,32 +21,32 @@ import type { Decoder } from './decoder.ts';
 type Response = Pick<RawPage, 'body' | 'headers'>;
 
 /**
- * Decodes a body element by element, as a generator that yields between steps (see {@link stepwise}). Returns a text if the body is JSON but
- * not a page: what was expected, and what the body has.
+ * Decodes a body element by element, as a generator that yields between steps (see {@link stepwise}). Returns a text if the body is JSON
+ * but not a page: what was expected, and what the body has.
  *
  * @param offset List offset of the request.
  * @throws SyntaxError or RangeError if the body is not JSON.
  */
 export function* decodedPage(
   { body, headers }: Response,
-  envelope: Envelope,
+  layout: ResponseLayout,
   decode: Decoder,
   offset = 0,
 ): Generator<void, DecodedPage | string> {
-  const parts = yield* pageElements(body.bytes, envelope.path, (at) => decode(body, at));
+  const parts = yield* pageElements(body.bytes, layout.path, (at) => decode(body, at));
   if (parts) {
     const rest = parseJson(parts.rest);
-    if (envelope.isError(rest, parts.elements.length)) return envelope.misfit(rest);
-    return envelope.page(rest, headers, parts.elements, offset, body);
+    if (layout.isError(rest, parts.elements.length)) return layout.misfit(rest);
+    return layout.page(rest, headers, parts.elements, offset, body);
   }
   // The body has an unusual layout: parses it as a whole, serializes each element, and decodes that text.
   const whole = parseJson(jsonText(body.bytes));
-  const data = envelope.recordsIn(whole);
-  if (!data || envelope.isError(whole, data.length)) return envelope.misfit(whole);
+  const data = layout.recordsIn(whole);
+  if (!data || layout.isError(whole, data.length)) return layout.misfit(whole);
   const records = data.flatMap(
     (each) => decode(new Body(Buffer.from(stringifyJson(each))), 0).values,
   );
-  return envelope.page(whole, headers, records, offset);
+  return layout.page(whole, headers, records, offset);
 }
 
 /** Result of {@link pageAround}: the readable part of a page whose text is not valid JSON. */
@@ -71,7 +71,7 @@ export interface AroundPage {
 export function* pageAround(
   { body: page, headers }: Response,
   { offset = 0, pageSize = Infinity }: ListQuery,
-  envelope: Envelope,
+  layout: ResponseLayout,
   decode: Decoder,
   texts: UnreadableTexts,
 ): Generator<void, AroundPage | undefined> {
@@ -84,7 +84,7 @@ export function* pageAround(
     if (isKnown) blamed = suspect;
     isKnown &&= known;
   };
-  const parts = yield* pageElements(body, envelope.path, (at) => {
+  const parts = yield* pageElements(body, layout.path, (at) => {
     const place = next;
     const known = elementsAt(page, at, decode);
     if (known) {
@@ -102,14 +102,14 @@ export function* pageAround(
   });
   const pageWith = (rest: string, data: readonly PagePart[]): DecodedPage | undefined => {
     try {
-      return envelope.page(parseJson(rest), headers, data, offset);
+      return layout.page(parseJson(rest), headers, data, offset);
     } catch (error) {
       if (isNoJson(error)) return undefined;
       throw error;
     }
   };
   if (!blamed)
-    return envelope.isRecord ? { page: undefined, texts: [], place: 0, rest: body } : undefined;
+    return layout.isRecord ? { page: undefined, texts: [], place: 0, rest: body } : undefined;
   const rest = body.subarray(blamed.at);
   const around = { texts: found, place: blamed.place, rest };
   const whole = parts && pageWith(parts.rest, parts.elements);

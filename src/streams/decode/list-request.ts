@@ -43,7 +43,7 @@ import { decodedPage, isNoJson, pageAround, stepwise, UnreadableTexts } from './
 import type { AroundPage } from './decoded-page.ts';
 import { parsingDecoder } from './decoder.ts';
 import type { Decoder } from './decoder.ts';
-import { Envelope } from './envelope.ts';
+import { ResponseLayout } from './response-layout.ts';
 import { failingPages } from './failing-pages.ts';
 import { mayDependOnPage, PageFailure, pagePatience } from './page-attempts.ts';
 import type { PageQuery } from './page-attempts.ts';
@@ -88,7 +88,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
   const list: List = {
     ...options,
     scheduler,
-    envelope: new Envelope(options.list),
+    layout: new ResponseLayout(options.list),
     decode: options.decode ?? parsingDecoder(),
     texts: options.texts ?? new UnreadableTexts(),
     failingOffsets: options.failingOffsets ?? new FailingOffsets(),
@@ -121,7 +121,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
 type List = DecodedListOptions &
   Required<
     Pick<DecodedListOptions, 'decode' | 'texts' | 'failingOffsets' | 'plan' | 'scheduler'>
-  > & { readonly envelope: Envelope };
+  > & { readonly layout: ResponseLayout };
 
 /**
  * Decodes one response. Errors with `API_ANSWER` if the response is not a page, or if some of its elements are not JSON and may be readable
@@ -160,14 +160,14 @@ function decodedResponse(
 }
 
 function pageIn(
-  { url, envelope: ofList, decode, texts, scheduler }: List,
+  { url, layout: ofList, decode, texts, scheduler }: List,
   raw: RawPage,
   query: ListQuery,
   isLastTry: () => boolean,
 ): Observable<DecodedPage | BrokenPage> {
   if (raw.isNotFound) return of(NO_SUCH_RECORD);
   if (raw.isEmpty) return of(EMPTY_PAGE);
-  const envelope = query.orderNumber === undefined ? ofList : ofList.single;
+  const layout = query.orderNumber === undefined ? ofList : ofList.single;
   /**
    * Creates the error `API_ANSWER` for a response that is not a valid page. `isNoPage`: whether no record could be read from the response,
    * so that requests for other pages may succeed.
@@ -177,7 +177,7 @@ function pageIn(
       context: { offset: query.offset, ...(isNoPage && { isNoPage }) },
     });
   const around = (error: Error): Observable<DecodedPage | BrokenPage> =>
-    stepwise(() => pageAround(raw, query, envelope, decode, texts), scheduler).pipe(
+    stepwise(() => pageAround(raw, query, layout, decode, texts), scheduler).pipe(
       map((found) => {
         const isTried = isLastTry() || (found !== undefined && isKnown(found, texts));
         if (!found || !isTried) {
@@ -191,7 +191,7 @@ function pageIn(
         return page;
       }),
     );
-  return stepwise(() => decodedPage(raw, envelope, decode, query.offset), scheduler).pipe(
+  return stepwise(() => decodedPage(raw, layout, decode, query.offset), scheduler).pipe(
     map((page) => {
       if (typeof page === 'string') throw failed(page, true);
       return page;

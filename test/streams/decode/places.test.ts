@@ -8,7 +8,7 @@ import { parseJson, stringifyJson, withValueAt } from '../../../src/schemas/json
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
 import { decodedPage } from '../../../src/streams/decode/decoded-page.ts';
 import { parsingDecoder } from '../../../src/streams/decode/decoder.ts';
-import { Envelope } from '../../../src/streams/decode/envelope.ts';
+import { ResponseLayout } from '../../../src/streams/decode/response-layout.ts';
 import type { DecodedPage } from '../../../src/streams/decode/response.ts';
 import { Body } from '../../../src/streams/http/body.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
@@ -234,7 +234,7 @@ describe('a single record', () => {
     },
   );
 
-  it('is no other thing, and no record in the envelope of the list', async () => {
+  it('is no other thing, and no record in the place of the array', async () => {
     const wine = { text: '{"wine":{"id":7}}' };
     const found = await read(at('/wine'), query, { text: '{"error":"no"}' }, wine);
     expect(found.messages).toEqual(['wines: no array at /wine; the answer has /error']);
@@ -283,16 +283,16 @@ it('a page says the same whether its records are found in bytes, or it is parsed
         };
         const isObject = typeof around === 'object' && around !== null;
         const whole = isObject ? withValueAt(around, list.records, records) : around;
-        const envelope = new Envelope({ ...BARE, ...list });
+        const layout = new ResponseLayout({ ...BARE, ...list });
         const text = stringifyJson(whole);
         const body = new Body(Buffer.from(text));
-        const inBytes = atOnce(decodedPage({ body, headers: {} }, envelope, decode, 1));
+        const inBytes = atOnce(decodedPage({ body, headers: {} }, layout, decode, 1));
         const parsed = parseJson(text);
-        const data = envelope.recordsIn(parsed);
+        const data = layout.recordsIn(parsed);
         const expected =
-          !data || envelope.isError(parsed, data.length)
-            ? envelope.misfit(parsed)
-            : envelope.page(
+          !data || layout.isError(parsed, data.length)
+            ? layout.misfit(parsed)
+            : layout.page(
                 parsed,
                 {},
                 data.flatMap(

@@ -15,14 +15,14 @@ type Place = NonNullable<ListDescription['more']>;
 /** Returns the value at a place of a response; undefined if the response has none there. `body` may lack the records. */
 type Reader = (body: JsonValue, headers: Headers) => JsonValue | undefined;
 
-/** Reads the responses of one list. Everything around the records is the envelope. */
-export class Envelope {
+/** Reads the responses of one list. The places in the list's description are resolved once. */
+export class ResponseLayout {
   /** Names of the members on the way to the records. */
   readonly path: readonly string[];
   /** Whether the records' place may hold a single record in place of an array. */
   readonly isRecord: boolean;
   /** Reads responses to requests for a single record. */
-  readonly single: Envelope;
+  readonly single: ResponseLayout;
   readonly #list: ListDescription;
   readonly #total: Reader;
   readonly #more: Reader;
@@ -53,7 +53,7 @@ export class Envelope {
     const isElsewhere = one && (one.path !== list.path || one.record !== records);
     this.single =
       isElsewhere && !isRecord
-        ? new Envelope({ ...list, ...NO_PLACES, records: one.record }, true)
+        ? new ResponseLayout({ ...list, ...NO_PLACES, records: one.record }, true)
         : this;
   }
 
@@ -67,8 +67,8 @@ export class Envelope {
 
   /**
    * Whether a body reports an error: some APIs answer an expired token with status 200, an error, and an empty list. If the description has
-   * `ok`, it decides. Otherwise the body of a page without records is searched for the usual signs of an error; a `message` without an
-   * envelope counts as one, unless `success` is true.
+   * `ok`, it decides. Otherwise the body of a page without records is searched for the usual signs of an error. A `message` counts as one
+   * if the list's places are absent too, unless `success` is true.
    *
    * @param count Number of records in the body.
    */
