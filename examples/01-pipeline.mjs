@@ -3,9 +3,10 @@
 //
 //     npm run example:01         # npm run example:01 -- --follow: until Ctrl-C
 import { finalize, identity, map, mergeMap, take } from 'rxjs';
+import { listNamed, wine } from 'cellarstream/describe';
 import { startSandbox } from 'cellarstream/sandbox';
 import { consoleSink, diff, keyOfFields, listRequest, login } from 'cellarstream/streams';
-import { pages, poll, splitRecords, Stamps, tokenBucket, tokenSource } from 'cellarstream/streams';
+import { pages, poll, splitRecords, tokenBucket, tokenSource } from 'cellarstream/streams';
 
 const sandbox = await startSandbox({ changesPerSecond: 20 }); // the API, with 1,000 orders
 const began = Date.now();
@@ -16,23 +17,21 @@ const tokens = tokenSource({ login: login({ url, apiKey: () => sandbox.apiKey, l
 
 const quota = tokenBucket({ capacity: 100, windowMs: 60_000 });
 const keyOf = keyOfFields(['order_number']);
-const stamps = new Stamps({ updated: ['updated_at'], created: 'created_at' }); // where records have their times, in ISO 8601
-const list = listRequest({ url: new URL('/v1/orders', sandbox.url), tokens, keyOf, stamps });
-
-// First everything, then every second what was modified since: windows of dates, read page by page.
-const changes$ = poll({
-  scan: (dates) => pages({ request: (page) => list({ ...dates, ...page }, quota), keyOf }),
-  since: 0,
-  intervalMs: 1_000,
-}).pipe(
-  map(({ page }) => ({ records: splitRecords(page.answer.data).keyed })),
-  diff({ isNew: ({ createdAt }) => (createdAt ?? 0) >= began }),
-  mergeMap(({ changes }) => changes.filter(({ op }) => op !== 'r')), // r: it was there before
-);
+const list = listNamed(wine, 'orders'); // how the API describes its orders
+const request = listRequest({ list, url: new URL(list.path, sandbox.url), tokens, keyOf });
 
 const some = process.argv.includes('--follow') ? identity : take(10);
-changes$
+
+// First everything, then every second what was modified since: windows of dates, read page by page.
+poll({
+  scan: (dates) => pages({ request: (page) => request({ ...dates, ...page }, quota), keyOf }),
+  since: 0,
+  intervalMs: 1_000,
+})
   .pipe(
+    map(({ page }) => ({ records: splitRecords(page.answer.data).keyed })),
+    diff({ isNew: ({ createdAt }) => (createdAt ?? 0) >= began }),
+    mergeMap(({ changes }) => changes.filter(({ op }) => op !== 'r')), // r: it was there before
     consoleSink({ images: false }),
     some,
     finalize(() => void sandbox.close()),

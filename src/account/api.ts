@@ -130,7 +130,8 @@ export function openApi(options: ApiOptions): Api {
   );
   return {
     tokens,
-    list: ({ name: resource, path }) => {
+    list: (list) => {
+      const { name: resource, path } = list;
       const shared = {
         url: new URL(`${config.baseUrl}${path}`),
         logicalClock: logicalClock(),
@@ -143,7 +144,7 @@ export function openApi(options: ApiOptions): Api {
       return {
         clock: shared.logicalClock,
         plan: found.plan,
-        pages: (options) => decodedList({ ...shared, ...found, request, ...options }),
+        pages: (options) => decodedList({ ...shared, ...found, list, request, ...options }),
       };
     },
     close: () => connections.destroy(),

@@ -48,6 +48,9 @@ export interface ListDescription {
   readonly total: ListFile['total'];
   readonly more: ListFile['more'];
   readonly next: ListFile['next'];
+  /** Places where a response states the offset and the size of its page. They show when a server served another page than requested. */
+  readonly reported: ListFile['reported'];
+  /** JSON Pointer of what is true in a response without an error. Undefined: only responses without records are searched for errors. */
   readonly ok: ListFile['ok'];
   /**
    * Candidates for the key of the list's records, each of one or several fields. The first candidate that every record of the first page

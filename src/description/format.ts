@@ -191,6 +191,12 @@ const listKeys = {
     .describe('the number of records: a place, or a request {path, query, at}'),
   more: place('whether there is a page behind this one'),
   next: place('the cursor or the address of the next page'),
+  reported: z
+    .strictObject({
+      offset: pointer('the offset of the first record').optional(),
+      limit: pointer('the page size').optional(),
+    })
+    .describe('what a response states of its page: offset, limit'),
   ok: pointer('what is true in a response without an error'),
   key: keyFields('the key field, or several with + between them'),
   keys: some(

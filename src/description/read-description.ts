@@ -219,6 +219,7 @@ function listOf(
     total: list.total,
     more: list.more,
     next: list.next,
+    reported: list.reported,
     ok: list.ok,
     keyCandidates: (list.key === undefined ? list.keys! : [list.key]).map((key) => key.split('+')),
     updated: updated === undefined ? [] : [updated].flat(),

@@ -1,5 +1,7 @@
 import { firstValueFrom } from 'rxjs';
 import { expect, it, onTestFinished } from 'vitest';
+import { listNamed } from '../../src/description/description.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import { checkPaging } from '../../src/commands/check-paging.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { withFault } from '../../src/sandbox/named-faults.ts';
@@ -25,6 +27,7 @@ async function checked(orders: number, ...faults: readonly string[]) {
   const plan = new PagePlan();
   const list = listRequest({
     plan,
+    list: listNamed(WINE, 'orders'),
     url: url('orders'),
     tokens,
     dispatcher,

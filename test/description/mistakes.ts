@@ -350,7 +350,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'key: id',
     'key: id\n    qeury: {}',
-    '16:5 lists.orders.qeury is not a property here; use one of path, method, body, query, dates, limit, paging, first, records, total, more, next, ok, key, keys, updated, created, one, deleted, arrays, statuses, types, quota, agreed',
+    '16:5 lists.orders.qeury is not a property here; use one of path, method, body, query, dates, limit, paging, first, records, total, more, next, reported, ok, key, keys, updated, created, one, deleted, arrays, statuses, types, quota, agreed',
   ],
   [
     '    path: /shops/{shop}/customers',

@@ -1,11 +1,15 @@
 import { firstValueFrom, of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
+import { listNamed } from '../../src/description/description.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import { compareBatches } from '../../src/pipeline/compare-batches.ts';
 import { formRuns } from '../../src/pipeline/publish/form-runs.ts';
 import type { ReadBatch, RefetchBatch } from '../../src/pipeline/reads/read-batch.ts';
 import type { Run } from '../../src/state/store.ts';
 import { digestDecoder, parsingDecoder } from '../../src/streams/decode/decoder.ts';
 import { decodedPage } from '../../src/streams/decode/decoded-page.ts';
+import { ResponseLayout } from '../../src/streams/decode/response-layout.ts';
+import type { DecodedPage } from '../../src/streams/decode/response.ts';
 import { Body } from '../../src/streams/http/body.ts';
 import { Confirmations } from '../../src/streams/diff/confirmations.ts';
 import { logicalClock } from '../../src/streams/http/logical-clock.ts';
@@ -21,6 +25,8 @@ const codec = {
   decode: (bytes: Buffer) => JSON.parse(bytes.toString()) as Record<string, string>,
 };
 
+const layout = new ResponseLayout(listNamed(WINE, 'orders'));
+
 function decoded(ids: readonly number[], runs: readonly Run[]) {
   const pagination = { total_records: ids.length, has_next_page: false };
   const text = JSON.stringify({ data: ids.map((id) => ({ id, text: 't' })), pagination });
@@ -30,10 +36,10 @@ function decoded(ids: readonly number[], runs: readonly Run[]) {
     { keyFields, keyOf, stamps: WINE_STAMPS, payloadDigestOf: known, knownRun },
     parsingDecoder(keyOf),
   );
-  const steps = decodedPage(new Body(Buffer.from(text)), decode);
+  const steps = decodedPage({ body: new Body(Buffer.from(text)), headers: {} }, layout, decode);
   let step = steps.next();
   while (!step.done) step = steps.next();
-  return step.value!.records;
+  return (step.value as DecodedPage).records;
 }
 
 describe('a page whose turn has come', () => {

@@ -55,7 +55,9 @@ async function orders(
       const begin = clock.begin();
       const answer: Asked['answer'] = (records, envelope) => {
         const page = new Body(Buffer.from(`{"data":[${records.join()}]}`));
-        const parts = atOnce(pageElements(page.bytes, (at) => decode(page, at)))!.elements;
+        const parts = atOnce(
+          pageElements(page.bytes, ['data'], (at) => decode(page, at)),
+        )!.elements;
         const found = new PageRecords(parts, page);
         const data = found.all();
         subscriber.next({

@@ -1,6 +1,7 @@
 import { of } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expectTypeOf, it } from 'vitest';
+import type { ListDescription } from '../../src/description/description.ts';
 import * as api from '../../src/exports/streams.ts';
 import type {
   Answer,
@@ -31,6 +32,7 @@ declare const answer$: Observable<Answer>;
 declare const change$: Observable<Change>;
 declare const token$: Observable<Token>;
 declare const limit: Limit;
+declare const described: ListDescription;
 const keyOf = api.keyOfFields(['order_number']);
 
 describe('token and quota', () => {
@@ -63,7 +65,11 @@ describe('token and quota', () => {
 
 describe('request and pages', () => {
   it('listRequest needs a quota for each request', () => {
-    const list = api.listRequest({ url, tokens: api.tokenSource({ login: token$ }) });
+    const list = api.listRequest({
+      list: described,
+      url,
+      tokens: api.tokenSource({ login: token$ }),
+    });
     expectTypeOf(list({ offset: 0, pageSize: 10 }, limit)).toEqualTypeOf<Observable<Answer>>();
     // @ts-expect-error no request without a limit
     list({ offset: 0 });

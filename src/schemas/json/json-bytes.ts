@@ -1,4 +1,4 @@
-// Locates values in raw JSON bytes (UTF-8) without parsing them: the elements of a page's `data` array above all.
+// Locates values in raw JSON bytes (UTF-8) without parsing them: the elements of a page's array of records above all.
 
 import { isUtf8 } from 'node:buffer';
 import { parseJson, type JsonValue } from './json.ts';
@@ -95,19 +95,19 @@ interface Element<T> {
 }
 
 /**
- * Result of the function `read` that is passed to {@link pageElements}: values for one or more adjacent elements of a page's `data` array,
- * and the index in the page of the first byte after these elements.
+ * Result of the function `read` that is passed to {@link pageElements}: values for one or more adjacent elements of a page's array of
+ * records, and the index in the page of the first byte after these elements.
  */
 export interface Elements<T> {
   readonly values: readonly T[];
   readonly end: number;
 }
 
-/** A page of records, split into the elements of its `data` array and the rest. */
+/** A page of records, split into the elements of its array of records and the rest. */
 interface PageElements<T> {
   /** The values that `read` returned, in order. */
   readonly elements: readonly T[];
-  /** The page as JSON text, with an empty `data` array. */
+  /** The page as JSON text, with an empty array of records. */
   readonly rest: string;
 }
 
@@ -118,59 +118,93 @@ interface PageElements<T> {
 const STEP_BYTES = 2 ** 19;
 
 /**
- * Locates the elements of a page's `data` array without parsing the page, so that known elements need not be parsed. Yields after every
+ * Locates the elements of a page's array of records without parsing the page, so that known elements need not be parsed. Yields after every
  * {@link STEP_BYTES} bytes, so that the caller can let other work run.
  *
  * `read` is called with the index of an element's first byte. It returns a value for that element, or values for the element and some
  * elements directly after it, and the index after the last of these elements ({@link endOfValue} computes the index for JSON). If every
  * element that `read` accepts is valid JSON, and `rest` is, then the page is valid JSON.
  *
+ * @param path Names of the members from the root of the page to the array; empty if the page is the array.
  * @returns undefined for a page with another structure, or malformed JSON: parse the whole page instead.
  */
 export function* pageElements<T>(
   page: Buffer,
+  path: readonly string[],
   read: (at: number) => Elements<T>,
 ): Generator<void, PageElements<T> | undefined> {
-  let data: { elements: T[]; from: number; end: number } | undefined;
-  let at = skipSpace(page, 0);
-  if (page[at] !== OPEN_OBJECT) return undefined;
+  const names = path.map((name) => Buffer.from(JSON.stringify(name)));
+  const found = yield* elementsIn(page, skipSpace(page, 0), names, read);
+  if (!found || skipSpace(page, found.after) < page.length) return undefined;
+  const rest = page.toString('utf8', 0, found.from) + page.toString('utf8', found.end);
+  return { elements: found.elements, rest };
+}
+
+/** An array of records in a page. */
+interface FoundArray<T> {
+  readonly elements: readonly T[];
+  /** Index of the first byte after the opening bracket. */
+  readonly from: number;
+  /** Index of the closing bracket. */
+  readonly end: number;
+  /** Index of the first byte after the value that contains the array. */
+  readonly after: number;
+}
+
+/** Reads the array that the members with the names in `path` lead to from the value at `start`. Yields as {@link pageElements} does. */
+function* elementsIn<T>(
+  page: Buffer,
+  start: number,
+  [next, ...path]: readonly Buffer[],
+  read: (at: number) => Elements<T>,
+): Generator<void, FoundArray<T> | undefined> {
+  if (!next) {
+    if (page[start] !== OPEN_ARRAY) return undefined;
+    return yield* arrayElements(page, start + 1, read);
+  }
+  if (page[start] !== OPEN_OBJECT) return undefined;
+  let found: FoundArray<T> | undefined;
+  let at = start;
   do {
     at = skipSpace(page, at + 1);
-    if (page[at] !== QUOTE) return undefined; // also for `{}`, which has no `data`
+    if (page[at] !== QUOTE) return undefined; // also for `{}`, which has no such member
     const end = endOfString(page, at);
     const name = page.subarray(at, end);
-    if (name.includes(BACKSLASH)) return undefined; // an escaped name may be `data` too
+    if (name.includes(BACKSLASH)) return undefined; // an escaped name may be `next` too
     at = valueAfterName(page, end);
     if (at < 0) return undefined;
-    if (name.equals(DATA)) {
-      if (data || page[at] !== OPEN_ARRAY) return undefined;
-      data = yield* arrayElements(page, at + 1, read);
-      if (!data) return undefined;
-      at = data.end + 1;
+    if (name.equals(next)) {
+      if (found) return undefined;
+      found = yield* elementsIn(page, at, path, read);
+      if (!found) return undefined;
+      at = found.after;
     } else {
       at = endOfValue(page, at);
     }
     at = skipSpace(page, at);
   } while (page[at] === COMMA);
-  if (!data || page[at] !== CLOSE_OBJECT || skipSpace(page, at + 1) < page.length) return undefined;
-  const rest = page.toString('utf8', 0, data.from) + page.toString('utf8', data.end);
-  return { elements: data.elements, rest };
+  return found && page[at] === CLOSE_OBJECT ? { ...found, after: at + 1 } : undefined;
 }
 
 /**
- * Reads the elements of the array whose first byte after the opening bracket is at `from`. Returns their values, with `end` as the index of
- * the closing bracket; undefined if the JSON between elements is malformed. Yields as {@link pageElements} does.
+ * Reads the elements of the array whose first byte after the opening bracket is at `from`; undefined if the JSON between elements is
+ * malformed. Yields as {@link pageElements} does.
  */
-function* arrayElements<T>(page: Buffer, from: number, read: (at: number) => Elements<T>) {
+function* arrayElements<T>(
+  page: Buffer,
+  from: number,
+  read: (at: number) => Elements<T>,
+): Generator<void, FoundArray<T> | undefined> {
   const elements: T[] = [];
   let at = skipSpace(page, from);
   let stop = at + STEP_BYTES;
-  if (page[at] === CLOSE_ARRAY) return { elements, from, end: at };
+  const found = (end: number) => ({ elements, from, end, after: end + 1 });
+  if (page[at] === CLOSE_ARRAY) return found(at);
   for (;;) {
     const { values, end } = read(at);
     for (const value of values) elements.push(value);
     at = skipSpace(page, end);
-    if (page[at] === CLOSE_ARRAY) return { elements, from, end: at };
+    if (page[at] === CLOSE_ARRAY) return found(at);
     if (page[at] !== COMMA) return undefined;
     at = skipSpace(page, at + 1);
     if (at < stop) continue;
@@ -184,5 +218,3 @@ export function parsedElement(page: Buffer, at: number): Element<JsonValue> {
   const end = endOfValue(page, at);
   return { value: parseJson(jsonText(page.subarray(at, end))), end };
 }
-
-const DATA = Buffer.from('"data"');

@@ -218,6 +218,19 @@ export function pointerNames(pointer: string): string[] {
   return pointer.split('/').slice(1).map(unescape);
 }
 
+/** Returns the value at a path of member names and array indices; undefined if there is none. */
+export function valueAt(
+  value: JsonValue | undefined,
+  path: readonly string[],
+): JsonValue | undefined {
+  let at = value;
+  for (const name of path) {
+    if (!isJsonObject(at) && !Array.isArray(at)) return undefined;
+    at = Object.hasOwn(at, name) ? (at as JsonObject)[name] : undefined;
+  }
+  return at;
+}
+
 function escape(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }

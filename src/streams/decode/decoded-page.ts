@@ -5,48 +5,48 @@ import { defer, of, switchMap, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { CLOSE_ARRAY, endOfValue, isDelimiter, skipSpace } from '../../schemas/json/json-bytes.ts';
 import { jsonText, textOfAnyBytes } from '../../schemas/json/json-bytes.ts';
-import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
+import { parseJson, stringifyJson } from '../../schemas/json/json.ts';
 import { pageElements } from '../../schemas/json/json-bytes.ts';
 import type { Elements } from '../../schemas/json/json-bytes.ts';
 import { Body } from '../http/body.ts';
-import type { ListQuery } from '../http/page-request.ts';
+import type { ListQuery, RawPage } from '../http/page-request.ts';
 import { PageRecord } from '../records/page-record.ts';
 import { PageRecords } from '../records/page-records.ts';
 import type { PagePart } from '../records/page-records.ts';
-import { isEmptyPage, decodedPageOf, isErrorBody } from './response.ts';
+import type { ResponseLayout } from './response-layout.ts';
 import type { DecodedPage } from './response.ts';
 import type { Decoder } from './decoder.ts';
 
+/** The parts of a response that are decoded. */
+type Response = Pick<RawPage, 'body' | 'headers'>;
+
 /**
- * Decodes a body element by element, as a generator that yields between steps (see {@link stepwise}). Returns undefined if the body is JSON
- * but not a page.
+ * Decodes a body element by element, as a generator that yields between steps (see {@link stepwise}). Returns a text if the body is JSON
+ * but not a page: what was expected, and what the body has.
  *
  * @param offset List offset of the request.
  * @throws SyntaxError or RangeError if the body is not JSON.
  */
 export function* decodedPage(
-  body: Body,
+  { body, headers }: Response,
+  layout: ResponseLayout,
   decode: Decoder,
   offset = 0,
-): Generator<void, DecodedPage | undefined> {
-  const parts = yield* pageElements(body.bytes, (at) => decode(body, at));
+): Generator<void, DecodedPage | string> {
+  const parts = yield* pageElements(body.bytes, layout.path, (at) => decode(body, at));
   if (parts) {
-    const envelope = parseJson(parts.rest);
-    if (parts.elements.length === 0 && isJsonObject(envelope) && isErrorBody(envelope)) {
-      return undefined;
-    }
-    return decodedPageOf(envelope, parts.elements, offset, body);
+    const rest = parseJson(parts.rest);
+    if (layout.isError(rest, parts.elements.length)) return layout.misfit(rest);
+    return layout.page(rest, headers, parts.elements, offset, body);
   }
   // The body has an unusual layout: parses it as a whole, serializes each element, and decodes that text.
   const whole = parseJson(jsonText(body.bytes));
-  const data = isJsonObject(whole) ? whole.data : undefined;
-  if (!Array.isArray(data))
-    return isEmptyPage(whole) ? decodedPageOf(whole, [], offset) : undefined;
-  return decodedPageOf(
-    whole,
-    data.flatMap((each) => decode(new Body(Buffer.from(stringifyJson(each))), 0).values),
-    offset,
+  const data = layout.recordsIn(whole);
+  if (!data || layout.isError(whole, data.length)) return layout.misfit(whole);
+  const records = data.flatMap(
+    (each) => decode(new Body(Buffer.from(stringifyJson(each))), 0).values,
   );
+  return layout.page(whole, headers, records, offset);
 }
 
 /** Result of {@link pageAround}: the readable part of a page whose text is not valid JSON. */
@@ -69,8 +69,9 @@ export interface AroundPage {
  * @returns Undefined if every element is JSON, so that the error is elsewhere in the page.
  */
 export function* pageAround(
-  page: Body,
+  { body: page, headers }: Response,
   { offset = 0, pageSize = Infinity }: ListQuery,
+  layout: ResponseLayout,
   decode: Decoder,
   texts: UnreadableTexts,
 ): Generator<void, AroundPage | undefined> {
@@ -83,7 +84,7 @@ export function* pageAround(
     if (isKnown) blamed = suspect;
     isKnown &&= known;
   };
-  const parts = yield* pageElements(body, (at) => {
+  const parts = yield* pageElements(body, layout.path, (at) => {
     const place = next;
     const known = elementsAt(page, at, decode);
     if (known) {
@@ -99,13 +100,24 @@ export function* pageAround(
     found.push(text);
     return { values: [PageRecord.unreadable(textOfAnyBytes(text), offset + place)], end };
   });
-  if (!blamed) return undefined;
+  const pageWith = (rest: string, data: readonly PagePart[]): DecodedPage | undefined => {
+    try {
+      return layout.page(parseJson(rest), headers, data, offset);
+    } catch (error) {
+      if (isNoJson(error)) return undefined;
+      throw error;
+    }
+  };
+  if (!blamed)
+    return layout.isRecord ? { page: undefined, texts: [], place: 0, rest: body } : undefined;
   const rest = body.subarray(blamed.at);
   const around = { texts: found, place: blamed.place, rest };
-  const whole = parts && pageWith(parts.rest, parts.elements, offset);
+  const whole = parts && pageWith(parts.rest, parts.elements);
   if (whole && isCompletePage(whole, offset, pageSize)) return { ...around, page: whole };
   const alone =
-    pageSize === 1 && blamed.place === 0 ? singleRecordIn(body, blamed.at, offset) : undefined;
+    pageSize === 1 && blamed.place === 0
+      ? singleRecordIn(body, blamed.at, offset, pageWith)
+      : undefined;
   return alone ? { ...around, ...alone } : { ...around, page: undefined };
 }
 
@@ -136,6 +148,7 @@ function singleRecordIn(
   body: Buffer,
   at: number,
   offset: number,
+  pageWith: (rest: string, data: readonly PagePart[]) => DecodedPage | undefined,
 ): Pick<AroundPage, 'page' | 'texts'> | undefined {
   let end = body.length;
   for (let tries = 0; tries < MAX_BRACKETS; tries++) {
@@ -144,7 +157,7 @@ function singleRecordIn(
     const text = Buffer.from(body.toString('latin1', at, end).trimEnd(), 'latin1');
     const record = PageRecord.unreadable(textOfAnyBytes(text), offset);
     const rest = body.toString('utf8', 0, at) + body.toString('utf8', end);
-    const page = pageWith(rest, [record], offset);
+    const page = pageWith(rest, [record]);
     if (page) return { page, texts: [text] };
   }
   return undefined;
@@ -160,19 +173,6 @@ function isCompletePage(
 ): boolean {
   const { length } = records;
   return length === pageSize || (length < pageSize && length === (total ?? NaN) - offset);
-}
-
-function pageWith(
-  rest: string,
-  data: readonly PagePart[],
-  offset: number,
-): DecodedPage | undefined {
-  try {
-    return decodedPageOf(parseJson(rest), data, offset);
-  } catch (error) {
-    if (isNoJson(error)) return undefined;
-    throw error;
-  }
 }
 
 /** Whether an error means that a text is not JSON (SyntaxError) or is nested too deeply (RangeError). */

@@ -13,6 +13,7 @@ import {
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
+import type { ListDescription } from '../../description/description.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import { backoff } from '../flow/backoff.ts';
 import type { BackoffOptions } from '../flow/backoff.ts';
@@ -32,7 +33,7 @@ import type {
 import type { Limit } from '../quota/token-bucket.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecords } from '../records/page-records.ts';
-import type { Stamps } from '../records/stamps.ts';
+import { Stamps } from '../records/stamps.ts';
 import type { Answer, ListRequest, DecodedPage } from './response.ts';
 import { FailingOffsets } from './around-failing.ts';
 import { BrokenPageReader, isBroken } from './broken-pages.ts';
@@ -42,6 +43,7 @@ import { decodedPage, isNoJson, pageAround, stepwise, UnreadableTexts } from './
 import type { AroundPage } from './decoded-page.ts';
 import { parsingDecoder } from './decoder.ts';
 import type { Decoder } from './decoder.ts';
+import { ResponseLayout } from './response-layout.ts';
 import { failingPages } from './failing-pages.ts';
 import { mayDependOnPage, PageFailure, pagePatience } from './page-attempts.ts';
 import type { PageQuery } from './page-attempts.ts';
@@ -50,6 +52,8 @@ import type { PageQuery } from './page-attempts.ts';
 export interface DecodedListOptions {
   readonly request: PageRequest;
   readonly url: URL;
+  /** Description of the list, which says how its responses are read. */
+  readonly list: ListDescription;
   /** Decodes the elements of a page. Default: elements are parsed, and records have no key. */
   readonly decode?: Decoder;
   /** Called with each response before its personal fields are hidden. Default: not called. */
@@ -84,6 +88,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
   const list: List = {
     ...options,
     scheduler,
+    layout: new ResponseLayout(options.list),
     decode: options.decode ?? parsingDecoder(),
     texts: options.texts ?? new UnreadableTexts(),
     failingOffsets: options.failingOffsets ?? new FailingOffsets(),
@@ -114,7 +119,9 @@ export function decodedList(options: DecodedListOptions): ListRequest {
 
 /** {@link DecodedListOptions} with the defaults filled in. */
 type List = DecodedListOptions &
-  Required<Pick<DecodedListOptions, 'decode' | 'texts' | 'failingOffsets' | 'plan' | 'scheduler'>>;
+  Required<
+    Pick<DecodedListOptions, 'decode' | 'texts' | 'failingOffsets' | 'plan' | 'scheduler'>
+  > & { readonly layout: ResponseLayout };
 
 /**
  * Decodes one response. Errors with `API_ANSWER` if the response is not a page, or if some of its elements are not JSON and may be readable
@@ -153,29 +160,30 @@ function decodedResponse(
 }
 
 function pageIn(
-  { url, decode, texts, scheduler }: List,
+  { url, layout: ofList, decode, texts, scheduler }: List,
   raw: RawPage,
   query: ListQuery,
   isLastTry: () => boolean,
 ): Observable<DecodedPage | BrokenPage> {
   if (raw.isNotFound) return of(NO_SUCH_RECORD);
   if (raw.isEmpty) return of(EMPTY_PAGE);
+  const layout = query.orderNumber === undefined ? ofList : ofList.single;
   /**
    * Creates the error `API_ANSWER` for a response that is not a valid page. `isNoPage`: whether no record could be read from the response,
    * so that requests for other pages may succeed.
    */
-  const failed = (what: string, isNoPage: boolean) =>
-    new CellarstreamError('API_ANSWER', `${loggableAddress(url)} sent ${what}`, {
+  const failed = (message: string, isNoPage: boolean) =>
+    new CellarstreamError('API_ANSWER', message, {
       context: { offset: query.offset, ...(isNoPage && { isNoPage }) },
     });
   const around = (error: Error): Observable<DecodedPage | BrokenPage> =>
-    stepwise(() => pageAround(raw.body, query, decode, texts), scheduler).pipe(
+    stepwise(() => pageAround(raw, query, layout, decode, texts), scheduler).pipe(
       map((found) => {
         const isTried = isLastTry() || (found !== undefined && isKnown(found, texts));
         if (!found || !isTried) {
           // The parser's own message is left out: it quotes the text, which may contain personal fields.
           const kind = error instanceof RangeError ? ' (RangeError)' : '';
-          throw failed(`a response that is not JSON${kind}`, !found);
+          throw failed(`${loggableAddress(url)} sent a response that is not JSON${kind}`, !found);
         }
         const { page, place, rest } = found;
         if (!page) return { broken: { place, rest } };
@@ -183,10 +191,10 @@ function pageIn(
         return page;
       }),
     );
-  return stepwise(() => decodedPage(raw.body, decode, query.offset), scheduler).pipe(
+  return stepwise(() => decodedPage(raw, layout, decode, query.offset), scheduler).pipe(
     map((page) => {
-      if (page) return page;
-      throw failed('a response without a list of records in "data"', true);
+      if (typeof page === 'string') throw failed(page, true);
+      return page;
     }),
     catchError((error: unknown) => {
       if (!isNoJson(error)) throw error;
@@ -312,9 +320,11 @@ const EMPTY_PAGE = {
 
 /** Options of {@link listRequest}. */
 export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {
+  /** Description of the list, which says how its responses are read. */
+  readonly list: ListDescription;
   /** Returns the key of a record. Default: records have no key. */
   readonly keyOf?: KeyOf;
-  /** Reads the records' stamps, which `poll` needs. Default: records have no stamps. */
+  /** Reads the records' stamps, which `poll` needs. Default: those that the description names, in ISO 8601. */
   readonly stamps?: Stamps;
   /** Chooses offsets and sizes of pages. Pass the same plan to `pages`. Default: a new plan. */
   readonly plan?: PagePlan;
@@ -322,7 +332,8 @@ export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {
 
 /** Creates the request of one list: each page is requested within the quota, then parsed into records. */
 export function listRequest(options: ListRequestOptions): ListRequest {
-  const { keyOf, stamps, logicalClock = newLogicalClock() } = options;
+  const { list, keyOf, logicalClock = newLogicalClock() } = options;
+  const { stamps = new Stamps(list) } = options;
   const request = pageRequest({ ...options, logicalClock });
   return decodedList({ ...options, request, logicalClock, decode: parsingDecoder(keyOf, stamps) });
 }

@@ -33,6 +33,8 @@ export interface HttpResponse {
   readonly body: Body;
   /** The body as a string, which is decoded on each access. */
   readonly text: string;
+  /** The header fields by their names in lower case. */
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** The `Date` header in epoch ms; undefined if it is missing or malformed. */
   readonly date: number | undefined;
   /** The `Age` header in ms; undefined if it is missing, malformed or more than 7 days. */
@@ -156,6 +158,7 @@ async function decodedResponse(
     get text() {
       return body.bytes.toString('utf8');
     },
+    headers,
     date: date === undefined ? undefined : instant(date),
     ageMs: cacheAge(single(headers.age)),
     retryAfterMs: retryAfter === undefined ? undefined : retryAfterOf(retryAfter, date),

@@ -32,7 +32,7 @@ export interface ListQuery {
 }
 
 /** The response to a list request, not decoded yet. */
-export interface RawPage extends Pick<HttpResponse, 'body' | 'text'> {
+export interface RawPage extends Pick<HttpResponse, 'body' | 'text' | 'headers'> {
   /** Whether the request was for a single record that does not exist. */
   readonly isNotFound: boolean;
   /** Whether the response has no body (204, 205) and so is an empty page. Default false. */
@@ -203,6 +203,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
             get text() {
               return answer.text;
             },
+            headers: answer.headers,
             isNotFound: isNone,
             isEmpty: NO_CONTENT.has(answer.status),
             span: logicalClock.answered(begin),

@@ -1,9 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { listNamed } from '../../../src/description/description.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import { formRuns } from '../../../src/pipeline/publish/form-runs.ts';
 import type { Run } from '../../../src/state/store.ts';
 import { digestDecoder, parsingDecoder } from '../../../src/streams/decode/decoder.ts';
 import { decodedPage } from '../../../src/streams/decode/decoded-page.ts';
+import { ResponseLayout } from '../../../src/streams/decode/response-layout.ts';
+import type { DecodedPage } from '../../../src/streams/decode/response.ts';
 import { Body } from '../../../src/streams/http/body.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import type { PageRecord } from '../../../src/streams/records/page-record.ts';
@@ -34,10 +38,11 @@ function decoded(items: readonly Item[], runs: readonly Run[], before = '') {
   );
   const pagination = { total_records: items.length, has_next_page: false };
   const text = `{${before}${JSON.stringify({ data: items, pagination }).slice(1)}`;
-  const steps = decodedPage(new Body(Buffer.from(text)), decode);
+  const layout = new ResponseLayout(listNamed(WINE, 'orders'));
+  const steps = decodedPage({ body: new Body(Buffer.from(text)), headers: {} }, layout, decode);
   let step = steps.next();
   while (!step.done) step = steps.next();
-  return { records: step.value!.records.all(), alone };
+  return { records: (step.value as DecodedPage).records.all(), alone };
 }
 
 const formed = (records: readonly PageRecord[]) => formRuns(records, () => true);

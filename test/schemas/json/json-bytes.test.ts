@@ -4,7 +4,11 @@ import {
   canonicalJson,
   isJsonObject,
   parseJson,
+  pointerNames,
+  pointerStep,
   stringifyJson,
+  valueAt,
+  withValueAt,
 } from '../../../src/schemas/json/json.ts';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
 import { endOfValue, pageElements, parsedElement } from '../../../src/schemas/json/json-bytes.ts';
@@ -18,13 +22,12 @@ const parsed = (page: Buffer) => (at: number) => {
 };
 
 /** What the page says, from its elements and the rest; undefined where it has to be parsed whole. */
-function taken(page: Buffer): JsonValue | undefined {
-  const parts = atOnce(pageElements(page, parsed(page)));
+function taken(page: Buffer, path: readonly string[]): JsonValue | undefined {
+  const parts = atOnce(pageElements(page, path, parsed(page)));
   if (!parts) return undefined;
   const rest = parseJson(parts.rest);
-  if (!isJsonObject(rest)) throw new Error('the rest is no object');
-  expect(rest.data).toEqual([]);
-  return { ...rest, data: [...parts.elements] };
+  expect(valueAt(rest, path)).toEqual([]);
+  return withValueAt(rest, path.map(pointerStep).join(''), [...parts.elements]);
 }
 
 const outcome = (work: () => JsonValue | undefined): string => {
@@ -36,7 +39,8 @@ const outcome = (work: () => JsonValue | undefined): string => {
     throw error;
   }
 };
-const inParts = (text: string | Buffer) => outcome(() => taken(Buffer.from(text)));
+const inParts = (text: string | Buffer, path = ['data']) =>
+  outcome(() => taken(Buffer.from(text), path));
 const asWhole = (text: string | Buffer) => outcome(() => parseJson(text.toString()));
 
 const SPACES = fc.string({ unit: fc.constantFrom(' ', '\n', '\r', '\t'), maxLength: 2 });
@@ -88,7 +92,65 @@ const pages: fc.Arbitrary<string> = fc
     return layouts(Object.fromEntries(members));
   });
 
+/** Pages whose records stand as deep as their path says, and their paths. */
+const deepPages: fc.Arbitrary<{ readonly path: string[]; readonly page: string }> = fc
+  .tuple(
+    fc.array(fc.constantFrom('data', 'meta', 'é/"'), { maxLength: 3 }),
+    fc.array(values, { maxLength: 3 }),
+    fc.array(fc.tuple(fc.constantFrom('data', 'meta', 'total', ''), values), { maxLength: 3 }),
+    fc.nat(3),
+  )
+  .chain(([path, records, others, place]) => {
+    const body = path.reduceRight<JsonValue>((inner, name) => {
+      const members: [string, JsonValue][] = others.filter(([other]) => other !== name);
+      members.splice(place, 0, [name, inner]);
+      return Object.fromEntries(members);
+    }, records);
+    return layouts(body).map((page) => ({ path, page }));
+  });
+
 describe('pageElements', () => {
+  it('finds the records as deep as they are, or the page as a whole, and what was damaged there', () => {
+    const damages = fc.array(fc.tuple(fc.nat(), fc.constantFrom(...'{}[],:" 1', ''), fc.nat(2)), {
+      maxLength: 2,
+    });
+    const depths = new Set<number>();
+    let damaged = 0;
+    fc.assert(
+      fc.property(deepPages, damages, ({ path, page }, all) => {
+        let text = page;
+        for (const [place, by, length] of all) {
+          const at = place % (text.length + 1);
+          text = text.slice(0, at) + by + text.slice(at + length);
+        }
+        const found = inParts(text, path);
+        if (found === 'not taken apart') return;
+        expect(found).toBe(asWhole(text));
+        if (found === 'no JSON') damaged += 1;
+        else depths.add(path.length);
+      }),
+      { seed: 3, numRuns: 3_000 },
+    );
+    expect([...depths].sort()).toEqual([0, 1, 2, 3]);
+    expect(damaged).toBeGreaterThan(100);
+  });
+
+  it.each([
+    ['/a/b', '{"a":{"b":[1]},"c":2}', true],
+    ['/a/b', '{"b":[0],"a":{"c":{"b":[2]},"b":[1]}}', true],
+    ['', ' [1, {"data":[2]}] ', true],
+    ['', '{"data":[1]}', false],
+    ['/a/b', '{"a":{"b":[1]},"a":{"b":[2]}}', false],
+    ['/a/b', '{"a":{"b":[1],"b":[2]}}', false],
+    ['/a/b', '{"a":[{"b":[1]}]}', false],
+    ['/a/b', '{"a":{"b":[1]}', false],
+    ['/a/b', '{"a":{"b":[1]]}', false],
+    ['/0/b', '[{"b":[1]}]', false],
+  ])('follows %j in %s: %j', (pointer, page, isFound) => {
+    const found = inParts(page, pointerNames(pointer));
+    expect(found).toBe(isFound ? asWhole(page) : 'not taken apart');
+  });
+
   it('says exactly what the page says, in whatever layout', () => {
     let apart = 0;
     fc.assert(
@@ -217,7 +279,7 @@ describe('pageElements', () => {
     const page = Buffer.from('{"data": [ 1,\t"two" ,{"three":3}]}');
     const places: string[] = [];
     const parts = atOnce(
-      pageElements(page, (at) => {
+      pageElements(page, ['data'], (at) => {
         const end = endOfValue(page, at);
         places.push(page.toString('utf8', at, end));
         return { values: [at], end };
@@ -231,7 +293,7 @@ describe('pageElements', () => {
     const steps = (elements: number, bytes: number): number => {
       const data = Array.from({ length: elements }, () => 'x'.repeat(bytes - 3));
       const page = Buffer.from(JSON.stringify({ data, pagination: {} }));
-      const taking = pageElements(page, parsed(page));
+      const taking = pageElements(page, ['data'], parsed(page));
       let stops = 0;
       for (let step = taking.next(); !step.done; step = taking.next()) stops += 1;
       return stops;

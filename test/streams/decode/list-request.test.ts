@@ -3,6 +3,8 @@ import { asyncScheduler, firstValueFrom, map, NEVER, of, tap } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { listNamed } from '../../../src/description/description.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import { startSandbox } from '../../../src/sandbox/index.ts';
 import type { FaultSpec, Sandbox, SandboxOptions } from '../../../src/sandbox/index.ts';
 import { JsonNumber, parseJson } from '../../../src/schemas/json/json.ts';
@@ -49,6 +51,8 @@ afterEach(async () => {
   await sandbox.close();
 });
 
+const ORDERS = listNamed(WINE, 'orders');
+
 /** Counts its starts, and lets them pass at once. */
 const limit: Limit = (source) => source.pipe(tap(() => steps.push('quota')));
 const starts = () => steps.filter((step) => step === 'quota').length;
@@ -80,6 +84,7 @@ async function start(
   });
   const reads = logicalClock();
   const all: ListRequestOptions = {
+    list: ORDERS,
     url: new URL(`${sandbox.url}/v1/orders`),
     dispatcher: dispatcher.compose((dispatch) => (request, handler) => {
       if (request.method === 'GET') steps.push('sent');
@@ -127,9 +132,9 @@ describe('listRequest', () => {
     expect(seen).toMatchObject([{ status: 200 }]);
   });
 
-  it('needs to be told no more than where the list is, and where tokens come from', async () => {
+  it('needs to be told no more than what the list is like, where it is, and where tokens come from', async () => {
     const { tokens } = await start();
-    const list = listRequest({ url: new URL(`${sandbox.url}/v1/orders`), tokens });
+    const list = listRequest({ list: ORDERS, url: new URL(`${sandbox.url}/v1/orders`), tokens });
     const { data } = await firstValueFrom(list({ offset: 29 }, limit));
     expect(numbers(data)).toEqual([100_030]);
   });
@@ -321,17 +326,13 @@ describe('what can pass', () => {
   });
 
   it.each([
-    ['no JSON', '<html>', 'sent a response that is not JSON'],
-    [
-      'no page',
-      '{"error":"Unauthenticated."}',
-      'sent a response without a list of records in "data"',
-    ],
+    ['no JSON', '<html>', /^http:.*\/v1\/orders sent a response that is not JSON$/],
+    ['no page', '{"error":"no"}', 'orders: no array at /data; the answer has /error'],
   ])('says what was answered, and where: %s', async (_, body, words) => {
     const { list } = await start();
     sandbox.fault({ endpoint: 'orders', kind: 'status', status: 200, body, times: 1 });
     await firstValueFrom(list({ offset: 29 }, limit));
-    const message = `${sandbox.url}/v1/orders ${words}`;
+    const message = expect.stringMatching(words) as string;
     expect(retried).toMatchObject([{ code: 'API_ANSWER', message, context: { offset: 29 } }]);
   });
 

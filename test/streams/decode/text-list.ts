@@ -1,4 +1,6 @@
 import { delay, of } from 'rxjs';
+import { listNamed } from '../../../src/description/description.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import type { Answer, ListRequest } from '../../../src/streams/decode/response.ts';
 import { decodedList } from '../../../src/streams/decode/list-request.ts';
 import type { DecodedListOptions } from '../../../src/streams/decode/list-request.ts';
@@ -26,13 +28,14 @@ export function pageText(
 
 /** How a list is asked for, and how its pages are decoded: of one whose decoder, or what it knows, is one's own. */
 export type ListOptions = PageRequestOptions &
+  Partial<Pick<DecodedListOptions, 'list'>> &
   Pick<DecodedListOptions, 'decode' | 'texts' | 'failingOffsets' | 'plan' | 'inspect' | 'hide'>;
 
 /** A list request as the service makes it. */
 export function listOf(options: ListOptions): ListRequest {
   const { logicalClock = newClock() } = options;
   const request = pageRequest({ ...options, logicalClock });
-  return decodedList({ ...options, request, logicalClock });
+  return decodedList({ list: listNamed(WINE, 'orders'), ...options, request, logicalClock });
 }
 
 /** The list request of a server that gives these texts: what it was asked for, as `offset+pageSize`, and how long it waited. */

@@ -52,6 +52,7 @@ describe('exchange', () => {
       response.writeHead(418, {
         date: 'Thu, 05 Mar 2026 12:00:00 GMT',
         'retry-after': '7',
+        'X-Total-Count': '12',
       });
       response.write('{"a":');
       response.end('"Grüner Veltliner"}');
@@ -60,6 +61,7 @@ describe('exchange', () => {
       status: 418,
       body: expect.any(Body) as Body,
       text: '{"a":"Grüner Veltliner"}',
+      headers: expect.objectContaining({ 'x-total-count': '12' }) as object,
       date: Date.parse('2026-03-05T12:00:00Z'),
       retryAfterMs: 7_000,
     });
@@ -447,6 +449,7 @@ describe('statusError', () => {
   const answer = {
     body: new Body(Buffer.of()),
     text: '',
+    headers: {},
     date: undefined,
     ageMs: undefined,
     retryAfterMs: 7,

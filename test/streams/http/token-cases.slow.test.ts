@@ -11,6 +11,8 @@ import {
 } from 'rxjs';
 import type { Dispatcher } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { listNamed } from '../../../src/description/description.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import { describeError } from '../../../src/core/errors.ts';
 import { startSandbox } from '../../../src/sandbox/index.ts';
 import { listRequest } from '../../../src/streams/decode/list-request.ts';
@@ -137,7 +139,11 @@ function polling(lists: readonly string[], change: (api: FakeApi) => void = () =
   });
   const unlimited = <T>(source: T): T => source;
   const request = (list: string) =>
-    listRequest({ ...common, url: new URL(`http://api/v1/${list}`), tokens, hooks });
+    listRequest({
+      ...{ ...common, tokens, hooks },
+      list: listNamed(WINE, 'orders'),
+      url: new URL(`http://api/v1/${list}`),
+    });
   const polls = lists.map((list) => {
     const ask = request(list);
     return defer(() => ask({ offset: 0, pageSize: 10 }, unlimited)).pipe(
@@ -596,7 +602,12 @@ it('a real server with young tokens, dead ones reported as 419: no list fails, o
   onTestFinished(() => sandbox.close());
   const { dispatcher, url, tokens, unlimited } = liveTokens(sandbox);
   const read = (path: string) =>
-    firstValueFrom(listRequest({ url: url(path), tokens, dispatcher })({}, unlimited));
+    firstValueFrom(
+      listRequest({ list: listNamed(WINE, path), url: url(path), tokens, dispatcher })(
+        {},
+        unlimited,
+      ),
+    );
   const both = () => Promise.all([read('orders'), read('customers')]);
   const lengths = async () => (await both()).map(({ data }) => data.length);
   expect(await lengths()).toEqual([5, 5]);

@@ -1,5 +1,7 @@
 import { lastValueFrom, of, toArray } from 'rxjs';
 import { afterEach, expect, it } from 'vitest';
+import { listNamed } from '../../../src/description/description.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import { startSandbox } from '../../../src/sandbox/index.ts';
 import type { Sandbox } from '../../../src/sandbox/index.ts';
 import { withFault } from '../../../src/sandbox/named-faults.ts';
@@ -44,6 +46,7 @@ it.each([
   const { scheduler } = hurriedTime();
   const plan = new PagePlan();
   const list = listRequest({
+    list: listNamed(WINE, 'orders'),
     url: new URL(`${sandbox.url}/v1/orders`),
     tokens: {
       token$: of(token),

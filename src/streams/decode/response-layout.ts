@@ -1,0 +1,257 @@
+// Reads the responses of a list by the places in its description: the records, their number, whether the list continues, and errors.
+
+import type { ListDescription } from '../../description/description.ts';
+import { isJsonObject, pointerNames, pointerStep, valueAt } from '../../schemas/json/json.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
+import type { Body } from '../http/body.ts';
+import type { HttpResponse } from '../http/http.ts';
+import { PageRecords } from '../records/page-records.ts';
+import type { PagePart } from '../records/page-records.ts';
+import type { DecodedPage } from './response.ts';
+
+type Headers = HttpResponse['headers'];
+type Place = NonNullable<ListDescription['more']>;
+
+/** Returns the value at a place of a response; undefined if the response has none there. `body` may lack the records. */
+type Reader = (body: JsonValue, headers: Headers) => JsonValue | undefined;
+
+/** Reads the responses of one list. The places in the list's description are resolved once. */
+export class ResponseLayout {
+  /** Names of the members on the way to the records. */
+  readonly path: readonly string[];
+  /** Whether the records' place may hold a single record in place of an array. */
+  readonly isRecord: boolean;
+  /** Reads responses to requests for a single record. */
+  readonly single: ResponseLayout;
+  readonly #list: ListDescription;
+  readonly #total: Reader;
+  readonly #more: Reader;
+  /** Undefined if no place shows the next page. */
+  readonly #next: Reader | undefined;
+  readonly #reportedOffset: Reader;
+  readonly #reportedLimit: Reader;
+  /** Paths whose presence shows that a body is a page of the list, even if it has no records. */
+  readonly #signs: readonly (readonly string[])[];
+
+  /** @param isRecord Default: the records' place must hold an array. */
+  constructor(list: ListDescription, isRecord = false) {
+    const { records, total, more, next, reported, one } = list;
+    this.#list = list;
+    this.path = pointerNames(records);
+    this.isRecord = isRecord;
+    const totalPlace = typeof total === 'object' && 'path' in total ? undefined : total;
+    const isLink = typeof more === 'object' && 'link' in more;
+    const nextPlace = next ?? (isLink ? more : undefined);
+    this.#total = readerOf(totalPlace);
+    this.#more = readerOf(isLink ? undefined : more);
+    this.#next = nextPlace === undefined ? undefined : readerOf(nextPlace);
+    this.#reportedOffset = readerOf(reported?.offset);
+    this.#reportedLimit = readerOf(reported?.limit);
+    this.#signs = [totalPlace, more, next].flatMap((place) =>
+      typeof place === 'string' ? [branch(pointerNames(place), this.path)] : [],
+    );
+    const isElsewhere = one && (one.path !== list.path || one.record !== records);
+    this.single =
+      isElsewhere && !isRecord
+        ? new ResponseLayout({ ...list, ...NO_PLACES, records: one.record }, true)
+        : this;
+  }
+
+  /** Returns the records in a parsed body: none if it is the page of an empty list, undefined if it is not a page. */
+  recordsIn(body: JsonValue): readonly JsonValue[] | undefined {
+    const found = valueAt(body, this.path);
+    if (Array.isArray(found)) return found;
+    if (this.isRecord && isJsonObject(found)) return [found];
+    return found === null || (found === undefined && this.#hasSign(body)) ? [] : undefined;
+  }
+
+  /**
+   * Whether a body reports an error: some APIs answer an expired token with status 200, an error, and an empty list. If the description has
+   * `ok`, it decides. Otherwise the body of a page without records is searched for the usual signs of an error. A `message` counts as one
+   * if the list's places are absent too, unless `success` is true.
+   *
+   * @param count Number of records in the body.
+   */
+  isError(body: JsonValue, count: number): boolean {
+    const { ok } = this.#list;
+    if (ok !== undefined) return flagIn(valueAt(body, pointerNames(ok))) !== true;
+    if (count > 0 || !isJsonObject(body)) return false;
+    return (
+      isErrorBody(body) ||
+      (isPresent(body.message) && body.success !== true && !this.#hasSign(body))
+    );
+  }
+
+  /**
+   * Creates a page from its records and the rest of the response.
+   *
+   * @param body The body; its array of records may be empty.
+   * @param offset List offset of the request.
+   * @param memory Body that holds the bytes of the records. It is released when the records are settled.
+   */
+  page(
+    body: JsonValue,
+    headers: Headers,
+    parts: readonly PagePart[],
+    offset: number,
+    memory?: Body,
+  ): DecodedPage {
+    const records = new PageRecords(parts, memory);
+    const { length } = records;
+    const total = countIn(this.#total(body, headers));
+    const at = this.#reportedOffset(body, headers);
+    const limit = this.#reportedLimit(body, headers);
+    const reached = (countIn(at) ?? offset) + length;
+    const isMore = length > 0 && (total === undefined || reached < total);
+    return {
+      records,
+      total,
+      hasNext: this.#hasNext(body, headers) ?? isMore,
+      reported: {
+        ...(isCount(at) && { offset: at }),
+        ...(isCount(limit) && { pageSize: limit }),
+      },
+    };
+  }
+
+  /** Returns why a body is not a page, with the names and kinds of its members: never values, which may be personal. */
+  misfit(body: JsonValue): string {
+    const { name, records } = this.#list;
+    let [at, place] = [body, ''];
+    for (const step of this.path.slice(0, -1)) {
+      const inner = valueAt(at, [step]);
+      if (!isJsonObject(inner)) break;
+      [at, place] = [inner, place + pointerStep(step)];
+    }
+    const problem = Array.isArray(valueAt(body, this.path))
+      ? 'the answer reports an error and'
+      : `no array at ${records || 'the root'}; the answer`;
+    return `${name}: ${problem} ${membersOf(at, place)}`;
+  }
+
+  /** Whether a response says that another page follows; undefined if it does not say. */
+  #hasNext(body: JsonValue, headers: Headers): boolean | undefined {
+    if (this.#list.paging === 'none') return false;
+    const more = flagIn(this.#more(body, headers));
+    return more ?? (this.#next && isPresent(this.#next(body, headers)));
+  }
+
+  #hasSign(body: JsonValue): boolean {
+    return this.#signs.some((path) => path.length > 0 && valueAt(body, path) !== undefined);
+  }
+}
+
+/** A single record has no list around it. */
+const NO_PLACES = {
+  ...{ total: undefined, more: undefined, next: undefined, reported: undefined },
+  paging: 'none',
+} as const;
+
+/** Returns the shortest beginning of `path` that is not on the way to the records. */
+function branch(path: readonly string[], records: readonly string[]): readonly string[] {
+  return path.slice(0, path.findIndex((name, depth) => name !== records[depth]) + 1);
+}
+
+function readerOf(place: Place | undefined): Reader {
+  if (place === undefined) return () => undefined;
+  if (typeof place === 'string') {
+    const path = pointerNames(place);
+    return (body) => valueAt(body, path);
+  }
+  if ('link' in place) return (_, headers) => linkTarget(textOf(headers.link), place.link);
+  const name = place.header.toLowerCase();
+  return (_, headers) => textOf(headers[name]);
+}
+
+function textOf(header: Headers[string]): string {
+  return [header].flat().join(', ');
+}
+
+/** Returns the address with this relation in a `Link` header (RFC 8288); undefined if there is none. */
+function linkTarget(header: string, relation: string): string | undefined {
+  for (const [, address, parameters = ''] of header.matchAll(/<([^>]*)>([^<]*)/g)) {
+    const [, quoted, plain = ''] =
+      /;\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))/i.exec(parameters) ?? [];
+    const relations = (quoted ?? plain).toLowerCase().split(/\s+/);
+    if (relations.includes(relation.toLowerCase())) return address;
+  }
+  return undefined;
+}
+
+function isCount(value: JsonValue | undefined): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+}
+
+/** Returns a number of records, which some servers send as a string; undefined if it is not plausible. */
+function countIn(value: JsonValue | undefined): number | undefined {
+  const isDigits = typeof value === 'string' && /^\s*\d{1,15}\s*$/.test(value);
+  const count = isDigits ? Number(value) : value;
+  return isCount(count) ? count : undefined;
+}
+
+const FLAGS: Readonly<Record<string, boolean>> = {
+  true: true,
+  false: false,
+  '1': true,
+  '0': false,
+};
+
+/** Returns a boolean, which some servers send as a string or a number; undefined for any other value. */
+function flagIn(value: JsonValue | undefined): boolean | undefined {
+  if (typeof value === 'boolean') return value;
+  if (typeof value !== 'number' && typeof value !== 'string') return undefined;
+  return FLAGS[String(value).trim().toLowerCase()];
+}
+
+function isErrorBody({
+  error,
+  errors,
+  success,
+  ok,
+  status,
+  code,
+  statusCode,
+}: JsonObject): boolean {
+  if (isPresent(error) || isPresent(errors) || success === false || ok === false) return true;
+  return [status, code, statusCode].some(isFailureCode);
+}
+
+function isFailureCode(value: JsonValue | undefined): boolean {
+  if (typeof value === 'string') return /^(error|fail(ed|ure)?|[45]\d\d)$/i.test(value);
+  return typeof value === 'number' && value >= 400 && value < 600;
+}
+
+function isPresent(value: JsonValue | undefined): boolean {
+  if (Array.isArray(value)) return value.length > 0;
+  return value !== undefined && value !== null && value !== false && value !== '';
+}
+
+/** Maximum number of members that an error message names. If it is too large, messages are long. */
+const MAX_NAMED = 8;
+/** Names that a message may quote. A name of another form may be a value, such as the key of a record. */
+const FIELD_NAME = /^[a-z_][\w-]{0,39}$/i;
+
+/** Returns the names and kinds of the members of the value at JSON Pointer `place`, as the end of a sentence about the response. */
+function membersOf(value: JsonValue, place: string): string {
+  if (!isJsonObject(value))
+    return `is ${Array.isArray(value) ? 'an ' : ''}${kindOf(value) ?? 'a single value'}`;
+  const all = Object.keys(value);
+  const named = all.filter((name) => FIELD_NAME.test(name)).slice(0, MAX_NAMED);
+  const texts = named.map((name) => {
+    const kind = kindOf(value[name]!);
+    return `${place}${pointerStep(name)}${kind === undefined ? '' : ` (${kind})`}`;
+  });
+  const others = all.length - named.length;
+  if (others > 0)
+    texts.push(
+      `${others} ${others === 1 ? 'member' : 'members'}${named.length > 0 ? ' more' : ''}`,
+    );
+  return texts.length === 0 ? 'has no members' : `has ${new Intl.ListFormat('en').format(texts)}`;
+}
+
+/** Returns the kind of an array, an object or null; undefined for another value. */
+function kindOf(value: JsonValue): string | undefined {
+  if (Array.isArray(value)) return `array of ${value.length}`;
+  if (value === null) return 'null';
+  return isJsonObject(value) ? 'object' : undefined;
+}
