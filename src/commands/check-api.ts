@@ -127,6 +127,7 @@ class ApiCheck {
     this.#quota = quota;
     this.#api = openApi({
       config: config.api,
+      description: config.description,
       loginLimit: this.#announced('login', quota.login),
       maySend: () => guest.permits.isBatchValid(),
       scheduler: steadyScheduler,
@@ -166,7 +167,10 @@ class ApiCheck {
       const paging = await checkPaging(answer, ask, { ...checked, plan });
       const dates =
         list.dates !== undefined
-          ? await checkDates(answer, ask, () => steadyScheduler.now())
+          ? await checkDates(answer, ask, {
+              parameters: list.dates,
+              localTime: () => steadyScheduler.now(),
+            })
           : undefined;
       let notes: readonly string[] = [];
       const takesDates = dates?.isUnusual === false;

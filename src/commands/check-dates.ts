@@ -1,5 +1,6 @@
 import { describeError, isRetryableAtApi } from '../core/errors.ts';
 import { dateRefusal } from '../pipeline/reads/dated-scan.ts';
+import type { Parameters } from '../description/template.ts';
 import { recordsOf } from '../streams/decode/response.ts';
 import type { Answer } from '../streams/decode/response.ts';
 import { serverClock } from '../streams/http/server-clock.ts';
@@ -23,16 +24,17 @@ export interface DatesCheck {
  *
  * @param first The list's first page.
  * @param ask Requests a page of the list with the given dates.
+ * @param options Date parameters of the list, and the local clock, in epoch ms.
  */
 export async function checkDates(
   first: Answer,
   ask: (dates: ProbeDates) => Promise<Answer>,
-  localTime: () => number,
+  { parameters, localTime }: { readonly parameters: Parameters; readonly localTime: () => number },
 ): Promise<DatesCheck> {
   const clock = serverClock();
   clock.tell(first.serverTime, localTime());
   clock.see(recordsOf(first).updatedAt());
-  const dates = new ListDates({ clock, localTime });
+  const dates = new ListDates({ clock, localTime, parameters });
   let reason: string | undefined;
   const replyTo = async (question: ProbeDates): Promise<ProbeReply> => {
     try {
@@ -41,7 +43,7 @@ export async function checkDates(
       return { stamps, isWhole: !answer.pagination.has_next_page, isRefused: false };
     } catch (error) {
       const why = dateRefusal(error) ?? (isRetryableAtApi(error) ? 'unanswered' : undefined);
-      if (question.modifiedFromDate === undefined || why === undefined) throw error;
+      if (question.from === undefined || why === undefined) throw error;
       reason ??= describeError(error);
       const isUnanswered = why === 'unanswered';
       return { stamps: [], isWhole: false, isRefused: true, isUnanswered };

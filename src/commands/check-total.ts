@@ -93,7 +93,7 @@ async function countInWindows(
   from: number,
   now: number,
 ): Promise<number | undefined> {
-  const early = { ...window(0, 0), modifiedToDate: dateText(until) };
+  const early = { ...window(0, 0), to: dateText(until) };
   try {
     const [before, after] = [await ask(early), await ask(window(from, now))].map(
       ({ pagination }) => pagination.total_records,

@@ -1,5 +1,7 @@
 import { firstValueFrom, of } from 'rxjs';
 import { afterEach, describe, expect, it } from 'vitest';
+import { listNamed } from '../../src/description/description.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import { checkTotal } from '../../src/commands/check-total.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
@@ -19,7 +21,8 @@ async function checked(resource: 'orders' | 'inventory', records: number, ...fau
   const text = await tokenOf(sandbox);
   const token = { text, askedAt: 0, lifeMs: 1e9, serverTime: undefined };
   const list = listRequest({
-    url: new URL(`${sandbox.url}/v1/${resource}`),
+    baseUrl: new URL(sandbox.url),
+    list: listNamed(WINE, resource),
     tokens: {
       token$: of(token),
       current: () => token,

@@ -60,7 +60,10 @@ describe('logHooks', () => {
     const at = (level: string) => (fields: { event: string; offsetMs: number }, text: string) =>
       lines.push(`${level} ${fields.event} ${fields.offsetMs} ${text}`);
     const { onDates } = logHooks(lineLogger({ warn: at('warn'), info: at('info') }));
-    const found = { form: 'no modifiedToDate', longestMs: 2 * 86_400_000, noDates: null };
+    const found = {
+      ...{ parameter: 'modifiedFromDate', form: 'no modifiedToDate' },
+      ...{ longestMs: 2 * 86_400_000, noDates: null },
+    };
     onDates({ ...found, resource: 'orders', isUsualForm: false, offsetMs: 0 });
     onDates({ ...found, resource: 'orders', isUsualForm: true, longestMs: null, offsetMs: 0 });
     expect(lines).toEqual([

@@ -42,7 +42,7 @@ function growingList() {
   const answer: Answering = (query, clock, decode) => {
     orders += 1;
     const order = { order_number: orders, updated_at: new Date(now()).toISOString() };
-    const data = decoded(query.orderNumber === undefined ? [order] : [], decode);
+    const data = decoded(query.key === undefined ? [order] : [], decode);
     const begin = clock.begin();
     return timer(0).pipe(
       map(() => ({
@@ -133,8 +133,8 @@ describe('an order that the API has no more', () => {
     const contradicting: Answering = (query, ...rest) =>
       answer(query, ...rest).pipe(
         map((found) => {
-          if (query.orderNumber === undefined) return found;
-          const total_records = query.orderNumber === '800' ? 1 : 0;
+          if (query.key === undefined) return found;
+          const total_records = query.key === '800' ? 1 : 0;
           return { ...found, data: [], pagination: { ...found.pagination, total_records } };
         }),
       );
@@ -256,7 +256,7 @@ describe('an order that is to be published again', () => {
   const list =
     (order: JsonObject): Answering =>
     (query, clock, decode) => {
-      const data = decoded(query.orderNumber === '1' ? [order] : [], decode);
+      const data = decoded(query.key === '1' ? [order] : [], decode);
       const begin = clock.begin();
       return timer(0).pipe(
         map(() => ({

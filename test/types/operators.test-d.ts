@@ -1,6 +1,8 @@
 import { of } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expectTypeOf, it } from 'vitest';
+import { listNamed } from '../../src/description/description.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import * as api from '../../src/exports/streams.ts';
 import type {
   Answer,
@@ -45,12 +47,12 @@ describe('token and quota', () => {
   });
 
   it('login gives tokens, and tokenSource takes them', () => {
-    const login$ = api.login({ url, apiKey: () => 'key', limit });
+    const login$ = api.login({ baseUrl: url, description: WINE, apiKey: () => 'key', limit });
     expectTypeOf(login$).toEqualTypeOf<Observable<Token>>();
     expectTypeOf(api.tokenSource({ login: login$ }).token$).toEqualTypeOf<Observable<Token>>();
     expectTypeOf(api.tokenSource({ login: token$ }).current()).toEqualTypeOf<Token | undefined>();
     // @ts-expect-error a key is asked for at each login
-    api.login({ url, apiKey: 'key', limit });
+    api.login({ baseUrl: url, description: WINE, apiKey: 'key', limit });
     // @ts-expect-error a token is more than its text
     api.tokenSource({ login: of('token') });
   });
@@ -62,7 +64,10 @@ describe('token and quota', () => {
 
 describe('request and pages', () => {
   it('listRequest needs a quota for each request', () => {
-    const list = api.listRequest({ url, tokens: api.tokenSource({ login: token$ }) });
+    const list = api.listRequest({
+      ...{ baseUrl: url, list: listNamed(WINE, 'orders') },
+      tokens: api.tokenSource({ login: token$ }),
+    });
     expectTypeOf(list({ offset: 0, pageSize: 10 }, limit)).toEqualTypeOf<Observable<Answer>>();
     // @ts-expect-error no request without a limit
     list({ offset: 0 });

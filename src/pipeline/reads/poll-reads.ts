@@ -92,6 +92,7 @@ export class PollReads {
       clock,
       localTime: () => scheduler.now(),
       onFound: (found) => hooks.onDates(found),
+      parameters: task.list.dates ?? {},
     });
     this.dates = dates;
     this.#checks = new DateChecks({
@@ -177,7 +178,7 @@ export class PollReads {
     return poll({
       scan: (window) => {
         beganAt = dates.now;
-        onPoll(Date.parse(window.modifiedFromDate));
+        onPoll(Date.parse(window.from));
         return scan('newest', window);
       },
       scanBack: (window) => scan('back', window),

@@ -22,6 +22,8 @@ import { logicalClock as newLogicalClock } from '../http/logical-clock.ts';
 import type { LogicalClock } from '../http/logical-clock.ts';
 import { PagePlan } from '../http/page-plan.ts';
 import { pageRequest } from '../http/page-request.ts';
+import { RequestPlan } from '../http/request-plan.ts';
+import type { RequestPlanOptions } from '../http/request-plan.ts';
 import type {
   ListQuery,
   PagePatience,
@@ -90,7 +92,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
   };
   const patient = new PageReader(list);
   const read: ListRequest = (query, limit) => {
-    if (query.modifiedFromDate === undefined) return patient.read(query, limit);
+    if (query.from === undefined) return patient.read(query, limit);
     return defer(() => {
       const patience = new DatedPatience(scheduler, loggableAddress(url));
       return new PageReader(list, patience)
@@ -287,9 +289,7 @@ function isUnreadablePage(error: unknown): boolean {
 }
 
 function isPage(query: ListQuery): query is PageQuery {
-  return (
-    query.offset !== undefined && query.pageSize !== undefined && query.orderNumber === undefined
-  );
+  return query.offset !== undefined && query.pageSize !== undefined && query.key === undefined;
 }
 
 function isKnown({ page, texts, rest }: AroundPage, known: UnreadableTexts): boolean {
@@ -308,7 +308,8 @@ const EMPTY_PAGE = {
 } as const;
 
 /** Options of {@link listRequest}. */
-export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {
+export interface ListRequestOptions
+  extends RequestPlanOptions, Omit<PageRequestOptions, 'bodies' | 'requests'> {
   /** Returns the key of a record. Default: records have no key. */
   readonly keyOf?: KeyOf;
   /** Chooses offsets and sizes of pages. Pass the same plan to `pages`. Default: a new plan. */
@@ -318,8 +319,10 @@ export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {
 /** Creates the request of one list: each page is requested within the quota, then parsed into records. */
 export function listRequest(options: ListRequestOptions): ListRequest {
   const { keyOf, logicalClock = newLogicalClock() } = options;
-  const request = pageRequest({ ...options, logicalClock });
-  return decodedList({ ...options, request, logicalClock, decode: parsingDecoder(keyOf) });
+  const requests = new RequestPlan(options);
+  const { url } = requests;
+  const request = pageRequest({ ...options, requests, logicalClock });
+  return decodedList({ ...options, url, request, logicalClock, decode: parsingDecoder(keyOf) });
 }
 
 /**

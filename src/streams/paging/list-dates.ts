@@ -1,12 +1,14 @@
 // How one list interprets date parameters, as detected so far.
 
+import { variablesIn } from '../../description/template.ts';
+import type { Parameters } from '../../description/template.ts';
 import { DST_MS } from '../http/server-clock.ts';
 import type { ServerClock } from '../http/server-clock.ts';
 import { WINDOW_END_LEAD_MS, dateText } from './poll.ts';
 import type { SentWindow, Window } from './poll.ts';
 
 interface DateForm {
-  /** Value of the `modifiedToDate` parameter: two days ahead (`ahead`), the server's current time (`now`), or no parameter (`none`). */
+  /** End of a window: two days ahead (`ahead`), the server's current time (`now`), or none in the request (`none`). */
   readonly end: 'ahead' | 'now' | 'none';
   /**
    * Notation of dates. `ms`: `2026-03-05T12:00:00.000Z`; `seconds`: without the fraction; `offset`: with `+00:00` in place of `.000Z`;
@@ -23,6 +25,8 @@ export type NoDates = 'refused' | 'unanswered' | 'ignored' | 'empty';
 
 /** How a list interprets date parameters. */
 export interface DatesFound {
+  /** Name of the parameter that sends the start of a window. */
+  readonly parameter: string;
   /** Description of the date format that works; null while no format works. */
   readonly form: string | null;
   /** Whether the current format is the documented one, which is tried first. */
@@ -58,6 +62,9 @@ export class ListDates {
   readonly #clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
   readonly #localTime: () => number;
   readonly #onFound: (found: DatesFound) => void;
+  readonly #from: string;
+  readonly #to: string | undefined;
+  readonly #forms: readonly DateForm[];
   #form = 0;
   #offsetMs = 0;
   #longestMs = Infinity;
@@ -68,10 +75,20 @@ export class ListDates {
     readonly clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
     readonly localTime: () => number;
     readonly onFound?: (found: DatesFound) => void;
+    /** Date parameters of the list. If none of them sends `{to}`, windows have no end. */
+    readonly parameters: Parameters;
   }) {
     this.#clock = options.clock;
     this.#localTime = options.localTime;
     this.#onFound = options.onFound ?? (() => undefined);
+    this.#from = parameterWith('from', options.parameters) ?? 'from';
+    this.#to = parameterWith('to', options.parameters);
+    this.#forms = FORMS.filter(({ end }) => end === 'none' || this.canEnd);
+  }
+
+  /** Whether a parameter of the list sends the end of a window. */
+  get canEnd(): boolean {
+    return this.#to !== undefined;
   }
 
   get noDates(): NoDates | undefined {
@@ -87,17 +104,19 @@ export class ListDates {
   }
 
   get form(): DateForm {
-    return FORMS[this.#form]!;
+    return this.#forms[this.#form]!;
   }
 
   get isUsualText(): boolean {
-    return this.form.text === FORMS[0]!.text;
+    return this.form.text === this.#forms[0]!.text;
   }
 
   get found(): DatesFound {
     const { end, text } = this.form;
+    const endText = this.#to === undefined ? 'no end' : END_TEXTS[end](this.#to);
     return {
-      form: this.#noDates ? null : `${END_TEXTS[end]}, ${TEXT_TEXTS[text]}`,
+      parameter: this.#from,
+      form: this.#noDates ? null : `${endText}, ${TEXT_TEXTS[text]}`,
       isUsualForm: this.#form === 0,
       offsetMs: this.#offsetMs,
       longestMs: this.#longestMs === Infinity ? null : this.#longestMs,
@@ -114,20 +133,20 @@ export class ListDates {
   /** Returns a window in the current format that begins at `from` and should include `latest`, both in epoch ms. */
   windowOf(from: number, latest: number): SentWindow {
     const { end, text } = this.form;
-    const modifiedFromDate = written(from, text);
+    const start = { from: written(from, text) };
     if (end === 'ahead') {
       return {
-        dates: { modifiedFromDate, modifiedToDate: written(latest + WINDOW_END_LEAD_MS, text) },
+        dates: { ...start, to: written(latest + WINDOW_END_LEAD_MS, text) },
         until: latest + WINDOW_END_LEAD_MS / 2,
       };
     }
     const now = this.#clock.now(this.#localTime());
     // The server's default end is unknown, so the window is certain to include only stamps up to the newest one seen.
     if (end === 'none' || now === undefined) {
-      return { dates: { modifiedFromDate }, until: this.#clock.newest() ?? from };
+      return { dates: start, until: this.#clock.newest() ?? from };
     }
     const to = Math.max(now + this.#offsetMs, from);
-    const dates = { modifiedFromDate, modifiedToDate: written(to, text) };
+    const dates = { ...start, to: written(to, text) };
     return { dates, until: now - Math.max(0, this.#offsetMs) };
   }
 
@@ -150,14 +169,14 @@ export class ListDates {
   }
 
   /** Formats the start of a window without an end. */
-  from(at: number): Pick<Window, 'modifiedFromDate'> {
-    return { modifiedFromDate: written(at, this.form.text) };
+  from(at: number): Pick<Window, 'from'> {
+    return { from: written(at, this.form.text) };
   }
 
   /** Formats both bounds of a window. */
   closed(from: number, to: number): Window {
     const { text } = this.form;
-    return { modifiedFromDate: written(from, text), modifiedToDate: written(to, text) };
+    return { from: written(from, text), to: written(to, text) };
   }
 
   /** Stores the offset from stamps to date parameters, in ms. */
@@ -175,7 +194,7 @@ export class ListDates {
    */
   nextForm(why: NoDates, what: 'form' | 'text' = 'form', reason?: string): boolean {
     const { text } = this.form;
-    const next = FORMS.findIndex(
+    const next = this.#forms.findIndex(
       (form, place) => place > this.#form && (what === 'form' || form.text !== text),
     );
     if (next < 0) return (this.without(why, reason), false);
@@ -219,11 +238,18 @@ export class ListDates {
   }
 }
 
-const END_TEXTS = {
-  ahead: 'modifiedToDate two days ahead',
-  now: "modifiedToDate at the server's time",
-  none: 'no modifiedToDate',
-} as const;
+/** Returns the name of the parameter that sends a variable; undefined if no parameter does. */
+function parameterWith(variable: 'from' | 'to', parameters: Parameters): string | undefined {
+  return Object.keys(parameters).find((name) =>
+    variablesIn(String(parameters[name])).includes(variable),
+  );
+}
+
+const END_TEXTS: Readonly<Record<DateForm['end'], (parameter: string) => string>> = {
+  ahead: (parameter) => `${parameter} two days ahead`,
+  now: (parameter) => `${parameter} at the server's time`,
+  none: (parameter) => `no ${parameter}`,
+};
 
 const TEXT_TEXTS = {
   ms: 'dates with milliseconds',
@@ -248,7 +274,7 @@ function written(ms: number, text: DateForm['text']): string {
 
 /** Describes the findings about the date parameters of a list; undefined if they work as documented. */
 export function datesText(found: DatesFound): string | undefined {
-  const { form, offsetMs, longestMs, noDates, isUsualForm, reason } = found;
+  const { parameter, form, offsetMs, longestMs, noDates, isUsualForm, reason } = found;
   if (noDates !== null) {
     const why = reason === undefined ? '' : ` (${reason})`;
     return `${NO_DATES[noDates]}${why}: the list is not polled, but read whole again and again`;
@@ -256,7 +282,7 @@ export function datesText(found: DatesFound): string | undefined {
   const parts: string[] = [];
   if (offsetMs !== 0) {
     parts.push(
-      `modifiedFromDate is read ${hours(offsetMs)} off the time zone of updated_at: windows are that much wider`,
+      `${parameter} is read ${hours(offsetMs)} off the time zone of updated_at: windows are that much wider`,
     );
   }
   if (!isUsualForm) parts.push(`the list refuses or misreads the usual dates, and takes ${form}`);

@@ -9,9 +9,9 @@ import type { ServerClock } from '../http/server-clock.ts';
 
 /** The range of modification dates that a scan covers. */
 export interface Window {
-  readonly modifiedFromDate: string;
+  readonly from: string;
   /** End of the range. Undefined for a server that refuses this parameter. */
-  readonly modifiedToDate?: string;
+  readonly to?: string;
 }
 
 /** A window as it is requested from the server. */
@@ -244,8 +244,8 @@ class ScanChain {
 /** Returns a window in ISO 8601 from `from` to two days after `latest`, both in epoch ms. */
 export function window(from: number, latest: number): Required<Window> {
   return {
-    modifiedFromDate: dateText(from),
-    modifiedToDate: dateText(latest + WINDOW_END_LEAD_MS),
+    from: dateText(from),
+    to: dateText(latest + WINDOW_END_LEAD_MS),
   };
 }
 

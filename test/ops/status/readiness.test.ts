@@ -44,7 +44,15 @@ function service(options: Partial<ReadinessOptions> = {}) {
       onRetry!({ what, ...(resource !== undefined && { resource }), error, count: 1, delayMs: 9 }),
     dates: (resource: string, noDates: NoDates | null) => {
       const form = noDates === null ? 'usual' : null;
-      onDates!({ resource, form, isUsualForm: true, offsetMs: 0, longestMs: null, noDates });
+      onDates!({
+        resource,
+        parameter: 'modifiedFromDate',
+        form,
+        isUsualForm: true,
+        offsetMs: 0,
+        longestMs: null,
+        noDates,
+      });
     },
     fail: (resource: string, error: unknown) => onFailed!({ resource, error, delayMs: 60_000 }),
   };

@@ -23,7 +23,10 @@ function told() {
 describe('warnings', () => {
   it('say how a list reads dates until it reads them as written', () => {
     const { onDates, kinds, texts, pass } = told();
-    const plain = { form: 'f', isUsualForm: true, offsetMs: 0, longestMs: null, noDates: null };
+    const plain = {
+      ...{ parameter: 'modifiedFromDate', form: 'f', isUsualForm: true },
+      ...{ offsetMs: 0, longestMs: null, noDates: null },
+    };
     onDates({ ...plain, resource: 'orders', offsetMs: -3.5 * 3_600_000 });
     onDates({ ...plain, resource: 'products', form: null, noDates: 'ignored' });
     pass(1e9);

@@ -26,9 +26,9 @@ function asked(says: (number: string) => Observable<Answer>, seen: readonly stri
   const onRefused = vi.fn();
   const single = singleRecords({
     one: listNamed(WINE, 'orders').one,
-    request: ({ orderNumber }: ListQuery) => {
-      numbers.push(orderNumber!);
-      return says(orderNumber!);
+    request: ({ key }: ListQuery) => {
+      numbers.push(key!);
+      return says(key!);
     },
     settle,
     onRefused,

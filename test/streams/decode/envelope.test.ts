@@ -1,6 +1,8 @@
 import { firstValueFrom, of, toArray } from 'rxjs';
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { listNamed } from '../../../src/description/description.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import { listRequest } from '../../../src/streams/decode/list-request.ts';
 import type { Token } from '../../../src/streams/http/login.ts';
 import { pages } from '../../../src/streams/paging/pages.ts';
@@ -34,7 +36,8 @@ async function listOf(answer: (query: URLSearchParams, nth: number) => Sent) {
   });
   const { scheduler, waits } = hurriedTime();
   const list = listRequest({
-    url: new URL('/v1/orders', server.url),
+    baseUrl: server.url,
+    list: listNamed(WINE, 'orders'),
     dispatcher,
     tokens: {
       token$: of(TOKEN),

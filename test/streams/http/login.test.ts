@@ -3,6 +3,7 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import { firstValueFrom } from 'rxjs';
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import { describeError } from '../../../src/core/errors.ts';
 import type { Retry } from '../../../src/streams/flow/backoff.ts';
 import type { AnswerSeen } from '../../../src/streams/http/http.ts';
@@ -36,10 +37,10 @@ afterEach(async () => {
 /** Options for a login at a server that answers so, on a clock that does not run by itself. */
 async function options(answer: RequestListener): Promise<LoginOptions> {
   server = await serve(answer);
-  const url = new URL('/v1/auth/public/login', server.url);
   const limit = tokenBucket({ capacity: 10, windowMs: MINUTE });
   return {
-    url,
+    baseUrl: server.url,
+    description: WINE,
     apiKey: () => 'my-s3cret-key',
     dispatcher,
     limit,
@@ -202,7 +203,7 @@ describe('a login that fails', () => {
     const error = await failureOf(login(at));
     expect(error).toMatchObject({ code: 'API_KEY_REJECTED', context: { status } });
     expect(describeError(error)).toBe(
-      `the login at ${at.url.href} refused the API key (${status}): check API_KEY`,
+      `the login at ${at.baseUrl.href}v1/auth/public/login refused the API key (${status}): check API_KEY`,
     );
     expect(inspect(error, { depth: 10 })).not.toContain('s3cret');
     expect(server!.requests).toHaveLength(1);
@@ -250,7 +251,9 @@ describe('a login that fails', () => {
     const errors: unknown[] = [];
     const onRetry = ({ error }: Retry) => void errors.push(error);
     const at = await options((_request, response) => void answers.shift()!(response));
-    await firstValueFrom(login({ ...at, setting: 'API_LOGIN_URL', hooks: { onRetry } }));
+    await firstValueFrom(
+      login({ ...at, loginUrl: new URL('/login', at.baseUrl), hooks: { onRetry } }),
+    );
     expect(describeError(errors[0])).toMatch(expected);
   });
 
@@ -402,7 +405,8 @@ describe('a login that fails', () => {
     const clock = hurriedTime();
     const sandbox = await startSandbox({ loginQuotaPerMinute: 1, now: () => NOW + 18_000 });
     const at: LoginOptions = {
-      url: new URL('/v1/auth/public/login', sandbox.url),
+      baseUrl: new URL(sandbox.url),
+      description: WINE,
       apiKey: () => sandbox.apiKey,
       dispatcher,
       limit: tokenBucket({

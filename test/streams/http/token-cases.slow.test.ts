@@ -11,6 +11,8 @@ import {
 } from 'rxjs';
 import type { Dispatcher } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { listNamed } from '../../../src/description/description.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import { describeError } from '../../../src/core/errors.ts';
 import { startSandbox } from '../../../src/sandbox/index.ts';
 import { listRequest } from '../../../src/streams/decode/list-request.ts';
@@ -120,14 +122,21 @@ function polling(lists: readonly string[], change: (api: FakeApi) => void = () =
   const retried: string[] = [];
   const pages: { readonly at: number; readonly list: string }[] = [];
   const limit = tokenBucket({ capacity: LOGINS_PER_MINUTE, windowMs: MINUTE, scheduler });
-  const common = { dispatcher: api.dispatcher, scheduler, random: () => 0.5 };
+  const baseUrl = new URL('http://api');
+  const common = {
+    baseUrl,
+    description: WINE,
+    dispatcher: api.dispatcher,
+    scheduler,
+    random: () => 0.5,
+  };
   const hooks = {
     onRetry: ({ error }: { readonly error: unknown }) => void retried.push(describeError(error)),
   };
   const tokens = tokenSource({
     login: login({
       ...common,
-      url: new URL('http://api/v1/login'),
+      loginUrl: new URL('http://api/v1/login'),
       apiKey: () => 'k',
       limit,
       hooks,
@@ -137,7 +146,7 @@ function polling(lists: readonly string[], change: (api: FakeApi) => void = () =
   });
   const unlimited = <T>(source: T): T => source;
   const request = (list: string) =>
-    listRequest({ ...common, url: new URL(`http://api/v1/${list}`), tokens, hooks });
+    listRequest({ ...common, list: listNamed(WINE, list), tokens, hooks });
   const polls = lists.map((list) => {
     const ask = request(list);
     return defer(() => ask({ offset: 0, pageSize: 10 }, unlimited)).pipe(
@@ -161,10 +170,10 @@ function polling(lists: readonly string[], change: (api: FakeApi) => void = () =
     );
   return {
     ...{ time, api, failed, retried, pages, paced, pagesAfter, mostLogins, tokens },
-    one: (list: string, orderNumber: string) =>
-      request(list)({ orderNumber }, unlimited).pipe(
+    one: (list: string, key: string) =>
+      request(list)({ key }, unlimited).pipe(
         catchError((error: unknown) => {
-          failed.push(`${list} ${orderNumber}: ${describeError(error)}`);
+          failed.push(`${list} ${key}: ${describeError(error)}`);
           return EMPTY;
         }),
       ),
@@ -460,8 +469,8 @@ describe('a search through many queries that the API refuses without a reason', 
       api.inPlace = (_, query) => (query.get('orderNumber') === '5' ? json(400, {}) : undefined);
     });
     const { time, one } = all;
-    const ask = async (orderNumber: string, ms: number) => {
-      one('orders', orderNumber).subscribe();
+    const ask = async (key: string, ms: number) => {
+      one('orders', key).subscribe();
       await time.pass(ms);
     };
     await ask('1', SECOND);
@@ -594,9 +603,9 @@ it('a real server with young tokens, dead ones reported as 419: no list fails, o
     readings: { unauthorized: 419 },
   });
   onTestFinished(() => sandbox.close());
-  const { dispatcher, url, tokens, unlimited } = liveTokens(sandbox);
-  const read = (path: string) =>
-    firstValueFrom(listRequest({ url: url(path), tokens, dispatcher })({}, unlimited));
+  const { dispatcher, listOf, tokens, unlimited } = liveTokens(sandbox);
+  const read = (name: string) =>
+    firstValueFrom(listRequest({ ...listOf(name), tokens, dispatcher })({}, unlimited));
   const both = () => Promise.all([read('orders'), read('customers')]);
   const lengths = async () => (await both()).map(({ data }) => data.length);
   expect(await lengths()).toEqual([5, 5]);

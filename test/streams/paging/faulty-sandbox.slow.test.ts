@@ -1,5 +1,7 @@
 import { lastValueFrom, of, toArray } from 'rxjs';
 import { afterEach, expect, it } from 'vitest';
+import { listNamed } from '../../../src/description/description.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import { startSandbox } from '../../../src/sandbox/index.ts';
 import type { Sandbox } from '../../../src/sandbox/index.ts';
 import { withFault } from '../../../src/sandbox/named-faults.ts';
@@ -44,7 +46,8 @@ it.each([
   const { scheduler } = hurriedTime();
   const plan = new PagePlan();
   const list = listRequest({
-    url: new URL(`${sandbox.url}/v1/orders`),
+    baseUrl: new URL(sandbox.url),
+    list: listNamed(WINE, 'orders'),
     tokens: {
       token$: of(token),
       current: () => token,
