@@ -5,7 +5,7 @@ import { filled, filledBody, filledParameters } from '../../description/template
 import type { Parameters, Variables } from '../../description/template.ts';
 import type { HttpRequest } from './http.ts';
 
-/** What to request from a list: a page, a page of a window of modification dates, or a single record. */
+/** Query of a list: a page, a page of a window of modification dates, or a single record. */
 export interface ListQuery {
   /** Number of records to skip (the list offset). */
   readonly offset?: number;
