@@ -5,7 +5,7 @@
 import { finalize, identity, map, mergeMap, take } from 'rxjs';
 import { startSandbox } from 'cellarstream/sandbox';
 import { consoleSink, diff, keyOfFields, listRequest, login } from 'cellarstream/streams';
-import { pages, poll, splitRecords, tokenBucket, tokenSource } from 'cellarstream/streams';
+import { pages, poll, splitRecords, Stamps, tokenBucket, tokenSource } from 'cellarstream/streams';
 
 const sandbox = await startSandbox({ changesPerSecond: 20 }); // the API, with 1,000 orders
 const began = Date.now();
@@ -16,7 +16,8 @@ const tokens = tokenSource({ login: login({ url, apiKey: () => sandbox.apiKey, l
 
 const quota = tokenBucket({ capacity: 100, windowMs: 60_000 });
 const keyOf = keyOfFields(['order_number']);
-const list = listRequest({ url: new URL('/v1/orders', sandbox.url), tokens, keyOf });
+const stamps = new Stamps({ updated: ['updated_at'], created: 'created_at' }); // where records have their times, in ISO 8601
+const list = listRequest({ url: new URL('/v1/orders', sandbox.url), tokens, keyOf, stamps });
 
 // First everything, then every second what was modified since: windows of dates, read page by page.
 const changes$ = poll({

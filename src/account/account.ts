@@ -7,6 +7,8 @@ import { parsingDecoder } from '../streams/decode/decoder.ts';
 import type { Decoder } from '../streams/decode/decoder.ts';
 import type { KeyOf } from '../streams/records/key-of.ts';
 import type { PersonalFields } from '../streams/records/personal-fields.ts';
+import { Stamps } from '../streams/records/stamps.ts';
+import { timeFormat } from '../streams/records/time-format.ts';
 import { volatileFields } from '../streams/records/volatile-fields.ts';
 import type { VolatileFields } from '../streams/records/volatile-fields.ts';
 import type { Api, ApiList } from './api.ts';
@@ -38,12 +40,14 @@ export interface AccountList extends Pick<ApiList, 'clock' | 'plan'> {
   readonly pages: (decoding?: { keyOf?: KeyOf; decode?: Decoder }) => ListRequest;
   /** Hidden fields of the list; undefined if none are hidden. Also needed to hide the fields in images that were stored earlier. */
   readonly personal: PersonalFields | undefined;
+  /** Reads the stamps of the list's records. */
+  readonly stamps: Stamps;
   /** Volatile fields of the list. A change of only these fields publishes no event. */
   readonly volatile: VolatileFields;
 }
 
 export function openAccount(options: {
-  readonly config: Pick<Config, 'account' | 'pii' | 'volatileFields'>;
+  readonly config: Pick<Config, 'account' | 'description' | 'pii' | 'volatileFields'>;
   readonly api: Pick<Api, 'tokens' | 'list'>;
   readonly quotas: Pick<Quotas, 'lanes'>;
 }): Account {
@@ -56,6 +60,7 @@ export function openAccount(options: {
     list: (list, { onUnmatchedField } = {}) => {
       const { name: resource } = list;
       const { clock, plan, pages } = api.list(list);
+      const stamps = new Stamps(list, timeFormat(config.description.times));
       const personal = personalFieldsOf(pii, resource);
       const volatile = volatileFields(volatilePointers(config, resource));
       const inspect =
@@ -66,11 +71,12 @@ export function openAccount(options: {
         plan,
         pages: ({ keyOf, decode } = {}) =>
           pages({
-            decode: decode && !personal ? decode : parsingDecoder(keyOf),
+            decode: decode && !personal ? decode : parsingDecoder(keyOf, stamps),
             hide: personal?.hide,
             ...(inspect && { inspect }),
           }),
         personal,
+        stamps,
         volatile,
       };
     },

@@ -42,14 +42,14 @@ export function unmatchedFields(
   ];
   const unseen = new Set(fieldsIn([]).map(({ name }) => name));
   let looked = 0;
-  return ({ data, pagination }, query) => {
+  return ({ data, hasNext }, query) => {
     if (unseen.size === 0 || data.length === 0) return;
     looked += data.length;
     for (const { name, isSeen } of fieldsIn(data.map(({ json }) => json))) {
       if (isSeen) unseen.delete(name);
     }
     const isWhole = query.from === undefined && query.key === undefined;
-    if (looked < RECORDS_TO_CHECK && !(isWhole && !pagination.has_next_page)) return;
+    if (looked < RECORDS_TO_CHECK && !(isWhole && !hasNext)) return;
     for (const name of unseen) onUnmatchedField(name);
     unseen.clear();
   };

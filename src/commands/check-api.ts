@@ -28,10 +28,13 @@ import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { keyFieldsOf } from '../pipeline/choose-key.ts';
 import { listNamed } from '../description/description.ts';
 import { openKafka } from '../sinks/open-kafka.ts';
+import { parsingDecoder } from '../streams/decode/decoder.ts';
 import type { PagePlace } from '../streams/http/page-plan.ts';
 import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
 import { during } from '../streams/quota/token-bucket.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
+import { Stamps } from '../streams/records/stamps.ts';
+import { timeFormat } from '../streams/records/time-format.ts';
 import { checkDates } from './check-dates.ts';
 import { checkPaging } from './check-paging.ts';
 import { checkTotal } from './check-total.ts';
@@ -155,7 +158,8 @@ class ApiCheck {
       const limit = this.#announced(resource, this.#quota.lanes(resource, false).poll);
       const list = listNamed(this.#config.description, resource);
       const { plan, pages } = this.#api.list(list);
-      const request = pages();
+      const times = timeFormat(this.#config.description.times);
+      const request = pages({ decode: parsingDecoder(undefined, new Stamps(list, times)) });
       const ask = (query: ProbeDates & Partial<PagePlace>) =>
         this.#first(resource, request({ offset: 0, pageSize: PAGE_SIZE, ...query }, limit));
       const answer = await ask({});
@@ -170,12 +174,13 @@ class ApiCheck {
           ? await checkDates(answer, ask, {
               parameters: list.dates,
               localTime: () => steadyScheduler.now(),
+              times,
             })
           : undefined;
       let notes: readonly string[] = [];
       const takesDates = dates?.isUnusual === false;
       const now = steadyScheduler.now();
-      const cut = await checkTotal(answer, ask, { ...checked, takesDates, now }).catch(
+      const cut = await checkTotal(answer, ask, { ...checked, takesDates, times, now }).catch(
         (error: unknown) => {
           // The list is readable, but with a running service that uses its whole quota the last requests may time out.
           if (!isRetryableAtApi(error)) throw error;
@@ -186,7 +191,7 @@ class ApiCheck {
       const warnings = [...paging, ...(cut === undefined ? [] : [cut])];
       isUnwise = dates?.isUnusual === true || warnings.length > 0;
 
-      const { total_records: total = 'an unknown number of' } = answer.pagination;
+      const { total = 'an unknown number of' } = answer;
       const key = keyFields
         ? `key ${keyFields.join('+')}`
         : 'no record yet to determine the key from';

@@ -1,6 +1,5 @@
 import { describeError, isRetryableAtApi } from '../core/errors.ts';
 import { dateRefusal } from '../pipeline/reads/dated-scan.ts';
-import type { Parameters } from '../description/template.ts';
 import { recordsOf } from '../streams/decode/response.ts';
 import type { Answer } from '../streams/decode/response.ts';
 import { serverClock } from '../streams/http/server-clock.ts';
@@ -8,6 +7,7 @@ import { dateNegotiation, probedDates } from '../streams/paging/date-negotiation
 import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
 import type { ProbeReply } from '../streams/paging/date-probe.ts';
 import { datesText, ListDates } from '../streams/paging/list-dates.ts';
+import type { ListDatesOptions } from '../streams/paging/list-dates.ts';
 
 const A_MINUTE_MS = 60_000;
 
@@ -24,23 +24,23 @@ export interface DatesCheck {
  *
  * @param first The list's first page.
  * @param ask Requests a page of the list with the given dates.
- * @param options Date parameters of the list, and the local clock, in epoch ms.
+ * @param options Date parameters of the list, the local clock (epoch ms), and the notation of dates in requests (default: ISO 8601).
  */
 export async function checkDates(
   first: Answer,
   ask: (dates: ProbeDates) => Promise<Answer>,
-  { parameters, localTime }: { readonly parameters: Parameters; readonly localTime: () => number },
+  options: Omit<ListDatesOptions, 'clock' | 'onFound'>,
 ): Promise<DatesCheck> {
   const clock = serverClock();
-  clock.tell(first.serverTime, localTime());
+  clock.tell(first.serverTime, options.localTime());
   clock.see(recordsOf(first).updatedAt());
-  const dates = new ListDates({ clock, localTime, parameters });
+  const dates = new ListDates({ clock, ...options });
   let reason: string | undefined;
   const replyTo = async (question: ProbeDates): Promise<ProbeReply> => {
     try {
       const answer = await ask(question);
       const stamps = recordsOf(answer).updatedAt();
-      return { stamps, isWhole: !answer.pagination.has_next_page, isRefused: false };
+      return { stamps, isWhole: !answer.hasNext, isRefused: false };
     } catch (error) {
       const why = dateRefusal(error) ?? (isRetryableAtApi(error) ? 'unanswered' : undefined);
       if (question.from === undefined || why === undefined) throw error;

@@ -26,7 +26,7 @@ export async function checkPaging(
   ask: (place: PagePlace) => Promise<Answer>,
   { pageSize, keyFields, plan }: PagingToCheck,
 ): Promise<readonly string[]> {
-  const { total_records: total } = first.pagination;
+  const { total } = first;
   if (total === undefined || total <= ODD_OFFSET) return [];
   const odd = await ask({ offset: ODD_OFFSET, pageSize });
   const keyOf = keyOfFields(keyFields);
@@ -37,7 +37,7 @@ export async function checkPaging(
   const { length } = odd.data;
   // With whole pages the plan requests smaller pages, so a short page means nothing.
   const isShort = !plan.isWhole && length < Math.min(pageSize, total - ODD_OFFSET);
-  const isCapped = isShort && odd.pagination.has_next_page;
+  const isCapped = isShort && odd.hasNext;
   return [
     ...(isMoved
       ? [

@@ -3,9 +3,10 @@ import { recordsOf } from '../streams/decode/response.ts';
 import type { Answer } from '../streams/decode/response.ts';
 import type { PagePlace } from '../streams/http/page-plan.ts';
 import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
-import { dateText, window } from '../streams/paging/poll.ts';
+import { window } from '../streams/paging/poll.ts';
 import { isUsualCap, mayBeCut } from '../streams/paging/reading-proofs.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
+import type { TimeFormat } from '../streams/records/time-format.ts';
 
 /** Number of records requested at the end of the list, to see whether the API serves it to its end. */
 const TAIL = 3;
@@ -21,6 +22,8 @@ export interface TotalToCheck {
   readonly keyFields: readonly string[];
   /** Whether the API interprets modification dates in requests as documented. */
   readonly takesDates: boolean;
+  /** Notation of dates in requests. */
+  readonly times: TimeFormat;
   /** Current time by the local clock, in epoch ms. */
   readonly now: number;
 }
@@ -38,7 +41,7 @@ export async function checkTotal(
   ask: (query: ProbeDates & Partial<PagePlace>) => Promise<Answer>,
   list: TotalToCheck,
 ): Promise<string | undefined> {
-  const { total_records: total, has_next_page: hasNext } = first.pagination;
+  const { total, hasNext } = first;
   if (total === undefined || (!hasNext && first.data.length >= total)) return undefined;
   const tail = await ask({ offset: Math.max(0, total - TAIL), pageSize: TAIL });
   if (tail.isCut || recordsOf(tail).length === 0) {
@@ -48,7 +51,7 @@ export async function checkTotal(
     return undefined;
   const middle = list.takesDates ? middleOf([first, tail]) : undefined;
   if (middle !== undefined) {
-    const inTwo = await countInWindows(ask, middle, middle, list.now);
+    const inTwo = await countInWindows(ask, middle, middle, list);
     if (inTwo !== undefined && Math.abs(inTwo - total) <= MARGIN) return undefined;
   }
   const keyOf = keyOfFields(list.keyFields);
@@ -60,7 +63,7 @@ export async function checkTotal(
   const inTwoApart =
     isMore || middle === undefined
       ? undefined
-      : await countInWindows(ask, middle - A_DAY_MS, middle + A_DAY_MS, list.now);
+      : await countInWindows(ask, middle - A_DAY_MS, middle + A_DAY_MS, list);
   if (isMore || (inTwoApart !== undefined && inTwoApart > total + MARGIN)) {
     return `total_records is capped at ${total}, although the list has more records: no deletion from this list is published until total_records is below ${total}`;
   }
@@ -69,8 +72,8 @@ export async function checkTotal(
 }
 
 /**
- * Returns the midpoint between the median `updated_at` of the first page and the median of the last page, in epoch ms; undefined if a page
- * has no `updated_at`.
+ * Returns the midpoint between the median modification time of the first page and the median of the last page, in epoch ms; undefined if a
+ * page has no modification times.
  */
 function middleOf(pages: readonly Answer[]): number | undefined {
   const [one, other] = pages.map((page) => {
@@ -91,12 +94,12 @@ async function countInWindows(
   ask: (dates: ProbeDates) => Promise<Answer>,
   until: number,
   from: number,
-  now: number,
+  { now, times }: TotalToCheck,
 ): Promise<number | undefined> {
-  const early = { ...window(0, 0), to: dateText(until) };
+  const early = { ...window(0, 0, times), to: times.write(until) };
   try {
-    const [before, after] = [await ask(early), await ask(window(from, now))].map(
-      ({ pagination }) => pagination.total_records,
+    const [before, after] = [await ask(early), await ask(window(from, now, times))].map(
+      ({ total }) => total,
     );
     return before === undefined || after === undefined ? undefined : before + after;
   } catch (error) {

@@ -8,6 +8,7 @@ import { loadConfig } from '../config/load-config.ts';
 import type { Config, ConfigWith } from '../config/config.ts';
 import { STARTUP_RETRIES, openKafka } from '../sinks/open-kafka.ts';
 import { CellarstreamError } from '../core/errors.ts';
+import { listNamed } from '../description/description.ts';
 import type { Hooks, Progress } from '../observe/hooks.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { allHooks } from '../observe/all-hooks.ts';
@@ -145,7 +146,9 @@ class DemoOutput {
     onPublished: (published) => {
       for (const { op } of published.changes) this.#counts[op] += 1;
       this.#statusCount += published.statusChanges.length;
-      const lines = changeLines(published, this.#colors, new Date().toTimeString().slice(0, 8));
+      const list = listNamed(this.#config.description, published.resource);
+      const time = new Date().toTimeString().slice(0, 8);
+      const lines = changeLines(published, list, this.#colors, time);
       if (lines.length === 0) return;
       this.#line.clear();
       process.stdout.write(`${lines.join('\n')}\n`);

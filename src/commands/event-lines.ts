@@ -1,4 +1,5 @@
 import type { Consumed } from '../consumers/consumed.ts';
+import type { ListDescription } from '../description/description.ts';
 import type { Published } from '../observe/hooks.ts';
 import type { StatusChange } from '../resources/orders/order-status.ts';
 import type { ChangeEvent, Op } from '../schemas/events/envelope.ts';
@@ -63,9 +64,14 @@ function textOf(
 
 /**
  * Formats a line for each change except those of initial snapshots: the record's key, its status changes with values, and the paths of
- * other changed fields without their values, which may be personal.
+ * other changed fields without their values, which may be personal. Modification times are left out.
  */
-export function changeLines(published: Published, colors: Colors, time: string): string[] {
+export function changeLines(
+  published: Published,
+  { updated }: Pick<ListDescription, 'updated'>,
+  colors: Colors,
+  time: string,
+): string[] {
   const { changes, statusChanges, resource } = published;
   return changes
     .filter(({ op }) => op !== 'r')
@@ -73,7 +79,7 @@ export function changeLines(published: Published, colors: Colors, time: string):
       const statuses = statusChanges.filter((status) => status.key === key);
       const reportedPaths = new Set(statuses.map(({ change }) => pathOf(change)));
       const otherPaths = changed.filter(
-        (path) => !reportedPaths.has(path) && !/(^|\.)updated_at$/.test(path),
+        (path) => !reportedPaths.has(path) && !updated.includes(path.split('.').at(-1)!),
       );
       const details = [
         ...statuses.map(({ change }) => statusText(change, colors)),

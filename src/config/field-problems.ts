@@ -107,11 +107,10 @@ function neededAdvice(
 }
 
 function neededPaths(resource: Resource): readonly (readonly string[])[] {
-  const { keyCandidates, arrays, statuses } = listNamed(WINE, resource);
+  const { keyCandidates, updated, created = [], arrays, statuses } = listNamed(WINE, resource);
   return [
     ...(keyCandidates.length === 1 ? keyCandidates[0]!.map((field) => [field]) : []),
-    ['created_at'],
-    ['updated_at'],
+    ...[created, updated].flat().map((field) => [field]),
     ...Object.entries(arrays),
     ...(statuses?.subjects ?? []).flatMap(({ path, fields, time }) =>
       [...fields, ...(time === undefined ? [] : [[time]])].map((field) => [...path, ...field]),

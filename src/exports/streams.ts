@@ -36,7 +36,7 @@ export type {
 export { listRequest } from '../streams/decode/list-request.ts';
 export type { ListRequestOptions } from '../streams/decode/list-request.ts';
 export type { PageRequestOptions } from '../streams/http/page-request.ts';
-export type { Answer, ListRequest, Pagination, ReportedPlace } from '../streams/decode/response.ts';
+export type { Answer, ListRequest, ReportedPlace } from '../streams/decode/response.ts';
 export type {
   NextPlace,
   PagePlace,
@@ -65,6 +65,9 @@ export type { ServerClock } from '../streams/http/server-clock.ts';
 // Records
 export { keyOfFields } from '../streams/records/key-of.ts';
 export type { KeyOf } from '../streams/records/key-of.ts';
+export { Stamps } from '../streams/records/stamps.ts';
+export { timeFormat } from '../streams/records/time-format.ts';
+export type { TimeFormat } from '../streams/records/time-format.ts';
 export { keyRecords, splitRecords } from '../streams/records/records.ts';
 export type {
   RejectedJson,

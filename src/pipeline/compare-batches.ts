@@ -7,6 +7,7 @@ import type { Confirmations } from '../streams/diff/confirmations.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import type { ImageCodec, KeyedRecord } from '../streams/records/page-record.ts';
 import type { PageRun } from '../streams/records/page-records.ts';
+import type { Stamps } from '../streams/records/stamps.ts';
 import type { PersonalFields } from '../streams/records/personal-fields.ts';
 import type { VolatileFields } from '../streams/records/volatile-fields.ts';
 import type { StoreReads } from './checkpoint/checkpoint.ts';
@@ -36,6 +37,7 @@ export interface CompareOptions {
   readonly evolution: Pick<SchemaEvolution, 'values'>;
   /** Looks up the newest published image of a record by its key; the images are encoded with the current schema. */
   readonly images: Images;
+  readonly stamps: Stamps;
   readonly clock: LogicalClock;
   readonly confirmations: Confirmations;
   readonly volatile: VolatileFields | undefined;
@@ -49,7 +51,7 @@ export interface CompareOptions {
 export function compareBatches(
   options: CompareOptions,
 ): OperatorFunction<ReadBatch, Difference<ComparedBatch>> {
-  const { task, store, evolution, images, clock, volatile, snapshot, wasEmpty } = options;
+  const { task, store, evolution, images, stamps, clock, volatile, snapshot, wasEmpty } = options;
   const { confirmations, personal } = options;
   const { arrays, dates } = task.list;
   const { startFrom } = task.config.poll;
@@ -133,6 +135,7 @@ export function compareBatches(
       newest: newestReads(clock),
       confirmations,
       hideStored: personal?.hideStored,
+      stamps,
       identities: arrays,
       volatile,
     }),

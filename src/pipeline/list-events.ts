@@ -61,7 +61,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   const source = account.list(list, { onUnmatchedField: (field) => hooks.onUnseen({ field }) });
   // Undefined without volatile fields: then images need not be decoded to ignore them.
   const volatile = source.volatile.pointers.length > 0 ? source.volatile : undefined;
-  const { personal } = source;
+  const { personal, stamps } = source;
   const images: Images = {
     get: (key) => {
       const image = store.get(key);
@@ -69,7 +69,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     },
   };
   const resync =
-    resyncs && new ResyncEvents({ resyncs, codec: () => evolution.values, images, hooks });
+    resyncs && new ResyncEvents({ resyncs, codec: () => evolution.values, images, stamps, hooks });
   const publisher = new Publisher({
     ...{ task, checkpoint, resyncs, resync },
     progress: {
@@ -80,7 +80,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
       ...{ task, checkpoint, evolution, keyFields, recordKeys, personal, volatile, resync },
     }),
   });
-  const decode = decoders(keyFields, evolution, store);
+  const decode = decoders(keyFields, stamps, evolution, store);
   const reads = new ListReads({
     ...{ task, lanes, keyFields, checkpoint },
     lists: {
@@ -97,7 +97,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     certifications$: resyncs?.certifications$,
   });
   const compared = compareBatches({
-    ...{ task, store, evolution, images, volatile, personal, confirmations },
+    ...{ task, store, evolution, images, stamps, volatile, personal, confirmations },
     clock: source.clock,
     snapshot: () => publisher.progress.firstRead,
     wasEmpty: key.wasEmpty,

@@ -26,9 +26,8 @@ function told(
     onUnmatchedField: (name) => names.push(name),
   });
   const after: (readonly string[])[] = [];
-  for (const [data, query = {}, has_next_page = true] of pages) {
-    const pagination = { total_records: 0, has_next_page };
-    const answer = { data: records(data), pagination };
+  for (const [data, query = {}, hasNext = true] of pages) {
+    const answer = { data: records(data), total: 0, hasNext };
     look({ ...answer, span: { begin: 1, end: 2 }, serverTime: undefined }, query);
     after.push([...names]);
   }

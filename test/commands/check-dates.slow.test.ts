@@ -32,7 +32,8 @@ async function checked(readings: Partial<Readings>, ...faults: string[]) {
     const { data, pagination } = (await answer.json()) as Page;
     return {
       data: records(data, keyOfFields(['order_number'])),
-      pagination,
+      total: pagination.total_records,
+      hasNext: pagination.has_next_page,
       span: { begin: 0, end: 1 },
       serverTime: clock.now(),
     };

@@ -9,6 +9,8 @@ import { withFault } from '../../src/sandbox/named-faults.ts';
 import { listRequest } from '../../src/streams/decode/list-request.ts';
 import { tokenOf } from '../sandbox/client.ts';
 import { hurriedTime } from '../support/hurried-time.ts';
+import { ISO } from '../../src/streams/records/time-format.ts';
+import { WINE_STAMPS } from '../support/records.ts';
 
 let sandbox: Sandbox;
 afterEach(() => sandbox.close());
@@ -28,6 +30,7 @@ async function checked(resource: 'orders' | 'inventory', records: number, ...fau
       current: () => token,
       report: () => ({ isFinal: false, pauseMs: undefined, logsIn: false }),
     },
+    stamps: WINE_STAMPS,
     scheduler: hurriedTime().scheduler,
   });
   const ask = (query: object) =>
@@ -38,6 +41,7 @@ async function checked(resource: 'orders' | 'inventory', records: number, ...fau
     pageSize: 100,
     keyFields: resource === 'orders' ? ['order_number'] : ['sku'],
     takesDates: resource === 'orders',
+    times: ISO,
     now: Date.now(),
   });
   return { found, requests: sandbox.truth.requests(resource).length - before };

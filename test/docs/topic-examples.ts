@@ -16,6 +16,7 @@ import type { ReadRecords } from '../../src/streams/diff/diff.ts';
 import { statusChanges } from '../../src/resources/orders/order-status.ts';
 import { keyRecords } from '../../src/streams/records/records.ts';
 import { keyOfFields } from '../../src/streams/records/key-of.ts';
+import { WINE_STAMPS } from '../support/records.ts';
 
 /** A message with its value decoded, as a text shows it. */
 export interface Example {
@@ -49,7 +50,7 @@ export async function topicExamples(prefix: string): Promise<Examples> {
   const key = String(ORDER);
   const versions = await versionsOfOrder();
   const reads: ReadRecords[] = [
-    ...versions.map((record) => ({ records: keyRecords([record], () => key).keyed })),
+    ...versions.map((record) => ({ records: keyRecords([record], () => key, WINE_STAMPS).keyed })),
     { records: [], gone: [key] },
   ];
   const { arrays: identities } = listNamed(WINE, 'orders');

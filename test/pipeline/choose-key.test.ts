@@ -40,8 +40,8 @@ function chosen(
     const data = records(pages[looks.length]!);
     looks.push(scheduler.now());
     const serverTime = NOON + scheduler.now();
-    const pagination = { total_records: data.length, has_next_page: false };
-    const page: Answer = { data, pagination, span: { begin: 1, end: 2 }, serverTime };
+    const envelope = { total: data.length, hasNext: false };
+    const page: Answer = { data, ...envelope, span: { begin: 1, end: 2 }, serverTime };
     return of(page).pipe(delay(REQUEST_MS, scheduler));
   });
   scheduler.run(() => {

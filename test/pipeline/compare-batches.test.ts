@@ -12,6 +12,7 @@ import { logicalClock } from '../../src/streams/http/logical-clock.ts';
 import { keyOfFields } from '../../src/streams/records/key-of.ts';
 import { splitPageRecords } from '../../src/streams/records/records.ts';
 import { storedRuns } from '../support/stored-runs.ts';
+import { WINE_STAMPS } from '../support/records.ts';
 
 const keyFields = ['id'];
 const keyOf = keyOfFields(keyFields);
@@ -26,7 +27,7 @@ function decoded(ids: readonly number[], runs: readonly Run[]) {
   const knownRun = storedRuns(runs);
   const known = () => undefined;
   const decode = digestDecoder(
-    { keyFields, keyOf, payloadDigestOf: known, knownRun },
+    { keyFields, keyOf, stamps: WINE_STAMPS, payloadDigestOf: known, knownRun },
     parsingDecoder(keyOf),
   );
   const steps = decodedPage(new Body(Buffer.from(text)), decode);
@@ -56,6 +57,7 @@ describe('a page whose turn has come', () => {
           },
           evolution: { values: codec },
           images: { get: (key) => codec.encode({ id: Number(key), text: 't' }) },
+          stamps: WINE_STAMPS,
           ...{ clock, volatile: undefined, personal: undefined, wasEmpty: false },
           confirmations: new Confirmations({ now: () => 0 }),
           snapshot: () => ({ startedAt: 0, position: null, done: true }),

@@ -35,7 +35,7 @@ interface Asked {
   /** Answers with these records, as text; tells the keys of those that were known by their bytes. */
   readonly answer: (
     records: readonly string[],
-    pagination?: Partial<Answer['pagination']>,
+    envelope?: Partial<Pick<Answer, 'total' | 'hasNext'>>,
   ) => string[];
 }
 
@@ -53,7 +53,7 @@ async function orders(
   const answering: Answering = (query, clock, decode) =>
     new Observable<Answer>((subscriber) => {
       const begin = clock.begin();
-      const answer: Asked['answer'] = (records, pagination) => {
+      const answer: Asked['answer'] = (records, envelope) => {
         const page = new Body(Buffer.from(`{"data":[${records.join()}]}`));
         const parts = atOnce(pageElements(page.bytes, (at) => decode(page, at)))!.elements;
         const found = new PageRecords(parts, page);
@@ -61,7 +61,7 @@ async function orders(
         subscriber.next({
           data,
           records: found,
-          pagination: { total_records: records.length, has_next_page: false, ...pagination },
+          ...{ total: records.length, hasNext: false, ...envelope },
           span: clock.answered(begin),
           serverTime: SNAPSHOT_AT,
         });
@@ -234,7 +234,7 @@ describe('orders that come in the bytes of last time', () => {
     const { polled, poll, hold, published, eventsOf, commits, store, book } = await orders();
     await polled(order(1, PAID), order(2), order(3));
     const release = hold();
-    (await poll()).answer([order(1, OPEN), order(2)], { total_records: 3, has_next_page: true });
+    (await poll()).answer([order(1, OPEN), order(2)], { total: 3, hasNext: true });
     await until(() => commits.length === 2);
     // Back to what it was, as it still is stored: unchanged only until the other page is, and a lagging replica's answer from then on.
     const known = (await poll()).answer([order(2), order(1, PAID), order(3)]);
@@ -364,11 +364,11 @@ it('a page that was encoded before the schema has grown is encoded again', async
   const { polled, poll, whole, resync, hold, published, commits, book, store } = await orders();
   await polled(order(1, PAID));
   const release = hold();
-  const total_records = 3;
-  (await poll()).answer([order(1, OPEN), order(2)], { total_records, has_next_page: true });
+  const total = 3;
+  (await poll()).answer([order(1, OPEN), order(2)], { total, hasNext: true });
   await until(() => commits.length === 2);
   const values = book.values;
-  (await poll()).answer([order(2), order(3, PAID)], { total_records });
+  (await poll()).answer([order(2), order(3, PAID)], { total });
   resync();
   (await whole()).answer([order(4, '"vineyard":"north"')]);
   await until(() => book.values !== values);

@@ -47,7 +47,8 @@ function growingList() {
     return timer(0).pipe(
       map(() => ({
         data,
-        pagination: { total_records: data.length, has_next_page: false },
+        total: data.length,
+        hasNext: false,
         span: clock.answered(begin),
         serverTime: now(),
       })),
@@ -134,8 +135,8 @@ describe('an order that the API has no more', () => {
       answer(query, ...rest).pipe(
         map((found) => {
           if (query.key === undefined) return found;
-          const total_records = query.key === '800' ? 1 : 0;
-          return { ...found, data: [], pagination: { ...found.pagination, total_records } };
+          const total = query.key === '800' ? 1 : 0;
+          return { ...found, data: [], total };
         }),
       );
     const kept: TaskNotes[] = [];
@@ -179,7 +180,8 @@ describe('an order with personal fields', () => {
       timer(0).pipe(
         map(() => ({
           data: decoded(data, decode),
-          pagination: { total_records: data.length, has_next_page: true },
+          total: data.length,
+          hasNext: true,
           span: clock.answered(clock.begin()),
           serverTime: SNAPSHOT_AT,
         })),
@@ -261,7 +263,8 @@ describe('an order that is to be published again', () => {
       return timer(0).pipe(
         map(() => ({
           data,
-          pagination: { total_records: data.length, has_next_page: false },
+          total: data.length,
+          hasNext: false,
           span: clock.answered(begin),
           serverTime: SNAPSHOT_AT,
         })),

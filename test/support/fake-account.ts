@@ -25,6 +25,7 @@ import type { Decoder } from '../../src/streams/decode/decoder.ts';
 import type { PageRecord } from '../../src/streams/records/page-record.ts';
 import { PageRecords } from '../../src/streams/records/page-records.ts';
 import { Body } from '../../src/streams/http/body.ts';
+import { WINE_STAMPS } from './records.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 const pass = <T>(source: Observable<T>) => source;
@@ -42,8 +43,12 @@ export const FREE_LANES: Lanes = {
 };
 
 /** Settings of a list that is polled all the time; others are left out. */
-export const BUSY: Pick<Config, 'account' | 'topics' | 'poll' | 'pii' | 'volatileFields'> = {
+export const BUSY: Pick<
+  Config,
+  'account' | 'description' | 'topics' | 'poll' | 'pii' | 'volatileFields'
+> = {
   account: 'estate',
+  description: WINE,
   topics: { prefix: 'wine', sharedPrefix: 'wine', partitions: 1, replication: undefined },
   poll: {
     intervalMs: 1,
@@ -89,7 +94,7 @@ export function fakeAccount(config: Partial<Config>, answer: Answering): Account
       clock,
       plan: new PagePlan(),
       pages:
-        ({ decode = parsingDecoder(), hide } = {}) =>
+        ({ decode = parsingDecoder(undefined, WINE_STAMPS), hide } = {}) =>
         (query) =>
           answer(query, clock, decode).pipe(
             map((page) =>

@@ -12,7 +12,8 @@ export function scanPage(
   return {
     answer: {
       data: records(data),
-      pagination: { total_records: data.length, has_next_page: !last },
+      total: data.length,
+      hasNext: !last,
       span: { begin: 1, end: 2 },
       serverTime,
     },

@@ -3,7 +3,6 @@
 import type { Hooks, Published } from '../../observe/hooks.ts';
 import { listNamed } from '../../description/description.ts';
 import { WINE } from '../../description/wine/wine.ts';
-import { instantOf } from '../../schemas/avro/instant.ts';
 import type { Change, Operation } from '../../streams/diff/change.ts';
 import type { DatesFound } from '../../streams/paging/list-dates.ts';
 
@@ -50,11 +49,11 @@ export function provesDeletions({
 
 /**
  * Returns when the record of an event was created or updated, by the API's clock, in epoch ms. Null if the event does not show it: events
- * with `op` `r`, deletions, and changes that left `updated_at` unchanged.
+ * with `op` `r`, deletions, and changes that left the modification time unchanged.
  */
-export function changeTime({ op, before, updatedAt }: Change): number | null {
+export function changeTime({ op, before, updatedAt, updatedBefore = null }: Change): number | null {
   if (op !== 'c' && op !== 'u') return null;
-  return before && instantOf(before, 'updated_at') === updatedAt ? null : updatedAt;
+  return before && updatedBefore === updatedAt ? null : updatedAt;
 }
 
 /**

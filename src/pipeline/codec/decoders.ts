@@ -2,6 +2,7 @@ import { isRetryable } from '../../core/errors.ts';
 import { encodingDecoder, digestDecoder, parsingDecoder } from '../../streams/decode/decoder.ts';
 import type { Decoder } from '../../streams/decode/decoder.ts';
 import { keyOfFields } from '../../streams/records/key-of.ts';
+import type { Stamps } from '../../streams/records/stamps.ts';
 import type { StoreReads } from '../checkpoint/checkpoint.ts';
 import type { SchemaEvolution } from './schema-evolution.ts';
 
@@ -18,17 +19,21 @@ export interface Decoders {
 
 export function decoders(
   keyFields: readonly string[],
+  stamps: Stamps,
   { encodeNow: encode }: SchemaEvolution,
   store: StoreReads,
 ): Decoders {
   const keyOf = keyOfFields(keyFields);
-  const snapshot = encodingDecoder({ keyFields, keyOf, encode }, parsingDecoder(keyOf));
+  const snapshot = encodingDecoder(
+    { keyFields, keyOf, stamps, encode },
+    parsingDecoder(keyOf, stamps),
+  );
   // An error of the store must not count as a failed request of the API. If it persists, it occurs again when the page is compared.
   const payloadDigestOf = ignoringTransient((key) => store.payloadDigest(key));
   const knownRun = ignoringTransient((key) => store.runFrom(key));
   const runDigest = (bytes: Buffer) => store.digestOf(bytes);
   const afterSnapshot = digestDecoder(
-    { keyFields, keyOf, payloadDigestOf, knownRun, runDigest },
+    { keyFields, keyOf, stamps, payloadDigestOf, knownRun, runDigest },
     snapshot,
   );
   return { snapshot, afterSnapshot };

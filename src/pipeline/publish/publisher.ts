@@ -130,7 +130,7 @@ export class Publisher {
     if (batch.lane === 'first-read') {
       const { answer } = batch.page;
       const end = offset + recordsOf(answer).length;
-      const total = answer.pagination.total_records ?? end;
+      const total = answer.total ?? end;
       hooks.onProgress({ read: Math.min(total, end), total, done: batch.snapshot.done });
     }
     if (batch.lane === 'sweep' && batch.step.kind === 'end') {

@@ -2,9 +2,9 @@ import type { ListHooks } from '../../observe/list-hooks.ts';
 import type { ResyncStep } from '../reads/read-batch.ts';
 import type { TaskJobs } from '../../account/signal-jobs.ts';
 import type { Message } from '../../sinks/sink.ts';
-import { instantOf } from '../../schemas/avro/instant.ts';
 import type { Change } from '../../streams/diff/change.ts';
 import type { ImageCodec } from '../../streams/records/page-record.ts';
+import type { Stamps } from '../../streams/records/stamps.ts';
 import { DecodedChange } from '../../streams/diff/diff.ts';
 import type { Difference, Images, ReadRecords } from '../../streams/diff/diff.ts';
 
@@ -20,6 +20,7 @@ export interface ResyncEventsOptions {
   readonly codec: () => ImageCodec;
   /** The published images before the page is committed. */
   readonly images: Images;
+  readonly stamps: Stamps;
   readonly hooks: Pick<ListHooks, 'onResync'>;
 }
 
@@ -50,7 +51,7 @@ export class ResyncEvents {
     { read, changes, refreshed }: Pick<Difference<ReadRecords>, 'read' | 'changes' | 'refreshed'>,
   ): Change[] {
     this.#begin(step);
-    const { images, codec } = this.#options;
+    const { images, codec, stamps } = this.#options;
     const { since } = step.resync;
     const changed = new Map(changes.map((change) => [change.key, change]));
     const events: Change[] = [];
@@ -62,7 +63,12 @@ export class ResyncEvents {
       if (!image) continue; // an undecided record is refetched, and published then
       this.#remember(key);
       if (change?.images.before === null) continue;
-      events.push(republishedChange(key, image, refreshed.get(key) ?? image, codec()));
+      const decode = (bytes: Buffer) => codec().decode(bytes);
+      const after = refreshed.get(key) ?? image;
+      // `after` may differ from the published image in volatile fields.
+      const facts = { key, op: 'r', images: { before: image, after } } as const;
+      const shown = { ...facts, updatedAt: stamps.updatedAt(decode(after)) };
+      events.push(new DecodedChange(shown, { decode, stamps }));
     }
     return events;
   }
@@ -103,12 +109,4 @@ export class ResyncEvents {
     const [oldest] = this.#republishedKeys; // a Set keeps the order of insertion
     this.#republishedKeys.delete(oldest!);
   }
-}
-
-/** `r` event of a republished record. `after` may differ from the published image `before` in volatile fields. */
-function republishedChange(key: string, before: Buffer, after: Buffer, codec: ImageCodec): Change {
-  const decode = (bytes: Buffer) => codec.decode(bytes);
-  const images = { before, after };
-  const updatedAt = instantOf(decode(after), 'updated_at');
-  return new DecodedChange({ key, op: 'r', images, updatedAt }, decode);
 }

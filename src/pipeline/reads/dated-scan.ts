@@ -19,8 +19,8 @@ export function datedScan(
   window: Window,
   now: number,
 ): Observable<ScanPage> {
-  const from = Date.parse(window.from);
-  const to = window.to === undefined ? now : Date.parse(window.to);
+  const from = dates.timeOf(window.from);
+  const to = window.to === undefined ? now : dates.timeOf(window.to);
   const { longestMs } = dates;
   const starts: number[] = [];
   for (let at = from; at === from || at + longestMs < to + longestMs; at += longestMs)

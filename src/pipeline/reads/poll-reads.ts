@@ -22,6 +22,7 @@ import { dateNegotiation } from '../../streams/paging/date-negotiation.ts';
 import { giveUpReason } from '../../streams/decode/dated-patience.ts';
 import type { GiveUpReason } from '../../streams/decode/dated-patience.ts';
 import { ListDates } from '../../streams/paging/list-dates.ts';
+import { timeFormat } from '../../streams/records/time-format.ts';
 import type { NoDates } from '../../streams/paging/list-dates.ts';
 import { poll } from '../../streams/paging/poll.ts';
 import type { PollPage, Window } from '../../streams/paging/poll.ts';
@@ -93,6 +94,7 @@ export class PollReads {
       localTime: () => scheduler.now(),
       onFound: (found) => hooks.onDates(found),
       parameters: task.list.dates ?? {},
+      times: timeFormat(task.config.description.times),
     });
     this.dates = dates;
     this.#checks = new DateChecks({
@@ -178,7 +180,7 @@ export class PollReads {
     return poll({
       scan: (window) => {
         beganAt = dates.now;
-        onPoll(Date.parse(window.from));
+        onPoll(dates.timeOf(window.from));
         return scan('newest', window);
       },
       scanBack: (window) => scan('back', window),

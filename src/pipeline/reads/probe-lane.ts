@@ -44,7 +44,7 @@ export function probeLane(lane: ReadLane, request: ListRequest, maxPageSize: num
 
   const arrived = (answer: Answer): ProbeResponse => {
     const stamps = recordsOf(answer).updatedAt();
-    const isWhole = !answer.pagination.has_next_page;
+    const isWhole = !answer.hasNext;
     const reply = { stamps, isWhole, isRefused: false };
     return { reply, batch: { lane: 'reread', ...lane.splitAndTellClock(answer) } };
   };

@@ -49,7 +49,7 @@ export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => Swe
           !isStale(answer.age) &&
           recordsOf(answer).length === 0 &&
           // If the response has no total, an empty list suffices.
-          (answer.pagination.total_records ?? 0) === 0;
+          (answer.total ?? 0) === 0;
         // After the first request an absent record stays missing, and is requested again. Any other result counts as seen.
         if (!again) return isGone ? read : { ...read, presumedSeen: [key] };
         return isGone ? { ...read, absent: { keys: [key], since } } : read;

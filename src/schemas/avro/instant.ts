@@ -72,7 +72,7 @@ export function instantAt(source: JsonCursor): number | null {
  * Parses a time as {@link zonedMillis} does, or a date as its midnight in UTC; null for any other text. (`Date.parse` would assume the
  * machine's time zone if none is given.)
  */
-function instantIn(text: string): number | null {
+export function instantIn(text: string): number | null {
   if (text.length === DATE_TEXT_LENGTH) return orNull(dateDays(text) * DAY_MS);
   return orNull(utcMillis(text)) ?? orNull(zonedMillis(text));
 }

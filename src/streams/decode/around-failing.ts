@@ -120,7 +120,7 @@ export function aroundFailing(attempts: PageAttempts, plan: PagePlan, places: Fa
    * @param length Number of records requested after the failing one so far.
    */
   const more = (answers: Answer[], at: number, length: number): Observable<Answer[]> => {
-    const isEnough = length >= MIN_RECORDS_BEHIND || !answers.at(-1)!.pagination.has_next_page;
+    const isEnough = length >= MIN_RECORDS_BEHIND || !answers.at(-1)!.hasNext;
     if (!plan.isWhole || isEnough) return of(answers);
     const part = plan.from(at, pageSize);
     return attempts

@@ -23,7 +23,7 @@ export interface BrokenPage {
   };
 }
 
-export type BrokenResponse = Omit<Answer, 'data' | 'records' | 'pagination' | 'notFound'> &
+export type BrokenResponse = Omit<Answer, 'data' | 'records' | 'total' | 'hasNext' | 'notFound'> &
   BrokenPage;
 
 export const isBroken = (answer: Answer | BrokenResponse): answer is BrokenResponse =>
@@ -215,7 +215,8 @@ export class BrokenPageReader {
       elapsedMs,
       age: oldestOf([before.age, age, after.age]),
       data: [...before.data, ...unreadable, ...after.data],
-      pagination: after.pagination,
+      total: after.total,
+      hasNext: after.hasNext,
     };
   }
 }
@@ -232,5 +233,5 @@ const beginning = (answer: Answer | BrokenResponse) =>
 
 function asResponse({ broken, ...answer }: BrokenResponse): Answer {
   const record = PageRecord.unreadable(textOfAnyBytes(broken.rest), 0);
-  return { ...answer, data: [record], pagination: { total_records: 1, has_next_page: false } };
+  return { ...answer, data: [record], total: 1, hasNext: false };
 }

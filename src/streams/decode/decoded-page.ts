@@ -154,15 +154,12 @@ function singleRecordIn(
 const MAX_BRACKETS = 20;
 
 function isCompletePage(
-  { records, pagination }: DecodedPage,
+  { records, total }: DecodedPage,
   offset: number,
   pageSize: number,
 ): boolean {
   const { length } = records;
-  return (
-    length === pageSize ||
-    (length < pageSize && length === (pagination.total_records ?? NaN) - offset)
-  );
+  return length === pageSize || (length < pageSize && length === (total ?? NaN) - offset);
 }
 
 function pageWith(

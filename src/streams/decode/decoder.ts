@@ -11,6 +11,7 @@ import { PageRecord, payloadDigest, PUBLISHED } from '../records/page-record.ts'
 import type { ImageCodec, KnownRun, PayloadDigest } from '../records/page-record.ts';
 import { PageRun } from '../records/page-records.ts';
 import type { PagePart } from '../records/page-records.ts';
+import type { Stamps } from '../records/stamps.ts';
 
 /**
  * Decodes the element at byte `at` of a page, or a run (adjacent records recognized by their bytes) that begins there. Returns the records,
@@ -22,11 +23,11 @@ export type Decoder = (page: Body, at: number) => Elements<PagePart>;
 
 export type RecordDecoder = (page: Body, at: number) => Elements<PageRecord>;
 
-/** Creates a decoder that parses each element. Without `keyOf`, records have no key. */
-export function parsingDecoder(keyOf: KeyOf = () => undefined): RecordDecoder {
+/** Creates a decoder that parses each element. Without `keyOf`, records have no key; without `stamps`, their stamps are null. */
+export function parsingDecoder(keyOf: KeyOf = () => undefined, stamps?: Stamps): RecordDecoder {
   return (page, at) => {
     const { value, end } = parsedElement(page.bytes, at);
-    return { values: [PageRecord.ofJson(value, { key: keyOf(value) })], end };
+    return { values: [PageRecord.ofJson(value, { key: keyOf(value), stamps })], end };
   };
 }
 
@@ -38,6 +39,7 @@ export interface EncodingOptions {
   readonly keyFields: readonly string[];
   /** Makes a key from the key fields of a record. */
   readonly keyOf: KeyOf;
+  readonly stamps: Stamps;
   /**
    * Encodes the record at byte `at` of a page, and returns its image and the values of the top-level fields that `wanted` names. Undefined
    * if the element is not a record, or has fields that the schema lacks.
@@ -50,23 +52,25 @@ export interface EncodingOptions {
  * that cannot be encoded, or have no key, are passed to the decoder `next`.
  */
 export function encodingDecoder(
-  { keyFields, keyOf, encode }: EncodingOptions,
+  { keyFields, keyOf, stamps, encode }: EncodingOptions,
   next: RecordDecoder,
 ): RecordDecoder {
-  const wanted = { values: keyFields, instants: ['updated_at', 'created_at'] };
+  const { values, instants } = stamps.wanted;
+  const wanted = { values: [...keyFields, ...values], instants };
   return (page, at) => {
     const encoded = encode(page.bytes, at, wanted);
     const key = encoded && keyOf(encoded.fields);
     if (!encoded || key === undefined) return next(page, at);
-    const { image: bytes, codec, end, instants } = encoded;
+    const { image: bytes, codec, end } = encoded;
     const image = { kind: 'encoded', bytes, codec } as const;
-    const [updatedAt, createdAt] = instants;
-    const facts = { key, image, updatedAt, createdAt };
+    const updatedAt = stamps.updatedIn(encoded);
+    const createdAt = stamps.createdIn(encoded);
+    const facts = { key, image, updatedAt, createdAt, stamps };
     return { values: [PageRecord.inBytes({ page, at, end }, facts)], end };
   };
 }
 
-interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf'> {
+interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf' | 'stamps'> {
   /** Returns the stored digest of the published record with this key; undefined if there is none. */
   readonly payloadDigestOf: (key: string) => PayloadDigest | undefined;
   /** Returns the stored run whose first record has this key; undefined if there is none. Default: no runs are known. */
@@ -81,7 +85,7 @@ interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf'> {
  * compare. A wrong guess does no harm, because bytes are accepted only if they have the stored digest.
  */
 export function digestDecoder(options: MatchingOptions, next: RecordDecoder): Decoder {
-  const { keyFields, keyOf, payloadDigestOf } = options;
+  const { keyFields, keyOf, stamps, payloadDigestOf } = options;
   const { knownRun = () => undefined, runDigest = payloadDigest } = options;
   const names = keyFields.map((field) => [field, Buffer.from(JSON.stringify(field))] as const);
   /** Pages in which no further key field was found. They are not searched again, because each search would read to the end of the page. */
@@ -111,7 +115,7 @@ export function digestDecoder(options: MatchingOptions, next: RecordDecoder): De
     const end = at + (run?.length ?? 0);
     if (!run || end > page.bytes.length) return undefined;
     if (runDigest(page.bytes.subarray(at, end)) !== run.digest) return undefined;
-    return { values: [new PageRun(run, page, at)], end };
+    return { values: [new PageRun(run, page, at, stamps)], end };
   };
   const alone = (page: Body, at: number, key: string): Elements<PageRecord> | undefined => {
     const digest = payloadDigestOf(key);
@@ -119,7 +123,7 @@ export function digestDecoder(options: MatchingOptions, next: RecordDecoder): De
     if (!digest || end > page.bytes.length) return undefined;
     if (payloadDigest(page.bytes.subarray(at, end)) !== digest.digest) return undefined;
     const { updatedAt } = digest;
-    const facts = { key, image: PUBLISHED, digest, updatedAt };
+    const facts = { key, image: PUBLISHED, digest, updatedAt, stamps };
     return { values: [PageRecord.inBytes({ page, at, end }, facts)], end };
   };
 

@@ -60,7 +60,7 @@ export function failingPages(
        * Determines why the page fails and reads it accordingly. `other`, a page elsewhere in the list, has shown that the API is available.
        */
       const searched = (other: Answer): Observable<Answer> => {
-        const { total_records: total } = other.pagination;
+        const { total } = other;
         if (offset > 0 && total !== undefined && total <= offset)
           return of(emptyResponseBehind(other));
         const isUnknown = pageSize > 1 && !plan.isWhole && !plan.isTrying;
@@ -118,12 +118,13 @@ export function failingPages(
 
 /** Returns an empty page in place of a failing page beyond the end of the list; `other` is a page elsewhere in the list. */
 function emptyResponseBehind(other: Answer): Answer {
-  const { span, serverTime, elapsedMs = 0, age, pagination } = other;
+  const { span, serverTime, elapsedMs = 0, age, total } = other;
   other.records?.settle();
   return {
     ...{ span, serverTime, elapsedMs, age },
     data: [],
-    pagination: { ...pagination, has_next_page: false },
+    total,
+    hasNext: false,
   };
 }
 

@@ -34,6 +34,7 @@ import type {
 import type { Limit } from '../quota/token-bucket.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecords } from '../records/page-records.ts';
+import type { Stamps } from '../records/stamps.ts';
 import type { Answer, ListRequest, DecodedPage } from './response.ts';
 import { FailingOffsets } from './around-failing.ts';
 import { BrokenPageReader, isBroken } from './broken-pages.ts';
@@ -298,13 +299,15 @@ function isKnown({ page, texts, rest }: AroundPage, known: UnreadableTexts): boo
 
 const NO_SUCH_RECORD = {
   records: new PageRecords([]),
-  pagination: { total_records: 0, has_next_page: false },
+  total: 0,
+  hasNext: false,
   notFound: true,
 } as const;
 
 const EMPTY_PAGE = {
   records: new PageRecords([]),
-  pagination: { total_records: undefined, has_next_page: false },
+  total: undefined,
+  hasNext: false,
 } as const;
 
 /** Options of {@link listRequest}. */
@@ -312,17 +315,20 @@ export interface ListRequestOptions
   extends RequestPlanOptions, Omit<PageRequestOptions, 'bodies' | 'requests'> {
   /** Returns the key of a record. Default: records have no key. */
   readonly keyOf?: KeyOf;
+  /** Reads the records' stamps, which `poll` needs. Default: records have no stamps. */
+  readonly stamps?: Stamps;
   /** Chooses offsets and sizes of pages. Pass the same plan to `pages`. Default: a new plan. */
   readonly plan?: PagePlan;
 }
 
 /** Creates the request of one list: each page is requested within the quota, then parsed into records. */
 export function listRequest(options: ListRequestOptions): ListRequest {
-  const { keyOf, logicalClock = newLogicalClock() } = options;
+  const { keyOf, stamps, logicalClock = newLogicalClock() } = options;
   const requests = new RequestPlan(options);
   const { url } = requests;
   const request = pageRequest({ ...options, requests, logicalClock });
-  return decodedList({ ...options, url, request, logicalClock, decode: parsingDecoder(keyOf) });
+  const decode = parsingDecoder(keyOf, stamps);
+  return decodedList({ ...options, url, request, logicalClock, decode });
 }
 
 /**

@@ -41,7 +41,7 @@ export function offsetLimit(plan: PagePlan, scheduler: SchedulerLike) {
      */
     const beside = (other: Answer, at: number, isKnown = false): Observable<Answer | undefined> => {
       if (at === 0) return of(undefined);
-      return isLimit(attempts, at, other.pagination.total_records).pipe(
+      return isLimit(attempts, at, other.total).pipe(
         switchMap((isFound) => {
           if (!isFound) return of(undefined);
           if (!isKnown && !isLasting(attempts.error)) return attempts.retryLater();

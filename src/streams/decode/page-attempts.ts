@@ -201,14 +201,20 @@ export class PageAttempts {
     after: readonly Answer[],
   ): Answer {
     const data = [...allRecords(before), ...gap, ...allRecords(after)];
-    const { pagination } = after.at(-1)!;
-    return { ...this.#join(before, after), data, pagination, hasGap: true };
+    const { total, hasNext } = after.at(-1)!;
+    return { ...this.#join(before, after), data, total, hasNext, hasGap: true };
   }
 
-  /** Returns the records in front of a cap, with the pagination of `other`, a page elsewhere in the list. */
+  /** Returns the records in front of a cap, with the total of `other`, a page elsewhere in the list. */
   cutResponse(before: readonly Answer[], other: Answer): Answer {
-    const pagination = { ...other.pagination, has_next_page: false };
-    return { ...this.#join(before, [other]), data: allRecords(before), pagination, isCut: true };
+    const data = allRecords(before);
+    return {
+      ...this.#join(before, [other]),
+      data,
+      total: other.total,
+      hasNext: false,
+      isCut: true,
+    };
   }
 
   /**

@@ -20,21 +20,16 @@ export interface ReportedPlace {
   readonly pageSize?: number;
 }
 
-/** Number of records in the list, and whether the list continues, as a page states them. */
-export interface Pagination {
-  /** Number of records in the list; undefined if the page states no plausible number. */
-  readonly total_records: number | undefined;
-  /** Whether the server claims that another page follows. */
-  readonly has_next_page: boolean;
-}
-
 /** The decoded response to a request for a page or a single record. */
 export interface Answer {
   /** All records of the page. Those of known runs are created on access. */
   readonly data: readonly PageRecord[];
   /** The records of `data`. Reading them from here does not create the records of known runs. */
   readonly records?: PageRecords | undefined;
-  readonly pagination: Pagination;
+  /** Number of records in the list; undefined if the response states no plausible number. */
+  readonly total: number | undefined;
+  /** Whether the server claims that another page follows. */
+  readonly hasNext: boolean;
   /** Set if a single record was requested and the response is a 404 whose body is not HTML. A proxy or gateway may have sent the 404. */
   readonly notFound?: true;
   /** Offset and size of the page as the response states them. */
@@ -58,7 +53,7 @@ export interface Answer {
   readonly age?: AnswerAge | undefined;
 }
 
-export interface DecodedPage extends Pick<Answer, 'pagination' | 'notFound' | 'reported'> {
+export interface DecodedPage extends Pick<Answer, 'total' | 'hasNext' | 'notFound' | 'reported'> {
   readonly records: PageRecords;
 }
 
@@ -87,7 +82,7 @@ export function decodedPageOf(
   const { current_offset, page_size } = told;
   return {
     records,
-    pagination: paginationOf(told, offset, records.length),
+    ...paginationOf(told, offset, records.length),
     reported: {
       ...(isCount(current_offset) && { offset: current_offset }),
       ...(isCount(page_size) && { pageSize: page_size }),
@@ -103,12 +98,12 @@ function isCount(value: JsonValue | undefined): value is number {
  * Parses a pagination in the forms in which servers send it: numbers and booleans as strings, `null`, an empty array for an empty object
  * (PHP), or no pagination at all. Without `has_next_page`, a list counts as continuing until its total is reached or a page is empty.
  */
-function paginationOf(told: JsonObject, offset: number, length: number): Pagination {
-  const total_records = countIn(told.total_records);
+function paginationOf(told: JsonObject, offset: number, length: number) {
+  const total = countIn(told.total_records);
   const { current_offset = offset } = told;
   const reached = (countIn(current_offset) ?? offset) + length;
-  const isMore = length > 0 && (total_records === undefined || reached < total_records);
-  return { total_records, has_next_page: flagIn(told.has_next_page) ?? isMore };
+  const isMore = length > 0 && (total === undefined || reached < total);
+  return { total, hasNext: flagIn(told.has_next_page) ?? isMore };
 }
 
 function countIn(value: JsonValue | undefined): number | undefined {

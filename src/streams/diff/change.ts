@@ -23,8 +23,10 @@ export interface Change {
   readonly images: { readonly before: Buffer | null; readonly after: Buffer | null };
   /** Paths of the fields that differ between `before` and `after`; empty unless `op` is `u`. */
   readonly changed: readonly string[];
-  /** The record's `updated_at` in epoch ms; null if it has none or is deleted. */
+  /** The record's modification time in epoch ms; null if it has none or is deleted. */
   readonly updatedAt: number | null;
+  /** Modification time of `before` in epoch ms; null if it has none. Default: null. */
+  readonly updatedBefore?: number | null;
 }
 
 /**
@@ -44,7 +46,7 @@ export function withHiddenFields(
   };
   const [before, imageBefore] = shownOf(change.before, change.images.before);
   const [after, imageAfter] = shownOf(change.after, change.images.after);
-  const { key, op, changed, updatedAt } = change;
+  const { key, op, changed, updatedAt, updatedBefore = null } = change;
   const images = { before: imageBefore, after: imageAfter };
-  return { key, op, changed, updatedAt, before, after, images };
+  return { key, op, changed, updatedAt, updatedBefore, before, after, images };
 }

@@ -2,7 +2,6 @@
 
 import { map } from 'rxjs';
 import type { OperatorFunction } from 'rxjs';
-import { instantOf } from '../../schemas/avro/instant.ts';
 import { canonicalJson, parseJson } from '../../schemas/json/json.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
 import { isStale } from '../http/response-age.ts';
@@ -10,6 +9,7 @@ import type { AnswerAge } from '../http/response-age.ts';
 import type { Span } from '../http/logical-clock.ts';
 import type { ImageCodec, KeyedRecord } from '../records/page-record.ts';
 import type { PageRun } from '../records/page-records.ts';
+import type { Stamps } from '../records/stamps.ts';
 import type { VolatileFields } from '../records/volatile-fields.ts';
 import type { Change } from './change.ts';
 import { changedPaths } from './changed-paths.ts';
@@ -76,8 +76,10 @@ export interface DiffOptions {
   readonly confirmations?: Confirmations;
   /** Hides personal fields in a published record. Needed with `confirmations` if the set of hidden fields can change at a restart. */
   readonly hideStored?: ((record: JsonObject) => JsonObject) | undefined;
+  /** Reads the modification times of published records. Needed with `confirmations`. Default: they are unknown. */
+  readonly stamps?: Stamps | undefined;
   /** Identity fields of arrays, used to compute {@link Change.changed}. Default: elements of arrays are compared by index. */
-  readonly identities?: Identities;
+  readonly identities?: Identities | undefined;
   /** Volatile fields: a record that differs only in these is unchanged. Default: none. */
   readonly volatile?: VolatileFields | undefined;
 }
@@ -110,7 +112,8 @@ export interface DiffOptions {
 export function diff<In extends ReadRecords>(
   options: DiffOptions = {},
 ): OperatorFunction<In, Difference<In>> {
-  const { isNew = () => true, newest, confirmations, hideStored, identities, volatile } = options;
+  const { isNew = () => true, newest, confirmations, hideStored, volatile } = options;
+  const { stamps, identities } = options;
   const memoryImages = new Map<string, Buffer>();
   const images = options.images ?? memoryImages;
 
@@ -120,6 +123,7 @@ export function diff<In extends ReadRecords>(
   return map((read) => {
     const { codec = jsonCodec } = options; // read for each page: may be a getter, as the codec changes with the schema
     const decode = (bytes: Buffer) => codec.decode(bytes);
+    const decoding = { decode, stamps, identities };
     const page = new Map<string, Buffer>(); // images changed by this page, by key
     const changes: Change[] = [];
     const undecided: string[] = [];
@@ -169,9 +173,9 @@ export function diff<In extends ReadRecords>(
       }
       const op = before ? 'u' : isNew(each) ? 'c' : 'r';
       const pair = { before: before ?? null, after };
-      const change = new DecodedChange({ key, op, images: pair, updatedAt }, decode, identities);
+      const change = new DecodedChange({ key, op, images: pair, updatedAt }, decoding);
       if (confirmations && age) {
-        const published = change.before ? instantOf(change.before, 'updated_at') : undefined;
+        const published = before ? change.updatedBefore : undefined;
         const isAsRead = (bytes: Buffer) => bytes.equals(after) || isRefreshed(bytes, after);
         const equals = ({ bytes, codec: written }: ReplacedImage) =>
           isAsRead(written === codec ? bytes : codec.encode(written.decode(bytes)));
@@ -204,8 +208,8 @@ export function diff<In extends ReadRecords>(
       if (span) newest?.saw(key, span, null, false);
       // `updatedAt` is null because the API does not return the time of a deletion.
       const facts = { key, op: 'd', images: { before, after: null }, updatedAt: null } as const;
-      const change = new DecodedChange(facts, decode);
-      confirmations?.deleted(key, instantOf(change.before!, 'updated_at'));
+      const change = new DecodedChange(facts, decoding);
+      confirmations?.deleted(key, change.updatedBefore);
       changes.push(change);
       memoryImages.delete(key);
     }
@@ -218,6 +222,11 @@ export function diff<In extends ReadRecords>(
   });
 }
 
+/** How the images of a change are decoded and compared. */
+interface DecodingOptions extends Pick<DiffOptions, 'stamps' | 'identities'> {
+  readonly decode: ImageCodec['decode'];
+}
+
 /**
  * A change whose images are decoded on access, because most changes of an initial snapshot are never looked at. The codec decodes `before`
  * and `after` alike: values that it considers equal do not differ, and a time that identifies an array element has the same text in
@@ -228,39 +237,42 @@ export class DecodedChange implements Change {
   readonly op: Change['op'];
   readonly images: Change['images'];
   readonly updatedAt: number | null;
-  readonly #decode: ImageCodec['decode'];
-  readonly #identities: Identities | undefined;
+  readonly #options: DecodingOptions;
   #before: JsonObject | null | undefined;
   #after: JsonObject | null | undefined;
   #changed: readonly string[] | undefined;
 
   constructor(
     { key, op, images, updatedAt }: Pick<Change, 'key' | 'op' | 'images' | 'updatedAt'>,
-    decode: ImageCodec['decode'],
-    identities?: Identities,
+    options: DecodingOptions,
   ) {
     this.key = key;
     this.op = op;
     this.images = images;
     this.updatedAt = updatedAt;
-    this.#decode = decode;
-    this.#identities = identities;
+    this.#options = options;
   }
 
   get before(): JsonObject | null {
-    return (this.#before ??= this.images.before && this.#decode(this.images.before));
+    return (this.#before ??= this.images.before && this.#options.decode(this.images.before));
   }
 
   get after(): JsonObject | null {
-    return (this.#after ??= this.images.after && this.#decode(this.images.after));
+    return (this.#after ??= this.images.after && this.#options.decode(this.images.after));
+  }
+
+  get updatedBefore(): number | null {
+    return (this.before && this.#options.stamps?.updatedAt(this.before)) ?? null;
   }
 
   get changed(): readonly string[] {
     return (this.#changed ??=
-      this.op === 'u' ? changedPaths(this.before!, this.after!, this.#identities) : NO_PATHS);
+      this.op === 'u'
+        ? changedPaths(this.before!, this.after!, this.#options.identities)
+        : NO_PATHS);
   }
 
-  /** Returns a plain object of all properties, for `JSON.stringify`. */
+  /** Returns a plain object for `JSON.stringify`. */
   toJSON(): Change {
     const { key, op, before, after, images, changed, updatedAt } = this;
     return { key, op, before, after, images, changed, updatedAt };

@@ -47,8 +47,8 @@ export function* dateNegotiation(
   const inForm = () => dates.windowOf(dates.fromStamp(now - A_MINUTE_MS), now).dates;
   const short = yield inForm();
   if (!short.isRefused) {
-    const end = refused.to === undefined ? now : Date.parse(refused.to);
-    const length = Math.min(dates.longestMs, end - Date.parse(refused.from));
+    const end = refused.to === undefined ? now : dates.timeOf(refused.to);
+    const length = Math.min(dates.longestMs, end - dates.timeOf(refused.from));
     if (length / 2 >= SHORTEST_MS) {
       const still = yield refused; // the refusal may have passed since
       if (!still.isRefused) return false;

@@ -4,7 +4,9 @@ import { variablesIn } from '../../description/template.ts';
 import type { Parameters } from '../../description/template.ts';
 import { DST_MS } from '../http/server-clock.ts';
 import type { ServerClock } from '../http/server-clock.ts';
-import { WINDOW_END_LEAD_MS, dateText } from './poll.ts';
+import { ISO } from '../records/time-format.ts';
+import type { TimeFormat } from '../records/time-format.ts';
+import { WINDOW_END_LEAD_MS } from './poll.ts';
 import type { SentWindow, Window } from './poll.ts';
 
 interface DateForm {
@@ -12,9 +14,9 @@ interface DateForm {
   readonly end: 'ahead' | 'now' | 'none';
   /**
    * Notation of dates. `ms`: `2026-03-05T12:00:00.000Z`; `seconds`: without the fraction; `offset`: with `+00:00` in place of `.000Z`;
-   * `day`: the date without a time.
+   * `day`: the date without a time. An API whose times are not in ISO 8601 has one notation, its format.
    */
-  readonly text: 'ms' | 'seconds' | 'offset' | 'day';
+  readonly text: keyof typeof TEXT_TEXTS | TimeFormat;
 }
 
 /**
@@ -42,17 +44,30 @@ export interface DatesFound {
 }
 
 /**
- * Date formats in the order in which they are tried. `day` and `now` are not combined, because a date without a time as the end may exclude
- * the current day.
+ * Returns the date formats in the order in which they are tried. `day` and `now` are not combined, because a date without a time as the end
+ * may exclude the current day.
  */
-const FORMS: readonly DateForm[] = (['ms', 'seconds', 'offset', 'day'] as const).flatMap((text) =>
-  (['ahead', 'now', 'none'] as const)
-    .filter((end) => text !== 'day' || end !== 'now')
-    .map((end) => ({ end, text })),
-);
+function formsOf(times: TimeFormat): readonly DateForm[] {
+  const texts = times.isIso ? (['ms', 'seconds', 'offset', 'day'] as const) : [times];
+  return texts.flatMap((text) =>
+    (['ahead', 'now', 'none'] as const)
+      .filter((end) => text !== 'day' || end !== 'now')
+      .map((end) => ({ end, text })),
+  );
+}
 
 /** Lower bound of `longestMs`, in ms: windows are not made shorter than this for a server that refuses long ones. */
 export const SHORTEST_MS = 86_400_000;
+
+export interface ListDatesOptions {
+  readonly clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
+  readonly localTime: () => number;
+  readonly onFound?: (found: DatesFound) => void;
+  /** Date parameters of the list. If none of them sends `{to}`, windows have no end. */
+  readonly parameters: Parameters;
+  /** Notation of dates in requests. Default: ISO 8601. */
+  readonly times?: TimeFormat;
+}
 
 /**
  * Findings of this process about the date parameters of one list, and the windows that polls request accordingly. The first date format is
@@ -64,6 +79,7 @@ export class ListDates {
   readonly #onFound: (found: DatesFound) => void;
   readonly #from: string;
   readonly #to: string | undefined;
+  readonly #times: TimeFormat;
   readonly #forms: readonly DateForm[];
   #form = 0;
   #offsetMs = 0;
@@ -71,19 +87,14 @@ export class ListDates {
   #noDates: NoDates | undefined;
   #reason: string | undefined;
 
-  constructor(options: {
-    readonly clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
-    readonly localTime: () => number;
-    readonly onFound?: (found: DatesFound) => void;
-    /** Date parameters of the list. If none of them sends `{to}`, windows have no end. */
-    readonly parameters: Parameters;
-  }) {
+  constructor(options: ListDatesOptions) {
     this.#clock = options.clock;
     this.#localTime = options.localTime;
     this.#onFound = options.onFound ?? (() => undefined);
     this.#from = parameterWith('from', options.parameters) ?? 'from';
     this.#to = parameterWith('to', options.parameters);
-    this.#forms = FORMS.filter(({ end }) => end === 'none' || this.canEnd);
+    this.#times = options.times ?? ISO;
+    this.#forms = formsOf(this.#times).filter(({ end }) => end === 'none' || this.canEnd);
   }
 
   /** Whether a parameter of the list sends the end of a window. */
@@ -116,7 +127,9 @@ export class ListDates {
     const endText = this.#to === undefined ? 'no end' : END_TEXTS[end](this.#to);
     return {
       parameter: this.#from,
-      form: this.#noDates ? null : `${endText}, ${TEXT_TEXTS[text]}`,
+      form: this.#noDates
+        ? null
+        : endText + (typeof text === 'object' ? '' : `, ${TEXT_TEXTS[text]}`),
       isUsualForm: this.#form === 0,
       offsetMs: this.#offsetMs,
       longestMs: this.#longestMs === Infinity ? null : this.#longestMs,
@@ -166,6 +179,11 @@ export class ListDates {
    */
   fromStamp(stamp: number): number {
     return stamp + (this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0);
+  }
+
+  /** Parses a date of a window that this object has formatted, to epoch ms. */
+  timeOf(date: string): number {
+    return this.#times.read(date)!;
   }
 
   /** Formats the start of a window without an end. */
@@ -259,7 +277,8 @@ const TEXT_TEXTS = {
 } as const;
 
 function written(ms: number, text: DateForm['text']): string {
-  const whole = dateText(ms);
+  if (typeof text === 'object') return text.write(ms);
+  const whole = ISO.write(ms);
   switch (text) {
     case 'ms':
       return whole;

@@ -37,7 +37,7 @@ export type ScanTrouble =
   | 'adrift'
   /** Unchanged records are in a different order than earlier in the scan: the list has no total order. */
   | 'reordered'
-  /** A repeated round of the scan read fewer records than `total_records`, although that number did not change. */
+  /** A repeated round of the scan read fewer records than `total`, although that number did not change. */
   | 'short'
   /** The last round of the scan was still reordered or short: records may have been missed. */
   | 'unsettled'
@@ -98,13 +98,13 @@ export interface PagesOptions {
  *
  * A server may begin pages at other offsets than requested, or return fewer records. Pages are then requested at the offsets where the
  * server does begin them, and still overlap (see {@link PagePlan}). The scan does not rely on the offset in a response or on
- * `has_next_page`.
+ * `hasNext`.
  *
  * If a field differs in every response, no record is ever unchanged, so no page contains an anchor. After three pages that did not join,
  * without progress in between, the scan ignores the fields in which two responses differ for the same record with the same `updated_at`
  * (see {@link LeftOut}).
  *
- * A second check does not depend on the order of the list: if `total_records` did not change, the scan must have read as many distinct
+ * A second check does not depend on the order of the list: if `total` did not change, the scan must have read as many distinct
  * records. If it read fewer, or if the total changed and unchanged records were reordered, the list is scanned again from the beginning
  * with a larger overlap, at most twice, until all records have been read. If the list puts changed records first, the first page of the
  * repeated round is often enough: the missing records have moved there during the scan.
@@ -161,7 +161,7 @@ interface ReceivedPage {
   readonly isIdle: boolean;
   /** Whether the page has a key that the scan had not read before; undefined if keys are not counted. */
   readonly hasNewKey: boolean | undefined;
-  /** `total_records` minus the number of distinct records that the scan has read, at least 0; undefined if keys are not counted. */
+  /** `total` minus the number of distinct records that the scan has read, at least 0; undefined if keys are not counted. */
   readonly missing: number | undefined;
 }
 
@@ -249,7 +249,7 @@ class Scan {
   #received(requested: Position, place: PagePlace, answer: Answer): ScanPage {
     const at = { ...requested, offset: answer.offset ?? place.offset };
     const records = recordsOf(answer);
-    const isNews = this.#distinctKeys?.add(records, answer.pagination.total_records);
+    const isNews = this.#distinctKeys?.add(records, answer.total);
     const page: ReceivedPage = {
       ...{ requested, place, answer, records },
       begin: at.offset,
@@ -298,9 +298,9 @@ class Scan {
   ): Position | undefined {
     const plan = this.#plan;
     const { length } = records;
-    const { pagination, reported } = answer;
+    const { total, reported } = answer;
     // Servers that wrap around claim a next page even after the end.
-    const hasNext = pagination.has_next_page && end < (pagination.total_records ?? Infinity);
+    const hasNext = answer.hasNext && end < (total ?? Infinity);
     if (answer.hasGap) tell('gap');
     else plan.saw({ place, length, hasNext, reported });
     const isElsewhere =
@@ -355,7 +355,7 @@ class Scan {
   /** Whether the scan treats this page as the last of the list, whatever the server claims. */
   #isLast(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): boolean {
     const { place, answer, records, end, hasNewKey, isIdle } = page;
-    const { total_records: total, has_next_page: hasNext } = answer.pagination;
+    const { total, hasNext } = answer;
     const isShort = records.length < place.pageSize;
     const isEndless = this.#idleness.isOver({
       ...{ hasNewKey, isIdle, isShort, hasNext, end, total },
@@ -430,7 +430,7 @@ class DistinctKeys {
     return this.#isCounting && this.#total !== undefined;
   }
 
-  /** `total_records` minus the number of distinct records that the scan has read, at least 0; undefined if keys are not counted. */
+  /** `total` minus the number of distinct records that the scan has read, at least 0; undefined if keys are not counted. */
   get missing(): number | undefined {
     if (!this.#isCounting || this.#total === undefined) return undefined;
     const read = this.#first ? this.#first.length : this.#seen.size + this.#repeats;

@@ -6,6 +6,7 @@ import type { ScanPage } from './pages.ts';
 import { recordsOf } from '../decode/response.ts';
 import { serverClock } from '../http/server-clock.ts';
 import type { ServerClock } from '../http/server-clock.ts';
+import { ISO } from '../records/time-format.ts';
 
 /** The range of modification dates that a scan covers. */
 export interface Window {
@@ -82,8 +83,6 @@ export const WINDOW_END_LEAD_MS = 2 * 86_400_000;
  * the next sweep. If it is too large, windows keep growing for that long.
  */
 const GAP_RETRY_MS = 10 * 60_000;
-/** Latest date in a window, in epoch ms. Later years have a sign in ISO 8601, which an API may not parse. */
-const LAST_DAY = Date.UTC(9999, 11, 31);
 
 /**
  * Polls a list for ever: scans windows of modification dates, in two concurrent chains. Each window begins where the previous scan of its
@@ -241,17 +240,12 @@ class ScanChain {
   }
 }
 
-/** Returns a window in ISO 8601 from `from` to two days after `latest`, both in epoch ms. */
-export function window(from: number, latest: number): Required<Window> {
+/** Returns a window from `from` to two days after `latest`, both in epoch ms. @param times Notation of the dates. Default: ISO 8601. */
+export function window(from: number, latest: number, times = ISO): Required<Window> {
   return {
-    from: dateText(from),
-    to: dateText(latest + WINDOW_END_LEAD_MS),
+    from: times.write(from),
+    to: times.write(latest + WINDOW_END_LEAD_MS),
   };
-}
-
-/** Formats an instant in ISO 8601, clamped to the years 1970 to 9999. */
-export function dateText(ms: number): string {
-  return new Date(Math.min(Math.max(ms, 0), LAST_DAY)).toISOString();
 }
 
 function aheadWindow(from: number, latest: number): SentWindow {

@@ -43,7 +43,7 @@ export class PagesAhead {
   readonly #options: ReadAhead<Answer>;
   readonly #scheduler: SchedulerLike;
   #asked: Asked[] = [];
-  /** `total_records` of the newest response; Infinity if unknown while the server claims more pages. */
+  /** `total` of the newest response; Infinity if unknown while the server claims more pages. */
   #total = 0;
   /** Average response time, in ms. */
   #answerMs: number | undefined;
@@ -101,10 +101,10 @@ export class PagesAhead {
       answer$,
       asking: answer$.subscribe({
         next: (answer) => {
-          const { total_records, has_next_page } = answer.pagination;
+          const { total, hasNext } = answer;
           asked.answer = answer;
           // Without a total, pages beyond the end may be requested, which wastes those requests.
-          this.#total = total_records ?? (has_next_page ? Infinity : 0);
+          this.#total = total ?? (hasNext ? Infinity : 0);
           this.#answerMs = average(this.#answerMs, answer.elapsedMs ?? 0);
         },
         error: () => undefined, // the ReplaySubject delivers it when the page is taken

@@ -49,7 +49,7 @@ function isApart(first: ProvingScan, { beganAt }: ProvingScan, proofMs: number):
   return first.at + proofMs <= beganAt;
 }
 
-/** Data from a list's scans that show whether its `total_records` may be a cap. */
+/** Data from a list's scans that show whether its `total` may be a cap. */
 interface ShownTotal {
   /** Highest total in the newest scan. */
   readonly top: number;

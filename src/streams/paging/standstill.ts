@@ -3,6 +3,7 @@
 import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import { pointerStep } from '../../schemas/json/json.ts';
+import type { KeyedRecord } from '../records/page-record.ts';
 import type { PageRecords } from '../records/page-records.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
 import type { Anchor } from './anchors.ts';
@@ -56,9 +57,9 @@ const MAX_FAILURES = 30;
 
 /**
  * Detects the fields that keep the pages of a scan from joining, while the scan makes no progress. Compares the records used as anchors
- * with the same records on pages that did not join. Only records whose `updated_at` is equal are compared, because a record with another
- * `updated_at` has changed. Therefore `updated_at` is never among the differing fields, and if all records of a list are being changed,
- * there are none.
+ * with the same records on pages that did not join. Only records whose modification time is equal are compared, because a record with
+ * another one has changed. Therefore the modification time is never among the differing fields, and if all records of a list are being
+ * changed, there are none.
  */
 export class Standstill {
   #furthest = -1;
@@ -79,7 +80,7 @@ export class Standstill {
     }
     if (this.#failures === 0) return;
     const keys = new Set(anchors.map(([key]) => key));
-    for (const [key, record] of byKey(records, keys)) this.#anchors.set(key, record);
+    for (const { key, json } of withKeys(records, keys)) this.#anchors.set(key, json);
   }
 
   /** Processes a page that did not join. After every third failure, returns the fields that differ in every response; otherwise none. */
@@ -87,10 +88,11 @@ export class Standstill {
     this.#failures += 1;
     if (this.#failures >= MAX_FAILURES) this.#maxFailures = ENOUGH;
     const { without } = volatileFields(leftOut);
-    for (const [key, record] of byKey(records, this.#anchors)) {
+    for (const { key, json, stamps } of withKeys(records, this.#anchors)) {
       const was = without(this.#anchors.get(key)!) as JsonObject;
-      const is = without(record) as JsonObject;
-      if (stamp(was) === stamp(is)) this.#differing.push(differingFields(was, is));
+      const is = without(json) as JsonObject;
+      if (stamps?.updatedText(was) === stamps?.updatedText(is))
+        this.#differing.push(differingFields(was, is));
     }
     if (this.#failures % ENOUGH !== 0) return [];
     const found = commonFields(this.#differing);
@@ -104,19 +106,17 @@ export class Standstill {
   }
 }
 
-function* byKey(
+function withKeys(
   records: PageRecords,
   keys: { has(key: string): boolean; readonly size: number },
-): Generator<[string, JsonObject]> {
-  if (keys.size === 0) return;
-  for (const record of records.all()) {
-    if (record.key === undefined || !keys.has(record.key)) continue;
-    if (isJsonObject(record.json)) yield [record.key, record.json];
-  }
-}
-
-function stamp({ updated_at = null }: JsonObject): string {
-  return canonicalJson(updated_at);
+): readonly KeyedRecord[] {
+  if (keys.size === 0) return [];
+  return records
+    .all()
+    .filter(
+      (record): record is KeyedRecord =>
+        record.key !== undefined && keys.has(record.key) && isJsonObject(record.json),
+    );
 }
 
 /** Nesting depth at which values are compared as a whole and not field by field. */

@@ -17,7 +17,7 @@ import type { KeyOrder, ProvingScan } from './reading-proofs.ts';
  * - `complete`: the whole list was read;
  * - `anchored`: every record that did not move within the list was read, because all pages joined and the list kept its order; records that
  *   moved are read by polls, or the list is sorted by key and records cannot move;
- * - `exact`: the number of distinct keys equals a `total_records` that did not change during the sweep.
+ * - `exact`: the number of distinct keys equals a `total` that did not change during the sweep.
  */
 export type Proof = 'nothing' | 'doubtful' | 'complete' | 'anchored' | 'exact';
 
@@ -33,7 +33,7 @@ export interface SweepProgress {
   readonly phase: 'reading' | 'removing' | 'done';
   /** Where the running sweep resumes. Null if it is at its beginning, or no sweep is running. */
   readonly position: Position | null;
-  /** `total_records`, while it is the same on all pages of the sweep. `moved` once a page has a different total, or none. */
+  /** `total`, while it is the same on all pages of the sweep. `moved` once a page has a different total, or none. */
   readonly total: number | 'not known yet' | 'moved';
   /** Number of distinct keys that the newest sweep has read. */
   readonly distinct: number;
@@ -176,8 +176,8 @@ export function sweepAfter(
   page: SweptPage,
 ): SweepProgress {
   const { fresh, leftOut, rejectedAt, isConsistent, ordered, pageSize, now } = page;
-  const { total_records } = answer.pagination;
-  const still = sweep.total === 'not known yet' || sweep.total === total_records;
+  const { total } = answer;
+  const still = sweep.total === 'not known yet' || sweep.total === total;
   const records = recordsOf(answer);
   const { length } = records;
   const { serverTime } = answer;
@@ -185,21 +185,21 @@ export function sweepAfter(
   const isUnordered = sweep.isUnordered || !ordered;
   const read: SweepProgress = {
     ...sweep,
-    total: (still ? total_records : undefined) ?? 'moved',
+    total: (still ? total : undefined) ?? 'moved',
     distinct: sweep.distinct + fresh,
     counts:
       sweep.counts &&
       countsAfter(sweep.counts, { offset, length, at, rejectedAt, leftOut, isConsistent }),
     keyOrder: keyOrderAfter(sweep.keyOrder, records),
-    top: Math.max(sweep.top, total_records ?? 0),
-    peak: Math.max(sweep.peak, total_records ?? 0),
+    top: Math.max(sweep.top, total ?? 0),
+    peak: Math.max(sweep.peak, total ?? 0),
     isUnordered,
     // Anchors rely on the order of the list, so earlier sweeps that were proven by anchors no longer count.
     ...(isUnordered && !sweep.isUnordered && { proving: [] }),
   };
   if (next) return { ...read, position: next };
   return sweepEnded({ ...read, phase: 'removing', position: null }, page, {
-    isAtEnd: offset + length === total_records,
+    isAtEnd: offset + length === total,
     isEmpty: length === 0,
     fitsOnePage: offset === 0 && length < pageSize,
   });
@@ -208,7 +208,7 @@ export function sweepAfter(
 /**
  * Returns the progress after the last page of a sweep, with its proof.
  *
- * @param last `isAtEnd`: the page ends at `total_records`; `fitsOnePage`: the page is also the first one, and has fewer records than
+ * @param last `isAtEnd`: the page ends at `total`; `fitsOnePage`: the page is also the first one, and has fewer records than
  * requested.
  */
 function sweepEnded(

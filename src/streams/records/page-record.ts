@@ -1,18 +1,18 @@
 // One element of a page, and what is known about it.
 
 import { createHash, hash } from 'node:crypto';
-import { instantOf } from '../../schemas/avro/instant.ts';
 import { jsonText } from '../../schemas/json/json-bytes.ts';
-import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
+import { parseJson, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { Body } from '../http/body.ts';
+import type { Stamps } from './stamps.ts';
 
 /** Digest and length of a record's bytes. A record that is received again unchanged is recognized by them. */
 export interface PayloadDigest {
   /** SHA-256 of the record's bytes, truncated to 16 bytes, as a `latin1` string. */
   readonly digest: string;
   readonly length: number;
-  /** The record's `updated_at` in epoch ms; null if it has none. */
+  /** The record's modification time in epoch ms; null if it has none. */
   readonly updatedAt: number | null;
 }
 
@@ -33,7 +33,7 @@ export interface KnownRun {
   readonly member: (nth: number) => KnownMember;
   /** Calls `tell` with the key of each record. The key is UTF-8 text in `bytes`, from index `from` up to, not including, `to`. */
   readonly eachKey: (tell: (bytes: Uint8Array, from: number, to: number) => void) => void;
-  /** Calls `tell` with the `updated_at` of each record, in epoch ms; null for a record without one. */
+  /** Calls `tell` with the modification time of each record, in epoch ms; null for a record without one. */
   readonly eachUpdatedAt: (tell: (updatedAt: number | null) => void) => void;
 }
 
@@ -44,7 +44,7 @@ export interface KnownMember {
   readonly at: number;
   /** Index of the byte after the record's last byte within the bytes of the run. */
   readonly end: number;
-  /** The record's `updated_at` in epoch ms; null if it has none. */
+  /** The record's modification time in epoch ms; null if it has none. */
   readonly updatedAt: number | null;
 }
 
@@ -62,10 +62,12 @@ export interface RecordFacts {
   readonly key?: string | undefined;
   readonly image?: RecordImage | undefined;
   readonly digest?: PayloadDigest | undefined;
-  /** The record's `updated_at` in epoch ms; null if it has none. Undefined if it is unknown without parsing the record. */
+  /** The record's modification time in epoch ms; null if it has none. Undefined if it is unknown without parsing the record. */
   readonly updatedAt?: number | null | undefined;
-  /** The record's `created_at` in epoch ms; null if it has none. Undefined if it is unknown without parsing the record. */
+  /** The record's creation time in epoch ms; null if it has none. Undefined if it is unknown without parsing the record. */
   readonly createdAt?: number | null | undefined;
+  /** Reads the stamps that are undefined here from the parsed record. Default: they are null. */
+  readonly stamps?: Stamps | undefined;
 }
 
 /** The bytes of a record in a response body: from index `at` up to, not including, `end`. */
@@ -93,6 +95,7 @@ interface RunBytes {
   readonly run: KnownRun;
   readonly page: Body;
   readonly from: number;
+  readonly stamps: Stamps | undefined;
 }
 
 /**
@@ -114,8 +117,9 @@ export class PageRecord {
 
   /** Creates a record from its bytes. It is parsed on access to `json`. */
   static inBytes(bytes: RecordBytes, facts: RecordFacts): PageRecord {
-    const { key, image, digest, updatedAt, createdAt } = facts;
-    return new PageRecord({ key, image, digest, updatedAt, createdAt, bytes, json: undefined });
+    const { key, image, digest, updatedAt, createdAt, stamps } = facts;
+    const json = undefined;
+    return new PageRecord({ key, image, digest, updatedAt, createdAt, stamps, bytes, json });
   }
 
   /** Creates the record for a member of a run. */
@@ -190,41 +194,47 @@ export class PageRecord {
     );
   }
 
-  /** The record's `updated_at` in epoch ms; null if it has none. */
+  /** Reads the stamps of this record and of its earlier images; undefined for a record without stamps. */
+  get stamps(): Stamps | undefined {
+    return this.#run ? this.#run.stamps : this.#own?.stamps;
+  }
+
+  /** The record's modification time in epoch ms; null if it has none. */
   get updatedAt(): number | null {
     if (this.#member) return this.#member.updatedAt;
     const own = this.#facts();
-    if (own.updatedAt === undefined) own.updatedAt = instantIn(this.json, 'updated_at');
+    if (own.updatedAt === undefined) own.updatedAt = this.stamps?.updatedAt(this.json) ?? null;
     return own.updatedAt;
   }
 
-  /** The record's `created_at` in epoch ms; null if it has none. */
+  /** The record's creation time in epoch ms; null if it has none. */
   get createdAt(): number | null {
     const own = this.#facts();
-    if (own.createdAt === undefined) own.createdAt = instantIn(this.json, 'created_at');
+    if (own.createdAt === undefined) own.createdAt = this.stamps?.createdAt(this.json) ?? null;
     return own.createdAt;
   }
 
   /** Returns a copy of the record that belongs to no run and has the given image. */
   withImage(image: RecordImage | undefined): this {
-    const { bytes, key, digest } = this;
+    const { bytes, key, digest, stamps } = this;
     const { json, createdAt } = this.#facts();
     const updatedAt = this.#member ? this.#member.updatedAt : this.#own?.updatedAt;
-    return new PageRecord({ key, image, digest, updatedAt, createdAt, bytes, json }) as this;
+    const facts = { key, image, digest, updatedAt, createdAt, stamps, bytes, json };
+    return new PageRecord(facts) as this;
   }
 
   /** Returns a copy of the record that belongs to no run and has these bytes and their digest. */
   withDigest(bytes: RecordBytes): PageRecord {
-    const { updatedAt } = this;
+    const { updatedAt, stamps } = this;
     const digest = digestOf(bytes, updatedAt);
     const { key, image, createdAt, json } = this.#facts();
-    return new PageRecord({ key, image, digest, updatedAt, createdAt, bytes, json });
+    return new PageRecord({ key, image, digest, updatedAt, createdAt, stamps, bytes, json });
   }
 
   /** Returns a copy without personal fields. The text of an element that is not JSON is replaced by its digest and length. */
   hidden(hide: (json: JsonValue) => JsonValue): PageRecord {
-    if (this.unreadableAt === undefined)
-      return PageRecord.ofJson(hide(this.json), { key: this.key });
+    const { key, stamps } = this;
+    if (this.unreadableAt === undefined) return PageRecord.ofJson(hide(this.json), { key, stamps });
     const text = this.json as string;
     const sha256 = createHash('sha256').update(text).digest('hex');
     const length = Buffer.byteLength(text);
@@ -248,10 +258,6 @@ export function payloadDigest(bytes: Buffer): string {
 
 function digestOf({ page, at, end }: RecordBytes, updatedAt: number | null): PayloadDigest {
   return { digest: payloadDigest(page.bytes.subarray(at, end)), length: end - at, updatedAt };
-}
-
-function instantIn(json: JsonValue, field: string): number | null {
-  return isJsonObject(json) ? instantOf(json, field) : null;
 }
 
 /** Encodes records into images. Two records are compared by their images. */

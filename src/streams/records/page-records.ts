@@ -4,6 +4,7 @@ import type { Body } from '../http/body.ts';
 import { KeyIndex } from './key-index.ts';
 import { PageRecord } from './page-record.ts';
 import type { KnownRun } from './page-record.ts';
+import type { Stamps } from './stamps.ts';
 
 /** A part of a page: a single record or a run. */
 export type PagePart = PageRecord | PageRun;
@@ -49,7 +50,7 @@ export class PageRecords {
     return this.#keys.index;
   }
 
-  /** Returns the `updated_at` of all records in page order, in epoch ms; null for a record without one. */
+  /** Returns the modification times of all records in page order, in epoch ms; null for a record without one. */
   updatedAt(): readonly (number | null)[] {
     const times: (number | null)[] = [];
     const tell = (at: number | null) => void times.push(at);
@@ -97,11 +98,14 @@ export class PageRun {
   readonly page: Body;
   /** Index of the run's first byte in the response body `page`. */
   readonly from: number;
+  /** Reads the creation times of the records. The run itself has their modification times. Undefined: they are null. */
+  readonly stamps: Stamps | undefined;
 
-  constructor(run: KnownRun, page: Body, from: number) {
+  constructor(run: KnownRun, page: Body, from: number, stamps?: Stamps) {
     this.run = run;
     this.page = page;
     this.from = from;
+    this.stamps = stamps;
   }
 
   get size(): number {

@@ -8,6 +8,7 @@ import type { KeyOf } from './key-of.ts';
 import { PageRecord } from './page-record.ts';
 import type { KeyedRecord } from './page-record.ts';
 import type { PageRecords, PageRun } from './page-records.ts';
+import type { Stamps } from './stamps.ts';
 import { volatileFields } from './volatile-fields.ts';
 import type { VolatileFields } from './volatile-fields.ts';
 
@@ -103,9 +104,16 @@ export function splitRecords(
   return { keyed, rejected, rejectedAt };
 }
 
-/** Determines the keys of records given as parsed JSON, and separates the records that can be published from the rejects. */
-export function keyRecords(data: readonly JsonValue[], keyOf: KeyOf): SplitRecords {
-  return splitRecords(data.map((json) => PageRecord.ofJson(json, { key: keyOf(json) })));
+/**
+ * Determines the keys of records given as parsed JSON, and separates the records that can be published from the rejects. Without `stamps`,
+ * the records have no modification and creation times.
+ */
+export function keyRecords(
+  data: readonly JsonValue[],
+  keyOf: KeyOf,
+  stamps?: Stamps,
+): SplitRecords {
+  return splitRecords(data.map((json) => PageRecord.ofJson(json, { key: keyOf(json), stamps })));
 }
 
 /** Whether a record has a key. A record with a key is always a JSON object. */

@@ -212,10 +212,10 @@ describe('metrics', () => {
     expect(await value('cellarstream_freshness_seconds_count', { resource: 'orders' })).toBe(4);
   });
 
-  it('and not what left `updated_at` as it was, of which nobody knows when it was made', async () => {
+  it('and not what left the modification time as it was, of which nobody knows when it was made', async () => {
     const { page, value } = service();
-    const updated_at = '2020-01-01T00:00:00Z';
-    const old = { ...change('u', Date.parse(updated_at)), before: { updated_at } };
+    const updatedBefore = Date.parse('2020-01-01T00:00:00Z');
+    const old = { ...change('u', updatedBefore), before: {}, updatedBefore };
     page({ lane: 'sweep', changes: [old, { ...old, updatedAt: START - 4_000 }] });
     const orders = { resource: 'orders' };
     expect(await value('cellarstream_freshness_seconds_sum', orders)).toBe(4);

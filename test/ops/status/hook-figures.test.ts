@@ -8,8 +8,10 @@ const INSTANT = Date.parse(BEFORE);
 
 function changeOf(op: Operation, before: string | null, updatedAt: number | null): Change {
   const images = { before: null, after: null };
-  const was = before === null ? null : { updated_at: before };
-  return { key: '1', op, before: was, after: null, images, changed: [], updatedAt };
+  const was = before === null ? null : {};
+  const updatedBefore = before === null ? null : Date.parse(before);
+  const facts = { before: was, after: null, images, changed: [], updatedAt, updatedBefore };
+  return { key: '1', op, ...facts };
 }
 
 describe('newUpdatedAt', () => {

@@ -59,6 +59,7 @@ function change(op: Operation, updatedAt: number | null, was: number | null = nu
     images: { before: null, after: null },
     changed: [],
     updatedAt,
+    updatedBefore: op === 'u' ? was : null,
   };
 }
 

@@ -8,6 +8,7 @@ import { Body } from '../../../src/streams/http/body.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import type { PageRecord } from '../../../src/streams/records/page-record.ts';
 import { storedRuns } from '../../support/stored-runs.ts';
+import { WINE_STAMPS } from '../../support/records.ts';
 
 const keyFields = ['id'];
 const keyOf = keyOfFields(keyFields);
@@ -20,10 +21,10 @@ interface Item {
 /** The records of a page, decoded with these runs; how many were looked at one by one is told. */
 function decoded(items: readonly Item[], runs: readonly Run[], before = '') {
   let alone = 0;
-  const parse = parsingDecoder(keyOf);
+  const parse = parsingDecoder(keyOf, WINE_STAMPS);
   const decode = digestDecoder(
     {
-      ...{ keyFields, keyOf, payloadDigestOf: () => undefined },
+      ...{ keyFields, keyOf, stamps: WINE_STAMPS, payloadDigestOf: () => undefined },
       knownRun: storedRuns(runs),
     },
     (page, at) => {

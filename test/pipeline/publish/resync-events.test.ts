@@ -6,7 +6,7 @@ import type { ResyncStep } from '../../../src/pipeline/reads/read-batch.ts';
 import type { ResyncJob } from '../../../src/account/signal-jobs.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';
-import { keyedRecord } from '../../support/records.ts';
+import { keyedRecord, WINE_STAMPS } from '../../support/records.ts';
 
 const bytes = (record: JsonObject) => Buffer.from(JSON.stringify(record));
 const codec = {
@@ -63,6 +63,7 @@ const events = () =>
       ackCommitted: ({ id }) => acknowledged.push(id),
     },
     codec: () => codec,
+    stamps: WINE_STAMPS,
     images: { get: (key) => published.get(key) },
     hooks,
   });

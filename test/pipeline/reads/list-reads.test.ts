@@ -138,10 +138,8 @@ function reading(
           return timer(latencyMs, scheduler).pipe(
             map(() => ({
               data: records(answers(query), keyOfFields(keyFields)),
-              pagination: {
-                total_records: total ?? answers(query).length,
-                has_next_page: hasNextPage(query),
-              },
+              total: total ?? answers(query).length,
+              hasNext: hasNextPage(query),
               span: clock.answered(begin),
               serverTime: START + scheduler.now(),
             })),
@@ -154,6 +152,7 @@ function reading(
         account: { tokens: { token$: of({ serverTime: START }) } } as Task['account'],
         list: listNamed(WINE, resource),
         config: {
+          description: WINE,
           poll: {
             lookbackMs: 1_000,
             pageSize: 100,

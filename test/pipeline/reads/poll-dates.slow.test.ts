@@ -125,10 +125,8 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
             }));
             return {
               data: records(data, keyOfFields(['order_number'])),
-              pagination: {
-                total_records: rowsShown.length,
-                has_next_page: offset + pageSize < rowsShown.length,
-              },
+              total: rowsShown.length,
+              hasNext: offset + pageSize < rowsShown.length,
               span: clock.answered(begin),
               serverTime,
             };
@@ -150,6 +148,7 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
         account: { tokens: { token$: of({ serverTime: START }) } } as Task['account'],
         list: listNamed(WINE, 'orders'),
         config: {
+          description: WINE,
           poll: { ...poll, deleteLimitPercent: 5, deleteProofMs: MINUTE },
         } as Partial<Config> as Config,
         hooks: listHooks({ onDates: (told) => found.push(told) }, 'orders'),

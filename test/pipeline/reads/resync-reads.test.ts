@@ -17,7 +17,8 @@ import { pageSlots } from '../../../src/streams/flow/page-slots.ts';
 const span = { begin: 1, end: 2 };
 const answer = (...data: JsonObject[]): Answer => ({
   data: records(data, () => '1'),
-  pagination: { total_records: data.length, has_next_page: false },
+  total: data.length,
+  hasNext: false,
   span,
   serverTime: undefined,
 });

@@ -13,7 +13,8 @@ import { PageRecords } from '../../../src/streams/records/page-records.ts';
 
 const answer = (...numbers: number[]): Answer => ({
   data: records(numbers.map((order_number) => ({ order_number }))),
-  pagination: { total_records: numbers.length, has_next_page: false },
+  total: numbers.length,
+  hasNext: false,
   span: { begin: 1, end: 2 },
   serverTime: undefined,
 });

@@ -27,7 +27,7 @@ describe('sweepBatch', () => {
   });
   const page = (span: Span): SweepStep => {
     const answer: Answer = {
-      ...{ data: [], pagination: { total_records: 0, has_next_page: false } },
+      ...{ data: [], total: 0, hasNext: false },
       ...{ span, serverTime: undefined },
     };
     const scanned = { answer, offset: 0, next: undefined };

@@ -15,6 +15,7 @@ import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { PageRecord } from '../../../src/streams/records/page-record.ts';
 import type { PagePart } from '../../../src/streams/records/page-records.ts';
 import { encodeParsed } from '../../support/encode-parsed.ts';
+import { WINE_STAMPS } from '../../support/records.ts';
 
 const codec: ImageCodec = {
   encode: ({ id }) => Buffer.from(`image of ${JSON.stringify(id)}`),
@@ -25,7 +26,11 @@ const encode = encodeParsed((record) =>
   'more' in record ? undefined : { image: codec.encode(record), codec },
 );
 const keyOf = keyOfFields(['id']);
-const byEncoding = encodingDecoder({ keyFields: ['id'], keyOf, encode }, parsingDecoder(keyOf));
+const stamps = WINE_STAMPS;
+const byEncoding = encodingDecoder(
+  { keyFields: ['id'], keyOf, stamps, encode },
+  parsingDecoder(keyOf, stamps),
+);
 
 /** What is decoded one by one. */
 function one({ values: [value, ...others], end }: Elements<PagePart>) {
@@ -78,14 +83,14 @@ describe('encoding', () => {
 /** A decoder, and what is kept by key: by itself it keeps nothing. */
 function recognising(...keyFields: string[]) {
   const keyOf = keyOfFields(keyFields);
-  return recognisingBy(parsingDecoder(keyOf), keyFields);
+  return recognisingBy(parsingDecoder(keyOf, stamps), keyFields);
 }
 
 function recognisingBy(next: RecordDecoder, keyFields: readonly string[]) {
   const kept = new Map<string, PayloadDigest>();
   const keyOf = keyOfFields(keyFields);
   const known = (key: string) => kept.get(key);
-  const decode = digestDecoder({ keyFields, keyOf, payloadDigestOf: known }, next);
+  const decode = digestDecoder({ keyFields, keyOf, stamps, payloadDigestOf: known }, next);
   const read = (text: string, at = 0) => one(decode(bodyOf(text), at));
   /** Reads a record, and keeps its digest as if its image had been stored. */
   const keep = (text: string): PayloadDigest => {

@@ -75,7 +75,7 @@ describe('an empty list is one, however the server writes it', () => {
     const { answer, tries } = await first(typeof sent === 'string' ? { body: sent } : sent);
     expect(tries).toBe(1);
     expect(answer.data).toEqual([]);
-    expect(answer.pagination).toEqual({ total_records: total, has_next_page: false });
+    expect([answer.total, answer.hasNext]).toEqual([total, false]);
   });
 });
 
@@ -127,11 +127,11 @@ describe('pagination', () => {
     ['{"total_records":12345678901234567890}', undefined, true],
     ['[]', undefined, true],
     ['null', undefined, true],
-  ])('%s', async (pagination, total_records, has_next_page) => {
+  ])('%s', async (pagination, total, hasNext) => {
     const { answer } = await first({
       body: `{"data":[{"id":1},{"id":2}],"pagination":${pagination}}`,
     });
-    expect(answer.pagination).toEqual({ total_records, has_next_page });
+    expect([answer.total, answer.hasNext]).toEqual([total, hasNext]);
   });
 });
 

@@ -252,7 +252,8 @@ describe('an API that serves no record behind the 400th of 1,000', () => {
     const cut = length === 100 ? await page(list, offset + 95) : last;
     expect(cut).toMatchObject({
       isCut: true,
-      pagination: { total_records: 1_000, has_next_page: false },
+      total: 1_000,
+      hasNext: false,
     });
     expect(cut.hasGap).toBeUndefined();
     expect(cut.data.some(({ unreadableAt }) => unreadableAt !== undefined)).toBe(false);
@@ -373,7 +374,7 @@ it('a page behind the end is empty where the server answers it with an error', a
     const { list } = serverOf(records(30), (offset) => (offset >= 30 ? status : undefined));
     const answer = await firstValueFrom(list({ offset: 40, pageSize: 10 }, limit));
     expect(answer.data).toEqual([]);
-    expect(answer.pagination).toEqual({ total_records: 30, has_next_page: false });
+    expect([answer.total, answer.hasNext]).toEqual([30, false]);
   }
 });
 

@@ -15,7 +15,7 @@ import type { Token } from '../../../src/streams/http/login.ts';
 import { digestDecoder, parsingDecoder } from '../../../src/streams/decode/decoder.ts';
 import type { Decoder } from '../../../src/streams/decode/decoder.ts';
 import type { PageRecord, PayloadDigest } from '../../../src/streams/records/page-record.ts';
-import { jsonsOf } from '../../support/records.ts';
+import { jsonsOf, WINE_STAMPS } from '../../support/records.ts';
 import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { listRequest } from '../../../src/streams/decode/list-request.ts';
@@ -95,6 +95,7 @@ async function start(
         return tokens.current();
       },
     },
+    stamps: WINE_STAMPS,
     logicalClock: reads,
     random: () => 0,
     hooks: {
@@ -121,7 +122,7 @@ describe('listRequest', () => {
     };
     const answer = await firstValueFrom(list(query, limit));
     expect(numbers(answer.data)).toEqual([...sandbox.truth.keys('orders')].slice(28));
-    expect(answer.pagination).toEqual({ total_records: 30, has_next_page: false });
+    expect([answer.total, answer.hasNext]).toEqual([30, false]);
     expect(sandbox.truth.requests('orders')[0]!.query).toBe(
       'modifiedFromDate=2020-01-01T00%3A00%3A00.000Z' +
         '&modifiedToDate=2027-01-01T00%3A00%3A00.000Z&offset=28&pageSize=5',
@@ -365,8 +366,8 @@ describe('with a decoder that knows digests', () => {
     const keyOf = keyOfFields(keyFields);
     const known = (key: string) => kept.get(key);
     const decode = digestDecoder(
-      { keyFields, keyOf, payloadDigestOf: known },
-      parsingDecoder(keyOf),
+      { keyFields, keyOf, stamps: WINE_STAMPS, payloadDigestOf: known },
+      parsingDecoder(keyOf, WINE_STAMPS),
     );
     const keep = ({ key, digest }: PageRecord) => key !== undefined && kept.set(key, digest!);
     return { decode, keep };
@@ -402,14 +403,18 @@ describe('with a decoder that knows digests', () => {
     const list = listOf({ baseUrl, list: ORDERS, tokens, dispatcher, decode });
     const answered = async (by: typeof list, text: string) => {
       sandbox.fault({ endpoint: 'orders', kind: 'status', status: 200, body: text, times: 1 });
-      const { data, pagination } = await firstValueFrom(by({}, limit));
-      return { data, pagination };
+      const { data, total, hasNext } = await firstValueFrom(by({}, limit));
+      return { data, total, hasNext };
     };
     const { data } = await answered(list, page(orders.join()));
     data.forEach(keep);
     const again = await answered(list, body);
-    const { data: all, pagination } = parseJson(body) as JsonObject; // by another way
-    expect({ ...again, data: jsonsOf(again.data) }).toEqual({ data: all, pagination });
+    const { data: all } = parseJson(body) as JsonObject; // by another way
+    expect({ ...again, data: jsonsOf(again.data) }).toEqual({
+      data: all,
+      total: 2,
+      hasNext: false,
+    });
     const keys = again.data.flatMap(({ key, image }) => (image ? [key] : []));
     expect(keys).toEqual(known);
   });
@@ -493,7 +498,7 @@ describe('a 404 to a query for one order', () => {
     sandbox.fault({ endpoint: 'orders', kind: 'status', status: 404, body, times: 1 });
     const answer = await firstValueFrom(list(query, limit));
     expect(answer.data).toEqual([]);
-    expect(answer.pagination).toEqual({ total_records: 0, has_next_page: false });
+    expect([answer.total, answer.hasNext]).toEqual([0, false]);
     expect(answer.serverTime).toBeDefined();
     expect(statuses()).toEqual([404]);
     expect(reads.oldest()).toBe(answer.span.begin); // as of any answer: settled by who deals with it

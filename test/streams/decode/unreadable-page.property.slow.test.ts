@@ -33,13 +33,18 @@ describe.each(SORTS)('a list in the order %s that moves, with records that are n
         const list = new MovingList({ seed, sort, size, churn: isCutOff ? 1 : 3 });
         const odd = new Set(list.initial.filter(() => random(EACH) === 0));
         const { list: request, met } = requestOf((offset, count) => {
-          const { data, pagination } = list.page(offset, count);
+          const { data, total, hasNext } = list.page(offset, count);
           const texts = data.map(({ json }) => {
             const { id } = json as { id: number };
             const text = stringifyJson(json);
             return odd.has(id) ? broken(text) : text;
           });
-          return pageText(texts, 0, count, JSON.stringify(pagination));
+          return pageText(
+            texts,
+            0,
+            count,
+            JSON.stringify({ total_records: total, has_next_page: hasNext }),
+          );
         });
         const scan$ = pages({
           request: (query) => request(query, (source) => source),

@@ -42,7 +42,7 @@ describe('a page that is no JSON because of a record', () => {
     const texts = listWith(10, { 7: text });
     const { answer, met } = await asked(texts);
     expect(shownIn(answer)).toEqual(shown(texts));
-    expect(answer.pagination).toEqual({ total_records: 10, has_next_page: false });
+    expect([answer.total, answer.hasNext]).toEqual([10, false]);
     expect(met).toEqual(Array.from({ length: 5 }, () => '0+100'));
   });
 
@@ -67,7 +67,7 @@ describe('a page that is no JSON because of a record', () => {
     const texts = listWith(10, { [place]: `{"id":${place},"price":${END}` });
     const { answer, met } = await asked(texts);
     expect(shownIn(answer)).toEqual(shown(texts));
-    expect(answer.pagination).toEqual({ total_records: 10, has_next_page: false });
+    expect([answer.total, answer.hasNext]).toEqual([10, false]);
     const before = place > 0 ? [`0+${place}`] : [];
     expect(met.slice(5)).toEqual([
       `${place}+1`,
@@ -148,7 +148,7 @@ describe('a page that is no JSON because of a record', () => {
     const answer = await firstValueFrom(list({ offset: 0, pageSize: 30 }, limit));
     const count = answer.data.length;
     expect(shownIn(answer)).toEqual(shown(texts.slice(0, count)));
-    expect(answer.pagination.has_next_page).toBe(true);
+    expect(answer.hasNext).toBe(true);
     expect(met.slice(5)).toEqual([expect.stringMatching(/\+1$/), `0+${count}`]);
   });
 
@@ -260,9 +260,9 @@ it('a byte order mark before a page is passed over', async () => {
 it('a single order that is no JSON comes as such, whatever is wrong with it', async () => {
   for (const text of [NAN, '{"id":7}}', `{"id":${END}`]) {
     const { list } = requestOf(() => pageText([text], 0, 1));
-    const { data, pagination } = await firstValueFrom(list({ key: '7' }, limit));
+    const { data, total } = await firstValueFrom(list({ key: '7' }, limit));
     expect(data).toMatchObject([{ unreadableAt: 0 }]);
-    expect(pagination.total_records).toBe(1);
+    expect(total).toBe(1);
   }
 });
 

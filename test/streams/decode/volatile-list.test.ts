@@ -32,11 +32,11 @@ function scanOf(list: List, options: Partial<PagesOptions> = {}): Outcome {
     const scan = pages({
       request: ({ offset, pageSize }) => {
         const records = list(outcome.offsets.push(offset));
-        const pagination = {
-          total_records: records.length,
-          has_next_page: offset + pageSize < records.length,
+        const envelope = {
+          total: records.length,
+          hasNext: offset + pageSize < records.length,
         };
-        return of(answer(records.slice(offset, offset + pageSize), pagination)).pipe(delay(1));
+        return of(answer(records.slice(offset, offset + pageSize), envelope)).pipe(delay(1));
       },
       keyOf: keyOfId,
       pageSize: 20,

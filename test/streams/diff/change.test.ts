@@ -21,6 +21,7 @@ describe('hidingChange', () => {
     images: { before: before && codec.encode(before), after: after && codec.encode(after) },
     changed: ['email'],
     updatedAt: 5,
+    updatedBefore: 3,
   });
   const mask = personalFields([{ path: ['email'], method: 'mask' }]);
 

@@ -88,7 +88,7 @@ export class AttackedList {
     this.#requests += 1;
     if (capped === 'offset' && offset >= cap)
       return {
-        ...answer([], { total_records: this.#view(at).length, has_next_page: false }),
+        ...answer([], { total: this.#view(at).length, hasNext: false }),
         isCut: true,
       };
     const of = this.#requests % 2 === 0 ? at - lagMs : at;
@@ -96,14 +96,14 @@ export class AttackedList {
     const shown = all.slice(0, cap).slice(offset, offset + pageSize);
     const counted = typeof estimate === 'number' ? this.#view(of - estimate).length : all.length;
     const honest = estimate === 'tens' ? Math.round(counted / 10) * 10 : counted;
-    const total_records = capped === 'total' ? Math.min(honest, cap) : honest;
+    const total = capped === 'total' ? Math.min(honest, cap) : honest;
     const end = capped === 'total' ? Math.min(all.length, cap) : all.length;
     return answer(
       shown.map(({ id, version: { value, updatedAt } }) => ({
         ...{ id, value },
         ...(hasTimes && { updated_at: new Date(updatedAt + 2e12).toISOString() }),
       })),
-      { total_records, has_next_page: offset + pageSize < end },
+      { total, hasNext: offset + pageSize < end },
     );
   }
 

@@ -45,8 +45,8 @@ function serve(list: readonly JsonValue[], asked: PagePlace, server: Server): An
   }[echo];
   return {
     ...answer(list.slice(begin, begin + size), {
-      total_records: list.length,
-      has_next_page:
+      total: list.length,
+      hasNext:
         claimsNext === true ||
         isWrapped ||
         begin + (trustsAsked ? asked.pageSize : size) < list.length,

@@ -101,8 +101,8 @@ export class MovingList {
     return answer(
       rows.slice(offset, offset + pageSize).map((row) => this.#recordOf(row)),
       {
-        total_records: rows.length,
-        has_next_page: offset + pageSize < rows.length,
+        total: rows.length,
+        hasNext: offset + pageSize < rows.length,
       },
     );
   }
@@ -184,10 +184,14 @@ function recordOf({ id, version, updatedAt }: Row): JsonObject {
   return { id, version, updated_at: new Date(updatedAt).toISOString() };
 }
 
-export function answer(data: readonly JsonValue[], pagination: Answer['pagination']): Answer {
+export function answer(
+  data: readonly JsonValue[],
+  { total, hasNext }: Pick<Answer, 'total' | 'hasNext'>,
+): Answer {
   return {
     data: records(data, keyOfId),
-    pagination,
+    total,
+    hasNext,
     span: { begin: 1, end: 2 },
     serverTime: undefined,
   };
@@ -281,7 +285,7 @@ export function plainScan(list: MovingList, pageSize: number): Map<number, numbe
   for (let offset = 0; ; offset += pageSize) {
     const answer = list.page(offset, pageSize);
     answers.push(answer);
-    if (!answer.pagination.has_next_page) return newest(answers);
+    if (!answer.hasNext) return newest(answers);
   }
 }
 

@@ -15,8 +15,8 @@ const ids = (first: number, last: number): JsonValue[] =>
 /** The page of a list that an honest server gives. */
 const pageOf = (list: readonly JsonValue[], offset: number, pageSize: number) =>
   answer(list.slice(offset, offset + pageSize), {
-    total_records: list.length,
-    has_next_page: offset + pageSize < list.length,
+    total: list.length,
+    hasNext: offset + pageSize < list.length,
   });
 
 interface Outcome {
@@ -61,7 +61,7 @@ const readIds = (outcome: Outcome): Set<unknown> =>
   new Set(outcome.pages.flatMap(({ answer }) => jsonsOf(answer.data).map(keyOfId)));
 
 describe('pages', () => {
-  it('asks for the next page, a few records early, while has_next_page', () => {
+  it('asks for the next page, a few records early, while there is one', () => {
     virtualTime().run(({ cold, expectObservable }) => {
       const list = ids(1, 8);
       const scan = pages({
@@ -198,8 +198,7 @@ describe('a list and its total', () => {
   const claim = (total: number) => ({
     request: ({ offset, pageSize }: { offset: number; pageSize: number }) => {
       const page = pageOf(ids(1, 30), offset, pageSize);
-      const pagination = { ...page.pagination, total_records: total };
-      return timer(1).pipe(map(() => answer(jsonsOf(page.data), pagination)));
+      return timer(1).pipe(map(() => answer(jsonsOf(page.data), { ...page, total })));
     },
   });
 
@@ -280,8 +279,7 @@ describe('a list that always claims a next page', () => {
   const endless = (lists: () => JsonValue[]) => ({
     request: ({ offset, pageSize }: { offset: number; pageSize: number }) => {
       const page = pageOf(lists(), offset, pageSize);
-      const pagination = { ...page.pagination, has_next_page: true };
-      return timer(1).pipe(map(() => answer(jsonsOf(page.data), pagination)));
+      return timer(1).pipe(map(() => answer(jsonsOf(page.data), { ...page, hasNext: true })));
     },
   });
 
@@ -338,7 +336,7 @@ describe('a server', () => {
   });
 
   it('may promise a next page and have nothing to give', () => {
-    const nothing = answer([], { total_records: 5, has_next_page: true });
+    const nothing = answer([], { total: 5, hasNext: true });
     const { pages, troubles } = scanOf([], { request: () => timer(1).pipe(map(() => nothing)) });
     expect(pages).toHaveLength(3);
     expect(troubles.at(-1)).toBe('unsettled');

@@ -14,7 +14,7 @@ const STEP = PAGE - OVERLAP;
 const pageOf = (offset: number, total: number, took: number): Answer => ({
   ...answer(
     Array.from({ length: Math.min(PAGE, total - offset) }, (_, k) => ({ id: offset + k })),
-    { total_records: total, has_next_page: offset + PAGE < total },
+    { total, hasNext: offset + PAGE < total },
   ),
   elapsedMs: took,
   span: { begin: offset, end: offset + 1 },

@@ -42,8 +42,8 @@ function readAt(now: number, sweep: SweepProgress, ...pages: Told[]): SweepProgr
   return pages.reduce((before, { total, fresh, last = false, settled = true, records = 1 }) => {
     const page = {
       answer: answer(Array<null>(records).fill(null), {
-        total_records: total,
-        has_next_page: !last,
+        total,
+        hasNext: !last,
       }),
       offset: 0,
       next: last ? undefined : { ...BEGINNING, offset: before.distinct + fresh },

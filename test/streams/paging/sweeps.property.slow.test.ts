@@ -68,7 +68,7 @@ async function swept(list: ListOptions, pageSize: number, canAsk: boolean): Prom
         moving.page(0, 1); // as any request, it finds the list moved
         const data = moving.truth().has(Number(key)) ? [{ id: Number(key) }] : [];
         outcome.found += data.length;
-        return answer(data, { total_records: data.length, has_next_page: false });
+        return answer(data, { total: data.length, hasNext: false });
       }),
     );
   const keep = (step: SweepStep) => {

@@ -610,7 +610,7 @@ describe('memory', () => {
     scheduler.run(() => {
       const place = pageSlots(1);
       const ask = () =>
-        timer(1, scheduler).pipe(map(() => answer([], { total_records: 0, has_next_page: false })));
+        timer(1, scheduler).pipe(map(() => answer([], { total: 0, hasNext: false })));
       sweeps({
         ...options,
         progress: () => ledger.progress,

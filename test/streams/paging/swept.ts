@@ -71,13 +71,13 @@ export function swept({ ledger = new SweepLedger(), canRequestRecords, until, ..
     query(`page ${offset}`, (all) => {
       const listed = all.slice(0, typeof cap === 'number' ? cap : cap(scheduler.now()));
       const data = listed.slice(offset, offset + PAGE_SIZE).map((id) => ({ id }));
-      const has_next_page = offset + PAGE_SIZE < listed.length;
-      return answer(data, { total_records: listed.length, has_next_page });
+      const hasNext = offset + PAGE_SIZE < listed.length;
+      return answer(data, { total: listed.length, hasNext });
     });
   const ask = (key: string): Observable<Answer> =>
     query(`key ${key}`, (listed) => {
       const data = listed.includes(Number(key)) ? [{ id: Number(key) }] : [];
-      return answer(data, { total_records: data.length, has_next_page: false });
+      return answer(data, { total: data.length, hasNext: false });
     });
 
   scheduler.run(() => {

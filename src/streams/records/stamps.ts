@@ -1,0 +1,81 @@
+// The modification and creation times of a list's records.
+
+import type { ListDescription } from '../../description/description.ts';
+import type { Transcoded, WantedFields } from '../../schemas/avro/record-codec.ts';
+import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
+import type { JsonValue } from '../../schemas/json/json.ts';
+import { ISO } from './time-format.ts';
+import type { TimeFormat } from './time-format.ts';
+
+/** Reads the stamps (modification and creation time) of a list's records, from parsed records and from transcoded ones. */
+export class Stamps {
+  readonly #updated: readonly string[];
+  readonly #created: string | undefined;
+  readonly #format: TimeFormat;
+  /** Fields that a transcoder has to return, so that {@link updatedIn} and {@link createdIn} can read the stamps. */
+  readonly wanted: WantedFields;
+
+  /**
+   * @param list Names of the top-level fields: `updated` has the modification time, in the first of these fields that is a time; `created`
+   * has the creation time.
+   * @param format Notation of the times. Default: ISO 8601.
+   */
+  constructor(
+    {
+      updated,
+      created,
+    }: Pick<ListDescription, 'updated'> & Partial<Pick<ListDescription, 'created'>>,
+    format: TimeFormat = ISO,
+  ) {
+    this.#updated = updated;
+    this.#created = created;
+    this.#format = format;
+    const fields = [updated, created ?? []].flat();
+    this.wanted = format.isIso
+      ? { values: [], instants: fields }
+      : { values: fields, instants: [] };
+  }
+
+  /** Returns the modification time of a record in epoch ms; null if it has none. */
+  updatedAt(json: JsonValue): number | null {
+    for (const field of this.#updated) {
+      const time = this.#timeIn(json, field);
+      if (time !== null) return time;
+    }
+    return null;
+  }
+
+  /** Returns the creation time of a record in epoch ms; null if it has none. */
+  createdAt(json: JsonValue): number | null {
+    return this.#created === undefined ? null : this.#timeIn(json, this.#created);
+  }
+
+  /** Returns what {@link updatedAt} returns for the record, from its {@link wanted} fields. They must be the first `instants`. */
+  updatedIn({ fields, instants }: Pick<Transcoded, 'fields' | 'instants'>): number | null {
+    if (!this.#format.isIso) return this.updatedAt(fields);
+    for (let nth = 0; nth < this.#updated.length; nth++) {
+      const time = instants[nth]!;
+      if (time !== null) return time;
+    }
+    return null;
+  }
+
+  /** Returns what {@link createdAt} returns for the record, from its {@link wanted} fields. They must be the first `instants`. */
+  createdIn({ fields, instants }: Pick<Transcoded, 'fields' | 'instants'>): number | null {
+    if (!this.#format.isIso) return this.createdAt(fields);
+    return instants[this.#updated.length] ?? null;
+  }
+
+  /** Returns a text of the fields with a record's modification time. Records with different modification times have different texts. */
+  updatedText(json: JsonValue): string {
+    return canonicalJson(this.#updated.map((field) => valueOf(json, field) ?? null));
+  }
+
+  #timeIn(json: JsonValue, field: string): number | null {
+    return this.#format.read(valueOf(json, field));
+  }
+}
+
+function valueOf(json: JsonValue, field: string): JsonValue | undefined {
+  return isJsonObject(json) && Object.hasOwn(json, field) ? json[field] : undefined;
+}

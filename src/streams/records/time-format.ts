@@ -1,0 +1,106 @@
+// Notations of times in records and in request parameters.
+
+import type { ApiDescription } from '../../description/description.ts';
+import { instantIn, utcMillis } from '../../schemas/avro/instant.ts';
+import type { JsonValue } from '../../schemas/json/json.ts';
+
+/** Notation of an API's times, such as ISO 8601. */
+export interface TimeFormat {
+  /** Whether the notation is ISO 8601. */
+  readonly isIso: boolean;
+  /** Parses a time to epoch ms; null if the value is not a time in this notation. */
+  readonly read: (value: JsonValue | undefined) => number | null;
+  /** Formats epoch ms for a request parameter. Times before 1970 and after 9999 are clamped, and the rest is truncated to its unit. */
+  readonly write: (ms: number) => string;
+}
+
+/** Creates the format for the property `times` of a description. */
+export function timeFormat(times: ApiDescription['times']): TimeFormat {
+  if (typeof times === 'object') return patternFormat(times.pattern);
+  switch (times) {
+    case 'iso':
+      return ISO;
+    case 'epoch-s':
+      return epochFormat(1_000);
+    case 'epoch-ms':
+      return epochFormat(1);
+    case 'http-date':
+      return HTTP_DATE;
+  }
+}
+
+/** ISO 8601. Written in UTC with milliseconds. A time without a zone is read as UTC, and a date as its midnight. */
+export const ISO: TimeFormat = {
+  isIso: true,
+  read: (value) => (typeof value === 'string' ? instantIn(value) : null),
+  write: (ms) => dateOf(ms).toISOString(),
+};
+
+/** Dates as in HTTP headers (RFC 9110, IMF-fixdate). */
+const HTTP_DATE: TimeFormat = {
+  isIso: false,
+  read: (value) => {
+    if (typeof value !== 'string') return null;
+    const ms = Date.parse(value);
+    return Number.isNaN(ms) || new Date(ms).toUTCString() !== value ? null : ms;
+  },
+  write: (ms) => dateOf(ms).toUTCString(),
+};
+
+/** Largest distance from 1970 that a `Date` represents, in ms. */
+const MAX_DATE_MS = 8.64e15;
+
+/** Numbers since 1970 in units of `unitMs`, as JSON numbers or as text. A fraction is rounded to ms. */
+function epochFormat(unitMs: number): TimeFormat {
+  return {
+    isIso: false,
+    read: (value) => {
+      const isText = typeof value === 'string' && /^-?\d+(?:\.\d+)?$/.test(value);
+      const ms = Math.round(Number(isText || typeof value === 'number' ? value : NaN) * unitMs);
+      return Math.abs(ms) <= MAX_DATE_MS ? ms : null;
+    },
+    write: (ms) => String(Math.floor(dateOf(ms).getTime() / unitMs)),
+  };
+}
+
+/** Where the value of each letter group of a pattern is in `2024-05-01T12:34:56.789Z`: index of its first character, and after the last. */
+const GROUPS: Readonly<Record<string, readonly [from: number, to: number]>> = {
+  ...{ yyyy: [0, 4], MM: [5, 7], dd: [8, 10] },
+  ...{ HH: [11, 13], mm: [14, 16], ss: [17, 19], SSS: [20, 23] },
+};
+
+/** Times in UTC by a pattern of the letter groups {@link GROUPS}, of text in single quotes, and of characters that are no letters. */
+function patternFormat(pattern: string): TimeFormat {
+  const parts = pattern.match(/yyyy|MM|dd|HH|mm|ss|SSS|'[^']*'|[^']/g) ?? [];
+  const textOf = (part: string, time: string) => {
+    const group = GROUPS[part];
+    return group ? time.slice(...group) : part.replaceAll("'", '');
+  };
+  const write = (time: string) => parts.map((part) => textOf(part, time)).join('');
+  return {
+    isIso: false,
+    read: (value) => {
+      if (typeof value !== 'string') return null;
+      let at = 0;
+      let time = EPOCH_TEXT;
+      for (const part of parts) {
+        const { length } = textOf(part, time);
+        const group = GROUPS[part];
+        if (group)
+          time = time.slice(0, group[0]) + value.slice(at, at + length) + time.slice(group[1]);
+        at += length;
+      }
+      const ms = utcMillis(time);
+      return Number.isNaN(ms) || write(time) !== value ? null : ms;
+    },
+    write: (ms) => write(dateOf(ms).toISOString()),
+  };
+}
+
+const EPOCH_TEXT = '1970-01-01T00:00:00.000Z';
+/** Latest time that is sent, in epoch ms. Later years have a sign in ISO 8601, which an API may not parse. */
+const LAST_DAY = Date.UTC(9999, 11, 31);
+
+function dateOf(ms: number): Date {
+  return new Date(Math.min(Math.max(ms, 0), LAST_DAY));
+}
