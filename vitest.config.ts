@@ -147,7 +147,7 @@ export default defineConfig({
             // Computing that does not depend on Node.
             'test/{sim,pipeline,account,fleet}/**',
             'test/streams/{decode,paging,quota,diff}/**',
-            'test/{consumers/live-keys,schemas/avro/merge-schema,resources/**/*}.test.ts',
+            'test/{consumers/live-keys,schemas/avro/merge-schema,description/wine/*}.test.ts',
           ],
           isolate: false,
           testTimeout: 20_000,

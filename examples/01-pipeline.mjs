@@ -3,6 +3,7 @@
 //
 //     npm run example:01         # npm run example:01 -- --follow: until Ctrl-C
 import { finalize, identity, map, mergeMap, take } from 'rxjs';
+import { listNamed, wine } from 'cellarstream/describe';
 import { startSandbox } from 'cellarstream/sandbox';
 import { consoleSink, diff, keyOfFields, listRequest, login } from 'cellarstream/streams';
 import { pages, poll, splitRecords, Stamps, tokenBucket, tokenSource } from 'cellarstream/streams';
@@ -10,14 +11,15 @@ import { pages, poll, splitRecords, Stamps, tokenBucket, tokenSource } from 'cel
 const sandbox = await startSandbox({ changesPerSecond: 20 }); // the API, with 1,000 orders
 const began = Date.now();
 
-const url = new URL('/v1/auth/public/login', sandbox.url);
+const baseUrl = new URL(sandbox.url);
 const limit = tokenBucket({ capacity: 10, windowMs: 60_000 });
-const tokens = tokenSource({ login: login({ url, apiKey: () => sandbox.apiKey, limit }) });
+const apiKey = () => sandbox.apiKey;
+const tokens = tokenSource({ login: login({ baseUrl, description: wine, apiKey, limit }) });
 
 const quota = tokenBucket({ capacity: 100, windowMs: 60_000 });
 const keyOf = keyOfFields(['order_number']);
-const stamps = new Stamps({ updated: ['updated_at'], created: 'created_at' }); // where records have their times, in ISO 8601
-const list = listRequest({ url: new URL('/v1/orders', sandbox.url), tokens, keyOf, stamps });
+const orders = listNamed(wine, 'orders'); // says how orders are requested
+const list = listRequest({ baseUrl, list: orders, tokens, keyOf, stamps: new Stamps(orders) });
 
 // First everything, then every second what was modified since: windows of dates, read page by page.
 const changes$ = poll({

@@ -1,4 +1,4 @@
-// `node scripts/generate-order-type.mjs`: writes src/resources/orders/order-type.ts, the schema of orders in TypeScript.
+// `node scripts/generate-order-type.mjs`: writes src/description/wine/order-type.ts, the schema of orders in TypeScript.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { argv } from 'node:process';
@@ -10,8 +10,8 @@ import { format, resolveConfig } from 'prettier';
  * @typedef {import('../src/schemas/avro/avro-schema.ts').AvroType} AvroType
  */
 
-const SCHEMA = 'src/resources/orders/order.avsc';
-const TYPE = 'src/resources/orders/order-type.ts';
+const SCHEMA = 'src/description/wine/order.avsc';
+const TYPE = 'src/description/wine/order-type.ts';
 
 const HEAD = `// Generated from order.avsc by scripts/generate-order-type.mjs (\`npm run docs\`): change the schema instead.
 `;

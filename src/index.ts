@@ -56,5 +56,5 @@ export type {
 export type { Gap, KeyGap, LostEvents } from './observe/lost-events.ts';
 export type { DatesFound, NoDates } from './streams/paging/list-dates.ts';
 export type { TopicFinding } from './schemas/events/topic-findings.ts';
-export type { KeyedStatusChange } from './resources/orders/order-status.ts';
+export type { KeyedStatusChange } from './streams/diff/status-changes.ts';
 export type { Proof } from './streams/paging/sweep-progress.ts';

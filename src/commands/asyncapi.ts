@@ -1,4 +1,5 @@
 import { VERSION } from '../core/version.ts';
+import { listNamed } from '../description/description.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { asyncApiDocument } from '../schemas/events/asyncapi.ts';
 import { keySubject, topicNames, valueSubject } from '../schemas/events/topics.ts';
@@ -11,10 +12,14 @@ export async function asyncApiCommand({ account }: { readonly account?: string }
   const config = oneAccount(source, account, ['kafka', 'registry']);
   const log = kafkaLogCreator(await createLogger({ level: config.logLevel }));
   const { registry, connections } = openKafkaClients(config, { log });
-  const { resources, kafka } = config;
+  const { resources, kafka, description } = config;
+  const lists = resources.map((resource) => listNamed(description, resource));
   const { prefix } = config.topics;
   const names = topicNames(prefix);
-  const topics = [...resources.map(names.records), names.orderStatusChanges, names.deadLetters];
+  const statusTopics = lists.flatMap(({ statuses }) =>
+    statuses ? [names.statusChanges(statuses)] : [],
+  );
+  const topics = [...resources.map(names.records), ...statusTopics, names.deadLetters];
   try {
     const latest = async (subject: string) => (await registry.latest(subject))?.schema;
     const schemas = new Map(
@@ -28,7 +33,7 @@ export async function asyncApiCommand({ account }: { readonly account?: string }
       ),
     );
     const document = asyncApiDocument({
-      ...{ prefix, resources, version: VERSION },
+      ...{ prefix, lists, version: VERSION },
       brokers: kafka.brokers,
       isTls: kafka.ssl !== false,
       registryUrl: config.registry.url,

@@ -2,6 +2,7 @@ import type { Kafka } from 'kafkajs';
 import type { ConfigWith } from '../config/config.ts';
 import { settingWarnings } from '../config/setting-warnings.ts';
 import { CellarstreamError } from '../core/errors.ts';
+import { listNamed } from '../description/description.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import type { ActiveInstance } from '../pipeline/checkpoint/active-instance.ts';
 import { parseCursor } from '../pipeline/checkpoint/cursor.ts';
@@ -88,14 +89,12 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
  * @throws CellarstreamError `REGISTRY_REFUSED` if the settings of a subject would prevent the service from registering its schemas.
  */
 async function checkSubjects(
-  { topics: { prefix }, resources, keyFormat }: ConfigWith<'registry'>,
+  { topics: { prefix }, resources, description, keyFormat }: ConfigWith<'registry'>,
   registry: Registry,
 ): Promise<string> {
-  const { records, orderStatusChanges, deadLetters } = topicNames(prefix);
-  const keyed = [
-    ...resources.map(records),
-    ...(resources.includes('orders') ? [orderStatusChanges] : []),
-  ];
+  const { records, statusChanges, deadLetters } = topicNames(prefix);
+  const statuses = resources.flatMap((each) => listNamed(description, each).statuses ?? []);
+  const keyed = [...resources.map(records), ...statuses.map(statusChanges)];
   const inspected = (subjects: readonly string[]) =>
     Promise.all(subjects.map((subject) => registry.inspect(subject)));
   const [values, keys] = await Promise.all([

@@ -174,6 +174,7 @@ class ApiCheck {
           ? await checkDates(answer, ask, {
               parameters: list.dates,
               localTime: () => steadyScheduler.now(),
+              stamp: list.updated.join(' or '),
               times,
             })
           : undefined;

@@ -24,7 +24,7 @@ export interface DatesCheck {
  *
  * @param first The list's first page.
  * @param ask Requests a page of the list with the given dates.
- * @param options Date parameters of the list, the local clock (epoch ms), and the notation of dates in requests (default: ISO 8601).
+ * @param options Date parameters and time fields of the list, notation of dates in requests, and the local clock, in epoch ms.
  */
 export async function checkDates(
   first: Answer,

@@ -1,15 +1,15 @@
 import type { Consumed } from '../consumers/consumed.ts';
-import type { ListDescription } from '../description/description.ts';
+import type { ListDescription, StatusTable } from '../description/description.ts';
 import type { Published } from '../observe/hooks.ts';
-import type { StatusChange } from '../resources/orders/order-status.ts';
 import type { ChangeEvent, Op } from '../schemas/events/envelope.ts';
-import type { DeadLetter, OrderStatusChange } from '../schemas/events/own-records.ts';
+import type { DeadLetter, StatusChangeEvent } from '../schemas/events/own-records.ts';
 import { stringifyJson } from '../schemas/json/json.ts';
 import type { JsonObject } from '../schemas/json/json.ts';
+import type { StatusChange } from '../streams/diff/status-changes.ts';
 import type { Colors } from './terminal.ts';
 
 /** A value that `replay` prints: an event of a resource, a status change, or a dead letter. */
-export type ReplayedValue = ChangeEvent | OrderStatusChange | DeadLetter;
+export type ReplayedValue = ChangeEvent | StatusChangeEvent | DeadLetter;
 
 /** Printed label and color of each kind of event. */
 const OPS = {
@@ -35,18 +35,29 @@ export function jsonLine(message: Consumed<ReplayedValue>): string {
   return stringifyJson(line as unknown as JsonObject); // the value is JSON, but its interfaces have no index signature
 }
 
-/** Formats a message as a readable line. The line contains the paths of changed fields, but not their values, which may be personal. */
-export function eventLine(message: Consumed<ReplayedValue>, of: string, colors: Colors): string {
+/**
+ * Formats a message as a readable line. The line contains the paths of changed fields, but not their values, which may be personal.
+ *
+ * @param of Name of the topic, without the prefix.
+ * @param statuses Status fields of the list whose status changes the topic contains; undefined for any other topic.
+ */
+export function eventLine(
+  message: Consumed<ReplayedValue>,
+  of: string,
+  colors: Colors,
+  statuses?: StatusTable,
+): string {
   const { partition, offset, timestamp } = message;
   const time = new Date(timestamp).toISOString().replace('T', ' ').replace('Z', '');
   const position = `${partition}:${offset}`.padEnd(10);
-  return `${colors.dim(time)}  ${colors.dim(position)} ${textOf(message, of, colors)}`;
+  return `${colors.dim(time)}  ${colors.dim(position)} ${textOf(message, of, colors, statuses)}`;
 }
 
 function textOf(
   { key, value }: Pick<Consumed<ReplayedValue>, 'key' | 'value'>,
   of: string,
   colors: Colors,
+  statuses?: StatusTable,
 ): string {
   if (value === null) return `${'tombstone'.padEnd(9)} ${of} ${key}`;
   if ('reason' in value) {
@@ -56,7 +67,8 @@ function textOf(
   }
   if (!('op' in value)) {
     const status = { ...value, subjectId: value.subject_id };
-    return `order ${key}  ${statusText(status, colors)}`;
+    const record = statuses?.subjects.find(({ path }) => path.length === 0)?.name ?? 'record';
+    return `${record} ${key}  ${statusText(status, colors, statuses)}`;
   }
   const { op, changed } = value;
   return `${OPS[op].label.padEnd(9)} ${of} ${key}  ${colors.dim(firstPaths(changed).join(', '))}`.trimEnd();
@@ -68,7 +80,7 @@ function textOf(
  */
 export function changeLines(
   published: Published,
-  { updated }: Pick<ListDescription, 'updated'>,
+  { updated, statuses: table }: Pick<ListDescription, 'updated' | 'statuses'>,
   colors: Colors,
   time: string,
 ): string[] {
@@ -77,12 +89,12 @@ export function changeLines(
     .filter(({ op }) => op !== 'r')
     .map(({ op, key, changed }) => {
       const statuses = statusChanges.filter((status) => status.key === key);
-      const reportedPaths = new Set(statuses.map(({ change }) => pathOf(change)));
+      const reportedPaths = new Set(statuses.map(({ change }) => pathOf(change, table)));
       const otherPaths = changed.filter(
         (path) => !reportedPaths.has(path) && !updated.includes(path.split('.').at(-1)!),
       );
       const details = [
-        ...statuses.map(({ change }) => statusText(change, colors)),
+        ...statuses.map(({ change }) => statusText(change, colors, table)),
         ...firstPaths(otherPaths),
       ].join(colors.dim(', '));
       const { label, color } = OPS[op];
@@ -91,30 +103,33 @@ export function changeLines(
     });
 }
 
-/** Path of a status field within an order, in the notation of an event's `changed`: `fulfillment_info[7].status`. */
-function pathOf({ subject, subjectId, field }: StatusChange): string {
-  const parents = {
-    order: '',
-    order_edit: `order_edit[${subjectId}].`,
-    fulfillment: `fulfillment_info[${subjectId}].`,
-    club_package: 'club_package_info.',
-  };
-  return parents[subject] + field;
+/** Names on the path from the record to the object that has a status; empty for the record itself. */
+function subjectPath(subject: string, table: StatusTable | undefined): readonly string[] {
+  return table?.subjects.find(({ name }) => name === subject)?.path ?? [subject];
 }
 
-/** A status change, from a message of `order-status-changes` or as the service reports it. */
-type StatusText = Pick<StatusChange, 'subject' | 'subjectId' | 'from' | 'to'> & {
-  readonly field: string;
-};
+/** Path of a status field within a record, in the notation of an event's `changed`: `lines[7].status`. */
+function pathOf({ subject, subjectId, field }: StatusChange, table?: StatusTable): string {
+  const path = subjectPath(subject, table).join('.');
+  if (path === '') return field;
+  return `${path}${idText(subjectId)}.${field}`;
+}
 
-/**
- * Formats a status and its values, such as `fulfillment[7].status open → sent`; the subject is left out for a status of the order itself.
- */
-function statusText({ subject, subjectId, field, from, to }: StatusText, colors: Colors): string {
-  const which = subjectId === null ? '' : `[${subjectId}]`;
-  const name = subject === 'order' ? field : `${subject}${which}.${field}`;
+/** A status change, from a message or as the service reports it. */
+type StatusText = Pick<StatusChange, 'subject' | 'subjectId' | 'field' | 'from' | 'to'>;
+
+/** Formats a status and its values, such as `line[7].status open → sent`; the subject is left out for a status of the record itself. */
+function statusText(
+  { subject, subjectId, field, from, to }: StatusText,
+  colors: Colors,
+  table?: StatusTable,
+): string {
+  const isOfRecord = subjectPath(subject, table).length === 0;
+  const name = isOfRecord ? field : `${subject}${idText(subjectId)}.${field}`;
   return `${name} ${colors.dim(from ?? '∅')} → ${colors.bold(to ?? '∅')}`;
 }
+
+const idText = (id: string | null) => (id === null ? '' : `[${id}]`);
 
 /** Returns the first few paths of an event's changed fields, followed by the number of the others. */
 function firstPaths(paths: readonly string[]): readonly string[] {

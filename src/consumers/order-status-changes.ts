@@ -2,11 +2,11 @@
 
 import { EMPTY, filter } from 'rxjs';
 import type { Observable, ObservableInput } from 'rxjs';
-import type { OrderStatusChange } from '../schemas/events/own-records.ts';
+import type { OrderStatusChange } from '../description/wine/order-status.ts';
 import type { Consumed } from './consumed.ts';
 import { replay } from './replay.ts';
 import type { ReplayOptions } from './replay.ts';
-import { topicsUnder } from './topic.ts';
+import { topicsUnder } from './wine-topics.ts';
 
 /** A single accepted value, or a list of accepted values. */
 export type OneOf<T> = T | readonly T[];

@@ -78,8 +78,8 @@ export interface Table<Image> {
  * const registry = createRegistry({ url: 'http://127.0.0.1:8081/apis/ccompat/v7' });
  * const orders = table({ kafka, registry, topic: topicsUnder().orders });
  * await orders.ready;
- * console.log(orders.size, orders.get('100234')?.payment_status);
- * orders.changes$.subscribe(({ key, after }) => console.log(key, after?.payment_status));
+ * console.log(orders.size, orders.get('100234'));
+ * orders.changes$.subscribe(({ key, after }) => console.log(key, after));
  * ```
  */
 export function table<Image>(source: TableOptions<Image>): Table<Image>;

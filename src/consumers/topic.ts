@@ -1,13 +1,11 @@
-// Topics that consumers can read by name, and decoders for their values under any version of the writer's schema.
+// Decoders for the values of topics under any version of the writer's schema, and topics that are given by name.
 
 import avro from 'avsc';
-import { deadLetterCodec, orderStatusChangeCodec } from '../schemas/events/own-records.ts';
-import type { DeadLetter, OrderStatusChange } from '../schemas/events/own-records.ts';
+import type { OrderStatusChange } from '../description/wine/order-status.ts';
+import { deadLetterCodec, isStatusChangeSchema } from '../schemas/events/own-records.ts';
+import type { DeadLetter, StatusChangeEvent } from '../schemas/events/own-records.ts';
 import { envelopeCodec, envelopeSchema } from '../schemas/events/envelope.ts';
 import type { ChangeEvent } from '../schemas/events/envelope.ts';
-import { orderSchema } from '../resources/orders/order.ts';
-import type { Order } from '../resources/orders/order-type.ts';
-import { topicNames } from '../schemas/events/topics.ts';
 import { asBuffer } from '../schemas/avro/avro-output.ts';
 import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
 import { decimalFormat } from '../schemas/avro/field-codecs.ts';
@@ -49,13 +47,15 @@ export function readAs<T extends object>(reader: RecordSchema): ValueReader<T> {
  * Like `readAs`, for the change events of a resource.
  *
  * @param values The Avro schema of the resource's images. The last two fields of this schema are `nulls` and `unmapped`.
+ * @param namespace Namespace of the events' schema. Default `cellarstream.<resource>`, which is that of the built-in API.
  * @typeParam T The TypeScript type of the images, which are the `before` and `after` of an event.
  */
 export function readEventsAs<T extends object>(
   values: RecordSchema,
   resource: string,
+  namespace?: string,
 ): ValueReader<ChangeEvent<T>> {
-  return readAs<ChangeEvent<T>>(envelopeSchema(values, resource));
+  return readAs<ChangeEvent<T>>(envelopeSchema(values, resource, namespace));
 }
 
 function readable(schema: RecordSchema): avro.Type {
@@ -129,72 +129,36 @@ export const jsonEvents: ValueReader<ChangeEvent> = (writer) => {
   return (avro) => codec.decode(avro);
 };
 
-const statusChanges = readAs<OrderStatusChange>(orderStatusChangeCodec.schema);
-const deadLetters = readAs<DeadLetter>(deadLetterCodec.schema);
+/** Decodes dead letters. */
+export const deadLetters = readAs<DeadLetter>(deadLetterCodec.schema);
 
 /**
- * Decodes change events of orders. Their images (`before` and `after`) are resolved to the schema of {@link Order}, whichever schema
- * version they were written with.
- */
-export const orderEvents: ValueReader<ChangeEvent<Order>> = readEventsAs<Order>(
-  orderSchema,
-  'orders',
-);
-
-/** The topics that `cellarstream run` writes for consumers. */
-export interface Topics {
-  readonly orders: Topic<ChangeEvent<Order>>;
-  readonly customers: Topic<ChangeEvent>;
-  readonly inventory: Topic<ChangeEvent>;
-  readonly wineClubs: Topic<ChangeEvent>;
-  readonly wineClubMembers: Topic<ChangeEvent>;
-  readonly products: Topic<ChangeEvent>;
-  readonly orderStatusChanges: Topic<OrderStatusChange>;
-  readonly deadLetters: Topic<DeadLetter>;
-}
-
-/**
- * Returns the topics with a prefix, and the types of their values. Orders have a type with their documented fields; the other
- * resources are JSON, because their fields are not documented.
- *
- * @param prefix `TOPIC_PREFIX` of the service. Default `wine`.
- */
-export function topicsUnder(prefix = 'wine'): Topics {
-  const names = topicNames(prefix);
-  const json = (resource: string) => ({ name: names.records(resource), values: jsonEvents });
-  return {
-    orders: { name: names.records('orders'), values: orderEvents },
-    customers: json('customers'),
-    inventory: json('inventory'),
-    wineClubs: json('wine-clubs'),
-    wineClubMembers: json('wine-club-members'),
-    products: json('products'),
-    orderStatusChanges: { name: names.orderStatusChanges, values: statusChanges },
-    deadLetters: { name: names.deadLetters, values: deadLetters },
-  };
-}
-
-/**
- * Type of a topic's values, derived from the topic's name: change events as JSON, unless the name ends in `.order-status-changes` or
- * `.dead-letters`.
+ * Type of a topic's values, derived from the topic's name: change events as JSON, unless the name ends in `-status-changes` or
+ * `.dead-letters`. `.order-status-changes` stands for the topic of the built-in API.
  */
 export type ValueIn<Name extends string> = Name extends `${string}.order-status-changes`
   ? OrderStatusChange
-  : Name extends `${string}.dead-letters`
-    ? DeadLetter
-    : ChangeEvent;
+  : Name extends `${string}-status-changes`
+    ? StatusChangeEvent
+    : Name extends `${string}.dead-letters`
+      ? DeadLetter
+      : ChangeEvent;
 
 /** Returns a topic given only its name; its values are decoded according to the writer's schema. */
 export function topicNamed<Name extends string>(name: Name): Topic<ValueIn<Name>> {
-  return { name, values: serviceOrEventReader as ValueReader<ValueIn<Name>> };
+  return {
+    name,
+    values: serviceOrEventReader as ValueReader<unknown> as ValueReader<ValueIn<Name>>,
+  };
 }
 
-const SERVICE_READERS = new Map<string, ValueReader<OrderStatusChange | DeadLetter>>([
-  [fullName(orderStatusChangeCodec.schema), statusChanges],
-  [fullName(deadLetterCodec.schema), deadLetters],
-]);
-const serviceOrEventReader: ValueReader<OrderStatusChange | DeadLetter | ChangeEvent> = (writer) =>
-  (SERVICE_READERS.get(fullName(writer)) ?? jsonEvents)(writer);
+const serviceOrEventReader: ValueReader<StatusChangeEvent | DeadLetter | ChangeEvent> = (
+  writer,
+) => {
+  if (fullName(writer) === fullName(deadLetterCodec.schema)) return deadLetters(writer);
+  if (isStatusChangeSchema(writer)) return readAs<StatusChangeEvent>(writer)(writer);
+  return jsonEvents(writer);
+};
 
 export function topicOf<T>(topic: Topic<T> | string): Topic<T> {
   return typeof topic === 'string' ? (topicNamed(topic) as Topic<unknown> as Topic<T>) : topic;

@@ -2,6 +2,7 @@
 
 import { fieldType, withoutNull } from '../schemas/avro/avro-schema.ts';
 import type { AvroType, RecordSchema } from '../schemas/avro/avro-schema.ts';
+import { STATUS_CHANGE_FIELDS, wrongStatusFields } from '../schemas/events/own-records.ts';
 import { pointerNames } from '../schemas/json/json.ts';
 import type { DescriptionFile, ListFile } from './format.ts';
 import { variablesIn } from './template.ts';
@@ -106,7 +107,7 @@ export function problemsOf(
     problems.push({ path: ['lists'], message: 'has no list; describe one at least' });
   }
   for (const [name, list] of listsOf(file)) {
-    problems.push(...listProblems(file, name, list, schemas.get(list.types ?? '')));
+    problems.push(...listProblems(file, name, list, schemas));
   }
   problems.push(...topicProblems(file));
   const used = new Set(variablesIn(file as unknown as Json));
@@ -156,7 +157,7 @@ function listProblems(
   file: DescriptionFile,
   name: string,
   list: ListFile,
-  schema: RecordSchema | undefined,
+  schemas: ReadonlyMap<string, RecordSchema>,
 ): Problem[] {
   const problems: Problem[] = [];
   const { parameters = [] } = file;
@@ -251,7 +252,10 @@ function listProblems(
     }
   }
   if (singleRead && !variablesIn(singleRead).includes('key')) wrongKey('one', 'sends no {key}');
-  if (statuses) problems.push(...statusProblems(list, statuses, at, schema));
+  if (statuses) {
+    problems.push(...statusProblems(list, statuses, at, schemas.get(list.types ?? '')));
+    problems.push(...statusSchemaProblems(list, schemas, at('statuses', 'schema')));
+  }
   return problems;
 }
 
@@ -294,6 +298,20 @@ function statusProblems(
     }
   }
   return problems;
+}
+
+/** Returns a problem if the schema of a list's status changes is one that the service cannot write. */
+function statusSchemaProblems(
+  { statuses, key, keys }: ListFile,
+  schemas: ReadonlyMap<string, RecordSchema>,
+  path: Path,
+): Problem[] {
+  const schema = schemas.get(statuses?.schema ?? '');
+  const keyFields = [key ?? [], keys ?? []].flat();
+  const wrong = schema ? wrongStatusFields(schema, keyFields) : [];
+  if (wrong.length === 0) return [];
+  const expected = `a status change has ${STATUS_CHANGE_FIELDS.join(', ')}; in place of key, the key field as ["null", "long"]`;
+  return [{ path, message: `wrong or missing fields ${wrong.join(', ')}: ${expected}` }];
 }
 
 /** Returns the names on the path to a field. The field is given by its name or by a JSON Pointer. */

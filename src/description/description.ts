@@ -30,6 +30,8 @@ export type LoginDescription = Extract<ApiDescription['auth'], { login: unknown 
 /** One list of an API. */
 export interface ListDescription {
   readonly name: string;
+  /** Namespace of the list's Avro schemas: `<namespace of the API>.<list>`. */
+  readonly namespace: string;
   /** Path after `API_BASE_URL`. */
   readonly path: string;
   readonly method: 'GET' | 'POST';
@@ -87,8 +89,8 @@ export interface SingleRead {
 export interface StatusTable {
   /** Name of the topic with the status changes, without `TOPIC_PREFIX`. */
   readonly topic: string;
-  /** Avro schema of the status changes; undefined if the description names none. */
-  readonly schema: RecordSchema | undefined;
+  /** Avro schema of the status changes: of the file that the description names, otherwise `StatusChange` in the list's namespace. */
+  readonly schema: RecordSchema;
   readonly subjects: readonly StatusSubject[];
 }
 
@@ -103,6 +105,11 @@ export interface StatusSubject {
   readonly time: string | undefined;
   /** Whether `time` is used only for elements that are new. For a change of an existing element it is ignored. */
   readonly isTimeOfNew: boolean;
+}
+
+/** Name of a status field in events, metrics and logs: the names on its path, with dots between them. */
+export function statusFieldName(path: readonly string[]): string {
+  return path.join('.');
 }
 
 /**

@@ -142,7 +142,10 @@ const times = z
   .union([
     z.enum(['iso', 'epoch-s', 'epoch-ms', 'http-date']),
     z.strictObject({
-      pattern: text('a pattern such as yyyy-MM-dd.HH:mm:ss'),
+      pattern: matching(
+        /^(?=.*yyyy)(?=.*MM)(?=.*dd)(?:yyyy|MM|dd|HH|mm|ss|SSS|'[^']*'|[^A-Za-z'])+$/,
+        "a pattern of yyyy, MM, dd, HH, mm, ss and SSS such as yyyy-MM-dd.HH:mm:ss, other letters in '...'",
+      ),
       zone: z.literal('UTC').describe('UTC'),
     }),
   ])

@@ -8,8 +8,10 @@ import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } f
 import type { Document } from 'yaml';
 import { z } from 'zod';
 import { CellarstreamError } from '../core/errors.ts';
+import { listNamespace } from '../schemas/avro/avro-name.ts';
 import { loadSchema } from '../schemas/avro/avro-schema.ts';
 import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
+import { statusChangeSchema } from '../schemas/events/own-records.ts';
 import { listsOf, missingSettings, pathNames, problemsOf, statusTopicOf } from './checks.ts';
 import type { IsSet, Path, Problem } from './checks.ts';
 import type { ApiDescription, ListDescription, StatusTable } from './description.ts';
@@ -178,28 +180,33 @@ function descriptionOf(
   file: DescriptionFile,
   schemas: ReadonlyMap<string, RecordSchema>,
 ): ApiDescription {
+  const namespace = file.namespace ?? `cellarstream.${file.api.replaceAll('-', '_')}`;
   return {
     api: file.api,
-    namespace: file.namespace ?? `cellarstream.${file.api.replaceAll('-', '_')}`,
+    namespace,
     parameters: file.parameters ?? [],
     headers: file.headers ?? {},
     times: file.times ?? 'iso',
     errors: file.errors ?? {},
     auth: file.auth,
     quota: file.quota,
-    lists: listsOf(file).map(([name, list]) => listOf(name, list, schemas)),
+    lists: listsOf(file).map(([name, list]) =>
+      listOf(name, list, listNamespace(name, namespace), schemas),
+    ),
   };
 }
 
 function listOf(
   name: string,
   list: ListFile,
+  namespace: string,
   schemas: ReadonlyMap<string, RecordSchema>,
 ): ListDescription {
   const { path = '', query = {}, records = '', one, statuses, updated, types } = list;
   const paging = list.paging ?? 'none';
   return {
     name,
+    namespace,
     path,
     method: list.method ?? 'GET',
     body: list.body,
@@ -225,7 +232,7 @@ function listOf(
     },
     deleted: list.deleted,
     arrays: list.arrays ?? {},
-    statuses: statuses && statusTableOf(name, statuses, schemas),
+    statuses: statuses && statusTableOf(name, statuses, namespace, schemas),
     types: types === undefined ? undefined : schemas.get(types),
     quota: list.quota,
     agreed: list.agreed ?? false,
@@ -235,11 +242,12 @@ function listOf(
 function statusTableOf(
   name: string,
   statuses: NonNullable<ListFile['statuses']>,
+  namespace: string,
   schemas: ReadonlyMap<string, RecordSchema>,
 ): StatusTable {
   return {
     topic: statusTopicOf(name, statuses),
-    schema: statuses.schema === undefined ? undefined : schemas.get(statuses.schema),
+    schema: schemas.get(statuses.schema ?? '') ?? statusChangeSchema(namespace),
     subjects: Object.entries(statuses.subjects).map(
       ([subject, { at = '', fields, time, timeOf }]) => ({
         name: subject,

@@ -12,8 +12,9 @@ export { table } from '../consumers/table.ts';
 export { orderStatusChanges } from '../consumers/order-status-changes.ts';
 
 // Topics
-export { topicsUnder } from '../consumers/topic.ts';
-export type { Topic, Topics, ValueIn } from '../consumers/topic.ts';
+export { topicsUnder } from '../consumers/wine-topics.ts';
+export type { Topics } from '../consumers/wine-topics.ts';
+export type { Topic, ValueIn } from '../consumers/topic.ts';
 export { readEventsAs } from '../consumers/topic.ts';
 export type { ValueReader } from '../consumers/topic.ts';
 

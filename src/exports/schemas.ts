@@ -22,7 +22,8 @@ export { frame, unframe } from '../schemas/registry/wire.ts';
 export type { Framed } from '../schemas/registry/wire.ts';
 
 // Names of topics
-export { topicNames, valueSubject } from '../schemas/events/topics.ts';
+export { topicNames } from '../description/wine/topic-names.ts';
+export { valueSubject } from '../schemas/events/topics.ts';
 export type { TopicNames } from '../schemas/events/topics.ts';
 
 // Events
@@ -40,7 +41,7 @@ export type { ImagesOf } from '../schemas/events/envelope.ts';
 export type { RecordCodec, Transcoded, WantedFields } from '../schemas/avro/record-codec.ts';
 
 // Orders
-export { orderSchema } from '../resources/orders/order.ts';
+export { orderSchema } from '../description/wine/order.ts';
 export type {
   Order,
   CardExpiry,
@@ -52,12 +53,12 @@ export type {
   OrderItem,
   Tender,
   Tracking,
-} from '../resources/orders/order-type.ts';
+} from '../description/wine/order-type.ts';
 
 // Status changes and dead letters
-export { orderStatusChangeCodec } from '../schemas/events/own-records.ts';
-export type { OrderStatusChange, StatusSubject } from '../schemas/events/own-records.ts';
-export type { DeadLetter } from '../schemas/events/own-records.ts';
+export { orderStatusChangeCodec } from '../description/wine/order-status.ts';
+export type { OrderStatusChange, StatusSubject } from '../description/wine/order-status.ts';
+export type { DeadLetter, StatusChangeEvent } from '../schemas/events/own-records.ts';
 export type { FlatCodec } from '../schemas/events/own-records.ts';
 
 // Certificates

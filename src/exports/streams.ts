@@ -94,8 +94,9 @@ export type { KeyIndex } from '../streams/records/key-index.ts';
 export type { Difference, DiffOptions, Images, ReadRecords } from '../streams/diff/diff.ts';
 export type { Change, Operation } from '../streams/diff/change.ts';
 export type { ImageCodec } from '../streams/records/page-record.ts';
-export { orderStatus } from '../resources/orders/order-status.ts';
-export type { STATUS_FIELDS, StatusChange, StatusField } from '../resources/orders/order-status.ts';
+export { orderStatus } from './order-status.ts';
+export type { STATUS_FIELDS, StatusField } from '../description/wine/order-status.ts';
+export type { StatusChange } from '../streams/diff/status-changes.ts';
 export type {
   Confirmations,
   ConfirmationsOptions,

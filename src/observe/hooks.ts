@@ -1,5 +1,5 @@
 import type { Change } from '../streams/diff/change.ts';
-import type { KeyedStatusChange } from '../resources/orders/order-status.ts';
+import type { KeyedStatusChange } from '../streams/diff/status-changes.ts';
 import type { Certificate } from '../schemas/events/certificate.ts';
 import type { LostEvents } from './lost-events.ts';
 import type { TopicFinding } from '../schemas/events/topic-findings.ts';
@@ -148,7 +148,7 @@ export interface Hooks {
   readonly onKeyFields?: (chosen: { resource: string; keyFields: readonly string[] }) => void;
   /**
    * None of the first records of a list has a certain field that is named in the settings, possibly because its name is misspelled: a
-   * misspelled name has no effect. `field` does not contain the list's name, for example `tender_info.last_four` for a `PII_` setting or
+   * misspelled name has no effect. `field` does not contain the list's name, for example `address.phone` for a `PII_` setting or
    * `/image_url` for `VOLATILE_FIELDS`.
    */
   readonly onUnseen?: (unseen: { resource: string; field: string }) => void;

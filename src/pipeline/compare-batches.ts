@@ -57,11 +57,11 @@ export function compareBatches(
   const { startFrom } = task.config.poll;
 
   /**
-   * Whether a record without an image is new (event `c`) or was there before the initial snapshot (event `r`). A record with `created_at`
-   * is new if it was created after the snapshot began, and in any case once every record that the snapshot may have missed has been read
-   * (`caughtUp`). Exceptions, which count as old: a record created before `START_FROM`; and after a loss of events, a record created no
-   * later than the newest stamp that was published before the loss (`publishedUpTo`), as an API that caps its list may show such a record
-   * again at any time. A record without `created_at` is new once the snapshot is done, or if the list was empty at first.
+   * Whether a record without an image is new (event `c`) or was there before the initial snapshot (event `r`). A record with a creation
+   * time is new if it was created after the snapshot began, and in any case once every record that the snapshot may have missed has been
+   * read (`caughtUp`). Exceptions, which count as old: a record created before `START_FROM`; and after a loss of events, a record created
+   * no later than the newest stamp that was published before the loss (`publishedUpTo`), as an API that caps its list may show such a
+   * record again at any time. A record without a creation time is new once the snapshot is done, or if the list was empty at first.
    */
   const isNew = ({ createdAt }: KeyedRecord): boolean => {
     const { done, startedAt, caughtUp, publishedUpTo = -Infinity } = snapshot();

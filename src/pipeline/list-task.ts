@@ -131,6 +131,7 @@ class ListTask {
       registry,
       subject: valueSubject(names.topic),
       resource: list.name,
+      namespace: list.namespace,
       described: list.types,
       onVersion: (schemaId) => hooks.onSchema({ schemaId }),
       pause: () => firstValueFrom(timer(0, scheduler)),
@@ -198,9 +199,9 @@ class ListTask {
     const { task, registry } = this.#options;
     const { config, list, destination } = task;
     if (config.keyFormat === 'text') return of(TEXT_KEYS);
-    const statusChanges = list.statuses && destination.statusChanges?.topic;
+    const statusChanges = destination.statusChanges.get(list.name)?.topic;
     const topics = { events: this.#names.topic, statusChanges };
-    return defer(() => avroKeys(registry, list.name, keyFields, topics));
+    return defer(() => avroKeys(registry, list, keyFields, topics));
   }
 }
 

@@ -19,7 +19,7 @@ export interface StoredPayloadDigest {
   readonly digest: string;
   /** Length of the JSON in bytes. */
   readonly length: number;
-  /** The record's `updated_at` in ms since the epoch; null when it has none. */
+  /** The record's modification time in ms since the epoch; null when it has none. */
   readonly updatedAt: number | null;
 }
 

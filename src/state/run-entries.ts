@@ -32,7 +32,7 @@ export interface RunMember {
   /** Offset of the record's first byte in the run. `end` is the offset of the byte after its last one. */
   readonly at: number;
   readonly end: number;
-  /** The record's `updated_at` in ms since the epoch; null when it has none. */
+  /** The record's modification time in ms since the epoch; null when it has none. */
   readonly updatedAt: number | null;
 }
 
@@ -143,7 +143,7 @@ export class StoredRun implements Run {
     this.#each((place, next) => tell(this.#packed, place + MEMBER.key, next));
   }
 
-  /** Calls `tell` with each record's `updated_at` in epoch ms, or with null if the record has none. */
+  /** Calls `tell` with each record's modification time in epoch ms, or with null if the record has none. */
   eachUpdatedAt(tell: (updatedAt: number | null) => void): void {
     this.#each((place) => tell(this.#updatedAt(place)));
   }

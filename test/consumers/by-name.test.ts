@@ -7,7 +7,7 @@ import { topicNamed } from '../../src/consumers/topic.ts';
 import { deadLetterCodec } from '../../src/schemas/events/own-records.ts';
 import type { DeadLetter } from '../../src/schemas/events/own-records.ts';
 import { createEnvelopeCodec } from '../../src/schemas/events/envelope.ts';
-import { orderSchema } from '../../src/resources/orders/order.ts';
+import { orderSchema } from '../../src/description/wine/order.ts';
 import { fakeRegistry, kafkaWith } from '../support/json-topic.ts';
 
 const LETTER: DeadLetter = {

@@ -1,7 +1,7 @@
 import { lastValueFrom, Subject, toArray } from 'rxjs';
 import { expect, it, vi } from 'vitest';
 import { orderStatusChanges } from '../../src/consumers/order-status-changes.ts';
-import { orderStatusChangeCodec } from '../../src/schemas/events/own-records.ts';
+import { orderStatusChangeCodec } from '../../src/description/wine/order-status.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import { frame } from '../../src/schemas/registry/wire.ts';
 import { change } from '../integration/support/written-topic.ts';

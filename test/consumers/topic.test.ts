@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { readAs, readEventsAs } from '../../src/consumers/topic.ts';
 import type { AvroType, FieldSchema, RecordSchema } from '../../src/schemas/avro/avro-schema.ts';
 import { createEnvelopeCodec } from '../../src/schemas/events/envelope.ts';
-import { orderSchema } from '../../src/resources/orders/order.ts';
+import { orderSchema } from '../../src/description/wine/order.ts';
 import { oddRecords } from '../schemas/avro/odd-records.ts';
 
 const DECIMAL = { type: 'bytes', logicalType: 'decimal', precision: 18, scale: 4 } as const;

@@ -136,6 +136,11 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   ],
   [
     'quota: 2/s per key',
+    'quota: 2/s per key\ntimes: { pattern: YYYY-MM-DD, zone: UTC }',
+    '6:19 times.pattern: expected a pattern of yyyy, MM, dd, HH, mm, ss and SSS such as yyyy-MM-dd.HH:mm:ss, other letters in \'...\', found "YYYY-MM-DD"',
+  ],
+  [
+    'quota: 2/s per key',
     'quota: 2/s per key\nerrors: { 403: wait }',
     '6:16 errors.403: expected the meaning of a status: retry, quota, token, final, found "wait"',
   ],
@@ -351,5 +356,15 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
     '    path: /shops/{shop}/customers',
     '    path: 5',
     '25:11 lists.customers.path: expected the path after API_BASE_URL, in which {name} is a variable, found 5',
+  ],
+  [
+    '    statuses:\n',
+    '    statuses:\n      schema: ../../src/description/wine/order-status-change.avsc\n',
+    '21:15 lists.orders.statuses.schema: wrong or missing fields order_number: a status change has event_id, key, subject, subject_id, field, from, to, changed_at, observed_at; in place of key, the key field as ["null", "long"]',
+  ],
+  [
+    '    statuses:\n',
+    '    statuses:\n      schema: ../../src/schemas/events/dead-letter.avsc\n',
+    '21:15 lists.orders.statuses.schema: wrong or missing fields event_id, subject, subject_id, field, from, to, changed_at, resource, reason, message, raw, offset, sha256, length, part, parts: a status change has event_id, key, subject, subject_id, field, from, to, changed_at, observed_at; in place of key, the key field as ["null", "long"]',
   ],
 ];

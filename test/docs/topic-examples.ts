@@ -1,22 +1,25 @@
 import { concatMap, from, lastValueFrom, toArray } from 'rxjs';
-import { orderEvents, readAs } from '../../src/consumers/topic.ts';
+import { orderEvents } from '../../src/consumers/wine-topics.ts';
+import { readAs } from '../../src/consumers/topic.ts';
 import { listNamed } from '../../src/description/description.ts';
 import { WINE } from '../../src/description/wine/wine.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import { deadLetterCodec, orderStatusChangeCodec } from '../../src/schemas/events/own-records.ts';
+import { deadLetterCodec } from '../../src/schemas/events/own-records.ts';
+import { orderStatusChangeCodec } from '../../src/description/wine/order-status.ts';
 import { createEnvelopeCodec } from '../../src/schemas/events/envelope.ts';
 import type { JsonObject } from '../../src/schemas/json/json.ts';
-import { orderSchema } from '../../src/resources/orders/order.ts';
+import { orderSchema } from '../../src/description/wine/order.ts';
 import { unframe } from '../../src/schemas/registry/wire.ts';
 import { deadLetterMessages } from '../../src/pipeline/publish/dead-letters.ts';
 import { changeMessages, statusMessage } from '../../src/pipeline/publish/messages.ts';
 import type { Message } from '../../src/sinks/sink.ts';
 import { diff } from '../../src/streams/diff/diff.ts';
 import type { ReadRecords } from '../../src/streams/diff/diff.ts';
-import { statusChanges } from '../../src/resources/orders/order-status.ts';
+import { statusChanges } from '../../src/streams/diff/status-changes.ts';
 import { keyRecords } from '../../src/streams/records/records.ts';
 import { keyOfFields } from '../../src/streams/records/key-of.ts';
 import { WINE_STAMPS } from '../support/records.ts';
+import { ORDERS } from '../support/orders.ts';
 
 /** A message with its value decoded, as a text shows it. */
 export interface Example {
@@ -78,11 +81,11 @@ export async function topicExamples(prefix: string): Promise<Examples> {
   const [updated] = changeMessages(update!, 318, { ...at, now: NOW + DELAY_MS });
   const [deleted, tombstone] = changeMessages(deletion!, 2_907, { ...at, now: NOW + DELAY_MS });
 
-  const [change] = statusChanges(update!);
+  const [change] = statusChanges(update!, ORDERS);
   const status = statusMessage(
     change!,
-    { key, number: ORDER, sequence: 318 },
-    { to, origin: ORIGIN, now: NOW + DELAY_MS },
+    { key, image: update!.after!, sequence: 318 },
+    { to: { ...to, schema: ORDERS.statuses!.schema }, origin: ORIGIN, now: NOW + DELAY_MS },
   );
   const [reject] = keyRecords([{ id: null, name: 'Pinot Noir' }], keyOfFields(['id'])).rejected;
   const [deadLetter] = deadLetterMessages(reject!, {

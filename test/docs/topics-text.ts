@@ -2,10 +2,12 @@ import { RESOURCES } from '../../src/resources/resources.ts';
 import { listNamed } from '../../src/description/description.ts';
 import { WINE } from '../../src/description/wine/wine.ts';
 import type { FieldSchema, RecordSchema } from '../../src/schemas/avro/avro-schema.ts';
-import { deadLetterCodec, orderStatusChangeCodec } from '../../src/schemas/events/own-records.ts';
+import { deadLetterCodec } from '../../src/schemas/events/own-records.ts';
+import { orderStatusChangeCodec } from '../../src/description/wine/order-status.ts';
 import { envelopeSchema } from '../../src/schemas/events/envelope.ts';
-import { orderSchema } from '../../src/resources/orders/order.ts';
-import { topicNames, topicTable, valueSubject } from '../../src/schemas/events/topics.ts';
+import { orderSchema } from '../../src/description/wine/order.ts';
+import { topicNames } from '../../src/description/wine/topic-names.ts';
+import { topicTable, valueSubject } from '../../src/schemas/events/topics.ts';
 import type { TopicSpec } from '../../src/schemas/events/topics.ts';
 import { fieldTable, recordIn, recordTables } from './schema-tables.ts';
 import type { Example, Examples } from './topic-examples.ts';
@@ -18,7 +20,7 @@ const NAMES = topicNames(PREFIX);
 const TABLE = topicTable({
   prefix: PREFIX,
   isFleet: true,
-  resources: RESOURCES,
+  lists: WINE.lists,
   partitions: PARTITIONS,
   replication: REPLICATION,
 });

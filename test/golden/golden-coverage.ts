@@ -1,6 +1,7 @@
 import { RESOURCES } from '../../src/resources/resources.ts';
-import { STATUS_FIELDS } from '../../src/resources/orders/order-status.ts';
-import { deadLetterCodec, orderStatusChangeCodec } from '../../src/schemas/events/own-records.ts';
+import { STATUS_FIELDS } from '../../src/description/wine/order-status.ts';
+import { deadLetterCodec } from '../../src/schemas/events/own-records.ts';
+import { orderStatusChangeCodec } from '../../src/description/wine/order-status.ts';
 import { topicNames, valueSubject } from '../../src/schemas/events/topics.ts';
 import { unframe } from '../../src/schemas/registry/wire.ts';
 import type { GoldenMessage } from './golden-kafka.ts';
@@ -77,7 +78,7 @@ export function coverageOf({ kafka, registry, instances }: GoldenRun): Map<strin
     count(`${resource}: dead letter ${reason}`);
     if (part !== null && part > 1) count('dead letter of several parts');
   }
-  for (const { value, headers } of committed(NAMES.orderStatusChanges)) {
+  for (const { value, headers } of committed(NAMES.records('order-status-changes'))) {
     const { subject, field } = orderStatusChangeCodec.decode(unframe(value!).payload);
     count(`status of ${subject}: ${field}`);
     count('status header', headers.length);

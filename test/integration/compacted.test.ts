@@ -3,7 +3,7 @@ import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { Consumed } from '../../src/consumers/consumed.ts';
 import { replay } from '../../src/consumers/replay.ts';
-import { topicsUnder } from '../../src/consumers/topic.ts';
+import { topicsUnder } from '../../src/consumers/wine-topics.ts';
 import { kafkaTransactionalLog } from '../../src/sinks/open-kafka.ts';
 import { TopicReader } from '../../src/kafka/fetch/kafka-reader.ts';
 import { readTail } from '../../src/kafka/fetch/kafka-tail.ts';

@@ -8,7 +8,7 @@ import type { ChangeEvent, EnvelopeCodec } from '../../src/schemas/events/envelo
 import { growSchema } from '../../src/schemas/avro/infer.ts';
 import { canonicalJson } from '../../src/schemas/json/json.ts';
 import type { JsonObject } from '../../src/schemas/json/json.ts';
-import { orderSchema } from '../../src/resources/orders/order.ts';
+import { orderSchema } from '../../src/description/wine/order.ts';
 import { createRegistry } from '../../src/schemas/registry/registry.ts';
 import { steps } from '../schemas/avro/infer-pages.ts';
 import { inOneForm } from '../schemas/avro/odd-records.ts';

@@ -27,7 +27,7 @@ const idOf = (account: string) => `cellarstream.${PREFIX}.ledger/${account}`;
 let made: Promise<unknown> | undefined;
 /** As the service makes it. */
 async function topicMade(): Promise<void> {
-  const table = topicTable({ prefix: PREFIX, resources: [], partitions: 1, replication: 1 });
+  const table = topicTable({ prefix: PREFIX, lists: [], partitions: 1, replication: 1 });
   const { configEntries } = table.find(({ topic }) => topic === TOPIC)!;
   made ??= createTopic(kafka, { topic: TOPIC, numPartitions: 1, configEntries });
   await made;

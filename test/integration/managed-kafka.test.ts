@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { checkAccount } from '../../src/commands/check-account.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { subscribeGroup } from '../../src/consumers/subscribe-group.ts';
-import { topicsUnder } from '../../src/consumers/topic.ts';
+import { topicsUnder } from '../../src/consumers/wine-topics.ts';
 import { openKafkaClients } from '../../src/sinks/open-kafka.ts';
 import { membershipGroup } from '../../src/kafka/membership/group.ts';
 import { membership } from '../../src/kafka/membership/membership.ts';

@@ -8,7 +8,7 @@ import { loadConfig } from '../../src/config/load-config.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import { subscribeGroup } from '../../src/consumers/subscribe-group.ts';
 import { table } from '../../src/consumers/table.ts';
-import { topicsUnder } from '../../src/consumers/topic.ts';
+import { topicsUnder } from '../../src/consumers/wine-topics.ts';
 import { describeError } from '../../src/core/errors.ts';
 import type { Retrying } from '../../src/observe/hooks.ts';
 import { createRegistry } from '../../src/schemas/registry/registry.ts';
@@ -24,6 +24,8 @@ import type { Managed, Right } from './support/managed.ts';
 import { besideEachOther, TIMEOUT } from './support/running-test.ts';
 import { folderForTest } from './support/service.ts';
 import type { Env } from './support/service.ts';
+import { listNamed } from '../../src/description/description.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 
 besideEachOther();
 if (notManaged !== undefined) console.warn(`no broker of others: ${notManaged}`);
@@ -116,7 +118,12 @@ async function checked(env: Env) {
 /** Makes the topics as an administrator would. */
 async function makeTopics(prefix: string, more: Readonly<Record<string, string>> = {}) {
   const kafka = new Kafka({ brokers: [managed.broker], logLevel: logLevel.NOTHING });
-  const specs = topicTable({ prefix, resources: ['orders'], partitions: 3, replication: 1 });
+  const specs = topicTable({
+    prefix,
+    lists: [listNamed(WINE, 'orders')],
+    partitions: 3,
+    replication: 1,
+  });
   for (const { topic, numPartitions, cleanupPolicy } of specs) {
     const entries = Object.entries({ 'cleanup.policy': cleanupPolicy, ...more });
     const configEntries = entries.map(([name, value]) => ({ name, value }));

@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, inject, it } from 'vitest';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { AvroType, RecordSchema } from '../../src/schemas/avro/avro-schema.ts';
-import { deadLetterCodec, orderStatusChangeCodec } from '../../src/schemas/events/own-records.ts';
+import { deadLetterCodec } from '../../src/schemas/events/own-records.ts';
+import { orderStatusChangeCodec } from '../../src/description/wine/order-status.ts';
 import { envelopeCodec, envelopeSchema } from '../../src/schemas/events/envelope.ts';
-import { orderSchema } from '../../src/resources/orders/order.ts';
+import { orderSchema } from '../../src/description/wine/order.ts';
 import { createRegistry } from '../../src/schemas/registry/registry.ts';
 
 const url = inject('registryUrl');

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { describe, expect, inject, it, vi } from 'vitest';
 import { deadLetterCodec } from '../../src/schemas/events/own-records.ts';
 import { createEnvelopeCodec } from '../../src/schemas/events/envelope.ts';
-import { orderSchema } from '../../src/resources/orders/order.ts';
+import { orderSchema } from '../../src/description/wine/order.ts';
 import { valueSubject } from '../../src/schemas/events/topics.ts';
 import { frame } from '../../src/schemas/registry/wire.ts';
 import { replayCommand } from '../../src/commands/replay.ts';

@@ -2,7 +2,7 @@ import { Kafka, logLevel } from 'kafkajs';
 import { Subject, lastValueFrom, tap } from 'rxjs';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { replay } from '../../src/consumers/replay.ts';
-import { topicsUnder } from '../../src/consumers/topic.ts';
+import { topicsUnder } from '../../src/consumers/wine-topics.ts';
 import { createRegistry } from '../../src/schemas/registry/registry.ts';
 import { startServices } from '../../src/devstack/start-services.ts';
 import type { Services } from '../../src/devstack/services.ts';

@@ -5,7 +5,7 @@ import { run } from '../../src/app.ts';
 import { checkAccount } from '../../src/commands/check-account.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { replay } from '../../src/consumers/replay.ts';
-import { topicsUnder } from '../../src/consumers/topic.ts';
+import { topicsUnder } from '../../src/consumers/wine-topics.ts';
 import { openKafkaClients } from '../../src/sinks/open-kafka.ts';
 import {
   apiTls,

@@ -1,7 +1,7 @@
 import { toArray, lastValueFrom } from 'rxjs';
 import { expect, it, vi } from 'vitest';
 import { table } from '../../src/consumers/table.ts';
-import { topicsUnder } from '../../src/consumers/topic.ts';
+import { topicsUnder } from '../../src/consumers/wine-topics.ts';
 import { clientsForTest, writtenOrders } from './support/written-orders.ts';
 
 it('holds the newest image of each record, and keeps it up to date', async () => {

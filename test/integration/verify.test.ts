@@ -9,7 +9,7 @@ import type { Resource } from '../../src/resources/resources.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import { subscribeGroup } from '../../src/consumers/subscribe-group.ts';
 import { table } from '../../src/consumers/table.ts';
-import { topicsUnder } from '../../src/consumers/topic.ts';
+import { topicsUnder } from '../../src/consumers/wine-topics.ts';
 import { kafkaSignals } from '../../src/sinks/signals/kafka-signals.ts';
 import { parseSignal, signalMessage } from '../../src/sinks/signals/signals.ts';
 import type { CertifyRequest } from '../../src/sinks/signals/signals.ts';

@@ -11,7 +11,7 @@ import { BUSY, FREE_LANES, fakeTask } from '../support/fake-account.ts';
 import type { Answering } from '../support/fake-account.ts';
 import type { ResyncJob } from '../../src/account/signal-jobs.ts';
 import { openSchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
-import { orderSchema } from '../../src/resources/orders/order.ts';
+import { orderSchema } from '../../src/description/wine/order.ts';
 import { pageElements } from '../../src/schemas/json/json-bytes.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import type {

@@ -1,4 +1,4 @@
-import { orderStatusChangeCodec } from '../../src/schemas/events/own-records.ts';
+import { orderStatusChangeCodec } from '../../src/description/wine/order-status.ts';
 import { unframe } from '../../src/schemas/registry/wire.ts';
 import { wrongStatusChanges } from '../integration/support/checker.ts';
 import type { Chains } from './published.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Resource } from '../../src/config/config.ts';
-import { orderStatusChangeCodec } from '../../src/schemas/events/own-records.ts';
+import { orderStatusChangeCodec } from '../../src/description/wine/order-status.ts';
 import type { JsonObject } from '../../src/schemas/json/json.ts';
 import { unframe } from '../../src/schemas/registry/wire.ts';
 import { oneProcess } from './one-process.ts';

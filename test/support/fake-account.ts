@@ -66,7 +66,7 @@ export const BUSY: Pick<
 /** Topics under `wine`, that nobody has made. */
 export const NO_DESTINATION: Destination = {
   records: (resource) => `wine.${resource}`,
-  statusChanges: { topic: 'wine.order-status-changes', schemaId: 2 },
+  statusChanges: new Map([['orders', { topic: 'wine.order-status-changes', schemaId: 2 }]]),
   deadLetters: { topic: 'wine.dead-letters', schemaId: 3 },
   cursors: 'wine.cursors',
   ledger: 'ledger',
@@ -122,7 +122,7 @@ export function fakeTask(
   const settings = { ...BUSY, ...config } as Partial<Config> as Config;
   return {
     account: fakeAccount(config, answer),
-    list: listNamed(WINE, resource),
+    list: listNamed(settings.description, resource),
     config: settings,
     destination: NO_DESTINATION,
     hooks: listHooks(hooks, resource),

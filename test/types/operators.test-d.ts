@@ -20,7 +20,8 @@ import type {
 import type { ChangeEvent, JsonObject, StatusSubject } from '../../src/exports/schemas.ts';
 import { toJson } from '../../src/exports/schemas.ts';
 import type { Proof } from '../../src/index.ts';
-import { orderStatus, STATUS_FIELDS } from '../../src/resources/orders/order-status.ts';
+import { orderStatus } from '../../src/exports/order-status.ts';
+import { STATUS_FIELDS } from '../../src/description/wine/order-status.ts';
 import { gatherFirst } from '../../src/streams/flow/gather-first.ts';
 import { BEGINNING } from '../../src/streams/paging/anchors.ts';
 import { NO_SWEEP } from '../../src/streams/paging/sweep-progress.ts';

@@ -1,5 +1,5 @@
 import { describe, expectTypeOf, it } from 'vitest';
-import { topicsUnder } from '../../src/consumers/topic.ts';
+import { topicsUnder } from '../../src/consumers/wine-topics.ts';
 import type { Topic } from '../../src/consumers/topic.ts';
 import type {
   ChangeEvent,

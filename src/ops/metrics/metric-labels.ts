@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../core/errors.ts';
 import type { Committed, Lane, Resynced } from '../../observe/hooks.ts';
-import { STATUS_FIELDS } from '../../resources/orders/order-status.ts';
+import { STATUS_FIELDS } from '../../description/wine/order-status.ts';
 import { RESOURCES } from '../../resources/resources.ts';
 import type { Certificate } from '../../schemas/events/certificate.ts';
 import type { Operation } from '../../streams/diff/change.ts';

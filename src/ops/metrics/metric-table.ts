@@ -1,7 +1,7 @@
 import { RESOURCES } from '../../resources/resources.ts';
 import { listNamed } from '../../description/description.ts';
 import { WINE } from '../../description/wine/wine.ts';
-import { STATUS_FIELDS } from '../../resources/orders/order-status.ts';
+import { STATUS_FIELDS } from '../../description/wine/order-status.ts';
 import { STATUSES } from './metric-labels.ts';
 import type { LabelName } from './metric-labels.ts';
 

@@ -1,6 +1,6 @@
 import { boundedMap } from '../../core/bounded-map.ts';
 import type { BoundedMap } from '../../core/bounded-map.ts';
-import type { StatusChange } from '../../resources/orders/order-status.ts';
+import type { StatusChange } from '../../streams/diff/status-changes.ts';
 import { Durations, quantile } from './recent-figures.ts';
 import { shortened } from './shortened.ts';
 import type { LifeCycle, LifeCycleState } from './status-json.ts';

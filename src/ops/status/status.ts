@@ -3,8 +3,8 @@
 import { allHooks } from '../../observe/all-hooks.ts';
 import type { AccountFigures } from '../../observe/fleet-view.ts';
 import type { Gauges, Hooks } from '../../observe/hooks.ts';
-import { STATUS_FIELDS } from '../../resources/orders/order-status.ts';
-import type { StatusField, StatusSubject } from '../../resources/orders/order-status.ts';
+import { STATUS_FIELDS } from '../../description/wine/order-status.ts';
+import type { StatusField, StatusSubject } from '../../description/wine/order-status.ts';
 import type { Resource } from '../../resources/resources.ts';
 import { ClockSkew } from './hook-figures.ts';
 import type { Readiness } from './readiness.ts';

@@ -18,7 +18,7 @@ export interface Cursor {
   /** Start of the next poll window, before any lookback, in epoch ms by the server's clock; null before the first poll. */
   readonly since: number | null;
   /**
-   * Newest `created_at` or `updated_at` of a published record, in epoch ms. The clock that stamps records may run ahead of the server's
+   * Newest creation or modification time of a published record, in epoch ms. The clock that stamps records may run ahead of the server's
    * `Date`. Absent before the first stamp.
    */
   readonly newestStamp?: number | undefined;

@@ -8,7 +8,7 @@ import type { TaskLog } from './task-claim.ts';
 import { restore } from './restore.ts';
 
 export interface WarmUpOptions extends TaskLog {
-  readonly list: Pick<ListDescription, 'name' | 'types'>;
+  readonly list: Pick<ListDescription, 'name' | 'namespace' | 'types'>;
   readonly registry: Registry;
   readonly store: TaskStore;
   readonly instance: string;
@@ -29,6 +29,7 @@ export async function warmUp(options: WarmUpOptions): Promise<void> {
     registry,
     subject: valueSubject(names.topic),
     resource: list.name,
+    namespace: list.namespace,
     described: list.types,
   });
   const readTail: typeof log.readTail = (tail) =>

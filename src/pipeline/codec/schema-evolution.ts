@@ -27,6 +27,8 @@ export interface SchemaEvolutionOptions {
   readonly registry: Registry;
   readonly subject: string;
   readonly resource: string;
+  /** Avro namespace of the resource's schemas. Default: `cellarstream.<resource>`. */
+  readonly namespace?: string | undefined;
   /** Fields from the API's description. The first registered schema already contains them. */
   readonly described?: RecordSchema | undefined;
   /** Called with each schema that becomes the current one. */
@@ -170,8 +172,8 @@ export class SchemaEvolution {
    * registry's latest version.
    */
   async #register(values: RecordSchema): Promise<void> {
-    const { registry, subject, resource, onVersion } = this.#options;
-    const schema = envelopeSchema(values, resource);
+    const { registry, subject, resource, namespace, onVersion } = this.#options;
+    const schema = envelopeSchema(values, resource, namespace);
     const latest = isDeepStrictEqual(schema, this.#latest?.codec.schema) ? this.#latest : undefined;
     const codec = latest?.codec ?? this.#compile(schema);
     const schemaId = latest?.schemaId ?? (await registry.register(subject, codec.schema));
@@ -191,9 +193,9 @@ export class SchemaEvolution {
 
   /** Adds the fields that these records have and the current schema lacks. Registers the extended schema if there are any. */
   async #addFieldsOf(records: readonly JsonObject[], keyFields: readonly string[]): Promise<void> {
-    const { resource } = this.#options;
+    const { resource, namespace } = this.#options;
     const grown = (from: RecordSchema | undefined) =>
-      growSchema(from, records, { resource, keyFields });
+      growSchema(from, records, { resource, namespace, keyFields });
     const before = this.#current?.codec.values.schema;
     const after = grown(before);
     if (after === before) return;

@@ -1,17 +1,18 @@
 import { createHash } from 'node:crypto';
-import { statusChanges } from '../../resources/orders/order-status.ts';
-import type { KeyedStatusChange, StatusChange } from '../../resources/orders/order-status.ts';
 import type { ListDescription } from '../../description/description.ts';
+import type { RecordSchema } from '../../schemas/avro/avro-schema.ts';
 import { longOf } from '../../schemas/avro/field-codecs.ts';
 import type { ChangeFacts, EnvelopeCodec } from '../../schemas/events/envelope.ts';
-import { orderStatusChangeCodec } from '../../schemas/events/own-records.ts';
-import type { JsonValue } from '../../schemas/json/json.ts';
+import { statusChangeCodec, statusChangeType } from '../../schemas/events/own-records.ts';
+import type { JsonObject } from '../../schemas/json/json.ts';
 import { frame } from '../../schemas/registry/wire.ts';
 import { maxEventBytes } from '../../sinks/producer/record-batch.ts';
 import type { Message } from '../../sinks/sink.ts';
 import type { Destination, SchemaTopic } from '../../sinks/topics/destination.ts';
 import type { ImageUpdate } from '../../state/store.ts';
 import type { Change } from '../../streams/diff/change.ts';
+import { statusChanges } from '../../streams/diff/status-changes.ts';
+import type { KeyedStatusChange, StatusChange } from '../../streams/diff/status-changes.ts';
 import type { RejectFilter, RejectedRecord } from '../../streams/records/records.ts';
 import type { KeyedRecord } from '../../streams/records/page-record.ts';
 import type { SchemaEvolution } from '../codec/schema-evolution.ts';
@@ -62,7 +63,7 @@ export function publicationOf(
   const { deadLetters } = destination;
   const topic = destination.records(list.name);
   const maxBytes = maxEventBytes(destination.maxMessageBytes.get(topic));
-  const statuses = list.statuses && destination.statusChanges;
+  const statusTopic = destination.statusChanges.get(list.name);
   const messages: Message[] = [];
   const images: ImageUpdate[] = [];
   const keyedStatuses: KeyedStatusChange[] = [];
@@ -92,9 +93,10 @@ export function publicationOf(
     sequence += 1;
     const keyBytes = recordKeys.events(key);
     messages.push(...(keyBytes ? events.map((event) => ({ ...event, keyBytes })) : events));
-    for (const status of statuses ? statusChanges(change) : []) {
-      const order = { key, number: change.after?.order_number, sequence };
-      const message = statusMessage(status, order, { to: statuses!, origin, now });
+    for (const status of statusTopic ? statusChanges(change, list) : []) {
+      const to = { ...statusTopic!, schema: list.statuses!.schema };
+      const record = { key, image: change.after!, sequence };
+      const message = statusMessage(status, record, { to, origin, now });
       messages.push(keyBytes ? { ...message, keyBytes: recordKeys.statusChanges(key) } : message);
       keyedStatuses.push({ key, change: status });
     }
@@ -166,29 +168,29 @@ export function changeMessages(
 }
 
 /**
- * How much later the timestamp of a status change's message is than that of its order's event, in ms. A stream-table join by timestamps
- * thus reads the order first.
+ * How much later the timestamp of a status change's message is than that of its record's event, in ms. A stream-table join by timestamps
+ * thus reads the record first.
  */
 const STATUS_CHANGE_OFFSET_MS = 1;
 
 /** Returns a status change as a CloudEvent in binary mode, with its attributes as headers. */
 export function statusMessage(
   status: StatusChange,
-  order: {
-    readonly key: string;
-    /** The order's `order_number`, as the API sent it. */
-    readonly number: JsonValue | undefined;
-    readonly sequence: number;
+  record: { readonly key: string; readonly image: JsonObject; readonly sequence: number },
+  at: {
+    readonly to: SchemaTopic & { readonly schema: RecordSchema };
+    readonly origin: EventOrigin;
+    readonly now: number;
   },
-  at: { readonly to: SchemaTopic; readonly origin: EventOrigin; readonly now: number },
 ): Message {
   const { to, origin, now } = at;
   const { subject, subjectId, field, from, to: value, changedAt } = status;
-  const identity = [origin.account, order.key, subject, subjectId, field, order.sequence];
+  const { key, image, sequence } = record;
+  const identity = [origin.account, key, subject, subjectId, field, sequence];
   const id = createHash('sha256').update(JSON.stringify(identity)).digest('hex').slice(0, 32);
-  const event = orderStatusChangeCodec.encode({
+  const event = {
     event_id: id,
-    order_number: longOf(order.number),
+    key,
     subject,
     subject_id: subjectId,
     field,
@@ -196,15 +198,18 @@ export function statusMessage(
     to: value,
     changed_at: changedAt,
     observed_at: now,
-  });
+  };
+  const keyFields = to.schema.fields.filter(({ name }) => !Object.hasOwn(event, name));
+  const keyValues = keyFields.map(({ name }) => [name, longOf(image[name])] as const);
+  const codec = statusChangeCodec(to.schema);
   return {
     topic: to.topic,
-    key: order.key,
-    value: frame(to.schemaId, event),
+    key,
+    value: frame(to.schemaId, codec.encode({ ...Object.fromEntries(keyValues), ...event })),
     timestampOffset: STATUS_CHANGE_OFFSET_MS,
     headers: {
       ce_id: id,
-      ce_type: 'cellarstream.OrderStatusChange',
+      ce_type: statusChangeType(to.schema),
       ce_source: `/cellarstream/${origin.account}/${origin.resource}`,
       ce_specversion: '1.0',
       ce_time: new Date(changedAt ?? now).toISOString(),

@@ -209,14 +209,14 @@ function progressWith(
 }
 
 /**
- * How far a record's stamp (`created_at` or `updated_at`) may be ahead of the local clock and still count as the newest stamp, in ms. If it
- * is too small, an API whose clock is ahead has no newest stamp. If it is too large, a mistyped date in the future makes, after a loss of
- * events, every record that is created before that date count as old.
+ * How far a record's stamp (creation or modification time) may be ahead of the local clock and still count as the newest stamp, in ms. If
+ * it is too small, an API whose clock is ahead has no newest stamp. If it is too large, a mistyped date in the future makes, after a loss
+ * of events, every record that is created before that date count as old.
  */
 const MAX_STAMP_AHEAD_MS = 24 * 3_600_000;
 
 /**
- * Returns the newest stamp (`created_at` or `updated_at`) of a published record, in epoch ms, once the changes of a batch are committed.
+ * Returns the newest stamp (creation or modification time) of a published record, in epoch ms, once the changes of a batch are committed.
  * Stamps later than `latest` are ignored. `before` is the newest stamp before the batch.
  */
 function newestStampOf(

@@ -1,4 +1,4 @@
-import type { Resource } from '../../config/config.ts';
+import type { ListDescription } from '../../description/description.ts';
 import { avroKey, recordKeySchema } from '../../schemas/events/record-key.ts';
 import type { KeyFormat } from '../../schemas/events/record-key.ts';
 import { keySubject } from '../../schemas/events/topics.ts';
@@ -26,11 +26,11 @@ export const TEXT_KEYS: RecordKeys = {
  */
 export async function avroKeys(
   registry: Registry,
-  resource: Resource,
+  { name, namespace }: Pick<ListDescription, 'name' | 'namespace'>,
   keyFields: readonly string[],
   topics: { readonly events: string; readonly statusChanges: string | undefined },
 ): Promise<RecordKeys> {
-  const schema = recordKeySchema(resource, keyFields);
+  const schema = recordKeySchema(name, keyFields, namespace);
   const inTopic = async (topic: string | undefined) => {
     if (topic === undefined) return () => undefined;
     const schemaId = await registry.register(keySubject(topic), schema);

@@ -379,8 +379,8 @@ export class ListReads {
   }
 
   /**
-   * Scans the records modified at or after `since` (epoch ms), and a few earlier ones, which are filtered out by `updated_at` later. Scans
-   * the whole list if the list refuses dates.
+   * Scans the records modified at or after `since` (epoch ms), and a few earlier ones, which are filtered out by modification time later.
+   * Scans the whole list if the list refuses dates.
    */
   #scanFrom(since: number, lane: ReadLane): Observable<ScanPage> {
     const { dates } = this.#polls;

@@ -94,6 +94,7 @@ export class PollReads {
       localTime: () => scheduler.now(),
       onFound: (found) => hooks.onDates(found),
       parameters: task.list.dates ?? {},
+      stamp: task.list.updated.join(' or '),
       times: timeFormat(task.config.description.times),
     });
     this.dates = dates;

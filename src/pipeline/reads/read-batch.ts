@@ -26,9 +26,9 @@ export function noRecords(span: Span, settle: () => void): ReadResult {
 
 /** A lane, with the functions that turn its responses into read results. */
 export interface ReadLane extends PageLane {
-  /** Converts a response of a poll. Does not pass the records' `updated_at` to the server clock, as polls do so themselves. */
+  /** Converts a response of a poll. Does not pass the records' modification times to the server clock, as polls do so themselves. */
   readonly split: (answer: Answer) => ReadResult;
-  /** Converts a response of a lane other than polls, and passes the records' `updated_at` to the server clock. */
+  /** Converts a response of a lane other than polls, and passes the records' modification times to the server clock. */
   readonly splitAndTellClock: (answer: Answer) => ReadResult;
 }
 

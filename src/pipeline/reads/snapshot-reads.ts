@@ -84,8 +84,8 @@ export class SnapshotReads {
 
   /**
    * Scans the window of the initial snapshot. The window begins early enough for servers that interpret its start in a time zone of their
-   * own; records older than `START_FROM` are filtered out by `updated_at` later. If the list refuses the window, or returns no records for
-   * it, the whole list is scanned: some servers do not support an end in the future, or a start long ago.
+   * own; records older than `START_FROM` are filtered out by modification time later. If the list refuses the window, or returns no records
+   * for it, the whole list is scanned: some servers do not support an end in the future, or a start long ago.
    */
   #scan(): Observable<ScanPage> {
     const { task, lane, clock } = this.#options;

@@ -42,6 +42,11 @@ export function recordName(path: readonly string[], isTaken: (name: string) => b
   return avroName(joined, isTaken, path.join('.'));
 }
 
+/** Returns the Avro namespace of a list's schemas. `api` is the namespace of the API. Hyphens of the list's name become underscores. */
+export function listNamespace(list: string, api = 'cellarstream'): string {
+  return `${api}.${list.replaceAll('-', '_')}`;
+}
+
 /** The record type to which fields are added, with its location in the schema. */
 export interface FieldParent {
   /** Avro names of the fields that lead to the record type from the root of the schema. */

@@ -1,7 +1,14 @@
 import { isUnion, jsonName } from './avro-schema.ts';
 import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json/json.ts';
-import { avroName, distinctName, isAvroName, isInherited, recordName } from './avro-name.ts';
+import {
+  avroName,
+  distinctName,
+  isAvroName,
+  isInherited,
+  listNamespace,
+  recordName,
+} from './avro-name.ts';
 import type { FieldParent, RecordNames } from './avro-name.ts';
 import { fieldsWithin, keyShape, MAX_PART_FIELDS, noteValue, shapeOf } from './shape.ts';
 import type { Shape, TypedShape } from './shape.ts';
@@ -11,6 +18,8 @@ import type { Shape, TypedShape } from './shape.ts';
  */
 interface GrowOptions {
   readonly resource: string;
+  /** Avro namespace of a schema that is created. Default `cellarstream.<resource>`. */
+  readonly namespace?: string | undefined;
   readonly keyFields: readonly string[];
 }
 
@@ -31,9 +40,9 @@ export const MAX_FIELDS = 500;
 export function growSchema(
   schema: RecordSchema | undefined,
   records: readonly JsonObject[],
-  { resource, keyFields }: GrowOptions,
+  { resource, namespace = listNamespace(resource), keyFields }: GrowOptions,
 ): RecordSchema {
-  const base = schema ?? emptySchema(resource);
+  const base = schema ?? emptySchema(resource, namespace);
   const places: RecordNode[] = [];
   const root = recordNode({ ...base, fields: base.fields.slice(0, -2) }, ROOT, places);
   for (const record of records) visit(record, root, 0);
@@ -72,11 +81,11 @@ export function withImageFields(schema: RecordSchema): RecordSchema {
   return { ...schema, fields: [...schema.fields.slice(0, -IMAGE_FIELDS.length), ...IMAGE_FIELDS] };
 }
 
-function emptySchema(resource: string): RecordSchema {
+function emptySchema(resource: string, namespace: string): RecordSchema {
   return {
     type: 'record',
     name: 'Value',
-    namespace: `cellarstream.${resource.replaceAll('-', '_')}`,
+    namespace,
     doc: `A record of ${resource} as the API showed it. Fields, nulls and unmapped together rebuild its JSON.`,
     fields: IMAGE_FIELDS,
   };

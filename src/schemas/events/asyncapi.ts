@@ -1,10 +1,13 @@
 import type { RecordSchema } from '../avro/avro-schema.ts';
-import { deadLetterCodec, orderStatusChangeCodec } from './own-records.ts';
+import { deadLetterCodec, statusChangeType } from './own-records.ts';
 import { topicNames, topicTable } from './topics.ts';
+import type { ListTopics } from './topics.ts';
 
 interface AsyncApiOptions {
   readonly prefix: string;
-  readonly resources: readonly string[];
+  readonly lists: readonly (ListTopics & {
+    readonly statuses: { readonly topic: string; readonly schema: RecordSchema } | undefined;
+  })[];
   /** Version of this package. */
   readonly version: string;
   /** Addresses of the brokers, as `host:port`. */
@@ -21,43 +24,46 @@ interface AsyncApiOptions {
 const AVRO = 'application/vnd.apache.avro+json;version=1.9.0';
 const BINDING = { bindingVersion: '0.5.0' };
 
-/** JSON Schema of the message headers of CloudEvents 1.0 in binary mode. */
-const CLOUD_EVENT = {
+/** Returns the JSON Schema of the message headers of a status change: those of CloudEvents 1.0 in binary mode. */
+const cloudEvent = (schema: RecordSchema) => ({
   type: 'object',
   required: ['ce_id', 'ce_type', 'ce_source', 'ce_specversion', 'ce_time'],
   properties: {
     ce_id: { type: 'string', description: 'The same as event_id.' },
-    ce_type: { type: 'string', const: 'cellarstream.OrderStatusChange' },
+    ce_type: { type: 'string', const: statusChangeType(schema) },
     ce_source: { type: 'string' },
     ce_specversion: { type: 'string', const: '1.0' },
     ce_time: { type: 'string', format: 'date-time' },
   },
-};
+});
 
 /**
  * Returns an AsyncAPI 3.0 document that describes the topics with events: a channel and a send operation for each list, for status changes
  * and for dead letters. For a list whose schema is not registered yet, the message has no payload schema.
  */
 export function asyncApiDocument(options: AsyncApiOptions): object {
-  const { prefix, resources, version, brokers, isTls, registryUrl, schemasOf } = options;
+  const { prefix, lists, version, brokers, isTls, registryUrl, schemasOf } = options;
   const names = topicNames(prefix);
-  const described = new Map([
-    [names.orderStatusChanges, orderStatusChangeCodec.schema],
-    [names.deadLetters, deadLetterCodec.schema],
-  ]);
-  const listOf = new Map(resources.map((resource) => [names.records(resource), resource]));
-  const topics = topicTable({ prefix, resources, partitions: 1, replication: 1 }).filter(
+  const statusSchemas = new Map(
+    lists.flatMap(({ statuses }) =>
+      statuses ? [[names.statusChanges(statuses), statuses.schema]] : [],
+    ),
+  );
+  const described = new Map([...statusSchemas, [names.deadLetters, deadLetterCodec.schema]]);
+  const listOf = new Map(lists.map(({ name }) => [names.records(name), name]));
+  const topics = topicTable({ prefix, lists, partitions: 1, replication: 1 }).filter(
     ({ topic }) => listOf.has(topic) || described.has(topic),
   );
   const channels = topics.map(({ topic, configEntries }) => {
     const list = listOf.get(topic);
     const { key, value = described.get(topic) } = schemasOf(topic);
+    const statusSchema = statusSchemas.get(topic);
     const settings = Object.fromEntries(configEntries.map((entry) => [entry.name, entry.value]));
     const event = {
       name: value?.name ?? 'Envelope',
       contentType: 'application/vnd.confluent.avro',
       ...(value?.doc && { summary: value.doc }),
-      ...(topic === names.orderStatusChanges && { headers: CLOUD_EVENT }),
+      ...(statusSchema && { headers: cloudEvent(statusSchema) }),
       ...(value && { payload: { schemaFormat: AVRO, schema: value } }),
       bindings: {
         kafka: {

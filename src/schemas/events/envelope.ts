@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import avro from 'avsc';
 import { asBuffer, AvroOutput } from '../avro/avro-output.ts';
+import { listNamespace } from '../avro/avro-name.ts';
 import type { AvroType, FieldSchema, RecordSchema } from '../avro/avro-schema.ts';
 import { stringifyJson, type JsonObject } from '../json/json.ts';
 import { createRecordCodec, type RecordCodec } from '../avro/record-codec.ts';
@@ -43,24 +44,24 @@ export interface ChangeFacts {
   /** When the event was published, in epoch ms. */
   readonly ts_ms: number;
   /**
-   * Paths of the fields that differ between `before` and `after`. Array elements are named by identity: `fulfillment_info[F-12].status`.
+   * Paths of the fields that differ between `before` and `after`. Array elements are named by identity: `lines[L-12].status`.
    */
   readonly changed: readonly string[];
   readonly source: EventSource;
 }
 
 /**
- * A change event. `Image` is the type of its images: Avro bytes when written, JSON when read. An example from the topic of orders, with the
- * key `100234`:
+ * A change event. `Image` is the type of its images: Avro bytes when written, JSON when read. An example from the topic of a list
+ * `tickets`, with the key `17`:
  *
  * ```json
  * {
- *   "before": { "order_number": 100234, "payment_status": "authorized", ... },
- *   "after": { "order_number": 100234, "payment_status": "paid", ... },
+ *   "before": { "id": 17, "status": "open", ... },
+ *   "after": { "id": 17, "status": "solved", ... },
  *   "op": "u",
  *   "ts_ms": 1795232855578,
- *   "changed": ["payment_status", "updated_at"],
- *   "source": { "connector": "cellarstream", ..., "resource": "orders", "snapshot": "false", "sequence": 318 }
+ *   "changed": ["status", "updated_at"],
+ *   "source": { "connector": "cellarstream", ..., "resource": "tickets", "snapshot": "false", "sequence": 318 }
  * }
  * ```
  */
@@ -94,17 +95,18 @@ export interface EnvelopeCodec {
   images(bytes: Uint8Array): EventImages;
 }
 
-/**
- * Returns the schema of a resource's events, with Debezium's field names. In the schema's namespace, hyphens of the resource become
- * underscores.
- */
-export function envelopeSchema(valueSchema: RecordSchema, resource: string): RecordSchema {
-  const { name, namespace } = valueSchema;
-  const fullName = namespace && !name.includes('.') ? `${namespace}.${name}` : name;
+/** Returns the schema of a resource's events, with Debezium's field names. */
+export function envelopeSchema(
+  valueSchema: RecordSchema,
+  resource: string,
+  namespace = listNamespace(resource),
+): RecordSchema {
+  const { name, namespace: own } = valueSchema;
+  const fullName = own && !name.includes('.') ? `${own}.${name}` : name;
   return {
     type: 'record',
     name: 'Envelope',
-    namespace: `cellarstream.${resource.replaceAll('-', '_')}`,
+    namespace,
     doc: `A change of one record of ${resource}.`,
     fields: [
       {

@@ -1,22 +1,25 @@
-// Messages with fixed schemas of this project: status changes of orders, and dead letters.
+// Messages of the service that are not change events: status changes, and dead letters.
 
+import { isDeepStrictEqual } from 'node:util';
 import avro from 'avsc';
-import { loadSchema, type RecordSchema } from '../avro/avro-schema.ts';
+import { loadSchema } from '../avro/avro-schema.ts';
+import type { FieldSchema, RecordSchema } from '../avro/avro-schema.ts';
 import { asBuffer } from '../avro/avro-output.ts';
 
-/** Kind of object that a status belongs to. */
-export type StatusSubject = 'order' | 'order_edit' | 'fulfillment' | 'club_package';
-
-/** A change of one status of an order, or of a part of an order. */
-export interface OrderStatusChange {
+/**
+ * A change of one status of a record, or of an object in a record. The Avro schema that an API's description names may have a field of the
+ * record's key, as a number, in place of `key`.
+ */
+export interface StatusChangeEvent {
   /** Identifier of the status change. A status change that is published again has the same identifier. */
   readonly event_id: string;
-  /** Number of the order; null only if it is not an integer that a double represents. */
-  readonly order_number: number | null;
-  readonly subject: StatusSubject;
-  /** Identity of the part of the order whose status changed: `created_at` of an edit, `fulfillment_id` of a fulfilment, else null. */
+  /** Key of the record. */
+  readonly key: string;
+  /** Kind of the object that has the status, by its name in the description of the API. */
+  readonly subject: string;
+  /** Identity of the object if it is an element of an array, else null. */
   readonly subject_id: string | null;
-  /** Name of the status field that changed: `payment_status`, `status`, ... */
+  /** Name of the status field that changed: `status`; `status.name` for the field `name` of an object `status`. */
   readonly field: string;
   /** Previous status; null if there was none. */
   readonly from: string | null;
@@ -28,10 +31,55 @@ export interface OrderStatusChange {
   readonly observed_at: number;
 }
 
-/** Encodes and decodes status changes in Avro. */
-export const orderStatusChangeCodec = createFlatCodec<OrderStatusChange>(
-  loadSchema(new URL('./order-status-change.avsc', import.meta.url)),
-);
+/** Schema of {@link StatusChangeEvent}, without a namespace. */
+const STATUS_CHANGE = loadSchema(new URL('./status-change.avsc', import.meta.url));
+
+/** Returns the Avro schema of {@link StatusChangeEvent} in a namespace. */
+export function statusChangeSchema(namespace: string): RecordSchema {
+  return { ...STATUS_CHANGE, namespace };
+}
+
+/** Returns the CloudEvents type of status changes with this schema. */
+export function statusChangeType({ name }: RecordSchema): string {
+  return `cellarstream.${name}`;
+}
+
+/** Names of the fields of a status change. The schema of a status change may lack `key`. */
+export const STATUS_CHANGE_FIELDS: readonly string[] = STATUS_CHANGE.fields.map(({ name }) => name);
+
+/** Whether a schema is one of status changes: the built-in one, or one that a description names. */
+export function isStatusChangeSchema({ fields }: RecordSchema): boolean {
+  const names = new Set(fields.map(({ name }) => name));
+  return STATUS_CHANGE_FIELDS.every((name) => name === 'key' || names.has(name));
+}
+
+/**
+ * Returns the names of the fields because of which a schema is not one of status changes: those of {@link StatusChangeEvent} that it lacks
+ * or that have another type, and others, except a key field of the type `["null", "long"]`.
+ */
+export function wrongStatusFields(
+  { fields }: RecordSchema,
+  keyFields: readonly string[],
+): readonly string[] {
+  const types = new Map(fields.map(({ name, type }) => [name, type]));
+  const isWrong = ({ name, type }: FieldSchema) =>
+    types.has(name) ? !isDeepStrictEqual(types.get(name), type) : name !== 'key';
+  const isUnknown = ({ name, type }: FieldSchema) =>
+    !STATUS_CHANGE_FIELDS.includes(name) &&
+    !(keyFields.includes(name) && isDeepStrictEqual(type, ['null', 'long']));
+  const wrong = [...STATUS_CHANGE.fields.filter(isWrong), ...fields.filter(isUnknown)];
+  return wrong.map(({ name }) => name);
+}
+
+/** Codecs of status changes by schema. */
+const statusChangeCodecs = new WeakMap<RecordSchema, FlatCodec<StatusChangeEvent>>();
+
+/** Returns the codec of status changes with this schema. The codec of a schema object is created once. */
+export function statusChangeCodec(schema: RecordSchema): FlatCodec<StatusChangeEvent> {
+  let codec = statusChangeCodecs.get(schema);
+  if (!codec) statusChangeCodecs.set(schema, (codec = createFlatCodec(schema)));
+  return codec;
+}
 
 /** A record that the API sent and that can't be published as it is, with the reason. */
 export interface DeadLetter {
@@ -70,7 +118,8 @@ export interface FlatCodec<T> {
   decode(bytes: Uint8Array): T;
 }
 
-function createFlatCodec<T extends object>(schema: RecordSchema): FlatCodec<T> {
+/** Creates the codec of messages with this schema. */
+export function createFlatCodec<T extends object>(schema: RecordSchema): FlatCodec<T> {
   const type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
   return {
     schema,

@@ -1,5 +1,5 @@
 import avro from 'avsc';
-import { avroName } from '../avro/avro-name.ts';
+import { avroName, listNamespace } from '../avro/avro-name.ts';
 import { AvroOutput } from '../avro/avro-output.ts';
 import type { RecordSchema } from '../avro/avro-schema.ts';
 import { isFramed, unframe, writeHeader } from '../registry/wire.ts';
@@ -27,12 +27,16 @@ function splitKey(text: string, count: number): readonly string[] {
  * Returns the Avro schema of a list's keys: a string for each key field, whatever the field's type, because the type of a key cannot change
  * later.
  */
-export function recordKeySchema(resource: string, keyFields: readonly string[]): RecordSchema {
+export function recordKeySchema(
+  resource: string,
+  keyFields: readonly string[],
+  namespace = listNamespace(resource),
+): RecordSchema {
   const names = new Set<string>();
   return {
     type: 'record',
     name: 'Key',
-    namespace: `cellarstream.${resource.replaceAll('-', '_')}`,
+    namespace,
     doc: `The key of a record of ${resource}.`,
     fields: keyFields.map((field) => {
       const name = avroName(field, (isUsed) => names.has(isUsed));

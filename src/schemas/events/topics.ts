@@ -36,7 +36,8 @@ export interface TopicSpec {
 export interface TopicNames {
   /** Name of the topic with a resource's events: `wine.wine-clubs`. */
   readonly records: (resource: string) => string;
-  readonly orderStatusChanges: string;
+  /** Name of the topic with a list's status changes. */
+  readonly statusChanges: (statuses: { readonly topic: string }) => string;
   readonly deadLetters: string;
   readonly cursors: string;
   readonly signals: string;
@@ -53,7 +54,7 @@ export interface TopicNames {
 export function topicNames(prefix: string, sharedPrefix = prefix): TopicNames {
   return {
     records: (resource) => `${prefix}.${resource}`,
-    orderStatusChanges: `${prefix}.order-status-changes`,
+    statusChanges: ({ topic }) => `${prefix}.${topic}`,
     deadLetters: `${prefix}.dead-letters`,
     cursors: `${sharedPrefix}.cursors`,
     signals: `${sharedPrefix}.signals`,
@@ -73,34 +74,38 @@ export function keySubject(topic: string): string {
   return `${topic}-key`;
 }
 
+/** A list, as far as its topics depend on it. */
+export interface ListTopics {
+  readonly name: string;
+  /** Topic of the list's status changes, without the prefix; undefined if the list has no status fields. */
+  readonly statuses?: { readonly topic: string } | undefined;
+}
+
 interface TopicTableOptions {
   readonly prefix: string;
   /** Prefix of the topics of cursors, signals, ledger, certificates and fleet. Default `prefix`. */
   readonly sharedPrefix?: string;
   /** Whether several accounts are served. Default false. */
   readonly isFleet?: boolean;
-  readonly resources: readonly string[];
-  /** Number of partitions of each resource's topic. The topic of status changes has as many, because its keys are those of orders. */
+  readonly lists: readonly ListTopics[];
+  /** Number of partitions of each list's topic. A topic of status changes has as many, because its keys are those of the list. */
   readonly partitions: number;
   /** Replication factor of each topic, at least 1. */
   readonly replication: number;
 }
 
-/**
- * Returns the specifications of all topics that the service writes. The topic of status changes is among them only if `resources` contains
- * `orders`.
- */
+/** Returns the specifications of all topics that the service writes. */
 export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
-  const { prefix, sharedPrefix, isFleet = false, resources, partitions, replication } = options;
+  const { prefix, sharedPrefix, isFleet = false, lists, partitions, replication } = options;
   const names = topicNames(prefix, sharedPrefix);
   const { cursors, signals, ledger, certificates, fleet } = names;
   const shared = [cursors, signals, ledger, certificates, fleet];
-  const isOfOrders = (topic: string) => topic === names.orderStatusChanges;
   const spec = (
     topic: string,
     cleanupPolicy: CleanupPolicy,
     settings: Readonly<Record<string, number | string>>,
     numPartitions: number,
+    of?: Pick<TopicSpec, 'resource' | 'copartitionedWith'>,
   ): TopicSpec => ({
     topic,
     numPartitions,
@@ -121,20 +126,28 @@ export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
     cleanupPolicy,
     // An acknowledgement must follow its signal, and cursors and ledgers are read by scanning a single partition.
     fixedPartitions: shared.includes(topic),
-    resource:
-      resources.find((each) => topic === names.records(each)) ??
-      (isOfOrders(topic) ? 'orders' : undefined),
-    copartitionedWith: isOfOrders(topic) ? names.records('orders') : undefined,
+    resource: of?.resource,
+    copartitionedWith: of?.copartitionedWith,
   });
 
   const history = { 'min.compaction.lag.ms': 30 * DAY_MS };
   // To find a cursor the service reads the whole topic, so the topic has one partition and is compacted often.
   const oftenCompacted = { 'segment.ms': 10 * MINUTE_MS };
   return [
-    ...resources.map((resource) => spec(names.records(resource), 'compact', history, partitions)),
-    ...(resources.includes('orders')
-      ? [spec(names.orderStatusChanges, 'delete', UNLIMITED_RETENTION, partitions)]
-      : []),
+    ...lists.map(({ name: resource }) =>
+      spec(names.records(resource), 'compact', history, partitions, {
+        resource,
+        copartitionedWith: undefined,
+      }),
+    ),
+    ...lists.flatMap(({ name: resource, statuses }) =>
+      statuses
+        ? spec(names.statusChanges(statuses), 'delete', UNLIMITED_RETENTION, partitions, {
+            resource,
+            copartitionedWith: names.records(resource),
+          })
+        : [],
+    ),
     spec(names.deadLetters, 'delete', {}, 1),
     spec(cursors, 'compact', oftenCompacted, 1),
     spec(signals, 'delete', { 'retention.ms': 7 * DAY_MS }, 1),

@@ -2,8 +2,9 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { ConfigWith, Resource } from '../../config/config.ts';
+import { listNamed } from '../../description/description.ts';
 import type { RecordSchema } from '../../schemas/avro/avro-schema.ts';
-import { deadLetterCodec, orderStatusChangeCodec } from '../../schemas/events/own-records.ts';
+import { deadLetterCodec } from '../../schemas/events/own-records.ts';
 import { topicNames, topicTable, valueSubject } from '../../schemas/events/topics.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
 import type { KafkaClients } from '../open-kafka.ts';
@@ -22,8 +23,8 @@ export interface SchemaTopic {
 export interface Destination {
   /** Returns the name of the topic with a list's events. */
   readonly records: (resource: Resource) => string;
-  /** Topic of order status changes; undefined if the service does not read the list of orders. */
-  readonly statusChanges: SchemaTopic | undefined;
+  /** Topics of status changes by list, of the lists that have status fields. */
+  readonly statusChanges: ReadonlyMap<Resource, SchemaTopic>;
   readonly deadLetters: SchemaTopic;
   readonly cursors: string;
   readonly ledger: string;
@@ -55,13 +56,20 @@ export async function openDestination(
   const { registry } = links;
   const names = topicNames(config.topics.prefix, config.topics.sharedPrefix);
   const deadLetters = await findSchema(registry, names.deadLetters, deadLetterCodec.schema);
-  const statusChanges = config.resources.includes('orders')
-    ? await findSchema(registry, names.orderStatusChanges, orderStatusChangeCodec.schema)
-    : undefined;
+  const statusSchemas = [];
+  for (const { name, statuses } of config.resources.map((each) =>
+    listNamed(config.description, each),
+  )) {
+    if (!statuses) continue;
+    const schema = await findSchema(registry, names.statusChanges(statuses), statuses.schema);
+    statusSchemas.push({ name, schema });
+  }
   const topics = await inspectedTopics(config, links);
+  const statusChanges = new Map<Resource, SchemaTopic>();
+  for (const { name, schema } of statusSchemas) statusChanges.set(name, await schema.registered());
   return {
     records: names.records,
-    statusChanges: await statusChanges?.registered(),
+    statusChanges,
     deadLetters: await deadLetters.registered(),
     cursors: names.cursors,
     ledger: names.ledger,
@@ -124,19 +132,20 @@ async function inspectedTopics(
  * all lists share.
  */
 export function topicsOf(
-  { topics, resources, accountsDir }: ConfigWith<'kafka'>,
+  { topics, resources, description, accountsDir }: ConfigWith<'kafka'>,
   { kafka, connections }: ClusterAccess,
   only?: Resource,
 ): TopicsOptions {
   const { prefix, sharedPrefix, partitions, replication } = topics;
   const isFleet = accountsDir !== undefined;
+  const lists = resources.map((resource) => listNamed(description, resource));
   return {
     kafka,
     connections,
     replication,
     topics: (copies) =>
       topicTable({
-        ...{ prefix, sharedPrefix, isFleet, resources, partitions },
+        ...{ prefix, sharedPrefix, isFleet, lists, partitions },
         replication: copies,
       }).filter(
         ({ resource }) => only === undefined || resource === undefined || resource === only,

@@ -14,11 +14,11 @@ export interface ReplacedImage {
 /** A record that was read and differs from its published image, or has none. */
 export interface Sighting {
   readonly key: string;
-  /** The record's `updated_at` in epoch ms; null if it has none. */
+  /** The record's modification time in epoch ms; null if it has none. */
   readonly updatedAt: number | null;
   /** Age of the response that contains the record. */
   readonly age: AnswerAge;
-  /** `updated_at` of the published image, in epoch ms: null if the image has no `updated_at`, undefined if there is no published image. */
+  /** Modification time of the published image, in epoch ms: null if the image has none, undefined if there is no published image. */
   readonly published: number | null | undefined;
   /** Whether the record is the same as a replaced image, apart from volatile fields. */
   readonly equals: (image: ReplacedImage) => boolean;
@@ -39,7 +39,7 @@ export interface ConfirmationsOptions {
   readonly now: () => number;
   /**
    * Whether an earlier process may have published updates (`updates`) or deletions (`deletions`) shortly before the start, and the newest
-   * `created_at` or `updated_at` of all published records, in epoch ms (`newestStamp`). Default: neither updates nor deletions.
+   * creation or modification time of all published records, in epoch ms (`newestStamp`). Default: neither updates nor deletions.
    */
   readonly inherited?: {
     readonly updates: boolean;
@@ -94,15 +94,15 @@ const MAX_IMAGES = 4;
  * Keeps a lagging read replica or a cache from reverting records. A record that returns to an earlier state is published only if a request
  * sent at least `MAX_LAG_MS` after that state was first read shows the same state, and no response in between showed the published image.
  *
- * A record with an image returns to an earlier state if its `updated_at` is earlier than that of the image. If `updated_at` is equal or
- * missing, the record returns to an earlier state if the response is stale (`isStale`), or if the record equals an image that was replaced
- * less than `MAX_LAG_MS` before the response was produced. A record whose deletion was published returns to an earlier state unless its
- * `updated_at` is later than the one that it had before the deletion.
+ * A record with an image returns to an earlier state if its modification time is earlier than that of the image. If the modification time
+ * is equal or missing, the record returns to an earlier state if the response is stale (`isStale`), or if the record equals an image that
+ * was replaced less than `MAX_LAG_MS` before the response was produced. A record whose deletion was published returns to an earlier state
+ * unless its modification time is later than the one that it had before the deletion.
  *
  * It is unknown which records an earlier process replaced or deleted. Therefore, until `MAX_LAG_MS` after the start, two further kinds of
- * records count as returning to an earlier state. One kind is a record that differs from its image while `updated_at` is equal or missing,
- * unless it differs only in hidden fields. The other kind, once the initial snapshot is complete, is a record without an image, because it
- * may have been deleted, unless its `updated_at` is later than the newest stamp of all published records.
+ * records count as returning to an earlier state. One kind is a record that differs from its image while the modification time is equal or
+ * missing, unless it differs only in hidden fields. The other kind, once the initial snapshot is complete, is a record without an image,
+ * because it may have been deleted, unless its modification time is later than the newest stamp of all published records.
  *
  * The state is held in memory while the process owns the task, and its size is bounded. If `maxWaiting` records already wait for a second
  * read, another record that needs one is not published either: its published image stays.
@@ -114,15 +114,15 @@ export class Confirmations {
   readonly #inherited: Inherited;
   readonly #waiting = new Map<string, Waiting>();
   /**
-   * `updated_at` of deleted records by key, the oldest deletion first. The entry stays when the record is published again, because that
-   * event may not be committed.
+   * Modification times of deleted records by key, the oldest deletion first. The entry stays when the record is published again, because
+   * that event may not be committed.
    */
   readonly #deleted = new Map<string, number | null>();
   /** Local time when each new record was published, in epoch ms, by key; the oldest first. */
   readonly #created = new Map<string, number>();
   /**
    * Replaced images by key, for each key the newest first. Contains only images that were replaced by an image without a later
-   * `updated_at`.
+   * modification time.
    */
   readonly #replaced = new Map<string, readonly Replaced[]>();
 
@@ -174,8 +174,8 @@ export class Confirmations {
 
   /**
    * Processes the publication of a record. `replaced` is the image that was published before, remembered to recognize it in the response of
-   * a lagging replica. Undefined if there was no image, or if its `updated_at` is earlier than the new one: then `updated_at` alone shows
-   * that a response is old.
+   * a lagging replica. Undefined if there was no image, or if its modification time is earlier than the new one: then the modification time
+   * alone shows that a response is old.
    */
   published(key: string, replaced: ReplacedImage | undefined): void {
     if (!replaced && this.#replaced.size === 0) return;
@@ -206,7 +206,7 @@ export class Confirmations {
     return [...this.#created.keys()];
   }
 
-  /** Processes the publication of a deletion. `updatedAt` is the `updated_at` of the deleted record, in epoch ms. */
+  /** Processes the publication of a deletion. `updatedAt` is the modification time of the deleted record, in epoch ms. */
   deleted(key: string, updatedAt: number | null): void {
     this.#created.delete(key);
     this.#waiting.delete(key);

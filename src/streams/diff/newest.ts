@@ -18,10 +18,10 @@ export interface NewestReads {
   sawAll(members: () => readonly SeenMember[], span: Span): void;
 }
 
-/** A record passed to {@link NewestReads.sawAll}: its key and `updated_at`. */
+/** A record passed to {@link NewestReads.sawAll}: its key and modification time. */
 export interface SeenMember {
   readonly key: string;
-  /** The record's `updated_at` in epoch ms; null if it has none. */
+  /** The record's modification time in epoch ms; null if it has none. */
   readonly updatedAt: number | null;
 }
 
@@ -41,9 +41,9 @@ const SWEEP_EVERY = 1_000;
  * Creates a {@link NewestReads}, which keeps a response from overwriting a newer one. That may happen when requests for the same records
  * are in flight at the same time (such as a poll during the initial snapshot) and their responses arrive in another order.
  *
- * A read that began after another one had ended is newer. Of two reads that overlapped, the one with the later `updated_at` is newer. If
- * `updated_at` is equal or missing, the verdict is `undecided`, and the key has to be read again. A read is remembered for as long as it
- * may overlap a read that is not yet settled.
+ * A read that began after another one had ended is newer. Of two reads that overlapped, the one with the later modification time is newer.
+ * If the modification time is equal or missing, the verdict is `undecided`, and the key has to be read again. A read is remembered for as
+ * long as it may overlap a read that is not yet settled.
  */
 export function newestReads(clock: LogicalClock): NewestReads {
   return new RememberedReads(clock);

@@ -1,18 +1,18 @@
 /**
  * Estimates a server's two clocks from the responses read so far: the clock of its `Date` header, and the clock that sets the stamps of
- * records (`updated_at`). All times are in epoch ms.
+ * records (their modification times). All times are in epoch ms.
  */
 export interface ServerClock {
   /**
-   * Newest `updated_at` of the records read so far that is not later than the server's `Date`. If no response had that header, the newest
-   * of all. Undefined if no `updated_at` has been seen.
+   * Newest modification time of the records read so far that is not later than the server's `Date`. If no response had that header, the
+   * newest of all. Undefined if no modification time has been seen.
    */
   newest(): number | undefined;
   /** Newest stamp ({@link ServerClock.newest}) as the record contains it, without the correction that {@link ServerClock.shift} makes. */
   newestStamp(): number | undefined;
   /**
    * Returns the time at which the next poll window begins. Call it after `tell` was called for the first response of the current scan.
-   * Undefined if the window must not advance, because no `updated_at` has been seen.
+   * Undefined if the window must not advance, because no modification time has been seen.
    *
    * @param newest Result of `newest()` at the start of the current scan.
    * @param reach `far` for the windows of lookback polls. Default `near`.
@@ -41,16 +41,16 @@ export interface ServerClock {
    * next window begins that much earlier than {@link ServerClock.mark}.
    */
   takeReach(): number;
-  /** Updates the estimate with the `updated_at` of records that were read. */
+  /** Updates the estimate with the modification times of records that were read. */
   see(updatedAt: readonly (number | null)[]): void;
   /**
-   * Updates the estimate with the `updated_at` of records that a poll has read. A stamp later than `newest`, up to which the previous poll
-   * read everything, belongs to a recent change. Its lag behind `Date` is therefore the lag of the clock of stamps.
+   * Updates the estimate with the modification times of records that a poll has read. A stamp later than `newest`, up to which the previous
+   * poll read everything, belongs to a recent change. Its lag behind `Date` is therefore the lag of the clock of stamps.
    */
   rose(updatedAt: readonly (number | null)[], newest: number): void;
   /**
-   * Sets the difference between the API's date parameters and the stamps of records, in ms: a record with `updated_at` `s` is returned for
-   * the parameter `s + offsetMs`. If `offsetMs` is negative, every stamp, including those already seen, is treated as earlier by that
+   * Sets the difference between the API's date parameters and the stamps of records, in ms: a record with modification time `s` is returned
+   * for the parameter `s + offsetMs`. If `offsetMs` is negative, every stamp, including those already seen, is treated as earlier by that
    * difference and by another hour for daylight saving, so that poll windows begin early enough. If it is positive, the windows begin early
    * enough without a correction.
    */
@@ -75,14 +75,14 @@ const STEPS_MS = [86_400_000, 3_600_000, 60_000, 1_000];
 export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
 
 /**
- * Creates an estimate of the server's clocks. A poll window begins at the earlier of `Date` and the newest `updated_at` seen, so that no
- * changes are missed if one clock is ahead of the other:
+ * Creates an estimate of the server's clocks. A poll window begins at the earlier of `Date` and the newest modification time seen, so that
+ * no changes are missed if one clock is ahead of the other:
  *
- * - An `updated_at` later than `Date` is ignored until `Date` has passed it. Otherwise a single record with a stamp in the future would
+ * - A modification time later than `Date` is ignored until `Date` has passed it. Otherwise a single record with a stamp in the future would
  *   hide that the clock of stamps is behind.
- * - While nothing changes, the window begins at most 15 minutes plus the resolution of `updated_at` before `Date`. Otherwise every poll
- *   would read the most recently changed records again.
- * - Before the first `updated_at` the window does not advance: `Date` says nothing about the clock of stamps.
+ * - While nothing changes, the window begins at most 15 minutes plus the resolution of modification times before `Date`. Otherwise every
+ *   poll would read the most recently changed records again.
+ * - Before the first modification time the window does not advance: `Date` says nothing about the clock of stamps.
  * - The local clock does not influence where a window begins.
  *
  * Stamps may be local times behind UTC, so that a change made just now has a stamp that is hours old. The smallest lag of any stamp behind
@@ -193,7 +193,7 @@ class EstimatedClock implements ServerClock {
     return this.#offsetMs < 0 ? this.#offsetMs - DST_MS : 0;
   }
 
-  /** Updates the estimate of the server's time with an `updated_at` after the correction for the server's time zone, in epoch ms. */
+  /** Updates the estimate of the server's time with a modification time after the correction for the server's time zone, in epoch ms. */
   #see(at: number): void {
     if (this.#date !== undefined && at > this.#date) {
       this.#ahead = Math.max(this.#ahead ?? at, at);

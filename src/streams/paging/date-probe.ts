@@ -7,7 +7,7 @@
 export type ProbeQuestion = 'undated' | { readonly from: number; readonly to: number | 'poll-end' };
 
 export interface ProbeReply {
-  /** `updated_at` of each record, in epoch ms; null for a record without one. */
+  /** Modification time of each record, in epoch ms; null for a record without one. */
   readonly stamps: readonly (number | null)[];
   /** Whether the response has all records of the window. */
   readonly isWhole: boolean;

@@ -29,6 +29,8 @@ export type NoDates = 'refused' | 'unanswered' | 'ignored' | 'empty';
 export interface DatesFound {
   /** Name of the parameter that sends the start of a window. */
   readonly parameter: string;
+  /** Name of the field with the records' modification time. */
+  readonly stamp: string;
   /** Description of the date format that works; null while no format works. */
   readonly form: string | null;
   /** Whether the current format is the documented one, which is tried first. */
@@ -65,8 +67,10 @@ export interface ListDatesOptions {
   readonly onFound?: (found: DatesFound) => void;
   /** Date parameters of the list. If none of them sends `{to}`, windows have no end. */
   readonly parameters: Parameters;
-  /** Notation of dates in requests. Default: ISO 8601. */
-  readonly times?: TimeFormat;
+  /** Name of the field with the records' modification time. */
+  readonly stamp: string;
+  /** Notation of dates in requests. */
+  readonly times: TimeFormat;
 }
 
 /**
@@ -79,6 +83,7 @@ export class ListDates {
   readonly #onFound: (found: DatesFound) => void;
   readonly #from: string;
   readonly #to: string | undefined;
+  readonly #stamp: string;
   readonly #times: TimeFormat;
   readonly #forms: readonly DateForm[];
   #form = 0;
@@ -93,7 +98,8 @@ export class ListDates {
     this.#onFound = options.onFound ?? (() => undefined);
     this.#from = parameterWith('from', options.parameters) ?? 'from';
     this.#to = parameterWith('to', options.parameters);
-    this.#times = options.times ?? ISO;
+    this.#stamp = options.stamp;
+    this.#times = options.times;
     this.#forms = formsOf(this.#times).filter(({ end }) => end === 'none' || this.canEnd);
   }
 
@@ -127,6 +133,7 @@ export class ListDates {
     const endText = this.#to === undefined ? 'no end' : END_TEXTS[end](this.#to);
     return {
       parameter: this.#from,
+      stamp: this.#stamp,
       form: this.#noDates
         ? null
         : endText + (typeof text === 'object' ? '' : `, ${TEXT_TEXTS[text]}`),
@@ -293,7 +300,7 @@ function written(ms: number, text: DateForm['text']): string {
 
 /** Describes the findings about the date parameters of a list; undefined if they work as documented. */
 export function datesText(found: DatesFound): string | undefined {
-  const { parameter, form, offsetMs, longestMs, noDates, isUsualForm, reason } = found;
+  const { parameter, stamp, form, offsetMs, longestMs, noDates, isUsualForm, reason } = found;
   if (noDates !== null) {
     const why = reason === undefined ? '' : ` (${reason})`;
     return `${NO_DATES[noDates]}${why}: the list is not polled, but read whole again and again`;
@@ -301,7 +308,7 @@ export function datesText(found: DatesFound): string | undefined {
   const parts: string[] = [];
   if (offsetMs !== 0) {
     parts.push(
-      `${parameter} is read ${hours(offsetMs)} off the time zone of updated_at: windows are that much wider`,
+      `${parameter} is read ${hours(offsetMs)} off the time zone of ${stamp}: windows are that much wider`,
     );
   }
   if (!isUsualForm) parts.push(`the list refuses or misreads the usual dates, and takes ${form}`);

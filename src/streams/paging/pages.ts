@@ -101,8 +101,8 @@ export interface PagesOptions {
  * `hasNext`.
  *
  * If a field differs in every response, no record is ever unchanged, so no page contains an anchor. After three pages that did not join,
- * without progress in between, the scan ignores the fields in which two responses differ for the same record with the same `updated_at`
- * (see {@link LeftOut}).
+ * without progress in between, the scan ignores the fields in which two responses differ for the same record with the same modification
+ * time (see {@link LeftOut}).
  *
  * A second check does not depend on the order of the list: if `total` did not change, the scan must have read as many distinct
  * records. If it read fewer, or if the total changed and unchanged records were reordered, the list is scanned again from the beginning
@@ -111,17 +111,19 @@ export interface PagesOptions {
  *
  * @example
  * ```ts
+ * import { listNamed, readDescription } from 'cellarstream/describe';
  * import { keyOfFields, listRequest, login, pages } from 'cellarstream/streams';
  * import { tokenBucket, tokenSource } from 'cellarstream/streams';
  *
- * const loginUrl = new URL('https://api.example/v1/auth/public/login');
+ * const baseUrl = new URL('https://api.example');
+ * const description = readDescription('shop.yaml');
  * const logins = tokenBucket({ capacity: 10, windowMs: 61_000 });
- * const token$ = login({ url: loginUrl, apiKey: () => 'the key', limit: logins });
+ * const token$ = login({ baseUrl, description, apiKey: () => 'the key', limit: logins });
  * const tokens = tokenSource({ login: token$ });
- * const list = listRequest({ url: new URL('https://api.example/v1/orders'), tokens });
+ * const list = listRequest({ baseUrl, list: listNamed(description, 'orders'), tokens });
  *
  * const quota = tokenBucket({ capacity: 100, windowMs: 61_000 });
- * const keyOf = keyOfFields(['order_number']);
+ * const keyOf = keyOfFields(['id']);
  * pages({ request: (page) => list(page, quota), keyOf }).subscribe({
  *   next: ({ offset, answer }) => console.log(`${answer.data.length} orders from ${offset} on`),
  *   error: console.error,

@@ -50,8 +50,8 @@ export interface PollOptions {
   /** Start of the first window, before any lookback, in epoch ms on the server's clock. */
   readonly since: number;
   /**
-   * Longest delay between a record's `updated_at` and its visibility in the API, in ms. A record that becomes visible with such a delay is
-   * read within this time after it became visible. Default 60,000.
+   * Longest delay between a record's modification time and its visibility in the API, in ms. A record that becomes visible with such a
+   * delay is read within this time after it became visible. Default 60,000.
    */
   readonly lookbackMs?: number;
   /** Minimum time from the start of one poll to the start of the next, in ms. Default 0: as often as `spacingMs` allows. */
@@ -212,7 +212,7 @@ class ScanChain {
       map((page) => {
         if (this.#requests === 0) {
           clock.tell(page.answer.serverTime, scheduler.now());
-          // Start of the next window; undefined while no `updated_at` has been seen: the start of the window then stays the same.
+          // Start of the next window; undefined while no modification time has been seen: the start of the window then stays the same.
           mark = clock.mark(newest, reach);
         }
         this.#requests += 1;

@@ -1,7 +1,7 @@
-import * as real from '../../../src/resources/orders/order-status.ts';
+import * as real from '../../../src/streams/diff/status-changes.ts';
 
-export * from '../../../src/resources/orders/order-status.ts';
+export * from '../../../src/streams/diff/status-changes.ts';
 
 /** The initial snapshot of history makes status changes. */
-export const statusChanges: typeof real.statusChanges = (change) =>
-  real.statusChanges(change.op === 'r' ? { ...change, op: 'c' } : change);
+export const statusChanges: typeof real.statusChanges = (change, list) =>
+  real.statusChanges(change.op === 'r' ? { ...change, op: 'c' } : change, list);

@@ -2,7 +2,7 @@ import type { Op } from '../../../src/schemas/events/envelope.ts';
 import { createEnvelopeCodec } from '../../../src/schemas/events/envelope.ts';
 import type { Certificate } from '../../../src/schemas/events/certificate.ts';
 import { KeyTally } from '../../../src/schemas/events/key-tally.ts';
-import { orderSchema } from '../../../src/resources/orders/order.ts';
+import { orderSchema } from '../../../src/description/wine/order.ts';
 import { valueSubject } from '../../../src/schemas/events/topics.ts';
 import { frame } from '../../../src/schemas/registry/wire.ts';
 import { topicBounds } from '../../../src/kafka/client/topic-facts.ts';

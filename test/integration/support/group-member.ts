@@ -4,8 +4,8 @@ import { inject, onTestFinished } from 'vitest';
 import type { Handled, Handler } from '../../../src/consumers/handling.ts';
 import { subscribeGroup } from '../../../src/consumers/subscribe-group.ts';
 import type { SubscribeGroupOptions } from '../../../src/consumers/subscribe-group.ts';
-import type { OrderStatusChange } from '../../../src/schemas/events/own-records.ts';
-import { topicsUnder } from '../../../src/consumers/topic.ts';
+import type { OrderStatusChange } from '../../../src/description/wine/order-status.ts';
+import { topicsUnder } from '../../../src/consumers/wine-topics.ts';
 import { withAdmin } from '../../support/with-admin.ts';
 import type { Clients } from './written-topic.ts';
 

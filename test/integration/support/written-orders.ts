@@ -1,6 +1,6 @@
 import { createEnvelopeCodec } from '../../../src/schemas/events/envelope.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
-import { orderSchema } from '../../../src/resources/orders/order.ts';
+import { orderSchema } from '../../../src/description/wine/order.ts';
 import { valueSubject } from '../../../src/schemas/events/topics.ts';
 import { frame } from '../../../src/schemas/registry/wire.ts';
 import { writtenTopic } from './written-topic.ts';

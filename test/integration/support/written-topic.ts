@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { Kafka, logLevel } from 'kafkajs';
 import type { Producer } from 'kafkajs';
 import { inject, vi } from 'vitest';
-import { orderStatusChangeCodec } from '../../../src/schemas/events/own-records.ts';
+import { orderStatusChangeCodec } from '../../../src/description/wine/order-status.ts';
 import type { RecordSchema } from '../../../src/schemas/avro/avro-schema.ts';
 import { createRegistry } from '../../../src/schemas/registry/registry.ts';
 import type { Registry } from '../../../src/schemas/registry/registry.ts';

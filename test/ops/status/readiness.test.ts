@@ -44,15 +44,14 @@ function service(options: Partial<ReadinessOptions> = {}) {
       onRetry!({ what, ...(resource !== undefined && { resource }), error, count: 1, delayMs: 9 }),
     dates: (resource: string, noDates: NoDates | null) => {
       const form = noDates === null ? 'usual' : null;
-      onDates!({
-        resource,
+      const usual = {
         parameter: 'modifiedFromDate',
-        form,
+        stamp: 'updated_at',
         isUsualForm: true,
         offsetMs: 0,
         longestMs: null,
-        noDates,
-      });
+      };
+      onDates!({ ...usual, resource, form, noDates });
     },
     fail: (resource: string, error: unknown) => onFailed!({ resource, error, delayMs: 60_000 }),
   };

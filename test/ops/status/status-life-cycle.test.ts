@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LifeCycleModel } from '../../../src/ops/status/status-life-cycle.ts';
-import type { StatusChange } from '../../../src/resources/orders/order-status.ts';
+import type { StatusChange } from '../../../src/streams/diff/status-changes.ts';
 import { scaled } from '../../support/scale.ts';
 
 function changed(

@@ -23,10 +23,14 @@ function told() {
 describe('warnings', () => {
   it('say how a list reads dates until it reads them as written', () => {
     const { onDates, kinds, texts, pass } = told();
-    const plain = {
-      ...{ parameter: 'modifiedFromDate', form: 'f', isUsualForm: true },
-      ...{ offsetMs: 0, longestMs: null, noDates: null },
+    const usual = {
+      parameter: 'modifiedFromDate',
+      stamp: 'updated_at',
+      isUsualForm: true,
+      offsetMs: 0,
+      longestMs: null,
     };
+    const plain = { ...usual, form: 'f', noDates: null };
     onDates({ ...plain, resource: 'orders', offsetMs: -3.5 * 3_600_000 });
     onDates({ ...plain, resource: 'products', form: null, noDates: 'ignored' });
     pass(1e9);

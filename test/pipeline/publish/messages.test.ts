@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { createEnvelopeCodec } from '../../../src/schemas/events/envelope.ts';
-import { orderStatusChangeCodec } from '../../../src/schemas/events/own-records.ts';
-import { orderSchema } from '../../../src/resources/orders/order.ts';
+import { orderStatusChangeCodec } from '../../../src/description/wine/order-status.ts';
+import { orderSchema } from '../../../src/description/wine/order.ts';
 import { unframe } from '../../../src/schemas/registry/wire.ts';
 import { changeMessages, statusMessage } from '../../../src/pipeline/publish/messages.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';
-import type { StatusChange } from '../../../src/resources/orders/order-status.ts';
+import type { StatusChange } from '../../../src/streams/diff/status-changes.ts';
+import { ORDERS } from '../../support/orders.ts';
 
 const codec = createEnvelopeCodec(orderSchema, 'orders');
 const origin = { account: 'estate', resource: 'orders', prefix: 'wine', version: '1.2.3' };
@@ -85,8 +86,12 @@ describe('statusMessage', () => {
   const message = (what: Partial<StatusChange> = {}, of: object = {}, account = 'estate') =>
     statusMessage(
       { ...status, ...what },
-      { key: '100234', number: 100_234, sequence: 42, ...of },
-      { to, origin: { ...origin, account }, now: 1_700_000_000_500 },
+      { key: '100234', image: order, sequence: 42, ...of },
+      {
+        to: { ...to, schema: ORDERS.statuses!.schema },
+        origin: { ...origin, account },
+        now: 1_700_000_000_500,
+      },
     );
   const decoded = (value: Buffer | null) => orderStatusChangeCodec.decode(unframe(value!).payload);
 
@@ -131,7 +136,9 @@ describe('statusMessage', () => {
   it.each([[2 ** 53 - 1], [-(2 ** 52) - 1], ['100234'], [null], [undefined], [1.5]])(
     'has no order_number where the order has %s for it',
     (number) => {
-      expect(decoded(message({}, { number }).value).order_number).toBeNull();
+      expect(
+        decoded(message({}, { image: { order_number: number } }).value).order_number,
+      ).toBeNull();
     },
   );
 });

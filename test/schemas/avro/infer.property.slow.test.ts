@@ -4,7 +4,7 @@ import type { AvroType, FieldSchema, RecordSchema } from '../../../src/schemas/a
 import { growSchema } from '../../../src/schemas/avro/infer.ts';
 import { canonicalJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
-import { orderSchema } from '../../../src/resources/orders/order.ts';
+import { orderSchema } from '../../../src/description/wine/order.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import type { RecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { RECORD, RESOURCE, steps } from './infer-pages.ts';

@@ -8,7 +8,7 @@ import {
 import { growSchema, MAX_FIELDS } from '../../../src/schemas/avro/infer.ts';
 import { JsonNumber, parseJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
-import { orderSchema } from '../../../src/resources/orders/order.ts';
+import { orderSchema } from '../../../src/description/wine/order.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { MAX_PART_FIELDS } from '../../../src/schemas/avro/shape.ts';
 

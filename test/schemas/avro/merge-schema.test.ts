@@ -6,7 +6,7 @@ import { growSchema } from '../../../src/schemas/avro/infer.ts';
 import { canonicalJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import { addFields } from '../../../src/schemas/avro/merge-schema.ts';
-import { orderSchema } from '../../../src/resources/orders/order.ts';
+import { orderSchema } from '../../../src/description/wine/order.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { RESOURCE, steps } from './infer-pages.ts';
 import { inOneForm, oddRecords } from './odd-records.ts';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { AvroType } from '../../../src/schemas/avro/avro-schema.ts';
 import { canonicalJson, JsonNumber, parseJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
-import { orderSchema } from '../../../src/resources/orders/order.ts';
+import { orderSchema } from '../../../src/description/wine/order.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { everyKind, imageSchema, nullable } from './every-type.ts';
 import { inOneForm, oddRecords, turned } from './odd-records.ts';

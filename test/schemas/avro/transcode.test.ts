@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { canonicalJson, isJsonObject, JsonNumber } from '../../../src/schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
-import { orderSchema } from '../../../src/resources/orders/order.ts';
+import { orderSchema } from '../../../src/description/wine/order.ts';
 import { parsedElement } from '../../../src/schemas/json/json-bytes.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { instantOf } from '../../../src/schemas/avro/instant.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { orderSchema } from '../../../src/resources/orders/order.ts';
+import { orderSchema } from '../../../src/description/wine/order.ts';
 import type { RecordSchema } from '../../../src/schemas/avro/avro-schema.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import type { RecordCodec } from '../../../src/schemas/avro/record-codec.ts';

@@ -3,10 +3,12 @@ import { Ajv } from 'ajv';
 import type { AnySchemaObject } from 'ajv';
 import { expect, it } from 'vitest';
 import { RESOURCES } from '../../../src/resources/resources.ts';
-import { orderSchema } from '../../../src/resources/orders/order.ts';
+import { orderSchema } from '../../../src/description/wine/order.ts';
 import { asyncApiDocument } from '../../../src/schemas/events/asyncapi.ts';
 import { envelopeSchema } from '../../../src/schemas/events/envelope.ts';
 import { recordKeySchema } from '../../../src/schemas/events/record-key.ts';
+import { DESK } from '../../support/desk.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
 
 const file = import.meta.resolve('@asyncapi/specs/schemas/3.0.0-without-$id.json');
 const schema = JSON.parse(readFileSync(new URL(file), 'utf8')) as AnySchemaObject;
@@ -14,7 +16,7 @@ const isValid = new Ajv({ strict: false, validateFormats: false }).compile(schem
 
 const options = {
   prefix: 'wine',
-  resources: RESOURCES,
+  lists: WINE.lists,
   version: '0.1.0',
   brokers: ['one:9092', 'two:9092'],
   isTls: false,
@@ -54,10 +56,31 @@ it('is valid, with a channel for each topic of events', () => {
   expect(channels.products!.messages.event).not.toHaveProperty('payload');
 });
 
+it('has a channel for the status changes of each list that has statuses', () => {
+  const document = asyncApiDocument({
+    ...options,
+    prefix: 'desk',
+    lists: DESK.lists,
+    schemasOf: () => none,
+  });
+  expect(isValid(document) || isValid.errors).toBe(true);
+  const typed = (name: string) => ({
+    messages: {
+      event: { name, headers: { properties: { ce_type: { const: `cellarstream.${name}` } } } },
+    },
+  });
+  expect(document).toMatchObject({
+    channels: {
+      'tickets-status-changes': typed('StatusChange'),
+      'machine-states': typed('MachineState'),
+    },
+  });
+});
+
 it('has no status changes without orders, and says that TLS is used', () => {
   const document = asyncApiDocument({
     ...options,
-    resources: ['products'],
+    lists: [{ name: 'products', statuses: undefined }],
     isTls: true,
     schemasOf: () => none,
   });

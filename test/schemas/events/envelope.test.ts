@@ -10,7 +10,7 @@ import {
 import type { ChangeEvent, ChangeFacts, Op } from '../../../src/schemas/events/envelope.ts';
 import { canonicalJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
-import { orderSchema } from '../../../src/resources/orders/order.ts';
+import { orderSchema } from '../../../src/description/wine/order.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { frame } from '../../../src/schemas/registry/wire.ts';
 import { oddRecords } from '../avro/odd-records.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { orderSchema } from '../../../src/resources/orders/order.ts';
+import { orderSchema } from '../../../src/description/wine/order.ts';
 import { envelopeSchema, sharedCodecs } from '../../../src/schemas/events/envelope.ts';
 
 describe('sharedCodecs', () => {

@@ -6,7 +6,7 @@ import { createEnvelopeCodec, toJson } from '../../../src/schemas/events/envelop
 import type { ChangeFacts, EnvelopeCodec } from '../../../src/schemas/events/envelope.ts';
 import { canonicalJson, parseJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
-import { orderSchema } from '../../../src/resources/orders/order.ts';
+import { orderSchema } from '../../../src/description/wine/order.ts';
 import { RESOURCE, steps } from '../avro/infer-pages.ts';
 import { inOneForm, oddRecords } from '../avro/odd-records.ts';
 import { scaled } from '../../support/scale.ts';

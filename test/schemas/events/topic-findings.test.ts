@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { topicTable } from '../../../src/schemas/events/topics.ts';
 import { findingText, topicFindings } from '../../../src/schemas/events/topic-findings.ts';
 import type { ExistingTopic } from '../../../src/schemas/events/topic-findings.ts';
+import { ORDERS } from '../../support/orders.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -14,7 +15,7 @@ function found(
   const { brokers = 3, ...state } = more;
   const specs = topicTable({
     prefix: 'wine',
-    resources: ['orders'],
+    lists: [ORDERS],
     partitions: 6,
     replication: Math.min(3, brokers),
   });
@@ -118,7 +119,7 @@ describe('topicFindings', () => {
   it('says nothing of settings that a broker does not know', () => {
     const spec = topicTable({
       prefix: 'wine',
-      resources: ['orders'],
+      lists: [ORDERS],
       partitions: 6,
       replication: 1,
     })[0]!;

@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { topicNames, topicTable, valueSubject } from '../../../src/schemas/events/topics.ts';
+import { DESK } from '../../support/desk.ts';
+import { ORDERS } from '../../support/orders.ts';
 
-const resources = ['orders', 'wine-clubs'];
+const lists = [ORDERS, { name: 'wine-clubs' }];
 
 describe('topicTable', () => {
   it('has every topic with its settings', () => {
-    const table = topicTable({ prefix: 'wine', resources, partitions: 6, replication: 1 });
+    const table = topicTable({ prefix: 'wine', lists, partitions: 6, replication: 1 });
     const rows = table.map(({ topic, numPartitions, configEntries }) => [
       topic,
       numPartitions,
@@ -46,7 +48,7 @@ describe('topicTable', () => {
 
   it('asks for two brokers a commit where there are three copies', () => {
     const least = (replication: number) =>
-      topicTable({ prefix: 'wine', resources, partitions: 1, replication }).map(
+      topicTable({ prefix: 'wine', lists, partitions: 1, replication }).map(
         ({ replicationFactor, configEntries }) => [
           replicationFactor,
           configEntries.find(({ name }) => name === 'min.insync.replicas')?.value,
@@ -60,7 +62,7 @@ describe('topicTable', () => {
   it('has no status changes without orders', () => {
     const table = topicTable({
       prefix: 'w',
-      resources: ['products'],
+      lists: [{ name: 'products' }],
       partitions: 1,
       replication: 1,
     });
@@ -68,8 +70,25 @@ describe('topicTable', () => {
     expect(table.map(({ topic }) => topic)).not.toContain('w.order-status-changes');
   });
 
+  it('has the status changes of each list that has statuses, with the partitions of the list', () => {
+    const table = topicTable({ prefix: 'd', lists: DESK.lists, partitions: 4, replication: 1 });
+    const ofLists = table.filter(({ resource }) => resource !== undefined);
+
+    expect(
+      ofLists.map(({ topic, resource, cleanupPolicy, copartitionedWith, numPartitions }) =>
+        [topic, resource, cleanupPolicy, copartitionedWith ?? '-', numPartitions].join(' '),
+      ),
+    ).toEqual([
+      'd.tickets tickets compact - 4',
+      'd.big-machines big-machines compact - 4',
+      'd.people people compact - 4',
+      'd.tickets-status-changes tickets delete d.tickets 4',
+      'd.machine-states big-machines delete d.big-machines 4',
+    ]);
+  });
+
   it('fixes the partitions of the cursors, the signals, the certificates and the ledgers', () => {
-    const table = topicTable({ prefix: 'wine', resources, partitions: 6, replication: 1 });
+    const table = topicTable({ prefix: 'wine', lists, partitions: 6, replication: 1 });
     const fixed = table.filter(({ fixedPartitions }) => fixedPartitions);
 
     expect(fixed.map(({ topic }) => topic)).toEqual([

@@ -26,7 +26,7 @@ export const TOPICS = {
 } as const;
 const DESTINATION: Destination = {
   records: () => TOPICS.records,
-  statusChanges: { topic: TOPICS.statusChanges, schemaId: 900 },
+  statusChanges: new Map([['orders', { topic: TOPICS.statusChanges, schemaId: 900 }]]),
   deadLetters: { topic: TOPICS.deadLetters, schemaId: 901 },
   cursors: TOPICS.cursors,
   ledger: 'sim.ledger',

@@ -12,7 +12,7 @@ import type { Metadata, TopicSettings } from '../../../src/kafka/client/topic-ca
 import type { TopicResult } from '../../../src/sinks/topics/create-topics.ts';
 
 const topics = (replication: number) =>
-  topicTable({ prefix: 'wine', resources: ['products'], partitions: 3, replication });
+  topicTable({ prefix: 'wine', lists: [{ name: 'products' }], partitions: 3, replication });
 
 interface Made {
   readonly topic: string;

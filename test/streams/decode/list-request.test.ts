@@ -515,6 +515,16 @@ describe('a 404 to a query for one order', () => {
     expect(retried).toMatchObject([{ code: 'API_STATUS' }, { code: 'API_STATUS' }]);
   });
 
+  it('is what the description says: other statuses need no JSON, and a 404 that it does not name is none', async () => {
+    const { list } = await start({}, { list: { ...ORDERS, one: { ...ORDERS.one!, gone: [410] } } });
+    sandbox.fault({ endpoint: 'orders', kind: 'status', status: 410, body: '', times: 1 });
+    expect(await firstValueFrom(list(query, limit))).toMatchObject({ data: [], notFound: true });
+    const body = { message: 'not found' };
+    sandbox.fault({ endpoint: 'orders', kind: 'status', status: 404, body, times: 1 });
+    await firstValueFrom(list({ key: '100001' }, limit));
+    expect(statuses()).toEqual([410, 404, 200]);
+  });
+
   it('is nothing of the kind to a query for a page', async () => {
     const { list } = await start();
     const body = { message: 'not found' };

@@ -1,13 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ORDER_IDENTITIES } from '../../../src/resources/orders/order-status.ts';
 import { canonicalJson, JsonNumber } from '../../../src/schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import { byIdentity, changedPaths } from '../../../src/streams/diff/changed-paths.ts';
 import { jsonValues, objectOf } from '../../support/json-values.ts';
+import { ORDERS } from '../../support/orders.ts';
 
-const paths = (before: JsonObject, after: JsonObject) =>
-  changedPaths(before, after, ORDER_IDENTITIES);
+const paths = (before: JsonObject, after: JsonObject) => changedPaths(before, after, ORDERS.arrays);
 
 describe('changedPaths', () => {
   it.each<[string, JsonObject, JsonObject, string[]]>([
@@ -210,7 +209,7 @@ describe('byIdentity', () => {
   });
 
   it('knows fulfilments by their id and edits by when they were made', () => {
-    expect(ORDER_IDENTITIES).toEqual({
+    expect(ORDERS.arrays).toEqual({
       fulfillment_info: 'fulfillment_id',
       order_edit: 'created_at',
     });

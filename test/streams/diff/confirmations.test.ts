@@ -11,6 +11,7 @@ import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { personalFields } from '../../../src/streams/records/personal-fields.ts';
 import type { PersonalFields } from '../../../src/streams/records/personal-fields.ts';
 import { keyRecords } from '../../../src/streams/records/records.ts';
+import { Stamps } from '../../../src/streams/records/stamps.ts';
 
 const [OLDER, PUBLISHED] = [0, 5_000];
 const codec: ImageCodec = { encode: () => IMAGE, decode: () => ({}) };
@@ -237,4 +238,28 @@ describe('after a restart, which forgets what was replaced and deleted', () => {
     expect(isHeld(2 * MAX_LAG_MS - 1, cached)).toBe(true);
     expect(isHeld(2 * MAX_LAG_MS, { ...cached, key: 'another' })).toBe(false);
   });
+});
+
+it("which of two states is older is read from the list's own fields, also after a deletion", async () => {
+  const stamps = new Stamps({ updated: ['modified'] });
+  const at = (seconds: number) => new Date(seconds * 1_000).toISOString();
+  const confirmations = new Confirmations({ now: () => 0 });
+  const images = new Map<string, Buffer>();
+  const isHeld = async (record: JsonObject | undefined) => {
+    const { keyed } = keyRecords(record ? [record] : [], keyOfFields(['id']), stamps);
+    const read = { records: keyed, gone: record ? [] : ['1'], age: { asOf: 0, staleMs: 0 } };
+    const found = await firstValueFrom(of(read).pipe(diff({ images, confirmations, stamps })));
+    for (const { key, images: image } of found.changes) {
+      if (image.after) images.set(key, image.after);
+      else images.delete(key);
+    }
+    return found.unconfirmed.length > 0;
+  };
+  // `updated_at` says the opposite.
+  expect(await isHeld({ id: 1, modified: at(5), updated_at: at(9) })).toBe(false);
+  expect(await isHeld({ id: 1, modified: at(7), updated_at: at(1) })).toBe(false);
+  expect(await isHeld({ id: 1, modified: at(6), updated_at: at(10) })).toBe(true);
+  expect(await isHeld(undefined)).toBe(false);
+  expect(await isHeld({ id: 1, modified: at(7), updated_at: at(11) })).toBe(true);
+  expect(await isHeld({ id: 1, modified: at(8), updated_at: at(1) })).toBe(false);
 });

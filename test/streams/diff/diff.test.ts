@@ -3,8 +3,8 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { parseJson, stringifyJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
-import { orderSchema } from '../../../src/resources/orders/order.ts';
-import { ORDER_IDENTITIES, statusChanges } from '../../../src/resources/orders/order-status.ts';
+import { orderSchema } from '../../../src/description/wine/order.ts';
+import { statusChanges } from '../../../src/streams/diff/status-changes.ts';
 import { diff } from '../../../src/streams/diff/diff.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';
 import { instantOf } from '../../../src/schemas/avro/instant.ts';
@@ -20,6 +20,7 @@ import type {
 import { keyedRecord } from '../../support/records.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 import { busyClock } from '../../support/busy-clock.ts';
+import { ORDERS } from '../../support/orders.ts';
 
 const record = (fields: JsonObject): KeyedRecord => keyedRecord(stringifyJson(fields.n!), fields);
 const encodedAs = (json: JsonObject): RecordImage => ({
@@ -201,7 +202,7 @@ describe('diff', () => {
       const codec = createRecordCodec(orderSchema);
       const found = differences([page(order('a')), page(order('b'))], { codec });
       const [change] = found[1]!.changes;
-      expect(statusChanges(change!)).toEqual([]);
+      expect(statusChanges(change!, ORDERS)).toEqual([]);
     },
   );
 
@@ -219,7 +220,7 @@ describe('diff', () => {
       fulfillment_info: [{ fulfillment_id: 'F-12', status }],
     });
     const reads = [page(order('open')), page(order('sent'))];
-    const found = differences(reads, { identities: ORDER_IDENTITIES });
+    const found = differences(reads, { identities: ORDERS.arrays });
     expect(found.map(inShort)).toEqual([['c 1'], ['u 1 fulfillment_info[F-12].status']]);
   });
 

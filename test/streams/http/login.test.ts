@@ -3,6 +3,7 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import { firstValueFrom } from 'rxjs';
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parseDescription } from '../../../src/description/read-description.ts';
 import { WINE } from '../../../src/description/wine/wine.ts';
 import { describeError } from '../../../src/core/errors.ts';
 import type { Retry } from '../../../src/streams/flow/backoff.ts';
@@ -105,6 +106,82 @@ describe('login', () => {
     await firstValueFrom(login$);
     await firstValueFrom(login$);
     expect(sent).toEqual(['{"apiKey":"first"}', '{"apiKey":"second"}']);
+  });
+});
+
+describe('a login that the description makes otherwise', () => {
+  /** Logs in at a server that answers so, by a description with this login. */
+  async function loggedIn(text: string, answer: RequestListener) {
+    const yaml = `
+format: 1
+api: shop
+parameters: [shop]
+headers: { X-Shop: '{shop}' }
+auth: { login: ${text} }
+quota: 100/min
+list: { paging: none, records: '', key: id }
+lists: { carts: { path: /carts } }`;
+    const description = parseDescription(yaml, 'shop.yaml');
+    const at = await options(answer);
+    return login({ ...at, description, parameters: { shop: 'n1' } });
+  }
+  const token =
+    (value: object): RequestListener =>
+    (_, response) =>
+      response.end(JSON.stringify(value));
+
+  it('sends a form to its path, with the headers of every request', async () => {
+    let body = '';
+    const login$ = await loggedIn(
+      "{ path: '/{shop}/token', form: { grant: key, key: '{api_key}+&' }, token: /result/0/text }",
+      (request, response) => {
+        request.on('data', (part) => (body += part));
+        request.on('end', () => token({ result: [{ text: 't' }] })(request, response));
+      },
+    );
+    expect((await firstValueFrom(login$)).text).toBe('t');
+    expect(server!.requests[0]).toMatchObject({ method: 'POST', url: '/n1/token' });
+    expect(server!.requests[0]!.headers).toMatchObject({
+      'content-type': 'application/x-www-form-urlencoded',
+      'x-shop': 'n1',
+    });
+    expect(body).toBe('grant=key&key=my-s3cret-key%2B%26');
+  });
+
+  it.each<[string, string, object, number]>([
+    ['in its unit', 'life: { at: /in, unit: s }', { t: 'x', in: 3_600 }, 60],
+    ['in minutes', 'life: { at: /in, unit: min }', { t: 'x', in: '90' }, 90],
+    ['by default', 'life: { at: /in, unit: s, default: 2h }', { t: 'x' }, 120],
+    ['if nothing says it', '', { t: 'x' }, 30],
+    ['not by a JWT that nobody promised', '', { t: jwt({ iat: SECONDS, exp: SECONDS + 60 }) }, 30],
+    ['by a JWT', 'life: { jwt: true }', { t: jwt({ iat: SECONDS, exp: SECONDS + 60 }) }, 1],
+  ])('reads how long a token lives: %s', async (_, life, value, minutes) => {
+    const text = `{ path: /t, body: { shop: '{shop}' }, token: /t, ${life} }`;
+    const { lifeMs } = await firstValueFrom(await loggedIn(text, token(value)));
+    expect(lifeMs).toBe(minutes * MINUTE);
+  });
+
+  it('takes the statuses that it names for a wrong key, and finds the token in its place', async () => {
+    const text = "{ path: /t, body: { k: '{api_key}' }, token: /auth/key, refused: [422] }";
+    expect(await failureOf(await loggedIn(text, refusing(422)))).toMatchObject({
+      code: 'API_KEY_REJECTED',
+      context: { status: 422 },
+    });
+    await server!.close();
+    expect(await failureOf(await loggedIn(text, refusing(400)))).toMatchObject({
+      code: 'API_STATUS',
+    });
+    await server!.close();
+    const answers = [token({}), token({ auth: { key: 't' } })];
+    const login$ = await loggedIn(text, (...given) => answers.shift()!(...given));
+    expect((await firstValueFrom(login$)).text).toBe('t');
+    expect(server!.requests).toHaveLength(2);
+  });
+
+  it('is a mistake of the program if there is none', async () => {
+    const at = await options(refusing(500));
+    const description = { auth: 'none', headers: {} } as const;
+    expect(() => login({ ...at, description })).toThrow(/the description has no login/);
   });
 });
 

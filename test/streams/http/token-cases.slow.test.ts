@@ -12,6 +12,7 @@ import {
 import type { Dispatcher } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { listNamed } from '../../../src/description/description.ts';
+import type { ListDescription } from '../../../src/description/description.ts';
 import { WINE } from '../../../src/description/wine/wine.ts';
 import { describeError } from '../../../src/core/errors.ts';
 import { startSandbox } from '../../../src/sandbox/index.ts';
@@ -111,6 +112,12 @@ class FakeApi {
   }
 }
 
+/** A list that is asked for single records as orders are. */
+function withSingleReads(name: string): ListDescription {
+  const list = listNamed(WINE, name);
+  return { ...list, one: { ...listNamed(WINE, 'orders').one!, path: list.path } };
+}
+
 /** Lists that are each polled every second, as the service does, with one token. */
 function polling(lists: readonly string[], change: (api: FakeApi) => void = () => undefined) {
   const time = new SimTime(0);
@@ -146,7 +153,7 @@ function polling(lists: readonly string[], change: (api: FakeApi) => void = () =
   });
   const unlimited = <T>(source: T): T => source;
   const request = (list: string) =>
-    listRequest({ ...common, list: listNamed(WINE, list), tokens, hooks });
+    listRequest({ ...common, list: withSingleReads(list), tokens, hooks });
   const polls = lists.map((list) => {
     const ask = request(list);
     return defer(() => ask({ offset: 0, pageSize: 10 }, unlimited)).pipe(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AvroType, FieldSchema, RecordSchema } from '../../../src/schemas/avro/avro-schema.ts';
-import { orderSchema } from '../../../src/resources/orders/order.ts';
+import { orderSchema } from '../../../src/description/wine/order.ts';
 
 /** The fields of an order, by type, as the API's description lists them. */
 const DESCRIBED = `

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { orderStatusChangeCodec as codec } from '../../../src/schemas/events/own-records.ts';
-import type { OrderStatusChange } from '../../../src/schemas/events/own-records.ts';
+import { orderStatusChangeCodec as codec } from '../../../src/description/wine/order-status.ts';
+import type { OrderStatusChange } from '../../../src/description/wine/order-status.ts';
 
 const change: OrderStatusChange = {
   event_id: '5f0c',

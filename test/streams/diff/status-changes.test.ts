@@ -3,21 +3,20 @@ import { describe, expect, it } from 'vitest';
 import { isJsonObject, JsonNumber } from '../../../src/schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import type { Change, Operation } from '../../../src/streams/diff/change.ts';
-import {
-  orderStatus,
-  STATUS_FIELDS,
-  statusChanges,
-} from '../../../src/resources/orders/order-status.ts';
-import type { StatusChange } from '../../../src/resources/orders/order-status.ts';
+import { orderStatus } from '../../../src/exports/order-status.ts';
+import { STATUS_FIELDS } from '../../../src/description/wine/order-status.ts';
+import { statusChanges } from '../../../src/streams/diff/status-changes.ts';
+import type { StatusChange } from '../../../src/streams/diff/status-changes.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 import { scaled } from '../../support/scale.ts';
+import { ORDERS } from '../../support/orders.ts';
 
 function change(op: Operation, before: JsonObject | null, after: JsonObject | null): Change {
   const images = { before: null, after: null };
   return { key: '1', op, before, after, images, changed: [], updatedAt: null };
 }
 const updated = (before: JsonObject, after: JsonObject) =>
-  statusChanges(change('u', before, after));
+  statusChanges(change('u', before, after), ORDERS);
 
 /** `fulfillment F-1 status: open > sent`, with dashes for null. */
 const inShort = ({ subject, subjectId, field, from, to }: StatusChange) =>
@@ -45,7 +44,7 @@ describe('statusChanges', () => {
   });
 
   it('gives one for each field of a created order that is set, from null', () => {
-    expect(statusChanges(change('c', null, FULL)).map(inShort)).toEqual([
+    expect(statusChanges(change('c', null, FULL), ORDERS).map(inShort)).toEqual([
       'order - payment_status: - > paid',
       'order - fulfillment_status: - > open',
       'order_edit 2026-03-01T00:00:00Z status: - > done',
@@ -60,8 +59,8 @@ describe('statusChanges', () => {
   });
 
   it('gives none for an initial snapshot and for a deletion', () => {
-    expect(statusChanges(change('r', null, FULL))).toEqual([]);
-    expect(statusChanges(change('d', FULL, null))).toEqual([]);
+    expect(statusChanges(change('r', null, FULL), ORDERS)).toEqual([]);
+    expect(statusChanges(change('d', FULL, null), ORDERS)).toEqual([]);
   });
 
   it('gives one for each field that differs', () => {
@@ -197,7 +196,7 @@ describe('statusChanges', () => {
 
     it('is when the order was updated, even for an order that has just been made', () => {
       const after = { payment_status: 'paid', created_at: iso(made), updated_at: iso(order) };
-      const [found] = statusChanges(change('c', null, after));
+      const [found] = statusChanges(change('c', null, after), ORDERS);
       expect(found!.changedAt).toBe(order);
     });
 
@@ -255,7 +254,7 @@ describe('orderStatus', () => {
       const subs = '        ^---!';
       const expected = '    x-y-|';
 
-      const values = { x: statusChanges(a), y: [] };
+      const values = { x: statusChanges(a, ORDERS), y: [] };
       expectObservable(source.pipe(orderStatus())).toBe(expected, values);
       expectSubscriptions(source.subscriptions).toBe(subs);
       expectObservable(cold<Change>('-').pipe(orderStatus())).toBe('-');

@@ -2,17 +2,17 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
-import { orderEvents } from '../../../src/consumers/topic.ts';
+import { orderEvents } from '../../../src/consumers/wine-topics.ts';
 import { startSandbox } from '../../../src/sandbox/index.ts';
 import { createEnvelopeCodec } from '../../../src/schemas/events/envelope.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
-import { orderSchema } from '../../../src/resources/orders/order.ts';
+import { orderSchema } from '../../../src/description/wine/order.ts';
 import { pathOf } from '../../docs/texts.ts';
 import { oddRecords } from '../../schemas/avro/odd-records.ts';
 import { scaled } from '../../support/scale.ts';
 
 const GENERATOR = pathOf('scripts/generate-order-type.mjs');
-const FILE = pathOf('src/resources/orders/order-type.ts');
+const FILE = pathOf('src/description/wine/order-type.ts');
 
 const text = readFileSync(FILE, 'utf8');
 const codec = createEnvelopeCodec(orderSchema, 'orders');

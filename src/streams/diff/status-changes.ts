@@ -1,0 +1,142 @@
+// Derives the changes of status fields from the changes of a list's records.
+
+import { statusFieldName } from '../../description/description.ts';
+import type { ListDescription, StatusSubject } from '../../description/description.ts';
+import { instantOf } from '../../schemas/avro/instant.ts';
+import { isJsonObject, stringifyJson } from '../../schemas/json/json.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
+import type { Change } from './change.ts';
+import { byIdentity } from './changed-paths.ts';
+
+/**
+ * A change of one status field of a record, or of an object in a record.
+ *
+ * @typeParam Subject Names of the kinds of objects that have a status.
+ * @typeParam Field Names of the status fields.
+ */
+export interface StatusChange<Subject extends string = string, Field extends string = string> {
+  /** Kind of the object that has the status field, by its name in the API's description. */
+  readonly subject: Subject;
+  /** Identity of the object if it is an element of an array; otherwise null. */
+  readonly subjectId: string | null;
+  /** Name of the status field. A field of a nested object has the names on its path, with dots between them: `status.name`. */
+  readonly field: Field;
+  /** Previous status; null if the object is new, or the field was not set. */
+  readonly from: string | null;
+  /** New status; null if the object was removed, or the field is not set any more. */
+  readonly to: string | null;
+  /**
+   * When the status changed, in epoch ms: the object's own time if the API's description names its field and the object has it, otherwise
+   * the modification time of the record. Null if the API sent no valid time.
+   */
+  readonly changedAt: number | null;
+}
+
+/** A status change with the key of its record. */
+export interface KeyedStatusChange {
+  readonly key: string;
+  readonly change: StatusChange;
+}
+
+/** The properties of a list from which the status changes of its records are derived. */
+export type StatusList = Pick<ListDescription, 'statuses' | 'arrays' | 'updated'>;
+
+/**
+ * Returns the status changes in a change of a record: one for each status field that differs, of the record itself and of the objects in
+ * it. They have the order of the subjects in the description, removed array elements last; within an object, the order of its fields. A
+ * created record has a status change for each field that is set; an event of the initial snapshot (`r`) and a deletion (`d`) have none.
+ * Array elements are matched by identity, so a reordered array causes no status change.
+ */
+export function statusChanges(change: Change, list: StatusList): StatusChange[] {
+  if (change.op === 'r' || change.op === 'd' || !list.statuses) return []; // without decoding the images
+  const { before, after } = change;
+  if (!after) return [];
+  const was = objectsOf(before, list);
+  const is = objectsOf(after, list);
+  const recordTime = timeIn(after, list.updated);
+
+  const changes: StatusChange[] = [];
+  for (const id of new Set([...is.keys(), ...was.keys()])) {
+    const [old, now] = [was.get(id), is.get(id)];
+    const { subject, subjectId } = (now ?? old)!;
+    for (const field of subject.fields) {
+      const from = statusAt(old?.value, field);
+      const to = statusAt(now?.value, field);
+      if (from === to) continue;
+      changes.push({
+        subject: subject.name,
+        subjectId,
+        field: statusFieldName(field),
+        from,
+        to,
+        changedAt: ownTime(subject, old?.value, now?.value) ?? recordTime,
+      });
+    }
+  }
+  return changes;
+}
+
+interface StatusObject {
+  readonly subject: StatusSubject;
+  /** Identity of an array element; null for the record itself and for an object that is not in an array. */
+  readonly subjectId: string | null;
+  /** The object with the status fields; undefined if the record lacks it. */
+  readonly value: JsonValue | undefined;
+}
+
+/** Returns the objects in a record that may have status fields, by subject and identity. */
+function objectsOf(
+  record: JsonObject | null,
+  { statuses, arrays }: StatusList,
+): ReadonlyMap<string, StatusObject> {
+  const objects = new Map<string, StatusObject>();
+  if (!record) return objects;
+  for (const subject of statuses!.subjects) {
+    const { name, path } = subject;
+    const value = valueAt(record, path);
+    const [array = ''] = path;
+    if (path.length !== 1 || !Object.hasOwn(arrays, array)) {
+      objects.set(JSON.stringify([name]), { subject, subjectId: null, value });
+    } else if (Array.isArray(value)) {
+      for (const [subjectId, element] of byIdentity(value, arrays[array]!)) {
+        objects.set(JSON.stringify([name, subjectId]), { subject, subjectId, value: element });
+      }
+    }
+  }
+  return objects;
+}
+
+function valueAt(value: JsonValue | undefined, path: readonly string[]): JsonValue | undefined {
+  return path.reduce<JsonValue | undefined>(
+    (at, name) => (isJsonObject(at) && Object.hasOwn(at, name) ? at[name] : undefined),
+    value,
+  );
+}
+
+/**
+ * Returns a status as text; null if it isn't set. A status that isn't a string is returned as JSON text, as APIs rarely document the values.
+ */
+function statusAt(object: JsonValue | undefined, field: readonly string[]): string | null {
+  const value = valueAt(object, field);
+  if (value === undefined || value === null) return null;
+  return typeof value === 'string' ? value : stringifyJson(value);
+}
+
+/** Returns the time in the object's own field, in epoch ms; null if there is none, or the field holds only the time of new objects. */
+function ownTime(
+  { time, isTimeOfNew }: StatusSubject,
+  was: JsonValue | undefined,
+  is: JsonValue | undefined,
+): number | null {
+  if (time === undefined || !isJsonObject(is) || (isTimeOfNew && isJsonObject(was))) return null;
+  return timeIn(is, [time]);
+}
+
+/** Returns the time in the first of these fields that is a time, in epoch ms; null if none is. */
+function timeIn(object: JsonObject, fields: readonly string[]): number | null {
+  for (const field of fields) {
+    const time = instantOf(object, field);
+    if (time !== null) return time;
+  }
+  return null;
+}
