@@ -141,7 +141,7 @@ export function openApi(options: ApiOptions): Api {
         hooks: hooksOf(resource, resource),
       };
       const found = findings.get(resource)!;
-      const request = pageRequest({ ...common, requests, tokens, ages, bodies });
+      const request = pageRequest(requests, { ...common, tokens, ages, bodies });
       return {
         clock: common.logicalClock,
         plan: found.plan,

@@ -23,7 +23,6 @@ import type { LogicalClock } from '../http/logical-clock.ts';
 import { PagePlan } from '../http/page-plan.ts';
 import { pageRequest } from '../http/page-request.ts';
 import { RequestPlan } from '../http/request-plan.ts';
-import type { RequestPlanOptions } from '../http/request-plan.ts';
 import type {
   ListQuery,
   PagePatience,
@@ -311,8 +310,7 @@ const EMPTY_PAGE = {
 } as const;
 
 /** Options of {@link listRequest}. */
-export interface ListRequestOptions
-  extends RequestPlanOptions, Omit<PageRequestOptions, 'bodies' | 'requests'> {
+export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {
   /** Returns the key of a record. Default: records have no key. */
   readonly keyOf?: KeyOf;
   /** Reads the records' stamps, which `poll` needs. Default: records have no stamps. */
@@ -326,7 +324,7 @@ export function listRequest(options: ListRequestOptions): ListRequest {
   const { keyOf, stamps, logicalClock = newLogicalClock() } = options;
   const requests = new RequestPlan(options);
   const { url } = requests;
-  const request = pageRequest({ ...options, requests, logicalClock });
+  const request = pageRequest(requests, { ...options, logicalClock });
   const decode = parsingDecoder(keyOf, stamps);
   return decodedList({ ...options, url, request, logicalClock, decode });
 }

@@ -15,7 +15,7 @@ import type { HttpResponse, RequestHooks } from './http.ts';
 import { logicalClock as newLogicalClock } from './logical-clock.ts';
 import type { LogicalClock, Span } from './logical-clock.ts';
 import type { Token } from './login.ts';
-import type { ListQuery, PlannedRequest, RequestPlan } from './request-plan.ts';
+import type { ListQuery, PlannedRequest, RequestPlan, RequestPlanOptions } from './request-plan.ts';
 import type { RequestTimes, TokenOutcome, TokenUse } from './token-life.ts';
 import type { TokenSource } from './token.ts';
 
@@ -62,10 +62,8 @@ export type PageRequest = (
 
 const NEVER_GIVE_UP: PagePatience = { isGivenUp: () => false, isOfPage: () => false };
 
-/** How the pages of one list are requested: requests, connections, token, limits and hooks. */
-export interface PageRequestOptions {
-  /** Makes the requests from the list's description. */
-  readonly requests: RequestPlan;
+/** How the pages of one list are requested: description, connections, token, limits and hooks. */
+export interface PageRequestOptions extends RequestPlanOptions {
   /** undici dispatcher, which provides connections and their timeouts. Default undici's global dispatcher. */
   readonly dispatcher?: Dispatcher;
   readonly tokens: TokenSource;
@@ -106,8 +104,11 @@ export interface PageRequestOptions {
  * A 429 and all other refusals also use up quota, as the server may count them. The start of a refused request counts for one window from
  * the end of the request plus `lateMs` (one second in the service), like the start of a request that was given up (`quota/start-log.ts`).
  */
-export function pageRequest(options: PageRequestOptions): PageRequest {
-  const { requests, tokens, scheduler = asyncScheduler } = options;
+export function pageRequest(
+  requests: RequestPlan,
+  options: Omit<PageRequestOptions, keyof RequestPlanOptions>,
+): PageRequest {
+  const { tokens, scheduler = asyncScheduler } = options;
   const { list, url } = requests;
   const { dispatcher = getGlobalDispatcher(), logicalClock = newLogicalClock() } = options;
   const { ages = answerAges() } = options;

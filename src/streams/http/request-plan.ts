@@ -19,7 +19,7 @@ export interface ListQuery {
   readonly key?: string;
 }
 
-/** Options of {@link RequestPlan}. */
+/** Source of the requests of one list: base URL, description, and values of parameters. */
 export interface RequestPlanOptions {
   /** Base URL of the API, such as `https://api.example`. The paths of the description are appended to it. */
   readonly baseUrl: URL;

@@ -8,7 +8,6 @@ import { logicalClock as newClock } from '../../../src/streams/http/logical-cloc
 import { pageRequest } from '../../../src/streams/http/page-request.ts';
 import type { PageRequestOptions } from '../../../src/streams/http/page-request.ts';
 import { RequestPlan } from '../../../src/streams/http/request-plan.ts';
-import type { RequestPlanOptions } from '../../../src/streams/http/request-plan.ts';
 import { answering } from '../../support/answering.ts';
 import { hurriedTime } from '../../support/hurried-time.ts';
 
@@ -32,15 +31,14 @@ export function pageText(
 }
 
 /** How a list is asked for, and how its pages are decoded: of one whose decoder, or what it knows, is one's own. */
-export type ListOptions = Omit<PageRequestOptions, 'requests'> &
-  RequestPlanOptions &
+export type ListOptions = PageRequestOptions &
   Pick<DecodedListOptions, 'decode' | 'texts' | 'failingOffsets' | 'plan' | 'inspect' | 'hide'>;
 
 /** A list request as the service makes it. */
 export function listOf(options: ListOptions): ListRequest {
   const { logicalClock = newClock() } = options;
   const requests = new RequestPlan(options);
-  const request = pageRequest({ ...options, requests, logicalClock });
+  const request = pageRequest(requests, { ...options, logicalClock });
   return decodedList({ ...options, url: requests.url, request, logicalClock });
 }
 
