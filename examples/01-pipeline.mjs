@@ -11,14 +11,15 @@ import { pages, poll, splitRecords, tokenBucket, tokenSource } from 'cellarstrea
 const sandbox = await startSandbox({ changesPerSecond: 20 }); // the API, with 1,000 orders
 const began = Date.now();
 
-const url = new URL('/v1/auth/public/login', sandbox.url);
+const baseUrl = new URL(sandbox.url);
 const limit = tokenBucket({ capacity: 10, windowMs: 60_000 });
-const tokens = tokenSource({ login: login({ url, apiKey: () => sandbox.apiKey, limit }) });
+const apiKey = () => sandbox.apiKey;
+const tokens = tokenSource({ login: login({ baseUrl, description: wine, apiKey, limit }) });
 
 const quota = tokenBucket({ capacity: 100, windowMs: 60_000 });
 const keyOf = keyOfFields(['order_number']);
-const list = listNamed(wine, 'orders'); // how the API describes its orders
-const request = listRequest({ list, url: new URL(list.path, sandbox.url), tokens, keyOf });
+const orders = listNamed(wine, 'orders'); // says how orders are requested
+const request = listRequest({ baseUrl, list: orders, tokens, keyOf });
 
 const some = process.argv.includes('--follow') ? identity : take(10);
 

@@ -1,12 +1,10 @@
 import type { Dispatcher } from 'undici';
 import type { SchedulerLike } from 'rxjs';
 import type { ApiConfig, Resource } from '../config/config.ts';
-import { loginUrlOf } from '../config/config-of.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { httpConnections } from '../core/http-connections.ts';
 import type { Hooks } from '../observe/hooks.ts';
-import { RESOURCES } from '../resources/resources.ts';
-import type { ListDescription } from '../description/description.ts';
+import type { ApiDescription, ListDescription } from '../description/description.ts';
 import { loggableAddress } from '../streams/http/http.ts';
 import type { RequestHooks } from '../streams/http/http.ts';
 import type { ListRequest } from '../streams/decode/response.ts';
@@ -21,6 +19,7 @@ import { login } from '../streams/http/login.ts';
 import type { Token } from '../streams/http/login.ts';
 import { pageRequest } from '../streams/http/page-request.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
+import { RequestPlan } from '../streams/http/request-plan.ts';
 import { PagePlan } from '../streams/http/page-plan.ts';
 import { FailingOffsets } from '../streams/decode/around-failing.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
@@ -30,6 +29,7 @@ import { UnreadableTexts } from '../streams/decode/decoded-page.ts';
 
 export interface ApiOptions {
   readonly config: ApiConfig;
+  readonly description: Pick<ApiDescription, 'auth' | 'headers' | 'lists'>;
   readonly loginLimit: Limit;
   readonly scheduler: SchedulerLike;
   readonly hooks?: Pick<Hooks, 'onRetry' | 'onLogin' | 'onRequest'>;
@@ -81,7 +81,7 @@ const RESPONSE_TIMEOUT_MS = 30_000;
 const MAX_API_CONNECTIONS = 24;
 
 export function openApi(options: ApiOptions): Api {
-  const { config, loginLimit, scheduler, bodies, hooks = {} } = options;
+  const { config, description, loginLimit, scheduler, bodies, hooks = {} } = options;
   const {
     dispatcher: connections = connectionsTo(config),
     maySend,
@@ -93,17 +93,19 @@ export function openApi(options: ApiOptions): Api {
     onRetry: (retry) => hooks.onRetry?.({ what, ...(resource && { resource }), ...retry }),
   });
 
+  const shared = {
+    ...{ baseUrl: new URL(config.baseUrl), parameters: config.parameters },
+    ...{ dispatcher, scheduler, random },
+  };
   const ages = answerAges();
   const tokens = tokenSource({
     login: login({
-      url: new URL(config.loginUrl),
-      setting: config.loginUrl === loginUrlOf(config.baseUrl) ? 'API_BASE_URL' : 'API_LOGIN_URL',
+      ...shared,
+      description,
+      loginUrl: new URL(config.loginUrl),
       apiKey: () => config.key.reveal(),
       keyPatienceMs: config.keyPatienceMs,
-      dispatcher,
       limit: loginLimit,
-      scheduler,
-      random,
       hooks: hooksOf('login'),
     }),
     scheduler,
@@ -123,28 +125,28 @@ export function openApi(options: ApiOptions): Api {
    * Shared by all requests of this account.
    */
   const findings = new Map(
-    RESOURCES.map((name) => [
+    description.lists.map(({ name }) => [
       name,
-      { texts: new UnreadableTexts(), plan: new PagePlan(), places: new FailingOffsets() },
+      { texts: new UnreadableTexts(), plan: new PagePlan(), failingOffsets: new FailingOffsets() },
     ]),
   );
   return {
     tokens,
     list: (list) => {
-      const { name: resource, path } = list;
-      const shared = {
-        url: new URL(`${config.baseUrl}${path}`),
+      const resource = list.name;
+      const requests = new RequestPlan({ ...shared, list, headers: description.headers });
+      const common = {
+        ...shared,
         logicalClock: logicalClock(),
-        scheduler,
-        random,
         hooks: hooksOf(resource, resource),
       };
       const found = findings.get(resource)!;
-      const request = pageRequest({ ...shared, dispatcher, tokens, ages, bodies });
+      const request = pageRequest(requests, { ...common, tokens, ages, bodies });
       return {
-        clock: shared.logicalClock,
+        clock: common.logicalClock,
         plan: found.plan,
-        pages: (options) => decodedList({ ...shared, ...found, list, request, ...options }),
+        pages: (options) =>
+          decodedList({ ...common, ...found, list, url: requests.url, request, ...options }),
       };
     },
     close: () => connections.destroy(),

@@ -48,7 +48,7 @@ export function unmatchedFields(
     for (const { name, isSeen } of fieldsIn(data.map(({ json }) => json))) {
       if (isSeen) unseen.delete(name);
     }
-    const isWhole = query.modifiedFromDate === undefined && query.orderNumber === undefined;
+    const isWhole = query.from === undefined && query.key === undefined;
     if (looked < RECORDS_TO_CHECK && !(isWhole && !hasNext)) return;
     for (const name of unseen) onUnmatchedField(name);
     unseen.clear();

@@ -130,6 +130,7 @@ class ApiCheck {
     this.#quota = quota;
     this.#api = openApi({
       config: config.api,
+      description: config.description,
       loginLimit: this.#announced('login', quota.login),
       maySend: () => guest.permits.isBatchValid(),
       scheduler: steadyScheduler,
@@ -170,7 +171,9 @@ class ApiCheck {
       const paging = await checkPaging(answer, ask, { ...checked, plan });
       const dates =
         list.dates !== undefined
-          ? await checkDates(answer, ask, () => steadyScheduler.now(), {
+          ? await checkDates(answer, ask, {
+              parameters: list.dates,
+              localTime: () => steadyScheduler.now(),
               stamp: list.updated.join(' or '),
               times,
             })

@@ -7,7 +7,7 @@ import { dateNegotiation, probedDates } from '../streams/paging/date-negotiation
 import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
 import type { ProbeReply } from '../streams/paging/date-probe.ts';
 import { datesText, ListDates } from '../streams/paging/list-dates.ts';
-import type { TimeFormat } from '../streams/records/time-format.ts';
+import type { ListDatesOptions } from '../streams/paging/list-dates.ts';
 
 const A_MINUTE_MS = 60_000;
 
@@ -24,18 +24,17 @@ export interface DatesCheck {
  *
  * @param first The list's first page.
  * @param ask Requests a page of the list with the given dates.
- * @param list `stamp`: name of the field with the records' modification time. `times`: notation of dates in requests.
+ * @param options Date parameters and time fields of the list, notation of dates in requests, and the local clock, in epoch ms.
  */
 export async function checkDates(
   first: Answer,
   ask: (dates: ProbeDates) => Promise<Answer>,
-  localTime: () => number,
-  list: { readonly stamp: string; readonly times: TimeFormat },
+  options: Omit<ListDatesOptions, 'clock' | 'onFound'>,
 ): Promise<DatesCheck> {
   const clock = serverClock();
-  clock.tell(first.serverTime, localTime());
+  clock.tell(first.serverTime, options.localTime());
   clock.see(recordsOf(first).updatedAt());
-  const dates = new ListDates({ clock, localTime, ...list });
+  const dates = new ListDates({ clock, ...options });
   let reason: string | undefined;
   const replyTo = async (question: ProbeDates): Promise<ProbeReply> => {
     try {
@@ -44,7 +43,7 @@ export async function checkDates(
       return { stamps, isWhole: !answer.hasNext, isRefused: false };
     } catch (error) {
       const why = dateRefusal(error) ?? (isRetryableAtApi(error) ? 'unanswered' : undefined);
-      if (question.modifiedFromDate === undefined || why === undefined) throw error;
+      if (question.from === undefined || why === undefined) throw error;
       reason ??= describeError(error);
       const isUnanswered = why === 'unanswered';
       return { stamps: [], isWhole: false, isRefused: true, isUnanswered };

@@ -96,7 +96,7 @@ async function countInWindows(
   from: number,
   { now, times }: TotalToCheck,
 ): Promise<number | undefined> {
-  const early = { ...window(0, 0, times), modifiedToDate: times.write(until) };
+  const early = { ...window(0, 0, times), to: times.write(until) };
   try {
     const [before, after] = [await ask(early), await ask(window(from, now, times))].map(
       ({ total }) => total,

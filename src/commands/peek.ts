@@ -84,6 +84,7 @@ export async function peekCommand(
   const quota = quotas({ config, scheduler, ...(guest && { ledger: guest.permits }) });
   const api = openApi({
     config: config.api,
+    description: config.description,
     loginLimit: quota.login,
     ...(guest && { maySend: () => guest.permits.isBatchValid() }),
     scheduler,

@@ -1,4 +1,6 @@
 import { resolve } from 'node:path';
+import { loginOf } from '../description/description.ts';
+import type { ApiDescription } from '../description/description.ts';
 import { WINE } from '../description/wine/wine.ts';
 import type { Proxies } from '../core/proxies.ts';
 import type {
@@ -21,7 +23,7 @@ import type { Settings } from './settings.ts';
 export function configOf(set: Settings, cwd: string, sharedPrefix = set.TOPIC_PREFIX): Config {
   return {
     description: WINE,
-    api: apiOf(set),
+    api: apiOf(set, WINE),
     kafka: kafkaOf(set),
     registry: registryOf(set),
     account: set.ACCOUNT_NAME,
@@ -72,11 +74,11 @@ export function configOf(set: Settings, cwd: string, sharedPrefix = set.TOPIC_PR
   };
 }
 
-function apiOf(set: Settings): ApiConfig | undefined {
+function apiOf(set: Settings, description: ApiDescription): ApiConfig | undefined {
   const { API_BASE_URL: baseUrl, API_KEY: key, API_LOGIN_URL, API_CA_FILE: ca } = set;
   const { API_KEY_PATIENCE_MS: keyPatienceMs } = set;
   if (baseUrl === undefined || key === undefined) return undefined;
-  const loginUrl = API_LOGIN_URL ?? loginUrlOf(baseUrl);
+  const loginUrl = API_LOGIN_URL ?? loginUrlOf(description, baseUrl);
   return { baseUrl, loginUrl, key, keyPatienceMs, ca, ...proxiesOf(set) };
 }
 
@@ -141,7 +143,7 @@ function proxiesOf(set: Settings): { readonly proxies?: Proxies } {
   return http || https ? { proxies: { http, https, noProxy } } : {};
 }
 
-/** Returns the default login URL of the API at this base URL. */
-export function loginUrlOf(baseUrl: string): string {
-  return `${baseUrl}/v1/auth/public/login`;
+/** Returns the address of the login that the description gives for the API at this base URL; the base URL if there is no login. */
+export function loginUrlOf(description: Pick<ApiDescription, 'auth'>, baseUrl: string): string {
+  return `${baseUrl}${loginOf(description)?.path ?? ''}`;
 }

@@ -17,12 +17,15 @@ export type { ClientCredentials } from '../core/client-tokens.ts';
 export interface ApiConfig {
   /** Base URL of the API, without a trailing `/` or `/v1`: lists are at `<baseUrl>/v1/<resource>`. */
   readonly baseUrl: string;
+  /** Address of the login; without effect if the API has none. */
   readonly loginUrl: string;
   readonly key: Secret;
   /** How long the API may refuse an API key that it accepted before, in ms, until the refusal counts as final. */
   readonly keyPatienceMs: number;
   /** PEM text of the certificate authorities to trust instead of Node's own. */
   readonly ca: string | undefined;
+  /** Values of the description's parameters, by name. Absent if the description has none. */
+  readonly parameters?: Readonly<Record<string, string>>;
   /** HTTP proxies. Default: direct connections. */
   readonly proxies?: Proxies | undefined;
 }

@@ -1,6 +1,7 @@
 import { isIPv4 } from 'node:net';
 import { describedType } from '../resources/described-type.ts';
 import { listNamed } from '../description/description.ts';
+import type { ApiDescription } from '../description/description.ts';
 import { WINE } from '../description/wine/wine.ts';
 import { HIDING_METHODS } from '../streams/records/personal-fields.ts';
 import { loginUrlOf } from './config-of.ts';
@@ -23,7 +24,7 @@ const SPACED =
  * @param source Where the settings of `config` were read from.
  */
 export function settingWarnings(
-  config: Pick<Config, 'api' | 'kafka' | 'registry' | 'pii' | 'volatileFields'>,
+  config: Pick<Config, 'description' | 'api' | 'kafka' | 'registry' | 'pii' | 'volatileFields'>,
   source: Pick<ConfigOptions<never>, 'env' | 'cwd'>,
 ): SettingProblem[] {
   const texts = settingTexts(source.env, source.cwd, []);
@@ -77,20 +78,24 @@ function isUndescribed({ resource, path }: FieldPointer): boolean {
 
 /** Returns warnings about settings that send a secret without TLS to another machine. */
 function clearTextWarnings({
+  description,
   api,
   kafka,
   registry,
-}: Pick<Config, 'api' | 'kafka' | 'registry'>): SettingProblem[] {
+}: Pick<Config, 'description' | 'api' | 'kafka' | 'registry'>): SettingProblem[] {
   return [
-    ...(api ? apiWarnings(api) : []),
+    ...(api ? apiWarnings(api, description) : []),
     ...(kafka ? kafkaWarnings(kafka) : []),
     ...(registry ? registryWarnings(registry) : []),
   ];
 }
 
-function apiWarnings({ baseUrl, loginUrl }: ApiConfig): SettingProblem[] {
+function apiWarnings(
+  { baseUrl, loginUrl }: ApiConfig,
+  description: ApiDescription,
+): SettingProblem[] {
   const secrets = 'the API key or its tokens';
-  const isOwnLogin = loginUrl !== loginUrlOf(baseUrl);
+  const isOwnLogin = loginUrl !== loginUrlOf(description, baseUrl);
   return [
     ...addressWarnings('API_BASE_URL', baseUrl, secrets),
     ...(isOwnLogin ? addressWarnings('API_LOGIN_URL', loginUrl, secrets) : []),

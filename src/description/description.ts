@@ -24,6 +24,9 @@ export interface ApiDescription {
   readonly lists: readonly ListDescription[];
 }
 
+/** A login with credentials, whose response contains a token. */
+export type LoginDescription = Extract<ApiDescription['auth'], { login: unknown }>['login'];
+
 /** One list of an API. */
 export interface ListDescription {
   readonly name: string;
@@ -121,4 +124,9 @@ export function listNamed({ lists }: Pick<ApiDescription, 'lists'>, name: string
   const found = lists.find((list) => list.name === name);
   if (!found) throw new RangeError(`the description has no list ${name}`);
   return found;
+}
+
+/** Returns the login of the API; undefined if requests are authorized in another way. */
+export function loginOf({ auth }: Pick<ApiDescription, 'auth'>): LoginDescription | undefined {
+  return typeof auth === 'object' && 'login' in auth ? auth.login : undefined;
 }

@@ -44,7 +44,7 @@ export type {
   PlanFinding,
   SeenPage,
 } from '../streams/http/page-plan.ts';
-export type { ListQuery } from '../streams/http/page-request.ts';
+export type { ListQuery, RequestPlanOptions } from '../streams/http/request-plan.ts';
 export type { AnswerSeen, RequestHooks } from '../streams/http/http.ts';
 export type { Body, BodyPool } from '../streams/http/body.ts';
 export type { AnswerAge, AnswerAges, DatedAnswer } from '../streams/http/response-age.ts';

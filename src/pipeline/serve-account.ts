@@ -90,6 +90,7 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
   const api = openApi({
     bodies: options.bodies,
     config: config.api,
+    description: config.description,
     loginLimit: quota.login,
     maySend: () => ledger.isLeaseValid(),
     scheduler,

@@ -34,7 +34,11 @@ it('tells hooks that are an instance of a class', async () => {
   const { api: config } = loadConfig({ env, cwd: import.meta.dirname, needs: ['api'] });
   const hooks = new Watching();
   const unlimited = <T>(source: T): T => source;
-  const api = openApi({ config, loginLimit: unlimited, scheduler: steadyScheduler, hooks });
+  const api = openApi({
+    ...{ config, description: WINE, loginLimit: unlimited },
+    scheduler: steadyScheduler,
+    hooks,
+  });
   onTestFinished(() => api.close());
 
   await firstValueFrom(api.list(listNamed(WINE, 'orders')).pages()({ pageSize: 5 }, unlimited));
@@ -59,7 +63,10 @@ it('knows a page that was cached before the start by its Date, which is behind t
   const env = { API_BASE_URL: server.url.origin, API_KEY: 'k' };
   const { api: config } = loadConfig({ env, cwd: import.meta.dirname, needs: ['api'] });
   const unlimited = <T>(source: T): T => source;
-  const api = openApi({ config, loginLimit: unlimited, scheduler: steadyScheduler });
+  const api = openApi({
+    ...{ config, description: WINE, loginLimit: unlimited },
+    scheduler: steadyScheduler,
+  });
   onTestFinished(() => api.close());
 
   const page$ = api.list(listNamed(WINE, 'orders')).pages()({ pageSize: 5 }, unlimited);
@@ -92,7 +99,10 @@ it('reaches login, lists and registry where HTTP_PROXY is the only way to them',
   };
   const config = loadConfig({ env, cwd: import.meta.dirname, needs: ['api', 'registry'] });
   const unlimited = <T>(source: T): T => source;
-  const api = openApi({ config: config.api, loginLimit: unlimited, scheduler: steadyScheduler });
+  const api = openApi({
+    ...{ config: config.api, description: WINE, loginLimit: unlimited },
+    scheduler: steadyScheduler,
+  });
   onTestFinished(() => api.close());
   const page$ = api.list(listNamed(WINE, 'orders')).pages()({ pageSize: 5 }, unlimited);
   expect((await firstValueFrom(page$)).data).toHaveLength(5);

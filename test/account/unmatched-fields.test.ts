@@ -36,7 +36,7 @@ function told(
 
 const card = { id: 1, tender_info: [{ last_four: '1' }] };
 const plain = (count: number) => Array.from({ length: count }, (_, id) => ({ id }));
-const POLL = { modifiedFromDate: '2026-03-05T12:00:00Z' };
+const POLL = { from: '2026-03-05T12:00:00Z' };
 
 it('tells once what none of the first 100 records has', () => {
   const pages = [[plain(99)], [[card]], [plain(100)]] as const;
@@ -48,7 +48,7 @@ it('tells it of a whole list that has fewer', () => {
 });
 
 it('does not tell it of the few records that a poll brings, or one that was asked for', () => {
-  const asked = { orderNumber: '1' };
+  const asked = { key: '1' };
   const few = [
     [plain(1), POLL, false],
     [plain(1), asked, false],

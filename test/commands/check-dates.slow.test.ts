@@ -1,4 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
+import type { Window } from '../../src/streams/paging/poll.ts';
+import { listNamed } from '../../src/description/description.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import { checkDates } from '../../src/commands/check-dates.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
@@ -19,8 +22,9 @@ async function checked(readings: Partial<Readings>, ...faults: string[]) {
   onTestFinished(() => sandbox.close());
   const { get } = await connect(sandbox);
   let requests = 0;
-  const ask = async (dates: object): Promise<Answer> => {
+  const ask = async ({ from, to }: Partial<Window>): Promise<Answer> => {
     requests += 1;
+    const dates = { ...(from && { modifiedFromDate: from }), ...(to && { modifiedToDate: to }) };
     const answer = await get('orders', { ...dates, offset: 0, pageSize: 100 });
     if (answer.status !== 200) {
       const context = { status: answer.status };
@@ -35,8 +39,11 @@ async function checked(readings: Partial<Readings>, ...faults: string[]) {
       serverTime: clock.now(),
     };
   };
-  const list = { stamp: 'updated_at', times: ISO };
-  const found = await checkDates(await ask({}), ask, clock.now, list);
+  const found = await checkDates(await ask({}), ask, {
+    parameters: listNamed(WINE, 'orders').dates!,
+    localTime: clock.now,
+    ...{ stamp: 'updated_at', times: ISO },
+  });
   return { ...found, requests: requests - 1 };
 }
 

@@ -1,7 +1,5 @@
 import { firstValueFrom } from 'rxjs';
 import { expect, it, onTestFinished } from 'vitest';
-import { listNamed } from '../../src/description/description.ts';
-import { WINE } from '../../src/description/wine/wine.ts';
 import { checkPaging } from '../../src/commands/check-paging.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { withFault } from '../../src/sandbox/named-faults.ts';
@@ -22,13 +20,12 @@ async function checked(orders: number, ...faults: readonly string[]) {
   const plain: SandboxOptions = { quotaPerMinute: 10_000, records: { orders } };
   const sandbox = await startSandbox(faults.reduce(withFault, plain));
   onTestFinished(() => sandbox.close());
-  const { dispatcher, url, tokens, unlimited } = liveTokens(sandbox);
+  const { dispatcher, listOf, tokens, unlimited } = liveTokens(sandbox);
   const keyFields = ['order_number'];
   const plan = new PagePlan();
   const list = listRequest({
     plan,
-    list: listNamed(WINE, 'orders'),
-    url: url('orders'),
+    ...listOf('orders'),
     tokens,
     dispatcher,
     scheduler: hurriedTime().scheduler, // a page that fails is tried for five seconds and more, and split

@@ -23,8 +23,8 @@ async function checked(resource: 'orders' | 'inventory', records: number, ...fau
   const text = await tokenOf(sandbox);
   const token = { text, askedAt: 0, lifeMs: 1e9, serverTime: undefined };
   const list = listRequest({
+    baseUrl: new URL(sandbox.url),
     list: listNamed(WINE, resource),
-    url: new URL(`${sandbox.url}/v1/${resource}`),
     tokens: {
       token$: of(token),
       current: () => token,

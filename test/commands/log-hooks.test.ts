@@ -61,7 +61,7 @@ describe('logHooks', () => {
       lines.push(`${level} ${fields.event} ${fields.offsetMs} ${text}`);
     const { onDates } = logHooks(lineLogger({ warn: at('warn'), info: at('info') }));
     const found = {
-      ...{ stamp: 'updated_at', form: 'no modifiedToDate' },
+      ...{ parameter: 'modifiedFromDate', stamp: 'updated_at', form: 'no modifiedToDate' },
       ...{ longestMs: 2 * 86_400_000, noDates: null },
     };
     onDates({ ...found, resource: 'orders', isUsualForm: false, offsetMs: 0 });

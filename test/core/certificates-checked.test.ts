@@ -3,6 +3,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { lastValueFrom } from 'rxjs';
 import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { WINE } from '../../src/description/wine/wine.ts';
 import { openApi } from '../../src/account/api.ts';
 import { steadyScheduler } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
@@ -43,7 +44,7 @@ const REFUSED = { code: 'TLS_REFUSED' };
 
 it("no environment of Node's turns certificates' checks off: the API", async () => {
   const options = { loginLimit: <T>(source: T) => source, scheduler: steadyScheduler };
-  const api = openApi({ config: settings().api, ...options });
+  const api = openApi({ config: settings().api, description: WINE, ...options });
   await expect(lastValueFrom(api.tokens.token$)).rejects.toMatchObject(REFUSED);
   await api.close();
 });

@@ -137,7 +137,7 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   [
     'quota: 2/s per key',
     'quota: 2/s per key\ntimes: { pattern: YYYY-MM-DD, zone: UTC }',
-    "6:19 times.pattern: expected a pattern of yyyy, MM, dd, HH, mm, ss and SSS such as yyyy-MM-dd.HH:mm:ss, other letters in '...', found \"YYYY-MM-DD\"",
+    '6:19 times.pattern: expected a pattern of yyyy, MM, dd, HH, mm, ss and SSS such as yyyy-MM-dd.HH:mm:ss, other letters in \'...\', found "YYYY-MM-DD"',
   ],
   [
     'quota: 2/s per key',

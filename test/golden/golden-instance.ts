@@ -145,7 +145,8 @@ export class GoldenInstance {
       writer: writerIn(this.folder),
     });
     const api = openApi({
-      ...{ config: config.api, loginLimit: quota.login, scheduler, random, hooks },
+      ...{ config: config.api, description: config.description, loginLimit: quota.login },
+      ...{ scheduler, random, hooks },
       dispatcher: server.dispatcher({ isAlive, maySend: () => ledger.isLeaseValid() }),
     });
     const lists = openAccount({ config, api, quotas: quota });

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { lastValueFrom } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { WINE } from '../../src/description/wine/wine.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { openKafkaClients } from '../../src/sinks/open-kafka.ts';
@@ -191,7 +192,8 @@ describe.skipIf(!canBeSecured)('secrets and personal fields', () => {
       caught(
         lastValueFrom(
           login({
-            url: new URL(`${secured.sandbox.url}/v1/auth/public/login`),
+            baseUrl: new URL(secured.sandbox.url),
+            description: WINE,
             apiKey: () => WRONG,
             limit: (source) => source,
           }),

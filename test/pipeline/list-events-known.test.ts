@@ -140,8 +140,8 @@ async function orders(
       1,
     )[0]!;
   };
-  const poll = () => next(({ modifiedFromDate }) => modifiedFromDate !== undefined);
-  const whole = () => next(({ modifiedFromDate }) => modifiedFromDate === undefined);
+  const poll = () => next(({ from }) => from !== undefined);
+  const whole = () => next(({ from }) => from === undefined);
   const events = ({ changes }: Published) => changes.map(({ op, key }) => `${op} ${key}`);
   return {
     book,
@@ -335,7 +335,7 @@ describe('the bytes that are kept', () => {
     // Nothing is known of the one that was published again beside another answer.
     expect([keysOf(batch), store.payloadDigest('1')]).toEqual([['2'], undefined]);
     const reread = await whole();
-    expect(reread.query).toEqual({ orderNumber: '1' });
+    expect(reread.query).toEqual({ key: '1' });
   });
 
   it('are not those of an order that SNAPSHOT_AT_FROM leaves out', async () => {

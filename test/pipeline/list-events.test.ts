@@ -42,7 +42,7 @@ function growingList() {
   const answer: Answering = (query, clock, decode) => {
     orders += 1;
     const order = { order_number: orders, updated_at: new Date(now()).toISOString() };
-    const data = decoded(query.orderNumber === undefined ? [order] : [], decode);
+    const data = decoded(query.key === undefined ? [order] : [], decode);
     const begin = clock.begin();
     return timer(0).pipe(
       map(() => ({
@@ -134,8 +134,8 @@ describe('an order that the API has no more', () => {
     const contradicting: Answering = (query, ...rest) =>
       answer(query, ...rest).pipe(
         map((found) => {
-          if (query.orderNumber === undefined) return found;
-          const total = query.orderNumber === '800' ? 1 : 0;
+          if (query.key === undefined) return found;
+          const total = query.key === '800' ? 1 : 0;
           return { ...found, data: [], total };
         }),
       );
@@ -258,7 +258,7 @@ describe('an order that is to be published again', () => {
   const list =
     (order: JsonObject): Answering =>
     (query, clock, decode) => {
-      const data = decoded(query.orderNumber === '1' ? [order] : [], decode);
+      const data = decoded(query.key === '1' ? [order] : [], decode);
       const begin = clock.begin();
       return timer(0).pipe(
         map(() => ({

@@ -1,5 +1,7 @@
 import { Agent } from 'undici';
 import { onTestFinished } from 'vitest';
+import { listNamed } from '../../src/description/description.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import { login } from '../../src/streams/http/login.ts';
 import { tokenSource } from '../../src/streams/http/token.ts';
 import type { Login } from './client.ts';
@@ -10,12 +12,13 @@ const unlimited = <T>(source: T): T => source;
 export function liveTokens(sandbox: Login) {
   const dispatcher = new Agent();
   onTestFinished(() => dispatcher.destroy());
-  const url = (path: string) => new URL(`${sandbox.url}/v1/${path}`);
+  const baseUrl = new URL(sandbox.url);
+  const listOf = (name: string) => ({ baseUrl, list: listNamed(WINE, name) });
   const tokens = tokenSource({
     login: login({
-      ...{ url: url('auth/public/login'), dispatcher, limit: unlimited },
+      ...{ baseUrl, description: WINE, dispatcher, limit: unlimited },
       apiKey: () => sandbox.apiKey,
     }),
   });
-  return { dispatcher, url, tokens, unlimited };
+  return { dispatcher, listOf, tokens, unlimited };
 }

@@ -131,6 +131,7 @@ export class SimProcess {
     });
     const connected = openApi({
       config: config.api,
+      description: config.description,
       loginLimit: quota.login,
       scheduler,
       dispatcher: connections,

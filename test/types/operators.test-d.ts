@@ -1,7 +1,8 @@
 import { of } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expectTypeOf, it } from 'vitest';
-import type { ListDescription } from '../../src/description/description.ts';
+import { listNamed } from '../../src/description/description.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import * as api from '../../src/exports/streams.ts';
 import type {
   Answer,
@@ -32,7 +33,6 @@ declare const answer$: Observable<Answer>;
 declare const change$: Observable<Change>;
 declare const token$: Observable<Token>;
 declare const limit: Limit;
-declare const described: ListDescription;
 const keyOf = api.keyOfFields(['order_number']);
 
 describe('token and quota', () => {
@@ -48,12 +48,12 @@ describe('token and quota', () => {
   });
 
   it('login gives tokens, and tokenSource takes them', () => {
-    const login$ = api.login({ url, apiKey: () => 'key', limit });
+    const login$ = api.login({ baseUrl: url, description: WINE, apiKey: () => 'key', limit });
     expectTypeOf(login$).toEqualTypeOf<Observable<Token>>();
     expectTypeOf(api.tokenSource({ login: login$ }).token$).toEqualTypeOf<Observable<Token>>();
     expectTypeOf(api.tokenSource({ login: token$ }).current()).toEqualTypeOf<Token | undefined>();
     // @ts-expect-error a key is asked for at each login
-    api.login({ url, apiKey: 'key', limit });
+    api.login({ baseUrl: url, description: WINE, apiKey: 'key', limit });
     // @ts-expect-error a token is more than its text
     api.tokenSource({ login: of('token') });
   });
@@ -66,8 +66,7 @@ describe('token and quota', () => {
 describe('request and pages', () => {
   it('listRequest needs a quota for each request', () => {
     const list = api.listRequest({
-      list: described,
-      url,
+      ...{ baseUrl: url, list: listNamed(WINE, 'orders') },
       tokens: api.tokenSource({ login: token$ }),
     });
     expectTypeOf(list({ offset: 0, pageSize: 10 }, limit)).toEqualTypeOf<Observable<Answer>>();

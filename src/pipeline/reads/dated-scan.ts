@@ -19,8 +19,8 @@ export function datedScan(
   window: Window,
   now: number,
 ): Observable<ScanPage> {
-  const from = dates.timeOf(window.modifiedFromDate);
-  const to = window.modifiedToDate === undefined ? now : dates.timeOf(window.modifiedToDate);
+  const from = dates.timeOf(window.from);
+  const to = window.to === undefined ? now : dates.timeOf(window.to);
   const { longestMs } = dates;
   const starts: number[] = [];
   for (let at = from; at === from || at + longestMs < to + longestMs; at += longestMs)

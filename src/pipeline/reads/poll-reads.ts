@@ -93,6 +93,7 @@ export class PollReads {
       clock,
       localTime: () => scheduler.now(),
       onFound: (found) => hooks.onDates(found),
+      parameters: task.list.dates ?? {},
       stamp: task.list.updated.join(' or '),
       times: timeFormat(task.config.description.times),
     });
@@ -180,7 +181,7 @@ export class PollReads {
     return poll({
       scan: (window) => {
         beganAt = dates.now;
-        onPoll(dates.timeOf(window.modifiedFromDate));
+        onPoll(dates.timeOf(window.from));
         return scan('newest', window);
       },
       scanBack: (window) => scan('back', window),

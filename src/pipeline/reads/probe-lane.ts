@@ -64,7 +64,7 @@ export function probeLane(lane: ReadLane, request: ListRequest, maxPageSize: num
       }),
     );
   const asked = (dates: ProbeDates): Observable<ProbeResponse> => {
-    if (dates.modifiedFromDate === undefined) return sent(dates);
+    if (dates.from === undefined) return sent(dates);
     return sent(dates).pipe(
       catchError((error: unknown) => {
         const why = dateRefusal(error);

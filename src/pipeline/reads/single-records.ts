@@ -10,7 +10,7 @@ import type { PageRecords } from '../../streams/records/page-records.ts';
 
 /** Requests single records of a list by their keys. */
 export interface SingleRecords {
-  /** Whether a record can be requested by this key: the API has a query parameter for the list's keys, and the key is a number. */
+  /** Whether a record can be requested by this key: the API has such a request for the list, and accepts this key in it. */
   readonly canRequest: (key: string) => boolean;
   /**
    * Requests a record by its key. Emits once: a response, which is empty if the record does not exist; or undefined if it is unknown
@@ -40,8 +40,8 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
   const { one, request, settle, onRefused } = options;
   let witness: string | undefined;
 
-  const canRequest = (key: string) => one !== undefined && /^\d+$/.test(key);
-  const find = (key: string, limit: Limit) => request({ orderNumber: key }, limit);
+  const canRequest = (key: string) => one !== undefined && (!one.digitsOnly || /^\d+$/.test(key));
+  const find = (key: string, limit: Limit) => request({ key }, limit);
   const confirmed = (answer: Answer, key: string, limit: Limit): Observable<Answer | undefined> => {
     if (!recordsOf(answer).isReadable) {
       settle(answer.span);

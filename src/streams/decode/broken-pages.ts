@@ -53,7 +53,7 @@ const MAX_COMPARED = 64;
  * a proxy: half of the records in front of the broken one are returned, as a smaller page. Otherwise the page is read in parts around the
  * record.
  *
- * If the query asked for a single record by its order number, that record is returned as an unreadable record. Errors with `API_ANSWER` if
+ * If the query asked for a single record by its key, that record is returned as an unreadable record. Errors with `API_ANSWER` if
  * the page cannot be read in any of these ways.
  */
 export class BrokenPageReader {
@@ -79,7 +79,7 @@ export class BrokenPageReader {
   }
 
   #answer(page: BrokenResponse): Observable<Answer> {
-    if (this.#query.orderNumber !== undefined) return of(asResponse(page));
+    if (this.#query.key !== undefined) return of(asResponse(page));
     return this.#query.pageSize === undefined ? this.#fail() : this.#around(page.broken.place, 1);
   }
 

@@ -23,6 +23,7 @@ import { logicalClock as newLogicalClock } from '../http/logical-clock.ts';
 import type { LogicalClock } from '../http/logical-clock.ts';
 import { PagePlan } from '../http/page-plan.ts';
 import { pageRequest } from '../http/page-request.ts';
+import { RequestPlan } from '../http/request-plan.ts';
 import type {
   ListQuery,
   PagePatience,
@@ -96,7 +97,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
   };
   const patient = new PageReader(list);
   const read: ListRequest = (query, limit) => {
-    if (query.modifiedFromDate === undefined) return patient.read(query, limit);
+    if (query.from === undefined) return patient.read(query, limit);
     return defer(() => {
       const patience = new DatedPatience(scheduler, loggableAddress(url));
       return new PageReader(list, patience)
@@ -167,7 +168,7 @@ function pageIn(
 ): Observable<DecodedPage | BrokenPage> {
   if (raw.isNotFound) return of(NO_SUCH_RECORD);
   if (raw.isEmpty) return of(EMPTY_PAGE);
-  const layout = query.orderNumber === undefined ? ofList : ofList.single;
+  const layout = query.key === undefined ? ofList : ofList.single;
   /**
    * Creates the error `API_ANSWER` for a response that is not a valid page. `isNoPage`: whether no record could be read from the response,
    * so that requests for other pages may succeed.
@@ -296,9 +297,7 @@ function isUnreadablePage(error: unknown): boolean {
 }
 
 function isPage(query: ListQuery): query is PageQuery {
-  return (
-    query.offset !== undefined && query.pageSize !== undefined && query.orderNumber === undefined
-  );
+  return query.offset !== undefined && query.pageSize !== undefined && query.key === undefined;
 }
 
 function isKnown({ page, texts, rest }: AroundPage, known: UnreadableTexts): boolean {
@@ -334,8 +333,10 @@ export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {
 export function listRequest(options: ListRequestOptions): ListRequest {
   const { list, keyOf, logicalClock = newLogicalClock() } = options;
   const { stamps = new Stamps(list) } = options;
-  const request = pageRequest({ ...options, logicalClock });
-  return decodedList({ ...options, request, logicalClock, decode: parsingDecoder(keyOf, stamps) });
+  const requests = new RequestPlan(options);
+  const request = pageRequest(requests, { ...options, logicalClock });
+  const decode = parsingDecoder(keyOf, stamps);
+  return decodedList({ ...options, url: requests.url, request, logicalClock, decode });
 }
 
 /**

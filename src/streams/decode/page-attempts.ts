@@ -105,7 +105,7 @@ export class PageAttempts {
 
   /** Whether the page belongs to a window of dates. */
   get isDated(): boolean {
-    return this.query.modifiedFromDate !== undefined;
+    return this.query.from !== undefined;
   }
 
   request(part: PagePlace, tries: PageTries = 'one'): Observable<Answer> {

@@ -1,4 +1,4 @@
-// Logs in with the API key, and reads the token from the response.
+// Logs in as the API's description says, and reads the token from the response.
 
 import { asyncScheduler, defer, map, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
@@ -6,17 +6,28 @@ import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { objectIn } from '../../core/http-text.ts';
+import { loginOf } from '../../description/description.ts';
+import type { ApiDescription, LoginDescription } from '../../description/description.ts';
+import { filledBody, filledParameters } from '../../description/template.ts';
+import type { Variables } from '../../description/template.ts';
+import { pointerNames } from '../../schemas/json/json.ts';
 import { backoff } from '../flow/backoff.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 import { blockedError, exchange, isJson, isSuccess, statusError, loggableAddress } from './http.ts';
 import type { HttpResponse, RequestHooks } from './http.ts';
+import { addressOf, headersOf } from './request-plan.ts';
 
 /** Options of {@link login}. */
 export interface LoginOptions {
-  readonly url: URL;
-  /** Name of the setting that `url` comes from, for error messages. Default `API_BASE_URL`. */
-  readonly setting?: string;
+  /** Base URL of the API, such as `https://api.example`. The path of the description's login is appended to it. */
+  readonly baseUrl: URL;
+  /** Address of the login, if it is not the one that `baseUrl` and `description` give. */
+  readonly loginUrl?: URL;
+  /** Description of the API: its login, and the headers of every request. */
+  readonly description: Pick<ApiDescription, 'auth' | 'headers'>;
+  /** Values of the description's parameters, by name. Default none. */
+  readonly parameters?: Variables | undefined;
   /** Returns the API key. Called at each login, so that a new API key in a rotated file is used. */
   readonly apiKey: () => string;
   /**
@@ -41,16 +52,24 @@ const MAX_LOGIN_BYTES = 1_000_000;
 const KEY_PATIENCE_MS = 600_000;
 
 /**
- * Logs in with the API key: emits one token and completes. Temporary errors are retried with back-off, and each attempt waits for the
- * quota. Redirects, 404 and 405 are retried as well, because gateways send them while the API behind them is being replaced.
+ * Logs in with the API key, as the description says: emits one token and completes. Temporary errors are retried with back-off, and each
+ * attempt waits for the quota. Redirects, 404 and 405 are retried as well, because gateways send them while the API behind them is being
+ * replaced.
  *
- * Errors with `API_KEY_REJECTED` when the API refuses the API key, with status 400 (as documented), 401 or 403 and a JSON body. An API key
- * that was never accepted counts as rejected at the first refusal, any other once it has been refused for `keyPatienceMs`. A refusal
- * without JSON does not come from the API and is retried.
+ * Errors with `API_KEY_REJECTED` when the API refuses the API key, with a JSON body and a status that the description names in `refused`
+ * (default 400, 401 and 403). An API key that was never accepted counts as rejected at the first refusal, any other once it has been refused
+ * for `keyPatienceMs`. A refusal without JSON does not come from the API and is retried.
+ *
+ * @throws RangeError if the description has no login, or a variable of its path has no value.
  */
 export function login(options: LoginOptions): Observable<Token> {
-  const { url, apiKey, limit, scheduler = asyncScheduler, random } = options;
-  const { dispatcher = getGlobalDispatcher(), setting = 'API_BASE_URL' } = options;
+  const { apiKey, limit, scheduler = asyncScheduler, random } = options;
+  const { dispatcher = getGlobalDispatcher(), description, parameters = {} } = options;
+  const described = loginOf(description);
+  if (!described) throw new RangeError('the description has no login');
+  const usualUrl = addressOf(options.baseUrl, described.path, parameters);
+  const { loginUrl: url = usualUrl } = options;
+  const setting = url.href === usualUrl.href ? 'API_BASE_URL' : 'API_LOGIN_URL';
   const { keyPatienceMs = KEY_PATIENCE_MS, hooks: { onAnswer, onRetry } = {} } = options;
   let acceptedKey: string | undefined;
   let refusedSince: number | undefined;
@@ -64,11 +83,11 @@ export function login(options: LoginOptions): Observable<Token> {
       const waitedMs = askedAt - waitsSince;
       const elapsed = () => scheduler.now() - askedAt;
       const key = apiKey();
+      const { type, body } = bodyOf(described, { ...parameters, api_key: key });
       const request = {
-        ...{ dispatcher, url, setting },
+        ...{ dispatcher, url, setting, body },
         method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ apiKey: key }),
+        headers: { ...headersOf(description.headers, parameters), 'content-type': type },
         maxBytes: MAX_LOGIN_BYTES,
       } as const;
       return exchange(request).pipe(
@@ -81,10 +100,10 @@ export function login(options: LoginOptions): Observable<Token> {
         map((answer) => {
           const elapsedMs = elapsed();
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
-          if (isRejection(answer)) throw rejection(url, answer, canPass(key));
+          if (isRejection(described, answer)) throw rejection(url, answer, canPass(key));
           refusedSince = undefined;
           if (!isSuccess(answer.status)) throw failure(url, setting, answer);
-          const token = tokenIn(url, answer, askedAt, elapsedMs);
+          const token = tokenIn(url, described, answer, askedAt, elapsedMs);
           acceptedKey = key;
           return token;
         }),
@@ -104,9 +123,22 @@ export function login(options: LoginOptions): Observable<Token> {
   });
 }
 
+/** Returns the body of a login request with its media type. */
+function bodyOf(
+  { body = null, form }: LoginDescription,
+  variables: Variables,
+): { readonly type: string; readonly body: string } {
+  return form === undefined
+    ? { type: 'application/json', body: JSON.stringify(filledBody(body, variables)) }
+    : {
+        type: 'application/x-www-form-urlencoded',
+        body: new URLSearchParams(filledParameters(form, variables)).toString(),
+      };
+}
+
 /** Whether the API itself refuses the API key: its refusals are JSON, while firewalls and proxies in front of it send HTML or text. */
-function isRejection(answer: HttpResponse): boolean {
-  return [400, 401, 403].includes(answer.status) && isJson(answer);
+function isRejection({ refused = [400, 401, 403] }: LoginDescription, answer: HttpResponse) {
+  return refused.includes(answer.status) && isJson(answer);
 }
 
 function rejection(url: URL, { status }: HttpResponse, canPass: boolean): CellarstreamError {
@@ -151,8 +183,8 @@ export interface Token {
   readonly serverTime: number | undefined;
 }
 
-/** Lifetime of a token according to the API's documentation, in ms. It is assumed if the login response states none. */
-const DOCUMENTED_LIFE_MS = 30 * 60_000;
+/** Lifetime of a token that is assumed if neither the login response nor the description states one. */
+const DEFAULT_LIFE = '30min';
 /**
  * Shortest plausible lifetime of a token, in ms. A shorter time from `iat` or `Date` to `exp` usually means that the clocks that set them
  * disagree. It is used only if none of these times is plausible.
@@ -165,8 +197,10 @@ const LEAST_LIFE_MS = 10_000;
 const LEAST_USABLE_MS = 2_000;
 /** Longest lifetime that a token is assumed to have, in ms. */
 const MAX_LIFE_MS = 24 * 60 * 60_000;
-/** Possible units of `expiresIn`, in ms, in the order in which they are tried: milliseconds (as documented), seconds, microseconds. */
-const UNITS_MS = [1, 1_000, 0.001] as const;
+/** Units of lifetimes in descriptions, in ms. */
+const UNITS_MS = { ms: 1, s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+/** Units, in ms, that are tried if a lifetime in the documented unit is not plausible: milliseconds, seconds, microseconds. */
+const OTHER_UNITS_MS = [1, 1_000, 0.001] as const;
 /**
  * Upper bound of times in a JWT that are read as seconds. Larger ones are read as milliseconds, as in seconds they would be after the year
  * 5000.
@@ -182,27 +216,46 @@ const SENDABLE = /^[\x21-\x7e]+$/;
  * @param elapsedMs Time from `askedAt` until the response was read, in ms.
  * @throws CellarstreamError `API_ANSWER` if the response has no token, or a token with characters that an HTTP header cannot contain.
  */
-export function tokenIn(url: URL, answer: HttpResponse, askedAt: number, elapsedMs: number): Token {
+function tokenIn(
+  url: URL,
+  { token, life = {} }: LoginDescription,
+  answer: HttpResponse,
+  askedAt: number,
+  elapsedMs: number,
+): Token {
   const body = objectIn(answer.text);
-  const text = sendable(url, body?.accessToken);
-  const { exp, iat } = claimsOf(text);
+  const text = sendable(url, token, valueAt(body, token));
+  const { exp, iat } = life.jwt ? claimsOf(text) : {};
   const stamp = answer.date ?? iat;
   const serverTime = stamp === undefined ? undefined : Math.floor(stamp - elapsedMs);
-  return { text, askedAt, serverTime, lifeMs: lifeOf(exp, [iat, answer.date], body?.expiresIn) };
+  const stated = life.at === undefined ? undefined : valueAt(body, life.at);
+  return { text, askedAt, serverTime, lifeMs: lifeOf(exp, [iat, answer.date], stated, life) };
+}
+
+/** Returns the value at a JSON Pointer; undefined if there is none. */
+function valueAt(body: unknown, pointer: string): unknown {
+  return pointerNames(pointer).reduce<unknown>(
+    (at, name) =>
+      typeof at === 'object' && at !== null ? (at as Record<string, unknown>)[name] : undefined,
+    body,
+  );
 }
 
 /**
  * Returns the token without surrounding white space and without a `Bearer` prefix.
  *
+ * @param pointer Place of the token in the response, for error messages.
  * @throws CellarstreamError `API_ANSWER` if the token is missing, or an HTTP header cannot contain it.
  */
-function sendable(url: URL, accessToken: unknown): string {
-  const text = typeof accessToken === 'string' ? accessToken.trim().replace(/^Bearer\s+/i, '') : '';
+function sendable(url: URL, pointer: string, value: unknown): string {
+  const text = typeof value === 'string' ? value.trim().replace(/^Bearer\s+/i, '') : '';
+  const name = pointer.slice(1);
   const failed = (what: string) =>
     new CellarstreamError('API_ANSWER', `${loggableAddress(url)} sent ${what}`);
-  if (text === '') throw failed('no accessToken');
+  if (text === '') throw failed(`no ${name}`);
   if (!SENDABLE.test(text)) {
-    throw failed('an accessToken with characters that a header can not hold, such as spaces');
+    const article = /^[aeio]/i.test(name) ? 'an' : 'a';
+    throw failed(`${article} ${name} with characters that a header can not hold, such as spaces`);
   }
   return text;
 }
@@ -220,27 +273,35 @@ function claimsOf(token: string): { exp: number | undefined; iat: number | undef
 /**
  * Returns a token's lifetime in ms. It is computed from `exp` in two ways: as the time from `iat` to `exp`, and as the time from the
  * response's `Date` to `exp`, which is shorter if the server returned a token that it had issued earlier. The shorter plausible one of the
- * two is used; if neither is plausible, the longer one. Without a usable `exp` the lifetime is `expiresIn`, in the first unit in which its
- * value is plausible, and otherwise the documented lifetime.
+ * two is used; if neither is plausible, the longer one. Without a usable `exp` the lifetime is the one that the response states, in the
+ * first unit in which its value is plausible, and otherwise the default of the description.
  *
  * @param from `iat` and `Date`, in epoch ms.
+ * @param stated Lifetime that the response states.
  */
 function lifeOf(
   exp: number | undefined,
   from: readonly (number | undefined)[],
-  expiresIn: unknown,
+  stated: unknown,
+  { unit = 'ms', default: text = DEFAULT_LIFE }: NonNullable<LoginDescription['life']>,
 ): number {
   const left = from.map((at) => (exp ?? NaN) - (at ?? NaN)).filter((ms) => ms >= LEAST_USABLE_MS);
   const believable = left.filter((ms) => ms >= LEAST_LIFE_MS);
   if (believable.length > 0) return Math.min(...believable, MAX_LIFE_MS);
   if (left.length > 0) return Math.max(...left);
-  return expiresInMs(expiresIn) ?? DOCUMENTED_LIFE_MS;
+  return statedMs(stated, UNITS_MS[unit]) ?? durationMs(text);
 }
 
-function expiresInMs(expiresIn: unknown): number | undefined {
-  const value = typeof expiresIn === 'string' ? Number(expiresIn) : expiresIn;
+function statedMs(stated: unknown, unit: number): number | undefined {
+  const value = typeof stated === 'string' ? Number(stated) : stated;
   if (typeof value !== 'number') return undefined;
-  return UNITS_MS.map((unit) => value * unit).find(
-    (ms) => ms >= LEAST_LIFE_MS && ms <= MAX_LIFE_MS,
-  );
+  return [unit, ...OTHER_UNITS_MS]
+    .map((each) => value * each)
+    .find((ms) => ms >= LEAST_LIFE_MS && ms <= MAX_LIFE_MS);
+}
+
+/** Parses a duration of a description, such as `30min`, to ms. */
+function durationMs(text: string): number {
+  const unit = text.replace(/^\d+/, '') as keyof typeof UNITS_MS;
+  return parseInt(text, 10) * UNITS_MS[unit];
 }

@@ -3,6 +3,7 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
+import { objectIn } from '../../core/http-text.ts';
 import { backoff, RETRY_AFTER } from '../flow/backoff.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
@@ -14,22 +15,11 @@ import type { HttpResponse, RequestHooks } from './http.ts';
 import { logicalClock as newLogicalClock } from './logical-clock.ts';
 import type { LogicalClock, Span } from './logical-clock.ts';
 import type { Token } from './login.ts';
+import type { ListQuery, PlannedRequest, RequestPlan, RequestPlanOptions } from './request-plan.ts';
 import type { RequestTimes, TokenOutcome, TokenUse } from './token-life.ts';
 import type { TokenSource } from './token.ts';
 
-/** Query parameters of a list request. A parameter with the value undefined is not sent. */
-export interface ListQuery {
-  /** Number of records to skip (the list offset). */
-  readonly offset?: number;
-  /** Number of records per page; the API allows 1 to 1,000. */
-  readonly pageSize?: number;
-  /** Earliest modification date, in ISO 8601. The API requires it when `modifiedToDate` is sent. */
-  readonly modifiedFromDate?: string;
-  /** Latest modification date, in ISO 8601. */
-  readonly modifiedToDate?: string;
-  /** Order number of the single record to request. */
-  readonly orderNumber?: string;
-}
+export type { ListQuery } from './request-plan.ts';
 
 /** The response to a list request, not decoded yet. */
 export interface RawPage extends Pick<HttpResponse, 'body' | 'text' | 'headers'> {
@@ -72,10 +62,8 @@ export type PageRequest = (
 
 const NEVER_GIVE_UP: PagePatience = { isGivenUp: () => false, isOfPage: () => false };
 
-/** How the pages of one list are requested: address, connections, token, limits and hooks. */
-export interface PageRequestOptions {
-  /** The list's address, such as `https://api.example/v1/orders`. */
-  readonly url: URL;
+/** How the pages of one list are requested: description, connections, token, limits and hooks. */
+export interface PageRequestOptions extends RequestPlanOptions {
   /** undici dispatcher, which provides connections and their timeouts. Default undici's global dispatcher. */
   readonly dispatcher?: Dispatcher;
   readonly tokens: TokenSource;
@@ -116,8 +104,12 @@ export interface PageRequestOptions {
  * A 429 and all other refusals also use up quota, as the server may count them. The start of a refused request counts for one window from
  * the end of the request plus `lateMs` (one second in the service), like the start of a request that was given up (`quota/start-log.ts`).
  */
-export function pageRequest(options: PageRequestOptions): PageRequest {
-  const { url, tokens, scheduler = asyncScheduler } = options;
+export function pageRequest(
+  requests: RequestPlan,
+  options: Omit<PageRequestOptions, keyof RequestPlanOptions>,
+): PageRequest {
+  const { tokens, scheduler = asyncScheduler } = options;
+  const { list, url } = requests;
   const { dispatcher = getGlobalDispatcher(), logicalClock = newLogicalClock() } = options;
   const { ages = answerAges() } = options;
   const {
@@ -132,13 +124,14 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
     answer: HttpResponse,
     use: TokenUse,
     query: ListQuery,
+    sent: PlannedRequest,
     isOfPage: PagePatience['isOfPage'],
   ): Error => {
     const { status } = answer;
     const { offset } = query;
     const isBlocked = status === 403 && !isJson(answer);
     const error = (isBlocked ? blockedError : statusError)(url, answer, { offset });
-    const outcome = outcomeOf(answer, error, query);
+    const outcome = outcomeOf(answer, error, sent);
     if (!outcome || (outcome === 'failed-for-good' && isOfPage(error))) return error;
     const { isFinal, pauseMs } = tokens.report(use, outcome);
     const isRefusal = outcome === 'refused' || outcome === 'forbidden';
@@ -164,17 +157,14 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
       const begin = logicalClock.begin();
       const askedAt = scheduler.now();
       let isAnswered = false; // once true, the consumer of the page settles the read
-      const request = {
-        dispatcher,
-        method: 'GET',
-        url: addressOf(url, query),
-        headers: { authorization: `Bearer ${token.text}` },
-        maxBytes: maxPageBytes,
-        bodies,
-      } as const;
-      const list = queryKindOf(url, query);
-      const isSelective = list !== url.href;
-      const use = { token, list, isSelective, sentAt: askedAt };
+      const planned = requests.requestOf(query);
+      const headers = { ...planned.headers, authorization: `Bearer ${token.text}` };
+      const request = { ...planned, dispatcher, headers, maxBytes: maxPageBytes, bodies };
+      const kind = queryKindOf(query);
+      const use = {
+        ...{ token, list: list.name + kind, sentAt: askedAt },
+        isSelective: kind !== '',
+      };
       const elapsed = () => scheduler.now() - askedAt;
       return exchange(request).pipe(
         tap({
@@ -183,18 +173,19 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
         map((answer): RawPage => {
           const elapsedMs = elapsed();
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
-          const isNone = isNotFound(answer, query);
+          const isNone = query.key !== undefined && isGone(answer, list.one?.gone ?? []);
           if (!isSuccess(answer.status) && !isNone) {
             const { status } = answer;
             const isRepeated = last.status === status && last.token === token;
             const lastTry = isRepeated ? last.times : undefined;
             const times = { sentAt: askedAt, answeredAt: scheduler.now() };
             Object.assign(last, { status, token, times });
-            throw failure(answer, { ...use, lastTry }, query, isOfPage);
+            throw failure(answer, { ...use, lastTry }, query, planned, isOfPage);
           }
           const { date, ageMs } = answer;
-          // Not remembered for date windows, which are never requested twice.
-          const address = query.modifiedFromDate === undefined ? request.url.href : undefined;
+          // Not remembered for date windows, which are never requested twice, and for bodies, which addresses do not contain.
+          const isComparable = query.from === undefined && planned.body === undefined;
+          const address = isComparable ? planned.url.href : undefined;
           const dated = { askedAt, elapsedMs, date, ageMs, address };
           const age = ages.of(dated);
           isAnswered = true;
@@ -257,19 +248,23 @@ interface FailedTry {
 }
 
 /** Returns the outcome to report to the token source; undefined if the response shows nothing about the token. */
-function outcomeOf(answer: HttpResponse, error: Error, query: ListQuery): TokenOutcome | undefined {
+function outcomeOf(
+  answer: HttpResponse,
+  error: Error,
+  sent: PlannedRequest,
+): TokenOutcome | undefined {
   const { status } = answer;
   if (status === 429) return undefined;
   if (status === 401) return 'refused';
   if (isRetryableAtApi(error)) return 'failed'; // a firewall's 403 too
   if (status === 403) return 'forbidden';
-  return namesParameter(answer, query) ? undefined : 'failed-for-good';
+  return namesParameter(answer, sent) ? undefined : 'failed-for-good';
 }
 
 function forbiddenError(url: URL, status: number, query: ListQuery): CellarstreamError {
-  const { offset, modifiedFromDate } = query;
+  const { offset, from } = query;
   const advice =
-    modifiedFromDate === undefined
+    from === undefined
       ? 'the API key may have no right to read this list. Give it the right, or leave the list out of RESOURCES'
       : 'the API key may have no right to read this list by modification dates. Give it the right';
   return new CellarstreamError(
@@ -280,30 +275,31 @@ function forbiddenError(url: URL, status: number, query: ListQuery): Cellarstrea
 }
 
 /**
- * Returns a name for the list together with the kind of query: by order number, by date, or for all records. The kinds are distinguished
- * because a server may accept a token for one and refuse it for another.
+ * Returns a name for the kind of query: for a single record, by date, or (empty) for all records. The kinds are distinguished because a
+ * server may accept a token for one and refuse it for another.
  */
-function queryKindOf({ href }: URL, { modifiedFromDate, orderNumber }: ListQuery): string {
-  if (orderNumber !== undefined) return `${href} by number`;
-  return modifiedFromDate === undefined ? href : `${href} by date`;
+function queryKindOf({ from, key }: ListQuery): string {
+  if (key !== undefined) return ' by key';
+  return from === undefined ? '' : ' by date';
 }
 
 /**
- * Whether the body of a refusal names a query parameter, as in "offset must be a multiple of pageSize": then the token is not the cause.
+ * Whether the body of a refusal names a parameter of the request, as in "offset must be a multiple of pageSize": then the token is not the
+ * cause.
  */
-function namesParameter({ text }: HttpResponse, query: ListQuery): boolean {
+function namesParameter({ text }: HttpResponse, { url, body = '{}' }: PlannedRequest): boolean {
   const bodyText = text.toLowerCase();
-  return Object.keys(query).some((name) => bodyText.includes(name.toLowerCase()));
+  const names = [...url.searchParams.keys(), ...Object.keys(objectIn(body) ?? {})];
+  return names.some((name) => bodyText.includes(name.toLowerCase()));
 }
 const NO_CONTENT: ReadonlySet<number> = new Set([204, 205]);
 
 /**
- * Whether the response says that no record has the order number of the query: it is a 404 with a JSON object. Any other 404 may come from a
- * gateway.
+ * Whether the response to a request for a single record says that there is no such record: it has one of the statuses `gone`. A 404 counts
+ * only with a JSON object, as any other 404 may come from a gateway.
  */
-function isNotFound(answer: HttpResponse, { orderNumber }: ListQuery): boolean {
-  if (answer.status !== 404 || orderNumber === undefined) return false;
-  return answer.text.trimStart().startsWith('{');
+function isGone({ status, text }: HttpResponse, gone: readonly number[]): boolean {
+  return gone.includes(status) && (status !== 404 || text.trimStart().startsWith('{'));
 }
 
 /**
@@ -319,12 +315,4 @@ function serverTimeAt(
   if (date !== undefined) return Math.floor(date - elapsedMs - (askedAt - dateLagMs - asOf));
   if (token.serverTime === undefined) return undefined;
   return Math.floor(token.serverTime + asOf - token.askedAt);
-}
-
-function addressOf(url: URL, query: ListQuery): URL {
-  const address = new URL(url);
-  for (const [name, value] of Object.entries(query) as [string, string | number][]) {
-    address.searchParams.set(name, String(value));
-  }
-  return address;
 }

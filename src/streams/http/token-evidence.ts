@@ -27,10 +27,10 @@ export interface RequestTimes {
 /** A request, and the token with which it was sent. */
 export interface TokenUse {
   readonly token: Token;
-  /** The list and the kind of query: all records, by date, or by number. A server may refuse one kind of query and accept others. */
+  /** The list and the kind of query: all records, by date, or for a single record. A server may refuse one kind of query and accept others. */
   readonly list: string;
   /**
-   * Whether the query selects records by date or by order number. Such a query is given up after fewer failures than a query for all
+   * Whether the query selects records by date or by key. Such a query is given up after fewer failures than a query for all
    * records, as the list can be read without it. Default false.
    */
   readonly isSelective?: boolean;

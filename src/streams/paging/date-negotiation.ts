@@ -47,8 +47,8 @@ export function* dateNegotiation(
   const inForm = () => dates.windowOf(dates.fromStamp(now - A_MINUTE_MS), now).dates;
   const short = yield inForm();
   if (!short.isRefused) {
-    const end = refused.modifiedToDate === undefined ? now : dates.timeOf(refused.modifiedToDate);
-    const length = Math.min(dates.longestMs, end - dates.timeOf(refused.modifiedFromDate));
+    const end = refused.to === undefined ? now : dates.timeOf(refused.to);
+    const length = Math.min(dates.longestMs, end - dates.timeOf(refused.from));
     if (length / 2 >= SHORTEST_MS) {
       const still = yield refused; // the refusal may have passed since
       if (!still.isRefused) return false;
@@ -63,7 +63,7 @@ export function* dateNegotiation(
     dates.tryAgain();
   } else {
     // A bound may lie in the server's future only because the server parses it in another time zone.
-    const finding = yield* withDates(dateProbe(now, newest, dates.offsetMs), dates);
+    const finding = yield* offsetProbe(dates, now, newest);
     if (finding.kind === 'offset' && finding.offsetMs !== dates.offsetMs) {
       dates.offsetFound(finding.offsetMs);
       const shifted = yield inForm();
@@ -96,7 +96,7 @@ export function* probedDates(
   dates: ListDates,
   newest: number | undefined,
 ): Generator<ProbeDates, ProbeFinding, ProbeReply> {
-  const finding = yield* withDates(dateProbe(dates.now, newest, dates.offsetMs), dates);
+  const finding = yield* offsetProbe(dates, dates.now, newest);
   if (finding.kind !== 'offset') return finding;
   if (dates.noDates) dates.tryAgain();
   dates.offsetFound(finding.offsetMs);
@@ -107,6 +107,16 @@ export function* probedDates(
   }
   dates.formWorks();
   return finding;
+}
+
+/** Measures the offset from stamps to date parameters. Windows without an end can't show it: the finding is then `unknown`. */
+function* offsetProbe(
+  dates: ListDates,
+  now: number,
+  newest: number | undefined,
+): Generator<ProbeDates, ProbeFinding, ProbeReply> {
+  if (!dates.canEnd) return { kind: 'unknown' };
+  return yield* withDates(dateProbe(now, newest, dates.offsetMs), dates);
 }
 
 /** Runs a probe; its windows are formatted as the list parses them. */

@@ -1,5 +1,7 @@
 // How one list interprets date parameters, as detected so far.
 
+import { variablesIn } from '../../description/template.ts';
+import type { Parameters } from '../../description/template.ts';
 import { DST_MS } from '../http/server-clock.ts';
 import type { ServerClock } from '../http/server-clock.ts';
 import { ISO } from '../records/time-format.ts';
@@ -8,7 +10,7 @@ import { WINDOW_END_LEAD_MS } from './poll.ts';
 import type { SentWindow, Window } from './poll.ts';
 
 interface DateForm {
-  /** Value of the `modifiedToDate` parameter: two days ahead (`ahead`), the server's current time (`now`), or no parameter (`none`). */
+  /** End of a window: two days ahead (`ahead`), the server's current time (`now`), or none in the request (`none`). */
   readonly end: 'ahead' | 'now' | 'none';
   /**
    * Notation of dates. `ms`: `2026-03-05T12:00:00.000Z`; `seconds`: without the fraction; `offset`: with `+00:00` in place of `.000Z`;
@@ -25,6 +27,8 @@ export type NoDates = 'refused' | 'unanswered' | 'ignored' | 'empty';
 
 /** How a list interprets date parameters. */
 export interface DatesFound {
+  /** Name of the parameter that sends the start of a window. */
+  readonly parameter: string;
   /** Name of the field with the records' modification time. */
   readonly stamp: string;
   /** Description of the date format that works; null while no format works. */
@@ -57,6 +61,18 @@ function formsOf(times: TimeFormat): readonly DateForm[] {
 /** Lower bound of `longestMs`, in ms: windows are not made shorter than this for a server that refuses long ones. */
 export const SHORTEST_MS = 86_400_000;
 
+export interface ListDatesOptions {
+  readonly clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
+  readonly localTime: () => number;
+  readonly onFound?: (found: DatesFound) => void;
+  /** Date parameters of the list. If none of them sends `{to}`, windows have no end. */
+  readonly parameters: Parameters;
+  /** Name of the field with the records' modification time. */
+  readonly stamp: string;
+  /** Notation of dates in requests. */
+  readonly times: TimeFormat;
+}
+
 /**
  * Findings of this process about the date parameters of one list, and the windows that polls request accordingly. The first date format is
  * the documented one. Each refusal leads to the next format.
@@ -65,6 +81,8 @@ export class ListDates {
   readonly #clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
   readonly #localTime: () => number;
   readonly #onFound: (found: DatesFound) => void;
+  readonly #from: string;
+  readonly #to: string | undefined;
   readonly #stamp: string;
   readonly #times: TimeFormat;
   readonly #forms: readonly DateForm[];
@@ -74,21 +92,20 @@ export class ListDates {
   #noDates: NoDates | undefined;
   #reason: string | undefined;
 
-  constructor(options: {
-    readonly clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
-    readonly localTime: () => number;
-    readonly onFound?: (found: DatesFound) => void;
-    /** Name of the field with the records' modification time. */
-    readonly stamp: string;
-    /** Notation of dates in requests. */
-    readonly times: TimeFormat;
-  }) {
+  constructor(options: ListDatesOptions) {
     this.#clock = options.clock;
     this.#localTime = options.localTime;
     this.#onFound = options.onFound ?? (() => undefined);
+    this.#from = parameterWith('from', options.parameters) ?? 'from';
+    this.#to = parameterWith('to', options.parameters);
     this.#stamp = options.stamp;
     this.#times = options.times;
-    this.#forms = formsOf(this.#times);
+    this.#forms = formsOf(this.#times).filter(({ end }) => end === 'none' || this.canEnd);
+  }
+
+  /** Whether a parameter of the list sends the end of a window. */
+  get canEnd(): boolean {
+    return this.#to !== undefined;
   }
 
   get noDates(): NoDates | undefined {
@@ -113,11 +130,13 @@ export class ListDates {
 
   get found(): DatesFound {
     const { end, text } = this.form;
+    const endText = this.#to === undefined ? 'no end' : END_TEXTS[end](this.#to);
     return {
+      parameter: this.#from,
       stamp: this.#stamp,
       form: this.#noDates
         ? null
-        : END_TEXTS[end] + (typeof text === 'object' ? '' : `, ${TEXT_TEXTS[text]}`),
+        : endText + (typeof text === 'object' ? '' : `, ${TEXT_TEXTS[text]}`),
       isUsualForm: this.#form === 0,
       offsetMs: this.#offsetMs,
       longestMs: this.#longestMs === Infinity ? null : this.#longestMs,
@@ -134,20 +153,20 @@ export class ListDates {
   /** Returns a window in the current format that begins at `from` and should include `latest`, both in epoch ms. */
   windowOf(from: number, latest: number): SentWindow {
     const { end, text } = this.form;
-    const modifiedFromDate = written(from, text);
+    const start = { from: written(from, text) };
     if (end === 'ahead') {
       return {
-        dates: { modifiedFromDate, modifiedToDate: written(latest + WINDOW_END_LEAD_MS, text) },
+        dates: { ...start, to: written(latest + WINDOW_END_LEAD_MS, text) },
         until: latest + WINDOW_END_LEAD_MS / 2,
       };
     }
     const now = this.#clock.now(this.#localTime());
     // The server's default end is unknown, so the window is certain to include only stamps up to the newest one seen.
     if (end === 'none' || now === undefined) {
-      return { dates: { modifiedFromDate }, until: this.#clock.newest() ?? from };
+      return { dates: start, until: this.#clock.newest() ?? from };
     }
     const to = Math.max(now + this.#offsetMs, from);
-    const dates = { modifiedFromDate, modifiedToDate: written(to, text) };
+    const dates = { ...start, to: written(to, text) };
     return { dates, until: now - Math.max(0, this.#offsetMs) };
   }
 
@@ -175,14 +194,14 @@ export class ListDates {
   }
 
   /** Formats the start of a window without an end. */
-  from(at: number): Pick<Window, 'modifiedFromDate'> {
-    return { modifiedFromDate: written(at, this.form.text) };
+  from(at: number): Pick<Window, 'from'> {
+    return { from: written(at, this.form.text) };
   }
 
   /** Formats both bounds of a window. */
   closed(from: number, to: number): Window {
     const { text } = this.form;
-    return { modifiedFromDate: written(from, text), modifiedToDate: written(to, text) };
+    return { from: written(from, text), to: written(to, text) };
   }
 
   /** Stores the offset from stamps to date parameters, in ms. */
@@ -244,11 +263,18 @@ export class ListDates {
   }
 }
 
-const END_TEXTS = {
-  ahead: 'modifiedToDate two days ahead',
-  now: "modifiedToDate at the server's time",
-  none: 'no modifiedToDate',
-} as const;
+/** Returns the name of the parameter that sends a variable; undefined if no parameter does. */
+function parameterWith(variable: 'from' | 'to', parameters: Parameters): string | undefined {
+  return Object.keys(parameters).find((name) =>
+    variablesIn(String(parameters[name])).includes(variable),
+  );
+}
+
+const END_TEXTS: Readonly<Record<DateForm['end'], (parameter: string) => string>> = {
+  ahead: (parameter) => `${parameter} two days ahead`,
+  now: (parameter) => `${parameter} at the server's time`,
+  none: (parameter) => `no ${parameter}`,
+};
 
 const TEXT_TEXTS = {
   ms: 'dates with milliseconds',
@@ -274,7 +300,7 @@ function written(ms: number, text: DateForm['text']): string {
 
 /** Describes the findings about the date parameters of a list; undefined if they work as documented. */
 export function datesText(found: DatesFound): string | undefined {
-  const { stamp, form, offsetMs, longestMs, noDates, isUsualForm, reason } = found;
+  const { parameter, stamp, form, offsetMs, longestMs, noDates, isUsualForm, reason } = found;
   if (noDates !== null) {
     const why = reason === undefined ? '' : ` (${reason})`;
     return `${NO_DATES[noDates]}${why}: the list is not polled, but read whole again and again`;
@@ -282,7 +308,7 @@ export function datesText(found: DatesFound): string | undefined {
   const parts: string[] = [];
   if (offsetMs !== 0) {
     parts.push(
-      `modifiedFromDate is read ${hours(offsetMs)} off the time zone of ${stamp}: windows are that much wider`,
+      `${parameter} is read ${hours(offsetMs)} off the time zone of ${stamp}: windows are that much wider`,
     );
   }
   if (!isUsualForm) parts.push(`the list refuses or misreads the usual dates, and takes ${form}`);

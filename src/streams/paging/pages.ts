@@ -111,14 +111,16 @@ export interface PagesOptions {
  *
  * @example
  * ```ts
+ * import { listNamed, readDescription } from 'cellarstream/describe';
  * import { keyOfFields, listRequest, login, pages } from 'cellarstream/streams';
  * import { tokenBucket, tokenSource } from 'cellarstream/streams';
  *
- * const loginUrl = new URL('https://api.example/v1/auth/public/login');
+ * const baseUrl = new URL('https://api.example');
+ * const description = readDescription('shop.yaml');
  * const logins = tokenBucket({ capacity: 10, windowMs: 61_000 });
- * const token$ = login({ url: loginUrl, apiKey: () => 'the key', limit: logins });
+ * const token$ = login({ baseUrl, description, apiKey: () => 'the key', limit: logins });
  * const tokens = tokenSource({ login: token$ });
- * const list = listRequest({ url: new URL('https://api.example/v1/orders'), tokens });
+ * const list = listRequest({ baseUrl, list: listNamed(description, 'orders'), tokens });
  *
  * const quota = tokenBucket({ capacity: 100, windowMs: 61_000 });
  * const keyOf = keyOfFields(['id']);

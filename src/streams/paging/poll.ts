@@ -10,9 +10,9 @@ import { ISO } from '../records/time-format.ts';
 
 /** The range of modification dates that a scan covers. */
 export interface Window {
-  readonly modifiedFromDate: string;
+  readonly from: string;
   /** End of the range. Undefined for a server that refuses this parameter. */
-  readonly modifiedToDate?: string;
+  readonly to?: string;
 }
 
 /** A window as it is requested from the server. */
@@ -243,8 +243,8 @@ class ScanChain {
 /** Returns a window from `from` to two days after `latest`, both in epoch ms. @param times Notation of the dates. Default: ISO 8601. */
 export function window(from: number, latest: number, times = ISO): Required<Window> {
   return {
-    modifiedFromDate: times.write(from),
-    modifiedToDate: times.write(latest + WINDOW_END_LEAD_MS),
+    from: times.write(from),
+    to: times.write(latest + WINDOW_END_LEAD_MS),
   };
 }
 

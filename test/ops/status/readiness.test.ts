@@ -44,7 +44,13 @@ function service(options: Partial<ReadinessOptions> = {}) {
       onRetry!({ what, ...(resource !== undefined && { resource }), error, count: 1, delayMs: 9 }),
     dates: (resource: string, noDates: NoDates | null) => {
       const form = noDates === null ? 'usual' : null;
-      const usual = { stamp: 'updated_at', isUsualForm: true, offsetMs: 0, longestMs: null };
+      const usual = {
+        parameter: 'modifiedFromDate',
+        stamp: 'updated_at',
+        isUsualForm: true,
+        offsetMs: 0,
+        longestMs: null,
+      };
       onDates!({ ...usual, resource, form, noDates });
     },
     fail: (resource: string, error: unknown) => onFailed!({ resource, error, delayMs: 60_000 }),

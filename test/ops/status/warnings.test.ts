@@ -23,7 +23,13 @@ function told() {
 describe('warnings', () => {
   it('say how a list reads dates until it reads them as written', () => {
     const { onDates, kinds, texts, pass } = told();
-    const usual = { stamp: 'updated_at', isUsualForm: true, offsetMs: 0, longestMs: null };
+    const usual = {
+      parameter: 'modifiedFromDate',
+      stamp: 'updated_at',
+      isUsualForm: true,
+      offsetMs: 0,
+      longestMs: null,
+    };
     const plain = { ...usual, form: 'f', noDates: null };
     onDates({ ...plain, resource: 'orders', offsetMs: -3.5 * 3_600_000 });
     onDates({ ...plain, resource: 'products', form: null, noDates: 'ignored' });

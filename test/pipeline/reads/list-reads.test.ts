@@ -197,7 +197,7 @@ const isDone = {
   since: START,
 } as const;
 const windows = (asked: readonly ListQuery[]) =>
-  asked.flatMap(({ modifiedFromDate: from }) => (from === undefined ? [] : [Date.parse(from)]));
+  asked.flatMap(({ from }) => (from === undefined ? [] : [Date.parse(from)]));
 
 describe('listReads', () => {
   it('stops asking while nothing is committed, however many windows that would be', () => {
@@ -222,11 +222,11 @@ describe('listReads', () => {
 
   it('stops asking for orders again too, one at a time', () => {
     reading(
-      ({ orderNumber }) => (orderNumber === '7' ? [order(7)] : []),
+      ({ key }) => (key === '7' ? [order(7)] : []),
       ({ batches$, refetch, asked, at }) => {
         const seen: Seen[] = [];
         const reading$ = batches$.subscribe((page) => seen.push(page));
-        const again = () => asked.flatMap(({ orderNumber }) => orderNumber ?? []);
+        const again = () => asked.flatMap(({ key }) => key ?? []);
         for (const key of ['7', '8', '9']) refetch(key);
         at(1_000, () => {
           expect(again()).toEqual(['7']);
@@ -241,7 +241,7 @@ describe('listReads', () => {
   });
 
   it('polls beside the initial snapshot, from its first page on', () => {
-    const isOfFirstRead = ({ modifiedFromDate }: ListQuery) => modifiedFromDate === undefined;
+    const isOfFirstRead = ({ from }: ListQuery) => from === undefined;
     reading(
       (query) => (isOfFirstRead(query) ? [order(1), order(2)] : []),
       ({ batches$, asked, at }) => {
@@ -288,7 +288,7 @@ describe('listReads', () => {
     const stamp = new Date(START - 20 * 60_000).toISOString();
     const found: string[] = [];
     reading(
-      (query) => (query.modifiedFromDate ? [] : [order(1, stamp)]),
+      (query) => (query.from ? [] : [order(1, stamp)]),
       ({ batches$, at }) => {
         const reading$ = batches$.subscribe(({ lane, catchesUp = false, settle }) => {
           found.push(`${lane} ${catchesUp}`);
@@ -364,7 +364,7 @@ describe('listReads', () => {
     reading(
       () => [order(7)],
       ({ batches$, refetch, asked, at }) => {
-        const again = () => asked.filter(({ orderNumber }) => orderNumber === '7').length;
+        const again = () => asked.filter(({ key }) => key === '7').length;
         const reading$ = batches$.subscribe((page) => {
           if (page.lane === 'reread' && again() === 1) refetch('7');
           page.settle();
@@ -374,7 +374,7 @@ describe('listReads', () => {
         refetch('no number'); // can't be asked for
         at(5_000, () => {
           expect(again()).toBe(2);
-          expect(asked.some(({ orderNumber }) => orderNumber === 'no number')).toBe(false);
+          expect(asked.some(({ key }) => key === 'no number')).toBe(false);
           reading$.unsubscribe();
         });
       },
@@ -393,8 +393,8 @@ describe('a lane that the API refuses for good', () => {
     let failure: unknown;
     const retried: unknown[] = [];
     reading(
-      ({ offset = 0, modifiedFromDate }) => {
-        if (modifiedFromDate !== undefined) return [order(1, '2026-01-01T00:00:00Z')];
+      ({ offset = 0, from }) => {
+        if (from !== undefined) return [order(1, '2026-01-01T00:00:00Z')];
         if (offset > 0 && !isMended) throw refusal;
         return Array.from({ length: 100 }, (_, n) => order(offset + n));
       },
@@ -427,7 +427,7 @@ describe('a lane that the API refuses for good', () => {
       undefined,
       {
         total: 190,
-        hasNextPage: ({ offset = 0, modifiedFromDate }) => !modifiedFromDate && offset === 0,
+        hasNextPage: ({ offset = 0, from }) => !from && offset === 0,
         isDone: () => false,
         poll: { intervalMs: 10_000 },
         hooks: { onRetry: ({ resource, error }) => retried.push([resource, error]) },
@@ -442,8 +442,8 @@ describe('a lane that the API refuses for good', () => {
     let failure: unknown;
     let retries = 0;
     reading(
-      ({ modifiedFromDate }) => {
-        if (modifiedFromDate === undefined && !isMended) throw refusal;
+      ({ from }) => {
+        if (from === undefined && !isMended) throw refusal;
         return [];
       },
       ({ batches$, at }) => {
@@ -551,7 +551,7 @@ describe('the sweeps of a resource', () => {
     let sweep: SweepProgress = removing;
     let missing = ['7', '8', 'W-9'];
     const records = { ...known(1_000), unseen: () => ({ keys: missing, next: undefined }) };
-    const query = ({ orderNumber }: ListQuery) => (orderNumber === '8' ? [order(8)] : []);
+    const query = ({ key }: ListQuery) => (key === '8' ? [order(8)] : []);
     reading(
       query,
       ({ batches$, clock, asked, at }) => {
@@ -563,15 +563,15 @@ describe('the sweeps of a resource', () => {
           if (page.lane !== 'sweep' || kindOf(page.step) !== 'end') page.settle(); // it ends there
           if (kindOf(page.step) === 'end') clock.settle(page.span.begin);
         });
-        const alone = () => asked.filter(({ orderNumber }) => orderNumber !== undefined);
+        const alone = () => asked.filter(({ key }) => key !== undefined);
         at(2 * LATENCY_MS + PROOF_MS - 1, () => {
           expect(alone()).toEqual([
-            { orderNumber: '7', lane: 'ask' },
-            { orderNumber: '8', lane: 'ask' },
+            { key: '7', lane: 'ask' },
+            { key: '8', lane: 'ask' },
           ]);
         });
         at(500, () => {
-          expect(alone().slice(2)).toEqual([{ orderNumber: '7', lane: 'ask' }]);
+          expect(alone().slice(2)).toEqual([{ key: '7', lane: 'ask' }]);
           expect(clock.oldest()).toBe(Infinity); // nothing is left open
           reading$.unsubscribe();
         });
@@ -667,7 +667,7 @@ describe('the sweeps of a resource', () => {
       ({ batches$, asked, at }) => {
         const reading$ = batches$.subscribe();
         at(500, () => {
-          expect(asked.some(({ orderNumber }) => orderNumber !== undefined)).toBe(false);
+          expect(asked.some(({ key }) => key !== undefined)).toBe(false);
           reading$.unsubscribe();
         });
       },
@@ -685,10 +685,9 @@ describe('a reading that somebody waits for', () => {
   const A_PAGE = 1_000;
   const A_MINUTE_MS = 60_000;
   const orders = Array.from({ length: ORDERS }, (_, n) => order(n));
-  const pageAt = ({ offset = 0, modifiedFromDate }: ListQuery) =>
-    modifiedFromDate ? [] : orders.slice(offset, offset + A_PAGE);
-  const hasNextPage = ({ offset = 0, modifiedFromDate }: ListQuery) =>
-    !modifiedFromDate && offset + A_PAGE < ORDERS;
+  const pageAt = ({ offset = 0, from }: ListQuery) =>
+    from ? [] : orders.slice(offset, offset + A_PAGE);
+  const hasNextPage = ({ offset = 0, from }: ListQuery) => !from && offset + A_PAGE < ORDERS;
   const quota = { perMinute: 100, loginsPerMinute: 10, scope: 'endpoint', firstReadPercent: 73 };
 
   /** Polls take all that they can get; somebody asks at a time. When readings have ended, and all requests. */
@@ -798,11 +797,11 @@ describe('what is to be published again', () => {
           expect(found(seen)).toEqual(begun.map((id) => [id, 'done']));
           const page = { offset: 0, pageSize: 100, lane: 'ask' };
           const mine = asked.filter(({ lane }) => lane === 'ask');
-          expect(mine.slice(0, 2)).toEqual([page, { orderNumber: '7', lane: 'ask' }]);
-          const { modifiedFromDate, modifiedToDate, ...rest } = mine[2]!;
+          expect(mine.slice(0, 2)).toEqual([page, { key: '7', lane: 'ask' }]);
+          const { from, to, ...rest } = mine[2]!;
           expect(rest).toEqual(page);
-          expect(Date.parse(modifiedFromDate!)).toBe(START - 86_401_000); // bounds may be exclusive
-          expect(Date.parse(modifiedToDate!)).toBeGreaterThan(START + 86_400_000);
+          expect(Date.parse(from!)).toBe(START - 86_401_000); // bounds may be exclusive
+          expect(Date.parse(to!)).toBeGreaterThan(START + 86_400_000);
           expect(mine).toHaveLength(3);
           expect(beside).toContain('asking');
           expect(beside.at(-1)).toBe('nothing');
@@ -822,8 +821,7 @@ describe('what is to be published again', () => {
   it('fails where the API refuses it, and the next request has its turn', () => {
     const seen: Seen[] = [];
     const refusal = new CellarstreamError('API_STATUS', 'no', { context: { status: 400 } });
-    const isFirstPage = ({ offset, modifiedFromDate }: ListQuery) =>
-      offset === 0 && !modifiedFromDate;
+    const isFirstPage = ({ offset, from }: ListQuery) => offset === 0 && !from;
     reading(
       (query) => {
         if (query.offset !== undefined && query.offset > 0) throw refusal;

@@ -82,7 +82,7 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
   const found: DatesFound[] = [];
   const lanesSeen: string[] = [];
   const shown = (query: ListQuery) => {
-    const { modifiedFromDate: from, modifiedToDate: to } = query;
+    const { from, to } = query;
     const all = [...rows].map(([n, row]) => ({ n, ...row }));
     if (from === undefined || ignores) return all;
     const [low, high] = [parse(from), to === undefined ? undefined : parse(to)];
@@ -100,7 +100,7 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
         asked.push(query);
         const begin = clock.begin();
         const serverTime = Math.floor(now() / SECOND) * SECOND;
-        const { modifiedFromDate: from, modifiedToDate: to } = query;
+        const { from, to } = query;
         const end = to === undefined ? undefined : Date.parse(to);
         const isFailing = from !== undefined && fails(end, now());
         return timer(isFailing ? MINUTE : 30, scheduler).pipe(
@@ -216,7 +216,7 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
   const missed = [...changedAt.keys()].filter((version) => !readAfter.has(version));
   const waits = [...readAfter.values()].sort((a, b) => a - b);
   const slowestMs = waits.at(-1) ?? Infinity;
-  const dated = asked.filter(({ modifiedFromDate }) => modifiedFromDate !== undefined);
+  const dated = asked.filter(({ from }) => from !== undefined);
   return { changes: changedAt.size, missed, slowestMs, found, asked, dated, lanesSeen };
 }
 
@@ -288,10 +288,7 @@ describe('polls of a list whose stamps are local times', () => {
 
 describe('polls of a list that refuses some dates', () => {
   const onlyFirst = (asked: readonly ListQuery[]) =>
-    asked.filter(
-      ({ modifiedFromDate, pageSize, offset }) =>
-        !modifiedFromDate && offset === 0 && pageSize === 100,
-    ).length;
+    asked.filter(({ from, pageSize, offset }) => !from && offset === 0 && pageSize === 100).length;
 
   it('end at the time of the server where a later one is answered with 400', () => {
     const refuses = (from: number, to: number | undefined, now: number) =>
@@ -371,7 +368,7 @@ describe('polls of a list that refuses some dates', () => {
     ['with +00:00', /^[^.]+\+00:00$/],
   ])('are written %s where other forms are refused, or match nothing', (name, form) => {
     const refuses = (...[, , , query]: Parameters<NonNullable<Server['refuses']>>) =>
-      !form.test(query.modifiedFromDate!);
+      !form.test(query.from!);
     const refused = run({ server: { refuses } });
     expect([refused.missed, refused.found.at(-1)?.form]).toEqual([
       [],

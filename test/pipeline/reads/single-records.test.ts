@@ -27,9 +27,9 @@ function asked(says: (number: string) => Observable<Answer>, seen: readonly stri
   const onRefused = vi.fn();
   const single = singleRecords({
     one: listNamed(WINE, 'orders').one,
-    request: ({ orderNumber }: ListQuery) => {
-      numbers.push(orderNumber!);
-      return says(orderNumber!);
+    request: ({ key }: ListQuery) => {
+      numbers.push(key!);
+      return says(key!);
     },
     settle,
     onRefused,
@@ -40,6 +40,18 @@ function asked(says: (number: string) => Observable<Answer>, seen: readonly stri
 }
 
 describe('singleRecords', () => {
+  it('can request what the description allows: keys of digits alone, or any', () => {
+    const { one } = listNamed(WINE, 'orders');
+    const given = { request: () => of(answer()), settle: vi.fn(), onRefused: vi.fn() };
+    const canRequest = (change: object) => {
+      const single = singleRecords({ one: { ...one!, ...change }, ...given });
+      return [single.canRequest('7'), single.canRequest('A-7')];
+    };
+    expect(canRequest({})).toEqual([true, false]);
+    expect(canRequest({ digitsOnly: false })).toEqual([true, true]);
+    expect(singleRecords({ one: undefined, ...given }).canRequest('7')).toBe(false);
+  });
+
   it('give what the API says, be it nothing', async () => {
     for (const said of [answer(7), answer()]) {
       const { result, numbers } = asked(() => of(said), ['8']);

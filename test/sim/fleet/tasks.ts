@@ -65,6 +65,7 @@ export function tasks(data: SimData, options: TrafficOptions): Traffic {
   const random = chance.next;
   const api = openApi({
     config: config.api,
+    description: config.description,
     loginLimit: quota.login,
     ...{ scheduler, dispatcher, random }, // which sees to the lease itself
   });

@@ -36,8 +36,8 @@ async function listOf(answer: (query: URLSearchParams, nth: number) => Sent) {
   });
   const { scheduler, waits } = hurriedTime();
   const list = listRequest({
+    baseUrl: server.url,
     list: listNamed(WINE, 'orders'),
-    url: new URL('/v1/orders', server.url),
     dispatcher,
     tokens: {
       token$: of(TOKEN),

@@ -9,7 +9,7 @@ import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
 import { answering } from '../../support/answering.ts';
 import { hurriedTime } from '../../support/hurried-time.ts';
-import { listOf, pageText, shownIn } from './text-list.ts';
+import { listOf, ORDERS, pageText, shownIn } from './text-list.ts';
 import type { ListOptions } from './text-list.ts';
 
 const limit: Limit = (source) => source;
@@ -45,7 +45,8 @@ function serverOf(
     return Promise.resolve({ status: status ?? 200, headers: headersOf(offset), text });
   });
   const list = listOf({
-    url: new URL('http://list.test/v1/orders'),
+    baseUrl: new URL('http://list.test'),
+    list: ORDERS,
     dispatcher,
     tokens: {
       token$: of(token),

@@ -3,7 +3,6 @@ import { asyncScheduler, firstValueFrom, map, NEVER, of, tap } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { listNamed } from '../../../src/description/description.ts';
 import { WINE } from '../../../src/description/wine/wine.ts';
 import { startSandbox } from '../../../src/sandbox/index.ts';
 import type { FaultSpec, Sandbox, SandboxOptions } from '../../../src/sandbox/index.ts';
@@ -29,7 +28,7 @@ import { tokenBucket } from '../../../src/streams/quota/token-bucket.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
 import { failureOf } from '../../support/failure.ts';
 import { hurriedTime } from '../../support/hurried-time.ts';
-import { listOf } from './text-list.ts';
+import { listOf, ORDERS } from './text-list.ts';
 import type { ListOptions } from './text-list.ts';
 
 const NOW = Date.UTC(2026, 2, 5, 12);
@@ -51,8 +50,6 @@ afterEach(async () => {
   await sandbox.close();
 });
 
-const ORDERS = listNamed(WINE, 'orders');
-
 /** Counts its starts, and lets them pass at once. */
 const limit: Limit = (source) => source.pipe(tap(() => steps.push('quota')));
 const starts = () => steps.filter((step) => step === 'quota').length;
@@ -69,7 +66,8 @@ async function start(
   });
   const { scheduler } = hurriedTime();
   const login$ = login({
-    url: new URL(`${sandbox.url}/v1/auth/public/login`),
+    baseUrl: new URL(sandbox.url),
+    description: WINE,
     apiKey: () => sandbox.apiKey,
     dispatcher,
     limit: (source) => source,
@@ -84,8 +82,8 @@ async function start(
   });
   const reads = logicalClock();
   const all: ListRequestOptions = {
+    baseUrl: new URL(sandbox.url),
     list: ORDERS,
-    url: new URL(`${sandbox.url}/v1/orders`),
     dispatcher: dispatcher.compose((dispatch) => (request, handler) => {
       if (request.method === 'GET') steps.push('sent');
       return dispatch(request, handler);
@@ -119,22 +117,22 @@ describe('listRequest', () => {
     const query = {
       offset: 28,
       pageSize: 5,
-      modifiedFromDate: '2020-01-01T00:00:00.000Z',
-      modifiedToDate: '2027-01-01T00:00:00.000Z',
+      from: '2020-01-01T00:00:00.000Z',
+      to: '2027-01-01T00:00:00.000Z',
     };
     const answer = await firstValueFrom(list(query, limit));
     expect(numbers(answer.data)).toEqual([...sandbox.truth.keys('orders')].slice(28));
     expect([answer.total, answer.hasNext]).toEqual([30, false]);
     expect(sandbox.truth.requests('orders')[0]!.query).toBe(
-      'offset=28&pageSize=5&modifiedFromDate=2020-01-01T00%3A00%3A00.000Z' +
-        '&modifiedToDate=2027-01-01T00%3A00%3A00.000Z',
+      'modifiedFromDate=2020-01-01T00%3A00%3A00.000Z' +
+        '&modifiedToDate=2027-01-01T00%3A00%3A00.000Z&offset=28&pageSize=5',
     );
     expect(seen).toMatchObject([{ status: 200 }]);
   });
 
   it('needs to be told no more than what the list is like, where it is, and where tokens come from', async () => {
     const { tokens } = await start();
-    const list = listRequest({ list: ORDERS, url: new URL(`${sandbox.url}/v1/orders`), tokens });
+    const list = listRequest({ baseUrl: new URL(sandbox.url), list: ORDERS, tokens });
     const { data } = await firstValueFrom(list({ offset: 29 }, limit));
     expect(numbers(data)).toEqual([100_030]);
   });
@@ -142,7 +140,7 @@ describe('listRequest', () => {
   it('sends no more than it was given', async () => {
     const { list } = await start();
     await firstValueFrom(list({}, limit));
-    await firstValueFrom(list({ orderNumber: '100001' }, limit));
+    await firstValueFrom(list({ key: '100001' }, limit));
     const queries = sandbox.truth.requests('orders').map(({ query }) => query);
     expect(queries).toEqual(['', 'orderNumber=100001']);
   });
@@ -397,8 +395,8 @@ describe('with a decoder that knows digests', () => {
   ])('gives the same page as without: %s', async (_, body, known) => {
     const { decode, keep } = recognising();
     const { tokens } = await start();
-    const url = new URL(`${sandbox.url}/v1/orders`);
-    const list = listOf({ url, tokens, dispatcher, decode });
+    const baseUrl = new URL(sandbox.url);
+    const list = listOf({ baseUrl, list: ORDERS, tokens, dispatcher, decode });
     const answered = async (by: typeof list, text: string) => {
       sandbox.fault({ endpoint: 'orders', kind: 'status', status: 200, body: text, times: 1 });
       const { data, total, hasNext } = await firstValueFrom(by({}, limit));
@@ -485,7 +483,7 @@ describe('with a decoder that knows digests', () => {
 });
 
 describe('a 404 to a query for one order', () => {
-  const query = { orderNumber: '4711' };
+  const query = { key: '4711' };
   const page = '<html><body>404 Not Found</body></html>';
 
   it.each([
@@ -508,9 +506,19 @@ describe('a 404 to a query for one order', () => {
   ])("that is a gateway's is tried again: %s", async (_, body) => {
     const { list } = await start();
     sandbox.fault({ endpoint: 'orders', kind: 'status', status: 404, body, times: 2 });
-    await firstValueFrom(list({ orderNumber: '100001' }, limit));
+    await firstValueFrom(list({ key: '100001' }, limit));
     expect(statuses()).toEqual([404, 404, 200]);
     expect(retried).toMatchObject([{ code: 'API_STATUS' }, { code: 'API_STATUS' }]);
+  });
+
+  it('is what the description says: other statuses need no JSON, and a 404 that it does not name is none', async () => {
+    const { list } = await start({}, { list: { ...ORDERS, one: { ...ORDERS.one!, gone: [410] } } });
+    sandbox.fault({ endpoint: 'orders', kind: 'status', status: 410, body: '', times: 1 });
+    expect(await firstValueFrom(list(query, limit))).toMatchObject({ data: [], notFound: true });
+    const body = { message: 'not found' };
+    sandbox.fault({ endpoint: 'orders', kind: 'status', status: 404, body, times: 1 });
+    await firstValueFrom(list({ key: '100001' }, limit));
+    expect(statuses()).toEqual([410, 404, 200]);
   });
 
   it('is nothing of the kind to a query for a page', async () => {
@@ -541,7 +549,7 @@ describe('what cannot pass', () => {
     const { list } = await start();
     const body = { message: 'OFFSET must be a multiple of 10' };
     sandbox.fault({ ...fault, body, endpoint: 'orders' });
-    const error = await failureOf(list({ offset: 3, orderNumber: '4711' }, limit));
+    const error = await failureOf(list({ offset: 3, key: '4711' }, limit));
     expect(error).toMatchObject({ code: 'API_STATUS', context: { status, offset: 3 } });
     expect(error.message).toBe(`${sandbox.url}/v1/orders answered ${status}`);
     expect(statuses()).toEqual([status]);
@@ -563,7 +571,7 @@ it('quotes neither an answer nor the token in an error', async () => {
   for (const body of bodies) {
     sandbox.fault({ endpoint: 'orders', kind: 'status', status: 200, body, times: 1 });
   }
-  await firstValueFrom(list({ orderNumber: '100001' }, limit));
+  await firstValueFrom(list({ key: '100001' }, limit));
   expect(retried).toHaveLength(3);
   const shown = inspect(retried, { depth: 10 }) + retried.map(describeError).join();
   expect(shown).not.toContain('ada@');

@@ -39,7 +39,7 @@ async function read(list: Partial<ListDescription>, query: object, ...sent: read
   let nth = 0;
   const request = listOf({
     list: { ...BARE, ...list },
-    url: new URL('http://list/v1/wines'),
+    baseUrl: new URL('http://list'),
     dispatcher: answering(() => {
       const { text, headers = {} } = sent[Math.min(nth++, sent.length - 1)]!;
       return Promise.resolve({ status: 200, headers, text });
@@ -213,7 +213,7 @@ describe('a record that is no JSON', () => {
 describe('a single record', () => {
   const { one } = BARE;
   const at = (record: string) => ({ one: { ...one!, path: '/wines/{key}', record }, total: '/n' });
-  const query = { orderNumber: '7' };
+  const query = { key: '7' };
 
   it.each([
     ['', '{"id":7,"n":9,"message":"of the record","status":"failed"}'],

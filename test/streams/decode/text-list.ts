@@ -7,8 +7,12 @@ import type { DecodedListOptions } from '../../../src/streams/decode/list-reques
 import { logicalClock as newClock } from '../../../src/streams/http/logical-clock.ts';
 import { pageRequest } from '../../../src/streams/http/page-request.ts';
 import type { PageRequestOptions } from '../../../src/streams/http/page-request.ts';
+import { RequestPlan } from '../../../src/streams/http/request-plan.ts';
 import { answering } from '../../support/answering.ts';
 import { hurriedTime } from '../../support/hurried-time.ts';
+
+/** The orders of the wine API. */
+export const ORDERS = listNamed(WINE, 'orders');
 
 /** With it a server ends its answer, in the middle of a record. */
 export const END = '\0';
@@ -34,8 +38,9 @@ export type ListOptions = PageRequestOptions &
 /** A list request as the service makes it. */
 export function listOf(options: ListOptions): ListRequest {
   const { logicalClock = newClock() } = options;
-  const request = pageRequest({ ...options, logicalClock });
-  return decodedList({ list: listNamed(WINE, 'orders'), ...options, request, logicalClock });
+  const requests = new RequestPlan(options);
+  const request = pageRequest(requests, { ...options, logicalClock });
+  return decodedList({ ...options, url: requests.url, request, logicalClock });
 }
 
 /** The list request of a server that gives these texts: what it was asked for, as `offset+pageSize`, and how long it waited. */
@@ -54,7 +59,8 @@ export function requestOf(
   });
   const token = { text: 't', askedAt: 0, lifeMs: 1e9, serverTime: 0 };
   const list = listOf({
-    url: new URL('http://list/v1/orders'),
+    baseUrl: new URL('http://list'),
+    list: ORDERS,
     dispatcher,
     tokens: {
       token$: of(token).pipe(delay(0)),

@@ -260,7 +260,7 @@ it('a byte order mark before a page is passed over', async () => {
 it('a single order that is no JSON comes as such, whatever is wrong with it', async () => {
   for (const text of [NAN, '{"id":7}}', `{"id":${END}`]) {
     const { list } = requestOf(() => pageText([text], 0, 1));
-    const { data, total } = await firstValueFrom(list({ orderNumber: '7' }, limit));
+    const { data, total } = await firstValueFrom(list({ key: '7' }, limit));
     expect(data).toMatchObject([{ unreadableAt: 0 }]);
     expect(total).toBe(1);
   }

@@ -3,6 +3,8 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import { firstValueFrom } from 'rxjs';
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parseDescription } from '../../../src/description/read-description.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import { describeError } from '../../../src/core/errors.ts';
 import type { Retry } from '../../../src/streams/flow/backoff.ts';
 import type { AnswerSeen } from '../../../src/streams/http/http.ts';
@@ -36,10 +38,10 @@ afterEach(async () => {
 /** Options for a login at a server that answers so, on a clock that does not run by itself. */
 async function options(answer: RequestListener): Promise<LoginOptions> {
   server = await serve(answer);
-  const url = new URL('/v1/auth/public/login', server.url);
   const limit = tokenBucket({ capacity: 10, windowMs: MINUTE });
   return {
-    url,
+    baseUrl: server.url,
+    description: WINE,
     apiKey: () => 'my-s3cret-key',
     dispatcher,
     limit,
@@ -104,6 +106,82 @@ describe('login', () => {
     await firstValueFrom(login$);
     await firstValueFrom(login$);
     expect(sent).toEqual(['{"apiKey":"first"}', '{"apiKey":"second"}']);
+  });
+});
+
+describe('a login that the description makes otherwise', () => {
+  /** Logs in at a server that answers so, by a description with this login. */
+  async function loggedIn(text: string, answer: RequestListener) {
+    const yaml = `
+format: 1
+api: shop
+parameters: [shop]
+headers: { X-Shop: '{shop}' }
+auth: { login: ${text} }
+quota: 100/min
+list: { paging: none, records: '', key: id }
+lists: { carts: { path: /carts } }`;
+    const description = parseDescription(yaml, 'shop.yaml');
+    const at = await options(answer);
+    return login({ ...at, description, parameters: { shop: 'n1' } });
+  }
+  const token =
+    (value: object): RequestListener =>
+    (_, response) =>
+      response.end(JSON.stringify(value));
+
+  it('sends a form to its path, with the headers of every request', async () => {
+    let body = '';
+    const login$ = await loggedIn(
+      "{ path: '/{shop}/token', form: { grant: key, key: '{api_key}+&' }, token: /result/0/text }",
+      (request, response) => {
+        request.on('data', (part) => (body += part));
+        request.on('end', () => token({ result: [{ text: 't' }] })(request, response));
+      },
+    );
+    expect((await firstValueFrom(login$)).text).toBe('t');
+    expect(server!.requests[0]).toMatchObject({ method: 'POST', url: '/n1/token' });
+    expect(server!.requests[0]!.headers).toMatchObject({
+      'content-type': 'application/x-www-form-urlencoded',
+      'x-shop': 'n1',
+    });
+    expect(body).toBe('grant=key&key=my-s3cret-key%2B%26');
+  });
+
+  it.each<[string, string, object, number]>([
+    ['in its unit', 'life: { at: /in, unit: s }', { t: 'x', in: 3_600 }, 60],
+    ['in minutes', 'life: { at: /in, unit: min }', { t: 'x', in: '90' }, 90],
+    ['by default', 'life: { at: /in, unit: s, default: 2h }', { t: 'x' }, 120],
+    ['if nothing says it', '', { t: 'x' }, 30],
+    ['not by a JWT that nobody promised', '', { t: jwt({ iat: SECONDS, exp: SECONDS + 60 }) }, 30],
+    ['by a JWT', 'life: { jwt: true }', { t: jwt({ iat: SECONDS, exp: SECONDS + 60 }) }, 1],
+  ])('reads how long a token lives: %s', async (_, life, value, minutes) => {
+    const text = `{ path: /t, body: { shop: '{shop}' }, token: /t, ${life} }`;
+    const { lifeMs } = await firstValueFrom(await loggedIn(text, token(value)));
+    expect(lifeMs).toBe(minutes * MINUTE);
+  });
+
+  it('takes the statuses that it names for a wrong key, and finds the token in its place', async () => {
+    const text = "{ path: /t, body: { k: '{api_key}' }, token: /auth/key, refused: [422] }";
+    expect(await failureOf(await loggedIn(text, refusing(422)))).toMatchObject({
+      code: 'API_KEY_REJECTED',
+      context: { status: 422 },
+    });
+    await server!.close();
+    expect(await failureOf(await loggedIn(text, refusing(400)))).toMatchObject({
+      code: 'API_STATUS',
+    });
+    await server!.close();
+    const answers = [token({}), token({ auth: { key: 't' } })];
+    const login$ = await loggedIn(text, (...given) => answers.shift()!(...given));
+    expect((await firstValueFrom(login$)).text).toBe('t');
+    expect(server!.requests).toHaveLength(2);
+  });
+
+  it('is a mistake of the program if there is none', async () => {
+    const at = await options(refusing(500));
+    const description = { auth: 'none', headers: {} } as const;
+    expect(() => login({ ...at, description })).toThrow(/the description has no login/);
   });
 });
 
@@ -202,7 +280,7 @@ describe('a login that fails', () => {
     const error = await failureOf(login(at));
     expect(error).toMatchObject({ code: 'API_KEY_REJECTED', context: { status } });
     expect(describeError(error)).toBe(
-      `the login at ${at.url.href} refused the API key (${status}): check API_KEY`,
+      `the login at ${at.baseUrl.href}v1/auth/public/login refused the API key (${status}): check API_KEY`,
     );
     expect(inspect(error, { depth: 10 })).not.toContain('s3cret');
     expect(server!.requests).toHaveLength(1);
@@ -250,7 +328,9 @@ describe('a login that fails', () => {
     const errors: unknown[] = [];
     const onRetry = ({ error }: Retry) => void errors.push(error);
     const at = await options((_request, response) => void answers.shift()!(response));
-    await firstValueFrom(login({ ...at, setting: 'API_LOGIN_URL', hooks: { onRetry } }));
+    await firstValueFrom(
+      login({ ...at, loginUrl: new URL('/login', at.baseUrl), hooks: { onRetry } }),
+    );
     expect(describeError(errors[0])).toMatch(expected);
   });
 
@@ -402,7 +482,8 @@ describe('a login that fails', () => {
     const clock = hurriedTime();
     const sandbox = await startSandbox({ loginQuotaPerMinute: 1, now: () => NOW + 18_000 });
     const at: LoginOptions = {
-      url: new URL('/v1/auth/public/login', sandbox.url),
+      baseUrl: new URL(sandbox.url),
+      description: WINE,
       apiKey: () => sandbox.apiKey,
       dispatcher,
       limit: tokenBucket({

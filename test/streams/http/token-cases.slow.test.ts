@@ -12,6 +12,7 @@ import {
 import type { Dispatcher } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { listNamed } from '../../../src/description/description.ts';
+import type { ListDescription } from '../../../src/description/description.ts';
 import { WINE } from '../../../src/description/wine/wine.ts';
 import { describeError } from '../../../src/core/errors.ts';
 import { startSandbox } from '../../../src/sandbox/index.ts';
@@ -111,6 +112,12 @@ class FakeApi {
   }
 }
 
+/** A list that is asked for single records as orders are. */
+function withSingleReads(name: string): ListDescription {
+  const list = listNamed(WINE, name);
+  return { ...list, one: { ...listNamed(WINE, 'orders').one!, path: list.path } };
+}
+
 /** Lists that are each polled every second, as the service does, with one token. */
 function polling(lists: readonly string[], change: (api: FakeApi) => void = () => undefined) {
   const time = new SimTime(0);
@@ -122,14 +129,21 @@ function polling(lists: readonly string[], change: (api: FakeApi) => void = () =
   const retried: string[] = [];
   const pages: { readonly at: number; readonly list: string }[] = [];
   const limit = tokenBucket({ capacity: LOGINS_PER_MINUTE, windowMs: MINUTE, scheduler });
-  const common = { dispatcher: api.dispatcher, scheduler, random: () => 0.5 };
+  const baseUrl = new URL('http://api');
+  const common = {
+    baseUrl,
+    description: WINE,
+    dispatcher: api.dispatcher,
+    scheduler,
+    random: () => 0.5,
+  };
   const hooks = {
     onRetry: ({ error }: { readonly error: unknown }) => void retried.push(describeError(error)),
   };
   const tokens = tokenSource({
     login: login({
       ...common,
-      url: new URL('http://api/v1/login'),
+      loginUrl: new URL('http://api/v1/login'),
       apiKey: () => 'k',
       limit,
       hooks,
@@ -139,11 +153,7 @@ function polling(lists: readonly string[], change: (api: FakeApi) => void = () =
   });
   const unlimited = <T>(source: T): T => source;
   const request = (list: string) =>
-    listRequest({
-      ...{ ...common, tokens, hooks },
-      list: listNamed(WINE, 'orders'),
-      url: new URL(`http://api/v1/${list}`),
-    });
+    listRequest({ ...common, list: withSingleReads(list), tokens, hooks });
   const polls = lists.map((list) => {
     const ask = request(list);
     return defer(() => ask({ offset: 0, pageSize: 10 }, unlimited)).pipe(
@@ -167,10 +177,10 @@ function polling(lists: readonly string[], change: (api: FakeApi) => void = () =
     );
   return {
     ...{ time, api, failed, retried, pages, paced, pagesAfter, mostLogins, tokens },
-    one: (list: string, orderNumber: string) =>
-      request(list)({ orderNumber }, unlimited).pipe(
+    one: (list: string, key: string) =>
+      request(list)({ key }, unlimited).pipe(
         catchError((error: unknown) => {
-          failed.push(`${list} ${orderNumber}: ${describeError(error)}`);
+          failed.push(`${list} ${key}: ${describeError(error)}`);
           return EMPTY;
         }),
       ),
@@ -466,8 +476,8 @@ describe('a search through many queries that the API refuses without a reason', 
       api.inPlace = (_, query) => (query.get('orderNumber') === '5' ? json(400, {}) : undefined);
     });
     const { time, one } = all;
-    const ask = async (orderNumber: string, ms: number) => {
-      one('orders', orderNumber).subscribe();
+    const ask = async (key: string, ms: number) => {
+      one('orders', key).subscribe();
       await time.pass(ms);
     };
     await ask('1', SECOND);
@@ -600,14 +610,9 @@ it('a real server with young tokens, dead ones reported as 419: no list fails, o
     readings: { unauthorized: 419 },
   });
   onTestFinished(() => sandbox.close());
-  const { dispatcher, url, tokens, unlimited } = liveTokens(sandbox);
-  const read = (path: string) =>
-    firstValueFrom(
-      listRequest({ list: listNamed(WINE, path), url: url(path), tokens, dispatcher })(
-        {},
-        unlimited,
-      ),
-    );
+  const { dispatcher, listOf, tokens, unlimited } = liveTokens(sandbox);
+  const read = (name: string) =>
+    firstValueFrom(listRequest({ ...listOf(name), tokens, dispatcher })({}, unlimited));
   const both = () => Promise.all([read('orders'), read('customers')]);
   const lengths = async () => (await both()).map(({ data }) => data.length);
   expect(await lengths()).toEqual([5, 5]);

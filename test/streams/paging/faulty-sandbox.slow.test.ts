@@ -46,8 +46,8 @@ it.each([
   const { scheduler } = hurriedTime();
   const plan = new PagePlan();
   const list = listRequest({
+    baseUrl: new URL(sandbox.url),
     list: listNamed(WINE, 'orders'),
-    url: new URL(`${sandbox.url}/v1/orders`),
     tokens: {
       token$: of(token),
       current: () => token,

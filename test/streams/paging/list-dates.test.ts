@@ -1,16 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import { serverClock } from '../../../src/streams/http/server-clock.ts';
+import { probedDates } from '../../../src/streams/paging/date-negotiation.ts';
 import { datesText, ListDates } from '../../../src/streams/paging/list-dates.ts';
 import { timeFormat } from '../../../src/streams/records/time-format.ts';
 
 const NOW = Date.UTC(2026, 2, 5, 12, 34, 56, 789);
 const TWO_DAYS_MS = 2 * 86_400_000;
 
-function datesIn(times: Parameters<typeof timeFormat>[0]) {
+const BOTH = { changed_since: '{from}', changed_until: '{to}' };
+
+function datesIn(times: Parameters<typeof timeFormat>[0], parameters: object = BOTH) {
   const clock = serverClock();
   clock.tell(NOW, NOW);
   const format = timeFormat(times);
-  return new ListDates({ clock, localTime: () => NOW, stamp: 'modified', times: format });
+  return new ListDates({
+    ...{ clock, localTime: () => NOW, stamp: 'modified', times: format },
+    parameters: { ...parameters },
+  });
 }
 
 describe.each([
@@ -38,8 +44,30 @@ describe.each([
   });
 });
 
-it('findings name the field of the stamps', () => {
+it('findings name the field of the stamps and the parameters', () => {
   const dates = datesIn('epoch-s');
   dates.offsetFound(3_600_000);
-  expect(datesText(dates.found)).toContain('+1:00 h off the time zone of modified:');
+  expect(datesText(dates.found)).toContain(
+    'changed_since is read +1:00 h off the time zone of modified:',
+  );
+  expect(dates.found.form).toBe('changed_until two days ahead');
+});
+
+describe('without a parameter for the end of a window', () => {
+  const SINCE = { changed_since: '{from}' };
+
+  it('windows have no end, and include certainly what was seen alone', () => {
+    const dates = datesIn('iso', SINCE);
+    expect(dates.windowOf(NOW, NOW)).toEqual({
+      dates: { from: '2026-03-05T12:34:56.789Z' },
+      until: NOW,
+    });
+    expect(dates.nextForm('refused')).toBe(true);
+    expect(dates.windowOf(NOW, NOW).dates).toEqual({ from: '2026-03-05T12:34:56Z' });
+  });
+
+  it('the time zone of dates is not probed: it can not be told from windows without an end', () => {
+    const steps = probedDates(datesIn('iso', SINCE), NOW);
+    expect(steps.next()).toEqual({ done: true, value: { kind: 'unknown' } });
+  });
 });

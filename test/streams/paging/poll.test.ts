@@ -39,8 +39,8 @@ function scans(scheduler: TestScheduler, options: Pages = {}) {
   let maxAtOnce = 0;
   const scanning = (dates: Window, back: boolean): Observable<ScanPage> =>
     defer(() => {
-      const from = Date.parse(dates.modifiedFromDate) - NOON;
-      const to = Date.parse(dates.modifiedToDate!) - NOON;
+      const from = Date.parse(dates.from) - NOON;
+      const to = Date.parse(dates.to!) - NOON;
       asked.push({ back, at: scheduler.now(), from, to });
       if (back) return pagesOf(scheduler, backPages, backPageMs);
       maxAtOnce = Math.max(maxAtOnce, ++running);
@@ -253,8 +253,8 @@ describe('poll', () => {
     const starts: number[] = [];
     const scheduler = virtualTime();
     scheduler.run(({ cold }) => {
-      const scan = ({ modifiedFromDate }: Window) => {
-        starts.push(Date.parse(modifiedFromDate) - NOON);
+      const scan = ({ from }: Window) => {
+        starts.push(Date.parse(from) - NOON);
         return cold('a-(b|)', { a: pages[0]!, b: pages[1]! });
       };
       poll({ scan, since: NOON, lookbackMs: 0, intervalMs: 10, scheduler })
@@ -313,8 +313,8 @@ describe('poll', () => {
       scheduler.run(() => {
         const read = withGap(gapUntil)(scheduler);
         poll({
-          scan: ({ modifiedFromDate }) => {
-            begins.push([scheduler.now() / MINUTE, (Date.parse(modifiedFromDate) - NOON) / MINUTE]);
+          scan: ({ from }) => {
+            begins.push([scheduler.now() / MINUTE, (Date.parse(from) - NOON) / MINUTE]);
             return read();
           },
           clock: punctualClock(),
@@ -429,15 +429,15 @@ describe('poll', () => {
 describe('window', () => {
   it('is from one instant to two days after another, in ISO 8601', () => {
     expect(window(NOON, NOON + 1)).toEqual({
-      modifiedFromDate: '2026-03-05T12:00:00.000Z',
-      modifiedToDate: '2026-03-07T12:00:00.001Z',
+      from: '2026-03-05T12:00:00.000Z',
+      to: '2026-03-07T12:00:00.001Z',
     });
   });
 
   it('stays within four digits of a year', () => {
     expect(window(-1, 1e15)).toEqual({
-      modifiedFromDate: '1970-01-01T00:00:00.000Z',
-      modifiedToDate: '9999-12-31T00:00:00.000Z',
+      from: '1970-01-01T00:00:00.000Z',
+      to: '9999-12-31T00:00:00.000Z',
     });
   });
 });

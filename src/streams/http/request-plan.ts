@@ -1,0 +1,101 @@
+// The requests of one list, as its description states them.
+
+import type { ListDescription } from '../../description/description.ts';
+import { filled, filledBody, filledParameters } from '../../description/template.ts';
+import type { Parameters, Variables } from '../../description/template.ts';
+import type { HttpRequest } from './http.ts';
+
+/** Query of a list: a page, a page of a window of modification dates, or a single record. */
+export interface ListQuery {
+  /** Number of records to skip (the list offset). */
+  readonly offset?: number;
+  /** Number of records per page. */
+  readonly pageSize?: number;
+  /** Earliest modification date, as the API writes dates. Without it there is no window. */
+  readonly from?: string;
+  /** Latest modification date, as the API writes dates. */
+  readonly to?: string;
+  /** Key of the single record to request. */
+  readonly key?: string;
+}
+
+/** Source of the requests of one list: base URL, description, and values of parameters. */
+export interface RequestPlanOptions {
+  /** Base URL of the API, such as `https://api.example`. The paths of the description are appended to it. */
+  readonly baseUrl: URL;
+  readonly list: ListDescription;
+  /** Headers that the API's description gives for every request. Default none. */
+  readonly headers?: Parameters | undefined;
+  /** Values of the description's parameters, by name. Default none. */
+  readonly parameters?: Variables | undefined;
+}
+
+/** A request of a list, without the token. */
+export interface PlannedRequest extends Pick<HttpRequest, 'method' | 'url' | 'body'> {
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Values of page variables in {@link RequestPlan.url}. */
+const NO_PAGE: Variables = Object.fromEntries(
+  ['offset', 'page', 'after', 'cursor', 'limit', 'from', 'to'].map((name) => [name, name]),
+);
+
+/** Makes the requests of one list from the list's description. */
+export class RequestPlan {
+  /** Address of the list for messages: without query parameters, and with the names of page variables in place of their values. */
+  readonly url: URL;
+  readonly list: ListDescription;
+  readonly #baseUrl: URL;
+  readonly #parameters: Variables;
+  readonly #headers: Readonly<Record<string, string>>;
+
+  constructor({ baseUrl, list, headers = {}, parameters = {} }: RequestPlanOptions) {
+    this.#baseUrl = baseUrl;
+    this.list = list;
+    this.#parameters = parameters;
+    this.#headers = headersOf(headers, parameters);
+    this.url = addressOf(baseUrl, list.path, { ...NO_PAGE, ...parameters });
+  }
+
+  /** @throws RangeError if the list has no single reads but the query has a key, or a variable of the path has no value. */
+  requestOf({ offset, pageSize, from, to, key }: ListQuery): PlannedRequest {
+    const { name, path, query, dates, method, body, one } = this.list;
+    const variables = { ...this.#parameters, offset, limit: pageSize, from, to, key };
+    const headers = this.#headers;
+    const urlOf = (template: string, parameters: Parameters) => {
+      const url = addressOf(this.#baseUrl, template, variables);
+      for (const [parameter, value] of filledParameters(parameters, variables)) {
+        url.searchParams.append(parameter, value);
+      }
+      return url;
+    };
+    if (key !== undefined) {
+      if (!one) throw new RangeError(`the description has no single read for the list ${name}`);
+      return { method: 'GET', url: urlOf(one.path, one.query), headers };
+    }
+    const url = urlOf(path, from === undefined ? query : { ...dates, ...query });
+    if (body === undefined) return { method, url, headers };
+    return {
+      ...{ method, url, body: JSON.stringify(filledBody(body, variables)) },
+      headers: { 'content-type': 'application/json', ...headers },
+    };
+  }
+}
+
+/** Returns a description's headers with the values of its parameters. Names are in lower case, so that each is sent once. */
+export function headersOf(headers: Parameters, parameters: Variables): Record<string, string> {
+  return Object.fromEntries(
+    filledParameters(headers, parameters).map(([name, value]) => [name.toLowerCase(), value]),
+  );
+}
+
+/**
+ * Returns the address of a description's path after the base URL.
+ *
+ * @throws RangeError if a variable of the path has no value.
+ */
+export function addressOf(baseUrl: URL, path: string, variables: Variables): URL {
+  const text = filled(path, variables, encodeURIComponent);
+  if (text === undefined) throw new RangeError(`a variable of the path ${path} has no value`);
+  return new URL(baseUrl.href.replace(/\/$/, '') + text);
+}
