@@ -31,8 +31,8 @@ export type {
   RegistryAuth,
   RegistryConfig,
   Resource,
-  RESOURCES,
 } from './config/config.ts';
+export type { RESOURCES } from './description/wine/wine.ts';
 export type { Secret } from './core/secret.ts';
 
 // Errors

@@ -5,7 +5,7 @@ import { loginUrlOf } from '../config/config-of.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { httpConnections } from '../core/http-connections.ts';
 import type { Hooks } from '../observe/hooks.ts';
-import { RESOURCES } from '../resources/resources.ts';
+import { RESOURCES } from '../description/wine/wine.ts';
 import type { ListDescription } from '../description/description.ts';
 import { loggableAddress } from '../streams/http/http.ts';
 import type { RequestHooks } from '../streams/http/http.ts';

@@ -70,6 +70,7 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
       LOG_LEVEL: 'warn',
       ...process.env,
       ...directLoopback(process.env),
+      API_DESCRIPTION: '', // the sandbox is that of the built-in API
       API_BASE_URL: sandbox.url,
       API_KEY: sandbox.apiKey,
       API_LOGIN_URL: '',

@@ -1,10 +1,10 @@
 import { fstatSync } from 'node:fs';
 import { lastValueFrom, merge, Subject } from 'rxjs';
-import { RESOURCES } from '../config/config.ts';
 import type { TopicPosition } from '../consumers/position.ts';
 import { replay } from '../consumers/replay.ts';
 import { jsonEvents, readAs } from '../consumers/topic.ts';
 import type { Topic, ValueReader } from '../consumers/topic.ts';
+import type { ListDescription } from '../description/description.ts';
 import { valueSchemaOf } from '../schemas/events/envelope.ts';
 import { topicNames, valueSubject } from '../schemas/events/topics.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
@@ -47,7 +47,8 @@ export async function replayCommand(of: string, flags: ReplayFlags): Promise<voi
   });
 
   const prefix = await replayedPrefix(config, flags.account, kafka);
-  const topic = await replayedTopic(of, prefix, registry);
+  const { lists } = config.description;
+  const topic = await replayedTopic(of, prefix, lists, registry);
   const { key, limit = Infinity, byTime, pretty, follow } = flags;
   const lines = lineWriter(process.stdout);
   const colors = stdoutColors();
@@ -108,9 +109,6 @@ function positionOf<Word extends string>(
   );
 }
 
-/** Topics of the service's own messages that can be replayed, by their name after the prefix. */
-const SERVICE_TOPICS = ['order-status-changes', 'dead-letters'];
-
 /**
  * Returns the topic with this name after the prefix: the events of a known list, one of the service's own topics, or any topic whose schema
  * in the registry is that of events.
@@ -120,14 +118,18 @@ const SERVICE_TOPICS = ['order-status-changes', 'dead-letters'];
 async function replayedTopic(
   of: string,
   prefix: string,
+  lists: readonly ListDescription[],
   registry: Registry,
 ): Promise<Topic<ReplayedValue>> {
   const name = topicNames(prefix).records(of);
-  if (SERVICE_TOPICS.includes(of)) return { name, values: asWritten };
-  const isKnown = RESOURCES.some((resource) => resource === of);
+  const statusTopics = lists.flatMap(({ statuses }) => (statuses ? [statuses.topic] : []));
+  const serviceTopics = [...statusTopics, 'dead-letters'];
+  if (serviceTopics.includes(of)) return { name, values: asWritten };
+  const resources = lists.map((list) => list.name);
+  const isKnown = resources.includes(of);
   if (isKnown || (await hasEvents(name, registry))) return { name, values: jsonEvents };
   throw usageError(
-    `${of}: give ${[...RESOURCES, ...SERVICE_TOPICS].join(', ')}, or another topic under TOPIC_PREFIX that holds events: the registry has no schema of events for ${name}`,
+    `${of}: give ${[...resources, ...serviceTopics].join(', ')}, or another topic under TOPIC_PREFIX that holds events: the registry has no schema of events for ${name}`,
   );
 }
 

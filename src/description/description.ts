@@ -24,6 +24,9 @@ export interface ApiDescription {
   readonly lists: readonly ListDescription[];
 }
 
+/** Name of a list. */
+export type Resource = string;
+
 /** One list of an API. */
 export interface ListDescription {
   readonly name: string;

@@ -1,4 +1,4 @@
-import { RESOURCES } from '../../src/resources/resources.ts';
+import { RESOURCES } from '../../src/description/wine/wine.ts';
 import { STATUS_FIELDS } from '../../src/resources/orders/order-status.ts';
 import { deadLetterCodec, orderStatusChangeCodec } from '../../src/schemas/events/own-records.ts';
 import { topicNames, valueSubject } from '../../src/schemas/events/topics.ts';

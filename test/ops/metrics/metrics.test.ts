@@ -4,7 +4,7 @@ import type { Hooks, Published } from '../../../src/observe/hooks.ts';
 import { METRICS, PROCESS_METRICS } from '../../../src/ops/metrics/metric-table.ts';
 import type { Metric } from '../../../src/ops/metrics/metric-table.ts';
 import { metrics } from '../../../src/ops/metrics/metrics.ts';
-import { RESOURCES } from '../../../src/resources/resources.ts';
+import { RESOURCES, WINE } from '../../../src/description/wine/wine.ts';
 import type { Change, Operation } from '../../../src/streams/diff/change.ts';
 import { parseMetrics } from './parse-metrics.ts';
 
@@ -21,6 +21,7 @@ function change(op: Operation, updatedAt: number | null = null): Change {
 function service(options: Partial<Parameters<typeof metrics>[0]> = {}) {
   let at = START;
   const { hooks, text } = metrics({
+    description: WINE,
     account: 'estate',
     resources: ['orders', 'inventory'],
     wallClock: () => at,

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import type { Lane, Published, QuotaUse } from '../../../src/observe/hooks.ts';
 import { StatusModel } from '../../../src/ops/status/status.ts';
@@ -15,6 +16,7 @@ function service() {
   let at = START;
   let ready = true;
   const model = new StatusModel({
+    description: WINE,
     version: '1.2.3',
     account: 'cellar',
     prefix: 'wine',

@@ -20,7 +20,7 @@ import type {
 import type { Task } from '../../../src/pipeline/task.ts';
 import { listNamed } from '../../../src/description/description.ts';
 import { WINE } from '../../../src/description/wine/wine.ts';
-import type { Resource } from '../../../src/resources/resources.ts';
+import type { Resource } from '../../../src/description/description.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import type { Answer } from '../../../src/streams/decode/response.ts';
 import type { ListQuery } from '../../../src/streams/http/page-request.ts';
