@@ -3,6 +3,7 @@ import { Argument, Command, CommanderError, Option } from 'commander';
 import type { Resource } from './config/config.ts';
 import { descriptionOf } from './config/load-config.ts';
 import { CellarstreamError, describeError } from './core/errors.ts';
+import { statusTopics } from './description/description.ts';
 import { VERSION } from './core/version.ts';
 import type { ReplayFlags } from './commands/replay.ts';
 import { count, port, sandboxFlags, some } from './commands/sandbox-flags.ts';
@@ -25,12 +26,9 @@ const known = knownNames();
 
 function knownNames(): { readonly lists: readonly string[]; readonly topics: readonly string[] } {
   try {
-    const { lists } = descriptionOf({ env: process.env, cwd: process.cwd() });
-    const names = lists.map((list) => list.name);
-    return {
-      lists: names,
-      topics: [...names, ...lists.flatMap((list) => list.statuses?.topic ?? [])],
-    };
+    const description = descriptionOf({ env: process.env, cwd: process.cwd() });
+    const lists = description.lists.map(({ name }) => name);
+    return { lists, topics: [...lists, ...statusTopics(description)] };
   } catch {
     // The description that API_DESCRIPTION names is invalid: the command reports it.
     return { lists: [], topics: ['a list of API_DESCRIPTION'] };

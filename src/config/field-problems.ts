@@ -25,7 +25,7 @@ export function volatilePointers(
   return volatileFields.filter((field) => field.resource === resource).map(pointerOf);
 }
 
-/** Formats a field as in `VOLATILE_FIELDS`, such as `products:/image_url`. */
+/** Formats a field as in `VOLATILE_FIELDS`, such as `items:/image_url`. */
 export function volatileItem(field: FieldPointer): string {
   return `${field.resource}:${pointerOf(field)}`;
 }
@@ -34,7 +34,7 @@ function pointerOf({ path }: FieldPointer): string {
   return path.map(pointerStep).join('');
 }
 
-/** Formats a field as in the `PII_` settings, such as `orders.email`. */
+/** Formats a field as in the `PII_` settings, such as `items.email`. */
 export function piiItem({ resource, path }: FieldPointer): string {
   return [resource, ...path].join('.');
 }

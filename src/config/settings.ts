@@ -351,7 +351,7 @@ const readingSettings = (description: ApiDescription, lists: readonly string[]) 
     .default(60_000)
     .register(ABOUT, {
       text:
-        'A record that becomes visible up to this long after its `updated_at` is still found, at most this long after it became visible. ' +
+        `A record that becomes visible up to this long after its ${modificationTimes(description)} is still found, at most this long after it became visible. ` +
         'Once in this time a poll looks back that far; the other polls look back ten seconds.',
       isPerAccount: true,
     }),
@@ -413,6 +413,12 @@ const readingSettings = (description: ApiDescription, lists: readonly string[]) 
       isPerAccount: true,
     }),
 });
+
+/** Returns the names of the fields with modification times, in Markdown. */
+function modificationTimes({ lists }: ApiDescription): string {
+  const fields = new Set(lists.flatMap(({ updated }) => updated));
+  return [...fields].map((field) => `\`${field}\``).join(' or ') || 'modification time';
+}
 
 /** Page size that no list's limit is smaller than; 1000 if the description states no limit. */
 function maxPageSize({ lists }: ApiDescription): number {

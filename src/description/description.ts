@@ -105,6 +105,11 @@ export interface StatusSubject {
   readonly isTimeOfNew: boolean;
 }
 
+/** Returns the names of the topics with status changes, without `TOPIC_PREFIX`. */
+export function statusTopics({ lists }: Pick<ApiDescription, 'lists'>): string[] {
+  return lists.flatMap(({ statuses }) => (statuses ? [statuses.topic] : []));
+}
+
 /**
  * Returns the list with this name.
  *

@@ -22,10 +22,11 @@ export function minuteQuota(quota: ApiDescription['quota']): MinuteQuota | undef
 export const MIN_PAGE_SIZE = 21;
 
 /** Returns the features of a description that the service does not support yet, such as `paging cursor of orders`. */
-export function unsupportedFeatures({ auth, quota, lists }: ApiDescription): string[] {
+export function unsupportedFeatures({ auth, quota, errors, lists }: ApiDescription): string[] {
   return [
     ...authFeatures(auth),
     ...(minuteQuota(quota) ? [] : [`quota ${quotaText(quota)}`]),
+    ...(Object.keys(errors).length > 0 ? ['errors'] : []),
     ...lists.flatMap((list) => listFeatures(list).map((feature) => `${feature} of ${list.name}`)),
   ];
 }
@@ -50,14 +51,15 @@ function quotaText(quota: ApiDescription['quota']): string {
 }
 
 function listFeatures(list: ListDescription): string[] {
-  const { paging, limit, query, body, total, one, quota } = list;
+  const { paging, limit, query, body, total, quota } = list;
   const hasSize = variablesIn([query, body ?? null] as Json).includes('limit');
   return [
     ...(paging === 'offset' ? [] : [`paging ${paging}`]),
     ...(paging === 'offset' && !hasSize ? ['paging offset without {limit}'] : []),
-    ...(limit !== undefined && limit < MIN_PAGE_SIZE ? [`limit ${limit} (less than 21)`] : []),
+    ...(limit !== undefined && limit < MIN_PAGE_SIZE
+      ? [`limit ${limit} (less than ${MIN_PAGE_SIZE})`]
+      : []),
     ...(typeof total === 'object' && 'path' in total ? ['total by a request of its own'] : []),
-    ...(one && one.path !== list.path ? ['one with a path'] : []),
     ...(list.deleted ? ['deleted'] : []),
     ...(list.agreed ? ['agreed'] : []),
     ...(quota === undefined ? [] : [`quota ${quota}`]),

@@ -144,7 +144,7 @@ export const METRICS = {
   ),
   freshness: histogram(
     'cellarstream_freshness_seconds',
-    "Time from a record's `updated_at` to the commit of its event, less the difference of the clocks; of records that were created, or updated with a new `updated_at`, outside of the initial snapshot.",
+    'Time from the modification time of a record to the commit of its event, less the difference of the clocks; of records that were created, or updated with a new modification time, outside of the initial snapshot.',
     ['resource'],
     { buckets: FRESHNESS_SECONDS },
   ),

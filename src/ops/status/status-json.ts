@@ -92,7 +92,7 @@ export interface ResourceStatus {
   readonly firstRead: InitialSnapshotStatus | null;
   /** Number of requests in the last minute, by outcome. */
   readonly requests: Readonly<Record<RequestClass, number>>;
-  /** Lag of the changes in the last five minutes: the time from a record's `updated_at` to the commit of its event. */
+  /** Lag of the changes in the last five minutes: the time from a record's modification to the commit of its event. */
   readonly freshness: FreshnessStatus;
   /** Number of records read and number of events published per second, averaged over the last ten seconds. */
   readonly perSecond: { readonly records: number; readonly events: number };

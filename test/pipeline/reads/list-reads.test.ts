@@ -763,13 +763,13 @@ describe('what is to be published again', () => {
   const resync = (id: string, more: Partial<ResyncJob> = {}): ResyncJob => ({
     id,
     resource: 'orders',
-    orderNumber: null,
+    key: null,
     since: null,
     ...more,
   });
   const all = [
     resync('list'),
-    resync('one', { orderNumber: '7' }),
+    resync('one', { key: '7' }),
     resync('newer', { since: START - 86_400_000 }),
   ];
   const found = (batches: readonly Seen[]) =>
