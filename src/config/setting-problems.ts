@@ -5,7 +5,7 @@ import { kafkaProblems } from './kafka-problems.ts';
 import { itemsOf } from './setting-parsers.ts';
 import { isSecret, notSet } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
-import { keyFieldsSetting, requiredKey, settingsFor } from './settings.ts';
+import { keyFieldsSetting, singleReadKeys, settingsFor } from './settings.ts';
 import type { Name, Need, SettingTable } from './settings.ts';
 
 /** Returns problems that concern several settings: required ones that are missing, contradictions, and names that no setting has. */
@@ -104,10 +104,11 @@ function tlsProblems(
 
 function keyProblems(texts: SettingTexts, { lists }: ApiDescription): SettingProblem[] {
   return lists.flatMap((list) => {
-    const [name, key] = [keyFieldsSetting(list.name), requiredKey(list)];
-    const fields = itemsOf(texts[name] ?? '');
-    if (key === undefined || fields.length === 0 || fields.join() === key) return [];
-    return [{ name, advice: `must be ${key}: single ${list.name} are requested by this field` }];
+    const [name, keys] = [keyFieldsSetting(list.name), singleReadKeys(list)];
+    const key = itemsOf(texts[name] ?? '').join();
+    if (!keys || key === '' || keys.includes(key)) return [];
+    const advice = `must be ${keys.join(' or ')}: single ${list.name} are requested by this field`;
+    return [{ name, advice }];
   });
 }
 

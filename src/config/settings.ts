@@ -302,15 +302,15 @@ const topicSettings = ({ api, lists }: ApiDescription) => ({
 
 /** Returns the settings `KEY_FIELDS_<LIST>`. */
 function keyFieldsSettings({ lists }: ApiDescription): object {
-  const free = lists.filter((list) => requiredKey(list) === undefined);
+  const free = lists.filter(({ one }) => !one);
   return named(
     lists,
     (list) => keyFieldsSetting(list.name),
     (list) => {
-      const key = requiredKey(list);
+      const keys = singleReadKeys(list);
       const rule =
-        key !== undefined
-          ? `. Only \`${key}\` is allowed, which is also the default.`
+        keys !== undefined
+          ? `. Only \`${keys.join('` or `')}\` is allowed${keys.length === 1 ? ', which is also the default' : ''}.`
           : list === free[0]
             ? ', separated by commas; unset: chosen from the first page, see [resources.md](resources.md). ' +
               "Can't be changed once events are published."
@@ -324,11 +324,11 @@ function keyFieldsSettings({ lists }: ApiDescription): object {
 }
 
 /**
- * Returns the key fields, joined by commas, that a list must have because single records are requested by them. Undefined if the setting
- * may name other fields.
+ * Returns the keys by which single records of a list can be requested, each as the names of its fields with commas between them. Undefined
+ * if the API has no such request: then the key may have any fields.
  */
-export function requiredKey({ one, keyCandidates }: ListDescription): string | undefined {
-  return one && keyCandidates.length === 1 ? keyCandidates[0]!.join() : undefined;
+export function singleReadKeys({ one, keyCandidates }: ListDescription): string[] | undefined {
+  return one && keyCandidates.map((fields) => fields.join());
 }
 
 const readingSettings = (description: ApiDescription, lists: readonly string[]) => ({
@@ -445,20 +445,16 @@ function quotaSettings({ auth, quota }: ApiDescription) {
       text: 'How the API counts list requests: `endpoint`, for each list separately; `key`, for all lists of an API key together.',
       isPerAccount: true,
     }),
-    ...SNAPSHOT,
+    INITIAL_SNAPSHOT_PERCENT: integer(1, 95)
+      .default(73)
+      .register(ABOUT, {
+        text:
+          'Share of the quota for the initial snapshot of a list with dates. Polls have the rest meanwhile, and the snapshot also gets ' +
+          'what they leave unused: with 73 there is a poll every 2.2 seconds. A lower value publishes changes sooner, a higher value ends the snapshot sooner.',
+        isPerAccount: true,
+      }),
   };
 }
-
-const SNAPSHOT = {
-  INITIAL_SNAPSHOT_PERCENT: integer(1, 95)
-    .default(73)
-    .register(ABOUT, {
-      text:
-        'Share of the quota for the initial snapshot of a list with dates. Polls have the rest meanwhile, and the snapshot also gets ' +
-        'what they leave unused: with 73 there is a poll every 2.2 seconds. A lower value publishes changes sooner, a higher value ends the snapshot sooner.',
-      isPerAccount: true,
-    }),
-};
 
 const personalFieldsSettings = ({ lists }: ApiDescription, names: readonly string[]) => {
   const typed = lists.filter(({ types }) => types !== undefined).map((list) => list.name);

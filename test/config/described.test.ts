@@ -134,7 +134,7 @@ describe('the settings of a described API', () => {
       'API_PARAM_SHOP is not of any parameter: the settings are API_PARAM_REGION',
     ],
   ])('of which some are wrong: %j', (env, line) => {
-    const lines = linesOf(() => load(env as Record<string, string>));
+    const lines = linesOf(() => load(env));
     expect(lines).toEqual(line === undefined ? [] : ['1 setting is wrong:', `- ${line}`]);
   });
 
@@ -148,9 +148,9 @@ describe('the settings of a described API', () => {
     const cwd = folder();
     const accounts = join(cwd, 'accounts');
     mkdirSync(accounts);
-    const { API_KEY, API_PARAM_REGION: _, ...env } = API;
+    const { API_BASE_URL, API_KEY } = API;
     const source = {
-      env: { ...env, API_DESCRIPTION: 'store.yaml', ACCOUNTS_DIR: 'accounts' },
+      env: { API_BASE_URL, API_DESCRIPTION: 'store.yaml', ACCOUNTS_DIR: 'accounts' },
       cwd,
     };
     const { accountsDir = '', ...own } = loadConfig(source);

@@ -112,7 +112,7 @@ function tableRow(row: Row): string {
   const value = row.default === '' ? 'unset' : `\`${row.default}\``;
   const setting = row.name.replace(/_FILE$/, '');
   const isPerAccount = [row.name, setting].some(
-    (name) => name in schema.shape && about(name as Name).isPerAccount,
+    (name) => name in schema.shape && about(name).isPerAccount,
   );
   return `| \`${row.name}\`${isPerAccount ? ' *' : ''} | ${value} | ${row.meaning} |`;
 }

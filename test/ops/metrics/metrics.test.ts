@@ -59,8 +59,8 @@ const STORE = readDescription(pathOf('test/config/store.yaml'));
 describe('metrics', () => {
   it('have the lists and statuses of the description', async () => {
     const { series, hooks } = service({ description: STORE, resources: ['sales'] });
-    hooks.onReady({ resource: 'price-rules' } as Parameters<typeof hooks.onReady>[0]);
-    hooks.onReady({ resource: 'orders' } as Parameters<typeof hooks.onReady>[0]);
+    hooks.onReady({ resource: 'price-rules' });
+    hooks.onReady({ resource: 'orders' });
     const { samples } = await series();
     const labels = (name: string, label: string) => [
       ...new Set(samples.filter((one) => one.name === name).map((one) => one.labels[label])),
