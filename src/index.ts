@@ -32,7 +32,6 @@ export type {
   RegistryConfig,
   Resource,
 } from './config/config.ts';
-export type { RESOURCES } from './description/wine/wine.ts';
 export type { Secret } from './core/secret.ts';
 
 // Errors
