@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 import { Argument, Command, CommanderError, Option } from 'commander';
-import { RESOURCES } from './config/config.ts';
 import type { Resource } from './config/config.ts';
+import { descriptionOf } from './config/load-config.ts';
 import { CellarstreamError, describeError } from './core/errors.ts';
+import { statusTopics } from './description/description.ts';
 import { VERSION } from './core/version.ts';
 import type { ReplayFlags } from './commands/replay.ts';
 import { count, port, sandboxFlags, some } from './commands/sandbox-flags.ts';
@@ -18,6 +19,26 @@ const EXIT = { done: 0, failed: 1, usage: 2 } as const;
 /** Sets the exit code of a command that resolves to whether all is well. */
 async function exitWith(isFine: Promise<boolean>): Promise<void> {
   process.exitCode = (await isFine) ? EXIT.done : EXIT.failed;
+}
+
+/** Names of the API's lists, and of the topics of their events and status changes. */
+const known = knownNames();
+
+function knownNames(): { readonly lists: readonly string[]; readonly topics: readonly string[] } {
+  try {
+    const description = descriptionOf({ env: process.env, cwd: process.cwd() });
+    const lists = description.lists.map(({ name }) => name);
+    return { lists, topics: [...lists, ...statusTopics(description)] };
+  } catch {
+    // The description that API_DESCRIPTION names is invalid: the command reports it.
+    return { lists: [], topics: ['a list of API_DESCRIPTION'] };
+  }
+}
+
+/** Restricts an argument or option to the names of the API's lists, if these are known. */
+function ofLists<T extends Argument | Option>(one: T): T {
+  if (known.lists.length > 0) one.choices(known.lists);
+  return one;
 }
 
 const program = new Command('cellarstream')
@@ -87,7 +108,7 @@ program
 program
   .command('peek')
   .description('prints the events of an initial snapshot as JSON lines; needs no Kafka')
-  .addArgument(new Argument('<resource>', 'the list to read').choices(RESOURCES))
+  .addArgument(ofLists(new Argument('<resource>', 'the list to read')))
   .option('--account <name>', OF_FLEET)
   .option('--limit <n>', 'stops after this many events', count)
   .action(async (resource: Resource, flags: { account?: string; limit?: number }) =>
@@ -99,7 +120,7 @@ program
   .description('prints the decoded events of a topic as JSON lines')
   .argument(
     '<topic>',
-    `${RESOURCES.join(', ')}, order-status-changes, dead-letters, or another topic under TOPIC_PREFIX that holds events`,
+    `${known.topics.join(', ')}, dead-letters, or another topic under TOPIC_PREFIX that holds events`,
   )
   .option(
     '--account <name>',
@@ -129,9 +150,7 @@ program
   .description('asks the running service to publish records again as the API has them now')
   .option('--account <name>', OF_FLEET)
   .option('--order <n>', 'only this order')
-  .addOption(
-    new Option('--resource <name>', 'only this list; default: all of RESOURCES').choices(RESOURCES),
-  )
+  .addOption(ofLists(new Option('--resource <name>', 'only this list; default: all of RESOURCES')))
   .option('--since <time>', 'only records that were modified at this time (ISO 8601) or later')
   .option('--no-wait', 'ends once the request is written, without waiting for acknowledgements')
   .option(
@@ -150,9 +169,7 @@ program
     'compares the topics with the newest certificates, and your own copy of a list with both',
   )
   .addArgument(
-    new Argument('[resource...]', 'the lists to verify; default: all of RESOURCES').choices(
-      RESOURCES,
-    ),
+    ofLists(new Argument('[resource...]', 'the lists to verify; default: all of RESOURCES')),
   )
   .option('--account <name>', OF_FLEET)
   .option('--json', 'prints JSON lines instead of a table')

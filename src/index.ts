@@ -31,7 +31,6 @@ export type {
   RegistryAuth,
   RegistryConfig,
   Resource,
-  RESOURCES,
 } from './config/config.ts';
 export type { Secret } from './core/secret.ts';
 

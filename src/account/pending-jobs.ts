@@ -13,8 +13,8 @@ import type {
 export interface ResyncJob {
   readonly id: string;
   readonly resource: string;
-  /** Key of the single order to publish again; null: the whole list. */
-  readonly orderNumber: string | null;
+  /** Key of the single record to publish again; null: the whole list. */
+  readonly key: string | null;
   /** Time in epoch ms: only records modified then or later are published again; null: all records are. */
   readonly since: number | null;
 }
@@ -147,7 +147,7 @@ export function jobsOf(request: JobRequest): SignalJob[] {
     type,
     id,
     resource,
-    orderNumber: order_number === null ? null : String(BigInt(order_number)),
+    key: order_number === null ? null : String(BigInt(order_number)),
     since: since === null ? null : Date.parse(since),
   }));
 }

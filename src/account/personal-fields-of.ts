@@ -1,5 +1,5 @@
 import type { PiiConfig } from '../config/config.ts';
-import type { Resource } from '../resources/resources.ts';
+import type { Resource } from '../description/description.ts';
 import { isJsonObject } from '../schemas/json/json.ts';
 import type { JsonValue } from '../schemas/json/json.ts';
 import { personalFields, HIDING_METHODS } from '../streams/records/personal-fields.ts';

@@ -7,7 +7,6 @@ import type { Lanes } from './lanes.ts';
 import type { InheritedLedger, Ledger } from './ledger/ledger.ts';
 import { SHARED_QUOTA, latestArrivalsIn, LOGIN_QUOTA, WINDOW_MS } from './ledger/ledger-record.ts';
 import type { DatedDeclaration } from './ledger/ledger-record.ts';
-import { RESOURCES } from '../resources/resources.ts';
 import type { LedgerWriter } from '../state/ledger-writer.ts';
 import { recentStarts } from '../state/recent-starts.ts';
 import type { RecentStarts } from '../state/recent-starts.ts';
@@ -20,7 +19,7 @@ export type { Lanes } from './lanes.ts';
 export type GuestQuota = Pick<Quota, 'guests' | 'countOthers' | 'storeForSuccessor'>;
 
 export interface QuotasOptions {
-  readonly config: Pick<Config, 'quota' | 'account' | 'poll' | 'resources'>;
+  readonly config: Pick<Config, 'description' | 'quota' | 'account' | 'poll' | 'resources'>;
   readonly scheduler: SchedulerLike;
   /** Folder in which request times are stored for the next process. Default: they are not stored. */
   readonly stateDir?: string;
@@ -119,11 +118,11 @@ export class Quotas {
    */
   guestQuota(name: string): GuestQuota | undefined {
     if (name === LOGIN_QUOTA) return this.#login;
-    const { quota, resources } = this.#options.config;
+    const { description, quota, resources } = this.#options.config;
     const resource =
       name === SHARED_QUOTA && quota.scope === 'key'
         ? resources[0]
-        : RESOURCES.find((each) => each === name);
+        : description.lists.find((list) => list.name === name)?.name;
     return resource === undefined ? undefined : this.#listOf(resource).quota;
   }
 

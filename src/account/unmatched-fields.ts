@@ -1,7 +1,7 @@
 import type { PiiConfig } from '../config/config.ts';
 import type { JsonValue } from '../schemas/json/json.ts';
 import { namedFields } from './personal-fields-of.ts';
-import type { Resource } from '../resources/resources.ts';
+import type { Resource } from '../description/description.ts';
 import type { DecodedListOptions } from '../streams/decode/list-request.ts';
 import { volatileFields } from '../streams/records/volatile-fields.ts';
 

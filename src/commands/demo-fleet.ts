@@ -63,6 +63,7 @@ export async function demoFleet(options: DemoFleetOptions): Promise<void> {
   const env = {
     ...process.env,
     ...directLoopback(process.env),
+    API_DESCRIPTION: '', // the sandbox is that of the built-in API
     // These settings come from the accounts' files.
     ...{ API_BASE_URL: '', API_KEY: '', API_KEY_FILE: '', API_LOGIN_URL: '' },
     ACCOUNTS_DIR: accountsDir,

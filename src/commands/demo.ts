@@ -8,7 +8,7 @@ import { loadConfig } from '../config/load-config.ts';
 import type { Config, ConfigWith } from '../config/config.ts';
 import { STARTUP_RETRIES, openKafka } from '../sinks/open-kafka.ts';
 import { CellarstreamError } from '../core/errors.ts';
-import { listNamed } from '../description/description.ts';
+import { listNamed, statusTopics } from '../description/description.ts';
 import type { Hooks, Progress } from '../observe/hooks.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { allHooks } from '../observe/all-hooks.ts';
@@ -71,6 +71,7 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
       LOG_LEVEL: 'warn',
       ...process.env,
       ...directLoopback(process.env),
+      API_DESCRIPTION: '', // the sandbox is that of the built-in API
       API_BASE_URL: sandbox.url,
       API_KEY: sandbox.apiKey,
       API_LOGIN_URL: '',
@@ -95,8 +96,8 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
   const output = new DemoOutput(config, line, () => [
     `Kafka ${services.brokers.join(',')}  registry ${services.registryUrl}  API ${sandbox.url}`,
     `status page ${operations.url}`,
-    `topics ${prefix}.{${[...config.resources, 'order-status-changes', 'dead-letters'].join(',')}}`,
-    ...exportLines(services, prefix),
+    `topics ${prefix}.{${[...config.resources, ...statusTopics(config.description), 'dead-letters'].join(',')}}`,
+    ...exportLines(services, prefix, config.description.api),
   ]);
   try {
     const hooks = allHooks({ ...logHooks(logger), ...output.hooks }, operations.hooks);
@@ -203,12 +204,16 @@ async function openOnFreePort(
 }
 
 /** Returns a line with the environment variables that examples need to reach this demo; empty if the defaults of the examples are right. */
-function exportLines({ brokers, registryUrl }: Services, prefix: string): readonly string[] {
+function exportLines(
+  { brokers, registryUrl }: Services,
+  prefix: string,
+  defaultPrefix: string,
+): readonly string[] {
   const { kafka, registry } = PORTS;
   const variables = [
     ['KAFKA_BROKERS', brokers.join(','), `127.0.0.1:${kafka}`],
     ['SCHEMA_REGISTRY_URL', registryUrl, registryUrlOf('127.0.0.1', registry)],
-    ['TOPIC_PREFIX', prefix, 'wine'],
+    ['TOPIC_PREFIX', prefix, defaultPrefix],
   ] as const;
   const exported = variables
     .filter(([, value, expected]) => value.replace('localhost', '127.0.0.1') !== expected)

@@ -4,7 +4,8 @@ import type { TopicPosition } from '../consumers/position.ts';
 import { replay } from '../consumers/replay.ts';
 import { jsonEvents, readAs } from '../consumers/topic.ts';
 import type { Topic, ValueReader } from '../consumers/topic.ts';
-import type { ListDescription } from '../description/description.ts';
+import { statusTopics } from '../description/description.ts';
+import type { ApiDescription } from '../description/description.ts';
 import { valueSchemaOf } from '../schemas/events/envelope.ts';
 import { topicNames, valueSubject } from '../schemas/events/topics.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
@@ -47,8 +48,8 @@ export async function replayCommand(of: string, flags: ReplayFlags): Promise<voi
   });
 
   const prefix = await replayedPrefix(config, flags.account, kafka);
+  const topic = await replayedTopic(of, prefix, config.description, registry);
   const { lists } = config.description;
-  const topic = await replayedTopic(of, prefix, lists, registry);
   const statuses = lists.find((list) => list.statuses?.topic === of)?.statuses;
   const { key, limit = Infinity, byTime, pretty, follow } = flags;
   const lines = lineWriter(process.stdout);
@@ -121,14 +122,13 @@ function positionOf<Word extends string>(
 async function replayedTopic(
   of: string,
   prefix: string,
-  lists: readonly ListDescription[],
+  description: ApiDescription,
   registry: Registry,
 ): Promise<Topic<ReplayedValue>> {
   const name = topicNames(prefix).records(of);
-  const statusTopics = lists.flatMap(({ statuses }) => (statuses ? [statuses.topic] : []));
-  const serviceTopics = [...statusTopics, 'dead-letters'];
+  const serviceTopics = [...statusTopics(description), 'dead-letters'];
   if (serviceTopics.includes(of)) return { name, values: asWritten };
-  const resources = lists.map((list) => list.name);
+  const resources = description.lists.map((list) => list.name);
   const isKnown = resources.includes(of);
   if (isKnown || (await hasEvents(name, registry))) return { name, values: jsonEvents };
   throw usageError(

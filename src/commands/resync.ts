@@ -16,7 +16,7 @@ import { printLine } from './terminal.ts';
 
 export interface ResyncFlags {
   readonly account?: string;
-  /** Number of the order that is to be published again. */
+  /** Key of the single record that is to be published again, in digits: the number of an order. */
   readonly order?: string;
   readonly resource?: Resource;
   /** ISO 8601 time; UTC if it has no zone. */
@@ -83,11 +83,14 @@ export async function resyncCommand(flags: ResyncFlags): Promise<boolean> {
  */
 function requestOf(
   { order, resource, since }: Pick<ResyncFlags, 'order' | 'resource' | 'since'>,
-  { account, resources }: Pick<Config, 'account' | 'resources'>,
+  { account, description, resources }: Pick<Config, 'account' | 'description' | 'resources'>,
 ): ResyncRequest {
+  const single = description.lists.filter(({ one }) => one).map((list) => list.name);
   if (order !== undefined && !(/^\d{1,19}$/.test(order) && BigInt(order) < 2n ** 63n))
     throw usageError('--order must be an order number: digits, less than 2^63');
-  if (order !== undefined && (resource ?? 'orders') !== 'orders') {
+  if (order !== undefined && single.length === 0)
+    throw usageError("--order can't be used: the API serves no single records");
+  if (order !== undefined && resource !== undefined && !single.includes(resource)) {
     throw usageError(`--order can't be used with --resource ${resource}: leave out one of them`);
   }
   if (order !== undefined && since !== undefined)
@@ -96,7 +99,7 @@ function requestOf(
   if (since !== undefined && from === null) {
     throw usageError('--since must be an ISO 8601 time, such as 2026-01-31T12:00:00Z');
   }
-  const of = order === undefined ? resource : 'orders';
+  const of = resource ?? (order === undefined ? undefined : single[0]);
   return {
     type: 'resync',
     id: randomUUID(),

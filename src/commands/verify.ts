@@ -3,7 +3,7 @@ import { merge, NEVER, ReplaySubject, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describeError, isResourceError } from '../core/errors.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
-import type { Resource } from '../resources/resources.ts';
+import type { Resource } from '../description/description.ts';
 import { topicNames } from '../schemas/events/topics.ts';
 import { STARTUP_RETRIES, openKafkaClients } from '../sinks/open-kafka.ts';
 import { existing, missingTopicError } from '../kafka/client/topic-facts.ts';

@@ -5,18 +5,14 @@ import { CellarstreamError } from '../core/errors.ts';
 import type { Config, ConfigWith, Need } from './config.ts';
 import { loadConfig } from './load-config.ts';
 import { settingsFileText, settingTexts } from './setting-texts.ts';
-import { ACCOUNT_SETTINGS, SCHEMA, SECRETS } from './settings.ts';
+import { SECRETS, settingsFor } from './settings.ts';
+import type { SettingTable } from './settings.ts';
 
 /**
  * Pairs of names that can set the same secret: the setting, and its `*_FILE` name. If an account's file sets one name of a pair, the
  * environment's values of that name and of the paired one are ignored.
  */
-const SECRET_PAIRS = ACCOUNT_SETTINGS.filter((name) => SECRETS.includes(name)).map(
-  (name) => [name, `${name}_FILE`] as const,
-);
-
-/** Names that an account's file may set. All other settings belong to the instance and come from its environment. */
-const ALLOWED_NAMES: ReadonlySet<string> = new Set([...ACCOUNT_SETTINGS, ...SECRET_PAIRS.flat()]);
+const SECRET_PAIRS = SECRETS.map((name) => [name, `${name}_FILE`] as const);
 
 /**
  * Options for reading the files of a fleet's accounts: the instance's configuration, and where settings that an account's file does not set
@@ -81,12 +77,13 @@ export function loadAccount(
   needs: readonly Need[] = NEEDS,
 ): Config {
   const file = `${name}.env`;
+  const settings = settingsFor(config.description);
   try {
-    expectName(name);
+    expectName(name, settings);
     const found = settingsFileText(readFileSync(join(config.accountsDir, file)));
     if ('advice' in found) throw settingsError(found.advice);
     const own = parse(found.text);
-    expectOwn(own);
+    expectOwn(own, settings);
     return loadConfig({
       env: {
         ...withoutOwn(env, own),
@@ -98,21 +95,26 @@ export function loadAccount(
       cwd,
       needs,
       sharedPrefix: config.topics.sharedPrefix,
+      description: config.description,
     });
   } catch (error) {
     throw fileError(file, error);
   }
 }
 
-function expectName(name: string): void {
-  if (SCHEMA.shape.ACCOUNT_NAME.safeParse(name).success) return;
+function expectName(name: string, { schema }: SettingTable): void {
+  if (schema.shape.ACCOUNT_NAME.safeParse(name).success) return;
   throw settingsError(
     'is not a valid name of an account: use letters, digits, dots, hyphens or underscores',
   );
 }
 
-function expectOwn(own: Readonly<Record<string, string>>): void {
-  const foreign = Object.keys(own).filter((setting) => !ALLOWED_NAMES.has(setting));
+/** Throws if an account's file sets a name that belongs to the instance, whose settings come from the environment. */
+function expectOwn(own: Readonly<Record<string, string>>, { perAccount }: SettingTable): void {
+  const isAllowed = (name: string) =>
+    perAccount.includes(name) ||
+    SECRET_PAIRS.some(([secret, file]) => file === name && perAccount.includes(secret));
+  const foreign = Object.keys(own).filter((setting) => !isAllowed(setting));
   if (foreign.length === 0) return;
   throw settingsError(
     `${foreign.join(', ')} can't be set for an account: each is a setting of the instance, or no setting at all`,

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import { loginOf } from '../description/description.ts';
-import type { ApiDescription } from '../description/description.ts';
-import { WINE } from '../description/wine/wine.ts';
 import type { Proxies } from '../core/proxies.ts';
+import { parameterSetting } from '../description/checks.ts';
+import type { ApiDescription } from '../description/description.ts';
 import type {
   ApiConfig,
   Config,
@@ -12,18 +12,25 @@ import type {
   RegistryConfig,
 } from './config.ts';
 import { mskRegion } from './kafka-problems.ts';
+import { keyFieldsSetting } from './settings.ts';
 import type { Settings } from './settings.ts';
 
 /**
  * Converts validated settings into the configuration.
  *
+ * @param description Description of the API, which the settings are made for.
  * @param cwd Folder from which relative paths start.
  * @param sharedPrefix Prefix of the topics that all accounts of a fleet share.
  */
-export function configOf(set: Settings, cwd: string, sharedPrefix = set.TOPIC_PREFIX): Config {
+export function configOf(
+  set: Settings,
+  description: ApiDescription,
+  cwd: string,
+  sharedPrefix = set.TOPIC_PREFIX,
+): Config {
   return {
-    description: WINE,
-    api: apiOf(set, WINE),
+    description,
+    api: apiOf(set, description),
     kafka: kafkaOf(set),
     registry: registryOf(set),
     account: set.ACCOUNT_NAME,
@@ -58,14 +65,11 @@ export function configOf(set: Settings, cwd: string, sharedPrefix = set.TOPIC_PR
     },
     volatileFields: set.VOLATILE_FIELDS,
     keyFormat: set.KEY_FORMAT,
-    keyFields: {
-      orders: set.KEY_FIELDS_ORDERS,
-      customers: set.KEY_FIELDS_CUSTOMERS,
-      inventory: set.KEY_FIELDS_INVENTORY,
-      'wine-clubs': set.KEY_FIELDS_WINE_CLUBS,
-      'wine-club-members': set.KEY_FIELDS_WINE_CLUB_MEMBERS,
-      products: set.KEY_FIELDS_PRODUCTS,
-    },
+    keyFields: described(
+      set,
+      description.lists.map((list) => list.name),
+      keyFieldsSetting,
+    ),
     accountsDir: set.ACCOUNTS_DIR === undefined ? undefined : resolve(cwd, set.ACCOUNTS_DIR),
     instanceName: set.INSTANCE_NAME,
     stateDir: resolve(cwd, set.STATE_DIR),
@@ -74,12 +78,28 @@ export function configOf(set: Settings, cwd: string, sharedPrefix = set.TOPIC_PR
   };
 }
 
+/** Returns the values of settings whose names depend on the description, by the names of the lists or parameters that they concern. */
+function described<T>(
+  set: Settings,
+  names: readonly string[],
+  settingOf: (name: string) => string,
+): Readonly<Record<string, T>> {
+  const values = set as unknown as Readonly<Record<string, T>>;
+  return Object.fromEntries(names.map((name) => [name, values[settingOf(name)]!]));
+}
+
 function apiOf(set: Settings, description: ApiDescription): ApiConfig | undefined {
   const { API_BASE_URL: baseUrl, API_KEY: key, API_LOGIN_URL, API_CA_FILE: ca } = set;
   const { API_KEY_PATIENCE_MS: keyPatienceMs } = set;
+  const { parameters: names } = description;
   if (baseUrl === undefined || key === undefined) return undefined;
   const loginUrl = API_LOGIN_URL ?? loginUrlOf(description, baseUrl);
-  return { baseUrl, loginUrl, key, keyPatienceMs, ca, ...proxiesOf(set) };
+  const parameters = described<string>(set, names, parameterSetting);
+  return {
+    ...{ baseUrl, loginUrl, key, keyPatienceMs, ca },
+    ...(names.length > 0 && { parameters }),
+    ...proxiesOf(set),
+  };
 }
 
 function kafkaOf(set: Settings): KafkaConfig | undefined {

@@ -1,13 +1,11 @@
 import type { ClientCredentials } from '../core/client-tokens.ts';
-import type { ApiDescription } from '../description/description.ts';
-import type { Resource } from '../resources/resources.ts';
+import type { ApiDescription, Resource } from '../description/description.ts';
 import type { Proxies } from '../core/proxies.ts';
 import type { Secret } from '../core/secret.ts';
 import type { FieldPointer } from './setting-parsers.ts';
 import type { LogLevel, Need } from './settings.ts';
 
-export { RESOURCES } from '../resources/resources.ts';
-export type { Resource } from '../resources/resources.ts';
+export type { Resource } from '../description/description.ts';
 export { LOG_LEVELS } from './settings.ts';
 export type { FieldPointer } from './setting-parsers.ts';
 export type { LogLevel, Need } from './settings.ts';
@@ -15,7 +13,7 @@ export type { ClientCredentials } from '../core/client-tokens.ts';
 
 /** Settings of the API and its login. */
 export interface ApiConfig {
-  /** Base URL of the API, without a trailing `/` or `/v1`: lists are at `<baseUrl>/v1/<resource>`. */
+  /** Base URL of the API, without a trailing `/`. The paths of the description follow it. */
   readonly baseUrl: string;
   /** Address of the login; without effect if the API has none. */
   readonly loginUrl: string;

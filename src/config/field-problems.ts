@@ -1,13 +1,12 @@
-import { describedType } from '../resources/described-type.ts';
 import { listNamed } from '../description/description.ts';
-import { WINE } from '../description/wine/wine.ts';
-import type { Resource } from '../resources/resources.ts';
+import type { ApiDescription, ListDescription } from '../description/description.ts';
 import { pointerStep } from '../schemas/json/json.ts';
 import type { Config } from './config.ts';
+import { describedType } from './described-type.ts';
 import { itemsOf } from './setting-parsers.ts';
 import type { FieldPointer } from './setting-parsers.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
-import { keyFieldsSetting, SCHEMA } from './settings.ts';
+import { keyFieldsSetting, settingsFor } from './settings.ts';
 
 const PII_SETTINGS = ['PII_DROP', 'PII_MASK', 'PII_HMAC'] as const;
 
@@ -21,12 +20,12 @@ interface NamedField extends FieldPointer {
 /** Returns the JSON Pointers of the fields of a list that `VOLATILE_FIELDS` names. */
 export function volatilePointers(
   { volatileFields }: Pick<Config, 'volatileFields'>,
-  resource: Resource,
+  resource: string,
 ): readonly string[] {
   return volatileFields.filter((field) => field.resource === resource).map(pointerOf);
 }
 
-/** Formats a field as in `VOLATILE_FIELDS`, such as `products:/image_url`. */
+/** Formats a field as in `VOLATILE_FIELDS`, such as `items:/image_url`. */
 export function volatileItem(field: FieldPointer): string {
   return `${field.resource}:${pointerOf(field)}`;
 }
@@ -35,7 +34,7 @@ function pointerOf({ path }: FieldPointer): string {
   return path.map(pointerStep).join('');
 }
 
-/** Formats a field as in the `PII_` settings, such as `orders.email`. */
+/** Formats a field as in the `PII_` settings, such as `items.email`. */
 export function piiItem({ resource, path }: FieldPointer): string {
   return [resource, ...path].join('.');
 }
@@ -44,9 +43,11 @@ export function piiItem({ resource, path }: FieldPointer): string {
  * Returns problems with the settings that name fields, beyond their syntax: a field that the service depends on, a field that two settings
  * hide, or a field to be masked or hashed whose type is not text.
  */
-export function fieldProblems(texts: SettingTexts): SettingProblem[] {
+export function fieldProblems(texts: SettingTexts, description: ApiDescription): SettingProblem[] {
+  const { schema } = settingsFor(description);
+  const listOf = ({ resource }: FieldPointer) => listNamed(description, resource);
   const named = (setting: NamedField['setting'], itemOf: (field: FieldPointer) => string) =>
-    (SCHEMA.shape[setting].safeParse(texts[setting]).data ?? []).map((field): NamedField => {
+    (schema.shape[setting].safeParse(texts[setting]).data ?? []).map((field): NamedField => {
       return { ...field, setting, item: itemOf(field) };
     });
   const hidden = PII_SETTINGS.flatMap((setting) => named(setting, piiItem));
@@ -58,12 +59,12 @@ export function fieldProblems(texts: SettingTexts): SettingProblem[] {
       problem(
         field,
         duplicateAdvice(field, hidden.slice(0, index)) ??
-          neededAdvice(field, texts, "it can't be hidden") ??
-          noTextAdvice(field),
+          neededAdvice(field, listOf(field), texts, "it can't be hidden") ??
+          noTextAdvice(field, listOf(field)),
       ),
     ),
     ...volatile.flatMap((field) =>
-      problem(field, neededAdvice(field, texts, "its changes can't be ignored")),
+      problem(field, neededAdvice(field, listOf(field), texts, "its changes can't be ignored")),
     ),
   ];
 }
@@ -92,6 +93,7 @@ function duplicateAdvice(field: NamedField, earlier: readonly NamedField[]): str
  */
 function neededAdvice(
   { resource, path }: FieldPointer,
+  list: ListDescription,
   texts: SettingTexts,
   but: string,
 ): string | undefined {
@@ -99,18 +101,24 @@ function neededAdvice(
   if (keyFields !== undefined && itemsOf(keyFields).includes(path[0]!)) {
     return `: ${keyFieldsSetting(resource)} uses it as a key, so ${but}`;
   }
-  const needed = neededPaths(resource).find((each) => isWithin(each, path));
+  const needed = neededPaths(list).find((each) => isWithin(each, path));
   if (!needed) return undefined;
   return needed.length > path.length
     ? `: the service depends on ${needed.join('.')} in it; name its other fields instead`
     : `: the service depends on it, so ${but}`;
 }
 
-function neededPaths(resource: Resource): readonly (readonly string[])[] {
-  const { keyCandidates, updated, created = [], arrays, statuses } = listNamed(WINE, resource);
+function neededPaths({
+  keyCandidates,
+  created,
+  updated,
+  arrays,
+  statuses,
+}: ListDescription): readonly (readonly string[])[] {
   return [
     ...(keyCandidates.length === 1 ? keyCandidates[0]!.map((field) => [field]) : []),
-    ...[created, updated].flat().map((field) => [field]),
+    ...(created === undefined ? [] : [[created]]),
+    ...updated.map((field) => [field]),
     ...Object.entries(arrays),
     ...(statuses?.subjects ?? []).flatMap(({ path, fields, time }) =>
       [...fields, ...(time === undefined ? [] : [[time]])].map((field) => [...path, ...field]),
@@ -125,8 +133,8 @@ function isWithin(one: readonly string[], other: readonly string[]): boolean {
 }
 
 /** Returns advice if a field to be masked or hashed is not text in the schema: masks and HMACs are text. */
-function noTextAdvice({ setting, resource, path }: NamedField): string | undefined {
-  const type = setting === 'PII_DROP' ? undefined : describedType(resource, path);
+function noTextAdvice({ setting, path }: NamedField, list: ListDescription): string | undefined {
+  const type = setting === 'PII_DROP' ? undefined : describedType(list, path);
   if (type === undefined || type === 'string') return undefined;
   return typeof type === 'object' && 'fields' in type
     ? ', which has fields of its own: name those that are text, or name it in PII_DROP'

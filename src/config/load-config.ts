@@ -1,10 +1,15 @@
+import { basename, resolve } from 'node:path';
 import { CellarstreamError } from '../core/errors.ts';
+import type { ApiDescription } from '../description/description.ts';
+import { readDescription } from '../description/read-description.ts';
+import { unsupportedFeatures } from '../description/supported.ts';
+import { WINE } from '../description/wine/wine.ts';
 import { configOf } from './config-of.ts';
 import type { ConfigWith, Need } from './config.ts';
 import { settingProblems } from './setting-problems.ts';
 import { isQuoted, QUOTED, settingTexts } from './setting-texts.ts';
-import type { SettingProblem } from './setting-texts.ts';
-import { SCHEMA } from './settings.ts';
+import type { SettingProblem, SettingTexts } from './setting-texts.ts';
+import { settingsFor } from './settings.ts';
 
 /** Sources of the settings for {@link loadConfig}, and the groups that are required. */
 export interface ConfigOptions<N extends Need> {
@@ -15,14 +20,16 @@ export interface ConfigOptions<N extends Need> {
   readonly needs?: readonly N[];
   /** Prefix of the topics that the account shares with the other accounts of a fleet. Default: the account's own prefix. */
   readonly sharedPrefix?: string;
+  /** Description of the API. Default: read from the file that `API_DESCRIPTION` names. */
+  readonly description?: ApiDescription;
 }
 
 /**
  * Reads the settings from the environment, and from `.env` those that the environment does not set. An empty value counts as unset. A
  * secret may be stored in a file: set `<name>_FILE` to the path of that file.
  *
- * @throws CellarstreamError `SETTINGS`, with one line for each problem; no line contains the value of a secret or an address, or the
- * content of a file.
+ * @throws CellarstreamError `SETTINGS`, with one line for each problem. If the API's description has mistakes, only these are reported,
+ * each with its line and column in the file. No line contains the value of a secret or an address, or the content of any other file.
  *
  * @example
  * ```ts
@@ -43,7 +50,12 @@ export function loadConfig<N extends Need = never>(options: ConfigOptions<N>): C
   const { env, cwd, needs = [], sharedPrefix } = options;
   const problems: SettingProblem[] = [];
   const texts = settingTexts(env, cwd, problems);
-  const parsed = SCHEMA.safeParse(texts);
+  const description = options.description ?? descriptionOf(options, texts);
+  // The instance of a fleet reads the API with the settings of its accounts.
+  if (needs.some((need) => need === 'api') || texts.ACCOUNTS_DIR !== undefined) {
+    expectSupported(description, texts);
+  }
+  const parsed = settingsFor(description).schema.safeParse(texts);
   for (const { path, message } of parsed.error?.issues ?? []) {
     const name = String(path[0]);
     problems.push({
@@ -51,9 +63,30 @@ export function loadConfig<N extends Need = never>(options: ConfigOptions<N>): C
       advice: isQuoted(texts[name] ?? '') ? `${message}; it ${QUOTED}` : message,
     });
   }
-  problems.push(...settingProblems(texts, needs));
+  problems.push(...settingProblems(texts, needs, description));
   if (!parsed.success || problems.length > 0) throw settingsError(problems);
-  return deepFreeze(configOf(parsed.data, cwd, sharedPrefix)) as ConfigWith<N>;
+  return deepFreeze(configOf(parsed.data, description, cwd, sharedPrefix)) as ConfigWith<N>;
+}
+
+/**
+ * Reads the description of the API that `API_DESCRIPTION` names; without this setting, returns the built-in one.
+ *
+ * @throws CellarstreamError `SETTINGS`, with one line for each mistake in the file.
+ */
+export function descriptionOf(
+  { env, cwd }: Pick<ConfigOptions<never>, 'env' | 'cwd'>,
+  texts = settingTexts(env, cwd, []),
+): ApiDescription {
+  const { API_DESCRIPTION: file } = texts;
+  return file === undefined ? WINE : readDescription(resolve(cwd, file));
+}
+
+function expectSupported(description: ApiDescription, { API_DESCRIPTION }: SettingTexts): void {
+  const file = basename(API_DESCRIPTION ?? '');
+  const lines = unsupportedFeatures(description).map(
+    (feature) => `API_DESCRIPTION ${file}: ${feature} is not supported yet`,
+  );
+  if (lines.length > 0) throw new CellarstreamError('SETTINGS', lines.join('\n'));
 }
 
 function settingsError(problems: readonly SettingProblem[]): CellarstreamError {

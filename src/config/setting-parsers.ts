@@ -2,8 +2,6 @@ import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { readProxy } from '../core/proxies.ts';
 import { Secret } from '../core/secret.ts';
-import { RESOURCES } from '../resources/resources.ts';
-import type { Resource } from '../resources/resources.ts';
 import { pointerNames } from '../schemas/json/json.ts';
 
 // Zod parsers for each kind of setting. They convert the text of a setting into its value, or report advice that follows the setting's name.
@@ -14,9 +12,10 @@ import { pointerNames } from '../schemas/json/json.ts';
  */
 export const ACCEPTED = z.registry<{ readonly phrase: string }>();
 
-/** A field of a list's records. A path passes through arrays: `orders.tender_info.last_four` means the field of every element. */
+/** A field of a list's records. A path passes through arrays: it means the field of every element. */
 export interface FieldPointer {
-  readonly resource: Resource;
+  /** Name of the list. */
+  readonly resource: string;
   readonly path: readonly string[];
 }
 
@@ -79,19 +78,18 @@ export const brokers = items((item) => {
   return Number(port) >= 1 && Number(port) <= 65_535;
 }, 'must be host:port of one or more brokers, separated by commas, without a protocol');
 
-export const resources = list.transform((all, context): Resource[] => {
-  const unknown = all.filter((item) => !isResource(item));
-  if (unknown.length === 0 && all.length > 0) return all;
-  const which = unknown.map((item) => JSON.stringify(item.slice(0, 40))).join(', ') || 'nothing';
-  context.addIssue(
-    `contains ${which}: the lists are ${RESOURCES.join(', ')}; separate them by commas`,
-  );
-  return z.NEVER;
-});
+// Each of the following three parsers takes the names of all lists of the API.
 
-function isResource(item: string | undefined): boolean {
-  return RESOURCES.some((resource) => resource === item);
-}
+export const resources = (lists: readonly string[]) =>
+  list.transform((all, context): string[] => {
+    const unknown = all.filter((item) => !lists.includes(item));
+    if (unknown.length === 0 && all.length > 0) return all;
+    const which = unknown.map((item) => JSON.stringify(item.slice(0, 40))).join(', ') || 'nothing';
+    context.addIssue(
+      `contains ${which}: the lists are ${lists.join(', ')}; separate them by commas`,
+    );
+    return z.NEVER;
+  });
 
 /**
  * Syntax of a field: a list's name and field names, joined by dots. Rejects spellings that would silently match no field: a space next to a
@@ -102,16 +100,24 @@ const FIELD = /^[^.]+(\.(?!\s|\d+(\.|$))[^.[\]/*]+(?<!\s))+$/;
 /**
  * Parser of comma-separated fields. The error text does not quote the items, since one may be a secret pasted into `PII_HMAC` by mistake.
  */
-export const fields = items(
-  (item) => FIELD.test(item) && isResource(item.split('.')[0]),
-  `must be fields such as orders.email or orders.tender_info.last_four, separated by commas ` +
-    `(a path means every element of an array: no indexes, and no [ ] / *); the first word is one of ${RESOURCES.join(', ')}`,
-).transform((all) =>
-  all.map((item): FieldPointer => {
-    const [resource, ...path] = item.split('.');
-    return { resource: resource!, path };
-  }),
-);
+export const fields = (lists: readonly string[]) =>
+  items(
+    (item) => FIELD.test(item) && lists.includes(item.split('.')[0]!),
+    `must be fields such as ${fieldExamples(lists)}, separated by commas ` +
+      `(a path means every element of an array: no indexes, and no [ ] / *); the first word is one of ${lists.join(', ')}`,
+  ).transform((all) =>
+    all.map((item): FieldPointer => {
+      const [resource, ...path] = item.split('.');
+      return { resource: resource!, path };
+    }),
+  );
+
+/** Returns examples of the syntax of {@link fields}, with `quote` around each of them. */
+export function fieldExamples([list]: readonly string[], quote = ''): string {
+  return [`${list}.email`, `${list}.addresses.street`]
+    .map((each) => quote + each + quote)
+    .join(' or ');
+}
 
 /**
  * Syntax of a field: a list's name, a colon and a JSON Pointer without array indexes. Rejects spellings that would silently match no field:
@@ -119,16 +125,25 @@ export const fields = items(
  */
 const POINTER = /^([^:]+):((?:\/(?!\s|(?:\d+|-)(?:\/|$))(?:[^~/[\]*]|~[01])+(?<!\s))+)$/;
 
-export const pointers = items(
-  (item) => isResource(POINTER.exec(item)?.[1]),
-  `must be JSON Pointers such as products:/image_url or products:/images/url, separated by commas ` +
-    `(a path means every element of an array: no indexes, and no [ ] *); the word before the colon is one of ${RESOURCES.join(', ')}`,
-).transform((all) =>
-  all.map((item): FieldPointer => {
-    const [, resource, pointer] = POINTER.exec(item)!;
-    return { resource: resource!, path: pointerNames(pointer!) };
-  }),
-);
+export const pointers = (lists: readonly string[]) =>
+  items(
+    (item) => lists.includes(POINTER.exec(item)?.[1] ?? ''),
+    `must be JSON Pointers such as ${pointerExamples(lists)}, separated by commas ` +
+      `(a path means every element of an array: no indexes, and no [ ] *); the word before the colon is one of ${lists.join(', ')}`,
+  ).transform((all) =>
+    all.map((item): FieldPointer => {
+      const [, resource, pointer] = POINTER.exec(item)!;
+      return { resource: resource!, path: pointerNames(pointer!) };
+    }),
+  );
+
+/** Returns examples of the syntax of {@link pointers}, with `quote` around each of them. */
+export function pointerExamples(lists: readonly string[], quote = ''): string {
+  const list = lists.at(-1);
+  return [`${list}:/image_url`, `${list}:/images/url`]
+    .map((each) => quote + each + quote)
+    .join(' or ');
+}
 
 export const httpAddress = ({ isQueryAllowed = false } = {}) =>
   text.transform((value, context): string => {

@@ -1,21 +1,36 @@
+import type { ApiDescription } from '../description/description.ts';
 import { clientCertificateProblems } from './client-certificate.ts';
 import { fieldProblems } from './field-problems.ts';
 import { kafkaProblems } from './kafka-problems.ts';
-import { notSet } from './setting-texts.ts';
+import { itemsOf } from './setting-parsers.ts';
+import { isSecret, notSet } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
-import { aboutSetting, NEEDED, SCHEMA, SECRETS, SETTINGS } from './settings.ts';
-import type { Name, Need } from './settings.ts';
+import { keyFieldsSetting, singleReadKeys, settingsFor } from './settings.ts';
+import type { Name, Need, SettingTable } from './settings.ts';
 
 /** Returns problems that concern several settings: required ones that are missing, contradictions, and names that no setting has. */
-export function settingProblems(texts: SettingTexts, needs: readonly Need[]): SettingProblem[] {
-  return [...missingSettings(texts, needs), ...contradictions(texts), ...unknownSettings(texts)];
+export function settingProblems(
+  texts: SettingTexts,
+  needs: readonly Need[],
+  description: ApiDescription,
+): SettingProblem[] {
+  const table = settingsFor(description);
+  return [
+    ...missingSettings(texts, needs, table),
+    ...contradictions(texts, description),
+    ...unknownSettings(texts, table),
+  ];
 }
 
-function missingSettings(texts: SettingTexts, needs: readonly Need[]): SettingProblem[] {
-  return NEEDED.flatMap((name) => {
-    const { needed } = aboutSetting(name);
+function missingSettings(
+  texts: SettingTexts,
+  needs: readonly Need[],
+  { about, needed: all }: SettingTable,
+): SettingProblem[] {
+  return all.flatMap((name) => {
+    const { needed } = about(name);
     if (!needed || !needs.includes(needed.in) || texts[name] !== undefined) return [];
-    const orFile = SECRETS.includes(name) ? `, nor ${name}_FILE` : '';
+    const orFile = isSecret(name) ? `, nor ${name}_FILE` : '';
     return [{ name, advice: `is not set${orFile}: ${needed.advice}` }];
   });
 }
@@ -58,7 +73,7 @@ const REGISTRY_CERTIFICATE = {
  * Returns problems between settings: a setting is set without another setting that it requires, two settings contradict each other, or a
  * setting names a field that is unsuitable for its purpose, such as a key field that would be hidden.
  */
-function contradictions(texts: SettingTexts): SettingProblem[] {
+function contradictions(texts: SettingTexts, description: ApiDescription): SettingProblem[] {
   const isSet = (name: Name) => texts[name] !== undefined;
   const [login, ...otherLogins] = REGISTRY_LOGINS.filter(isSet);
   return [
@@ -68,9 +83,9 @@ function contradictions(texts: SettingTexts): SettingProblem[] {
     ...otherLogins.map((name) => ({ name, advice: `and ${login} are both set: keep one of them` })),
     ...clientCertificateProblems(texts, REGISTRY_CERTIFICATE),
     ...TLS_REQUIREMENTS.flatMap(([name, ...addresses]) => tlsProblems(texts, name, addresses)),
-    ...orderKeyProblems(texts),
+    ...keyProblems(texts, description),
     ...kafkaProblems(texts),
-    ...fieldProblems(texts),
+    ...fieldProblems(texts, description),
   ];
 }
 
@@ -87,24 +102,34 @@ function tlsProblems(
   return [{ name, advice: `needs ${address}${orOthers} to begin with https://` }];
 }
 
-function orderKeyProblems(texts: SettingTexts): SettingProblem[] {
-  const name = 'KEY_FIELDS_ORDERS';
-  const fields = SCHEMA.shape[name].safeParse(texts[name]).data;
-  if (!fields || fields.join() === 'order_number') return [];
-  return [{ name, advice: 'must be order_number: single orders are requested by this field' }];
+function keyProblems(texts: SettingTexts, { lists }: ApiDescription): SettingProblem[] {
+  return lists.flatMap((list) => {
+    const [name, keys] = [keyFieldsSetting(list.name), singleReadKeys(list)];
+    const key = itemsOf(texts[name] ?? '').join();
+    if (!keys || key === '' || keys.includes(key)) return [];
+    const advice = `must be ${keys.join(' or ')}: single ${list.name} are requested by this field`;
+    return [{ name, advice }];
+  });
 }
 
 /**
  * Prefixes of setting families. The value of each is the beginning of the error text for a name with this prefix that no setting has. Such
  * a name is an error because a misspelled setting would silently have no effect.
  */
-const SETTING_FAMILIES = { KEY_FIELDS_: 'is not of any list', PII_: 'is not a setting' } as const;
+const SETTING_FAMILIES = {
+  KEY_FIELDS_: 'is not of any list',
+  API_PARAM_: 'is not of any parameter',
+  PII_: 'is not a setting',
+} as const;
 
-function unknownSettings(texts: SettingTexts): SettingProblem[] {
+function unknownSettings(texts: SettingTexts, { names }: SettingTable): SettingProblem[] {
   return Object.entries(SETTING_FAMILIES).flatMap(([prefix, what]) => {
-    const known = SETTINGS.filter((setting) => setting.startsWith(prefix));
+    const known = names.filter((setting) => setting.startsWith(prefix));
     return Object.keys(texts)
       .filter((name) => name.startsWith(prefix) && !known.includes(name))
-      .map((name) => ({ name, advice: `${what}: the settings are ${known.join(', ')}` }));
+      .map((name) => ({
+        name,
+        advice: `${what}: ${known.length > 0 ? `the settings are ${known.join(', ')}` : 'there is none'}`,
+      }));
   });
 }

@@ -93,7 +93,8 @@ function present(texts: SettingTexts): Texts {
   return some;
 }
 
-function isSecret(name: string): boolean {
+/** Whether the setting holds a secret. */
+export function isSecret(name: string): boolean {
   return SECRETS.some((secret) => secret === name);
 }
 

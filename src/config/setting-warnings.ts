@@ -1,17 +1,16 @@
 import { isIPv4 } from 'node:net';
-import { describedType } from '../resources/described-type.ts';
 import { listNamed } from '../description/description.ts';
 import type { ApiDescription } from '../description/description.ts';
-import { WINE } from '../description/wine/wine.ts';
 import { HIDING_METHODS } from '../streams/records/personal-fields.ts';
 import { loginUrlOf } from './config-of.ts';
 import type { ApiConfig, Config, KafkaConfig, RegistryConfig } from './config.ts';
+import { describedType } from './described-type.ts';
 import { piiItem, volatileItem } from './field-problems.ts';
 import type { ConfigOptions } from './load-config.ts';
 import type { FieldPointer } from './setting-parsers.ts';
 import { isQuoted, QUOTED, settingTexts } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
-import { SECRETS, SETTINGS } from './settings.ts';
+import { SECRETS, settingsFor } from './settings.ts';
 
 /** Advice for a secret that begins or ends with white space or contains a line break, usually by mistake. */
 const SPACED =
@@ -28,11 +27,12 @@ export function settingWarnings(
   source: Pick<ConfigOptions<never>, 'env' | 'cwd'>,
 ): SettingProblem[] {
   const texts = settingTexts(source.env, source.cwd, []);
+  const settings = settingsFor(config.description).names;
   const warnings = (names: readonly string[], test: (text: string) => boolean, advice: string) =>
     names.filter((name) => test(texts[name] ?? '')).map((name) => ({ name, advice }));
   return [
-    ...unknownNames(texts),
-    ...warnings(SETTINGS, isQuoted, QUOTED),
+    ...unknownNames(texts, settings),
+    ...warnings(settings, isQuoted, QUOTED),
     ...warnings(SECRETS, (text) => text !== text.trim() || /[\r\n\u200b]/.test(text), SPACED),
     ...clearTextWarnings(config),
     ...undescribed(config),
@@ -44,10 +44,10 @@ const OWN_PREFIXES = ['KAFKA_SSL_', 'KAFKA_SASL_', 'KAFKA_OAUTH_', 'SCHEMA_REGIS
 /** Variables that Kubernetes sets for a service named `schema-registry`. */
 const OF_KUBERNETES = /^SCHEMA_REGISTRY_(SERVICE_(HOST|PORT)|PORT)(_|$)/;
 
-function unknownNames(texts: SettingTexts): SettingProblem[] {
+function unknownNames(texts: SettingTexts, settings: readonly string[]): SettingProblem[] {
   const isUnknown = (name: string) =>
     OWN_PREFIXES.some((prefix) => name.startsWith(prefix)) &&
-    !SETTINGS.includes(name) &&
+    !settings.includes(name) &&
     !OF_KUBERNETES.test(name);
   return Object.keys(texts)
     .filter(isUnknown)
@@ -55,7 +55,15 @@ function unknownNames(texts: SettingTexts): SettingProblem[] {
 }
 
 /** Returns warnings about fields that the documented schema of their list does not have. */
-function undescribed({ pii, volatileFields }: Pick<Config, 'pii' | 'volatileFields'>) {
+function undescribed({
+  description,
+  pii,
+  volatileFields,
+}: Pick<Config, 'description' | 'pii' | 'volatileFields'>) {
+  const isUndescribed = ({ resource, path }: FieldPointer) => {
+    const list = listNamed(description, resource);
+    return list.types !== undefined && !describedType(list, path);
+  };
   const warning = (name: string, item: string, effect: string) => ({
     name,
     advice: `names ${item}, which is not a field of the schema: a misspelled name ${effect}`,
@@ -70,10 +78,6 @@ function undescribed({ pii, volatileFields }: Pick<Config, 'pii' | 'volatileFiel
       .filter(isUndescribed)
       .map((field) => warning('VOLATILE_FIELDS', volatileItem(field), 'does nothing')),
   ];
-}
-
-function isUndescribed({ resource, path }: FieldPointer): boolean {
-  return listNamed(WINE, resource).types !== undefined && !describedType(resource, path);
 }
 
 /** Returns warnings about settings that send a secret without TLS to another machine. */

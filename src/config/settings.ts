@@ -1,9 +1,11 @@
 import { z } from 'zod';
-import { RESOURCES } from '../resources/resources.ts';
-import type { Resource } from '../resources/resources.ts';
+import { parameterSetting } from '../description/checks.ts';
+import type { ApiDescription, ListDescription } from '../description/description.ts';
+import { MIN_PAGE_SIZE, minuteQuota } from '../description/supported.ts';
 import {
   brokers,
   certificates,
+  fieldExamples,
   fieldNames,
   fields,
   headers,
@@ -16,6 +18,7 @@ import {
   name,
   oneOf,
   percent,
+  pointerExamples,
   pointers,
   privateKey,
   proxy,
@@ -51,16 +54,13 @@ export interface AboutSetting {
 const ABOUT = z.registry<AboutSetting>();
 
 // The settings, by their sections in docs/settings.md. After a change `npm run docs` updates that page and .env.example.
+// Settings that depend on the API's description are made by functions. The others are constants, among them all that hold a secret or the
+// path of a file: those are read before the description is known.
 
 const API = {
-  API_BASE_URL: httpAddress()
-    .transform((url) => withoutSlash(withoutSlash(url).replace(/\/v1$/, '')))
-    .optional()
-    .register(ABOUT, {
-      text: "Address of the API, with or without a trailing `/v1` (the staging server's address ends in it). Lists are requested at `<base>/v1/<resource>`.",
-      isPerAccount: true,
-      needed: { in: 'api', advice: 'it is the address of the API, such as https://api.example' },
-    }),
+  API_DESCRIPTION: text.optional().register(ABOUT, {
+    text: 'Path of the file that describes the API and its lists (YAML or JSON); unset: the built-in description. `cellarstream describe` checks such a file.',
+  }),
   API_KEY: secret.optional().register(ABOUT, {
     text: 'The API key. The account owner creates it in the admin settings, on the API access page.',
     secret: 'API key',
@@ -78,10 +78,6 @@ const API = {
         'A key that never worked ends `run` at once.',
       isPerAccount: true,
     }),
-  API_LOGIN_URL: httpAddress().optional().register(ABOUT, {
-    text: 'Address of the login, if it is not `<base>/v1/auth/public/login`.',
-    isPerAccount: true,
-  }),
   API_CA_FILE: certificates.optional().register(ABOUT, {
     text: "File with the certificates (PEM) of the authorities to trust for the API, instead of Node's own. Requires an address with `https://`.",
     isPerAccount: true,
@@ -95,6 +91,57 @@ const API = {
         "Don't change it later: another name is another account, which starts with an initial snapshot.",
     }),
 };
+
+/** Settings of the API's addresses and of the description's parameters. */
+function addressSettings(description: ApiDescription) {
+  const { auth, parameters } = description;
+  const root = commonRoot(description);
+  const loginPath = typeof auth === 'object' && 'login' in auth ? auth.login.path : '';
+  return {
+    API_BASE_URL: httpAddress()
+      .transform((url) => withoutEnd(withoutSlash(url), root))
+      .optional()
+      .register(ABOUT, {
+        text: `Address of the API${root && `, with or without a trailing \`${root}\` (the staging server's address ends in it)`}. Lists are requested at \`<base>${root}/<resource>\`.`,
+        isPerAccount: true,
+        needed: { in: 'api', advice: 'it is the address of the API, such as https://api.example' },
+      }),
+    API_LOGIN_URL: httpAddress()
+      .optional()
+      .register(ABOUT, {
+        text: `Address of the login, if it is not \`<base>${loginPath}\`.`,
+        isPerAccount: true,
+      }),
+    ...(named(parameters, parameterSetting, (parameter) =>
+      text.optional().register(ABOUT, {
+        text: `Value of \`{${parameter}}\` in the description.`,
+        isPerAccount: true,
+        needed: { in: 'api', advice: `it is the value of {${parameter}} in the description` },
+      }),
+    ) as object),
+  };
+}
+
+/** Returns the first part of the path of all lists and the login, such as `/v1`; empty if they differ. */
+function commonRoot({ auth, lists }: ApiDescription): string {
+  const login = typeof auth === 'object' && 'login' in auth ? [auth.login.path] : [];
+  const paths = [...login, ...lists.flatMap(({ path, one }) => [path, one?.path ?? path])];
+  const root = /^\/[^/{]+(?=\/)/.exec(paths[0]!)?.[0] ?? '';
+  return paths.every((path) => path.startsWith(`${root}/`)) ? root : '';
+}
+
+function withoutEnd(url: string, end: string): string {
+  return end !== '' && url.endsWith(end) ? withoutSlash(url.slice(0, -end.length)) : url;
+}
+
+/** Returns an entry for each item of a description: the name of its setting, and the setting's parser. */
+function named<T>(
+  items: readonly T[],
+  nameOf: (item: T) => string,
+  parserOf: (item: T) => z.ZodType,
+) {
+  return Object.fromEntries(items.map((item) => [nameOf(item), parserOf(item)]));
+}
 
 const KAFKA = {
   KAFKA_BROKERS: brokers.optional().register(ABOUT, {
@@ -238,30 +285,59 @@ const PROXIES = {
   }),
 };
 
-const TOPICS = {
-  TOPIC_PREFIX: name(200).default('wine').register(ABOUT, {
-    text: "Prefix of the topics' names, as in `wine.orders`.",
-    isPerAccount: true,
-  }),
+const topicSettings = ({ api, lists }: ApiDescription) => ({
+  TOPIC_PREFIX: name(200)
+    .default(api)
+    .register(ABOUT, {
+      text: `Prefix of the topics' names, as in \`${api}.${lists[0]!.name}\`.`,
+      isPerAccount: true,
+    }),
   TOPIC_PARTITIONS: integer(1, 10_000).default(6).register(ABOUT, {
     text: 'Number of partitions of the topics that `run` creates. Existing topics keep theirs.',
   }),
   TOPIC_REPLICATION: integer(1, 100).optional().register(ABOUT, {
     text: 'Replication factor of the topics that `run` creates; unset: 3, or the number of brokers if that is smaller.',
   }),
-};
+});
 
-const keyFieldsOf = (record: string) =>
-  fieldNames.optional().register(ABOUT, {
-    text: `Fields that make up the key of ${record}; see \`KEY_FIELDS_CUSTOMERS\`.`,
-    isPerAccount: true,
-  });
+/** Returns the settings `KEY_FIELDS_<LIST>`. */
+function keyFieldsSettings({ lists }: ApiDescription): object {
+  const free = lists.filter(({ one }) => !one);
+  return named(
+    lists,
+    (list) => keyFieldsSetting(list.name),
+    (list) => {
+      const keys = singleReadKeys(list);
+      const rule =
+        keys !== undefined
+          ? `. Only \`${keys.join('` or `')}\` is allowed${keys.length === 1 ? ', which is also the default' : ''}.`
+          : list === free[0]
+            ? ', separated by commas; unset: chosen from the first page, see [resources.md](resources.md). ' +
+              "Can't be changed once events are published."
+            : `; see \`${keyFieldsSetting(free[0]!.name)}\`.`;
+      return fieldNames.optional().register(ABOUT, {
+        text: `Fields that make up the key of records in \`${list.name}\`${rule}`,
+        isPerAccount: true,
+      });
+    },
+  );
+}
 
-const READING = {
-  RESOURCES: resources.default([...RESOURCES]).register(ABOUT, {
-    text: 'Lists to read, separated by commas; see [resources.md](resources.md).',
-    isPerAccount: true,
-  }),
+/**
+ * Returns the keys by which single records of a list can be requested, each as the names of its fields with commas between them. Undefined
+ * if the API has no such request: then the key may have any fields.
+ */
+export function singleReadKeys({ one, keyCandidates }: ListDescription): string[] | undefined {
+  return one && keyCandidates.map((fields) => fields.join());
+}
+
+const readingSettings = (description: ApiDescription, lists: readonly string[]) => ({
+  RESOURCES: resources(lists)
+    .default([...lists])
+    .register(ABOUT, {
+      text: 'Lists to read, separated by commas; see [resources.md](resources.md).',
+      isPerAccount: true,
+    }),
   POLL_INTERVAL_MS: milliseconds(100)
     .optional()
     .register(ABOUT, {
@@ -275,7 +351,7 @@ const READING = {
     .default(60_000)
     .register(ABOUT, {
       text:
-        'A record that becomes visible up to this long after its `updated_at` is still found, at most this long after it became visible. ' +
+        `A record that becomes visible up to this long after its ${modificationTimes(description)} is still found, at most this long after it became visible. ` +
         'Once in this time a poll looks back that far; the other polls look back ten seconds.',
       isPerAccount: true,
     }),
@@ -293,10 +369,12 @@ const READING = {
       'only records that were modified at that time or later; unset: all.',
     isPerAccount: true,
   }),
-  PAGE_SIZE: integer(21, 1_000, ' (pages overlap)').default(1_000).register(ABOUT, {
-    text: 'Number of records per page.',
-    isPerAccount: true,
-  }),
+  PAGE_SIZE: integer(MIN_PAGE_SIZE, maxPageSize(description), ' (pages overlap)')
+    .default(maxPageSize(description))
+    .register(ABOUT, {
+      text: 'Number of records per page.',
+      isPerAccount: true,
+    }),
   DELETE_LIMIT_PERCENT: percent.default(5).register(ABOUT, {
     text:
       "When more than this share of a list's records (and more than 20), or more than a third of them (and more than 2), " +
@@ -324,67 +402,89 @@ const READING = {
         'Set `avro` only when all instances have a version that knows this setting: an older one misreads such keys.',
       isPerAccount: true,
     }),
-  KEY_FIELDS_ORDERS: fieldNames.optional().register(ABOUT, {
-    text: 'Fields that make up the key of an order. Only `order_number` is allowed, which is also the default.',
-    isPerAccount: true,
-  }),
-  KEY_FIELDS_CUSTOMERS: fieldNames.optional().register(ABOUT, {
-    text:
-      'Fields that make up the key of a customer, separated by commas; unset: chosen from the first page, see ' +
-      "[resources.md](resources.md). Can't be changed once events are published.",
-    isPerAccount: true,
-  }),
-  KEY_FIELDS_INVENTORY: keyFieldsOf('an inventory item'),
-  KEY_FIELDS_WINE_CLUBS: keyFieldsOf('a wine club'),
-  KEY_FIELDS_WINE_CLUB_MEMBERS: keyFieldsOf('a wine-club member'),
-  KEY_FIELDS_PRODUCTS: keyFieldsOf('a product'),
-  VOLATILE_FIELDS: pointers.default([]).register(ABOUT, {
-    text:
-      'Fields that cause no event when only they change, as `products:/image_url` or `products:/images/url` (JSON Pointers without ' +
-      'array indexes: an array on the path means each of its elements), separated by commas. ' +
-      'See [resources.md](resources.md#fields-that-differ-in-every-answer).',
-    isPerAccount: true,
-  }),
-};
-
-const QUOTA = {
-  QUOTA_PER_MINUTE: integer(1, 1_000_000).default(100).register(ABOUT, {
-    text: 'Number of list requests that the API allows in any 60 seconds.',
-    isPerAccount: true,
-  }),
-  LOGIN_QUOTA_PER_MINUTE: integer(1, 1_000_000).default(10).register(ABOUT, {
-    text: 'Number of logins that the API allows in any 60 seconds.',
-    isPerAccount: true,
-  }),
-  QUOTA_SCOPE: oneOf('endpoint', 'key').default('endpoint').register(ABOUT, {
-    text: 'How the API counts list requests: `endpoint`, for each list separately; `key`, for all lists of an API key together.',
-    isPerAccount: true,
-  }),
-  INITIAL_SNAPSHOT_PERCENT: integer(1, 95)
-    .default(73)
+  ...keyFieldsSettings(description),
+  VOLATILE_FIELDS: pointers(lists)
+    .default([])
     .register(ABOUT, {
       text:
-        'Share of the quota for the initial snapshot of a list with dates. Polls have the rest meanwhile, and the snapshot also gets ' +
-        'what they leave unused: with 73 there is a poll every 2.2 seconds. A lower value publishes changes sooner, a higher value ends the snapshot sooner.',
+        `Fields that cause no event when only they change, as ${pointerExamples(lists, '`')} (JSON Pointers without ` +
+        'array indexes: an array on the path means each of its elements), separated by commas. ' +
+        'See [resources.md](resources.md#fields-that-differ-in-every-answer).',
       isPerAccount: true,
     }),
+});
+
+/** Returns the names of the fields with modification times, in Markdown. */
+function modificationTimes({ lists }: ApiDescription): string {
+  const fields = new Set(lists.flatMap(({ updated }) => updated));
+  return [...fields].map((field) => `\`${field}\``).join(' or ') || 'modification time';
+}
+
+/** Page size that no list's limit is smaller than; 1000 if the description states no limit. */
+function maxPageSize({ lists }: ApiDescription): number {
+  const limits = lists.flatMap(({ limit }) => limit ?? []);
+  return limits.length === 0 ? 1_000 : Math.max(MIN_PAGE_SIZE, Math.min(...limits));
+}
+
+function quotaSettings({ auth, quota }: ApiDescription) {
+  const { perMinute, scope } = minuteQuota(quota) ?? { perMinute: 1, scope: 'key' };
+  const { quota: logins = '10/min' } =
+    typeof auth === 'object' && 'login' in auth ? auth.login : {};
+  return {
+    QUOTA_PER_MINUTE: integer(1, 1_000_000).default(perMinute).register(ABOUT, {
+      text: 'Number of list requests that the API allows in any 60 seconds.',
+      isPerAccount: true,
+    }),
+    LOGIN_QUOTA_PER_MINUTE: integer(1, 1_000_000)
+      .default(minuteQuota(logins)?.perMinute ?? 1)
+      .register(ABOUT, {
+        text: 'Number of logins that the API allows in any 60 seconds.',
+        isPerAccount: true,
+      }),
+    QUOTA_SCOPE: oneOf('endpoint', 'key').default(scope).register(ABOUT, {
+      text: 'How the API counts list requests: `endpoint`, for each list separately; `key`, for all lists of an API key together.',
+      isPerAccount: true,
+    }),
+    INITIAL_SNAPSHOT_PERCENT: integer(1, 95)
+      .default(73)
+      .register(ABOUT, {
+        text:
+          'Share of the quota for the initial snapshot of a list with dates. Polls have the rest meanwhile, and the snapshot also gets ' +
+          'what they leave unused: with 73 there is a poll every 2.2 seconds. A lower value publishes changes sooner, a higher value ends the snapshot sooner.',
+        isPerAccount: true,
+      }),
+  };
+}
+
+const personalFieldsSettings = ({ lists }: ApiDescription, names: readonly string[]) => {
+  const typed = lists.filter(({ types }) => types !== undefined).map((list) => list.name);
+  const onlyTexts = typed.length > 0 ? ` In ${typed.join(', ')}, only text fields.` : '';
+  return {
+    PII_DROP: fields(names)
+      .default([])
+      .register(ABOUT, {
+        text:
+          `Fields to leave out before anything is published or stored, as ${fieldExamples(names, '`')} ` +
+          '(the path passes through arrays, without indexes), separated by commas. A field may be in only one of these three settings.',
+        isPerAccount: true,
+      }),
+    PII_MASK: fields(names)
+      .default([])
+      .register(ABOUT, {
+        text: `Fields whose value is replaced by \`***\`.${onlyTexts}`,
+        isPerAccount: true,
+      }),
+    PII_HMAC: fields(names)
+      .default([])
+      .register(ABOUT, {
+        text: `Fields whose value is replaced by its HMAC, so that equal values stay equal.${onlyTexts} Requires \`PII_HMAC_KEY\`.`,
+        isPerAccount: true,
+      }),
+    ...PERSONAL_FIELDS,
+  };
 };
 
 const PERSONAL_FIELDS = {
-  PII_DROP: fields.default([]).register(ABOUT, {
-    text:
-      'Fields to leave out before anything is published or stored, as `orders.email` or `orders.tender_info.last_four` ' +
-      '(the path passes through arrays, without indexes), separated by commas. A field may be in only one of these three settings.',
-    isPerAccount: true,
-  }),
-  PII_MASK: fields.default([]).register(ABOUT, {
-    text: 'Fields whose value is replaced by `***`. In orders, only text fields.',
-    isPerAccount: true,
-  }),
-  PII_HMAC: fields.default([]).register(ABOUT, {
-    text: 'Fields whose value is replaced by its HMAC, so that equal values stay equal. In orders, only text fields. Requires `PII_HMAC_KEY`.',
-    isPerAccount: true,
-  }),
   PII_HMAC_KEY: hmacKey.optional().register(ABOUT, {
     text: 'Key of that HMAC: 16 characters or more, and random.',
     secret: 'key',
@@ -415,61 +515,89 @@ const PROCESS = {
     }),
 };
 
-/** All settings by section, in the order of docs/settings.md. */
-export const SECTIONS = {
-  'The API': API,
-  Kafka: KAFKA,
-  'Schema registry': SCHEMA_REGISTRY,
-  Proxies: PROXIES,
-  Topics: TOPICS,
-  Reading: READING,
-  Quota: QUOTA,
-  'Personal fields': PERSONAL_FIELDS,
-  'The process': PROCESS,
-};
-
-export const SCHEMA = z.object({
+/** Settings that do not depend on the description. */
+const FIXED = {
   ...API,
   ...KAFKA,
   ...SCHEMA_REGISTRY,
   ...PROXIES,
-  ...TOPICS,
-  ...READING,
-  ...QUOTA,
   ...PERSONAL_FIELDS,
   ...PROCESS,
-});
-export type Settings = z.output<typeof SCHEMA>;
-export type Name = keyof Settings;
-
-const NAMES = Object.keys(SCHEMA.shape) as Name[];
-
-/** Returns a setting's description, its group, and whether it is a secret or may differ between accounts. */
-export function aboutSetting(setting: Name): AboutSetting {
-  return ABOUT.get(SCHEMA.shape[setting])!;
-}
-
-/** Returns the names of the settings whose {@link AboutSetting} has this property. */
-function namesWith(property: keyof AboutSetting): readonly Name[] {
-  return NAMES.filter((setting) => aboutSetting(setting)[property] !== undefined);
-}
+};
+const FIXED_NAMES = Object.keys(FIXED) as (keyof typeof FIXED)[];
 
 /** Settings that hold a secret. Alternatively, `<name>_FILE` may hold the path of a file that contains the secret. */
-export const SECRETS = namesWith('secret');
-
-/** Settings that some commands require. */
-export const NEEDED = namesWith('needed');
+export const SECRETS: readonly (keyof typeof FIXED)[] = FIXED_NAMES.filter(
+  (setting) => ABOUT.get(FIXED[setting])!.secret !== undefined,
+);
 
 /** Settings that hold the path of a file; the file's content becomes their value. */
-export const CONTENTS = NAMES.filter((setting) => setting.endsWith('_FILE'));
+export const CONTENTS = FIXED_NAMES.filter((setting) => setting.endsWith('_FILE'));
 
-/** Names of all settings, `*_FILE` names of secrets included. */
-export const SETTINGS: readonly string[] = [...NAMES, ...SECRETS.map((each) => `${each}_FILE`)];
+function settingTable(description: ApiDescription) {
+  const lists = description.lists.map((list) => list.name);
+  const { API_DESCRIPTION, API_KEY, API_KEY_PATIENCE_MS, ...otherApi } = API;
+  const { API_BASE_URL, API_LOGIN_URL, ...parameters } = addressSettings(description);
+  const sections = {
+    'The API': {
+      ...{ API_DESCRIPTION, API_BASE_URL, API_KEY, API_KEY_PATIENCE_MS, API_LOGIN_URL },
+      ...parameters,
+      ...otherApi,
+    },
+    Kafka: KAFKA,
+    'Schema registry': SCHEMA_REGISTRY,
+    Proxies: PROXIES,
+    Topics: topicSettings(description),
+    Reading: readingSettings(description, lists),
+    Quota: quotaSettings(description),
+    'Personal fields': personalFieldsSettings(description, lists),
+    'The process': PROCESS,
+  };
+  const schema = z.object({
+    ...sections['The API'],
+    ...sections.Kafka,
+    ...sections['Schema registry'],
+    ...sections.Proxies,
+    ...sections.Topics,
+    ...sections.Reading,
+    ...sections.Quota,
+    ...sections['Personal fields'],
+    ...sections['The process'],
+  });
+  const about = (setting: string): AboutSetting => ABOUT.get(schema.shape[setting as Name])!;
+  const all = Object.keys(schema.shape);
+  return {
+    /** All settings by section, in the order of docs/settings.md. */
+    sections,
+    schema,
+    /** Returns a setting's description, its group, and whether it is a secret or may differ between accounts. */
+    about,
+    /** Names of all settings, `*_FILE` names of secrets included. */
+    names: [...all, ...SECRETS.map((each) => `${each}_FILE`)] as readonly string[],
+    /** Settings that some commands require. */
+    needed: all.filter((setting) => about(setting).needed !== undefined),
+    /** Settings that an account's file may set, without the `*_FILE` names of its secrets. */
+    perAccount: all.filter((setting) => about(setting).isPerAccount),
+  };
+}
 
-/** Settings that an account's file may set, without the `*_FILE` names of its secrets. */
-export const ACCOUNT_SETTINGS = namesWith('isPerAccount');
+/** The settings for an API with a certain description. */
+export type SettingTable = ReturnType<typeof settingTable>;
+/** Values of the settings, by name. The type does not contain `KEY_FIELDS_<LIST>` and `API_PARAM_<NAME>`. */
+export type Settings = z.output<SettingTable['schema']>;
+export type Name = keyof Settings;
+
+/** Tables by description: a fleet loads the settings of thousands of accounts with the same description. */
+const TABLES = new WeakMap<ApiDescription, SettingTable>();
+
+/** Returns the settings for an API with this description. */
+export function settingsFor(description: ApiDescription): SettingTable {
+  const table = TABLES.get(description) ?? settingTable(description);
+  TABLES.set(description, table);
+  return table;
+}
 
 /** Returns the name of the setting that contains the key fields of a list. */
-export function keyFieldsSetting(resource: Resource): Name {
-  return `KEY_FIELDS_${resource.toUpperCase().replaceAll('-', '_')}` as Name;
+export function keyFieldsSetting(resource: string): string {
+  return `KEY_FIELDS_${resource.toUpperCase().replaceAll('-', '_')}`;
 }

@@ -27,6 +27,9 @@ export interface ApiDescription {
 /** A login with credentials, whose response contains a token. */
 export type LoginDescription = Extract<ApiDescription['auth'], { login: unknown }>['login'];
 
+/** Name of a list. */
+export type Resource = string;
+
 /** One list of an API. */
 export interface ListDescription {
   readonly name: string;
@@ -113,6 +116,11 @@ export interface StatusSubject {
 /** Name of a status field in events, metrics and logs: the names on its path, with dots between them. */
 export function statusFieldName(path: readonly string[]): string {
   return path.join('.');
+}
+
+/** Returns the names of the topics with status changes, without `TOPIC_PREFIX`. */
+export function statusTopics({ lists }: Pick<ApiDescription, 'lists'>): string[] {
+  return lists.flatMap(({ statuses }) => (statuses ? [statuses.topic] : []));
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Resource } from '../resources/resources.ts';
+import type { Resource } from '../description/description.ts';
 import type { Hooks } from './hooks.ts';
 
 type HookArgument<K extends keyof Hooks> = Parameters<NonNullable<Hooks[K]>>[0];

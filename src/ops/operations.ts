@@ -44,12 +44,12 @@ export type Operations = Awaited<ReturnType<typeof openOperations>>;
  * @param options.ofProcess Whether the metrics include those of the process, such as memory and CPU time.
  */
 export function observedAccount(
-  { account, resources, topics, poll: { intervalMs: pollIntervalMs } }: Config,
+  { account, description, resources, topics, poll: { intervalMs: pollIntervalMs } }: Config,
   options: { readonly ofProcess: boolean; readonly onError: (error: unknown) => void },
 ) {
   const now = () => Math.round(steadyScheduler.now());
-  const { check, hooks } = new ReadinessCheck({ resources, pollIntervalMs, now });
-  const common = { account, resources, pollIntervalMs, readiness: check };
+  const { check, hooks } = new ReadinessCheck({ description, resources, pollIntervalMs, now });
+  const common = { account, description, resources, pollIntervalMs, readiness: check };
   const measured = metrics({ ...common, ofProcess: options.ofProcess });
   const model = new StatusModel({ ...common, version: VERSION, prefix: topics.prefix, now });
   return {

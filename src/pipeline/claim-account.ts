@@ -14,7 +14,6 @@ import type { Destination } from '../sinks/topics/destination.ts';
 import { openTopics } from '../sinks/topics/kafka-topics.ts';
 import type { TransactionalLog } from '../sinks/sink.ts';
 import { parseCursor } from './checkpoint/cursor.ts';
-import { RESOURCES } from '../resources/resources.ts';
 import { newestCursors } from './checkpoint/task-claim.ts';
 import { taskId } from './task.ts';
 
@@ -100,8 +99,8 @@ async function hasUndeclaredWriters(
   const since = Math.max(knownUntil, now - WINDOW_MS);
   if (since >= now) return false;
   const { newest } = await newestCursors(log, destination.cursors);
-  return RESOURCES.some((resource) => {
-    const task = taskId(config.account, resource);
+  return config.description.lists.some((list) => {
+    const task = taskId(config.account, list.name);
     const cursor = newest.get(task);
     if (!cursor || Number(cursor.timestamp) < since) return false;
     return !declaration?.writers.includes(parseCursor(cursor.value.toString(), task).instance);

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defer, map, mergeMap, NEVER, range, repeat, timer } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { WINE } from '../../src/description/wine/wine.ts';
 import type { Config } from '../../src/config/config.ts';
 import { WINDOW_MS } from '../../src/account/ledger/ledger-record.ts';
 import { quotas } from '../../src/account/quotas.ts';
@@ -14,6 +15,7 @@ import { scanPage } from '../support/scan-page.ts';
 import { virtualTime } from '../support/virtual-time.ts';
 
 const config = {
+  description: WINE,
   account: 'default',
   quota: { perMinute: 100, loginsPerMinute: 10, scope: 'endpoint', firstReadPercent: 70 },
   resources: ['orders', 'products'],

@@ -107,7 +107,7 @@ const done = { status: 'done', message: null } as const;
 const resync = (id: string): ResyncJob => ({
   id,
   resource: 'orders',
-  orderNumber: null,
+  key: null,
   since: null,
 });
 const settled = () => vi.advanceTimersByTimeAsync(0);
@@ -160,7 +160,7 @@ describe('resyncRequests', () => {
     );
     await settled();
     expect(all).toEqual([
-      { type: 'resync', ...resync('a'), orderNumber: '7' },
+      { type: 'resync', ...resync('a'), key: '7' },
       { type: 'resync', ...resync('b'), since: Date.parse(AT) },
     ]);
   });

@@ -5,14 +5,14 @@ import { inspect } from 'node:util';
 import { parse } from 'dotenv';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { LOG_LEVELS, RESOURCES } from '../../src/config/config.ts';
-import { SETTINGS } from '../../src/config/settings.ts';
+import { LOG_LEVELS } from '../../src/config/config.ts';
+import { settingsFor } from '../../src/config/settings.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import type { Config, ConfigWith, Need } from '../../src/config/config.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { authority } from '../support/certificates.ts';
-import { WINE } from '../../src/description/wine/wine.ts';
+import { RESOURCES, WINE } from '../../src/description/wine/wine.ts';
 
 const ALL: readonly Need[] = ['api', 'kafka', 'registry'];
 const COMPLETE = {
@@ -262,7 +262,7 @@ describe('loadConfig', () => {
     });
 
     it('counts empty text as unset, for every setting', () => {
-      const empty = Object.fromEntries(SETTINGS.map((name) => [name, '  ']));
+      const empty = Object.fromEntries(settingsFor(WINE).names.map((name) => [name, '  ']));
       expect(load(empty)).toEqual(load());
       expect(Object.keys(wrong({ ...COMPLETE, API_KEY: ' ' }, ALL))).toEqual(['API_KEY']);
     });
@@ -671,7 +671,9 @@ describe('loadConfig', () => {
       // Put there by mistake: the setting beside the right one.
       ...['PII_HMAC', 'API_BASE_URL', 'KAFKA_SASL_MECHANISM', 'KEY_FIELDS_ORDERS'],
     ];
-    const odd = fc.constantFrom(...SETTINGS.filter((name) => !secrets.includes(name)));
+    const odd = fc.constantFrom(
+      ...settingsFor(WINE).names.filter((name) => !secrets.includes(name)),
+    );
     const planted = fc.stringMatching(/^[a-zA-Z0-9#'"$ ]{4,20}$/).map((text) => `pl4nt${text}ed!`);
     fc.assert(
       fc.property(
@@ -704,7 +706,7 @@ describe('what is written of the settings', () => {
   ].map(([, name, value = '']) => [name, value === 'unset' ? '' : value.replace(/^`(.*)`$/, '$1')]);
 
   it('both have every setting, once, with the same default', () => {
-    expect(rows.map(([name]) => name).sort()).toEqual([...SETTINGS].sort());
+    expect(rows.map(([name]) => name).sort()).toEqual([...settingsFor(WINE).names].sort());
     expect(inExample.map(([, name, value]) => [name, value])).toEqual(rows);
   });
 

@@ -1,6 +1,7 @@
+import { WINE } from '../../src/description/wine/wine.ts';
 import { FLEET_LABELS, FLEET_METRICS } from '../../src/ops/metrics/fleet-metrics.ts';
 import type { FleetMetric } from '../../src/ops/metrics/fleet-metrics.ts';
-import { LABELS, OTHER } from '../../src/ops/metrics/metric-labels.ts';
+import { LABELS, labelValues, OTHER } from '../../src/ops/metrics/metric-labels.ts';
 import type { Label } from '../../src/ops/metrics/metric-labels.ts';
 import { METRICS, PROCESS_METRICS } from '../../src/ops/metrics/metric-table.ts';
 import type { Metric } from '../../src/ops/metrics/metric-table.ts';
@@ -54,7 +55,7 @@ ${Object.entries<Label>(FLEET_LABELS)
 | label | values | meaning |
 | --- | --- | --- |
 ${Object.entries<Label>(LABELS)
-  .map(([name, label]) => `| \`${name}\` | ${valuesOf(label)} | ${label.help} |`)
+  .map(([name, { help }]) => `| \`${name}\` | ${valuesOf(labelValues(WINE)[name])} | ${help} |`)
   .join('\n')}
 
 ## Buckets
@@ -83,6 +84,6 @@ function row({ name, type, labels, help }: Metric | FleetMetric): string {
   return `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(', ')} | ${help} |`;
 }
 
-function valuesOf({ values }: Label): string {
+function valuesOf(values: readonly string[] | undefined): string {
   return values ? values.map((value) => `\`${value}\``).join(', ') : 'one';
 }

@@ -1,6 +1,9 @@
+import { WINE } from '../../src/description/wine/wine.ts';
 import { ACCEPTED } from '../../src/config/setting-parsers.ts';
-import { aboutSetting, SCHEMA, SECRETS, SECTIONS } from '../../src/config/settings.ts';
+import { SECRETS, settingsFor } from '../../src/config/settings.ts';
 import type { Name, Need } from '../../src/config/settings.ts';
+
+const { sections: SECTIONS, schema, about } = settingsFor(WINE);
 
 /** A row of docs/settings.md, and a paragraph of .env.example. */
 interface Row {
@@ -88,8 +91,8 @@ ${sections.join('\n')}`;
 
 function rowsOf(shape: Readonly<Record<string, unknown>>): readonly Row[] {
   return (Object.keys(shape) as Name[]).flatMap((name) => {
-    const { text, secret, needed } = aboutSetting(name);
-    const parser = SCHEMA.shape[name];
+    const { text, secret, needed } = about(name);
+    const parser = schema.shape[name];
     const value = parser.safeParse(undefined).data as
       string | number | readonly unknown[] | undefined;
     const { phrase } = ACCEPTED.get(parser.unwrap()) ?? {};
@@ -109,7 +112,7 @@ function tableRow(row: Row): string {
   const value = row.default === '' ? 'unset' : `\`${row.default}\``;
   const setting = row.name.replace(/_FILE$/, '');
   const isPerAccount = [row.name, setting].some(
-    (name) => name in SCHEMA.shape && aboutSetting(name as Name).isPerAccount,
+    (name) => name in schema.shape && about(name).isPerAccount,
   );
   return `| \`${row.name}\`${isPerAccount ? ' *' : ''} | ${value} | ${row.meaning} |`;
 }

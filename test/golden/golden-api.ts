@@ -1,9 +1,9 @@
 import type { Dispatcher } from 'undici';
 import { CellarstreamError } from '../../src/core/errors.ts';
-import { RESOURCES } from '../../src/resources/resources.ts';
+import { RESOURCES } from '../../src/description/wine/wine.ts';
 import { listNamed } from '../../src/description/description.ts';
 import { WINE } from '../../src/description/wine/wine.ts';
-import type { Resource } from '../../src/resources/resources.ts';
+import type { Resource } from '../../src/description/description.ts';
 import { answering } from '../support/answering.ts';
 import type { SimTime } from '../sim/sim-time.ts';
 

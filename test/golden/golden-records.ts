@@ -1,6 +1,6 @@
 import { listNamed } from '../../src/description/description.ts';
 import { WINE } from '../../src/description/wine/wine.ts';
-import type { Resource } from '../../src/resources/resources.ts';
+import type { Resource } from '../../src/description/description.ts';
 import type { Chance } from '../support/chance.ts';
 
 export type Json = Record<string, unknown>;

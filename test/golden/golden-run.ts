@@ -1,6 +1,6 @@
 import { loadConfig } from '../../src/config/load-config.ts';
-import { RESOURCES } from '../../src/resources/resources.ts';
-import type { Resource } from '../../src/resources/resources.ts';
+import { RESOURCES } from '../../src/description/wine/wine.ts';
+import type { Resource } from '../../src/description/description.ts';
 import { topicNames } from '../../src/schemas/events/topics.ts';
 import { signalMessage } from '../../src/sinks/signals/signals.ts';
 import type { Signal } from '../../src/sinks/signals/signals.ts';

@@ -1,5 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { WINE } from '../../src/description/wine/wine.ts';
 import { openHttpServer, loadPage } from '../../src/ops/http/http-server.ts';
 import type { HttpServer } from '../../src/ops/http/http-server.ts';
 import { StatusModel } from '../../src/ops/status/status.ts';
@@ -21,6 +22,7 @@ describe('the status page, told', () => {
   let page: Page;
 
   const { status, hooks } = new StatusModel({
+    description: WINE,
     version: '1.0.0',
     account: 'cellar',
     prefix: 'wine',

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { lastValueFrom } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { settingsFor } from '../../src/config/settings.ts';
 import { WINE } from '../../src/description/wine/wine.ts';
-import { SETTINGS } from '../../src/config/settings.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { openKafkaClients } from '../../src/sinks/open-kafka.ts';
 import { describeError } from '../../src/core/errors.ts';
@@ -24,6 +24,8 @@ import {
 import type { Secured } from './support/secured.ts';
 import { cliForTest, firstReadDone, folderForTest } from './support/service.ts';
 import type { Env } from './support/service.ts';
+
+const SETTINGS = settingsFor(WINE).names;
 
 /** What the running service answers on its port. */
 const PATHS = ['/', '/status', '/metrics', '/readyz', '/healthz', '/no-such-page?token=x'];

@@ -5,7 +5,7 @@ import { describe, expect, inject, it, vi } from 'vitest';
 import type { CheckedCertificate } from '../../src/consumers/check-certificate.ts';
 import { verifyCommand } from '../../src/commands/verify.ts';
 import type { VerifyFlags } from '../../src/commands/verify.ts';
-import type { Resource } from '../../src/resources/resources.ts';
+import type { Resource } from '../../src/description/description.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import { subscribeGroup } from '../../src/consumers/subscribe-group.ts';
 import { table } from '../../src/consumers/table.ts';

@@ -5,13 +5,16 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { accountNames, loadAccounts } from '../../src/config/accounts.ts';
-import { SETTINGS } from '../../src/config/settings.ts';
+import { settingsFor } from '../../src/config/settings.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { FLEET_METRICS } from '../../src/ops/metrics/fleet-metrics.ts';
 import { LABELS } from '../../src/ops/metrics/metric-labels.ts';
 import { METRICS } from '../../src/ops/metrics/metric-table.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { pathOf, text } from '../docs/texts.ts';
+
+const SETTINGS = settingsFor(WINE).names;
 
 /** Node's own, and the C library's. */
 const NODE = ['NODE_ENV', 'NODE_OPTIONS', 'MALLOC_MMAP_THRESHOLD_'];

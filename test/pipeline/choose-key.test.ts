@@ -8,7 +8,7 @@ import { chooseKey, keyFieldsOf } from '../../src/pipeline/choose-key.ts';
 import type { ChooseKeyOptions } from '../../src/pipeline/choose-key.ts';
 import type { Config, FieldPointer } from '../../src/config/config.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
-import type { Resource } from '../../src/resources/resources.ts';
+import type { Resource } from '../../src/description/description.ts';
 import type { JsonValue } from '../../src/schemas/json/json.ts';
 import type { Answer } from '../../src/streams/decode/response.ts';
 import { virtualTime } from '../support/virtual-time.ts';

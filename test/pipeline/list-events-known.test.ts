@@ -160,8 +160,7 @@ async function orders(
       return { known, events: events(published[length]!) };
     },
     eventsOf: (place: number) => events(published[place]!),
-    resync: () =>
-      requests$.next({ id: 'again', resource: 'orders', orderNumber: null, since: null }),
+    resync: () => requests$.next({ id: 'again', resource: 'orders', key: null, since: null }),
     sweepNumber: (number: number) => (sweep = { ...sweep, number }),
     /** Holds up commits until it is called. */
     hold: () => {

@@ -249,7 +249,7 @@ describe('an order with personal fields', () => {
 });
 
 describe('an order that is to be published again', () => {
-  const resync: ResyncJob = { id: 'again', resource: 'orders', orderNumber: '1', since: null };
+  const resync: ResyncJob = { id: 'again', resource: 'orders', key: '1', since: null };
   const acknowledge: TaskJobs['resyncAck'] = ({ id }, { status }, count) => ({
     topic: 'wine.signals',
     key: id,

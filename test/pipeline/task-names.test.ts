@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { RESOURCES } from '../../src/resources/resources.ts';
+import { RESOURCES } from '../../src/description/wine/wine.ts';
 import { transactionalId } from '../../src/pipeline/task-names.ts';
 
 const name = fc

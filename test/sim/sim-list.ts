@@ -1,4 +1,4 @@
-import type { Resource } from '../../src/resources/resources.ts';
+import type { Resource } from '../../src/description/description.ts';
 import type { JsonObject } from '../../src/schemas/json/json.ts';
 import type { Chance } from '../support/chance.ts';
 import type { SimTime } from './sim-time.ts';

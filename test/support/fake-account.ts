@@ -10,7 +10,7 @@ import type { Hooks } from '../../src/observe/hooks.ts';
 import type { Task } from '../../src/pipeline/task.ts';
 import { listNamed } from '../../src/description/description.ts';
 import { WINE } from '../../src/description/wine/wine.ts';
-import type { Resource } from '../../src/resources/resources.ts';
+import type { Resource } from '../../src/description/description.ts';
 import { stringifyJson } from '../../src/schemas/json/json.ts';
 import type { JsonValue } from '../../src/schemas/json/json.ts';
 import type { Destination } from '../../src/sinks/topics/destination.ts';

@@ -1,7 +1,6 @@
+import type { ApiDescription } from '../../description/description.ts';
 import type { ErrorCode } from '../../core/errors.ts';
 import type { Committed, Lane, Resynced } from '../../observe/hooks.ts';
-import { STATUS_FIELDS } from '../../description/wine/order-status.ts';
-import { RESOURCES } from '../../resources/resources.ts';
 import type { Certificate } from '../../schemas/events/certificate.ts';
 import type { Operation } from '../../streams/diff/change.ts';
 import type { ScanTrouble } from '../../streams/paging/pages.ts';
@@ -11,7 +10,10 @@ import type { Cause } from '../status/readiness.ts';
 export interface Label {
   /** Meaning of the label, in Markdown. */
   readonly help: string;
-  /** Possible values besides {@link OTHER}. Undefined: any value is allowed, for labels whose values do not come from the API. */
+  /**
+   * Possible values besides {@link OTHER}. Undefined: they come from the description of the API (see {@link labelValues}), or any value is
+   * allowed because it does not come from the API.
+   */
   readonly values?: readonly string[];
 }
 
@@ -38,7 +40,6 @@ export const LABELS = {
   node: { help: 'the version of Node' },
   resource: {
     help: 'the list; `login` for requests and quotas of the login; `all` for what concerns no single list: a quota that all lists share, a wait of the whole service',
-    values: [...RESOURCES, 'login', 'all'],
   },
   status: {
     help: "the response's HTTP status, the class of a rare one, or `none` when there was no response",
@@ -52,11 +53,8 @@ export const LABELS = {
     help: '`r`: read by the initial snapshot or published again; `c`: created; `u`: updated; `d`: deleted',
     values: valuesOf<Operation>({ r: 0, c: 0, u: 0, d: 0 }),
   },
-  subject: { help: 'the kind of object that has the status', values: Object.keys(STATUS_FIELDS) },
-  field: {
-    help: 'the name of the status field in that object',
-    values: [...new Set<string>(Object.values(STATUS_FIELDS).flat())],
-  },
+  subject: { help: 'the kind of object that has the status' },
+  field: { help: 'the name of the status field in that object' },
   trouble: {
     help: '`stepped-back`: a page has no anchor, the previous page is read again; `adrift`: too many steps back, the scan starts over; `reordered`: the list has no total order; `short`: fewer records than `total_records`; `unsettled`: still so after the last repetition, records may be missing; `endless`: the server reports a next page forever, the scan ends; `gap`: a record was left out, as every page with it fails; `misplaced`: the server changes `offset`, the list is read in pages whose offset is a multiple of their size; `blind`: these can not overlap; `smaller`: large pages fail, smaller ones are requested; `cut`: the API seems to serve only the first part of the list, so that its last records are found by polls alone',
     values: valuesOf<ScanTrouble>({
@@ -151,9 +149,26 @@ export const LABELS = {
 
 export type LabelName = keyof typeof LABELS;
 
+/** Allowed values of labels, besides {@link OTHER}. Labels without an entry may have any value. */
+export type LabelValues = Readonly<Partial<Record<string, readonly string[]>>>;
+
+/** Returns the allowed values of all labels for an API with this description, by the label's name. */
+export function labelValues({ lists }: ApiDescription): LabelValues {
+  const subjects = lists.flatMap(({ statuses }) => statuses?.subjects ?? []);
+  const fields = subjects.flatMap((subject) => subject.fields.map((path) => path.join('.')));
+  return {
+    ...Object.fromEntries(
+      Object.entries<Label>(LABELS).map(([name, { values }]) => [name, values]),
+    ),
+    resource: [...lists.map(({ name }) => name), 'login', 'all'],
+    subject: [...new Set(subjects.map(({ name }) => name))],
+    field: [...new Set(fields)],
+  };
+}
+
 /** Returns `value` if it is an allowed value of the label, else `other`. */
-export function boundedLabel(name: LabelName, value: string): string {
-  const { values }: Label = LABELS[name];
+export function boundedLabel(allowed: LabelValues, name: string, value: string): string {
+  const values = allowed[name];
   return values === undefined || values.includes(value) ? value : OTHER;
 }
 

@@ -1,7 +1,4 @@
-import { RESOURCES } from '../../resources/resources.ts';
-import { listNamed } from '../../description/description.ts';
-import { WINE } from '../../description/wine/wine.ts';
-import { STATUS_FIELDS } from '../../description/wine/order-status.ts';
+import type { ListDescription } from '../../description/description.ts';
 import { STATUSES } from './metric-labels.ts';
 import type { LabelName } from './metric-labels.ts';
 
@@ -22,11 +19,11 @@ export interface Metric {
   /** Upper bounds of a histogram's buckets, in seconds. */
   readonly buckets?: readonly number[];
   /**
-   * Series that exist from the start with the value 0, so that the first event shows as an increase. A label that a {@link LabelGrid} omits
-   * has all its values; an omitted `resource` has the lists that the service reads. Default: all series of a counter or histogram, and no
-   * series of a gauge, because 0 would be mistaken for a measured value.
+   * Returns the series that exist from the start with the value 0, so that the first event shows as an increase. Its argument are the lists
+   * that the service reads. A label that a {@link LabelGrid} omits has all its values; an omitted `resource` has the lists that the service
+   * reads. Default: all series of a counter or histogram, and no series of a gauge, because 0 would be mistaken for a measured value.
    */
-  readonly zeros?: readonly LabelGrid[];
+  readonly zeros?: (lists: readonly ListDescription[]) => readonly LabelGrid[];
 }
 
 export const metricOf =
@@ -46,8 +43,10 @@ const WAIT_SECONDS = [0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300];
 const FRESHNESS_SECONDS = [0.5, 1, 2, 5, 10, 30, 60, 120, 300, 900, 3_600, 21_600];
 const TRANSACTION_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-const REQUEST_TARGETS = { resource: [...RESOURCES, 'login'] };
-const WINDOWED = RESOURCES.filter((resource) => listNamed(WINE, resource).dates !== undefined);
+const namesOf = (lists: readonly ListDescription[]) => lists.map(({ name }) => name);
+const requestTargets = (lists: readonly ListDescription[]) => [
+  { resource: [...namesOf(lists), 'login'] },
+];
 
 export const METRICS = {
   build: gauge('cellarstream_build_info', 'Always 1: which version runs, on which Node.', [
@@ -69,19 +68,19 @@ export const METRICS = {
     'cellarstream_api_requests_total',
     'Requests to the API that have ended.',
     ['resource', 'status'],
-    { zeros: [{ ...REQUEST_TARGETS, status: STATUSES }] },
+    { zeros: (lists) => requestTargets(lists).map((each) => ({ ...each, status: STATUSES })) },
   ),
   requestSeconds: histogram(
     'cellarstream_api_request_duration_seconds',
     'Time from sending a request to the last byte of its response, or until it was given up.',
     ['resource'],
-    { buckets: REQUEST_SECONDS, zeros: [REQUEST_TARGETS] },
+    { buckets: REQUEST_SECONDS, zeros: requestTargets },
   ),
   waitSeconds: histogram(
     'cellarstream_quota_wait_seconds',
     'How long a request waited for the quota.',
     ['resource'],
-    { buckets: WAIT_SECONDS, zeros: [REQUEST_TARGETS] },
+    { buckets: WAIT_SECONDS, zeros: requestTargets },
   ),
   quotaUsed: gauge(
     'cellarstream_quota_used_requests',
@@ -130,19 +129,22 @@ export const METRICS = {
   ]),
   statusChanges: counter(
     'cellarstream_status_changes_published_total',
-    'Status changes of orders, committed.',
+    'Status changes of records, committed.',
     ['resource', 'subject', 'field'],
     {
-      zeros: Object.entries(STATUS_FIELDS).map(([subject, field]) => ({
-        resource: ['orders'],
-        subject: [subject],
-        field,
-      })),
+      zeros: (lists) =>
+        lists.flatMap(({ name, statuses }) =>
+          (statuses?.subjects ?? []).map((subject) => ({
+            resource: [name],
+            subject: [subject.name],
+            field: subject.fields.map((path) => path.join('.')),
+          })),
+        ),
     },
   ),
   freshness: histogram(
     'cellarstream_freshness_seconds',
-    "Time from a record's `updated_at` to the commit of its event, less the difference of the clocks; of records that were created, or updated with a new `updated_at`, outside of the initial snapshot.",
+    'Time from the modification time of a record to the commit of its event, less the difference of the clocks; of records that were created, or updated with a new modification time, outside of the initial snapshot.',
     ['resource'],
     { buckets: FRESHNESS_SECONDS },
   ),
@@ -150,7 +152,12 @@ export const METRICS = {
     'cellarstream_scans_completed_total',
     'Scans that were completed and committed: of a window (`poll`), or of the whole list.',
     ['resource', 'lane'],
-    { zeros: [{ resource: WINDOWED, lane: ['poll'] }, { lane: ['first-read', 'sweep'] }] },
+    {
+      zeros: (lists) => [
+        { resource: namesOf(lists.filter(({ dates }) => dates !== undefined)), lane: ['poll'] },
+        { lane: ['first-read', 'sweep'] },
+      ],
+    },
   ),
   lastScan: gauge(
     'cellarstream_last_complete_scan_timestamp_seconds',
@@ -268,7 +275,7 @@ export const METRICS = {
     'Failed tries that are repeated after a pause.',
     ['service', 'resource', 'code'],
     {
-      zeros: [
+      zeros: () => [
         {
           service: ['login'],
           resource: ['all'],
@@ -290,13 +297,17 @@ export const METRICS = {
     'cellarstream_resource_failed',
     'Whether a resource is stopped until an operator resolves its error: 1 or 0.',
     ['resource'],
-    { zeros: [{}] },
+    { zeros: () => [{}] },
   ),
   failures: counter(
     'cellarstream_resource_failures_total',
     'How often a resource was stopped by an error; it is retried each minute.',
     ['resource', 'code'],
-    { zeros: [{ code: ['API_STATUS', 'CURSOR_UNREADABLE', 'KEY_FIELDS', 'REGISTRY_REFUSED'] }] },
+    {
+      zeros: () => [
+        { code: ['API_STATUS', 'CURSOR_UNREADABLE', 'KEY_FIELDS', 'REGISTRY_REFUSED'] },
+      ],
+    },
   ),
   resyncs: counter('cellarstream_resyncs_total', 'Resync requests.', ['resource', 'result']),
   signalsIgnored: counter(

@@ -3,17 +3,21 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { CellarstreamError } from '../../core/errors.ts';
 import { VERSION } from '../../core/version.ts';
+import { listNamed } from '../../description/description.ts';
+import type { ApiDescription, ListDescription } from '../../description/description.ts';
 import type { Gauges, Hooks, Published } from '../../observe/hooks.ts';
 import { ClockSkew, countPage, changeTime, provesDeletions } from '../status/hook-figures.ts';
 import { causeOf } from '../status/readiness.ts';
 import type { Readiness } from '../status/readiness.ts';
-import { boundedLabel, LABELS, OTHER, statusLabel } from './metric-labels.ts';
-import type { Label, LabelName } from './metric-labels.ts';
+import { boundedLabel, LABELS, labelValues, OTHER, statusLabel } from './metric-labels.ts';
+import type { LabelName, LabelValues } from './metric-labels.ts';
 import { METRICS } from './metric-table.ts';
-import type { LabelGrid, Metric, MetricTable, MetricType } from './metric-table.ts';
+import type { Metric, MetricTable, MetricType } from './metric-table.ts';
 
 interface MetricsOptions {
   readonly account: string;
+  readonly description: ApiDescription;
+  /** Names of the lists that the service reads. */
   readonly resources: readonly string[];
   /** Setting `POLL_INTERVAL_MS`. Default 0: polls as often as the quota allows. */
   readonly pollIntervalMs?: number | undefined;
@@ -39,7 +43,14 @@ const FRESH_LANES: ReadonlySet<string> = new Set(['poll', 'sweep', 'reread']);
  * running.
  */
 export function metrics(options: MetricsOptions) {
-  const { account, resources, pollIntervalMs = 0, wallClock = Date.now, readiness } = options;
+  const {
+    account,
+    description,
+    resources,
+    pollIntervalMs = 0,
+    wallClock = Date.now,
+    readiness,
+  } = options;
   const { ofProcess = true } = options;
   const registry = new Registry();
   let gauges: Gauges | undefined;
@@ -51,7 +62,8 @@ export function metrics(options: MetricsOptions) {
   const { add, set, observe } = new Recorder({
     registry,
     account,
-    resources,
+    allowed: labelValues(description),
+    lists: resources.map((resource) => listNamed(description, resource)),
     collect: {
       quotaUsed: () =>
         gauges?.quotas().forEach(({ name, used }) => set('quotaUsed', { resource: name }, used)),
@@ -190,8 +202,9 @@ type LabelsOf<K extends keyof MetricTable> = Readonly<
 interface RecorderOptions {
   readonly registry: Registry;
   readonly account: string;
+  readonly allowed: LabelValues;
   /** Lists whose series exist at 0 from the start. */
-  readonly resources: readonly string[];
+  readonly lists: readonly ListDescription[];
   /** Functions that update gauges. Each is called before its gauge is read. */
   readonly collect: Readonly<Partial<Record<KeyOf<'gauge'>, () => void>>>;
 }
@@ -201,17 +214,21 @@ type Labels = Readonly<Record<string, string>>;
 /** Sets the metrics of {@link METRICS} for one account. Label values that are not in the list of allowed ones become `other`. */
 class Recorder {
   readonly #account: string;
+  readonly #allowed: LabelValues;
   readonly #counters = new Map<string, Counter>();
   readonly #gauges = new Map<string, Gauge>();
   readonly #histograms = new Map<string, Histogram>();
 
-  constructor({ registry, account, resources, collect }: RecorderOptions) {
+  constructor({ registry, account, allowed, lists, collect }: RecorderOptions) {
     this.#account = account;
+    this.#allowed = allowed;
     for (const [key, metric] of Object.entries<Metric>(METRICS)) {
       const { type, name, help, labels, buckets = [], zeros } = metric;
       const common = { name, help, labelNames: ['account', ...labels], registers: [registry] };
-      const atStart = (zeros ?? (type === 'gauge' ? [] : [{}]))
-        .flatMap((grid) => combinations(labels, grid, resources))
+      const grids = zeros?.(lists) ?? (type === 'gauge' ? [] : [{}]);
+      const values = { ...allowed, resource: lists.map((list) => list.name) };
+      const atStart = grids
+        .flatMap((grid) => combinations(labels, { ...values, ...grid }))
         .map((values) => ({ ...values, account }));
       if (type === 'counter') {
         const counter = new Counter(common);
@@ -251,29 +268,17 @@ class Recorder {
 
   #bounded(labels: Labels): Labels {
     const bounded = Object.entries(labels).map(
-      ([name, value]) => [name, boundedLabel(name as LabelName, value)] as const,
+      ([name, value]) => [name, boundedLabel(this.#allowed, name, value)] as const,
     );
     return { account: this.#account, ...Object.fromEntries(bounded) };
   }
 }
 
-/** Returns all combinations of the label values in a {@link LabelGrid}. */
-function combinations(
-  labels: readonly LabelName[],
-  grid: LabelGrid,
-  resources: readonly string[],
-): Labels[] {
-  const valuesOf = (name: LabelName): readonly string[] => {
-    const { values = [] }: Label = LABELS[name];
-    if (name !== 'resource') return grid[name] ?? values;
-    const notLists = ['login', 'all'];
-    return (
-      grid.resource?.filter((one) => resources.includes(one) || notLists.includes(one)) ?? resources
-    );
-  };
+/** Returns all combinations of the values of these labels. */
+function combinations(labels: readonly LabelName[], values: LabelValues): Labels[] {
   return labels.reduce<Labels[]>(
     (all, name) =>
-      all.flatMap((before) => valuesOf(name).map((value) => ({ ...before, [name]: value }))),
+      all.flatMap((before) => (values[name] ?? []).map((value) => ({ ...before, [name]: value }))),
     [{}],
   );
 }

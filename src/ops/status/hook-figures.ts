@@ -2,7 +2,7 @@
 
 import type { Hooks, Published } from '../../observe/hooks.ts';
 import { listNamed } from '../../description/description.ts';
-import { WINE } from '../../description/wine/wine.ts';
+import type { ApiDescription } from '../../description/description.ts';
 import type { Change, Operation } from '../../streams/diff/change.ts';
 import type { DatesFound } from '../../streams/paging/list-dates.ts';
 
@@ -22,7 +22,12 @@ export function countPage({ lane, changes, unchanged }: Published) {
  * scan.
  */
 export class ChangeScans {
+  readonly #description: ApiDescription;
   readonly #unpolled = new Set<string>();
+
+  constructor(description: ApiDescription) {
+    this.#description = description;
+  }
 
   /** Stores whether a list is polled. A list whose date parameters can't be used is not polled. */
   updateDates({ resource, noDates }: Pick<DatesFound, 'noDates'> & { resource: string }): void {
@@ -31,7 +36,8 @@ export class ChangeScans {
   }
 
   findsAllChanges({ resource, lane, completes }: Published): boolean {
-    const isPolled = listNamed(WINE, resource).dates !== undefined && !this.#unpolled.has(resource);
+    const { dates } = listNamed(this.#description, resource);
+    const isPolled = dates !== undefined && !this.#unpolled.has(resource);
     return completes && (isPolled ? lane === 'poll' : lane === 'first-read' || lane === 'sweep');
   }
 }

@@ -1,8 +1,7 @@
 import { describeError } from '../../core/errors.ts';
 import type { Hooks } from '../../observe/hooks.ts';
 import { listNamed } from '../../description/description.ts';
-import { WINE } from '../../description/wine/wine.ts';
-import type { Resource } from '../../resources/resources.ts';
+import type { ApiDescription, Resource } from '../../description/description.ts';
 import { ChangeScans } from './hook-figures.ts';
 
 /** Code for the reason why a service is not ready. Codes are stable across releases. */
@@ -33,6 +32,7 @@ export interface Readiness {
 }
 
 export interface ReadinessOptions {
+  readonly description: ApiDescription;
   readonly resources: readonly Resource[];
   /** Returns the time of a steady clock, in epoch ms. */
   readonly now: () => number;
@@ -89,7 +89,7 @@ interface ListState {
  */
 export class ReadinessCheck {
   readonly #options: ReadinessOptions;
-  readonly #scans = new ChangeScans();
+  readonly #scans: ChangeScans;
   readonly #lists: ReadonlyMap<string, ListState>;
   #isLoggedIn = false;
   #login: ActiveProblem | undefined;
@@ -101,6 +101,7 @@ export class ReadinessCheck {
 
   constructor(options: ReadinessOptions) {
     this.#options = options;
+    this.#scans = new ChangeScans(options.description);
     this.#lists = new Map(
       options.resources.map((resource) => [resource, { isOpen: false, previousIntervalMs: 0 }]),
     );
@@ -136,7 +137,7 @@ export class ReadinessCheck {
     const all = this.#problems();
     return {
       ready: all.length === 0,
-      reasons: lines(all),
+      reasons: lines(all, this.#options.description),
       causes: [...new Set(all.map(({ cause }) => cause))],
     };
   };
@@ -244,10 +245,10 @@ function problemOfWait({ cause, since, error }: ActiveProblem): ReadinessProblem
  * Formats problems as lines. Lists with the same problem share a line, with the earliest time. Errors count as the same if they differ only
  * in the path of their list.
  */
-function lines(all: readonly ReadinessProblem[]): string[] {
+function lines(all: readonly ReadinessProblem[], description: ApiDescription): string[] {
   const alike = new Map<string, ReadinessProblem[]>();
   for (const one of all) {
-    const path = one.resource === undefined ? '' : listNamed(WINE, one.resource).path;
+    const path = one.resource === undefined ? '' : listNamed(description, one.resource).path;
     const name = JSON.stringify([one.what, one.error?.replace(path, '')]);
     alike.set(name, [...(alike.get(name) ?? []), one]);
   }

@@ -1,5 +1,5 @@
 import type { Hooks, Lane, Published } from '../../observe/hooks.ts';
-import type { Resource } from '../../resources/resources.ts';
+import type { ApiDescription, Resource } from '../../description/description.ts';
 import type { Certificate } from '../../schemas/events/certificate.ts';
 import { countPage, ChangeScans, changeTime } from './hook-figures.ts';
 import { MAX_COMMIT_MS } from './readiness.ts';
@@ -8,6 +8,7 @@ import { errorLine } from './shortened.ts';
 import type { RequestClass, ResourceStatus } from './status-json.ts';
 
 interface ListStatusOptions {
+  readonly description: ApiDescription;
   readonly resource: Resource;
   /** Returns the time of a steady clock, in epoch ms. */
   readonly now: () => number;
@@ -56,7 +57,7 @@ export class ListStatus {
   readonly #lags: TimeSlots<Durations>;
   readonly #snapshot: SnapshotRate;
   readonly #deadLetters: Record<string, number> = {};
-  readonly #scans = new ChangeScans();
+  readonly #scans: ChangeScans;
   readonly #reported: { -readonly [Field in ReportedField]: ResourceStatus[Field] } = {
     retry: null,
     known: null,
@@ -81,6 +82,7 @@ export class ListStatus {
   constructor(options: ListStatusOptions) {
     this.#options = options;
     const { now } = options;
+    this.#scans = new ChangeScans(options.description);
     // 59 slots and the current one: counting more than a minute would show more requests than the quota.
     this.#requests = new TimeSlots({ everyMs: A_SECOND_MS, count: 59, now, empty: noRequests });
     this.#seconds = new TimeSlots({

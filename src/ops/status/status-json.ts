@@ -3,7 +3,7 @@ import type { AccountFigures, FleetState } from '../../observe/fleet-view.ts';
 /**
  * JSON body of the response to `/status`, and of the events that the status page receives each second. Times (`...At`, `at`, `since`) are
  * in epoch ms by this machine's clock. Fields named `...Ms` are durations in ms. Arrays and texts have a maximum length. The status
- * contains no personal data: of the records, only order numbers, ids of subjects and status values.
+ * contains no personal data: of the records, only keys, ids of subjects and status values.
  */
 export interface Status {
   readonly version: string;
@@ -181,7 +181,7 @@ export interface SweptStatus {
 
 /** The observed states of one status field, and the changes between them. */
 export interface LifeCycle {
-  /** Kind of object that has the status field: `order`, `order_edit`, `fulfillment` or `club_package`. */
+  /** Kind of object that has the status field, as the description of the API names it. */
   readonly subject: string;
   readonly field: string;
   readonly states: readonly LifeCycleState[];

@@ -10,7 +10,7 @@ const MAX_STATES = 16;
 /** Maximum number of pairs of states whose changes are counted for each pair. Changes between all further pairs are counted together. */
 const MAX_CHANGES = 64;
 /**
- * Maximum number of subjects (orders, or parts of them such as fulfillments) for which the current state and the time of entering it are
+ * Maximum number of subjects (records, or parts of them) for which the current state and the time of entering it are
  * stored.
  */
 const MAX_ENTRIES = 20_000;
@@ -19,7 +19,7 @@ const MAX_ENTRIES = 20_000;
  */
 export const MAX_STATUS = 200;
 /**
- * Maximum length of the text that identifies a subject (the order's key and the subject's id), in characters. A longer text is shortened.
+ * Maximum length of the text that identifies a subject (the record's key and the subject's id), in characters. A longer text is shortened.
  */
 const MAX_SUBJECT = 200;
 
@@ -36,7 +36,7 @@ interface Transition {
 }
 
 /**
- * Observes the life cycle of one status field: collects its states and the changes between them in bounded memory. A subject (an order or a
+ * Observes the life cycle of one status field: collects its states and the changes between them in bounded memory. A subject (a record or a
  * part of one) stays in a state from the change that entered it to the change that left it. The times of changes are the API's timestamps
  * or, if a change has none, the time of the commit.
  */
@@ -60,7 +60,7 @@ export class LifeCycleModel {
     this.#entries = boundedMap(maxEntries);
   }
 
-  /** Adds a status change of the order with the key `key`. `committedAt` is when its event was committed, in epoch ms. */
+  /** Adds a status change of the record with the key `key`. `committedAt` is when its event was committed, in epoch ms. */
   add(key: string, change: StatusChange, committedAt: number): void {
     const at = change.changedAt ?? committedAt;
     const from = this.#stateOf(change.from, 'new');
@@ -92,7 +92,7 @@ export class LifeCycleModel {
     };
   }
 
-  /** Number of orders and parts of orders for which the time of the change to their current state is stored. */
+  /** Number of records and parts of records for which the time of the change to their current state is stored. */
   get remembered(): number {
     return this.#entries.size();
   }

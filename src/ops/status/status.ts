@@ -3,9 +3,7 @@
 import { allHooks } from '../../observe/all-hooks.ts';
 import type { AccountFigures } from '../../observe/fleet-view.ts';
 import type { Gauges, Hooks } from '../../observe/hooks.ts';
-import { STATUS_FIELDS } from '../../description/wine/order-status.ts';
-import type { StatusField, StatusSubject } from '../../description/wine/order-status.ts';
-import type { Resource } from '../../resources/resources.ts';
+import type { ApiDescription, Resource } from '../../description/description.ts';
 import { ClockSkew } from './hook-figures.ts';
 import type { Readiness } from './readiness.ts';
 import { ListStatus } from './resource-status.ts';
@@ -16,6 +14,7 @@ import { LifeCycleModel, MAX_STATUS } from './status-life-cycle.ts';
 import { Warnings } from './warnings.ts';
 
 interface StatusOptions {
+  readonly description: ApiDescription;
   readonly version: string;
   readonly account: string;
   readonly prefix: string;
@@ -32,13 +31,13 @@ const MAX_DEAD_LETTERS = 20;
 
 /**
  * Computes everything that the status page shows, from the events of the service's hooks. Memory is bounded by the number of lists. Of the
- * records, only order numbers, ids of subjects and statuses are stored, in shortened form.
+ * records, only keys, ids of subjects and statuses are stored, in shortened form.
  */
 export class StatusModel {
   readonly #options: StatusOptions;
   readonly #since: number;
   readonly #lists: readonly ListStatus[];
-  readonly #cycles = FIELDS.map((field) => ({ ...field, model: new LifeCycleModel() }));
+  readonly #cycles: readonly StatusCycle[];
   readonly #statusChanges = new Newest<RecentStatusChange>(MAX_STATUS_CHANGES);
   readonly #deadLetters = new Newest<RecentDeadLetter>(MAX_DEAD_LETTERS);
   readonly #warnings: Warnings;
@@ -49,12 +48,15 @@ export class StatusModel {
 
   constructor(options: StatusOptions) {
     this.#options = options;
-    const { now, resources } = options;
+    const { description, now, resources } = options;
     this.#since = now();
     this.#warnings = new Warnings(now);
+    this.#cycles = cyclesOf(description);
     const skew = new ClockSkew();
     const aheadMs = () => skew.aheadMs;
-    this.#lists = resources.map((resource) => new ListStatus({ resource, now, aheadMs }));
+    this.#lists = resources.map(
+      (resource) => new ListStatus({ description, resource, now, aheadMs }),
+    );
     const ofLists = this.#lists.map(({ hooks }, nth) => onlyOf(resources[nth]!, hooks));
     this.hooks = allHooks(skew.hooks, ...ofLists, this.#ofAccount, this.#warnings.hooks);
   }
@@ -64,11 +66,13 @@ export class StatusModel {
     onLogin: ({ lifeMs }) => (this.#login = { at: this.#options.now(), lifeMs }),
     onRejected: ({ resource, reason, offset }) =>
       this.#deadLetters.add({ at: this.#options.now(), resource, reason, offset }),
-    onPublished: ({ at, statusChanges }) => {
+    onPublished: ({ at, resource, statusChanges }) => {
       for (const { key, change } of statusChanges) {
         const { subject, field } = change;
         this.#cycles
-          .find((cycle) => cycle.subject === subject && cycle.field === field)
+          .find(
+            (each) => each.list === resource && each.subject === subject && each.field === field,
+          )
           ?.model.add(key, change, at);
       }
       for (const { key, change } of statusChanges.slice(-MAX_STATUS_CHANGES)) {
@@ -147,12 +151,24 @@ function onlyOf(resource: Resource, hooks: Hooks): Hooks {
   );
 }
 
-/** Maximum length of an order number or subject id in the status, in characters. */
+/** Maximum length of a key or subject id in the status, in characters. */
 const MAX_ID = 60;
 
-const FIELDS: readonly { readonly subject: StatusSubject; readonly field: StatusField }[] = (
-  Object.keys(STATUS_FIELDS) as StatusSubject[]
-).flatMap((subject) => STATUS_FIELDS[subject].map((field) => ({ subject, field })));
+/** Life cycle of a status field of a list's records. */
+interface StatusCycle {
+  readonly list: Resource;
+  readonly subject: string;
+  readonly field: string;
+  readonly model: LifeCycleModel;
+}
+
+function cyclesOf({ lists }: ApiDescription): StatusCycle[] {
+  return lists.flatMap(({ name: list, statuses }) =>
+    (statuses?.subjects ?? []).flatMap(({ name: subject, fields }) =>
+      fields.map((path) => ({ list, subject, field: path.join('.'), model: new LifeCycleModel() })),
+    ),
+  );
+}
 
 /** Maximum number of reasons in the summary for why the account is not ready. */
 const MAX_REASONS = 6;

@@ -74,8 +74,8 @@ export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch
     concatMap((resync) =>
       defer(() => {
         onBegin(resync);
-        const { orderNumber } = resync;
-        return orderNumber === null ? list(resync) : order(resync, orderNumber);
+        const { key } = resync;
+        return key === null ? list(resync) : order(resync, key);
       }),
     ),
   );

@@ -41,7 +41,7 @@ export interface Begun {
 
 export interface ClientOptions {
   readonly name: string;
-  readonly config: Pick<Config, 'quota' | 'account' | 'poll' | 'resources'>;
+  readonly config: Pick<Config, 'description' | 'quota' | 'account' | 'poll' | 'resources'>;
   /** Its own, or its predecessor's. */
   readonly folder: Pick<SimFolder, 'starts' | 'writer'>;
   /** How far its machine's clock is ahead, ms. */

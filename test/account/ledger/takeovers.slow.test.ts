@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import type { Resource } from '../../../src/config/config.ts';
 import { Chance } from '../../support/chance.ts';
 import { SimTime } from '../../sim/sim-time.ts';
@@ -68,6 +69,7 @@ class Account {
       name,
       folder,
       config: {
+        description: WINE,
         account: 'main',
         quota: {
           perMinute: this.#quota,

@@ -1,5 +1,6 @@
 import { defer } from 'rxjs';
 import { describe, expect, it } from 'vitest';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import type { Config } from '../../../src/config/config.ts';
 import { guestDeclarations } from '../../../src/account/permits/guest-declarations.ts';
 import type { QuotaDemand } from '../../../src/account/permits/guest-permits.ts';
@@ -11,6 +12,7 @@ import { SimLedger } from '../ledger/sim-ledger.ts';
 
 const START = 1_750_000_000_000;
 const config = {
+  description: WINE,
   account: 'main',
   quota: { perMinute: 100, loginsPerMinute: 10, scope: 'endpoint', firstReadPercent: 73 },
   resources: ['orders'],

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Chance } from '../../support/chance.ts';
 import { SimTime } from '../../sim/sim-time.ts';
 import { overruns } from '../ledger/overruns.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import type { ClientOptions, ClientWorld } from '../ledger/sim-client.ts';
 import { SimGuest } from './sim-guest.ts';
 import { SimLedger } from '../ledger/sim-ledger.ts';
@@ -16,6 +17,7 @@ function alone(perMinute: number, names: readonly string[], seed = 1) {
   const signals = new SimSignals(time, chance);
   const world: ClientWorld = { time, chance, ledger: new SimLedger(time), arrivals: [] };
   const config: ClientOptions['config'] = {
+    description: WINE,
     account: 'main',
     quota: { perMinute, loginsPerMinute: 10, scope: 'endpoint', firstReadPercent: 73 },
     resources: ['orders'],

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import type { Resource } from '../../../src/config/config.ts';
 import { Chance } from '../../support/chance.ts';
 import { SimTime } from '../../sim/sim-time.ts';
@@ -34,6 +35,7 @@ async function beside(seed: number) {
   const world: ClientWorld = { time, chance, ledger: new SimLedger(time), arrivals: [], onBegun };
   const isIdle = chance.is(0.3);
   const config: ClientOptions['config'] = {
+    description: WINE,
     account: 'main',
     quota: { perMinute: 100, loginsPerMinute: 10, scope: 'endpoint', firstReadPercent: 73 },
     resources: ['orders', 'products'] as Resource[],

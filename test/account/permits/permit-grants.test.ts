@@ -1,5 +1,6 @@
 import { NEVER, of, Subject } from 'rxjs';
 import { describe, expect, it } from 'vitest';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import type { Config } from '../../../src/config/config.ts';
 import { openLedger } from '../../../src/account/ledger/ledger.ts';
 import { parseLedger } from '../../../src/account/ledger/ledger-record.ts';
@@ -15,6 +16,7 @@ import { SimLedger } from '../ledger/sim-ledger.ts';
 
 const START = 1_750_000_000_000;
 const config = {
+  description: WINE,
   account: 'main',
   quota: { perMinute: 100, loginsPerMinute: 10, scope: 'endpoint', firstReadPercent: 73 },
   resources: ['orders'],

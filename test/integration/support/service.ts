@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inject } from 'vitest';
-import type { Resource } from '../../../src/resources/resources.ts';
+import type { Resource } from '../../../src/description/description.ts';
 import { startSandbox } from '../../../src/sandbox/index.ts';
 import type { Sandbox, SandboxOptions } from '../../../src/sandbox/index.ts';
 import { runCli } from './cli.ts';

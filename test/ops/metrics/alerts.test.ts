@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import { FLEET_LABELS, FLEET_METRICS } from '../../../src/ops/metrics/fleet-metrics.ts';
 import type { FleetMetric } from '../../../src/ops/metrics/fleet-metrics.ts';
-import { boundedLabel, LABELS, OTHER } from '../../../src/ops/metrics/metric-labels.ts';
-import type { Label, LabelName } from '../../../src/ops/metrics/metric-labels.ts';
+import { boundedLabel, labelValues, OTHER } from '../../../src/ops/metrics/metric-labels.ts';
 import { METRICS, PROCESS_METRICS } from '../../../src/ops/metrics/metric-table.ts';
 import type { Metric } from '../../../src/ops/metrics/metric-table.ts';
 import { pathOf, text } from '../../docs/texts.ts';
@@ -105,8 +105,7 @@ function complaintsOf({ metric, matchers }: Selector): string[] {
 /** Whether the label may have this value. */
 function mayBe(label: string, value: string): boolean {
   if (label === 'state') return FLEET_LABELS.state.values.some((state) => state === value);
-  const { values }: Label = LABELS[label as LabelName] ?? {};
-  return !values || boundedLabel(label as LabelName, value) !== OTHER;
+  return boundedLabel(labelValues(WINE), label, value) !== OTHER;
 }
 
 describe('complaints', () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import type { FleetAccount, FleetView } from '../../../src/observe/fleet-view.ts';
 import { fleetMetrics, FLEET_METRICS } from '../../../src/ops/metrics/fleet-metrics.ts';
 import { METRICS, PROCESS_METRICS } from '../../../src/ops/metrics/metric-table.ts';
@@ -21,7 +22,12 @@ function instance() {
     value: async (name: string, labels: Record<string, string> = {}) =>
       parseMetrics(await text()).value(name, labels),
     run: (account: string) => {
-      const own = metrics({ account, resources: ['orders', 'inventory'], ofProcess: false });
+      const own = metrics({
+        description: WINE,
+        account,
+        resources: ['orders', 'inventory'],
+        ofProcess: false,
+      });
       running.set(account, own);
       return own;
     },
@@ -79,7 +85,7 @@ describe('metrics of an instance', () => {
 
   it('say of one account what they say of it where there is no fleet', async () => {
     const wallClock = () => 1_700_000_000_000;
-    const options = { account: 'east', resources: ['orders'], wallClock };
+    const options = { description: WINE, account: 'east', resources: ['orders'], wallClock };
     const alone = metrics({ ...options, ofProcess: false });
     alone.hooks.onLogin!({ lifeMs: 1_000, aheadMs: 0 });
     const { text } = fleetMetrics({

@@ -4,8 +4,10 @@ import type { Hooks, Published } from '../../../src/observe/hooks.ts';
 import { METRICS, PROCESS_METRICS } from '../../../src/ops/metrics/metric-table.ts';
 import type { Metric } from '../../../src/ops/metrics/metric-table.ts';
 import { metrics } from '../../../src/ops/metrics/metrics.ts';
-import { RESOURCES } from '../../../src/resources/resources.ts';
+import { RESOURCES, WINE } from '../../../src/description/wine/wine.ts';
 import type { Change, Operation } from '../../../src/streams/diff/change.ts';
+import { readDescription } from '../../../src/description/read-description.ts';
+import { pathOf } from '../../docs/texts.ts';
 import { parseMetrics } from './parse-metrics.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -21,6 +23,7 @@ function change(op: Operation, updatedAt: number | null = null): Change {
 function service(options: Partial<Parameters<typeof metrics>[0]> = {}) {
   let at = START;
   const { hooks, text } = metrics({
+    description: WINE,
     account: 'estate',
     resources: ['orders', 'inventory'],
     wallClock: () => at,
@@ -51,7 +54,27 @@ function service(options: Partial<Parameters<typeof metrics>[0]> = {}) {
 
 afterEach(() => void vi.restoreAllMocks());
 
+const STORE = readDescription(pathOf('test/config/store.yaml'));
+
 describe('metrics', () => {
+  it('have the lists and statuses of the description', async () => {
+    const { series, hooks } = service({ description: STORE, resources: ['sales'] });
+    hooks.onReady({ resource: 'price-rules' });
+    hooks.onReady({ resource: 'orders' });
+    const { samples } = await series();
+    const labels = (name: string, label: string) => [
+      ...new Set(samples.filter((one) => one.name === name).map((one) => one.labels[label])),
+    ];
+    const changes = 'cellarstream_status_changes_published_total';
+    expect(labels(changes, 'resource')).toEqual(['sales']);
+    expect(labels(changes, 'subject')).toEqual(['sale', 'line']);
+    expect(labels(changes, 'field')).toEqual(['state', 'payment.state']);
+    expect(labels('cellarstream_api_requests_total', 'resource')).toEqual(['sales', 'login']);
+    expect(labels('cellarstream_resource_openings_total', 'resource')).toEqual([
+      ...['sales', 'price-rules', 'other'],
+    ]);
+  });
+
   it('are there at 0 before anything has happened, so that the first event is an increase', async () => {
     const { series } = service();
     const all = await series();

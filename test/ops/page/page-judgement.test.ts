@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import type { ConnectionState } from '../../../src/ops/page/status-verdict.ts';
 import { verdictOf } from '../../../src/ops/page/status-verdict.ts';
 import { timeOfDay } from '../../../src/ops/page/words.ts';
@@ -10,6 +11,7 @@ const LIVE = { isLive: true } as const;
 
 function status(more: Partial<Status> = {}): Status {
   const { status } = new StatusModel({
+    description: WINE,
     version: '1.2.3',
     account: 'cellar',
     prefix: 'wine',

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import { STATIONS } from '../../../src/ops/page/stations.ts';
 import { StatusModel } from '../../../src/ops/status/status.ts';
 import type { Published } from '../../../src/observe/hooks.ts';
@@ -7,6 +8,7 @@ import type { Published } from '../../../src/observe/hooks.ts';
 function service() {
   let at = Date.parse('2026-01-01T12:00:00Z');
   const { hooks, status } = new StatusModel({
+    description: WINE,
     version: '1.2.3',
     account: 'cellar',
     prefix: 'wine',

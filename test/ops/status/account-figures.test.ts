@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import type { Hooks, Published } from '../../../src/observe/hooks.ts';
 import { accountFigures, StatusModel } from '../../../src/ops/status/status.ts';
 
@@ -53,6 +54,7 @@ it('are small, however much there is to say', () => {
 it('are what the whole status says', () => {
   let at = AT;
   const { hooks, status, figures } = new StatusModel({
+    description: WINE,
     version: '1.0.0',
     account: 'east',
     prefix: 'wine.east',

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import type { Lane, Published } from '../../../src/observe/hooks.ts';
 import type { NoDates } from '../../../src/streams/paging/list-dates.ts';
@@ -15,6 +16,7 @@ const READY = { ready: true, reasons: [], causes: [] };
 function service(options: Partial<ReadinessOptions> = {}) {
   let at = START;
   const model = new ReadinessCheck({
+    description: WINE,
     resources: ['orders', 'inventory'],
     now: () => at,
     ...options,

@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
+import { WINE } from '../../../src/description/wine/wine.ts';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import type { Lane, Published, QuotaUse } from '../../../src/observe/hooks.ts';
 import { StatusModel } from '../../../src/ops/status/status.ts';
 import type { Change, Operation } from '../../../src/streams/diff/change.ts';
 import type { Certificate } from '../../../src/schemas/events/certificate.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
+import { readDescription } from '../../../src/description/read-description.ts';
+import { pathOf } from '../../docs/texts.ts';
 import { certificateOf } from '../../support/certificate.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -15,6 +18,7 @@ function service() {
   let at = START;
   let ready = true;
   const model = new StatusModel({
+    description: WINE,
     version: '1.2.3',
     account: 'cellar',
     prefix: 'wine',
@@ -45,6 +49,32 @@ function service() {
     now: () => at,
   };
 }
+
+it('shows a life cycle for each status field of the description, and scans of its lists', () => {
+  const model = new StatusModel({
+    description: readDescription(pathOf('test/config/store.yaml')),
+    version: '1.2.3',
+    account: 'north',
+    prefix: 'store',
+    resources: ['price-rules'],
+    now: () => START,
+    readiness: () => ({ ready: true, reasons: [], causes: [] }),
+  });
+  const page = (lane: Lane) =>
+    model.hooks.onPublished!({
+      ...{ resource: 'price-rules', lane, changes: [], statusChanges: [], unchanged: 1 },
+      ...{ known: 1, at: START, completes: true },
+    });
+  page('poll');
+  expect(model.status().resources[0]!.lookedAt).toBeNull(); // the list has no dates
+  page('sweep');
+  expect(model.status().resources[0]!.lookedAt).toBe(START);
+  expect(model.status().lifeCycles.map(({ subject, field }) => `${subject} ${field}`)).toEqual([
+    'sale state',
+    'sale payment.state',
+    'line state',
+  ]);
+});
 
 function change(op: Operation, updatedAt: number | null, was: number | null = null): Change {
   const record = (time: number | null): JsonObject => ({

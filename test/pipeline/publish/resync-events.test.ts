@@ -68,7 +68,7 @@ const events = () =>
     hooks,
   });
 const step = (id: string, more: Partial<ResyncJob> = {}, isLast = false): ResyncStep => ({
-  resync: { id, resource: 'orders', orderNumber: null, since: null, ...more },
+  resync: { id, resource: 'orders', key: null, since: null, ...more },
   ...(isLast && { outcome: { status: 'done', message: null } }),
 });
 const publish = (...records: ReturnType<typeof order>[]) =>

@@ -20,7 +20,7 @@ import type {
 import type { Task } from '../../../src/pipeline/task.ts';
 import { listNamed } from '../../../src/description/description.ts';
 import { WINE } from '../../../src/description/wine/wine.ts';
-import type { Resource } from '../../../src/resources/resources.ts';
+import type { Resource } from '../../../src/description/description.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import type { Answer } from '../../../src/streams/decode/response.ts';
 import type { ListQuery } from '../../../src/streams/http/page-request.ts';
@@ -761,13 +761,13 @@ describe('what is to be published again', () => {
   const resync = (id: string, more: Partial<ResyncJob> = {}): ResyncJob => ({
     id,
     resource: 'orders',
-    orderNumber: null,
+    key: null,
     since: null,
     ...more,
   });
   const all = [
     resync('list'),
-    resync('one', { orderNumber: '7' }),
+    resync('one', { key: '7' }),
     resync('newer', { since: START - 86_400_000 }),
   ];
   const found = (batches: readonly Seen[]) =>

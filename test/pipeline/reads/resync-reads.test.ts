@@ -30,7 +30,7 @@ const page = (next: boolean): ScanPage => ({
 const resync = (id: string, more: Partial<ResyncJob> = {}): ResyncJob => ({
   id,
   resource: 'orders',
-  orderNumber: null,
+  key: null,
   since: null,
   ...more,
 });
@@ -97,8 +97,8 @@ describe('resyncReads', () => {
     const { requests$, readings, outcomes } = reading(() => throwError(() => new Error()), {
       request: (key) => of(answers[key]),
     });
-    for (const orderNumber of ['1', '2', '3']) {
-      requests$.next(resync(orderNumber, { orderNumber }));
+    for (const key of ['1', '2', '3']) {
+      requests$.next(resync(key, { key }));
       readings.at(-1)!.settle();
     }
     expect(readings.map(({ keyed }) => keyed.length)).toEqual([1, 0, 0]);
@@ -111,8 +111,8 @@ describe('resyncReads', () => {
 
   it('waits until what came before is dealt with', () => {
     const { requests$, readings } = reading(() => of(page(false)), { request: () => of(answer()) });
-    requests$.next(resync('a', { orderNumber: '1' }));
-    requests$.next(resync('b', { orderNumber: '2' }));
+    requests$.next(resync('a', { key: '1' }));
+    requests$.next(resync('b', { key: '2' }));
     expect(readings).toHaveLength(1);
     readings[0]!.settle();
     expect(readings).toHaveLength(2);
@@ -120,7 +120,7 @@ describe('resyncReads', () => {
 
   it('refuses an order number of a list that can not be asked for one', () => {
     const { requests$, outcomes } = reading(() => of(page(false)));
-    requests$.next(resync('a', { resource: 'customers', orderNumber: '1' }));
+    requests$.next(resync('a', { resource: 'customers', key: '1' }));
     expect(outcomes()).toMatchObject([{ status: 'refused' }]);
   });
 

@@ -1,0 +1,229 @@
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { loadAccount } from '../../src/config/accounts.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
+import { settingWarnings } from '../../src/config/setting-warnings.ts';
+import { CellarstreamError } from '../../src/core/errors.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
+import { MISTAKES } from '../description/mistakes.ts';
+
+const STORE = join(import.meta.dirname, 'store.yaml');
+/** The folder with the schema files that descriptions of the tests name. */
+const SRC = fileURLToPath(new URL('../../src/', import.meta.url));
+const SHOP = join(import.meta.dirname, '../description/shop.yaml');
+
+const API = {
+  API_BASE_URL: 'https://store.example/api/',
+  API_KEY: 'k3y',
+  API_PARAM_REGION: 'north',
+};
+
+/** A working folder with store.yaml. */
+function folder(): string {
+  const cwd = mkdtempSync(join(tmpdir(), 'cellarstream-described-'));
+  onTestFinished(() => rmSync(cwd, { recursive: true }));
+  copyFileSync(STORE, join(cwd, 'store.yaml'));
+  return cwd;
+}
+
+function load(env: Readonly<Record<string, string>> = {}, cwd = folder()) {
+  return loadConfig({
+    env: { API_DESCRIPTION: 'store.yaml', ...API, ...env },
+    cwd,
+    needs: ['api'],
+  });
+}
+
+/** The lines of the error that `work` throws. */
+function linesOf(work: () => unknown): string[] {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof CellarstreamError && error.code === 'SETTINGS')
+      return error.message.split('\n');
+    throw error;
+  }
+  return [];
+}
+
+describe('the settings of a described API', () => {
+  it('have the defaults of its description', () => {
+    const config = load();
+    expect(config).toMatchObject({
+      description: { api: 'store' },
+      topics: { prefix: 'store', sharedPrefix: 'store' },
+      resources: ['sales', 'price-rules'],
+      poll: { pageSize: 250 },
+      quota: { perMinute: 30, loginsPerMinute: 4, scope: 'key' },
+      keyFields: { sales: undefined, 'price-rules': undefined },
+    });
+    expect(config.api).toMatchObject({
+      baseUrl: 'https://store.example', // every path begins with /api
+      parameters: { region: 'north' },
+    });
+  });
+
+  it('are the same with another way to write them', () => {
+    const given = load({
+      API_BASE_URL: 'https://store.example',
+      RESOURCES: 'price-rules',
+      KEY_FIELDS_PRICE_RULES: 'code, region',
+      KEY_FIELDS_SALES: 'sale_id',
+      PAGE_SIZE: '100',
+      PII_DROP: 'sales.email,price-rules.contact.phone',
+      VOLATILE_FIELDS: 'price-rules:/views',
+      TOPIC_PREFIX: 'shop',
+    });
+    expect(given).toMatchObject({
+      api: { baseUrl: 'https://store.example' },
+      resources: ['price-rules'],
+      keyFields: { 'price-rules': ['code', 'region'], sales: ['sale_id'] },
+      poll: { pageSize: 100 },
+      pii: {
+        drop: [
+          { resource: 'sales', path: ['email'] },
+          { resource: 'price-rules', path: ['contact', 'phone'] },
+        ],
+      },
+      volatileFields: [{ resource: 'price-rules', path: ['views'] }],
+      topics: { prefix: 'shop' },
+    });
+  });
+
+  it.each([
+    [
+      { RESOURCES: 'orders' },
+      'RESOURCES contains "orders": the lists are sales, price-rules; separate them by commas',
+    ],
+    [
+      { KEY_FIELDS_ORDERS: 'id' },
+      'KEY_FIELDS_ORDERS is not of any list: the settings are KEY_FIELDS_SALES, KEY_FIELDS_PRICE_RULES',
+    ],
+    [
+      { KEY_FIELDS_SALES: 'id' },
+      'KEY_FIELDS_SALES must be sale_id: single sales are requested by this field',
+    ],
+    [{ PAGE_SIZE: '251' }, 'PAGE_SIZE must be a whole number from 21 to 250 (pages overlap)'],
+    [
+      { PII_DROP: 'orders.email' },
+      'PII_DROP must be fields such as sales.email or sales.addresses.street, separated by commas (a path means every element of an array: no indexes, and no [ ] / *); the first word is one of sales, price-rules',
+    ],
+    [
+      { PII_DROP: 'sales.sale_id' },
+      "PII_DROP names sales.sale_id: the service depends on it, so it can't be hidden",
+    ],
+    [
+      { PII_DROP: 'sales.payment' },
+      'PII_DROP names sales.payment: the service depends on payment.state in it; name its other fields instead',
+    ],
+    [
+      { PII_MASK: 'sales.changed' },
+      "PII_MASK names sales.changed: the service depends on it, so it can't be hidden",
+    ],
+    [{ PII_DROP: 'sales.updated_at' }, undefined],
+    [
+      { VOLATILE_FIELDS: 'orders:/a' },
+      'VOLATILE_FIELDS must be JSON Pointers such as price-rules:/image_url or price-rules:/images/url, separated by commas (a path means every element of an array: no indexes, and no [ ] *); the word before the colon is one of sales, price-rules',
+    ],
+    [
+      { API_PARAM_REGION: '' },
+      'API_PARAM_REGION is not set: it is the value of {region} in the description',
+    ],
+    [
+      { API_PARAM_SHOP: 'a' },
+      'API_PARAM_SHOP is not of any parameter: the settings are API_PARAM_REGION',
+    ],
+  ])('of which some are wrong: %j', (env, line) => {
+    const lines = linesOf(() => load(env));
+    expect(lines).toEqual(line === undefined ? [] : ['1 setting is wrong:', `- ${line}`]);
+  });
+
+  it('warn of nothing that the description allows', () => {
+    const cwd = folder();
+    const env = { ...API, PII_DROP: 'price-rules.any', API_DESCRIPTION: 'store.yaml' };
+    expect(settingWarnings(load(env, cwd), { env, cwd })).toEqual([]);
+  });
+
+  it('belong to the instance of a fleet, but for those of an account', () => {
+    const cwd = folder();
+    const accounts = join(cwd, 'accounts');
+    mkdirSync(accounts);
+    const { API_BASE_URL, API_KEY } = API;
+    const source = {
+      env: { API_BASE_URL, API_DESCRIPTION: 'store.yaml', ACCOUNTS_DIR: 'accounts' },
+      cwd,
+    };
+    const { accountsDir = '', ...own } = loadConfig(source);
+    const account = (text: string) => {
+      writeFileSync(join(accounts, 'a.env'), text);
+      return loadAccount('a', { ...source, config: { ...own, accountsDir } }, ['api']);
+    };
+    const found = account(
+      `API_KEY=${API_KEY}\nAPI_PARAM_REGION=south\nKEY_FIELDS_PRICE_RULES=code\n`,
+    );
+    expect(found).toMatchObject({
+      api: { parameters: { region: 'south' } },
+      keyFields: { 'price-rules': ['code'] },
+      topics: { prefix: 'store.a', sharedPrefix: 'store' },
+    });
+    expect(found.description).toBe(own.description);
+    expect(linesOf(() => account('API_DESCRIPTION=store.yaml\nKEY_FIELDS_ORDERS=id\n'))).toEqual([
+      "a.env: API_DESCRIPTION, KEY_FIELDS_ORDERS can't be set for an account: each is a setting of the instance, or no setting at all",
+    ]);
+  });
+});
+
+describe('API_DESCRIPTION', () => {
+  it('is the built-in API if it is unset', () => {
+    const { description, topics } = loadConfig({ env: {}, cwd: folder() });
+    expect(description).toBe(WINE);
+    expect(topics.prefix).toBe('wine');
+  });
+
+  it('may be in .env', () => {
+    const cwd = folder();
+    writeFileSync(join(cwd, '.env'), 'API_DESCRIPTION=store.yaml');
+    expect(loadConfig({ env: {}, cwd }).description.api).toBe('store');
+  });
+
+  it('must name a file that can be read', () => {
+    const cwd = folder();
+    const env = { API_DESCRIPTION: 'none.yaml' };
+    expect(linesOf(() => loadConfig({ env, cwd }))).toEqual([
+      `API_DESCRIPTION: cannot read ${join(cwd, 'none.yaml')} (ENOENT)`,
+    ]);
+  });
+
+  it.each(MISTAKES)('must name a valid description: %j -> %j', (before, after, ...lines) => {
+    const cwd = folder();
+    const text = readFileSync(SHOP, 'utf8').replace(before, after);
+    writeFileSync(join(cwd, 'shop.yaml'), text.replaceAll('../../src/', SRC));
+    const env = { API_DESCRIPTION: 'shop.yaml', RESOURCES: 'wrong' };
+    expect(linesOf(() => loadConfig({ env, cwd }))).toEqual(
+      lines.map((line) => `shop.yaml:${line}`),
+    );
+  });
+
+  it('names a description that the service supports, if the API is to be read', () => {
+    const cwd = folder();
+    const text = readFileSync(SHOP, 'utf8').replace(
+      '    total: /count',
+      "    total: { path: '/n/{shop}', at: /n }",
+    );
+    writeFileSync(join(cwd, 'shop.yaml'), text.replace('limit: 250', 'limit: 20'));
+    const env = { API_DESCRIPTION: 'shop.yaml' };
+    const lines = [
+      'API_DESCRIPTION shop.yaml: auth bearer is not supported yet',
+      'API_DESCRIPTION shop.yaml: quota 2/s per key is not supported yet',
+      'API_DESCRIPTION shop.yaml: limit 20 (less than 21) of orders is not supported yet',
+      'API_DESCRIPTION shop.yaml: total by a request of its own of orders is not supported yet',
+      'API_DESCRIPTION shop.yaml: paging cursor of customers is not supported yet',
+    ];
+    expect(linesOf(() => loadConfig({ env, cwd, needs: ['api'] }))).toEqual(lines);
+    expect(linesOf(() => loadConfig({ env: { ...env, ACCOUNTS_DIR: 'a' }, cwd }))).toEqual(lines);
+    expect(loadConfig({ env, cwd }).description.api).toBe('shop');
+  });
+});
