@@ -12,7 +12,7 @@ export interface UnmatchedFieldsOptions {
   readonly resource: Resource;
   /**
    * Called once for each field that the settings name and that no record has. The argument is the field's path within the record, without
-   * the name of the list, such as `tender_info.last_four`, or the JSON Pointer of a volatile field.
+   * the name of the list, such as `addresses.street`, or the JSON Pointer of a volatile field.
    */
   readonly onUnmatchedField: (field: string) => void;
 }

@@ -97,11 +97,11 @@ export interface StatusTable {
   readonly topic: string;
   /** Avro schema of the status changes: of the file that the description names, otherwise `StatusChange` in the list's namespace. */
   readonly schema: RecordSchema;
-  readonly subjects: readonly StatusSubject[];
+  readonly subjects: readonly StatusTableSubject[];
 }
 
 /** A kind of object that has status fields: the record itself, an object in it, or the elements of an array in it. */
-export interface StatusSubject {
+export interface StatusTableSubject {
   readonly name: string;
   /** Names of the fields from the record to the object or array; empty for the record itself. */
   readonly path: readonly string[];

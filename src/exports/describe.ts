@@ -19,7 +19,7 @@ export type {
   ApiDescription,
   ListDescription,
   SingleRead,
-  StatusSubject,
+  StatusTableSubject,
   StatusTable,
 } from '../description/description.ts';
 export type { IsSet } from '../description/checks.ts';

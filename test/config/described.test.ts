@@ -227,3 +227,38 @@ describe('API_DESCRIPTION', () => {
     expect(loadConfig({ env, cwd }).description.api).toBe('shop');
   });
 });
+
+describe('a copy of the built-in description', () => {
+  /** A folder with a copy of wine.yaml and its schemas. */
+  function copied(change: (text: string) => string = (text) => text): string {
+    const cwd = folder();
+    for (const file of ['wine.yaml', 'order.avsc', 'order-status-change.avsc'])
+      writeFileSync(
+        join(cwd, file),
+        change(readFileSync(join(SRC, 'description/wine', file), 'utf8')),
+      );
+    return cwd;
+  }
+  const load = (cwd: string) => loadConfig({ env: { API_DESCRIPTION: 'wine.yaml' }, cwd });
+
+  it('gives the same configuration as the built-in one, so the same bytes', () => {
+    const { description, ...settings } = load(copied());
+    const { description: builtIn, ...builtInSettings } = loadConfig({ env: {}, cwd: folder() });
+    expect(description).toEqual(builtIn);
+    const place = { stateDir: '' };
+    expect({ ...settings, ...place }).toEqual({ ...builtInSettings, ...place });
+  });
+
+  it('needs one more entry for a seventh list', () => {
+    const cwd = copied((text) =>
+      text.replace(
+        '  products:\n',
+        '  vendors: { path: /v1/vendors, dates: *dates, key: id }\n  products:\n',
+      ),
+    );
+    const { resources, keyFields } = load(cwd);
+    expect(resources).toContain('vendors');
+    expect(resources).toHaveLength(7);
+    expect(keyFields).toHaveProperty('vendors');
+  });
+});

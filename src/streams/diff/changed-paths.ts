@@ -4,7 +4,7 @@ import { canonicalJson, isJsonObject, JsonNumber } from '../../schemas/json/json
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 
 /**
- * Returns the sorted paths of the fields in which two versions of a record differ, such as `total_price`, `tracking.company_name` or
+ * Returns the sorted paths of the fields in which two versions of a record differ, such as `price`, `address.city` or
  * `lines[L-12].status`. If an array has an identity field, its elements are matched by that field and not by index: an added or
  * removed element gives the path of the element, and a different order gives the path of the array. In arrays of objects without an
  * identity field, elements are matched by index. Arrays of plain values are compared as a whole.

@@ -1,7 +1,7 @@
 // Derives the changes of status fields from the changes of a list's records.
 
 import { statusFieldName } from '../../description/description.ts';
-import type { ListDescription, StatusSubject } from '../../description/description.ts';
+import type { ListDescription, StatusTableSubject } from '../../description/description.ts';
 import { isJsonObject, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import { ISO } from '../records/time-format.ts';
@@ -79,7 +79,7 @@ export function statusChanges(
 }
 
 interface StatusObject {
-  readonly subject: StatusSubject;
+  readonly subject: StatusTableSubject;
   /** Identity of an array element; null for the record itself and for an object that is not in an array. */
   readonly subjectId: string | null;
   /** The object with the status fields; undefined if the record lacks it. */
@@ -126,7 +126,7 @@ function statusAt(object: JsonValue | undefined, field: readonly string[]): stri
 
 /** Returns the time in the object's own field, in epoch ms; null if there is none, or the field holds only the time of new objects. */
 function ownTime(
-  { time, isTimeOfNew }: StatusSubject,
+  { time, isTimeOfNew }: StatusTableSubject,
   was: JsonValue | undefined,
   is: JsonValue | undefined,
   times: TimeFormat,
