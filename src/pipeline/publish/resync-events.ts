@@ -63,7 +63,8 @@ export class ResyncEvents {
       if (!image) continue; // an undecided record is refetched, and published then
       this.#remember(key);
       if (change?.images.before === null) continue;
-      const decode = (bytes: Buffer) => codec().decode(bytes);
+      const written = codec(); // the images' own: a change is decoded later, and the current codec may be another one then
+      const decode = (bytes: Buffer) => written.decode(bytes);
       const after = refreshed.get(key) ?? image;
       // `after` may differ from the published image in volatile fields.
       const facts = { key, op: 'r', images: { before: image, after } } as const;
