@@ -70,6 +70,9 @@ export interface ApiList {
   ) => ListRequest;
 }
 
+/** Observations about the responses of a list, as options of {@link decodedList}. */
+type ListFindings = Required<Pick<DecodedListOptions, 'texts' | 'plan' | 'failingOffsets'>>;
+
 /** Time limit for opening a connection to the API, in ms. */
 const CONNECT_TIMEOUT_MS = 10_000;
 /**
@@ -124,7 +127,7 @@ export function openApi(options: ApiOptions): Api {
    * Observations about the responses of each list, by the list's name: texts that are not readable, page sizes and failing list offsets.
    * Shared by all requests of this account.
    */
-  const findings = new Map(
+  const findings = new Map<string, ListFindings>(
     description.lists.map(({ name }) => [
       name,
       { texts: new UnreadableTexts(), plan: new PagePlan(), failingOffsets: new FailingOffsets() },
