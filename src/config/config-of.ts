@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
-import { loginOf } from '../description/description.ts';
 import type { Proxies } from '../core/proxies.ts';
 import { parameterSetting } from '../description/checks.ts';
+import { loginOf } from '../description/description.ts';
 import type { ApiDescription } from '../description/description.ts';
 import type {
   ApiConfig,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { parameterSetting } from '../description/checks.ts';
+import { loginOf } from '../description/description.ts';
 import type { ApiDescription, ListDescription } from '../description/description.ts';
 import { MIN_PAGE_SIZE, minuteQuota } from '../description/supported.ts';
 import {
@@ -94,9 +95,9 @@ const API = {
 
 /** Settings of the API's addresses and of the description's parameters. */
 function addressSettings(description: ApiDescription) {
-  const { auth, parameters } = description;
+  const { parameters } = description;
   const root = commonRoot(description);
-  const loginPath = typeof auth === 'object' && 'login' in auth ? auth.login.path : '';
+  const loginPath = loginOf(description)?.path ?? '';
   return {
     API_BASE_URL: httpAddress()
       .transform((url) => withoutEnd(withoutSlash(url), root))
@@ -123,9 +124,13 @@ function addressSettings(description: ApiDescription) {
 }
 
 /** Returns the first part of the path of all lists and the login, such as `/v1`; empty if they differ. */
-function commonRoot({ auth, lists }: ApiDescription): string {
-  const login = typeof auth === 'object' && 'login' in auth ? [auth.login.path] : [];
-  const paths = [...login, ...lists.flatMap(({ path, one }) => [path, one?.path ?? path])];
+function commonRoot(description: ApiDescription): string {
+  const { lists } = description;
+  const login = loginOf(description);
+  const paths = [
+    ...(login ? [login.path] : []),
+    ...lists.flatMap(({ path, one }) => [path, one?.path ?? path]),
+  ];
   const root = /^\/[^/{]+(?=\/)/.exec(paths[0]!)?.[0] ?? '';
   return paths.every((path) => path.startsWith(`${root}/`)) ? root : '';
 }
@@ -426,10 +431,9 @@ function maxPageSize({ lists }: ApiDescription): number {
   return limits.length === 0 ? 1_000 : Math.max(MIN_PAGE_SIZE, Math.min(...limits));
 }
 
-function quotaSettings({ auth, quota }: ApiDescription) {
-  const { perMinute, scope } = minuteQuota(quota) ?? { perMinute: 1, scope: 'key' };
-  const { quota: logins = '10/min' } =
-    typeof auth === 'object' && 'login' in auth ? auth.login : {};
+function quotaSettings(description: ApiDescription) {
+  const { perMinute, scope } = minuteQuota(description.quota) ?? { perMinute: 1, scope: 'key' };
+  const { quota: logins = '10/min' } = loginOf(description) ?? {};
   return {
     QUOTA_PER_MINUTE: integer(1, 1_000_000).default(perMinute).register(ABOUT, {
       text: 'Number of list requests that the API allows in any 60 seconds.',

@@ -1,6 +1,7 @@
 // A description in words: the requests that would be sent, the proofs that are possible, and what is not promised.
 
 import { parameterSetting } from './checks.ts';
+import { statusFieldName } from './description.ts';
 import type { ApiDescription, ListDescription } from './description.ts';
 import { possibleLevels } from './levels.ts';
 import type { ReadingLevel } from './levels.ts';
@@ -149,7 +150,7 @@ function subjectInWords({
   readonly name: string;
   readonly fields: readonly (readonly string[])[];
 }): string {
-  return `${name} (${fields.map((path) => path.join('.')).join(', ')})`;
+  return `${name} (${fields.map(statusFieldName).join(', ')})`;
 }
 
 function deletionsInWords(list: ListDescription): string {

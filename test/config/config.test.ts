@@ -12,7 +12,8 @@ import type { Config, ConfigWith, Need } from '../../src/config/config.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { authority } from '../support/certificates.ts';
-import { RESOURCES, WINE } from '../../src/description/wine/wine.ts';
+import { WINE } from '../../src/description/wine/wine.ts';
+import { RESOURCES } from '../../src/sandbox/resources.ts';
 
 const ALL: readonly Need[] = ['api', 'kafka', 'registry'];
 const COMPLETE = {

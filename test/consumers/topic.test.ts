@@ -6,6 +6,7 @@ import type { AvroType, FieldSchema, RecordSchema } from '../../src/schemas/avro
 import { createEnvelopeCodec } from '../../src/schemas/events/envelope.ts';
 import { orderSchema } from '../../src/description/wine/order.ts';
 import { oddRecords } from '../schemas/avro/odd-records.ts';
+import { orderSource } from '../support/event-source.ts';
 
 const DECIMAL = { type: 'bytes', logicalType: 'decimal', precision: 18, scale: 4 } as const;
 const DATE = { type: 'int', logicalType: 'date' } as const;
@@ -181,17 +182,7 @@ describe('readEventsAs', () => {
     op: 'u',
     ts_ms: 1_714_564_800_000,
     changed: ['tip'],
-    source: {
-      connector: 'cellarstream',
-      version: '0.1.0',
-      name: 'default',
-      resource: 'orders',
-      ts_ms: null,
-      snapshot: 'false',
-      db: 'wine',
-      table: 'orders',
-      sequence: 9_007_199_254_740_990,
-    },
+    source: orderSource(9_007_199_254_740_990),
   } as const;
   const images = fc.option(oddRecords(orderSchema).map((json) => codec.values.encode(json)));
 

@@ -24,7 +24,7 @@ const ABOUT_WINE = new Map<string, readonly string[]>([
   ['schemas/events/envelope.ts', ['fulfillment_info']],
 ]);
 
-/** Names with an underscore or an inner capital: other words, such as `status`, are anybody's. */
+/** Names with an underscore or an inner capital: other words, such as `status`, are common to many APIs. */
 const isDistinct = (word: string) => /_|[a-z][A-Z]/.test(word);
 const wordsOf = (file: string) =>
   new Set(

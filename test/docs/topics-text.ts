@@ -1,4 +1,4 @@
-import { RESOURCES } from '../../src/description/wine/wine.ts';
+import { RESOURCES } from '../../src/sandbox/resources.ts';
 import { listNamed } from '../../src/description/description.ts';
 import { WINE } from '../../src/description/wine/wine.ts';
 import type { FieldSchema, RecordSchema } from '../../src/schemas/avro/avro-schema.ts';

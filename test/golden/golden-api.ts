@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { CellarstreamError } from '../../src/core/errors.ts';
-import { RESOURCES } from '../../src/description/wine/wine.ts';
+import { RESOURCES } from '../../src/sandbox/resources.ts';
 import { listNamed } from '../../src/description/description.ts';
 import { WINE } from '../../src/description/wine/wine.ts';
 import type { Resource } from '../../src/description/description.ts';
@@ -35,7 +35,9 @@ const SLOT_MS = 8;
 
 /** The API with its six lists, by its description: nothing fails, and no two lists answer at the same time. */
 export class GoldenApi {
-  readonly #lists = new Map(RESOURCES.map((name) => [name, new GoldenList()]));
+  readonly #lists = new Map<Resource, GoldenList>(
+    RESOURCES.map((name) => [name, new GoldenList()]),
+  );
   readonly #lastSlot = new Map<string, number>();
   readonly #time: SimTime;
   /** Number of requests by path. */

@@ -1,4 +1,4 @@
-import { RESOURCES } from '../../src/description/wine/wine.ts';
+import { RESOURCES } from '../../src/sandbox/resources.ts';
 import { STATUS_FIELDS } from '../../src/description/wine/order-status.ts';
 import { deadLetterCodec } from '../../src/schemas/events/own-records.ts';
 import { orderStatusChangeCodec } from '../../src/description/wine/order-status.ts';

@@ -1,5 +1,5 @@
 import { loadConfig } from '../../src/config/load-config.ts';
-import { RESOURCES } from '../../src/description/wine/wine.ts';
+import { RESOURCES } from '../../src/sandbox/resources.ts';
 import type { Resource } from '../../src/description/description.ts';
 import { topicNames } from '../../src/schemas/events/topics.ts';
 import { signalMessage } from '../../src/sinks/signals/signals.ts';

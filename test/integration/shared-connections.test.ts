@@ -4,7 +4,7 @@ import { expect, inject, it, onTestFinished } from 'vitest';
 import { Connections } from '../../src/kafka/client/connections.ts';
 import { openKafkaProducer } from '../../src/sinks/producer/kafka-producer.ts';
 import { partitionOf } from '../../src/sinks/producer/record-batch.ts';
-import { RESOURCES } from '../../src/description/wine/wine.ts';
+import { RESOURCES } from '../../src/sandbox/resources.ts';
 import type { Message, ProducerIdentity } from '../../src/sinks/sink.ts';
 import { holdRequest, KafkaProxy } from '../support/proxy/kafka-proxy.ts';
 import { createTopic } from './support/created-topic.ts';

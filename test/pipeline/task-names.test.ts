@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { RESOURCES } from '../../src/description/wine/wine.ts';
+import { RESOURCES } from '../../src/sandbox/resources.ts';
 import { transactionalId } from '../../src/pipeline/task-names.ts';
 
 const name = fc

@@ -1,4 +1,4 @@
-import { RESOURCES } from '../../src/description/wine/wine.ts';
+import { RESOURCES } from '../../src/sandbox/resources.ts';
 import type { Chance } from '../support/chance.ts';
 import type { ApiTraits } from './sim-api.ts';
 import { SORTS } from './sim-list.ts';

@@ -1,4 +1,4 @@
-import { RESOURCES } from '../../src/description/wine/wine.ts';
+import { RESOURCES } from '../../src/sandbox/resources.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { mayBeCut } from '../../src/streams/paging/reading-proofs.ts';
 import { Chance } from '../support/chance.ts';

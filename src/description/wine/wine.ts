@@ -6,6 +6,3 @@ import { readDescription } from '../read-description.ts';
 export const WINE: ApiDescription = readDescription(
   fileURLToPath(new URL('wine.yaml', import.meta.url)),
 );
-
-/** Names of the lists of the built-in API. */
-export const RESOURCES: readonly string[] = WINE.lists.map(({ name }) => name);

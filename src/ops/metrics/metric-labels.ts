@@ -1,3 +1,4 @@
+import { statusFieldName } from '../../description/description.ts';
 import type { ApiDescription } from '../../description/description.ts';
 import type { ErrorCode } from '../../core/errors.ts';
 import type { Committed, Lane, Resynced } from '../../observe/hooks.ts';
@@ -155,7 +156,7 @@ export type LabelValues = Readonly<Partial<Record<string, readonly string[]>>>;
 /** Returns the allowed values of all labels for an API with this description, by the label's name. */
 export function labelValues({ lists }: ApiDescription): LabelValues {
   const subjects = lists.flatMap(({ statuses }) => statuses?.subjects ?? []);
-  const fields = subjects.flatMap((subject) => subject.fields.map((path) => path.join('.')));
+  const fields = subjects.flatMap((subject) => subject.fields.map(statusFieldName));
   return {
     ...Object.fromEntries(
       Object.entries<Label>(LABELS).map(([name, { values }]) => [name, values]),

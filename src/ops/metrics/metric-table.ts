@@ -1,3 +1,4 @@
+import { statusFieldName } from '../../description/description.ts';
 import type { ListDescription } from '../../description/description.ts';
 import { STATUSES } from './metric-labels.ts';
 import type { LabelName } from './metric-labels.ts';
@@ -137,7 +138,7 @@ export const METRICS = {
           (statuses?.subjects ?? []).map((subject) => ({
             resource: [name],
             subject: [subject.name],
-            field: subject.fields.map((path) => path.join('.')),
+            field: subject.fields.map(statusFieldName),
           })),
         ),
     },

@@ -3,6 +3,7 @@
 import { allHooks } from '../../observe/all-hooks.ts';
 import type { AccountFigures } from '../../observe/fleet-view.ts';
 import type { Gauges, Hooks } from '../../observe/hooks.ts';
+import { statusFieldName } from '../../description/description.ts';
 import type { ApiDescription, Resource } from '../../description/description.ts';
 import { ClockSkew } from './hook-figures.ts';
 import type { Readiness } from './readiness.ts';
@@ -165,7 +166,10 @@ interface StatusCycle {
 function cyclesOf({ lists }: ApiDescription): StatusCycle[] {
   return lists.flatMap(({ name: list, statuses }) =>
     (statuses?.subjects ?? []).flatMap(({ name: subject, fields }) =>
-      fields.map((path) => ({ list, subject, field: path.join('.'), model: new LifeCycleModel() })),
+      fields.map((path) => ({
+        ...{ list, subject, field: statusFieldName(path) },
+        model: new LifeCycleModel(),
+      })),
     ),
   );
 }

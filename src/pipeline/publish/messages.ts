@@ -67,6 +67,7 @@ export function publicationOf(
   const topic = destination.records(list.name);
   const maxBytes = maxEventBytes(destination.maxMessageBytes.get(topic));
   const statusTopic = destination.statusChanges.get(list.name);
+  const statusTo = statusTopic && list.statuses && { ...statusTopic, schema: list.statuses.schema };
   const messages: Message[] = [];
   const images: ImageUpdate[] = [];
   const keyedStatuses: KeyedStatusChange[] = [];
@@ -96,10 +97,9 @@ export function publicationOf(
     sequence += 1;
     const keyBytes = recordKeys.events(key);
     messages.push(...(keyBytes ? events.map((event) => ({ ...event, keyBytes })) : events));
-    for (const status of statusTopic ? statusChanges(change, list, options.times) : []) {
-      const to = { ...statusTopic!, schema: list.statuses!.schema };
+    for (const status of statusTo ? statusChanges(change, list, options.times) : []) {
       const record = { key, image: change.after!, sequence };
-      const message = statusMessage(status, record, { to, origin, now });
+      const message = statusMessage(status, record, { to: statusTo!, origin, now });
       messages.push(keyBytes ? { ...message, keyBytes: recordKeys.statusChanges(key) } : message);
       keyedStatuses.push({ key, change: status });
     }

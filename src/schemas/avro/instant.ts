@@ -1,6 +1,7 @@
 // Converts times and calendar dates between the API's text and Avro's numbers.
 
 import type { JsonCursor } from '../json/json-cursor.ts';
+import { getOwn } from '../json/json.ts';
 import type { JsonObject } from '../json/json.ts';
 
 const DAY_MS = 86_400_000;
@@ -52,7 +53,7 @@ const ZONED =
 
 /** Reads a field of a record as an ISO 8601 time, in epoch ms; null if it isn't one. A time without a zone is read as UTC. */
 export function instantOf(record: JsonObject, field: string): number | null {
-  const value = Object.hasOwn(record, field) ? record[field] : undefined;
+  const value = getOwn(record, field);
   return typeof value === 'string' ? instantIn(value) : null;
 }
 

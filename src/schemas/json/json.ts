@@ -38,6 +38,11 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
   );
 }
 
+/** Returns the value of an object's own member; undefined if it has none with this name. */
+export function getOwn(object: JsonObject, name: string): JsonValue | undefined {
+  return Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
 /** Sets an own property, whatever its name: an assignment to `__proto__` would set the prototype. */
 export function setOwn(object: JsonObject, key: string, value: JsonValue): void {
   if (key !== '__proto__') object[key] = value;
@@ -246,7 +251,7 @@ export function withValueAt(value: JsonValue, pointer: string, part: JsonValue):
   let parent = value as JsonObject;
   for (let depth = 1; depth < steps.length; depth++) {
     const name = unescape(steps[depth]!);
-    let child = Object.hasOwn(parent, name) ? parent[name] : undefined;
+    let child = getOwn(parent, name);
     if (typeof child !== 'object' || child === null) setOwn(parent, name, (child = {}));
     parent = child as JsonObject;
   }

@@ -24,6 +24,8 @@ export class ResponseLayout {
   /** Reads responses to requests for a single record. */
   readonly single: ResponseLayout;
   readonly #list: ListDescription;
+  /** Undefined if the description has no `ok`. */
+  readonly #ok: Reader | undefined;
   readonly #total: Reader;
   readonly #more: Reader;
   /** Undefined if no place shows the next page. */
@@ -35,13 +37,14 @@ export class ResponseLayout {
 
   /** @param isRecord Default: the records' place must hold an array. */
   constructor(list: ListDescription, isRecord = false) {
-    const { records, total, more, next, reported, one } = list;
+    const { records, ok, total, more, next, reported, one } = list;
     this.#list = list;
     this.path = pointerNames(records);
     this.isRecord = isRecord;
     const totalPlace = typeof total === 'object' && 'path' in total ? undefined : total;
     const isLink = typeof more === 'object' && 'link' in more;
     const nextPlace = next ?? (isLink ? more : undefined);
+    this.#ok = ok === undefined ? undefined : readerOf(ok);
     this.#total = readerOf(totalPlace);
     this.#more = readerOf(isLink ? undefined : more);
     this.#next = nextPlace === undefined ? undefined : readerOf(nextPlace);
@@ -73,8 +76,7 @@ export class ResponseLayout {
    * @param count Number of records in the body.
    */
   isError(body: JsonValue, count: number): boolean {
-    const { ok } = this.#list;
-    if (ok !== undefined) return flagIn(valueAt(body, pointerNames(ok))) !== true;
+    if (this.#ok) return flagIn(this.#ok(body, {})) !== true;
     if (count > 0 || !isJsonObject(body)) return false;
     return (
       isErrorBody(body) ||

@@ -1,6 +1,6 @@
 // Computes the paths of the fields in which two versions of a record differ.
 
-import { canonicalJson, isJsonObject, JsonNumber } from '../../schemas/json/json.ts';
+import { canonicalJson, getOwn, isJsonObject, JsonNumber } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 
 /**
@@ -20,7 +20,7 @@ export function changedPaths(
     if (Object.is(a, b)) return;
     if (isJsonObject(a) && isJsonObject(b)) {
       for (const name of new Set([...Object.keys(a), ...Object.keys(b)])) {
-        compare(path === '' ? name : `${path}.${name}`, own(a, name), own(b, name));
+        compare(path === '' ? name : `${path}.${name}`, getOwn(a, name), getOwn(b, name));
       }
       return;
     }
@@ -47,10 +47,6 @@ export function changedPaths(
   };
   compare('', before, after);
   return [...new Set(paths)].sort(); // field names that contain dots can produce a path twice
-}
-
-function own(object: JsonObject, name: string): JsonValue | undefined {
-  return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
 /** Name of the field that identifies the elements of an array, by the path of the array. */

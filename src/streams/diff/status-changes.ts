@@ -2,7 +2,7 @@
 
 import { statusFieldName } from '../../description/description.ts';
 import type { ListDescription, StatusTableSubject } from '../../description/description.ts';
-import { isJsonObject, stringifyJson } from '../../schemas/json/json.ts';
+import { getOwn, isJsonObject, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import { ISO } from '../records/time-format.ts';
 import type { TimeFormat } from '../records/time-format.ts';
@@ -95,7 +95,7 @@ function objectsOf(
   if (!record) return objects;
   for (const subject of statuses!.subjects) {
     const { name, path } = subject;
-    const value = valueAt(record, path);
+    const value = memberAt(record, path);
     const [array = ''] = path;
     if (path.length !== 1 || !Object.hasOwn(arrays, array)) {
       objects.set(JSON.stringify([name]), { subject, subjectId: null, value });
@@ -108,18 +108,16 @@ function objectsOf(
   return objects;
 }
 
-function valueAt(value: JsonValue | undefined, path: readonly string[]): JsonValue | undefined {
-  return path.reduce<JsonValue | undefined>(
-    (at, name) => (isJsonObject(at) && Object.hasOwn(at, name) ? at[name] : undefined),
-    value,
-  );
+/** Returns the value at a path of member names. There is none in an array: its elements have identities and no fixed places. */
+function memberAt(value: JsonValue | undefined, path: readonly string[]): JsonValue | undefined {
+  return path.reduce((at, name) => (isJsonObject(at) ? getOwn(at, name) : undefined), value);
 }
 
 /**
  * Returns a status as text; null if it isn't set. A status that isn't a string is returned as JSON text, as APIs rarely document the values.
  */
 function statusAt(object: JsonValue | undefined, field: readonly string[]): string | null {
-  const value = valueAt(object, field);
+  const value = memberAt(object, field);
   if (value === undefined || value === null) return null;
   return typeof value === 'string' ? value : stringifyJson(value);
 }
@@ -138,7 +136,7 @@ function ownTime(
 /** Returns the time in the first of these fields that is a time, in epoch ms; null if none is. */
 function timeIn(object: JsonObject, fields: readonly string[], times: TimeFormat): number | null {
   for (const field of fields) {
-    const time = times.read(valueAt(object, [field]));
+    const time = times.read(getOwn(object, field));
     if (time !== null) return time;
   }
   return null;

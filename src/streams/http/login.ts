@@ -10,7 +10,8 @@ import { loginOf } from '../../description/description.ts';
 import type { ApiDescription, LoginDescription } from '../../description/description.ts';
 import { filledBody, filledParameters } from '../../description/template.ts';
 import type { Variables } from '../../description/template.ts';
-import { pointerNames } from '../../schemas/json/json.ts';
+import { pointerNames, valueAt } from '../../schemas/json/json.ts';
+import type { JsonObject } from '../../schemas/json/json.ts';
 import { backoff } from '../flow/backoff.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
@@ -223,22 +224,13 @@ function tokenIn(
   askedAt: number,
   elapsedMs: number,
 ): Token {
-  const body = objectIn(answer.text);
-  const text = sendable(url, token, valueAt(body, token));
+  const body = objectIn(answer.text) as JsonObject | undefined;
+  const text = sendable(url, token, valueAt(body, pointerNames(token)));
   const { exp, iat } = life.jwt ? claimsOf(text) : {};
   const stamp = answer.date ?? iat;
   const serverTime = stamp === undefined ? undefined : Math.floor(stamp - elapsedMs);
-  const stated = life.at === undefined ? undefined : valueAt(body, life.at);
+  const stated = life.at === undefined ? undefined : valueAt(body, pointerNames(life.at));
   return { text, askedAt, serverTime, lifeMs: lifeOf(exp, [iat, answer.date], stated, life) };
-}
-
-/** Returns the value at a JSON Pointer; undefined if there is none. */
-function valueAt(body: unknown, pointer: string): unknown {
-  return pointerNames(pointer).reduce<unknown>(
-    (at, name) =>
-      typeof at === 'object' && at !== null ? (at as Record<string, unknown>)[name] : undefined,
-    body,
-  );
 }
 
 /**

@@ -1,6 +1,6 @@
 // Detects fields that differ in every response and so keep pages from joining.
 
-import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
+import { canonicalJson, getOwn, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import { pointerStep } from '../../schemas/json/json.ts';
 import type { KeyedRecord } from '../records/page-record.ts';
@@ -141,7 +141,7 @@ function differingFields(one: JsonObject, other: JsonObject): ReadonlySet<string
       a.forEach((element, place) => compare(pointer, element, b[place], depth + 1));
     } else if (isJsonObject(a) && isJsonObject(b)) {
       for (const name of new Set([...Object.keys(a), ...Object.keys(b)])) {
-        compare(pointer + pointerStep(name), own(a, name), own(b, name), depth + 1);
+        compare(pointer + pointerStep(name), getOwn(a, name), getOwn(b, name), depth + 1);
       }
     }
   };
@@ -165,8 +165,4 @@ function commonFields(differing: readonly ReadonlySet<string>[]): readonly strin
     (each) => counts.get(each)! * ONE_IN >= differing.length,
   );
   return common.filter((each) => !common.some((other) => other.startsWith(`${each}/`))).sort();
-}
-
-function own(object: JsonObject, name: string): JsonValue | undefined {
-  return Object.hasOwn(object, name) ? object[name] : undefined;
 }

@@ -2,7 +2,7 @@
 
 import { createHmac, createSecretKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { canonicalJson, isJsonObject, setOwn } from '../../schemas/json/json.ts';
+import { canonicalJson, getOwn, isJsonObject, setOwn } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 
 /** Methods of hiding a personal field, the strictest first. */
@@ -130,7 +130,7 @@ function hide(
 function hideWithin(object: JsonObject, node: Node, means: HidingContext): JsonObject {
   const replacements = new Map<string, JsonValue | undefined>();
   for (const [name, next] of node.names) {
-    const value = Object.hasOwn(object, name) ? object[name] : undefined;
+    const value = getOwn(object, name);
     const shown = value === undefined ? value : hide(value, next, means);
     if (shown !== value) replacements.set(name, shown);
   }

@@ -2,7 +2,7 @@
 
 import type { ListDescription } from '../../description/description.ts';
 import type { Transcoded, WantedFields } from '../../schemas/avro/record-codec.ts';
-import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
+import { canonicalJson, getOwn, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import { ISO } from './time-format.ts';
 import type { TimeFormat } from './time-format.ts';
@@ -77,5 +77,5 @@ export class Stamps {
 }
 
 function valueOf(json: JsonValue, field: string): JsonValue | undefined {
-  return isJsonObject(json) && Object.hasOwn(json, field) ? json[field] : undefined;
+  return isJsonObject(json) ? getOwn(json, field) : undefined;
 }

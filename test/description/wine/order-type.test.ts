@@ -10,6 +10,7 @@ import { orderSchema } from '../../../src/description/wine/order.ts';
 import { pathOf } from '../../docs/texts.ts';
 import { oddRecords } from '../../schemas/avro/odd-records.ts';
 import { scaled } from '../../support/scale.ts';
+import { orderSource } from '../../support/event-source.ts';
 
 const GENERATOR = pathOf('scripts/generate-order-type.mjs');
 const FILE = pathOf('src/description/wine/order-type.ts');
@@ -20,17 +21,7 @@ const read = orderEvents(codec.schema);
 
 /** What a consumer gets for a record of the API. */
 function consumed(record: JsonObject) {
-  const source = {
-    connector: 'cellarstream',
-    version: '0.1.0',
-    name: 'default',
-    resource: 'orders',
-    ts_ms: null,
-    snapshot: 'false',
-    db: 'wine',
-    table: 'orders',
-    sequence: 1,
-  } as const;
+  const source = orderSource();
   const after = codec.values.encode(record);
   const event = { before: null, after, op: 'c', ts_ms: 0, changed: [], source } as const;
   return read(codec.encode(event)).after;

@@ -4,7 +4,8 @@ import type { Hooks, Published } from '../../../src/observe/hooks.ts';
 import { METRICS, PROCESS_METRICS } from '../../../src/ops/metrics/metric-table.ts';
 import type { Metric } from '../../../src/ops/metrics/metric-table.ts';
 import { metrics } from '../../../src/ops/metrics/metrics.ts';
-import { RESOURCES, WINE } from '../../../src/description/wine/wine.ts';
+import { WINE } from '../../../src/description/wine/wine.ts';
+import { RESOURCES } from '../../../src/sandbox/resources.ts';
 import type { Change, Operation } from '../../../src/streams/diff/change.ts';
 import { readDescription } from '../../../src/description/read-description.ts';
 import { pathOf } from '../../docs/texts.ts';
@@ -235,7 +236,7 @@ describe('metrics', () => {
     expect(await value('cellarstream_freshness_seconds_count', { resource: 'orders' })).toBe(4);
   });
 
-  it('and not what left the modification time as it was, of which nobody knows when it was made', async () => {
+  it('and not changes that left the modification time as it was, as their time is unknown', async () => {
     const { page, value } = service();
     const updatedBefore = Date.parse('2020-01-01T00:00:00Z');
     const old = { ...change('u', updatedBefore), before: {}, updatedBefore };

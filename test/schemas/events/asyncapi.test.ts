@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import type { AnySchemaObject } from 'ajv';
 import { expect, it } from 'vitest';
-import { RESOURCES } from '../../../src/description/wine/wine.ts';
+import { RESOURCES } from '../../../src/sandbox/resources.ts';
 import { orderSchema } from '../../../src/description/wine/order.ts';
 import { asyncApiDocument } from '../../../src/schemas/events/asyncapi.ts';
 import { envelopeSchema } from '../../../src/schemas/events/envelope.ts';

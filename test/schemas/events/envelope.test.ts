@@ -14,6 +14,7 @@ import { orderSchema } from '../../../src/description/wine/order.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { frame } from '../../../src/schemas/registry/wire.ts';
 import { oddRecords } from '../avro/odd-records.ts';
+import { orderSource } from '../../support/event-source.ts';
 
 const values = createRecordCodec(orderSchema);
 const codec = createEnvelopeCodec(orderSchema, 'orders');
@@ -22,17 +23,7 @@ const facts: ChangeFacts = {
   op: 'u',
   ts_ms: 1_714_564_800_000,
   changed: ['fulfillment_info[F-12].status'],
-  source: {
-    connector: 'cellarstream',
-    version: '0.1.0',
-    name: 'default',
-    resource: 'orders',
-    ts_ms: null,
-    snapshot: 'false',
-    db: 'wine',
-    table: 'orders',
-    sequence: 9_007_199_254_740_990,
-  },
+  source: orderSource(9_007_199_254_740_990),
 };
 
 const events = (): fc.Arbitrary<ChangeEvent> => {

@@ -10,22 +10,13 @@ import { orderSchema } from '../../../src/description/wine/order.ts';
 import { RESOURCE, steps } from '../avro/infer-pages.ts';
 import { inOneForm, oddRecords } from '../avro/odd-records.ts';
 import { scaled } from '../../support/scale.ts';
+import { orderSource } from '../../support/event-source.ts';
 
 const facts: ChangeFacts = {
   op: 'u',
   ts_ms: 1_714_564_800_000,
   changed: [],
-  source: {
-    connector: 'cellarstream',
-    version: '0.1.0',
-    name: 'default',
-    resource: 'orders',
-    ts_ms: null,
-    snapshot: 'false',
-    db: 'wine',
-    table: 'orders',
-    sequence: 1,
-  },
+  source: orderSource(),
 };
 
 interface Records {

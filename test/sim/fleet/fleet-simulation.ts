@@ -12,7 +12,7 @@ import { checkQuarantines, isQuarantined } from './check-quarantines.ts';
 import { checkEven, checkLoads, restless } from './check-quiet.ts';
 import type { Quiet } from './check-quiet.ts';
 import { checkQuotas } from './check-quotas.ts';
-import { RESOURCES } from '../../../src/description/wine/wine.ts';
+import { RESOURCES } from '../../../src/sandbox/resources.ts';
 import { drawFleet } from './fleet-draw.ts';
 import type { FleetDraw } from './fleet-draw.ts';
 import { TRAPS, FAULTS, victim } from './fleet-faults.ts';

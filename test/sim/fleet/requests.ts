@@ -12,7 +12,7 @@ import {
 } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { Lanes } from '../../../src/account/quotas.ts';
-import { RESOURCES } from '../../../src/description/wine/wine.ts';
+import { RESOURCES } from '../../../src/sandbox/resources.ts';
 import { during } from '../../../src/streams/quota/token-bucket.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
 import type { Traffic, TrafficOptions } from './traffic.ts';

@@ -153,7 +153,12 @@ lists: { carts: { path: /carts } }`;
     ['in minutes', 'life: { at: /in, unit: min }', { t: 'x', in: '90' }, 90],
     ['by default', 'life: { at: /in, unit: s, default: 2h }', { t: 'x' }, 120],
     ['if nothing says it', '', { t: 'x' }, 30],
-    ['not by a JWT that nobody promised', '', { t: jwt({ iat: SECONDS, exp: SECONDS + 60 }) }, 30],
+    [
+      'not by the claims of a JWT, if the description does not say that the token is one',
+      '',
+      { t: jwt({ iat: SECONDS, exp: SECONDS + 60 }) },
+      30,
+    ],
     ['by a JWT', 'life: { jwt: true }', { t: jwt({ iat: SECONDS, exp: SECONDS + 60 }) }, 1],
   ])('reads how long a token lives: %s', async (_, life, value, minutes) => {
     const text = `{ path: /t, body: { shop: '{shop}' }, token: /t, ${life} }`;
