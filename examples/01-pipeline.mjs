@@ -18,8 +18,7 @@ const tokens = tokenSource({ login: login({ baseUrl, description: wine, apiKey, 
 
 const quota = tokenBucket({ capacity: 100, windowMs: 60_000 });
 const keyOf = keyOfFields(['order_number']);
-const orders = listNamed(wine, 'orders'); // says how orders are requested
-const request = listRequest({ baseUrl, list: orders, tokens, keyOf });
+const request = listRequest({ baseUrl, list: listNamed(wine, 'orders'), tokens, keyOf });
 
 const some = process.argv.includes('--follow') ? identity : take(10);
 

@@ -125,7 +125,7 @@ function checkImports() {
     const program = `
       import * as entry from '${entry}';
       for (const name of ${JSON.stringify(names)}) {
-        if (typeof entry[name] !== 'function') throw new Error('${entry} lacks ' + name);
+        if (entry[name] === undefined) throw new Error('${entry} lacks ' + name);
       }`;
     run(project, execPath, ['--input-type=module', '--eval', program]);
   }

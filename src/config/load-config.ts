@@ -1,13 +1,14 @@
+import { readFileSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { CellarstreamError } from '../core/errors.ts';
 import type { ApiDescription } from '../description/description.ts';
-import { readDescription } from '../description/read-description.ts';
+import { parseDescription } from '../description/read-description.ts';
 import { unsupportedFeatures } from '../description/supported.ts';
 import { WINE } from '../description/wine/wine.ts';
 import { configOf } from './config-of.ts';
 import type { ConfigWith, Need } from './config.ts';
 import { settingProblems } from './setting-problems.ts';
-import { isQuoted, QUOTED, settingTexts } from './setting-texts.ts';
+import { isQuoted, QUOTED, settingTexts, unreadable } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
 import { settingsFor } from './settings.ts';
 
@@ -78,7 +79,18 @@ export function descriptionOf(
   texts = settingTexts(env, cwd, []),
 ): ApiDescription {
   const { API_DESCRIPTION: file } = texts;
-  return file === undefined ? WINE : readDescription(resolve(cwd, file));
+  if (file === undefined) return WINE;
+  const path = resolve(cwd, file);
+  return parseDescription(descriptionText(path), path);
+}
+
+/** The path is not in the error: a secret may have been set instead of a path. */
+function descriptionText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw settingsError([{ name: 'API_DESCRIPTION', advice: unreadable(error) }]);
+  }
 }
 
 function expectSupported(description: ApiDescription, { API_DESCRIPTION }: SettingTexts): void {

@@ -20,6 +20,12 @@ export function notSet(name: string): string {
   return isSecret(name) ? `neither it nor ${name}_FILE is set` : 'it is not set';
 }
 
+/** Returns the advice about a setting whose file can't be read. */
+export function unreadable(error: unknown): string {
+  const code = (error as NodeJS.ErrnoException).code ?? 'no reason given';
+  return `can't be read (${code}): check the path and its permissions`;
+}
+
 /** Settings that other programs also read in lower case; if both are set, the lower-case one is used, as in curl. */
 const IN_EITHER_CASE = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'] as const satisfies readonly Name[];
 
@@ -37,12 +43,8 @@ export function settingTexts(
     try {
       bytes = readFileSync(resolve(cwd, file));
     } catch (cause) {
-      const code = (cause as NodeJS.ErrnoException).code ?? 'no reason given';
-      if (name === '.env' && code === 'ENOENT') return undefined;
-      problems.push({
-        name,
-        advice: `can't be read (${code}): check the path and its permissions`,
-      });
+      const isOptional = name === '.env' && (cause as NodeJS.ErrnoException).code === 'ENOENT';
+      if (!isOptional) problems.push({ name, advice: unreadable(cause) });
       return undefined;
     }
     const found = settingsFileText(bytes);

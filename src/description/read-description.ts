@@ -31,7 +31,7 @@ export function readDescription(path: string, isSet?: IsSet): ApiDescription {
     text = readFileSync(path, 'utf8');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new CellarstreamError('SETTINGS', `API_DESCRIPTION: cannot read ${path} (${code})`);
+    throw new CellarstreamError('SETTINGS', `cannot read ${path} (${code})`);
   }
   return parseDescription(text, path, isSet);
 }

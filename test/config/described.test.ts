@@ -193,7 +193,8 @@ describe('API_DESCRIPTION', () => {
     const cwd = folder();
     const env = { API_DESCRIPTION: 'none.yaml' };
     expect(linesOf(() => loadConfig({ env, cwd }))).toEqual([
-      `API_DESCRIPTION: cannot read ${join(cwd, 'none.yaml')} (ENOENT)`,
+      '1 setting is wrong:',
+      "- API_DESCRIPTION can't be read (ENOENT): check the path and its permissions",
     ]);
   });
 

@@ -93,7 +93,7 @@ lists:
 
   it('says which file cannot be read', () => {
     expect(() => readDescription('none/shop.yaml')).toThrow(
-      'API_DESCRIPTION: cannot read none/shop.yaml (ENOENT)',
+      'cannot read none/shop.yaml (ENOENT)',
     );
   });
 });
