@@ -1,3 +1,5 @@
+import type avro from 'avsc';
+
 /** Initial size in bytes of a writer's buffer. Larger wastes memory: a fleet has thousands of buffers, most for small records. */
 const FIRST_BYTES = 512;
 /** Longest string, in characters, that is copied in a JavaScript loop, which is faster than a native call for short strings. */
@@ -75,6 +77,16 @@ export class AvroOutput {
     bytes[start - 1] = length * 2;
     this.length = start + length;
     return true;
+  }
+
+  /** Writes a value as avsc encodes it. @throws Error when the value does not match the type. */
+  value(type: avro.Type, value: unknown): void {
+    let end = type.encode(value, this.#bytes, this.length);
+    if (end < 0) {
+      this.#room(this.#bytes.length - this.length - end); // -end: number of bytes that were missing
+      end = type.encode(value, this.#bytes, this.length);
+    }
+    this.length = end;
   }
 
   /** Writes an array or a map: its items in one block, if there are any, then the end marker. */

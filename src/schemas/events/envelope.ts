@@ -258,7 +258,7 @@ class ChangeEventCodec implements EnvelopeCodec {
     }
     // Paths contain names of members, which may have lone surrogates: U+FFFD replaces them.
     const paths = changed.map((path) => path.toWellFormed());
-    out.raw(this.#facts.toBuffer({ op, ts_ms, changed: paths, source }));
+    out.value(this.#facts, { op, ts_ms, changed: paths, source });
     return out.take();
   }
 
