@@ -62,7 +62,7 @@ const ABOUT = z.registry<AboutSetting>();
 /** Returns the parser of a setting with a credential. It is required if the description uses its variable. */
 function credential(variable: string, noun: string, more = '') {
   return secret.optional().register(ABOUT, {
-    text: `Value of \`{${variable}}\` in the description.${more}`,
+    text: `Value of \`{${variable}}\` in the description; required if it is used there.${more}`,
     secret: noun,
     isPerAccount: true,
     needed: { in: 'api', advice: `it is the value of {${variable}} in the description` },
@@ -89,14 +89,14 @@ const API = {
   API_REFRESH_TOKEN: credential(
     'refresh_token',
     'refresh token',
-    ' If the API replaces it at each use, the newest one is in `STATE_DIR`, which must then not get lost.',
+    ' If the API replaces refresh tokens, the newest one is in the file `refresh-token` of `STATE_DIR`: do not lose it.',
   ),
   API_KEY_PATIENCE_MS: milliseconds(0)
     .default(600_000)
     .register(ABOUT, {
       text:
-        'How long the login may refuse a key that has worked in this process before `run` ends: a gateway in trouble refuses valid keys too. ' +
-        'A key that never worked ends `run` at once.',
+        'How long the API may refuse a key or other credentials that have worked in this process before `run` ends: a gateway in trouble ' +
+        'refuses valid keys too. A key that never worked ends `run` at once.',
       isPerAccount: true,
     }),
   API_CA_FILE: certificates.optional().register(ABOUT, {
