@@ -72,6 +72,23 @@ export function pagePatience(scheduler: SchedulerLike, tries: PageTries): PagePa
   };
 }
 
+/** Number of responses 404 or 410 after which a cursor counts as refused. Gateways send them too while the API is replaced. */
+const CURSOR_TRIES = 3;
+
+/** Creates the object that decides when the server has refused the cursor of a page. */
+export function cursorPatience(): PagePatience {
+  let gone = 0;
+  return {
+    isOfPage: isPageRefused,
+    isGivenUp: (error) => {
+      if (!(error instanceof CellarstreamError) || error.code !== 'API_STATUS') return false;
+      if (error.context.status !== 404 && error.context.status !== 410) return false;
+      gone += 1;
+      return gone >= CURSOR_TRIES;
+    },
+  };
+}
+
 export interface PageAttemptsOptions {
   readonly request: (query: ListQuery, tries: PageTries) => Observable<Answer>;
   readonly plan: PagePlan;
@@ -242,7 +259,8 @@ export class PageAttempts {
   }
 }
 
-function asRetryable(error: unknown): unknown {
+/** Returns an error of the API marked as temporary, so that the request is repeated later. */
+export function asRetryable(error: unknown): unknown {
   if (isRetryableAtApi(error) || !(error instanceof CellarstreamError)) return error;
   const { code, message, context } = error;
   return new CellarstreamError(code, message, {
