@@ -41,6 +41,11 @@ export function isPageRefused(error: unknown): boolean {
   return error instanceof CellarstreamError && REFUSALS.has(Number(error.context.status));
 }
 
+function hasStatus(error: unknown, status: number): boolean {
+  const isStatus = error instanceof CellarstreamError && error.code === 'API_STATUS';
+  return isStatus && error.context.status === status;
+}
+
 /** Minimum number of failures before a page is given up. If it is too small, a short outage is taken for a bad page. */
 const MIN_FAILURES = 3;
 /**
@@ -72,20 +77,15 @@ export function pagePatience(scheduler: SchedulerLike, tries: PageTries): PagePa
   };
 }
 
-/** Number of responses 404 or 410 after which a cursor counts as refused. Gateways send them too while the API is replaced. */
+/** Number of responses 404 after which a cursor counts as refused. Gateways send them too while the API is replaced. */
 const CURSOR_TRIES = 3;
 
 /** Creates the object that decides when the server has refused the cursor of a page. */
 export function cursorPatience(): PagePatience {
   let gone = 0;
   return {
-    isOfPage: isPageRefused,
-    isGivenUp: (error) => {
-      if (!(error instanceof CellarstreamError) || error.code !== 'API_STATUS') return false;
-      if (error.context.status !== 404 && error.context.status !== 410) return false;
-      gone += 1;
-      return gone >= CURSOR_TRIES;
-    },
+    isOfPage: (error) => isPageRefused(error) || hasStatus(error, 410),
+    isGivenUp: (error) => hasStatus(error, 404) && ++gone >= CURSOR_TRIES,
   };
 }
 

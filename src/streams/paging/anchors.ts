@@ -33,7 +33,7 @@ export interface Position {
    */
   readonly isBlind?: true;
   /**
-   * What the request for the page sends besides or in place of the offset: the key of the record before the page, the cursor or address
+   * Value that the request for the page sends besides or in place of the offset: the key of the record before the page, the cursor or address
    * that the previous response showed, or the number of the page. Undefined for the first page, and in a list that is paged by offset.
    */
   readonly cursor?: string;

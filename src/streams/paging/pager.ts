@@ -170,9 +170,15 @@ class AfterPager implements Pager {
     return undefined;
   }
 
-  /** A `total` does not show the end: if records before the page are deleted, it is smaller than the number of records read. */
-  hasNext({ answer, records, isIdle }: ReceivedPage): boolean {
-    return records.length > 0 && (this.#showsEnd ? answer.hasNext : !isIdle);
+  /**
+   * A `total` does not show the end: once records before the page are deleted, it is smaller than the number of records read. Without a
+   * place `more` the list ends where a page ends with the same record as the page before it.
+   */
+  hasNext({ requested, answer, records, isIdle }: ReceivedPage): boolean {
+    if (records.length === 0) return false;
+    if (this.#showsEnd) return answer.hasNext;
+    const isReadAgain = requested.stepsBack > 0 || requested.isBlind === true;
+    return isReadAgain || !isIdle;
   }
 
   next({ requested, begin, records, joint }: ReceivedPage): Position | undefined {

@@ -154,7 +154,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
  */
 const MAX_REPEATED_ROUNDS = 2;
 /** Maximum number of times that a scan begins again because the server refused a cursor. The scan then fails, and is retried later. */
-const MAX_RESTARTS = 3;
+const MAX_RESTARTS = 5;
 /** Result for a page of a list whose pages do not overlap. */
 const JOINED: JoinResult = { anchored: true, swapped: false, next: BEGINNING, adrift: false };
 /** Largest total for which a scan counts distinct keys, to limit memory. In a longer list, a scan only checks the order of records. */
@@ -182,6 +182,8 @@ class Scan {
   #isReordered = false;
   #isShort = false;
   #emptyAt: number | undefined;
+  /** The cursor that the server refused last. */
+  #refusedCursor: string | undefined;
   /** Number of times that the scan began again because the server refused a cursor. */
   #restarts = 0;
   #standstill = new Standstill();
@@ -228,12 +230,14 @@ class Scan {
 
   /** Returns the position at which the scan continues after the server refused the cursor of the page at `at`. */
   #positionAfterRefusal(at: Position, error: unknown): Position {
-    const back = this.#pager.back(at, { ...at, stepsBack: at.stepsBack + 1 });
-    const isRestart = back.cursor === undefined;
+    const isKnown = at.cursor === this.#refusedCursor;
+    this.#refusedCursor = at.cursor;
+    const stepped = this.#pager.back(at, { ...at, stepsBack: at.stepsBack + 1 });
+    const isRestart = isKnown || stepped.cursor === undefined;
     if (isRestart) this.#restarts += 1;
     if (this.#restarts > MAX_RESTARTS) throw asRetryable(error);
     this.#onTrouble?.(isRestart ? 'expired' : 'stepped-back', at.offset);
-    return back;
+    return isRestart ? BEGINNING : stepped;
   }
 
   #received(requested: Position, place: PagePlace, answer: Answer): ScanPage {
