@@ -25,6 +25,7 @@ import { pageRequest } from '../streams/http/page-request.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import { RequestPlan } from '../streams/http/request-plan.ts';
 import { PagePlan } from '../streams/http/page-plan.ts';
+import { credentialRemover } from '../streams/http/authorization.ts';
 import { staticCredentials } from '../streams/http/static-credentials.ts';
 import { refreshGrantOf } from '../streams/http/token-request.ts';
 import { RefreshTokenFile } from '../state/refresh-token.ts';
@@ -146,6 +147,7 @@ export function openApi(options: ApiOptions): Api {
         hooks.onRetry?.({ what: 'login', error, count: 1, delayMs });
       },
     });
+  const cleanNext = credentialRemover(auth);
   const tokens = hasLogin(description)
     ? loginTokens()
     : staticCredentials({
@@ -157,9 +159,13 @@ export function openApi(options: ApiOptions): Api {
    * Shared by all requests of this account.
    */
   const findings = new Map<string, ListFindings>(
-    description.lists.map(({ name }) => [
-      name,
-      { texts: new UnreadableTexts(), plan: new PagePlan(), failingOffsets: new FailingOffsets() },
+    description.lists.map((list) => [
+      list.name,
+      {
+        texts: new UnreadableTexts(),
+        plan: new PagePlan(list),
+        failingOffsets: new FailingOffsets(),
+      },
     ]),
   );
   return {
@@ -178,7 +184,15 @@ export function openApi(options: ApiOptions): Api {
         clock: common.logicalClock,
         plan: found.plan,
         pages: (options) =>
-          decodedList({ ...common, ...found, list, url: requests.url, request, ...options }),
+          decodedList({
+            ...common,
+            ...found,
+            cleanNext,
+            list,
+            url: requests.url,
+            request,
+            ...options,
+          }),
       };
     },
     close: async () => {

@@ -55,6 +55,23 @@ function withParameter(request: PlannedRequest, name: string, value: string): Pl
 }
 
 /**
+ * Returns a function that removes the credential from the address of a next page: some APIs repeat all parameters of the request in it, and
+ * the address is stored and logged. Undefined if no credential is sent in the query.
+ */
+export function credentialRemover(
+  auth: ApiDescription['auth'],
+): ((address: string) => string) | undefined {
+  if (typeof auth !== 'object' || !('query' in auth)) return undefined;
+  const isCredential = (part: string) => new URLSearchParams(part).has(auth.query);
+  return (address) => {
+    const [, path = '', query, fragment = ''] =
+      /^([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(address) ?? [];
+    const kept = query?.split('&').filter((part) => !isCredential(part)) ?? [];
+    return `${path}${kept.length > 0 ? `?${kept.join('&')}` : ''}${fragment}`;
+  };
+}
+
+/**
  * Returns the error for credentials that the API refused.
  *
  * @param who Server that refused, such as `the login at https://api.example/login`.
