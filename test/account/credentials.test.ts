@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
 import { firstValueFrom, lastValueFrom, take } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openApi } from '../../src/account/api.ts';
 import type { Api } from '../../src/account/api.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
