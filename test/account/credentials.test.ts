@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -523,6 +523,11 @@ describe('RefreshTokenFile', () => {
     writeFileSync(`${path()}.new`, '{"first":"'); // killed while it wrote
     tokens.end();
     expect(new RefreshTokenFile(path()).begin('first')).toBe('second');
+    const before = openSync(path(), 'r');
+    tokens.replace('third');
+    expect(readFileSync(before, 'utf8')).toContain('second'); // replaced by a rename, never written to
+    closeSync(before);
+    expect(readFileSync(path(), 'utf8')).toContain('third');
   });
 
   it('is used by one process at a time', () => {
