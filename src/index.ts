@@ -14,6 +14,7 @@ export { loadConfig } from './config/load-config.ts';
 export type { RunOptions } from './app.ts';
 
 // Settings
+export type { CredentialName } from './description/credentials.ts';
 export type { ConfigOptions } from './config/load-config.ts';
 export type {
   ApiConfig,

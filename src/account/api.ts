@@ -1,9 +1,13 @@
+import { join } from 'node:path';
 import type { Dispatcher } from 'undici';
+import { firstValueFrom, race, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import type { ApiConfig, Resource } from '../config/config.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { httpConnections } from '../core/http-connections.ts';
 import type { Hooks } from '../observe/hooks.ts';
+import { hasLogin } from '../description/credentials.ts';
+import type { Credentials } from '../description/credentials.ts';
 import type { ApiDescription, ListDescription } from '../description/description.ts';
 import { loggableAddress } from '../streams/http/http.ts';
 import type { RequestHooks } from '../streams/http/http.ts';
@@ -21,6 +25,10 @@ import { pageRequest } from '../streams/http/page-request.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import { RequestPlan } from '../streams/http/request-plan.ts';
 import { PagePlan } from '../streams/http/page-plan.ts';
+import { credentialRemover } from '../streams/http/authorization.ts';
+import { staticCredentials } from '../streams/http/static-credentials.ts';
+import { refreshGrantOf } from '../streams/http/token-request.ts';
+import { RefreshTokenFile } from '../state/refresh-token.ts';
 import { FailingOffsets } from '../streams/decode/around-failing.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
 import { tokenSource } from '../streams/http/token.ts';
@@ -45,6 +53,8 @@ export interface ApiOptions {
    * request fails with `LEASE_OVER`. Default: always true.
    */
   readonly maySend?: () => boolean;
+  /** Folder for the newest refresh token, if the API replaces refresh tokens. Default: it is held in memory. */
+  readonly stateDir?: string;
   /** Returns random numbers in [0, 1) for the jitter of pauses. Default `Math.random`. */
   readonly random?: () => number;
 }
@@ -83,12 +93,16 @@ const RESPONSE_TIMEOUT_MS = 30_000;
 /** Maximum number of connections to the API: enough for each lane of each list, so that a slow response does not hold up other lanes. */
 const MAX_API_CONNECTIONS = 24;
 
+/** How long closing waits for the response to a request with a refresh token, in ms. */
+const LAST_RENEWAL_MS = 5_000;
+
 export function openApi(options: ApiOptions): Api {
   const { config, description, loginLimit, scheduler, bodies, hooks = {} } = options;
   const {
     dispatcher: connections = connectionsTo(config),
     maySend,
     random = Math.random,
+    stateDir,
   } = options;
   const dispatcher = maySend ? leased(connections, maySend) : connections;
   const hooksOf = (what: string, resource?: Resource): RequestHooks => ({
@@ -101,28 +115,45 @@ export function openApi(options: ApiOptions): Api {
     ...{ dispatcher, scheduler, random },
   };
   const ages = answerAges();
-  const tokens = tokenSource({
-    login: login({
-      ...shared,
-      description,
-      loginUrl: new URL(config.loginUrl),
-      apiKey: () => config.key.reveal(),
-      keyPatienceMs: config.keyPatienceMs,
-      limit: loginLimit,
-      hooks: hooksOf('login'),
-    }),
-    scheduler,
-    onToken: ({ lifeMs, serverTime, askedAt }) => {
-      const aheadMs = serverTime === undefined ? undefined : serverTime - askedAt;
-      hooks.onLogin?.({ lifeMs, aheadMs });
-      // Login responses are not cached: their `Date` reveals pages that were cached before this process started.
-      ages.of({ askedAt, elapsedMs: 0, date: serverTime, ageMs: undefined });
-    },
-    onPaced: (token, delayMs) => {
-      const error = loginRateError(config.loginUrl, token);
-      hooks.onRetry?.({ what: 'login', error, count: 1, delayMs });
-    },
-  });
+  const { auth } = description;
+  const credentials = (): Credentials =>
+    Object.fromEntries(
+      Object.entries(config.credentials).map(([name, secret]) => [name, secret.reveal()]),
+    );
+  const refreshTokens =
+    stateDir !== undefined && refreshGrantOf(description)
+      ? new RefreshTokenFile(join(stateDir, 'refresh-token'))
+      : undefined;
+  const loginTokens = () =>
+    tokenSource({
+      login: login({
+        ...shared,
+        ...{ description, credentials },
+        ...(refreshTokens && { refreshTokens }),
+        loginUrl: new URL(config.loginUrl),
+        keyPatienceMs: config.keyPatienceMs,
+        limit: loginLimit,
+        hooks: hooksOf('login'),
+      }),
+      scheduler,
+      onToken: ({ lifeMs, serverTime, askedAt }) => {
+        const aheadMs = serverTime === undefined ? undefined : serverTime - askedAt;
+        hooks.onLogin?.({ lifeMs, aheadMs });
+        // Login responses are not cached: their `Date` reveals pages that were cached before this process started.
+        ages.of({ askedAt, elapsedMs: 0, date: serverTime, ageMs: undefined });
+      },
+      onPaced: (token, delayMs) => {
+        const error = loginRateError(config.loginUrl, token);
+        hooks.onRetry?.({ what: 'login', error, count: 1, delayMs });
+      },
+    });
+  const cleanNext = credentialRemover(auth);
+  const tokens = hasLogin(description)
+    ? loginTokens()
+    : staticCredentials({
+        ...{ auth, scheduler, keyPatienceMs: config.keyPatienceMs },
+        variables: () => ({ ...config.parameters, ...credentials() }),
+      });
   /**
    * Observations about the responses of each list, by the list's name: texts that are not readable, page sizes and failing list offsets.
    * Shared by all requests of this account.
@@ -153,10 +184,24 @@ export function openApi(options: ApiOptions): Api {
         clock: common.logicalClock,
         plan: found.plan,
         pages: (options) =>
-          decodedList({ ...common, ...found, list, url: requests.url, request, ...options }),
+          decodedList({
+            ...common,
+            ...found,
+            cleanNext,
+            list,
+            url: requests.url,
+            request,
+            ...options,
+          }),
       };
     },
-    close: () => connections.destroy(),
+    close: async () => {
+      // A response that is on its way may contain the only refresh token that is still valid.
+      if (refreshTokens) {
+        await firstValueFrom(race(refreshTokens.idle, timer(LAST_RENEWAL_MS, scheduler)));
+      }
+      await connections.destroy();
+    },
   };
 }
 

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { SchedulerLike } from 'rxjs';
 import type { Config, Resource } from '../config/config.ts';
+import { hasLogin } from '../description/credentials.ts';
 import type { QuotaUse } from '../observe/hooks.ts';
 import { lanesOf } from './lanes.ts';
 import type { Lanes } from './lanes.ts';
@@ -128,7 +129,8 @@ export class Quotas {
 
   /** Returns for each quota how many requests count against it now, and how many it allows in a minute. */
   usage(): readonly QuotaUse[] {
-    return [...this.#listQuotas(), this.#login].map(({ name, bucket, capacity }) => ({
+    const logins = hasLogin(this.#options.config.description) ? [this.#login] : [];
+    return [...this.#listQuotas(), ...logins].map(({ name, bucket, capacity }) => ({
       name,
       used: bucket.used(),
       limit: capacity,

@@ -26,6 +26,7 @@ import { CellarstreamError, describeError, isRetryableAtApi } from '../core/erro
 import type { Retrying } from '../observe/hooks.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { keyFieldsOf } from '../pipeline/choose-key.ts';
+import { credentialWords, hasLogin } from '../description/credentials.ts';
 import { listNamed } from '../description/description.ts';
 import { openKafka } from '../sinks/open-kafka.ts';
 import { parsingDecoder } from '../streams/decode/decoder.ts';
@@ -131,6 +132,7 @@ class ApiCheck {
     this.#api = openApi({
       config: config.api,
       description: config.description,
+      stateDir: config.stateDir,
       loginLimit: this.#announced('login', quota.login),
       maySend: () => guest.permits.isBatchValid(),
       scheduler: steadyScheduler,
@@ -139,9 +141,13 @@ class ApiCheck {
   }
 
   async run(): Promise<Finding[]> {
+    const { auth } = this.#config.description;
+    const { settings } = credentialWords(auth);
     try {
       const login = await tryCheck('login', async () => {
         const { lifeMs } = await this.#first('login', this.#api.tokens.token$);
+        if (!hasLogin({ auth }))
+          return auth === 'none' ? 'none' : `none: requests carry ${settings}`;
         return `a token valid for ${lifeText(lifeMs)}`;
       });
       if (!login.fine) return [login];

@@ -85,6 +85,7 @@ export async function peekCommand(
   const api = openApi({
     config: config.api,
     description: config.description,
+    stateDir: config.stateDir,
     loginLimit: quota.login,
     ...(guest && { maySend: () => guest.permits.isBatchValid() }),
     scheduler,

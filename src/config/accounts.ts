@@ -2,7 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parse } from 'dotenv';
 import { CellarstreamError } from '../core/errors.ts';
+import { credentialsIn, CREDENTIALS } from '../description/credentials.ts';
 import type { Config, ConfigWith, Need } from './config.ts';
+import { credentialText } from './key-digest.ts';
 import { loadConfig } from './load-config.ts';
 import { settingsFileText, settingTexts } from './setting-texts.ts';
 import { SECRETS, settingsFor } from './settings.ts';
@@ -167,16 +169,18 @@ export function loadAccounts(options: AccountsOptions): ReadonlyMap<string, Acco
 }
 
 /**
- * Throws if an earlier account has the same API key at the same base URL, or the same topic prefix; otherwise adds this account to
+ * Throws if an earlier account has the same credentials at the same base URL, or the same topic prefix; otherwise adds this account to
  * `owners`.
  *
  * @param owners Name of the account that uses a value, for each value of the earlier accounts. The map's keys are
- * `API_KEY <base URL> <API key>` and `TOPIC_PREFIX <prefix>`.
+ * `<setting> <base URL> <credentials>` and `TOPIC_PREFIX <prefix>`.
  */
 function expectUnique(config: AccountConfig, owners: Map<string, string>): AccountConfig {
-  const { account, api, topics } = config;
+  const { account, api, topics, description } = config;
+  const [credential] = credentialsIn(description.auth);
+  const setting = credential === undefined ? 'API_BASE_URL' : CREDENTIALS[credential];
   const own = {
-    API_KEY: `${api.baseUrl} ${api.key.reveal()}`,
+    [setting]: credentialText(api),
     TOPIC_PREFIX: topics.prefix,
   };
   for (const [setting, value] of Object.entries(own)) {

@@ -1,8 +1,9 @@
 import { resolve } from 'node:path';
 import type { Proxies } from '../core/proxies.ts';
 import { parameterSetting } from '../description/checks.ts';
-import { loginOf } from '../description/description.ts';
+import { credentialsIn, CREDENTIALS } from '../description/credentials.ts';
 import type { ApiDescription } from '../description/description.ts';
+import { loginUrlOf } from '../streams/http/token-request.ts';
 import type {
   ApiConfig,
   Config,
@@ -89,14 +90,17 @@ function described<T>(
 }
 
 function apiOf(set: Settings, description: ApiDescription): ApiConfig | undefined {
-  const { API_BASE_URL: baseUrl, API_KEY: key, API_LOGIN_URL, API_CA_FILE: ca } = set;
+  const { API_BASE_URL: baseUrl, API_LOGIN_URL, API_CA_FILE: ca } = set;
   const { API_KEY_PATIENCE_MS: keyPatienceMs } = set;
-  const { parameters: names } = description;
-  if (baseUrl === undefined || key === undefined) return undefined;
-  const loginUrl = API_LOGIN_URL ?? loginUrlOf(description, baseUrl);
+  const { auth, parameters: names } = description;
+  const used = credentialsIn(auth);
+  if (baseUrl === undefined || used.some((name) => !set[CREDENTIALS[name]])) return undefined;
+  const credentials = Object.fromEntries(used.map((name) => [name, set[CREDENTIALS[name]]!]));
   const parameters = described<string>(set, names, parameterSetting);
+  const loginUrl =
+    API_LOGIN_URL ?? loginUrlOf(description, new URL(baseUrl), parameters)?.href ?? baseUrl;
   return {
-    ...{ baseUrl, loginUrl, key, keyPatienceMs, ca },
+    ...{ baseUrl, loginUrl, credentials, keyPatienceMs, ca },
     ...(names.length > 0 && { parameters }),
     ...proxiesOf(set),
   };
@@ -161,9 +165,4 @@ function registryAuthOf(set: Settings): RegistryAuth | undefined {
 function proxiesOf(set: Settings): { readonly proxies?: Proxies } {
   const { HTTP_PROXY: http, HTTPS_PROXY: https, NO_PROXY: noProxy } = set;
   return http || https ? { proxies: { http, https, noProxy } } : {};
-}
-
-/** Returns the address of the login that the description gives for the API at this base URL; the base URL if there is no login. */
-export function loginUrlOf(description: Pick<ApiDescription, 'auth'>, baseUrl: string): string {
-  return `${baseUrl}${loginOf(description)?.path ?? ''}`;
 }

@@ -1,4 +1,5 @@
 import type { ClientCredentials } from '../core/client-tokens.ts';
+import type { CredentialName } from '../description/credentials.ts';
 import type { ApiDescription, Resource } from '../description/description.ts';
 import type { Proxies } from '../core/proxies.ts';
 import type { Secret } from '../core/secret.ts';
@@ -15,10 +16,11 @@ export type { ClientCredentials } from '../core/client-tokens.ts';
 export interface ApiConfig {
   /** Base URL of the API, without a trailing `/`. The paths of the description follow it. */
   readonly baseUrl: string;
-  /** Address of the login; without effect if the API has none. */
+  /** Address of the login or the OAuth 2 token endpoint; without effect if the API has none. */
   readonly loginUrl: string;
-  readonly key: Secret;
-  /** How long the API may refuse an API key that it accepted before, in ms, until the refusal counts as final. */
+  /** The credentials that the description uses, by the names of their variables. */
+  readonly credentials: Readonly<Partial<Record<CredentialName, Secret>>>;
+  /** How long the API may refuse credentials that it accepted before, in ms, until the refusal counts as final. */
   readonly keyPatienceMs: number;
   /** PEM text of the certificate authorities to trust instead of Node's own. */
   readonly ca: string | undefined;

@@ -8,10 +8,18 @@ import type { ApiConfig } from './config.ts';
 export const KEY_DIGEST_BYTES = 6;
 
 /**
- * Returns a digest of an API key and its API's address, in hexadecimal. It shows whether two accounts use the same API key, without
- * revealing the API key.
+ * Returns a digest of an account's credentials and its API's address, in hexadecimal. It shows whether two accounts use the same
+ * credentials, without revealing them.
  */
-export function keyDigest({ baseUrl, key }: Pick<ApiConfig, 'baseUrl' | 'key'>): string {
-  const digest = createHash('sha256').update(`${baseUrl} ${key.reveal()}`).digest();
+export function keyDigest(api: Pick<ApiConfig, 'baseUrl' | 'credentials'>): string {
+  const digest = createHash('sha256').update(credentialText(api)).digest();
   return digest.subarray(0, KEY_DIGEST_BYTES).toString('hex');
+}
+
+/** Returns a text that is equal for accounts with the same credentials at the same address. It contains the credentials: never log it. */
+export function credentialText({
+  baseUrl,
+  credentials,
+}: Pick<ApiConfig, 'baseUrl' | 'credentials'>): string {
+  return [baseUrl, ...Object.values(credentials).map((each) => each.reveal())].join(' ');
 }

@@ -1,3 +1,4 @@
+import { credentialsIn, CREDENTIALS } from '../description/credentials.ts';
 import type { ApiDescription } from '../description/description.ts';
 import { clientCertificateProblems } from './client-certificate.ts';
 import { fieldProblems } from './field-problems.ts';
@@ -84,6 +85,7 @@ function contradictions(texts: SettingTexts, description: ApiDescription): Setti
     ...clientCertificateProblems(texts, REGISTRY_CERTIFICATE),
     ...TLS_REQUIREMENTS.flatMap(([name, ...addresses]) => tlsProblems(texts, name, addresses)),
     ...keyProblems(texts, description),
+    ...headerProblems(texts, description),
     ...kafkaProblems(texts),
     ...fieldProblems(texts, description),
   ];
@@ -100,6 +102,18 @@ function tlsProblems(
   const [address, ...others] = addresses;
   const orOthers = others.length > 0 ? ` (or ${others.join()})` : '';
   return [{ name, advice: `needs ${address}${orOthers} to begin with https://` }];
+}
+
+/** Returns a problem for each credential that is sent in a header, and has characters that a header can't contain. */
+function headerProblems(texts: SettingTexts, { auth }: ApiDescription): SettingProblem[] {
+  if (typeof auth !== 'object' || !('bearer' in auth || 'header' in auth)) return [];
+  return credentialsIn(auth)
+    .map((name) => CREDENTIALS[name])
+    .filter((setting) => !/^[\t\x20-\x7e]*$/.test(texts[setting] ?? ''))
+    .map((name) => ({
+      name,
+      advice: 'has characters that a header can not hold, such as line breaks: check its value',
+    }));
 }
 
 function keyProblems(texts: SettingTexts, { lists }: ApiDescription): SettingProblem[] {

@@ -1,8 +1,9 @@
 import { isIPv4 } from 'node:net';
+import { credentialWords, hasLogin } from '../description/credentials.ts';
 import { listNamed } from '../description/description.ts';
 import type { ApiDescription } from '../description/description.ts';
+import { loginUrlOf } from '../streams/http/token-request.ts';
 import { HIDING_METHODS } from '../streams/records/personal-fields.ts';
-import { loginUrlOf } from './config-of.ts';
 import type { ApiConfig, Config, KafkaConfig, RegistryConfig } from './config.ts';
 import { describedType } from './described-type.ts';
 import { piiItem, volatileItem } from './field-problems.ts';
@@ -95,14 +96,24 @@ function clearTextWarnings({
 }
 
 function apiWarnings(
-  { baseUrl, loginUrl }: ApiConfig,
+  { baseUrl, loginUrl, parameters = {} }: ApiConfig,
   description: ApiDescription,
 ): SettingProblem[] {
-  const secrets = 'the API key or its tokens';
-  const isOwnLogin = loginUrl !== loginUrlOf(description, baseUrl);
+  const { auth } = description;
+  if (auth === 'none') return [];
+  const { noun } = credentialWords(auth);
+  const secrets = hasLogin({ auth })
+    ? `the ${noun} or ${noun === 'API key' ? 'its' : 'their'} tokens`
+    : `the ${noun}`;
+  const usual = loginUrlOf(description, new URL(baseUrl), parameters);
+  const isOwnLogin = usual !== undefined && loginUrl !== usual.href;
+  const isElsewhere = usual !== undefined && usual.origin !== new URL(baseUrl).origin;
   return [
     ...addressWarnings('API_BASE_URL', baseUrl, secrets),
     ...(isOwnLogin ? addressWarnings('API_LOGIN_URL', loginUrl, secrets) : []),
+    ...(isElsewhere && !isOwnLogin
+      ? addressWarnings('token_url in API_DESCRIPTION', loginUrl, secrets)
+      : []),
   ];
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { parameterSetting } from '../description/checks.ts';
+import { credentialsIn, CREDENTIALS } from '../description/credentials.ts';
 import { loginOf } from '../description/description.ts';
 import type { ApiDescription, ListDescription } from '../description/description.ts';
 import { MIN_PAGE_SIZE, minuteQuota } from '../description/supported.ts';
@@ -58,6 +59,16 @@ const ABOUT = z.registry<AboutSetting>();
 // Settings that depend on the API's description are made by functions. The others are constants, among them all that hold a secret or the
 // path of a file: those are read before the description is known.
 
+/** Returns the parser of a setting with a credential. It is required if the description uses its variable. */
+function credential(variable: string, noun: string, more = '') {
+  return secret.optional().register(ABOUT, {
+    text: `Value of \`{${variable}}\` in the description; required if it is used there.${more}`,
+    secret: noun,
+    isPerAccount: true,
+    needed: { in: 'api', advice: `it is the value of {${variable}} in the description` },
+  });
+}
+
 const API = {
   API_DESCRIPTION: text.optional().register(ABOUT, {
     text: 'Path of the file that describes the API and its lists (YAML or JSON); unset: the built-in description. `cellarstream describe` checks such a file.',
@@ -71,12 +82,21 @@ const API = {
       advice: 'the account owner makes a key in the admin settings, on the API access page',
     },
   }),
+  API_USERNAME: credential('username', 'user name'),
+  API_PASSWORD: credential('password', 'password'),
+  API_CLIENT_ID: credential('client_id', 'client id'),
+  API_CLIENT_SECRET: credential('client_secret', 'client secret'),
+  API_REFRESH_TOKEN: credential(
+    'refresh_token',
+    'refresh token',
+    ' If the API replaces refresh tokens, the newest one is in the file `refresh-token` of `STATE_DIR`: do not lose it.',
+  ),
   API_KEY_PATIENCE_MS: milliseconds(0)
     .default(600_000)
     .register(ABOUT, {
       text:
-        'How long the login may refuse a key that has worked in this process before `run` ends: a gateway in trouble refuses valid keys too. ' +
-        'A key that never worked ends `run` at once.',
+        'How long the API may refuse a key or other credentials that have worked in this process before `run` ends: a gateway in trouble ' +
+        'refuses valid keys too. A key that never worked ends `run` at once.',
       isPerAccount: true,
     }),
   API_CA_FILE: certificates.optional().register(ABOUT, {
@@ -97,7 +117,10 @@ const API = {
 function addressSettings(description: ApiDescription) {
   const { parameters } = description;
   const root = commonRoot(description);
-  const loginPath = loginOf(description)?.path ?? '';
+  const { auth } = description;
+  const oauth2 = typeof auth === 'object' && 'oauth2' in auth ? auth.oauth2 : undefined;
+  const address = oauth2?.token_url ?? loginOf(description)?.path ?? '';
+  const loginAddress = `${address.startsWith('http') ? '' : '<base>'}${address}`;
   return {
     API_BASE_URL: httpAddress()
       .transform((url) => withoutEnd(withoutSlash(url), root))
@@ -110,7 +133,7 @@ function addressSettings(description: ApiDescription) {
     API_LOGIN_URL: httpAddress()
       .optional()
       .register(ABOUT, {
-        text: `Address of the login, if it is not \`<base>${loginPath}\`.`,
+        text: `Address of the ${oauth2 ? 'token endpoint' : 'login'}, if it is not \`${loginAddress}\`.`,
         isPerAccount: true,
       }),
     ...(named(parameters, parameterSetting, (parameter) =>
@@ -541,6 +564,8 @@ export const CONTENTS = FIXED_NAMES.filter((setting) => setting.endsWith('_FILE'
 function settingTable(description: ApiDescription) {
   const lists = description.lists.map((list) => list.name);
   const { API_DESCRIPTION, API_KEY, API_KEY_PATIENCE_MS, ...otherApi } = API;
+  const used: readonly string[] = credentialsIn(description.auth).map((name) => CREDENTIALS[name]);
+  const unused = Object.values(CREDENTIALS).filter((setting) => !used.includes(setting));
   const { API_BASE_URL, API_LOGIN_URL, ...parameters } = addressSettings(description);
   const sections = {
     'The API': {
@@ -579,7 +604,10 @@ function settingTable(description: ApiDescription) {
     /** Names of all settings, `*_FILE` names of secrets included. */
     names: [...all, ...SECRETS.map((each) => `${each}_FILE`)] as readonly string[],
     /** Settings that some commands require. */
-    needed: all.filter((setting) => about(setting).needed !== undefined),
+    needed: all.filter(
+      (setting) =>
+        about(setting).needed !== undefined && !unused.some((credential) => credential === setting),
+    ),
     /** Settings that an account's file may set, without the `*_FILE` names of its secrets. */
     perAccount: all.filter((setting) => about(setting).isPerAccount),
   };

@@ -2,7 +2,10 @@
 export type ErrorCode =
   /** Wrong usage or settings. The message lists all wrong settings. */
   | 'SETTINGS'
-  /** The login refused the API key. If the API accepted the key before, the login is retried (`canPass` in the context). */
+  /**
+   * The API or its login refused the API key or other credentials. If it accepted them before, the request is retried (`canPass` in the
+   * context).
+   */
   | 'API_KEY_REJECTED'
   /** The API responded with 401 or 403 to a list request. The request is repeated with the same token or a new one. */
   | 'TOKEN_REJECTED'

@@ -4,6 +4,7 @@ import { fieldType, withoutNull } from '../schemas/avro/avro-schema.ts';
 import type { AvroType, RecordSchema } from '../schemas/avro/avro-schema.ts';
 import { STATUS_CHANGE_FIELDS, wrongStatusFields } from '../schemas/events/own-records.ts';
 import { pointerNames } from '../schemas/json/json.ts';
+import { CREDENTIALS, isCredential } from './credentials.ts';
 import type { DescriptionFile, ListFile } from './format.ts';
 import { variablesIn } from './template.ts';
 import type { Json } from './template.ts';
@@ -18,16 +19,6 @@ export interface Problem {
   /** Whether the mistake concerns the key at the end of `path` and not the key's value. */
   readonly isKey?: boolean;
 }
-
-/** Names of the variables whose values are credentials, from the settings of the account. A description may use them only in `auth`. */
-const CREDENTIALS = [
-  'api_key',
-  'username',
-  'password',
-  'client_id',
-  'client_secret',
-  'refresh_token',
-];
 
 /** Returns whether a setting has a value. */
 export type IsSet = (setting: string) => boolean;
@@ -51,8 +42,8 @@ export function missingSettings(
       : [{ path: ['parameters', index], message: `{${name}} needs ${setting}` }];
   });
   for (const [path, text] of textsIn(auth as Json, ['auth'])) {
-    for (const name of variablesIn(text).filter((each) => CREDENTIALS.includes(each))) {
-      const setting = `${name === 'api_key' ? '' : 'API_'}${name.toUpperCase()}`;
+    for (const name of variablesIn(text).filter(isCredential)) {
+      const setting = CREDENTIALS[name];
       if (isSet(setting) || isSet(`${setting}_FILE`)) continue;
       problems.push({ path, message: `{${name}} needs ${setting} or ${setting}_FILE` });
     }
@@ -120,11 +111,12 @@ export function problemsOf(
 
 function authProblems({ auth, parameters = [] }: DescriptionFile): Problem[] {
   const problems: Problem[] = [];
-  checkVariables(problems, ['auth'], auth as Json, CREDENTIALS, parameters);
+  checkVariables(problems, ['auth'], auth as Json, Object.keys(CREDENTIALS), parameters);
   if (typeof auth !== 'object') return problems;
   if ('login' in auth) {
     const { body, form, life } = auth.login;
     const path = ['auth', 'login'];
+    problems.push(...pathProblems([...path, 'path'], auth.login.path));
     if ((body === undefined) === (form === undefined)) {
       problems.push({ path, message: 'needs body or form, one of them', isKey: true });
     }
@@ -137,6 +129,10 @@ function authProblems({ auth, parameters = [] }: DescriptionFile): Problem[] {
     }
   }
   if ('oauth2' in auth) {
+    const { token_url: url } = auth.oauth2;
+    if (!/^https?:\/\//.test(url)) {
+      problems.push(...pathProblems(['auth', 'oauth2', 'token_url'], url));
+    }
     const { grant_type: grant, client_secret: secret, refresh_token: token } = auth.oauth2;
     const missing =
       grant === 'refresh_token'
@@ -151,6 +147,12 @@ function authProblems({ auth, parameters = [] }: DescriptionFile): Problem[] {
     }
   }
   return problems;
+}
+
+/** Returns a problem if a path does not begin with a slash: after the base URL it would name another host. */
+function pathProblems(path: Path, text: string | undefined): Problem[] {
+  if (text === undefined || text.startsWith('/')) return [];
+  return [{ path, message: 'must begin with /: it is appended to API_BASE_URL' }];
 }
 
 function listProblems(
@@ -195,11 +197,13 @@ function listProblems(
     checkVariables(problems, at(key), list[key], allowed, parameters);
   }
   checkVariables(problems, at('dates'), dates, ['from', 'to'], parameters);
+  problems.push(...pathProblems(at('path'), path), ...pathProblems(at('one', 'path'), one?.path));
   const singleRead = one && { path: one.path ?? '', query: one.query ?? {} };
   for (const key of ['path', 'query'] as const) {
     checkVariables(problems, at('one', key), singleRead?.[key], ['key'], parameters);
   }
   if (typeof total === 'object' && 'path' in total) {
+    problems.push(...pathProblems(at('total', 'path'), total.path));
     for (const key of ['path', 'query'] as const) {
       checkVariables(problems, at('total', key), total[key], window, parameters);
     }

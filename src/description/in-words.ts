@@ -5,7 +5,7 @@ import { statusFieldName } from './description.ts';
 import type { ApiDescription, ListDescription } from './description.ts';
 import { possibleLevels } from './levels.ts';
 import type { ReadingLevel } from './levels.ts';
-import { filled, filledBody, filledParameters } from './template.ts';
+import { filled, filledBody, filledParameters, variablesIn } from './template.ts';
 import type { Parameters, Variables } from './template.ts';
 
 const LEVELS: Readonly<Record<ReadingLevel, string>> = {
@@ -34,9 +34,15 @@ function authInWords(auth: ApiDescription['auth']): string {
   if (auth === 'none') return 'none';
   if ('login' in auth) return `POST ${auth.login.path}, for a token`;
   if ('oauth2' in auth) return `OAuth2 ${auth.oauth2.grant_type} at ${auth.oauth2.token_url}`;
-  if ('bearer' in auth) return `Authorization: Bearer ${auth.bearer}`;
-  if ('basic' in auth) return `Authorization: Basic ${auth.basic.join(':')}`;
-  return 'header' in auth ? `${auth.header}: ${auth.value}` : `?${auth.query}=${auth.value}`;
+  if ('bearer' in auth) return `Authorization: Bearer ${withoutSecret(auth.bearer)}`;
+  if ('basic' in auth) return `Authorization: Basic ${auth.basic.map(withoutSecret).join(':')}`;
+  const value = withoutSecret(auth.value);
+  return 'header' in auth ? `${auth.header}: ${value}` : `?${auth.query}=${value}`;
+}
+
+/** Returns a template of `auth`. A text without a variable may be a secret that was written into the description. */
+function withoutSecret(template: string): string {
+  return variablesIn(template).length > 0 ? template : '[redacted]';
 }
 
 function quotaInWords(quota: ApiDescription['quota']): string {

@@ -1,6 +1,6 @@
 // Features of the description format that the running service does not support yet.
 
-import { isPagedByOffset } from './description.ts';
+import { isPagedByOffset, loginOf } from './description.ts';
 import type { ApiDescription, ListDescription } from './description.ts';
 import { variablesIn } from './template.ts';
 import type { Json } from './template.ts';
@@ -33,18 +33,8 @@ export function unsupportedFeatures({ auth, quota, errors, lists }: ApiDescripti
 }
 
 function authFeatures(auth: ApiDescription['auth']): string[] {
-  if (auth === 'none') return ['auth none'];
-  if (!('login' in auth)) return [`auth ${Object.keys(auth)[0]}`];
-  const { login } = auth;
-  const credentials = ['username', 'password', 'client_id', 'client_secret', 'refresh_token'];
-  return [
-    ...[...new Set(variablesIn(login as unknown as Json))]
-      .filter((name) => credentials.includes(name))
-      .map((name) => `{${name}} in auth.login`),
-    ...(login.quota === undefined || minuteQuota(login.quota)
-      ? []
-      : [`quota ${login.quota} of the login`]),
-  ];
+  const { quota } = loginOf({ auth }) ?? {};
+  return quota === undefined || minuteQuota(quota) ? [] : [`quota ${quota} of the login`];
 }
 
 function quotaText(quota: ApiDescription['quota']): string {

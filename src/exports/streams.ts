@@ -11,7 +11,10 @@ export { diff } from '../streams/diff/diff.ts';
 
 // Token
 export { login } from '../streams/http/login.ts';
-export type { LoginOptions, Token } from '../streams/http/login.ts';
+export type { LoginOptions, RefreshTokens, Token } from '../streams/http/login.ts';
+export type { Authorize } from '../streams/http/authorization.ts';
+export type { PlannedRequest } from '../streams/http/request-plan.ts';
+export type { Credentials } from '../description/credentials.ts';
 export { tokenSource } from '../streams/http/token.ts';
 export type { TokenSource, TokenSourceOptions } from '../streams/http/token.ts';
 export type {

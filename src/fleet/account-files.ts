@@ -4,6 +4,7 @@ import { distinctUntilChanged, map, scan, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { accountNames, loadAccounts } from '../config/accounts.ts';
 import type { AccountFile, AccountsOptions } from '../config/accounts.ts';
+import { credentialText } from '../config/key-digest.ts';
 
 /**
  * Interval at which the folder of account files is read, in ms. File system events are not used, because volumes such as Kubernetes' config
@@ -62,5 +63,5 @@ function isSame(a: AccountFile, b: AccountFile | undefined): boolean {
 function comparable(file: AccountFile): string {
   if ('error' in file) return `error: ${String(file.error)}`;
   const { config } = file;
-  return JSON.stringify([config, config.api.key.reveal(), config.pii.hmacKey?.reveal()]);
+  return JSON.stringify([config, credentialText(config.api), config.pii.hmacKey?.reveal()]);
 }

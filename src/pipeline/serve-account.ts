@@ -91,6 +91,7 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
     bodies: options.bodies,
     config: config.api,
     description: config.description,
+    stateDir: config.stateDir,
     loginLimit: quota.login,
     maySend: () => ledger.isLeaseValid(),
     scheduler,

@@ -17,9 +17,7 @@ interface FileLocks {
  */
 export function lockFolder(folder: string): () => void {
   const fd = openLock(folder);
-  const { tryLock } = createRequire(import.meta.url)('fs-native-extensions') as FileLocks;
-  if (!tryLock(fd)) {
-    closeSync(fd);
+  if (fd === undefined) {
     throw new CellarstreamError(
       'STATE_LOCKED',
       `another process uses the state folder ${folder}: stop it, or set STATE_DIR to another folder`,
@@ -28,10 +26,22 @@ export function lockFolder(folder: string): () => void {
   return () => closeSync(fd);
 }
 
-function openLock(folder: string): number {
+/**
+ * Opens a file and locks it for this process until the returned descriptor is closed. Undefined while another process has locked it, or
+ * this process by another descriptor.
+ */
+export function tryLockFile(file: string): number | undefined {
+  const fd = openSync(file, 'a+', OWNER_ONLY.file);
+  const { tryLock } = createRequire(import.meta.url)('fs-native-extensions') as FileLocks;
+  if (tryLock(fd)) return fd;
+  closeSync(fd);
+  return undefined;
+}
+
+function openLock(folder: string): number | undefined {
   try {
     mkdirSync(folder, { recursive: true, mode: OWNER_ONLY.folder });
-    return openSync(join(folder, 'lock'), 'a+', OWNER_ONLY.file);
+    return tryLockFile(join(folder, 'lock'));
   } catch (cause) {
     throw new CellarstreamError(
       'STATE_FOLDER',

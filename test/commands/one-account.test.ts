@@ -23,7 +23,7 @@ describe('with ACCOUNTS_DIR', () => {
   it('has the settings of the file', () => {
     write('east');
     const config = load('east');
-    expect(config.api.key.reveal()).toBe('key-of-east');
+    expect(config.api.credentials.api_key!.reveal()).toBe('key-of-east');
     expect(config.account).toBe('east');
     expect(config.topics).toMatchObject({ prefix: 'wine.east', sharedPrefix: 'wine' });
   });

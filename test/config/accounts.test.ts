@@ -53,7 +53,7 @@ describe('accounts', () => {
       poll: { intervalMs: 700 },
       stateDir: join(cwd, 'state', 'east'),
     });
-    expect(east.api.key.reveal()).toBe('east-key');
+    expect(east.api.credentials.api_key!.reveal()).toBe('east-key');
     expect(west).toMatchObject({
       account: 'west',
       topics: { prefix: 'western', sharedPrefix: 'wine' },
@@ -70,7 +70,7 @@ describe('accounts', () => {
   it('take their key from the file though the environment names a file for it', () => {
     const env = { ...INSTANCE, API_KEY: '', API_KEY_FILE: 'accounts/key.txt' };
     const { accounts } = load({ 'east.env': 'API_KEY=east-key\n', 'key.txt': 'another' }, env);
-    expect(configOf(accounts.get('east'))?.api.key.reveal()).toBe('east-key');
+    expect(configOf(accounts.get('east'))?.api.credentials.api_key!.reveal()).toBe('east-key');
   });
 
   it('are wrong by themselves, in a line that names the file and no secret', () => {

@@ -171,7 +171,7 @@ describe('loadConfig', () => {
       api: {
         baseUrl: 'https://api.example/wine',
         loginUrl: 'https://login.example/v1/auth/public/login/',
-        key: expect.any(Secret) as Secret,
+        credentials: { api_key: expect.any(Secret) as Secret },
         keyPatienceMs: 0,
         ca: PEM,
       },
@@ -233,7 +233,7 @@ describe('loadConfig', () => {
       http: { host: '::1', port: 0 },
       logLevel: 'debug',
     });
-    expect(config.api.key.reveal()).toBe('k3y');
+    expect(config.api.credentials.api_key!.reveal()).toBe('k3y');
     expect(kafkaPasswordOf(config)?.reveal()).toBe('pass');
     expect(registryPasswordOf(config)?.reveal()).toBe('word');
     expect(config.pii.hmacKey?.reveal()).toBe('sixteen letters.');
@@ -269,13 +269,14 @@ describe('loadConfig', () => {
     });
 
     it('takes a secret as it is, less the line end that `echo` adds', () => {
-      const keyIn = (text: string) => load({ ...COMPLETE, API_KEY: text }).api?.key.reveal();
+      const keyIn = (text: string) =>
+        load({ ...COMPLETE, API_KEY: text }).api?.credentials.api_key?.reveal();
       expect(keyIn(' k3y ')).toBe(' k3y ');
       expect(keyIn('k3y\r\n')).toBe('k3y');
     });
 
     it.each([
-      ['API_KEY', (config: Config) => config.api?.key],
+      ['API_KEY', (config: Config) => config.api?.credentials.api_key],
       ['KAFKA_SASL_PASSWORD', kafkaPasswordOf],
       ['SCHEMA_REGISTRY_PASSWORD', registryPasswordOf],
       ['PII_HMAC_KEY', (config: Config) => config.pii.hmacKey],

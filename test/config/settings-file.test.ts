@@ -19,7 +19,7 @@ afterEach(() => rmSync(cwd, { recursive: true }));
 const write = (name: string, bytes: Buffer) => writeFileSync(join(cwd, name), bytes);
 const load = (env: Record<string, string>) =>
   loadConfig({ env: { ...API, ...env }, cwd, needs: ['api'] });
-const keyOf = (env: Record<string, string>) => load(env).api.key.reveal();
+const keyOf = (env: Record<string, string>) => load(env).api.credentials.api_key!.reveal();
 const utf16 = (text: string) => Buffer.from(text, 'utf16le');
 const bigEndian = (text: string) => utf16(text).swap16();
 
@@ -55,7 +55,7 @@ it('reads the file of an account likewise', () => {
   const options = { env: {}, cwd, config };
   const text = `API_BASE_URL=https://api.example\nAPI_KEY=${KEY}\n`;
   write('a.env', Buffer.concat([MARK, Buffer.from(text)]));
-  expect(loadAccount('a', options, ['api']).api.key.reveal()).toBe(KEY);
+  expect(loadAccount('a', options, ['api']).api.credentials.api_key!.reveal()).toBe(KEY);
   write('b.env', utf16(`\ufeff${text}`));
   expect(() => loadAccount('b', options, ['api'])).toThrow(
     /^b\.env: is not UTF-8 but UTF-16 or binary/,

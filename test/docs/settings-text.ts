@@ -3,7 +3,7 @@ import { ACCEPTED } from '../../src/config/setting-parsers.ts';
 import { SECRETS, settingsFor } from '../../src/config/settings.ts';
 import type { Name, Need } from '../../src/config/settings.ts';
 
-const { sections: SECTIONS, schema, about } = settingsFor(WINE);
+const { sections: SECTIONS, schema, about, needed: NEEDED } = settingsFor(WINE);
 
 /** A row of docs/settings.md, and a paragraph of .env.example. */
 interface Row {
@@ -99,7 +99,7 @@ function rowsOf(shape: Readonly<Record<string, unknown>>): readonly Row[] {
     const meaning = [
       text,
       ...(phrase === undefined ? [] : [`${phrase.charAt(0).toUpperCase()}${phrase.slice(1)}.`]),
-      ...(needed ? [`Required by ${NEEDED_BY[needed.in]}.`] : []),
+      ...(needed && NEEDED.includes(name) ? [`Required by ${NEEDED_BY[needed.in]}.`] : []),
     ].join(' ');
     const row = { name, default: value === undefined ? '' : String(value), meaning };
     if (secret === undefined) return [row];

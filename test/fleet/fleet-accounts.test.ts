@@ -12,7 +12,7 @@ import { SimTime } from '../sim/sim-time.ts';
 const fileOf = (page: number): AccountFile => ({
   config: {
     ...{ account: 'winery', poll: { pageSize: page } },
-    api: { baseUrl: 'https://api.example', key: new Secret('key of winery') },
+    api: { baseUrl: 'https://api.example', credentials: { api_key: new Secret('key of winery') } },
   } as AccountConfig,
 });
 

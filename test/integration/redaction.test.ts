@@ -210,6 +210,11 @@ describe.skipIf(!canBeSecured)('secrets and personal fields', () => {
 describe('secrets', () => {
   const values: Record<string, string> = {
     API_KEY: SECRETS.apiKey,
+    API_USERNAME: 'ursula-xQ2',
+    API_PASSWORD: 'p:ss %wörd-xQ3',
+    API_CLIENT_ID: 'client one-xQ4',
+    API_CLIENT_SECRET: 's3cret/+%-xQ5',
+    API_REFRESH_TOKEN: 'refresh-0-xQ6',
     KAFKA_SASL_PASSWORD: SECRETS.plainPassword,
     SCHEMA_REGISTRY_PASSWORD: SECRETS.registryPassword,
     PII_HMAC_KEY: HMAC_KEY,

@@ -46,7 +46,7 @@ function checkSettings(settings: Env): void {
   const env = names.map((name) => [name, name.endsWith('_FILE') ? file : settings[name]] as const);
   const needs = ['api', 'kafka', 'registry'] as const;
   const config = loadConfig({ env: Object.fromEntries(env), cwd: folder, needs: [...needs] });
-  expect(config.api.key.reveal()).toBe('a-key');
+  expect(config.api.credentials.api_key!.reveal()).toBe('a-key');
 }
 
 /** Whether an instance of a fleet starts with these settings, and can serve an account whose file has nothing but a key. */

@@ -24,8 +24,8 @@ it('loadConfig has the groups that were needed, and only those for sure', () => 
 
 it('a secret is no text, and settings are read-only', () => {
   const { api } = loadConfig({ ...from, needs: ['api'] });
-  expectTypeOf(api.key).toEqualTypeOf<Secret>();
-  expectTypeOf(api.key).not.toExtend<string>();
+  expectTypeOf(api.credentials.api_key).toEqualTypeOf<Secret | undefined>();
+  expectTypeOf(api.credentials.api_key).not.toExtend<string>();
   // @ts-expect-error read-only
   api.baseUrl = 'http://127.0.0.1';
 });

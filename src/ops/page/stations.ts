@@ -42,7 +42,9 @@ function tokenStation({ token: held, quotas, resources, causes }: Status): Stati
     share: held ? held.leftMs / held.lifeMs : 0,
     shareText: held
       ? `${percent(held.leftMs / held.lifeMs)} of its ${duration(held.lifeMs)}`
-      : 'no login yet',
+      : quotas.length > 0 && !logins
+        ? 'no login needed'
+        : 'no login yet',
   };
 }
 

@@ -1,5 +1,6 @@
 import { describeError } from '../../core/errors.ts';
 import type { Hooks } from '../../observe/hooks.ts';
+import { hasLogin } from '../../description/credentials.ts';
 import { listNamed } from '../../description/description.ts';
 import type { ApiDescription, Resource } from '../../description/description.ts';
 import { ChangeScans } from './hook-figures.ts';
@@ -91,7 +92,7 @@ export class ReadinessCheck {
   readonly #options: ReadinessOptions;
   readonly #scans: ChangeScans;
   readonly #lists: ReadonlyMap<string, ListState>;
-  #isLoggedIn = false;
+  #isLoggedIn: boolean;
   #login: ActiveProblem | undefined;
   /**
    * Current problem with Kafka or the schema registry that affects all lists. During such a problem no list can be claimed, and no list can
@@ -101,6 +102,7 @@ export class ReadinessCheck {
 
   constructor(options: ReadinessOptions) {
     this.#options = options;
+    this.#isLoggedIn = !hasLogin(options.description);
     this.#scans = new ChangeScans(options.description);
     this.#lists = new Map(
       options.resources.map((resource) => [resource, { isOpen: false, previousIntervalMs: 0 }]),

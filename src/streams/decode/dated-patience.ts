@@ -82,7 +82,7 @@ export function giveUpReason(error: unknown): GiveUpReason | undefined {
 /** Returns the likely cause of a failure. A 404, a redirect and the block page of a firewall count as caused by the request. */
 function likelyCause(error: unknown): FailureCause {
   if (!(error instanceof CellarstreamError)) return 'server';
-  if (error.code === 'TOKEN_REJECTED') return 'token';
+  if (error.code === 'TOKEN_REJECTED' || error.code === 'API_KEY_REJECTED') return 'token';
   const status = Number(error.context.status);
   const isOfRequest = status >= 300 && status < 500 && !RETRYABLE_STATUSES.has(status);
   return error.code === 'API_STATUS' && isOfRequest ? 'request' : 'server';

@@ -60,6 +60,8 @@ export interface DecodedListOptions {
   readonly decode?: Decoder;
   /** Called with each response before its personal fields are hidden. Default: not called. */
   readonly inspect?: (answer: Answer, query: ListQuery) => void;
+  /** Removes credentials from the address of a next page. Default: the address is kept as the API sent it. */
+  readonly cleanNext?: ((address: string) => string) | undefined;
   /** Hides the personal fields of a record. Default: nothing is hidden. */
   readonly hide?: ((json: JsonValue) => JsonValue) | undefined;
   /**
@@ -146,8 +148,10 @@ function decodedResponse(
         const { span, serverTime, elapsedMs, age } = raw;
         const when = { span, serverTime, elapsedMs, age };
         if ('broken' in page) return { ...page, ...when };
+        const isLink = page.next !== undefined && list.list.paging === 'link';
         return {
           ...page,
+          ...(isLink && list.cleanNext && { next: list.cleanNext(page.next) }),
           ...when,
           get data() {
             return page.records.all();

@@ -17,6 +17,8 @@ export interface HttpRequest {
   readonly dispatcher: Dispatcher;
   readonly method: 'GET' | 'POST';
   readonly url: URL;
+  /** Address for error messages. Default `url`. Its query is never shown. */
+  readonly shownUrl?: URL;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   /** Maximum size of the response body, in bytes after decompression. */
@@ -101,7 +103,7 @@ export function exchange(request: HttpRequest): Observable<HttpResponse> {
 }
 
 function sendRequest(request: HttpRequest): PendingResponse {
-  const { dispatcher, method, url, body, maxBytes, bodies } = request;
+  const { dispatcher, method, url, shownUrl = url, body, maxBytes, bodies } = request;
   const asked = {
     method,
     origin: url.origin,
@@ -119,26 +121,26 @@ function sendRequest(request: HttpRequest): PendingResponse {
     maxBytes,
     bodies,
     tooLargeError: () => {
-      const message = `${loggableAddress(url)} sent more than ${maxBytes} bytes: a smaller PAGE_SIZE may help`;
+      const message = `${loggableAddress(shownUrl)} sent more than ${maxBytes} bytes: a smaller PAGE_SIZE may help`;
       return new CellarstreamError('API_ANSWER', message);
     },
     // Called once the headers have arrived, so any error except a timeout means that the body is truncated.
     truncatedError: (cause) =>
       cause instanceof CellarstreamError || isTimeout(cause)
         ? cause
-        : unreadableResponseError(url, cause),
+        : unreadableResponseError(shownUrl, cause),
   });
 }
 
 async function decodedResponse(
   pending: PendingResponse,
-  { url, maxBytes }: HttpRequest,
+  { url, shownUrl = url, maxBytes }: HttpRequest,
 ): Promise<HttpResponse> {
   const { status, headers, body: sent } = await pending.response;
   if (status === 206 && isPart(single(headers['content-range']))) {
     sent.giveBack();
     throw unreadableResponseError(
-      url,
+      shownUrl,
       new Error('206 with a part of the answer, which was not asked for'),
     );
   }
@@ -148,7 +150,7 @@ async function decodedResponse(
     body = inUtf8Body(sent, plain, all(headers['content-type']));
   } catch (cause) {
     sent.giveBack();
-    throw unreadableResponseError(url, cause);
+    throw unreadableResponseError(shownUrl, cause);
   }
   const date = single(headers.date);
   const retryAfter = single(headers['retry-after']);
@@ -189,9 +191,9 @@ function isPart(range: string | undefined): boolean {
 
 function classify(request: HttpRequest, cause: unknown): CellarstreamError {
   if (cause instanceof CellarstreamError) return cause;
-  const { url, setting = 'API_BASE_URL' } = request;
+  const { url, shownUrl = url, setting = 'API_BASE_URL' } = request;
   return httpError(cause, {
-    who: loggableAddress(url),
+    who: loggableAddress(shownUrl),
     protocol: url.protocol,
     address: setting,
     ca: 'API_CA_FILE',

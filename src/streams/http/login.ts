@@ -1,23 +1,25 @@
 // Logs in as the API's description says, and reads the token from the response.
 
-import { asyncScheduler, defer, map, tap } from 'rxjs';
+import { asyncScheduler, defer, finalize, map, ReplaySubject, share, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { objectIn } from '../../core/http-text.ts';
-import { loginOf } from '../../description/description.ts';
+import type { Credentials } from '../../description/credentials.ts';
 import type { ApiDescription, LoginDescription } from '../../description/description.ts';
-import { filledBody, filledParameters } from '../../description/template.ts';
+import { filled } from '../../description/template.ts';
 import type { Variables } from '../../description/template.ts';
 import { pointerNames, valueAt } from '../../schemas/json/json.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
 import { backoff } from '../flow/backoff.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
+import { rejection } from './authorization.ts';
 import { blockedError, exchange, isJson, isSuccess, statusError, loggableAddress } from './http.ts';
 import type { HttpResponse, RequestHooks } from './http.ts';
-import { addressOf, headersOf } from './request-plan.ts';
+import { isTemporary, oauthError, refreshGrantOf, tokenRequestOf } from './token-request.ts';
+import type { TokenRequest } from './token-request.ts';
 
 /** Options of {@link login}. */
 export interface LoginOptions {
@@ -29,8 +31,12 @@ export interface LoginOptions {
   readonly description: Pick<ApiDescription, 'auth' | 'headers'>;
   /** Values of the description's parameters, by name. Default none. */
   readonly parameters?: Variables | undefined;
-  /** Returns the API key. Called at each login, so that a new API key in a rotated file is used. */
-  readonly apiKey: () => string;
+  /** Returns the API key. Called at each login, so that a new API key in a rotated file is used. Default: there is none. */
+  readonly apiKey?: () => string;
+  /** Returns the other credentials that the description uses, by the names of their variables. Called at each login. Default none. */
+  readonly credentials?: () => Credentials;
+  /** Keeps the newest refresh token, for the grant `refresh_token` of OAuth 2. Default: in memory. */
+  readonly refreshTokens?: RefreshTokens;
   /**
    * How long, in ms, an API key that was accepted before must be refused without interruption until it counts as wrong: a failing gateway
    * refuses valid API keys, too. Default 600,000. With 0 one refusal is enough.
@@ -48,14 +54,34 @@ export interface LoginOptions {
   readonly hooks?: RequestHooks;
 }
 
+/**
+ * Keeps the newest refresh token of a client: servers that rotate refresh tokens refuse all older ones.
+ *
+ * Each request for a token calls `begin`, `replace` if the response contains a new refresh token, and `end`.
+ */
+export interface RefreshTokens {
+  /**
+   * Returns the refresh token to send: the newest one, or `first` if none has replaced it.
+   *
+   * @param first The refresh token of the settings. Another one than before begins a new chain.
+   * @throws CellarstreamError `STATE_FOLDER` if the token can't be read, or another process is renewing it.
+   */
+  begin(first: string): string;
+  /** @throws CellarstreamError `STATE_FOLDER` if the token can't be written. It is returned by `begin` nevertheless. */
+  replace(token: string): void;
+  end(): void;
+}
+
 /** Maximum size of a login response, in bytes after decompression. */
 const MAX_LOGIN_BYTES = 1_000_000;
-const KEY_PATIENCE_MS = 600_000;
+export const KEY_PATIENCE_MS = 600_000;
 
 /**
- * Logs in with the API key, as the description says: emits one token and completes. Temporary errors are retried with back-off, and each
- * attempt waits for the quota. Redirects, 404 and 405 are retried as well, because gateways send them while the API behind them is being
- * replaced.
+ * Logs in with the credentials, as the description says, or requests a token from a token endpoint of OAuth 2: emits one token and
+ * completes. Temporary errors are retried with back-off, and each attempt waits for the quota. Redirects, 404 and 405 are retried as well,
+ * because gateways send them while the API behind them is being replaced.
+ *
+ * A request with a refresh token is not aborted on unsubscription: its response may contain the only refresh token that is still valid.
  *
  * Errors with `API_KEY_REJECTED` when the API refuses the API key, with a JSON body and a status that the description names in `refused`
  * (default 400, 401 and 403). An API key that was never accepted counts as rejected at the first refusal, any other once it has been refused
@@ -64,34 +90,54 @@ const KEY_PATIENCE_MS = 600_000;
  * @throws RangeError if the description has no login, or a variable of its path has no value.
  */
 export function login(options: LoginOptions): Observable<Token> {
-  const { apiKey, limit, scheduler = asyncScheduler, random } = options;
+  const { limit, scheduler = asyncScheduler, random, apiKey, loginUrl: ownUrl } = options;
   const { dispatcher = getGlobalDispatcher(), description, parameters = {} } = options;
-  const described = loginOf(description);
-  if (!described) throw new RangeError('the description has no login');
-  const usualUrl = addressOf(options.baseUrl, described.path, parameters);
-  const { loginUrl: url = usualUrl } = options;
-  const setting = url.href === usualUrl.href ? 'API_BASE_URL' : 'API_LOGIN_URL';
+  const { refreshTokens = refreshTokensInMemory() } = options;
+  const described = tokenRequestOf(description, {
+    ...{ baseUrl: options.baseUrl },
+    parameters,
+    ownUrl,
+  });
+  const refreshGrant = refreshGrantOf(description);
+  const { url, setting } = described;
   const { keyPatienceMs = KEY_PATIENCE_MS, hooks: { onAnswer, onRetry } = {} } = options;
-  let acceptedKey: string | undefined;
+  const credentialsOf = (): Credentials => ({
+    ...options.credentials?.(),
+    ...(apiKey && { api_key: apiKey() }),
+  });
+  let accepted: string | undefined;
   let refusedSince: number | undefined;
-  const canPass = (key: string): boolean => {
+  const canPass = (credentials: string): boolean => {
     refusedSince ??= scheduler.now();
-    return key === acceptedKey && scheduler.now() - refusedSince < keyPatienceMs;
+    return credentials === accepted && scheduler.now() - refusedSince < keyPatienceMs;
+  };
+  /** Sends the request and emits its response. If the response contains a new refresh token, that is kept first. */
+  const send = (variables: Variables): Observable<HttpResponse> => {
+    const request = (own: Variables) =>
+      exchange({
+        ...{ dispatcher, url, setting, ...described.partsOf(own) },
+        method: 'POST',
+        maxBytes: MAX_LOGIN_BYTES,
+      });
+    if (!refreshGrant) return request(variables);
+    const refreshToken = refreshTokens.begin(filled(refreshGrant.refresh_token!, variables) ?? '');
+    return request({ ...variables, refresh_token: refreshToken }).pipe(
+      tap((answer) => {
+        const next = isSuccess(answer.status) && objectIn(answer.text)?.refresh_token;
+        if (typeof next === 'string' && next !== refreshToken) refreshTokens.replace(next);
+      }),
+      finalize(() => refreshTokens.end()),
+      share({ connector: () => new ReplaySubject(1), resetOnRefCountZero: false }),
+    );
   };
   const post = (waitsSince: number) =>
     defer(() => {
       const askedAt = scheduler.now();
       const waitedMs = askedAt - waitsSince;
       const elapsed = () => scheduler.now() - askedAt;
-      const key = apiKey();
-      const { type, body } = bodyOf(described, { ...parameters, api_key: key });
-      const request = {
-        ...{ dispatcher, url, setting, body },
-        method: 'POST',
-        headers: { ...headersOf(description.headers, parameters), 'content-type': type },
-        maxBytes: MAX_LOGIN_BYTES,
-      } as const;
-      return exchange(request).pipe(
+      const credentials = credentialsOf();
+      const identity = JSON.stringify(credentials);
+      return send({ ...parameters, ...credentials }).pipe(
         tap({
           error: () => {
             refusedSince = undefined;
@@ -101,11 +147,13 @@ export function login(options: LoginOptions): Observable<Token> {
         map((answer) => {
           const elapsedMs = elapsed();
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
-          if (isRejection(described, answer)) throw rejection(url, answer, canPass(key));
+          if (described.isRejection(answer)) {
+            throw refusedLogin(described, description, answer, canPass(identity));
+          }
           refusedSince = undefined;
-          if (!isSuccess(answer.status)) throw failure(url, setting, answer);
-          const token = tokenIn(url, described, answer, askedAt, elapsedMs);
-          acceptedKey = key;
+          if (!isSuccess(answer.status)) throw failure(described, answer);
+          const token = tokenIn(described, answer, askedAt, elapsedMs);
+          accepted = identity;
           return token;
         }),
       );
@@ -124,48 +172,56 @@ export function login(options: LoginOptions): Observable<Token> {
   });
 }
 
-/** Returns the body of a login request with its media type. */
-function bodyOf(
-  { body = null, form }: LoginDescription,
-  variables: Variables,
-): { readonly type: string; readonly body: string } {
-  return form === undefined
-    ? { type: 'application/json', body: JSON.stringify(filledBody(body, variables)) }
-    : {
-        type: 'application/x-www-form-urlencoded',
-        body: new URLSearchParams(filledParameters(form, variables)).toString(),
-      };
+/** Refresh tokens that are forgotten at the end of the process. */
+function refreshTokensInMemory(): RefreshTokens {
+  let chain: { readonly first: string; newest: string } | undefined;
+  return {
+    begin: (first) => {
+      if (chain?.first !== first) chain = { first, newest: first };
+      return chain.newest;
+    },
+    replace: (token) => {
+      if (chain) chain.newest = token;
+    },
+    end: () => undefined,
+  };
 }
 
-/** Whether the API itself refuses the API key: its refusals are JSON, while firewalls and proxies in front of it send HTML or text. */
-function isRejection({ refused = [400, 401, 403] }: LoginDescription, answer: HttpResponse) {
-  return refused.includes(answer.status) && isJson(answer);
+function refusedLogin(
+  { noun, url }: TokenRequest,
+  description: Pick<ApiDescription, 'auth'>,
+  answer: HttpResponse,
+  canPass: boolean,
+): CellarstreamError {
+  const { status } = answer;
+  const code = noun === 'token endpoint' ? oauthError(answer) : undefined;
+  const isOld = code === 'invalid_grant' && refreshGrantOf(description) !== undefined;
+  return rejection(`the ${noun} at ${loggableAddress(url)}`, description.auth, {
+    answered: code === undefined ? String(status) : `${status} ${code}`,
+    ...(isOld && {
+      advice:
+        '; if the refresh token has expired or was used elsewhere, set API_REFRESH_TOKEN to a new one',
+    }),
+    context: { status, ...(canPass && { canPass }) },
+  });
 }
 
-function rejection(url: URL, { status }: HttpResponse, canPass: boolean): CellarstreamError {
-  const before = canPass ? ', which it has accepted before' : '';
-  return new CellarstreamError(
-    'API_KEY_REJECTED',
-    `the login at ${loggableAddress(url)} refused the API key (${status})${before}: check API_KEY`,
-    { context: { status, ...(canPass && { canPass }) } },
-  );
-}
-
-/** Returns the error for a status that is not a success and does not mean that the API refused the API key. */
-function failure(url: URL, setting: string, answer: HttpResponse): Error {
+/** Returns the error for a status that is not a success and does not mean that the API refused the credentials. */
+function failure({ url, setting, noun }: TokenRequest, answer: HttpResponse): Error {
   const { status } = answer;
   const isWrongAddress = status === 404 || status === 405;
   if (!isWrongAddress) {
-    const error = statusError(url, answer, {}, setting);
+    const isPassing = noun === 'token endpoint' && isTemporary(answer);
+    const error = statusError(url, answer, { ...(isPassing && { canPass: true }) }, setting);
     return isRetryableAtApi(error) || isJson(answer) ? error : blockedError(url, answer);
   }
   const advice =
-    setting === 'API_LOGIN_URL'
-      ? 'check API_LOGIN_URL'
-      : 'check API_BASE_URL, and set API_LOGIN_URL if the login has another address';
+    setting === 'API_BASE_URL'
+      ? `check API_BASE_URL, and set API_LOGIN_URL if the ${noun} has another address`
+      : `check ${setting}`;
   return new CellarstreamError(
     'API_STATUS',
-    `the login at ${loggableAddress(url)} answered ${status}: the login is not at this address. ${advice}`,
+    `the ${noun} at ${loggableAddress(url)} answered ${status}: the ${noun} is not at this address. ${advice}`,
     { context: { status, canPass: true } },
   );
 }
@@ -212,25 +268,31 @@ const SENDABLE = /^[\x21-\x7e]+$/;
 /**
  * Reads the token from a login response.
  *
- * @param url Address of the login, for error messages.
  * @param askedAt When the login request was sent, in ms on the scheduler's clock.
  * @param elapsedMs Time from `askedAt` until the response was read, in ms.
  * @throws CellarstreamError `API_ANSWER` if the response has no token, or a token with characters that an HTTP header cannot contain.
  */
 function tokenIn(
-  url: URL,
-  { token, life = {} }: LoginDescription,
+  { url, token, life, noun }: TokenRequest,
   answer: HttpResponse,
   askedAt: number,
   elapsedMs: number,
 ): Token {
   const body = objectIn(answer.text) as JsonObject | undefined;
   const text = sendable(url, token, valueAt(body, pointerNames(token)));
+  const expiresIn = noun === 'token endpoint' ? secondsIn(body?.expires_in) : undefined;
   const { exp, iat } = life.jwt ? claimsOf(text) : {};
   const stamp = answer.date ?? iat;
   const serverTime = stamp === undefined ? undefined : Math.floor(stamp - elapsedMs);
   const stated = life.at === undefined ? undefined : valueAt(body, pointerNames(life.at));
-  return { text, askedAt, serverTime, lifeMs: lifeOf(exp, [iat, answer.date], stated, life) };
+  const lifeMs = expiresIn ?? lifeOf(exp, [iat, answer.date], stated, life);
+  return { text, askedAt, serverTime, lifeMs };
+}
+
+/** Returns the lifetime that OAuth 2 states in seconds (some servers send it as text), in ms; undefined if there is none. */
+function secondsIn(expiresIn: unknown): number | undefined {
+  const ms = ['number', 'string'].includes(typeof expiresIn) ? Number(expiresIn) * 1_000 : NaN;
+  return ms > 0 ? Math.min(ms, MAX_LIFE_MS) : undefined;
 }
 
 /**

@@ -10,6 +10,7 @@ import type { Limit } from '../quota/token-bucket.ts';
 import { answerAges } from './response-age.ts';
 import type { AnswerAge, AnswerAges, DatedAnswer } from './response-age.ts';
 import type { BodyPool } from './body.ts';
+import { bearer } from './authorization.ts';
 import { blockedError, exchange, isJson, isSuccess, statusError, loggableAddress } from './http.ts';
 import type { HttpResponse, RequestHooks } from './http.ts';
 import { logicalClock as newLogicalClock } from './logical-clock.ts';
@@ -110,6 +111,7 @@ export function pageRequest(
 ): PageRequest {
   const { tokens, scheduler = asyncScheduler } = options;
   const { list, url } = requests;
+  const { authorize = bearer } = tokens;
   const { dispatcher = getGlobalDispatcher(), logicalClock = newLogicalClock() } = options;
   const { ages = answerAges() } = options;
   const {
@@ -133,7 +135,8 @@ export function pageRequest(
     const error = (isBlocked ? blockedError : statusError)(url, answer, { offset });
     const outcome = outcomeOf(answer, error, sent);
     if (!outcome || (outcome === 'failed-for-good' && isOfPage(error))) return error;
-    const { isFinal, pauseMs } = tokens.report(use, outcome);
+    const { isFinal, pauseMs, errorOf } = tokens.report(use, outcome);
+    if (errorOf) return errorOf(loggableAddress(url), status);
     const isRefusal = outcome === 'refused' || outcome === 'forbidden';
     if (isFinal && isRefusal) return forbiddenError(url, status, query);
     if (isFinal || pauseMs === undefined) return error;
@@ -158,8 +161,12 @@ export function pageRequest(
       const askedAt = scheduler.now();
       let isAnswered = false; // once true, the consumer of the page settles the read
       const planned = requests.requestOf(query);
-      const headers = { ...planned.headers, authorization: `Bearer ${token.text}` };
-      const request = { ...planned, dispatcher, headers, maxBytes: maxPageBytes, bodies };
+      if (planned.url.origin !== url.origin) throw foreignOrigin(url, planned.url);
+      const request = {
+        ...authorize(planned, token),
+        // Addresses in messages contain no key of a record and no credentials.
+        ...{ shownUrl: url, dispatcher, maxBytes: maxPageBytes, bodies },
+      };
       const kind = queryKindOf(query);
       const use = {
         ...{ token, list: list.name + kind, sentAt: askedAt },
@@ -259,6 +266,12 @@ function outcomeOf(
   if (isRetryableAtApi(error)) return 'failed'; // a firewall's 403 too
   if (status === 403) return 'forbidden';
   return namesParameter(answer, sent) ? undefined : 'failed-for-good';
+}
+
+function foreignOrigin(own: URL, other: URL): RangeError {
+  return new RangeError(
+    `${own.origin} has the credentials, so no request is sent to ${other.origin}`,
+  );
 }
 
 function forbiddenError(url: URL, status: number, query: ListQuery): CellarstreamError {

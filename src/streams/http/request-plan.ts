@@ -124,12 +124,13 @@ export function headersOf(headers: Parameters, parameters: Variables): Record<st
 }
 
 /**
- * Returns the address of a description's path after the base URL.
+ * Returns the address of a description's path after the base URL. It has the origin of the base URL: credentials are sent there only.
  *
- * @throws RangeError if a variable of the path has no value.
+ * @throws RangeError if a variable of the path has no value, or the path does not begin with a slash.
  */
 export function addressOf(baseUrl: URL, path: string, variables: Variables): URL {
   const text = filled(path, variables, encodeURIComponent);
   if (text === undefined) throw new RangeError(`a variable of the path ${path} has no value`);
+  if (!text.startsWith('/')) throw new RangeError(`the path ${path} does not begin with /`);
   return new URL(baseUrl.href.replace(/\/$/, '') + text);
 }

@@ -13,6 +13,8 @@ export interface TokenVerdict {
   /** Pause before the list's next attempt, in ms. If undefined, the caller's back-off decides. */
   readonly pauseMs: number | undefined;
   readonly logsIn: boolean;
+  /** Returns the error for the failed request; `who` is the address. Undefined: the error states what happened to the token. */
+  readonly errorOf?: (who: string, status: number) => Error;
 }
 
 /**
@@ -32,8 +34,8 @@ const MAX_REFUSED_TOKENS = 3;
 
 type Refusal = Exclude<TokenOutcome, 'worked' | 'failed'>;
 
-const GO_ON: TokenVerdict = { isFinal: false, pauseMs: undefined, logsIn: false };
-const FINAL: TokenVerdict = { isFinal: true, pauseMs: undefined, logsIn: false };
+export const GO_ON: TokenVerdict = { isFinal: false, pauseMs: undefined, logsIn: false };
+export const FINAL: TokenVerdict = { isFinal: true, pauseMs: undefined, logsIn: false };
 
 /**
  * Holds the tokens of one account: the newest token, and the previous token while it is valid and the newest token has not worked yet.

@@ -20,6 +20,7 @@ import {
   timer,
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
+import type { Authorize } from './authorization.ts';
 import type { Token } from './login.ts';
 import { LoginPace, TokenLife } from './token-life.ts';
 import type { TokenOutcome, TokenUse, TokenVerdict } from './token-life.ts';
@@ -47,6 +48,8 @@ export interface TokenSource {
    * server), one login is made, however many requests report this. Without reports a token is used until shortly before it expires.
    */
   report(use: TokenUse, outcome: TokenOutcome): TokenVerdict;
+  /** Adds the token or other credentials to a request. Default: the token is sent as a bearer token. */
+  readonly authorize?: Authorize;
 }
 
 /**

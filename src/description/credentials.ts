@@ -1,0 +1,48 @@
+// The credentials that a description uses, and their settings.
+
+import type { ApiDescription } from './description.ts';
+import { variablesIn } from './template.ts';
+import type { Json } from './template.ts';
+
+/** Settings with the credentials of an account, by the name of the variable. A description may use these variables only in `auth`. */
+export const CREDENTIALS = {
+  api_key: 'API_KEY',
+  username: 'API_USERNAME',
+  password: 'API_PASSWORD',
+  client_id: 'API_CLIENT_ID',
+  client_secret: 'API_CLIENT_SECRET',
+  refresh_token: 'API_REFRESH_TOKEN',
+} as const;
+
+/** Name of a variable whose value is a credential. */
+export type CredentialName = keyof typeof CREDENTIALS;
+/** Values of the credentials that a description uses, by the name of the variable. */
+export type Credentials = Readonly<Partial<Record<CredentialName, string>>>;
+
+/** Returns whether a variable is that of a credential. */
+export function isCredential(variable: string): variable is CredentialName {
+  return Object.hasOwn(CREDENTIALS, variable);
+}
+
+/** Returns the credentials that a description uses, each once, in the order of {@link CREDENTIALS}. */
+export function credentialsIn(auth: ApiDescription['auth']): CredentialName[] {
+  const used = new Set(variablesIn(auth as Json));
+  return (Object.keys(CREDENTIALS) as CredentialName[]).filter((name) => used.has(name));
+}
+
+/** Returns whether requests carry a token that a login or a token endpoint of OAuth 2 issues. */
+export function hasLogin({ auth }: Pick<ApiDescription, 'auth'>): boolean {
+  return typeof auth === 'object' && ('login' in auth || 'oauth2' in auth);
+}
+
+/** Returns a phrase for the credentials in messages, such as `API key`, with the places where an operator can change them. */
+export function credentialWords(auth: ApiDescription['auth']): {
+  readonly noun: string;
+  readonly settings: string;
+} {
+  const used = credentialsIn(auth);
+  return {
+    noun: used.join() === 'api_key' ? 'API key' : 'credentials',
+    settings: used.map((name) => CREDENTIALS[name]).join(', ') || 'auth in API_DESCRIPTION',
+  };
+}

@@ -1,0 +1,130 @@
+import { createHash } from 'node:crypto';
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import { CellarstreamError } from '../core/errors.ts';
+import { objectIn } from '../core/http-text.ts';
+import { folderError } from './folder-error.ts';
+import { tryLockFile } from './lock.ts';
+import { OWNER_ONLY } from './owner-only.ts';
+
+/**
+ * File with the newest refresh token of an account, readable only for the user of the service. Servers that rotate refresh tokens refuse
+ * all older ones, so a token is on the disk before it is used.
+ *
+ * The file is read before each use and locked during the request for a token, so that a command and a running service with the same folder
+ * continue one chain of tokens.
+ */
+export class RefreshTokenFile {
+  readonly #file: string;
+  #lock: number | undefined;
+  /** Digest of the settings' refresh token, from which the newest one descends. */
+  #first = '';
+  /** Newest token if writing it has failed. */
+  #unwritten: { readonly first: string; readonly token: string } | undefined;
+  #idle = Promise.resolve();
+  #becomeIdle = () => undefined as void;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  /** Resolves once no request for a token is in flight. */
+  get idle(): Promise<void> {
+    return this.#idle;
+  }
+
+  /**
+   * Locks the file and returns the newest refresh token; `first`, the one of the settings, if none has replaced it.
+   *
+   * @throws CellarstreamError `STATE_FOLDER` if the folder can't be written, or another process is renewing the token.
+   */
+  begin(first: string): string {
+    this.#first = createHash('sha256').update(first).digest('hex');
+    this.#lock = this.#locked();
+    this.#idle = new Promise((resolve) => (this.#becomeIdle = resolve));
+    const newest = this.#unwritten ?? this.#read();
+    return newest?.first === this.#first ? newest.token : first;
+  }
+
+  /**
+   * Stores the token that replaces all others. When the call returns, the disk has it.
+   *
+   * @throws CellarstreamError `STATE_FOLDER` if that fails. The token is then held in memory.
+   */
+  replace(token: string): void {
+    const newest = { first: this.#first, token };
+    this.#unwritten = newest;
+    try {
+      writeDurably(`${this.#file}.new`, JSON.stringify(newest));
+      renameSync(`${this.#file}.new`, this.#file);
+      syncFolder(dirname(this.#file));
+    } catch (error) {
+      throw folderError(dirname(this.#file), error);
+    }
+    this.#unwritten = undefined;
+  }
+
+  end(): void {
+    if (this.#lock !== undefined) closeSync(this.#lock);
+    this.#lock = undefined;
+    this.#becomeIdle();
+  }
+
+  #locked(): number {
+    const folder = dirname(this.#file);
+    let lock: number | undefined;
+    try {
+      mkdirSync(folder, { recursive: true, mode: OWNER_ONLY.folder });
+      lock = tryLockFile(`${this.#file}.lock`);
+    } catch (error) {
+      throw folderError(folder, error);
+    }
+    if (lock !== undefined) return lock;
+    throw new CellarstreamError(
+      'STATE_FOLDER',
+      `another process with the state folder ${folder} is renewing the access token: this is tried again`,
+    );
+  }
+
+  #read(): { readonly first: unknown; readonly token: string } | undefined {
+    let text: string;
+    try {
+      text = readFileSync(this.#file, 'utf8');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+      this.end();
+      throw folderError(dirname(this.#file), error);
+    }
+    const { first, token } = objectIn(text) ?? {};
+    return typeof token === 'string' ? { first, token } : undefined;
+  }
+}
+
+function writeDurably(file: string, text: string): void {
+  const fd = openSync(file, 'w', OWNER_ONLY.file);
+  try {
+    writeSync(fd, text);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Makes a rename durable. Windows can't open folders, and does not need it. */
+function syncFolder(folder: string): void {
+  if (process.platform === 'win32') return;
+  const fd = openSync(folder, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}

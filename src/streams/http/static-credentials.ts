@@ -1,0 +1,95 @@
+// Credentials that are sent with every request: the source of requests' authorization for an API without a login.
+
+import { asyncScheduler, concat, NEVER, of } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
+import { CellarstreamError } from '../../core/errors.ts';
+import { credentialWords } from '../../description/credentials.ts';
+import type { ApiDescription } from '../../description/description.ts';
+import type { Variables } from '../../description/template.ts';
+import { RETRY_AFTER } from '../flow/backoff.ts';
+import { authorization, rejection } from './authorization.ts';
+import { KEY_PATIENCE_MS } from './login.ts';
+import type { Token } from './login.ts';
+import { isTooOld, TokenEvidence } from './token-evidence.ts';
+import type { TokenOutcome, TokenUse } from './token-evidence.ts';
+import { FINAL, GO_ON } from './token-life.ts';
+import type { TokenVerdict } from './token-life.ts';
+import type { TokenSource } from './token.ts';
+
+/** Options of {@link staticCredentials}. */
+export interface StaticCredentialsOptions {
+  readonly auth: ApiDescription['auth'];
+  /** Returns the values of credentials and parameters, by the names of their variables. */
+  readonly variables: () => Variables;
+  /** How long, in ms, credentials that were accepted before must be refused without interruption until they count as wrong. Default 600,000. */
+  readonly keyPatienceMs?: number;
+  /** Provides the clock. Default {@link asyncScheduler}. */
+  readonly scheduler?: SchedulerLike;
+}
+
+/** Stands for the credentials where a request states its token. It never expires. */
+const NO_TOKEN: Token = { text: '', askedAt: 0, lifeMs: Infinity, serverTime: undefined };
+
+/**
+ * Creates the source of static credentials (`auth` none, bearer, basic, header, query). There is nothing to renew. A 401 refuses the
+ * credentials: if no request has succeeded yet, the first 401 is final (`API_KEY_REJECTED`); otherwise only 401s for `keyPatienceMs`
+ * without any other response are. A list that is refused while other lists are served, or that a 403 refuses, is one that the account may
+ * not read: after a few attempts it alone fails, with `API_STATUS`.
+ */
+export function staticCredentials(options: StaticCredentialsOptions): TokenSource {
+  const { auth, variables, scheduler = asyncScheduler, keyPatienceMs = KEY_PATIENCE_MS } = options;
+  const evidence = new TokenEvidence(NO_TOKEN);
+  let refusedSince: number | undefined;
+
+  const refusal = (use: TokenUse, outcome: TokenOutcome): TokenVerdict => {
+    const now = scheduler.now();
+    const trouble = evidence.recordRefusal(use, now);
+    if (outcome === 'forbidden' || trouble.isListsOwn) {
+      const isFinal = isTooOld(trouble);
+      const pauseMs = Math.max(0, trouble.retryAt - now);
+      const errorOf = (who: string, status: number) =>
+        forbidden(who, status, auth, isFinal ? undefined : pauseMs);
+      return { isFinal, pauseMs, logsIn: false, errorOf };
+    }
+    refusedSince ??= now;
+    const canPass = evidence.state === 'proven' && now - refusedSince < keyPatienceMs;
+    const errorOf = (who: string, status: number) =>
+      rejection(who, auth, {
+        answered: String(status),
+        context: { status, ...(canPass && { canPass }) },
+      });
+    return { ...FINAL, isFinal: !canPass, errorOf };
+  };
+
+  return {
+    token$: concat(of(NO_TOKEN), NEVER),
+    current: () => NO_TOKEN,
+    authorize: authorization(auth, variables),
+    report: (use, outcome) => {
+      if (outcome === 'refused' || outcome === 'forbidden') return refusal(use, outcome);
+      refusedSince = undefined;
+      if (outcome === 'worked') evidence.recordSuccess(use, scheduler.now());
+      return outcome === 'failed-for-good' ? FINAL : GO_ON;
+    },
+  };
+}
+
+/** @param pauseMs Pause before the next attempt, in ms; undefined after the last one. */
+function forbidden(
+  who: string,
+  status: number,
+  auth: ApiDescription['auth'],
+  pauseMs: number | undefined,
+): CellarstreamError {
+  const { noun, settings } = credentialWords(auth);
+  if (pauseMs !== undefined) {
+    return new CellarstreamError('TOKEN_REJECTED', `${who} refused the ${noun} (${status})`, {
+      context: { status, canPass: true, [RETRY_AFTER]: pauseMs },
+    });
+  }
+  return new CellarstreamError(
+    'API_STATUS',
+    `${who} answered ${status}: the ${noun} (${settings}) may have no right to read this list. Give the right, or leave the list out of RESOURCES`,
+    { context: { status } },
+  );
+}

@@ -1,0 +1,170 @@
+// The request for a token, as the description states it: a login with credentials, or a token request of OAuth 2 (RFC 6749).
+
+import { basicAuth, objectIn } from '../../core/http-text.ts';
+import { loginOf } from '../../description/description.ts';
+import type { ApiDescription, LoginDescription } from '../../description/description.ts';
+import { filled, filledBody, filledParameters } from '../../description/template.ts';
+import type { Variables } from '../../description/template.ts';
+import { isJson } from './http.ts';
+import type { HttpRequest, HttpResponse } from './http.ts';
+import { addressOf, headersOf } from './request-plan.ts';
+
+/** Where a token is requested, and how the response is read. */
+export interface TokenRequest {
+  /** Noun for the server in messages. */
+  readonly noun: 'login' | 'token endpoint';
+  readonly url: URL;
+  /** Name of the setting that `url` comes from, for messages. */
+  readonly setting: string;
+  /** JSON Pointer of the token in the response. */
+  readonly token: string;
+  readonly life: NonNullable<LoginDescription['life']>;
+  /** Returns the parts of the request, for these values of credentials and parameters. */
+  readonly partsOf: (variables: Variables) => Required<Pick<HttpRequest, 'headers' | 'body'>>;
+  /** Whether the server refused the credentials. Its own refusals are JSON, while firewalls and proxies in front of it send HTML or text. */
+  readonly isRejection: (answer: HttpResponse) => boolean;
+}
+
+/** Part of a description that determines how a token is requested. */
+export type TokenDescription = Pick<ApiDescription, 'auth' | 'headers'>;
+type OAuth2Description = Extract<ApiDescription['auth'], { oauth2: unknown }>['oauth2'];
+
+const FORM = 'application/x-www-form-urlencoded';
+
+/**
+ * Returns the address that the description gives for the login or the token endpoint; undefined if requests carry static credentials.
+ *
+ * @throws RangeError if a variable of the address has no value.
+ */
+export function loginUrlOf(
+  { auth }: Pick<ApiDescription, 'auth'>,
+  baseUrl: URL,
+  parameters: Variables,
+): URL | undefined {
+  if (typeof auth !== 'object') return undefined;
+  if ('login' in auth) return addressOf(baseUrl, auth.login.path, parameters);
+  if (!('oauth2' in auth)) return undefined;
+  const { token_url: url } = auth.oauth2;
+  if (url.startsWith('/')) return addressOf(baseUrl, url, parameters);
+  const address = URL.parse(filled(url, parameters, encodeURIComponent) ?? '');
+  if (address) return address;
+  throw new RangeError('token_url of the description is no address with these parameters');
+}
+
+/** Returns the request for a refresh token that the description states; undefined without the grant `refresh_token`. */
+export function refreshGrantOf({
+  auth,
+}: Pick<ApiDescription, 'auth'>): OAuth2Description | undefined {
+  const oauth2 = typeof auth === 'object' && 'oauth2' in auth ? auth.oauth2 : undefined;
+  return oauth2?.grant_type === 'refresh_token' ? oauth2 : undefined;
+}
+
+/**
+ * Returns how the description requests a token.
+ *
+ * @param ownUrl Address that replaces that of the description (`API_LOGIN_URL`).
+ * @throws RangeError if the description has neither a login nor OAuth 2, or a variable of the address has no value.
+ */
+export function tokenRequestOf(
+  { auth, headers }: TokenDescription,
+  {
+    baseUrl,
+    parameters,
+    ownUrl,
+  }: { baseUrl: URL; parameters: Variables; ownUrl?: URL | undefined },
+): TokenRequest {
+  const usualUrl = loginUrlOf({ auth }, baseUrl, parameters);
+  if (!usualUrl || typeof auth !== 'object') throw new RangeError('the description has no login');
+  const url = ownUrl ?? usualUrl;
+  const isUsual = url.href === usualUrl.href;
+  const common = headersOf(headers, parameters);
+  const login = loginOf({ auth });
+  if (login) {
+    const { refused = [400, 401, 403], life = {}, token } = login;
+    return {
+      ...{ noun: 'login', url, token, life },
+      setting: isUsual ? 'API_BASE_URL' : 'API_LOGIN_URL',
+      partsOf: (variables) => {
+        const { type, body } = bodyOf(login, variables);
+        return { headers: { ...common, 'content-type': type }, body };
+      },
+      isRejection: (answer) => refused.includes(answer.status) && isJson(answer),
+    };
+  }
+  const { oauth2 } = auth as { readonly oauth2: OAuth2Description };
+  const isOfBase = oauth2.token_url.startsWith('/');
+  return {
+    ...{ noun: 'token endpoint', url, token: '/access_token' },
+    life: { jwt: true }, // only without `expires_in`
+    setting: !isUsual
+      ? 'API_LOGIN_URL'
+      : isOfBase
+        ? 'API_BASE_URL'
+        : 'token_url in API_DESCRIPTION',
+    partsOf: (variables) => oauth2Parts(oauth2, common, variables),
+    isRejection: (answer) =>
+      [400, 401, 403].includes(answer.status) && isJson(answer) && !isTemporary(answer),
+  };
+}
+
+/** Returns the body of a login request with its media type. */
+function bodyOf(
+  { body = null, form }: LoginDescription,
+  variables: Variables,
+): { readonly type: string; readonly body: string } {
+  return form === undefined
+    ? { type: 'application/json', body: JSON.stringify(filledBody(body, variables)) }
+    : { type: FORM, body: new URLSearchParams(filledParameters(form, variables)).toString() };
+}
+
+/**
+ * Returns the parts of a token request. The client authenticates with HTTP Basic, or in the form if the description says so or the client
+ * has no secret. In HTTP Basic, id and secret are percent-encoded (RFC 6749, section 2.3.1).
+ */
+function oauth2Parts(
+  oauth2: OAuth2Description,
+  headers: Readonly<Record<string, string>>,
+  variables: Variables,
+): ReturnType<TokenRequest['partsOf']> {
+  const { grant_type, client_id, client_secret, scope, refresh_token } = oauth2;
+  const isBasic = client_secret !== undefined && oauth2.client_auth !== 'body';
+  const form = filledParameters(
+    {
+      grant_type,
+      ...(grant_type === 'refresh_token' && refresh_token !== undefined && { refresh_token }),
+      ...(scope !== undefined && { scope }),
+      ...(!isBasic && { client_id, ...(client_secret !== undefined && { client_secret }) }),
+    },
+    variables,
+  );
+  const [id, secret] = [client_id, client_secret ?? ''].map((text) =>
+    encodeURIComponent(filled(text, variables) ?? ''),
+  );
+  return {
+    headers: {
+      ...headers,
+      accept: 'application/json',
+      'content-type': FORM,
+      ...(isBasic && { authorization: basicAuth(id!, secret!) }),
+    },
+    body: new URLSearchParams(form).toString(),
+  };
+}
+
+/** Error codes of RFC 6749, section 5.2, and of servers that use those of section 4.1.2.1. Only these are shown in messages. */
+const TEMPORARY = new Set(['temporarily_unavailable', 'server_error', 'slow_down']);
+const REFUSALS = new Set([
+  ...['invalid_request', 'invalid_client', 'invalid_grant', 'invalid_scope'],
+  ...['unauthorized_client', 'unsupported_grant_type', 'access_denied'],
+]);
+
+/** Returns the error code in the response of a token endpoint, if it is a known one: other texts may contain a secret. */
+export function oauthError({ text }: HttpResponse): string | undefined {
+  const code = objectIn(text)?.error;
+  return typeof code === 'string' && (TEMPORARY.has(code) || REFUSALS.has(code)) ? code : undefined;
+}
+
+/** Returns whether the token endpoint states that a later request may succeed. */
+export function isTemporary(answer: HttpResponse): boolean {
+  return TEMPORARY.has(oauthError(answer) ?? '');
+}
