@@ -15,6 +15,8 @@ import { answerAges } from '../streams/http/response-age.ts';
 import { logicalClock } from '../streams/http/logical-clock.ts';
 import { leased } from '../core/interceptors.ts';
 import type { BodyPool } from '../streams/http/body.ts';
+import type { Quotas } from './quotas.ts';
+import { AnswerRules } from '../streams/http/answer-rules.ts';
 import { login } from '../streams/http/login.ts';
 import type { Token } from '../streams/http/login.ts';
 import { pageRequest } from '../streams/http/page-request.ts';
@@ -29,8 +31,11 @@ import { UnreadableTexts } from '../streams/decode/decoded-page.ts';
 
 export interface ApiOptions {
   readonly config: ApiConfig;
-  readonly description: Pick<ApiDescription, 'auth' | 'headers' | 'lists'>;
+  readonly description: Pick<ApiDescription, 'auth' | 'headers' | 'lists'> &
+    Partial<Pick<ApiDescription, 'errors' | 'quota'>>;
   readonly loginLimit: Limit;
+  /** Compares the responses of a list with what the API says of its quota. Default: they are not compared. */
+  readonly reportsOf?: Quotas['reportsOf'];
   readonly scheduler: SchedulerLike;
   readonly hooks?: Pick<Hooks, 'onRetry' | 'onLogin' | 'onRequest'>;
   /**
@@ -101,6 +106,7 @@ export function openApi(options: ApiOptions): Api {
     ...{ dispatcher, scheduler, random },
   };
   const ages = answerAges();
+  const rules = new AnswerRules(description);
   const tokens = tokenSource({
     login: login({
       ...shared,
@@ -109,6 +115,7 @@ export function openApi(options: ApiOptions): Api {
       apiKey: () => config.key.reveal(),
       keyPatienceMs: config.keyPatienceMs,
       limit: loginLimit,
+      rules,
       hooks: hooksOf('login'),
     }),
     scheduler,
@@ -144,7 +151,12 @@ export function openApi(options: ApiOptions): Api {
         hooks: hooksOf(resource, resource),
       };
       const found = findings.get(resource)!;
-      const request = pageRequest(requests, { ...common, tokens, ages, bodies });
+      const onSend = options.reportsOf?.(resource);
+      const request = pageRequest(requests, {
+        ...common,
+        ...{ tokens, ages, bodies, rules },
+        ...(onSend && { onSend }),
+      });
       return {
         clock: common.logicalClock,
         plan: found.plan,

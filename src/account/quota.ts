@@ -60,6 +60,7 @@ export class Quota {
   readonly #scheduler: SchedulerLike;
   readonly #ledger: QuotaLedger | undefined;
   #isComplete: boolean;
+  #waitsUntil = -Infinity;
 
   constructor(options: QuotaOptions) {
     const { name, capacity, lists, scheduler, storedStarts, ledger } = options;
@@ -135,6 +136,13 @@ export class Quota {
   waitFullWindow(): void {
     this.#isComplete = true;
     this.countOthers([{ at: this.#scheduler.now(), count: this.capacity }]);
+  }
+
+  /** Starts no request before `until` (ms), because the API says that none remain. */
+  waitUntil(until: number): void {
+    if (until <= this.#waitsUntil) return;
+    this.#waitsUntil = until;
+    this.countOthers([{ at: until - WINDOW_MS, count: this.capacity }]);
   }
 
   #count(requests: readonly TimedCount[]): void {

@@ -69,7 +69,8 @@ export async function peekCommand(
         config,
         batchSizes: {
           [LOGIN_QUOTA]: 1,
-          [config.quota.scope === 'key' ? SHARED_QUOTA : resource]: requests,
+          // A quota that does not exist is ignored.
+          ...{ [SHARED_QUOTA]: requests, [resource]: requests },
         },
         patienceMs: Infinity,
         kafkaPatienceMs: KAFKA_TIMEOUT_MS,
@@ -86,6 +87,7 @@ export async function peekCommand(
     config: config.api,
     description: config.description,
     loginLimit: quota.login,
+    reportsOf: (name) => quota.reportsOf(name),
     ...(guest && { maySend: () => guest.permits.isBatchValid() }),
     scheduler,
     hooks: { onRetry },

@@ -85,13 +85,14 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
     apiKeyDigest: keyDigest(config.api),
   });
   const writer = ledgerWriter(join(stateDir, 'quota', account, 'writer'));
-  const quota = quotas({ config, scheduler, stateDir, ledger, writer, instance });
+  const quota = quotas({ config, scheduler, stateDir, ledger, writer, instance, hooks });
   hooks.onStart?.({ quotas: () => quota.usage() });
   const api = openApi({
     bodies: options.bodies,
     config: config.api,
     description: config.description,
     loginLimit: quota.login,
+    reportsOf: (resource) => quota.reportsOf(resource),
     maySend: () => ledger.isLeaseValid(),
     scheduler,
     hooks,

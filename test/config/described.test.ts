@@ -218,7 +218,6 @@ describe('API_DESCRIPTION', () => {
     const env = { API_DESCRIPTION: 'shop.yaml' };
     const lines = [
       'API_DESCRIPTION shop.yaml: auth bearer is not supported yet',
-      'API_DESCRIPTION shop.yaml: quota 2/s per key is not supported yet',
       'API_DESCRIPTION shop.yaml: limit 20 (less than 21) of orders is not supported yet',
       'API_DESCRIPTION shop.yaml: total by a request of its own of orders is not supported yet',
       'API_DESCRIPTION shop.yaml: paging cursor of customers is not supported yet',

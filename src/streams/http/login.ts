@@ -15,8 +15,9 @@ import type { JsonObject } from '../../schemas/json/json.ts';
 import { backoff } from '../flow/backoff.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
+import { AnswerRules } from './answer-rules.ts';
 import { blockedError, exchange, isJson, isSuccess, statusError, loggableAddress } from './http.ts';
-import type { HttpResponse, RequestHooks } from './http.ts';
+import type { DescribedStatus, HttpResponse, RequestHooks } from './http.ts';
 import { addressOf, headersOf } from './request-plan.ts';
 
 /** Options of {@link login}. */
@@ -46,6 +47,8 @@ export interface LoginOptions {
   readonly random?: () => number;
   /** Called for each finished login request and for each retry. Default none. */
   readonly hooks?: RequestHooks;
+  /** Meanings of statuses that the description states. Default the built-in ones. */
+  readonly rules?: AnswerRules;
 }
 
 /** Maximum size of a login response, in bytes after decompression. */
@@ -66,6 +69,7 @@ const KEY_PATIENCE_MS = 600_000;
 export function login(options: LoginOptions): Observable<Token> {
   const { apiKey, limit, scheduler = asyncScheduler, random } = options;
   const { dispatcher = getGlobalDispatcher(), description, parameters = {} } = options;
+  const { rules = new AnswerRules() } = options;
   const described = loginOf(description);
   if (!described) throw new RangeError('the description has no login');
   const usualUrl = addressOf(options.baseUrl, described.path, parameters);
@@ -101,9 +105,10 @@ export function login(options: LoginOptions): Observable<Token> {
         map((answer) => {
           const elapsedMs = elapsed();
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
-          if (isRejection(described, answer)) throw rejection(url, answer, canPass(key));
+          const stated = rules.of(answer, scheduler.now());
+          if (isRejection(described, answer, stated)) throw rejection(url, answer, canPass(key));
           refusedSince = undefined;
-          if (!isSuccess(answer.status)) throw failure(url, setting, answer);
+          if (!isSuccess(answer.status)) throw failure(url, setting, answer, stated);
           const token = tokenIn(url, described, answer, askedAt, elapsedMs);
           acceptedKey = key;
           return token;
@@ -138,8 +143,14 @@ function bodyOf(
 }
 
 /** Whether the API itself refuses the API key: its refusals are JSON, while firewalls and proxies in front of it send HTML or text. */
-function isRejection({ refused = [400, 401, 403] }: LoginDescription, answer: HttpResponse) {
-  return refused.includes(answer.status) && isJson(answer);
+function isRejection(
+  { refused }: LoginDescription,
+  answer: HttpResponse,
+  { meaning }: DescribedStatus,
+): boolean {
+  const isRefusal = meaning === undefined || meaning === 'token';
+  const statuses = refused ?? (isRefusal ? [400, 401, 403] : []);
+  return statuses.includes(answer.status) && isJson(answer);
 }
 
 function rejection(url: URL, { status }: HttpResponse, canPass: boolean): CellarstreamError {
@@ -152,12 +163,20 @@ function rejection(url: URL, { status }: HttpResponse, canPass: boolean): Cellar
 }
 
 /** Returns the error for a status that is not a success and does not mean that the API refused the API key. */
-function failure(url: URL, setting: string, answer: HttpResponse): Error {
+function failure(
+  url: URL,
+  setting: string,
+  answer: HttpResponse,
+  described: DescribedStatus,
+): Error {
   const { status } = answer;
-  const isWrongAddress = status === 404 || status === 405;
+  const isStated = described.meaning !== undefined;
+  const isWrongAddress = (status === 404 || status === 405) && !isStated;
   if (!isWrongAddress) {
-    const error = statusError(url, answer, {}, setting);
-    return isRetryableAtApi(error) || isJson(answer) ? error : blockedError(url, answer);
+    const error = statusError(url, answer, {}, setting, described);
+    return isRetryableAtApi(error) || isStated || isJson(answer)
+      ? error
+      : blockedError(url, answer);
   }
   const advice =
     setting === 'API_LOGIN_URL'

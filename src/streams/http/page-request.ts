@@ -7,11 +7,12 @@ import { objectIn } from '../../core/http-text.ts';
 import { backoff, RETRY_AFTER } from '../flow/backoff.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
+import { AnswerRules } from './answer-rules.ts';
 import { answerAges } from './response-age.ts';
 import type { AnswerAge, AnswerAges, DatedAnswer } from './response-age.ts';
 import type { BodyPool } from './body.ts';
 import { blockedError, exchange, isJson, isSuccess, statusError, loggableAddress } from './http.ts';
-import type { HttpResponse, RequestHooks } from './http.ts';
+import type { DescribedStatus, HttpResponse, RequestHooks } from './http.ts';
 import { logicalClock as newLogicalClock } from './logical-clock.ts';
 import type { LogicalClock, Span } from './logical-clock.ts';
 import type { Token } from './login.ts';
@@ -84,6 +85,13 @@ export interface PageRequestOptions extends RequestPlanOptions {
   readonly bodies?: BodyPool | undefined;
   /** Called for each finished request and for each retry. Default none. */
   readonly hooks?: RequestHooks;
+  /** Meanings of statuses and headers that the description states. Default the built-in ones. */
+  readonly rules?: AnswerRules;
+  /**
+   * Called when a request is sent. The returned function is called when it ends: with the response, or with undefined if it has none.
+   * Default none.
+   */
+  readonly onSend?: () => (answer: HttpResponse | undefined) => void;
 }
 
 /**
@@ -111,7 +119,7 @@ export function pageRequest(
   const { tokens, scheduler = asyncScheduler } = options;
   const { list, url } = requests;
   const { dispatcher = getGlobalDispatcher(), logicalClock = newLogicalClock() } = options;
-  const { ages = answerAges() } = options;
+  const { ages = answerAges(), rules = new AnswerRules(), onSend } = options;
   const {
     maxPageBytes = 64 * 2 ** 20,
     random,
@@ -129,9 +137,13 @@ export function pageRequest(
   ): Error => {
     const { status } = answer;
     const { offset } = query;
-    const isBlocked = status === 403 && !isJson(answer);
-    const error = (isBlocked ? blockedError : statusError)(url, answer, { offset });
-    const outcome = outcomeOf(answer, error, sent);
+    const described = rules.of(answer, scheduler.now());
+    const { meaning } = described;
+    const isBlocked = status === 403 && meaning === undefined && !isJson(answer);
+    const error = isBlocked
+      ? blockedError(url, answer, { offset })
+      : statusError(url, answer, { offset }, undefined, described);
+    const outcome = outcomeOf(answer, error, sent, meaning);
     if (!outcome || (outcome === 'failed-for-good' && isOfPage(error))) return error;
     const { isFinal, pauseMs } = tokens.report(use, outcome);
     const isRefusal = outcome === 'refused' || outcome === 'forbidden';
@@ -166,15 +178,19 @@ export function pageRequest(
         isSelective: kind !== '',
       };
       const elapsed = () => scheduler.now() - askedAt;
+      const onEnd = onSend?.();
+      let received: HttpResponse | undefined;
       return exchange(request).pipe(
         tap({
+          next: (answer) => (received = answer),
           error: () => onAnswer?.({ status: undefined, elapsedMs: elapsed(), waitedMs }),
         }),
         map((answer): RawPage => {
           const elapsedMs = elapsed();
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
           const isNone = query.key !== undefined && isGone(answer, list.one?.gone ?? []);
-          if (!isSuccess(answer.status) && !isNone) {
+          const isPage = isSuccess(answer.status) && rules.meaningOf(answer.status) === undefined;
+          if (!isPage && !isNone) {
             const { status } = answer;
             const isRepeated = last.status === status && last.token === token;
             const lastTry = isRepeated ? last.times : undefined;
@@ -207,6 +223,7 @@ export function pageRequest(
           };
         }),
         finalize(() => {
+          onEnd?.(received);
           if (!isAnswered) logicalClock.settle(begin);
         }),
       );
@@ -252,10 +269,11 @@ function outcomeOf(
   answer: HttpResponse,
   error: Error,
   sent: PlannedRequest,
+  meaning: DescribedStatus['meaning'],
 ): TokenOutcome | undefined {
   const { status } = answer;
-  if (status === 429) return undefined;
-  if (status === 401) return 'refused';
+  if (meaning === 'quota' || meaning === 'final') return undefined;
+  if (meaning === 'token' || (meaning === undefined && status === 401)) return 'refused';
   if (isRetryableAtApi(error)) return 'failed'; // a firewall's 403 too
   if (status === 403) return 'forbidden';
   return namesParameter(answer, sent) ? undefined : 'failed-for-good';
