@@ -13,6 +13,13 @@ export interface ReportedUseOptions {
   readonly onUsedUp: (until: number) => void;
 }
 
+/**
+ * How far the reported number may rise without a new beginning, by the number of requests that were in flight with the response's: by
+ * their own number, and as much again for others. Too small: others are missed while responses overtake each other. Too large: others are
+ * missed after a quota of which little was used has begun anew.
+ */
+const OVERTAKEN = 2;
+
 /** A response from which others' requests are counted. */
 interface Base {
   /** The number of requests that remained. */
@@ -28,7 +35,7 @@ interface Base {
 /**
  * The use of one quota as the API reports it. Requests of others are those by which the reported number has fallen more than this process
  * can have caused. Requests in flight may or may not be included in a response, so the count is never too high. It begins anew whenever
- * the reported number rises.
+ * the reported number rises, as when the quota begins anew.
  */
 export class ReportedUse {
   readonly #options: ReportedUseOptions;
@@ -57,7 +64,9 @@ export class ReportedUse {
     const { rules, scheduler, onOthers, onUsedUp } = this.#options;
     const remaining = rules.remaining(answer);
     if (remaining === undefined) return;
-    if (!this.#base || remaining > this.#base.least) {
+    // Responses that overtake each other let the number rise a little, too.
+    const outOfOrder = OVERTAKEN * (this.#begun - included);
+    if (!this.#base || remaining > this.#base.least + outOfOrder) {
       this.#base = { remaining, included, least: remaining, others: 0 };
     }
     const base = this.#base;
