@@ -67,7 +67,7 @@ interface ListQuotas {
   readonly lanes: Lanes;
 }
 
-/** A limit a second. It is neither stored nor declared, because it is over before a successor sends requests. */
+/** A limit a second. It is neither stored nor declared: a successor waits until its predecessor's requests do not count any more. */
 interface SecondLimit {
   readonly bucket: TokenBucket;
   readonly capacity: number;
@@ -166,7 +166,10 @@ export class Quotas {
       if (hasUnreadableEntry) quota.waitFullWindow();
     }
     this.#remember([...(sent ? [sent] : []), ...guests]);
-    if (sent) this.#waitSecond();
+    if (sent) {
+      const endsAt = latestSentAt + declaration.blockMs;
+      this.#waitSecond(isOurs ? Math.min(endsAt, this.#options.scheduler.now()) : endsAt);
+    }
     if (instance !== undefined) writer?.set(instance);
     return isLeaseActive && !isOurs;
   }
@@ -267,11 +270,11 @@ export class Quotas {
     return [bucket];
   }
 
-  /** Makes each limit a second wait for its window: a predecessor may have sent requests a moment ago. */
-  #waitSecond(): void {
-    const now = this.#options.scheduler.now();
+  /** Makes each limit a second wait for its window from the last request on that a predecessor may have sent, at `sentUntil` (ms). */
+  #waitSecond(sentUntil: number): void {
+    const at = sentUntil + MAX_REQUEST_DELAY_MS;
     for (const { bucket, capacity } of this.#secondLimits) {
-      bucket.count(Array.from({ length: capacity }, () => now));
+      bucket.count(Array.from({ length: capacity }, () => at));
     }
   }
 
