@@ -1,6 +1,11 @@
 import type { SchedulerLike } from 'rxjs';
 import type { Config } from '../config/config.ts';
-import type { LaneLimit, Limit, SharedLimit, TokenBucket } from '../streams/quota/token-bucket.ts';
+import type {
+  SharedLane,
+  Limit,
+  SharedLimit,
+  SharedBucket,
+} from '../streams/quota/token-bucket.ts';
 
 /** The lanes of one list, each with its share of the quota. */
 export interface Lanes {
@@ -46,7 +51,7 @@ type ConcurrentReads = 'first-read' | 'asking' | 'nothing';
 type LaneName = 'poll' | 'lookback' | 'initialSnapshot' | 'fullScan' | 'sweep' | 'singleRecords';
 
 /** The lanes of a list in one bucket, which can be combined with those of another bucket. */
-export type BucketLanes = Lanes & Readonly<Record<LaneName, LaneLimit>>;
+export type BucketLanes = Lanes & Readonly<Record<LaneName, SharedLane>>;
 
 /**
  * Combines the lanes of a list in a quota that it shares with other lists (`all`) and in a quota of its own. A request needs a token of both
@@ -73,7 +78,7 @@ export function lanesTogether(
 }
 
 export interface LanesOptions {
-  readonly bucket: TokenBucket;
+  readonly bucket: SharedBucket;
   readonly quota: Pick<Config['quota'], 'perMinute' | 'firstReadPercent'>;
   /** Number of lists that share this quota. */
   readonly lists: number;

@@ -11,8 +11,8 @@ import {
 } from './ledger/ledger-record.ts';
 import type { DatedDeclaration, TimedCount } from './ledger/ledger-record.ts';
 import type { RecentStarts } from '../state/recent-starts.ts';
-import { tokenBucket } from '../streams/quota/token-bucket.ts';
-import type { Limit, TokenBucket } from '../streams/quota/token-bucket.ts';
+import { sharedBucket } from '../streams/quota/token-bucket.ts';
+import type { Limit, SharedBucket } from '../streams/quota/token-bucket.ts';
 
 export interface QuotaOptions {
   readonly name: string;
@@ -52,7 +52,7 @@ export const MAX_FUTURE_START_MS = LEASE_MS + LEASE_RENEWAL_MARGIN_MS + MAX_REQU
 export class Quota {
   readonly name: string;
   readonly capacity: number;
-  readonly bucket: TokenBucket;
+  readonly bucket: SharedBucket;
   /** The part of the quota from which guest processes are granted permits. */
   readonly guests: Limit;
   /** Request times of this process and of earlier ones, stored in the state folder; undefined if request times are not stored. */
@@ -72,7 +72,7 @@ export class Quota {
     this.#scheduler = scheduler;
     this.#ledger = part;
     this.#isComplete = storedStarts?.isReliable ?? true;
-    this.bucket = tokenBucket({
+    this.bucket = sharedBucket({
       capacity,
       windowMs: WINDOW_MS,
       lateMs: MAX_REQUEST_DELAY_MS,

@@ -19,8 +19,8 @@ import type { DatedDeclaration } from './ledger/ledger-record.ts';
 import type { LedgerWriter } from '../state/ledger-writer.ts';
 import { recentStarts } from '../state/recent-starts.ts';
 import type { RecentStarts } from '../state/recent-starts.ts';
-import { tokenBucket } from '../streams/quota/token-bucket.ts';
-import type { Limit, TokenBucket } from '../streams/quota/token-bucket.ts';
+import { sharedBucket } from '../streams/quota/token-bucket.ts';
+import type { Limit, SharedBucket } from '../streams/quota/token-bucket.ts';
 import { MAX_FUTURE_START_MS, Quota } from './quota.ts';
 import { ReportedUse } from './reported-use.ts';
 import { AnswerRules } from '../streams/http/answer-rules.ts';
@@ -69,7 +69,7 @@ interface ListQuotas {
 
 /** A limit a second. It is neither stored nor declared: a successor waits until its predecessor's requests do not count any more. */
 interface SecondLimit {
-  readonly bucket: TokenBucket;
+  readonly bucket: SharedBucket;
   readonly capacity: number;
 }
 
@@ -92,7 +92,7 @@ export class Quotas {
   readonly #opened = new Map<string, OpenQuota>();
   readonly #lists = new Map<Resource, ListQuotas>();
   readonly #secondLimits: SecondLimit[] = [];
-  readonly #keySecond: readonly TokenBucket[];
+  readonly #keySecond: readonly SharedBucket[];
   /** Lists whose lanes were requested. */
   readonly #requested = new Set<Resource>();
   /** Declarations in the ledger that other processes have written so far. A quota that is opened later counts their requests. */
@@ -261,11 +261,11 @@ export class Quotas {
   }
 
   /** Opens a limit of `capacity` requests a second; empty if there is none. */
-  #secondLimit(capacity: number | undefined): TokenBucket[] {
+  #secondLimit(capacity: number | undefined): SharedBucket[] {
     if (capacity === undefined) return [];
     const { scheduler } = this.#options;
     const windowMs = SECOND_WINDOW_MS;
-    const bucket = tokenBucket({ capacity, windowMs, lateMs: MAX_REQUEST_DELAY_MS, scheduler });
+    const bucket = sharedBucket({ capacity, windowMs, lateMs: MAX_REQUEST_DELAY_MS, scheduler });
     this.#secondLimits.push({ bucket, capacity });
     return [bucket];
   }

@@ -7,6 +7,17 @@ import type { DescribedStatus, HttpResponse } from './http.ts';
 type QuotaHeaders = Exclude<ApiDescription['quota'], string>;
 type Answer = Pick<HttpResponse, 'status' | 'headers' | 'date' | 'retryAfterMs'>;
 
+/** The description's statements about responses, and what is done with each response. */
+export interface AnswerOptions {
+  /** Meanings of statuses and headers that the description states. Default the built-in ones. */
+  readonly rules?: AnswerRules;
+  /**
+   * Called when a request is sent. The returned function is called when it ends: with the response, or with undefined if it has none.
+   * Default none.
+   */
+  readonly onSend?: () => (answer: HttpResponse | undefined) => void;
+}
+
 const UNIT_MS = { s: 1_000, ms: 1, 'epoch-s': 1_000, 'epoch-ms': 1 } as const;
 
 /** Interprets statuses and quota headers of responses as the description says. Without a description the built-in meanings apply. */

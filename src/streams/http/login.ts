@@ -16,6 +16,7 @@ import { backoff } from '../flow/backoff.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 import { AnswerRules } from './answer-rules.ts';
+import type { AnswerOptions } from './answer-rules.ts';
 import { blockedError, exchange, isJson, isSuccess, statusError, loggableAddress } from './http.ts';
 import type { DescribedStatus, HttpResponse, RequestHooks } from './http.ts';
 import { addressOf, headersOf } from './request-plan.ts';
@@ -47,8 +48,6 @@ export interface LoginOptions {
   readonly random?: () => number;
   /** Called for each finished login request and for each retry. Default none. */
   readonly hooks?: RequestHooks;
-  /** Meanings of statuses that the description states. Default the built-in ones. */
-  readonly rules?: AnswerRules;
 }
 
 /** Maximum size of a login response, in bytes after decompression. */
@@ -66,7 +65,7 @@ const KEY_PATIENCE_MS = 600_000;
  *
  * @throws RangeError if the description has no login, or a variable of its path has no value.
  */
-export function login(options: LoginOptions): Observable<Token> {
+export function login(options: LoginOptions & Pick<AnswerOptions, 'rules'>): Observable<Token> {
   const { apiKey, limit, scheduler = asyncScheduler, random } = options;
   const { dispatcher = getGlobalDispatcher(), description, parameters = {} } = options;
   const { rules = new AnswerRules() } = options;

@@ -8,6 +8,7 @@ import { backoff, RETRY_AFTER } from '../flow/backoff.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 import { AnswerRules } from './answer-rules.ts';
+import type { AnswerOptions } from './answer-rules.ts';
 import { answerAges } from './response-age.ts';
 import type { AnswerAge, AnswerAges, DatedAnswer } from './response-age.ts';
 import type { BodyPool } from './body.ts';
@@ -85,13 +86,6 @@ export interface PageRequestOptions extends RequestPlanOptions {
   readonly bodies?: BodyPool | undefined;
   /** Called for each finished request and for each retry. Default none. */
   readonly hooks?: RequestHooks;
-  /** Meanings of statuses and headers that the description states. Default the built-in ones. */
-  readonly rules?: AnswerRules;
-  /**
-   * Called when a request is sent. The returned function is called when it ends: with the response, or with undefined if it has none.
-   * Default none.
-   */
-  readonly onSend?: () => (answer: HttpResponse | undefined) => void;
 }
 
 /**
@@ -114,7 +108,7 @@ export interface PageRequestOptions extends RequestPlanOptions {
  */
 export function pageRequest(
   requests: RequestPlan,
-  options: Omit<PageRequestOptions, keyof RequestPlanOptions>,
+  options: Omit<PageRequestOptions, keyof RequestPlanOptions> & AnswerOptions,
 ): PageRequest {
   const { tokens, scheduler = asyncScheduler } = options;
   const { list, url } = requests;

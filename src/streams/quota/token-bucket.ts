@@ -99,9 +99,13 @@ export function during<T>(limit: Limit, work: Observable<T>): Observable<T> {
 }
 
 /** A lane of a {@link TokenBucket}: the limit of one stream of requests, with its own rank and its own share of the tokens. */
-export interface LaneLimit extends Limit, SharedLimit {
+export interface LaneLimit extends Limit {
   /** Number of request starts of this lane that count against the quota at present. */
   used(): number;
+}
+
+/** A lane whose tokens can be taken together with those of lanes of other buckets. */
+export interface SharedLane extends LaneLimit, SharedLimit {
   /**
    * Returns a limit whose requests start when this lane and all of `others` (lanes of other buckets) allow it. They take their tokens at the
    * same moment, so that no request holds one token while it waits for another. Requests of all these limits have their turn in the order
@@ -127,7 +131,7 @@ type EndWork = (outcome: WorkOutcome) => void;
 export const COSTS_NOTHING = 'costsNothing';
 
 /** A {@link Limit} of rank 0 that also creates lanes of any rank, which use the same tokens. */
-export interface TokenBucket extends LaneLimit {
+export interface TokenBucket extends Limit {
   /**
    * Creates a lane: a limit with its own rank and share that uses the tokens of this bucket.
    *
@@ -164,6 +168,16 @@ export interface TokenBucket extends LaneLimit {
  * @see https://github.com/tower-rs/tower/issues/842 - why a fixed window is not enough
  */
 export function tokenBucket(options: TokenBucketOptions): TokenBucket {
+  return sharedBucket(options);
+}
+
+/** A {@link TokenBucket} whose lanes can be combined with those of other buckets. */
+export interface SharedBucket extends SharedLane, Omit<TokenBucket, keyof Limit> {
+  lane(options: LaneOptions): SharedLane;
+}
+
+/** Creates a {@link tokenBucket} whose lanes can be combined with those of other buckets. */
+export function sharedBucket(options: TokenBucketOptions): SharedBucket {
   const bucket = new Bucket(options);
   return Object.assign(bucket.lane({}), {
     lane: (lane: LaneOptions) => bucket.lane(lane),
@@ -199,7 +213,7 @@ class Bucket {
     gate?.opened$.subscribe(() => this.#drainAgain());
   }
 
-  lane({ rank = 0, share = this.#options.capacity }: LaneOptions): LaneLimit {
+  lane({ rank = 0, share = this.#options.capacity }: LaneOptions): SharedLane {
     if (!Number.isFinite(rank)) throw new RangeError(`rank must be a finite number, got ${rank}`);
     if (typeof share === 'number') requireInteger('share', share, this.#options.capacity);
     const shareNow = typeof share === 'number' ? () => share : () => Math.max(1, share());
@@ -328,7 +342,7 @@ class Bucket {
     };
   }
 
-  #limit(lane: Lane): LaneLimit {
+  #limit(lane: Lane): SharedLane {
     const { onStart, gate } = this.#options;
     return Object.assign(this.#limitOf(lane, []), {
       used: () => lane.log.used(this.#scheduler.now()),
