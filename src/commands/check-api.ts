@@ -103,13 +103,13 @@ export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Fin
  * dates, and two that count the list's records in two windows. Requests beyond these numbers wait until more permits are reserved.
  */
 function permitBatchSizes(config: ConfigWith<'api'>): Record<string, number> {
-  const { quota, resources } = config;
-  const counts = resources.map(
+  const counts = config.resources.map(
     (resource) =>
       [resource, listNamed(config.description, resource).dates !== undefined ? 8 : 4] as const,
   );
-  if (quota.scope !== 'key') return { [LOGIN_QUOTA]: 1, ...Object.fromEntries(counts) };
-  return { [LOGIN_QUOTA]: 1, [SHARED_QUOTA]: counts.reduce((sum, [, count]) => sum + count, 0) };
+  // Quotas that do not exist are ignored: the shared one, or those of the lists.
+  const all = counts.reduce((sum, [, count]) => sum + count, 0);
+  return { [LOGIN_QUOTA]: 1, [SHARED_QUOTA]: all, ...Object.fromEntries(counts) };
 }
 
 /** Checks the login, then all lists at once. Failed requests are retried; if a request takes too long, its newest error is reported. */
@@ -134,6 +134,7 @@ class ApiCheck {
       description: config.description,
       stateDir: config.stateDir,
       loginLimit: this.#announced('login', quota.login),
+      reportsOf: (resource) => quota.reportsOf(resource),
       maySend: () => guest.permits.isBatchValid(),
       scheduler: steadyScheduler,
       hooks: { onRetry: (retrying) => this.#failed(retrying) },

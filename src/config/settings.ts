@@ -3,7 +3,8 @@ import { parameterSetting } from '../description/checks.ts';
 import { credentialsIn, CREDENTIALS } from '../description/credentials.ts';
 import { loginOf } from '../description/description.ts';
 import type { ApiDescription, ListDescription } from '../description/description.ts';
-import { MIN_PAGE_SIZE, minuteQuota } from '../description/supported.ts';
+import { describedQuota } from '../description/quota-limits.ts';
+import { MIN_PAGE_SIZE } from '../description/supported.ts';
 import {
   brokers,
   certificates,
@@ -455,19 +456,16 @@ function maxPageSize({ lists }: ApiDescription): number {
 }
 
 function quotaSettings(description: ApiDescription) {
-  const { perMinute, scope } = minuteQuota(description.quota) ?? { perMinute: 1, scope: 'key' };
-  const { quota: logins = '10/min' } = loginOf(description) ?? {};
+  const { perMinute, scope, login } = describedQuota(description);
   return {
     QUOTA_PER_MINUTE: integer(1, 1_000_000).default(perMinute).register(ABOUT, {
       text: 'Number of list requests that the API allows in any 60 seconds.',
       isPerAccount: true,
     }),
-    LOGIN_QUOTA_PER_MINUTE: integer(1, 1_000_000)
-      .default(minuteQuota(logins)?.perMinute ?? 1)
-      .register(ABOUT, {
-        text: 'Number of logins that the API allows in any 60 seconds.',
-        isPerAccount: true,
-      }),
+    LOGIN_QUOTA_PER_MINUTE: integer(1, 1_000_000).default(login.perMinute).register(ABOUT, {
+      text: 'Number of logins that the API allows in any 60 seconds.',
+      isPerAccount: true,
+    }),
     QUOTA_SCOPE: oneOf('endpoint', 'key').default(scope).register(ABOUT, {
       text: 'How the API counts list requests: `endpoint`, for each list separately; `key`, for all lists of an API key together.',
       isPerAccount: true,

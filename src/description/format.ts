@@ -121,7 +121,10 @@ const quota = z
     quotaText('100/min per list'),
     z.strictObject({
       limits: some(quotaText('5000/h per key'), 'a list of limits'),
-      remaining: place('the number of requests that remain').optional(),
+      remaining: z
+        .strictObject({ header: text('the name of a header') })
+        .describe('the number of requests that remain: {header}')
+        .optional(),
       reset: z
         .strictObject({
           header: text('the name of a header'),
