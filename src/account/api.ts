@@ -18,6 +18,7 @@ import type { BodyPool } from '../streams/http/body.ts';
 import { login } from '../streams/http/login.ts';
 import type { Token } from '../streams/http/login.ts';
 import { pageRequest } from '../streams/http/page-request.ts';
+import type { PageRequest } from '../streams/http/page-request.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import { RequestPlan } from '../streams/http/request-plan.ts';
 import { PagePlan } from '../streams/http/page-plan.ts';
@@ -64,6 +65,8 @@ export interface ApiList {
    * Chooses list offset and size of the next page according to what the server was observed to support. Shared by all scans of the list.
    */
   readonly plan: PagePlan;
+  /** Sends a single request; emits the response, not decoded. */
+  readonly raw: PageRequest;
   /** Requests pages, decoded into records. By default each record is parsed as JSON and has no key. */
   readonly pages: (
     options?: Pick<DecodedListOptions, 'decode' | 'inspect' | 'hide'>,
@@ -152,6 +155,7 @@ export function openApi(options: ApiOptions): Api {
       return {
         clock: common.logicalClock,
         plan: found.plan,
+        raw: request,
         pages: (options) =>
           decodedList({ ...common, ...found, list, url: requests.url, request, ...options }),
       };

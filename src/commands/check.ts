@@ -17,15 +17,22 @@ import { stdoutColors, tableLines } from './terminal.ts';
  * requests. A service that is running then may exceed the quota together with `check`; if the service can't reach Kafka either, its lease
  * expires within 11 s, and it sends no requests from then on.
  */
-export async function checkCommand({ account }: { readonly account?: string }): Promise<boolean> {
+export async function checkCommand({
+  account,
+  measure = false,
+}: {
+  readonly account?: string;
+  readonly measure?: boolean;
+}): Promise<boolean> {
   const source = processSource();
+  if (measure) return (await import('./measure.ts')).measureCommand(source, account);
   const isFleet = account === undefined && hasAccounts(source);
   const found = isFleet ? await checkFleet(source) : await checkAccount(source, account);
   process.stdout.write(findingsTable(found));
   return found.every(({ fine }) => fine);
 }
 
-function findingsTable(findings: readonly Finding[]): string {
+export function findingsTable(findings: readonly Finding[]): string {
   const { green, yellow, red } = stdoutColors();
   const marks = { ok: green, warn: yellow, FAIL: red };
   const markOf = ({ fine, isUnwise }: Finding) => (!fine ? 'FAIL' : isUnwise ? 'warn' : 'ok');
