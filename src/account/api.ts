@@ -54,6 +54,8 @@ export interface ApiOptions {
 export interface Api {
   readonly tokens: TokenSource;
   readonly list: (list: ListDescription) => ApiList;
+  /** Returns the function that sends requests of a list without decoding the responses. The list may differ from the description's. */
+  readonly request: (list: ListDescription) => PageRequest;
   readonly close: () => Promise<void>;
 }
 
@@ -65,8 +67,6 @@ export interface ApiList {
    * Chooses list offset and size of the next page according to what the server was observed to support. Shared by all scans of the list.
    */
   readonly plan: PagePlan;
-  /** Sends a single request; emits the response, not decoded. */
-  readonly raw: PageRequest;
   /** Requests pages, decoded into records. By default each record is parsed as JSON and has no key. */
   readonly pages: (
     options?: Pick<DecodedListOptions, 'decode' | 'inspect' | 'hide'>,
@@ -155,11 +155,14 @@ export function openApi(options: ApiOptions): Api {
       return {
         clock: common.logicalClock,
         plan: found.plan,
-        raw: request,
         pages: (options) =>
           decodedList({ ...common, ...found, list, url: requests.url, request, ...options }),
       };
     },
+    request: (list) =>
+      pageRequest(new RequestPlan({ ...shared, list, headers: description.headers }), {
+        ...{ ...shared, hooks: hooksOf(list.name, list.name), tokens, ages },
+      }),
     close: () => connections.destroy(),
   };
 }

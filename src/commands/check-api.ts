@@ -218,7 +218,7 @@ class ApiCheck {
     const list = listNamed(this.#config.description, resource);
     const times = timeFormat(this.#config.description.times);
     const ask$ = asker({
-      ...{ api: this.#api, list, times, scheduler: steadyScheduler },
+      ...{ request: this.#api.request, list, times, scheduler: steadyScheduler },
       limit: this.#announced(resource, this.#quota.lanes(resource, false).poll),
       keyOfFirst: (records) => keyOfFields(keyFieldsOf(list, this.#config, records) ?? []),
     });

@@ -1,6 +1,6 @@
 // Sends the requests of experiments: each once, without retries, and decoded like the pages of the service.
 
-import { catchError, firstValueFrom, map, of, switchMap, throwError } from 'rxjs';
+import { catchError, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Api } from '../account/api.ts';
 import { CellarstreamError } from '../core/errors.ts';
@@ -17,7 +17,8 @@ import type { TimeFormat } from '../streams/records/time-format.ts';
 import type { Page, Question, Reply } from './replies.ts';
 
 export interface AskOptions {
-  readonly api: Pick<Api, 'list'>;
+  /** Returns the function that sends requests of a list. */
+  readonly request: Api['request'];
   readonly list: ListDescription;
   readonly times: TimeFormat;
   readonly limit: Limit;
@@ -35,14 +36,14 @@ const UNKNOWN = { cellarstream_unknown: '1' };
 
 /** Creates the function that sends the requests of a list's experiments. */
 export function asker(options: AskOptions): (question: Question) => Observable<Reply> {
-  const { api, list, times, limit, keyOfFirst, scheduler } = options;
+  const { request, list, times, limit, keyOfFirst, scheduler } = options;
   const layout = new ResponseLayout(list);
   const stamps = new Stamps(list, times);
   const variants = {
-    unknown: api.list({ ...list, query: { ...list.query, ...UNKNOWN } }),
-    total: api.list(totalList(list)),
+    unknown: request({ ...list, query: { ...list.query, ...UNKNOWN } }),
+    total: request(totalList(list)),
   };
-  const plain = api.list(list);
+  const plain = request(list);
   let keyOf: KeyOf | undefined;
 
   const pageOf = (raw: RawPage, question: Question): Observable<Page> => {
@@ -74,7 +75,7 @@ export function asker(options: AskOptions): (question: Question) => Observable<R
   };
   return (question) => {
     const { is, ...query } = question;
-    const { raw } = is === undefined ? plain : variants[is];
+    const raw = is === undefined ? plain : variants[is];
     return raw(query, limit, ONCE).pipe(
       switchMap((response) => pageOf(response, question)),
       catchError((error: unknown) => {

@@ -317,11 +317,13 @@ const end: Experiment = {
     const page = pageOf(last);
     if (!page) return result('total', 'refuted', `the last page: refused, ${replyText(last)}`);
     const found = [...(replies.length > 1 ? lastPage(facts, page) : [])];
-    const rows = pageOf(beyond)?.rows.length ?? 0;
+    const { rows = [], hasNext = false } = pageOf(beyond) ?? {};
+    if (rows.length > DRIFT) {
+      const text = `${countText(rows.length)} came from beyond the last page: the total is too small`;
+      return [...found, ...result('total', 'refuted', text)];
+    }
     const text = `last page: more ${String(page.hasNext)}; one beyond: ${replyText(beyond)}`;
-    if (rows > DRIFT)
-      found.push(...result('total', 'refuted', `${countText(rows)} beyond the last page`));
-    const isEndless = page.hasNext || pageOf(beyond)?.hasNext === true;
+    const isEndless = page.hasNext || hasNext;
     found.push(...result('more', isEndless ? 'refuted' : 'not refuted', text));
     return found;
   },
