@@ -1,4 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { listNamed } from '../description/description.ts';
+import type { ApiDescription, ListDescription } from '../description/description.ts';
 import type { Measured } from '../description/format.ts';
 import type { Resource } from '../config/config.ts';
 import { measuredOf } from '../measure/measure-list.ts';
@@ -21,20 +23,23 @@ export async function measureCommand(source: SettingsSource, account?: string): 
   const comment = (text: string) => text.replaceAll(/^(?=.)/gm, '# ');
   process.stdout.write(comment(findingsTable(findings)));
   if (lists.size === 0) return false;
-  process.stdout.write(comment(measurementTable(lists)));
+  process.stdout.write(comment(measurementTable(lists, config.description)));
   const measured = measuredOf(lists, new Date().toISOString().slice(0, 10));
   process.stdout.write(measuredLines(measured));
   const isRefuted = Object.values(measured.lists).some(({ refuted = [] }) => refuted.length > 0);
   return findings.every(({ fine }) => fine) && !isRefuted;
 }
 
-function measurementTable(lists: ReadonlyMap<Resource, readonly Measurement[]>): string {
+function measurementTable(
+  lists: ReadonlyMap<Resource, readonly Measurement[]>,
+  description: ApiDescription,
+): string {
   const { green, yellow, red, dim } = stdoutColors();
   const colors = { 'not refuted': green, warning: yellow, refuted: red, 'not measured': dim };
   const measurements = [...lists].flatMap(([list, all]) => all.map((each) => ({ list, ...each })));
   const rows = measurements.map(({ list, claim, verdict, measured }) => [
     list,
-    claim,
+    claimText(listNamed(description, list), claim),
     verdict,
     measured,
   ]);
@@ -50,4 +55,20 @@ function measuredLines({ date, lists }: Measured): string {
     return `    ${name}: { refuted: [${refuted.join(', ')}], notRefuted: [${notRefuted.join(', ')}] }`;
   });
   return ['measured:', `  date: ${date}`, '  lists:', ...ofLists, ''].join('\n');
+}
+
+/** Returns a claim with its value in the description, such as `limit 1000`. */
+function claimText(list: ListDescription, claim: Measurement['claim']): string {
+  switch (claim) {
+    case 'limit':
+      return `limit ${list.limit ?? ''}`.trim();
+    case 'paging':
+      return `paging ${list.paging}`;
+    case 'updated':
+      return ['updated', list.updated.join(' or ')].join(' ').trim();
+    case 'dates':
+      return ['dates', ...Object.keys(list.dates ?? {})].join(' ');
+    default:
+      return claim;
+  }
 }

@@ -43,6 +43,9 @@ const pageOf = (reply: Reply | undefined): Page | undefined =>
 const keysOf = ({ rows }: Page): string[] =>
   rows.flatMap(({ key }) => (key === undefined ? [] : [key]));
 
+const hasOwnTotal = ({ total: place }: Facts['list']) =>
+  typeof place === 'object' && 'path' in place;
+
 /** Whether the first page is the whole list, as far as its response says. */
 const isWhole = ({ first, list, size }: Facts) =>
   !first.hasNext && (list.paging === 'none' || first.rows.length < size);
@@ -69,11 +72,14 @@ const updated: Experiment = {
     if (list.updated.length === 0) return 'the description has no updated';
     return first.rows.length === 0 ? 'the list is empty' : [];
   },
-  judge: ({ first }) => {
+  judge: ({ first, list }) => {
     const { rows, serverTime } = first;
     const stamps = rows.flatMap(({ at }) => at ?? []);
     const of = countText(rows.length);
-    if (stamps.length === 0) return result('updated', 'refuted', `none of ${of} has such a time`);
+    if (stamps.length === 0) {
+      const verdict = list.dates === undefined ? 'warning' : 'refuted';
+      return result('updated', verdict, `none of ${of} has such a time`);
+    }
     const ahead = stamps.filter((at) => serverTime !== undefined && at > serverTime + 60_000);
     if (ahead.length === stamps.length) {
       return result('updated', 'refuted', `all of ${of} are ahead of the server's Date: see times`);
@@ -99,7 +105,7 @@ const order = (afterMs: number): Experiment => ({
   afterMs,
   questions: ({ first, size }) =>
     first.rows.length < 2 ? 'the list has fewer than 2 records' : [{ offset: 0, pageSize: size }],
-  judge: ({ first, list }, [reply]) => {
+  judge: ({ first }, [reply]) => {
     const when = afterMs === 0 ? 'the first page twice' : `after ${durationText(afterMs)}`;
     const again = pageOf(reply);
     if (!again) return result('order', 'not measured', `${when}: ${replyText(reply!)}`);
@@ -117,12 +123,14 @@ const order = (afterMs: number): Experiment => ({
     if (same.length === 0 && both.length === 0) {
       return result('order', 'not measured', `${when}: no record came again`);
     }
-    const unstamped = pairs.filter(([one, other]) => !isSame(one, other) && one.at === other.at);
+    const unstamped = pairs.filter(
+      ([one, other]) => one.at !== null && one.at === other.at && !isSame(one, other),
+    );
     const fields = new Set(unstamped.flatMap(([a, b]) => differingFields(a.json, b.json)));
     const gone = first.rows.length - both.length;
     const moved = gone === 0 ? 'the same records' : `${countText(gone)} moved away`;
     const text = `${when}: ${moved}, ${same.length} unchanged and in the same order`;
-    if (fields.size === 0 || list.updated.length === 0) return result('order', 'not refuted', text);
+    if (fields.size === 0) return result('order', 'not refuted', text);
     const names = [...fields].slice(0, 5).join(', ');
     return result('order', 'warning', `${text}; ${names} differed with the same time of change`);
   },
@@ -253,42 +261,25 @@ const unknownCursor: Experiment = {
   },
 };
 
-const ownTotal: Experiment = {
+/** The total against the first page; it may have a request of its own. */
+const total: Experiment = {
   claim: 'total',
-  questions: ({ list: { total } }) =>
-    typeof total === 'object' && 'path' in total
-      ? [{ is: 'total' }]
-      : 'total is not a request of its own',
-  judge: (facts, [reply]) => {
-    const total = pageOf(reply)?.total;
-    if (total === undefined) {
-      const found = isRefusal(reply!) ? `, ${replyText(reply)}` : '';
-      return result('total', 'refuted', `its request shows no number${found}`);
-    }
-    return totalOfFirst({ ...facts, first: { ...facts.first, total } });
-  },
-};
-
-const totalOfWhole: Experiment = {
-  claim: 'total',
-  questions: ({ list, first }) => {
+  questions: ({ list }) => {
     if (list.total === undefined) return 'the description has no total';
-    if (typeof list.total === 'object' && 'path' in list.total) return 'total is its own request';
-    return first.rows.length === 0 && first.total === undefined ? 'the list is empty' : [];
+    return hasOwnTotal(list) ? [{ is: 'total' }] : [];
   },
-  judge: (facts) => {
-    if (facts.first.total === undefined)
-      return result('total', 'refuted', 'the first page has no number there');
-    return totalOfFirst(facts);
+  judge: (facts, [reply]) => {
+    const { rows } = facts.first;
+    const count = reply ? pageOf(reply)?.total : facts.first.total;
+    if (count === undefined) {
+      const why = reply && isRefusal(reply) ? `: refused, ${replyText(reply)}` : '';
+      return result('total', 'refuted', `no number is there${why}`);
+    }
+    const isWrong = isWhole(facts) ? count !== rows.length : count < rows.length;
+    const text = `total ${count}, first page ${rows.length}`;
+    return result('total', isWrong ? 'refuted' : 'not refuted', text);
   },
 };
-
-function totalOfFirst(facts: Facts): readonly Measurement[] {
-  const { total = 0, rows } = facts.first;
-  const text = `total ${total}, first page ${rows.length}`;
-  const isWrong = isWhole(facts) ? total !== rows.length : total < rows.length;
-  return result('total', isWrong ? 'refuted' : 'not refuted', text);
-}
 
 /** The last page and one beyond the end. */
 const end: Experiment = {
@@ -303,9 +294,9 @@ const end: Experiment = {
     }
     if (!isPagedByOffset(list) || !hasSize) return 'the last page cannot be asked for';
     if (isWhole(facts)) return first.rows.length === 0 ? 'the list is empty' : [nextPage(size)];
-    const total = facts.ownTotal ?? first.total;
-    if (total === undefined || total < 1) return 'no total says where the last page is';
-    const offset = Math.floor((total - 1) / TAIL) * TAIL;
+    const count = facts.ownTotal ?? first.total;
+    if (count === undefined || count < 1) return 'no total says where the last page is';
+    const offset = Math.floor((count - 1) / TAIL) * TAIL;
     return [
       { offset, pageSize: TAIL },
       { offset: offset + TAIL, pageSize: TAIL },
@@ -400,9 +391,13 @@ function windowFrom(
 }
 
 function totalOfWindow({ list, first }: Facts, window: Page | undefined): readonly Measurement[] {
-  const isPlace =
-    list.total !== undefined && !(typeof list.total === 'object' && 'path' in list.total);
-  if (!isPlace || window?.total === undefined || window.hasNext) return [];
+  if (
+    list.total === undefined ||
+    hasOwnTotal(list) ||
+    window?.total === undefined ||
+    window.hasNext
+  )
+    return [];
   const { total } = window;
   const text = `a window of ${countText(window.rows.length)} has the total ${total}`;
   if (total === window.rows.length) return result('total', 'not refuted', text);
@@ -497,8 +492,8 @@ function goneText(reply: Reply): readonly Measurement[] {
 
 /** The experiments, the most valuable first: the last ones are skipped if there are too many requests. */
 export const EXPERIMENTS: readonly Experiment[] = [
-  ...[order(0), key, updated, limit, totalOfWhole, offsets, behind],
-  ...[one, dates, ownTotal, end, unknownCursor, unknownParameter, twiceTheLimit, longAgo],
+  ...[order(0), key, updated, limit, offsets, behind, one, dates, total, end],
+  ...[unknownCursor, unknownParameter, twiceTheLimit, longAgo],
 ];
 
 /** Sent last: the first page again after a pause. A request is kept for it. */

@@ -48,12 +48,16 @@ export async function measureList(options: MeasureListOptions): Promise<readonly
   let facts: Facts = { list, times, unitMs, size, hasSize, first, now: startedAt };
 
   const found: Measurement[] = [];
+  const inapplicable: Measurement[] = [];
   const run = async (experiment: Experiment, spare: number): Promise<void> => {
     const { claim, afterMs = 0 } = experiment;
     const skip = (measured: string) => found.push({ claim, measured, verdict: 'not measured' });
     try {
       const questions = experiment.questions(facts);
-      if (typeof questions === 'string') return void skip(questions);
+      if (typeof questions === 'string') {
+        inapplicable.push({ claim, measured: questions, verdict: 'not measured' });
+        return;
+      }
       if (questions.length > left - spare) {
         return void skip(`no request is left of ${MAX_REQUESTS}`);
       }
@@ -71,6 +75,10 @@ export async function measureList(options: MeasureListOptions): Promise<readonly
   };
   for (const experiment of EXPERIMENTS) await run(experiment, 1);
   await run(LAST_EXPERIMENT, 0);
+  // One reason for each claim that no experiment applies to.
+  for (const each of inapplicable) {
+    if (!found.some(({ claim }) => claim === each.claim)) found.push(each);
+  }
   return found;
 }
 
