@@ -6,6 +6,7 @@ import type { Api } from '../account/api.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import type { ListDescription } from '../description/description.ts';
 import { parseJson, pointerNames, valueAt } from '../schemas/json/json.ts';
+import type { JsonValue } from '../schemas/json/json.ts';
 import { decodedPage, stepwise } from '../streams/decode/decoded-page.ts';
 import { parsingDecoder } from '../streams/decode/decoder.ts';
 import { ResponseLayout } from '../streams/decode/response-layout.ts';
@@ -14,7 +15,7 @@ import type { Limit } from '../streams/quota/token-bucket.ts';
 import type { KeyOf } from '../streams/records/key-of.ts';
 import { Stamps } from '../streams/records/stamps.ts';
 import type { TimeFormat } from '../streams/records/time-format.ts';
-import type { Page, Question, Reply } from './replies.ts';
+import type { Question, Reply } from './replies.ts';
 
 export interface AskOptions {
   /** Returns the function that sends requests of a list. */
@@ -23,7 +24,7 @@ export interface AskOptions {
   readonly times: TimeFormat;
   readonly limit: Limit;
   /** Returns the function that reads keys, for the records of a response. Called for the first response with records. */
-  readonly keyOfFirst: (records: readonly Page['rows'][number]['json'][]) => KeyOf;
+  readonly keyOfFirst: (records: readonly JsonValue[]) => KeyOf;
   readonly scheduler: SchedulerLike;
 }
 
@@ -46,14 +47,11 @@ export function asker(options: AskOptions): (question: Question) => Observable<R
   const plain = request(list);
   let keyOf: KeyOf | undefined;
 
-  const pageOf = (raw: RawPage, question: Question): Observable<Page> => {
+  const replyTo = (question: Question, raw: RawPage): Observable<Reply> => {
     const { serverTime } = raw;
-    const none = { rows: [], total: undefined, hasNext: false, next: undefined, serverTime };
     raw.reportPage(true);
-    if (raw.isNotFound || raw.isEmpty) return of({ ...none, isGone: raw.isNotFound });
-    if (question.is === 'total') {
-      return of({ ...none, total: totalIn(list, raw), isGone: false });
-    }
+    if (raw.isNotFound || raw.isEmpty) return of({ rows: [], isGone: raw.isNotFound });
+    if (question.is === 'total') return of({ rows: [], total: totalIn(list, raw) });
     const { key, offset } = question;
     const shape = key === undefined ? layout : layout.single;
     const decode = parsingDecoder(undefined, stamps);
@@ -69,7 +67,7 @@ export function asker(options: AskOptions): (question: Question) => Observable<R
           at: stamps.updatedAt(each),
         }));
         records.settle();
-        return { rows, total, hasNext, next, isGone: false, serverTime };
+        return { rows, total, hasNext, next, serverTime };
       }),
     );
   };
@@ -77,12 +75,12 @@ export function asker(options: AskOptions): (question: Question) => Observable<R
     const { is, ...query } = question;
     const raw = is === undefined ? plain : variants[is];
     return raw(query, limit, ONCE).pipe(
-      switchMap((response) => pageOf(response, question)),
+      switchMap((response) => replyTo(question, response)),
       catchError((error: unknown) => {
         const status = error instanceof CellarstreamError ? error.context.status : undefined;
         const isRefusal = typeof status === 'number' && status >= 400 && status < 500;
         return isRefusal && !PASSING.has(status)
-          ? of({ refusedWith: status })
+          ? of({ rows: [], refusedWith: status })
           : throwError(() => error);
       }),
     );

@@ -1,20 +1,43 @@
 // The experiments of `check --measure`: which requests each sends, and what it concludes from the responses. All are pure functions.
 
 import { isPagedByOffset } from '../description/description.ts';
-import type { Claim } from '../description/format.ts';
-import { canonicalJson } from '../schemas/json/json.ts';
-import { absentKey, countText, differingFields, isRefusal, placeIn, replyText } from './replies.ts';
-import type { Facts, Measurement, Page, Question, Reply, Row, Verdict } from './replies.ts';
+import type { ListDescription } from '../description/description.ts';
+import type { TimeFormat } from '../streams/records/time-format.ts';
+import { absentKey, countText, differingFields, isSame, keysOf, replyText } from './replies.ts';
+import type { Measurement, Question, Reply, Row, Verdict } from './replies.ts';
+
+/** Facts about a list that the experiments start from. */
+export interface Facts {
+  readonly list: ListDescription;
+  readonly times: TimeFormat;
+  /** The smallest difference between two dates in requests, in ms. */
+  readonly unitMs: number;
+  /** Page size of the first page's request. */
+  readonly size: number;
+  /** Whether requests state the page size. */
+  readonly hasSize: boolean;
+  readonly first: Reply;
+  /** Number of records in the list, by the first page or the list's own request for it; undefined if it is not known. */
+  readonly total: number | undefined;
+  /** Current time by the local clock, in epoch ms. */
+  readonly now: number;
+}
+
+/** A finding of an experiment. Its claim is that of the experiment unless it names another one. */
+export type Finding = Omit<Measurement, 'claim'> & Partial<Pick<Measurement, 'claim'>>;
 
 /** One experiment on a list. */
 export interface Experiment {
-  /** Claim that a skipped or failed experiment leaves unmeasured. */
-  readonly claim: Claim | 'query';
+  readonly claim: Measurement['claim'];
+  /** What is requested; the beginning of each finding's text. */
+  readonly name: string;
   /** Pause between the first page and the experiment's requests, in ms. Default 0. */
   readonly afterMs?: number;
   /** Returns the requests; none if the facts suffice. Returns a text with the reason if the experiment does not apply to the list. */
   readonly questions: (facts: Facts) => readonly Question[] | string;
-  readonly judge: (facts: Facts, replies: readonly Reply[]) => readonly Measurement[];
+  /** Verdict if a request is refused. Default: `judge` decides. */
+  readonly ifRefused?: Verdict;
+  readonly judge: (facts: Facts, replies: readonly Reply[]) => Finding | readonly Finding[];
 }
 
 /**
@@ -27,490 +50,408 @@ const ENOUGH = 20;
 /** Page size of the requests at the end of the list. */
 const TAIL = 10;
 const A_DAY_MS = 86_400_000;
-/** Largest difference between time zones, in ms. */
+/** Largest difference between two time zones, in ms. */
 const ZONES_MS = 26 * 3_600_000;
 const PAUSE_MS = 60_000;
 
-const result = (
-  claim: Measurement['claim'],
-  verdict: Verdict,
-  measured: string,
-): readonly Measurement[] => [{ claim, verdict, measured }];
+const refuted = (measured: string): Finding => ({ verdict: 'refuted', measured });
+const stands = (measured: string): Finding => ({ verdict: 'not refuted', measured });
+const warning = (measured: string): Finding => ({ verdict: 'warning', measured });
+const unmeasured = (measured: string): Finding => ({ verdict: 'not measured', measured });
 
-const pageOf = (reply: Reply | undefined): Page | undefined =>
-  reply === undefined || isRefusal(reply) ? undefined : reply;
-
-const keysOf = ({ rows }: Page): string[] =>
-  rows.flatMap(({ key }) => (key === undefined ? [] : [key]));
-
-const hasOwnTotal = ({ total: place }: Facts['list']) =>
-  typeof place === 'object' && 'path' in place;
+const EMPTY = 'the list is empty';
+const NO_DATES = 'the description has no dates';
 
 /** Whether the first page is the whole list, as far as its response says. */
 const isWhole = ({ first, list, size }: Facts) =>
-  !first.hasNext && (list.paging === 'none' || first.rows.length < size);
+  first.hasNext !== true && (list.paging === 'none' || first.rows.length < size);
+
+const hasOwnTotal = ({ total }: ListDescription) => typeof total === 'object' && 'path' in total;
+
+/** Returns the index in `page` of the first record of `other`; -1 if `page` does not have that record. */
+const placeIn = (page: Reply, other: Reply) =>
+  page.rows.findIndex(({ key }) => key !== undefined && key === other.rows[0]?.key);
+
+const placeText = (place: number) =>
+  place < 0 ? 'no record of the first page' : `record ${place}`;
 
 const key: Experiment = {
   claim: 'key',
-  questions: ({ first }) => (first.rows.length === 0 ? 'the list is empty' : []),
+  name: 'first page',
+  questions: ({ first }) => (first.rows.length === 0 ? EMPTY : []),
   judge: ({ first }) => {
     const keys = keysOf(first);
     const doubles = keys.length - new Set(keys).size;
     const without = first.rows.length - keys.length;
-    const of = countText(first.rows.length);
-    if (keys.length === 0) return result('key', 'refuted', `none of ${of} has the key`);
-    if (doubles > 0) return result('key', 'refuted', `${doubles} of ${of} repeat a key`);
-    if (without > 0)
-      return result('key', 'warning', `${without} of ${of} have no key: run reports them`);
-    return result('key', 'not refuted', `in all of ${of}, each once`);
+    const of = replyText(first);
+    if (keys.length === 0) return refuted(`none of ${of} has the key`);
+    if (doubles > 0) return refuted(`${doubles} of ${of} repeat a key`);
+    if (without > 0) return warning(`${without} of ${of} have no key and would be dead letters`);
+    return stands(`in all of ${of}, each once`);
   },
 };
 
 const updated: Experiment = {
   claim: 'updated',
+  name: 'first page',
   questions: ({ first, list }) => {
     if (list.updated.length === 0) return 'the description has no updated';
-    return first.rows.length === 0 ? 'the list is empty' : [];
+    return first.rows.length === 0 ? EMPTY : [];
   },
   judge: ({ first, list }) => {
-    const { rows, serverTime } = first;
+    const { rows, serverTime = Infinity } = first;
     const stamps = rows.flatMap(({ at }) => at ?? []);
-    const of = countText(rows.length);
+    const of = replyText(first);
     if (stamps.length === 0) {
-      const verdict = list.dates === undefined ? 'warning' : 'refuted';
-      return result('updated', verdict, `none of ${of} has such a time`);
+      const text = `none of ${of} has such a time`;
+      return list.dates === undefined ? warning(text) : refuted(text);
     }
-    const ahead = stamps.filter((at) => serverTime !== undefined && at > serverTime + 60_000);
-    if (ahead.length === stamps.length) {
-      return result('updated', 'refuted', `all of ${of} are ahead of the server's Date: see times`);
-    }
+    const ahead = stamps.filter((at) => at > serverTime + 60_000).length;
+    if (ahead === stamps.length) return refuted(`all of ${of} are ahead of the server's Date`);
     const unit = [A_DAY_MS, 60_000, 1_000].find((ms) => stamps.every((at) => at % ms === 0)) ?? 1;
-    const ties = stamps.length - new Set(stamps).size;
-    const facts = [
-      stamps.length === rows.length
-        ? `in all of ${of}`
-        : `${rows.length - stamps.length} of ${of} have none`,
+    const missing = rows.length - stamps.length;
+    const text = [
+      missing === 0 ? `in all of ${of}` : `${missing} of ${of} have none`,
       `resolution ${durationText(unit)}`,
-      `${ties} ${ties === 1 ? 'tie' : 'ties'}`,
-      ...(ahead.length > 0 ? [`${ahead.length} ahead of the server's Date`] : []),
+      `${stamps.length - new Set(stamps).size} equal`,
+      ...(ahead > 0 ? [`${ahead} ahead of the server's Date`] : []),
     ].join(', ');
-    const isPoor = stamps.length < rows.length || (unit > 1_000 && rows.length > 5);
-    return result('updated', isPoor || ahead.length > 0 ? 'warning' : 'not refuted', facts);
+    return missing > 0 || ahead > 0 || (unit > 1_000 && rows.length > 5)
+      ? warning(text)
+      : stands(text);
   },
 };
 
 /** The first page again: whether the records that did not change kept their order. */
-const order = (afterMs: number): Experiment => ({
+const order = (name: string, afterMs = 0): Experiment => ({
   claim: 'order',
-  afterMs,
+  ...{ name, afterMs },
   questions: ({ first, size }) =>
     first.rows.length < 2 ? 'the list has fewer than 2 records' : [{ offset: 0, pageSize: size }],
-  judge: ({ first }, [reply]) => {
-    const when = afterMs === 0 ? 'the first page twice' : `after ${durationText(afterMs)}`;
-    const again = pageOf(reply);
-    if (!again) return result('order', 'not measured', `${when}: ${replyText(reply!)}`);
+  ifRefused: 'not measured',
+  judge: ({ first }, [again]) => {
     const before = new Map(first.rows.map((row) => [row.key, row]));
-    const both = again.rows.filter(({ key }) => key !== undefined && before.has(key));
-    const pairs = both.map((row) => [before.get(row.key)!, row] as const);
-    const same = pairs.filter(([one, other]) => isSame(one, other));
-    const stood = new Set(same.map(([one]) => one.key));
-    const left = first.rows.filter(({ key }) => stood.has(key)).map((row) => row.key);
-    const right = again.rows.filter(({ key }) => stood.has(key)).map((row) => row.key);
-    if (left.join('\n') !== right.join('\n')) {
-      const text = `${when}: ${countText(same.length)} stood still, but in another order`;
-      return result('order', 'refuted', text);
+    const pairs = again!.rows.flatMap((row) => {
+      const earlier = row.key === undefined ? undefined : before.get(row.key);
+      return earlier ? [[earlier, row] as const] : [];
+    });
+    if (pairs.length === 0) return unmeasured('no record came again');
+    const stood = new Set(pairs.flatMap(([one, other]) => (isSame(one, other) ? one.key! : [])));
+    const inOrder = (page: Reply) => keysOf(page).filter((each) => stood.has(each));
+    if (inOrder(first).join('\n') !== inOrder(again!).join('\n')) {
+      return refuted(`${countText(stood.size)} came unchanged, but in another order`);
     }
-    if (same.length === 0 && both.length === 0) {
-      return result('order', 'not measured', `${when}: no record came again`);
-    }
-    const unstamped = pairs.filter(
-      ([one, other]) => one.at !== null && one.at === other.at && !isSame(one, other),
-    );
-    const fields = new Set(unstamped.flatMap(([a, b]) => differingFields(a.json, b.json)));
-    const gone = first.rows.length - both.length;
-    const moved = gone === 0 ? 'the same records' : `${countText(gone)} moved away`;
-    const text = `${when}: ${moved}, ${same.length} unchanged and in the same order`;
-    if (fields.size === 0) return result('order', 'not refuted', text);
-    const names = [...fields].slice(0, 5).join(', ');
-    return result('order', 'warning', `${text}; ${names} differed with the same time of change`);
+    const unstamped = pairs.filter(([one, { at, key: same }]) => {
+      return at !== null && one.at === at && !stood.has(same!);
+    });
+    const gone = first.rows.length - pairs.length;
+    const text = `${gone} others, ${stood.size} unchanged and in the same order`;
+    if (unstamped.length === 0) return stands(text);
+    const fields = [...new Set(unstamped.flatMap((pair) => differingFields(...pair)))].join(', ');
+    return warning(`${text}; ${fields} differed with the same time of change`);
   },
 });
 
 const limit: Experiment = {
   claim: 'limit',
-  questions: ({ list, hasSize }) => {
-    if (list.limit === undefined) return 'the description has no limit';
-    return hasSize ? [] : 'no parameter sends {limit}';
-  },
-  judge: ({ first, size }) => {
+  name: 'first page',
+  questions: ({ list, hasSize }) =>
+    list.limit === undefined || !hasSize ? 'the description has no limit that is sent' : [],
+  judge: ({ first, size, total = 0 }) => {
     const { length } = first.rows;
     const text = `${length} came for ${size}`;
-    if (length > size) return result('limit', 'refuted', `${text}: the size is not honoured`);
-    if (length === size) return result('limit', 'not refuted', text);
-    if (first.hasNext || (first.total ?? 0) > length)
-      return result('limit', 'refuted', `${text}, and the list goes on: pages are capped`);
-    return result('limit', 'not measured', `the list has only ${countText(length)}`);
+    if (length > size) return refuted(`${text}: the size is ignored`);
+    if (length === size) return stands(text);
+    if (first.hasNext === true || total > length) {
+      return refuted(`${text}, and the list goes on: pages are capped`);
+    }
+    return unmeasured(`the list has only ${countText(length)}`);
   },
 };
 
 const twiceTheLimit: Experiment = {
   claim: 'limit',
+  name: 'twice the limit',
   questions: (facts) => {
     const { size, list, hasSize } = facts;
     if (!hasSize || list.limit === undefined) return 'the description has no limit that is sent';
-    if (isWhole(facts)) return 'one page holds the list';
-    return [{ offset: 0, pageSize: 2 * size }];
+    return isWhole(facts) ? 'one page holds the list' : [{ offset: 0, pageSize: 2 * size }];
   },
-  judge: ({ first, size }, [reply]) => {
-    const page = pageOf(reply);
-    const asked = `${2 * size} asked`;
-    if (!page) return result('limit', 'not refuted', `${asked}: refused, ${replyText(reply!)}`);
-    const { length } = page.rows;
-    if (length > first.rows.length && length > size)
-      return result('limit', 'not refuted', `${asked}: ${length} came, the limit may be higher`);
-    return result('limit', 'not refuted', `${asked}: ${length} came, capped silently`);
+  ifRefused: 'not refuted',
+  judge: ({ size }, [reply]) => {
+    const { length } = reply!.rows;
+    return stands(
+      `${length} came, ${length > size ? 'the limit may be higher' : 'capped silently'}`,
+    );
   },
 };
 
 /** Pages at other places than multiples of the limit, found again in the first page. */
 const offsets: Experiment = {
   claim: 'paging',
+  name: 'smaller pages',
   questions: ({ list, first, hasSize }) => {
-    if (!isPagedByOffset(list)) return 'pages have no offset';
-    if (!hasSize) return 'no parameter sends {limit}';
+    if (!isPagedByOffset(list) || !hasSize) return 'pages have no offset and size';
     if (first.rows.length < ENOUGH) return `the first page has fewer than ${ENOUGH} records`;
-    const other = list.paging === 'offset' ? 7 : 10;
-    return [
-      { offset: 15, pageSize: 5 },
-      { offset: other, pageSize: 10 },
-    ];
+    return smallPages(list);
   },
-  judge: ({ list, first }, replies) => {
-    const asked = list.paging === 'offset' ? [15, 7] : [15, 10];
-    const sizes = [5, 10];
-    return replies.flatMap((reply, nth) => {
-      const [from, size] = [asked[nth]!, sizes[nth]!];
-      const what =
-        list.paging === 'offset'
-          ? `offset ${from} of size ${size}`
-          : `page ${from / size + list.first} of size ${size}`;
-      const page = pageOf(reply);
-      if (!page) return result('paging', 'refuted', `${what}: refused, ${replyText(reply)}`);
-      const place = placeIn(first, page);
-      const { length } = page.rows;
-      if (place === undefined)
-        return result('paging', 'refuted', `${what}: ${length} that the first page does not begin`);
-      if (length !== size) return result('paging', 'refuted', `${what}: ${length} came`);
-      if (Math.abs(place - from) > DRIFT)
-        return result('paging', 'refuted', `${what} begins at record ${place}: moved or ignored`);
-      return result('paging', 'not refuted', `${what} begins at record ${place}`);
-    });
-  },
+  ifRefused: 'refuted',
+  judge: ({ list, first }, replies) =>
+    smallPages(list).map(({ offset, pageSize }, nth): Finding => {
+      const reply = replies[nth]!;
+      const place = placeIn(first, reply);
+      const { length } = reply.rows;
+      const text = `${pageSize} from offset ${offset}: ${length} from ${placeText(place)} on`;
+      const isRight = place >= 0 && length === pageSize && Math.abs(place - offset) <= DRIFT;
+      return isRight ? stands(text) : refuted(text);
+    }),
 };
+
+const smallPages = ({ paging }: ListDescription) => [
+  { offset: 15, pageSize: 5 },
+  { offset: paging === 'offset' ? 7 : 10, pageSize: 10 },
+];
 
 /** The page behind a key, a cursor, an address or a page number. */
 const behind: Experiment = {
   claim: 'paging',
+  name: 'second page',
   questions: ({ list, first, size }) => {
-    if (isPagedByOffset(list)) return 'pages are asked for by offset';
+    if (isPagedByOffset(list)) return 'pages are requested by offset';
     if (list.paging === 'none') return 'one response is the list';
-    if (list.paging === 'after') {
-      const fifth = first.rows[4]?.key;
-      if (first.rows.length < 6 || fifth === undefined) return 'the list has fewer than 6 records';
-      return [{ cursor: fifth, offset: 5, pageSize: size }];
-    }
-    if (!first.hasNext) return 'one page holds the list';
-    const cursor = list.paging === 'page' ? String(list.first + 1) : first.next;
-    if (cursor === undefined) return [];
-    return [{ cursor, offset: first.rows.length, pageSize: size }];
+    const isAfter = list.paging === 'after';
+    const [fifth, sixth] = first.rows.slice(4);
+    if (isAfter && !sixth) return 'the list has fewer than 6 records';
+    if (!isAfter && first.hasNext !== true) return 'one page holds the list';
+    const next = list.paging === 'page' ? String(list.first + 1) : first.next;
+    const cursor = isAfter ? fifth?.key : next;
+    const offset = isAfter ? 5 : first.rows.length;
+    return cursor === undefined ? [] : [{ cursor, offset, pageSize: size }];
   },
+  ifRefused: 'refuted',
   judge: ({ list, first }, [reply]) => {
-    if (!reply) return result('paging', 'refuted', 'a page follows, but next shows none');
-    const page = pageOf(reply);
-    if (!page) return result('paging', 'refuted', `the second page: refused, ${replyText(reply)}`);
-    const place = placeIn(first, page);
+    if (!reply) return refuted('a page follows, but no cursor for it is there');
     if (list.paging === 'after') {
-      const isNear = place !== undefined && Math.abs(place - 5) <= DRIFT;
-      const text = `after the 5th key: begins at ${place === undefined ? 'no record of the first page' : `record ${place}`}`;
-      return result('paging', isNear ? 'not refuted' : 'refuted', text);
+      const place = placeIn(first, reply);
+      const text = `after the 5th key: from ${placeText(place)} on`;
+      return place >= 0 && Math.abs(place - 5) <= DRIFT ? stands(text) : refuted(text);
     }
     const known = new Set(keysOf(first));
-    const again = keysOf(page).filter((each) => known.has(each)).length;
-    const isRepeated = page.rows.length > 0 && again > page.rows.length / 2;
-    const text = `the second page: ${replyText(page)}, ${again} of them of the first page`;
-    return result('paging', isRepeated ? 'refuted' : 'not refuted', text);
+    const again = keysOf(reply).filter((each) => known.has(each)).length;
+    const text = `${replyText(reply)}, ${again} of the first page`;
+    return again > reply.rows.length / 2 ? refuted(text) : stands(text);
   },
 };
 
 const unknownCursor: Experiment = {
   claim: 'paging',
+  name: 'after a key or cursor that never was',
   questions: ({ list, first, size }) => {
     if (list.paging !== 'after' && list.paging !== 'cursor') return 'pages have no key or cursor';
     if (first.rows.length < 2) return 'the list has fewer than 2 records';
     return [{ cursor: absentKey(keysOf(first)), offset: 0, pageSize: size }];
   },
-  judge: ({ list, first }, [reply]) => {
-    const what = list.paging === 'after' ? 'after a key that never was' : 'at a cursor never given';
-    const page = pageOf(reply);
-    if (!page) return result('paging', 'not refuted', `${what}: refused, ${replyText(reply!)}`);
-    if (placeIn(first, page) === 0) {
-      const text = `${what}: silently the front of the list. A reading whose last record was deleted would begin anew`;
-      return result('paging', 'warning', text);
-    }
-    return result('paging', 'not refuted', `${what}: ${replyText(page)}`);
-  },
+  ifRefused: 'not refuted',
+  judge: ({ first }, [reply]) =>
+    placeIn(first, reply!) === 0
+      ? warning('silently the front of the list, so a reading may begin anew behind a deletion')
+      : stands(replyText(reply!)),
 };
 
 /** The total against the first page; it may have a request of its own. */
 const total: Experiment = {
   claim: 'total',
+  name: 'whole list',
   questions: ({ list }) => {
     if (list.total === undefined) return 'the description has no total';
     return hasOwnTotal(list) ? [{ is: 'total' }] : [];
   },
+  ifRefused: 'refuted',
   judge: (facts, [reply]) => {
-    const { rows } = facts.first;
-    const count = reply ? pageOf(reply)?.total : facts.first.total;
-    if (count === undefined) {
-      const why = reply && isRefusal(reply) ? `: refused, ${replyText(reply)}` : '';
-      return result('total', 'refuted', `no number is there${why}`);
-    }
-    const isWrong = isWhole(facts) ? count !== rows.length : count < rows.length;
-    const text = `total ${count}, first page ${rows.length}`;
-    return result('total', isWrong ? 'refuted' : 'not refuted', text);
+    const { length } = facts.first.rows;
+    const count = reply ? reply.total : facts.total;
+    if (count === undefined) return refuted('no number is there');
+    const isWrong = isWhole(facts) ? count !== length : count < length;
+    const text = `total ${count}, first page ${length}`;
+    return isWrong ? refuted(text) : stands(text);
   },
 };
 
 /** The last page and one beyond the end. */
 const end: Experiment = {
   claim: 'more',
+  name: 'last page and beyond',
   questions: (facts) => {
-    const { list, first, size, hasSize } = facts;
+    const { list, first, size, hasSize, total: count } = facts;
     if (list.paging === 'none') return 'one response is the list';
-    if (list.paging === 'after') {
-      const last = first.rows.at(-1)?.key;
-      if (!isWhole(facts) || last === undefined) return 'the last page is not known';
-      return [{ cursor: last, offset: first.rows.length, pageSize: size }];
+    const last = first.rows.at(-1)?.key;
+    if (isWhole(facts) && last === undefined) return EMPTY;
+    if (isWhole(facts) && list.paging === 'after') {
+      return [{ cursor: last!, offset: first.rows.length, pageSize: size }];
     }
-    if (!isPagedByOffset(list) || !hasSize) return 'the last page cannot be asked for';
-    if (isWhole(facts)) return first.rows.length === 0 ? 'the list is empty' : [nextPage(size)];
-    const count = facts.ownTotal ?? first.total;
+    if (!isPagedByOffset(list) || !hasSize) return 'the last page cannot be requested';
+    if (isWhole(facts)) return [{ offset: size, pageSize: size }];
     if (count === undefined || count < 1) return 'no total says where the last page is';
-    const offset = Math.floor((count - 1) / TAIL) * TAIL;
-    return [
-      { offset, pageSize: TAIL },
-      { offset: offset + TAIL, pageSize: TAIL },
-    ];
+    const offset = lastOffset(count);
+    return [offset, offset + TAIL].map((each) => ({ offset: each, pageSize: TAIL }));
   },
-  judge: (facts, replies) => {
+  judge: ({ first, total: count = 0 }, replies) => {
     const beyond = replies.at(-1)!;
-    const last = replies.length > 1 ? replies[0]! : facts.first;
-    const page = pageOf(last);
-    if (!page) return result('total', 'refuted', `the last page: refused, ${replyText(last)}`);
-    const found = [...(replies.length > 1 ? lastPage(facts, page) : [])];
-    const { rows = [], hasNext = false } = pageOf(beyond) ?? {};
-    if (rows.length > DRIFT) {
-      const text = `${countText(rows.length)} came from beyond the last page: the total is too small`;
-      return [...found, ...result('total', 'refuted', text)];
+    const last = replies.length > 1 ? replies[0]! : first;
+    const found: Finding[] = [];
+    if (replies.length > 1) {
+      const newest = last.total ?? count;
+      const expected = newest - lastOffset(count);
+      const text = `${replyText(last)} on the last page of a total of ${newest}, ${expected} expected`;
+      const isThere = Math.abs(expected - last.rows.length) <= DRIFT;
+      found.push({ claim: 'total', ...(isThere ? stands(text) : refuted(text)) });
     }
-    const text = `last page: more ${String(page.hasNext)}; one beyond: ${replyText(beyond)}`;
-    const isEndless = page.hasNext || hasNext;
-    found.push(...result('more', isEndless ? 'refuted' : 'not refuted', text));
-    return found;
+    if (beyond.rows.length > DRIFT) {
+      return [
+        ...found,
+        { claim: 'total', ...refuted(`${replyText(beyond)} beyond the last page`) },
+      ];
+    }
+    const isEndless = last.hasNext === true || beyond.hasNext === true;
+    const text = `more ${String(last.hasNext)} on the last page; beyond: ${replyText(beyond)}`;
+    return [...found, isEndless ? refuted(text) : stands(text)];
   },
 };
 
-const nextPage = (size: number): Question => ({ offset: size, pageSize: size });
+const lastOffset = (count: number) => Math.floor((count - 1) / TAIL) * TAIL;
 
-function lastPage({ first, ownTotal: own }: Facts, page: Page): readonly Measurement[] {
-  const total = own ?? first.total ?? 0;
-  const expected = (page.total ?? total) - Math.floor((total - 1) / TAIL) * TAIL;
-  const missing = expected - page.rows.length;
-  const text = `the last page of a total of ${page.total ?? total} has ${countText(page.rows.length)}`;
-  if (Math.abs(missing) > DRIFT)
-    return result('total', 'refuted', `${text}, ${expected} should be there`);
-  return result('total', 'not refuted', text);
-}
-
-/** Windows from a record's stamp, from one unit later, and from the year 2099. */
+/** Windows from the year 2099, from a record's stamp, and from one unit later. */
 const dates: Experiment = {
   claim: 'dates',
+  name: 'windows',
   questions: ({ list, first, times, unitMs, now, size }) => {
-    if (list.dates === undefined) return 'the description has no dates';
-    const newest = newestOf(first);
-    if (newest === undefined) return 'no record has a time to ask for';
-    const { at } = newest;
-    const to = times.write(Math.max(now, at) + 2 * A_DAY_MS);
+    if (list.dates === undefined) return NO_DATES;
+    const at = newestOf(first)?.at;
+    if (at === undefined) return 'no record has a time to ask for';
+    const page = { offset: 0, pageSize: size, to: times.write(Math.max(now, at) + 2 * A_DAY_MS) };
     const far = Date.UTC(2099, 0, 1);
-    const page = { offset: 0, pageSize: size };
     return [
       { ...page, from: times.write(far), to: times.write(far + A_DAY_MS) },
-      { ...page, from: times.write(at), to },
-      { ...page, from: times.write(at + unitMs), to },
+      { ...page, from: times.write(at) },
+      { ...page, from: times.write(at + unitMs) },
     ];
   },
-  judge: (facts, [far, from, later]) => [
-    ...windowFrom(facts, far!, from!, later!),
-    ...totalOfWindow(facts, pageOf(from)),
+  judge: (facts, [far, window, later]) => [
+    windowFrom(facts, far!, window!, later!),
+    ...totalOfWindow(facts, window!),
   ],
 };
 
-function windowFrom(
-  { first, unitMs }: Facts,
-  far: Reply,
-  from: Reply,
-  later: Reply,
-): readonly Measurement[] {
-  const future = pageOf(far)?.rows.length ?? 0;
-  if (future > 0)
-    return result('dates', 'refuted', `from 2099: ${countText(future)}, so dates are ignored`);
-  const window = pageOf(from);
-  if (!window) return result('dates', 'refuted', `a window: refused, ${replyText(from)}`);
+function windowFrom({ first, unitMs }: Facts, far: Reply, window: Reply, later: Reply): Finding {
+  if (far.rows.length > 0) return refuted(`from 2099: ${replyText(far)}, so dates are ignored`);
+  if (window.refusedWith !== undefined) return refuted(replyText(window));
   const { key: wanted, at } = newestOf(first)!;
-  const shows = (page: Page | undefined) => page?.rows.some((row) => row.key === wanted) === true;
+  const shows = ({ rows }: Reply) => rows.some((row) => row.key === wanted);
   if (!shows(window)) {
-    if (window.hasNext) return result('dates', 'not measured', 'the window has several pages');
-    const why = shows(pageOf(later))
-      ? 'dates have another order'
-      : 'the start is exclusive, or dates are read in another zone';
-    const text = `from a record's time: ${replyText(window)}, not that record: ${why}`;
-    return result('dates', 'refuted', text);
+    if (window.hasNext === true) return unmeasured('a window has several pages');
+    return refuted(
+      `${replyText(window)} from a record's time on, not that record: the start is exclusive, or in another zone`,
+    );
   }
-  const earliest = Math.min(...window.rows.flatMap((row) => row.at ?? []));
-  const earlyMs = Math.max(0, at - earliest);
-  const early = `from a record's time: records up to ${durationText(earlyMs)} earlier came too`;
-  if (earlyMs > ZONES_MS)
-    return result('dates', 'refuted', `${early}: the window is not of updated`);
-  if (earlyMs >= 1_000) {
-    return result('dates', 'warning', `${early}: dates are read as days, or in another zone`);
-  }
-  const edge = pageOf(later)?.rows.some((row) => row.key === wanted && row.at === at)
-    ? `still at ${durationText(unitMs)} later: dates are read in coarser units`
-    : `not at ${durationText(unitMs)} later`;
-  return result('dates', 'not refuted', `a record comes from its own time on, ${edge}`);
+  const earlyMs = at - Math.min(at, ...window.rows.flatMap((row) => row.at ?? []));
+  const early = `from a record's time on, also records up to ${durationText(earlyMs)} older`;
+  if (earlyMs > ZONES_MS) return refuted(`${early}: it is no window of updated`);
+  if (earlyMs >= 1_000) return warning(`${early}: dates are read as days, or in another zone`);
+  const edge = later.rows.some((row) => row.key === wanted && row.at === at)
+    ? `and still ${durationText(unitMs)} later: dates are read in coarser units`
+    : `but not ${durationText(unitMs)} later`;
+  return stands(`from a record's time on, that record too, ${edge}`);
 }
 
-function totalOfWindow({ list, first }: Facts, window: Page | undefined): readonly Measurement[] {
-  if (
-    list.total === undefined ||
-    hasOwnTotal(list) ||
-    window?.total === undefined ||
-    window.hasNext
-  )
-    return [];
-  const { total } = window;
-  const text = `a window of ${countText(window.rows.length)} has the total ${total}`;
-  if (total === window.rows.length) return result('total', 'not refuted', text);
-  const whose = total === first.total ? ': that of the whole list' : '';
-  return result('total', 'refuted', text + whose);
+function totalOfWindow({ list, total: whole }: Facts, window: Reply): Finding[] {
+  const { total: count, rows, hasNext } = window;
+  if (list.total === undefined || hasOwnTotal(list) || count === undefined || hasNext) return [];
+  const text = `${countText(rows.length)} in a window with the total ${count}`;
+  const whose = count === whole ? ', that of the whole list' : '';
+  const finding = count === rows.length ? stands(text) : refuted(text + whose);
+  return [{ claim: 'total', ...finding }];
 }
 
 const longAgo: Experiment = {
   claim: 'dates',
-  questions: ({ list, times, now, size }) =>
-    list.dates === undefined
-      ? 'the description has no dates'
-      : [
-          {
-            ...{ offset: 0, pageSize: size, from: times.write(Date.UTC(2000, 0, 1)) },
-            to: times.write(now + 2 * A_DAY_MS),
-          },
-        ],
+  name: 'window from 2000',
+  questions: ({ list, times, now, size }) => {
+    if (list.dates === undefined) return NO_DATES;
+    const [from, to] = [times.write(Date.UTC(2000, 0, 1)), times.write(now + 2 * A_DAY_MS)];
+    return [{ offset: 0, pageSize: size, from, to }];
+  },
+  ifRefused: 'warning',
   judge: ({ first }, [reply]) => {
-    const text = `from 2000: ${replyText(reply!)}`;
-    const page = pageOf(reply);
-    if (!page) return result('dates', 'warning', text);
-    const isEmpty = page.rows.length === 0 && first.rows.some(({ at }) => at !== null);
-    return result('dates', isEmpty ? 'refuted' : 'not refuted', text);
+    const isEmpty = reply!.rows.length === 0 && newestOf(first) !== undefined;
+    return isEmpty ? refuted(replyText(reply!)) : stands(replyText(reply!));
   },
 };
 
 const unknownParameter: Experiment = {
   claim: 'query',
+  name: 'an unknown parameter',
   questions: ({ list, first, size }) => {
     if (list.method === 'POST') return 'the list is read by POST';
-    if (first.rows.length === 0) return 'the list is empty';
-    return [{ offset: 0, pageSize: size, is: 'unknown' }];
+    return first.rows.length === 0 ? EMPTY : [{ offset: 0, pageSize: size, is: 'unknown' }];
   },
-  judge: (_, [reply]) => {
-    const what = 'an unknown parameter';
-    const page = pageOf(reply);
-    if (!page) return result('query', 'not refuted', `${what} is refused, ${replyText(reply!)}`);
-    if (page.rows.length > 0) return result('query', 'not refuted', `${what} is ignored`);
-    const text = `${what} empties the list silently: a misspelled one looks like a list without records`;
-    return result('query', 'warning', text);
-  },
+  ifRefused: 'not refuted',
+  judge: (_, [reply]) =>
+    reply!.rows.length > 0
+      ? stands('ignored')
+      : warning('empties the list silently, and so does a misspelled one'),
 };
 
 const one: Experiment = {
   claim: 'one',
+  name: 'one by key',
   questions: ({ list, first }) => {
     if (!list.one) return 'the description has no single read';
-    const row = rowToAsk(first);
-    if (row?.key === undefined) return 'no record has a key to ask for';
-    if (list.one.digitsOnly && !/^\d+$/.test(row.key)) return 'the key is not of digits';
-    return [{ key: row.key }, { key: absentKey(keysOf(first)) }];
+    const wanted = first.rows.at(-1)?.key;
+    if (wanted === undefined) return 'no record has a key to ask for';
+    if (list.one.digitsOnly && !/^\d+$/.test(wanted)) return 'the key is not of digits';
+    return [{ key: wanted }, { key: absentKey(keysOf(first)) }];
   },
   judge: ({ first }, [found, absent]) => [
-    ...sameAsInList(rowToAsk(first)!, found!),
-    ...goneText(absent!),
+    sameAsInList(first.rows.at(-1)!, found!),
+    absence(absent!),
   ],
 };
 
-const rowToAsk = ({ rows }: Page): Row | undefined => rows.at(-1);
-
-function sameAsInList(row: Row, reply: Reply): readonly Measurement[] {
-  const page = pageOf(reply);
-  const alone = page?.rows.find((each) => each.key === row.key);
-  if (!page) return result('one', 'refuted', `one by key: refused, ${replyText(reply)}`);
-  if (!alone) {
-    const text = page.isGone ? 'not there, though the list has it' : 'another record, or none';
-    return result('one', 'refuted', `one by key: ${text}`);
-  }
-  if (isSame(row, alone))
-    return result('one', 'not refuted', 'one by key: the same as in the list');
-  if (row.at !== alone.at) {
-    return result('one', 'not measured', 'one by key: the record changed meanwhile');
-  }
-  const fields = differingFields(row.json, alone.json).slice(0, 5).join(', ');
-  const text = `one by key: ${fields} differs from the list. If only that changes, name it in VOLATILE_FIELDS`;
-  return result('one', 'warning', text);
+function sameAsInList(row: Row, reply: Reply): Finding {
+  const alone = reply.rows.find((each) => each.key === row.key);
+  if (!alone) return refuted(`not the record of the list (${replyText(reply)})`);
+  if (isSame(row, alone)) return stands('the same as in the list');
+  if (row.at !== alone.at) return unmeasured('the record changed meanwhile');
+  const fields = differingFields(row, alone).join(', ');
+  return warning(
+    `${fields} differs from the list; if nothing else matters there, use VOLATILE_FIELDS`,
+  );
 }
 
-function goneText(reply: Reply): readonly Measurement[] {
-  const what = 'a key that never was';
-  if (isRefusal(reply)) {
-    const text = `${what}: ${replyText(reply)}, which is not in gone`;
-    // A status for malformed requests may mean that the invented key has another form than the API's keys.
-    const isOfForm = reply.refusedWith === 400 || reply.refusedWith === 422;
-    return result('one', isOfForm ? 'not measured' : 'refuted', text);
-  }
-  if (reply.isGone) return result('one', 'not refuted', `${what}: not there`);
-  if (reply.rows.length === 0) return result('one', 'not refuted', `${what}: an empty list`);
-  return result('one', 'refuted', `${what}: ${replyText(reply)}`);
+function absence(reply: Reply): Finding {
+  const { refusedWith, isGone, rows } = reply;
+  const text = `a key that never was: ${isGone ? 'not there' : replyText(reply)}`;
+  // These statuses mean malformed requests: the invented key may have another form than the API's keys.
+  if (refusedWith === 400 || refusedWith === 422) return unmeasured(text);
+  if (refusedWith !== undefined) return refuted(`${text}, which is not in gone`);
+  return rows.length > 0 ? refuted(text) : stands(text);
 }
 
 /** The experiments, the most valuable first: the last ones are skipped if there are too many requests. */
 export const EXPERIMENTS: readonly Experiment[] = [
-  ...[order(0), key, updated, limit, offsets, behind, one, dates, total, end],
+  ...[order('first page twice'), key, updated, limit, offsets, behind, one, dates, total, end],
   ...[unknownCursor, unknownParameter, twiceTheLimit, longAgo],
 ];
 
 /** Sent last: the first page again after a pause. A request is kept for it. */
-export const LAST_EXPERIMENT: Experiment = order(PAUSE_MS);
-
-function isSame(left: Row, right: Row): boolean {
-  return canonicalJson(left.json) === canonicalJson(right.json);
-}
+export const LAST_EXPERIMENT: Experiment = order('first page after 60 s', PAUSE_MS);
 
 /** Returns the record with the latest modification time. */
-function newestOf({ rows }: Page): (Row & { readonly at: number }) | undefined {
-  let newest: (Row & { readonly at: number }) | undefined;
-  for (const row of rows) {
-    if (row.at === null || row.key === undefined) continue;
-    if (newest === undefined || row.at > newest.at) newest = { ...row, at: row.at };
-  }
-  return newest;
+function newestOf({ rows }: Reply): (Row & { readonly at: number }) | undefined {
+  const stamped = rows.flatMap((row) =>
+    row.at === null || row.key === undefined ? [] : [{ ...row, at: row.at }],
+  );
+  return stamped.toSorted((left, right) => right.at - left.at)[0];
 }
 
 function durationText(ms: number): string {

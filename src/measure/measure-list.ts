@@ -9,8 +9,8 @@ import type { Json } from '../description/template.ts';
 import type { TimeFormat } from '../streams/records/time-format.ts';
 import { EXPERIMENTS, LAST_EXPERIMENT } from './experiments.ts';
 import type { Experiment } from './experiments.ts';
-import { isRefusal, replyText } from './replies.ts';
-import type { Facts, Measurement, Question, Reply } from './replies.ts';
+import { replyText } from './replies.ts';
+import type { Measurement, Question, Reply, Verdict } from './replies.ts';
 
 /** Maximum number of requests for a list. With fewer, experiments are skipped; with more, a measurement uses up a small quota. */
 export const MAX_REQUESTS = 15;
@@ -43,34 +43,41 @@ export async function measureList(options: MeasureListOptions): Promise<readonly
   // The page that all others are compared with; it is requested a second time if the first attempt fails.
   const front = { offset: 0, pageSize: size };
   const first = await ask(front).catch(() => ask(front));
-  if (isRefusal(first)) throw new Error(`the first page: refused, ${replyText(first)}`);
+  if (first.refusedWith !== undefined) throw new Error(`the first page: ${replyText(first)}`);
   const startedAt = now();
-  let facts: Facts = { list, times, unitMs, size, hasSize, first, now: startedAt };
+  const facts = { list, times, unitMs, size, hasSize, first, total: first.total, now: startedAt };
 
   const found: Measurement[] = [];
   const inapplicable: Measurement[] = [];
   const run = async (experiment: Experiment, spare: number): Promise<void> => {
-    const { claim, afterMs = 0 } = experiment;
-    const skip = (measured: string) => found.push({ claim, measured, verdict: 'not measured' });
+    const { claim, name, afterMs = 0, ifRefused, judge } = experiment;
+    const finding = (verdict: Verdict, text: string): Measurement => {
+      return { claim, verdict, measured: `${name}: ${text}` };
+    };
     try {
       const questions = experiment.questions(facts);
       if (typeof questions === 'string') {
-        inapplicable.push({ claim, measured: questions, verdict: 'not measured' });
+        inapplicable.push(finding('not measured', questions));
         return;
       }
       if (questions.length > left - spare) {
-        return void skip(`no request is left of ${MAX_REQUESTS}`);
+        found.push(finding('not measured', `no request is left of ${MAX_REQUESTS}`));
+        return;
       }
       if (afterMs > 0) await pause(Math.max(0, startedAt + afterMs - now()));
       const replies: Reply[] = [];
       for (const question of questions) replies.push(await ask(question));
-      found.push(...experiment.judge(facts, replies));
-      const [reply] = replies;
-      if (questions[0]?.is === 'total' && reply && !isRefusal(reply)) {
-        facts = { ...facts, ownTotal: reply.total };
+      if (questions[0]?.is === 'total') facts.total = replies[0]!.total;
+      const refusal = replies.find(({ refusedWith }) => refusedWith !== undefined);
+      if (refusal && ifRefused) {
+        found.push(finding(ifRefused, replyText(refusal)));
+        return;
+      }
+      for (const { verdict, measured, claim: other = claim } of [judge(facts, replies)].flat()) {
+        found.push({ ...finding(verdict, measured), claim: other });
       }
     } catch (error) {
-      skip(describeError(error));
+      found.push(finding('not measured', describeError(error)));
     }
   };
   for (const experiment of EXPERIMENTS) await run(experiment, 1);

@@ -96,29 +96,47 @@ describe('an honest server', () => {
     const found = await measured('offset', [], { total: { path: '/things/count', at: '/count' } });
     expect(withVerdict(found, 'refuted')).toEqual([]);
     expect(server!.asked).toHaveLength(MAX_REQUESTS);
-    expect(withVerdict(found, 'not measured')).toContain('dates: no request is left of 15');
+    expect(withVerdict(found, 'not measured')).toContain(
+      'dates: window from 2000: no request is left of 15',
+    );
     expect(found).toContainEqual({
       ...{ claim: 'order', verdict: 'not refuted' },
-      measured: expect.stringContaining('after 60 s') as string,
+      measured: expect.stringContaining('first page after 60 s') as string,
     });
   });
 });
 
 describe('a server that lies', () => {
   it.each<[Lie, keyof typeof STYLES, string]>([
-    ['caps the size silently', 'offset', 'limit: 20 came for 50, and the list goes on'],
-    ['rounds offsets', 'offset', 'paging: offset 7 of size 10 begins at record 0'],
-    ['ignores the filter', 'offset', 'dates: from 2099: 50 records'],
-    ['has an exclusive filter', 'after', "dates: from a record's time: "],
-    ['reads dates in another zone', 'cursor', "dates: from a record's time: "],
+    ['caps the size silently', 'offset', 'limit: first page: 20 came for 50, and the list goes on'],
+    ['rounds offsets', 'offset', 'paging: smaller pages: 10 from offset 7: 10 from record 0 on'],
+    ['ignores the filter', 'offset', 'dates: windows: from 2099: 50 records'],
+    [
+      'has an exclusive filter',
+      'after',
+      'not that record: the start is exclusive, or in another zone',
+    ],
+    [
+      'reads dates in another zone',
+      'cursor',
+      'not that record: the start is exclusive, or in another zone',
+    ],
     ['counts the whole list in a window', 'page', 'that of the whole list'],
-    ['counts too few records', 'offset', 'came from beyond the last page'],
-    ['finds a record that is not there', 'offset', 'one: a key that never was: 1 record'],
-    ['shows another record alone', 'offset', 'one: one by key: another record, or none'],
-    ['says more on the last page', 'offset', 'more: last page: more true'],
-    ['repeats a key', 'offset', 'key: 1 of 50 records repeat a key'],
-    ['sorts in another order each time', 'offset', 'order: the first page twice'],
-    ['repeats the first page behind a cursor', 'cursor', 'paging: the second page: 50 records, 50'],
+    ['counts too few records', 'offset', 'records beyond the last page'],
+    [
+      'finds a record that is not there',
+      'offset',
+      'one: one by key: a key that never was: 1 record',
+    ],
+    ['shows another record alone', 'offset', 'one: one by key: not the record of the list'],
+    ['says more on the last page', 'offset', 'more: last page and beyond: more true'],
+    ['repeats a key', 'offset', 'key: first page: 1 of 50 records repeat a key'],
+    [
+      'sorts in another order each time',
+      'offset',
+      'order: first page twice: 22 records came unchanged',
+    ],
+    ['repeats the first page behind a cursor', 'cursor', 'paging: second page: 50 records, 50'],
   ])('%s (%s)', async (lie, style, text) => {
     const refuted = withVerdict(await measured(style, [lie]), 'refuted');
     expect(refuted).toContainEqual(expect.stringContaining(text));
@@ -130,10 +148,14 @@ describe('a server that lies', () => {
     [
       'gives the front for an unknown cursor',
       'after',
-      'paging: after a key that never was: silently',
+      'paging: after a key or cursor that never was: silently',
     ],
-    ['has stamps of whole days', 'offset', 'updated: in all of 50 records, resolution 24 h'],
-    ['empties the list for an unknown parameter', 'offset', 'query: an unknown parameter empties'],
+    [
+      'has stamps of whole days',
+      'offset',
+      'updated: first page: in all of 50 records, resolution 24 h',
+    ],
+    ['empties the list for an unknown parameter', 'offset', 'query: an unknown parameter: empties'],
   ])('%s (%s): a warning', async (lie, style, text) => {
     const found = await measured(style, [lie]);
     expect(withVerdict(found, 'warning')).toContainEqual(expect.stringContaining(text));
@@ -143,12 +165,12 @@ describe('a server that lies', () => {
   it('fails in one experiment: it is reported, and the others run', async () => {
     const found = await measured('offset', ['fails for a single record']);
     expect(withVerdict(found, 'not measured')).toContainEqual(
-      expect.stringMatching(/^one: .* 500/),
+      expect.stringMatching(/^one: one by key: .* 500/),
     );
     expect(withVerdict(found, 'refuted')).toEqual([]);
     expect(found).toContainEqual({
       ...{ claim: 'order', verdict: 'not refuted' },
-      measured: expect.stringContaining('after 60 s') as string,
+      measured: expect.stringContaining('first page after 60 s') as string,
     });
   });
 });
