@@ -29,7 +29,7 @@ export type Finding = Omit<Measurement, 'claim'> & Partial<Pick<Measurement, 'cl
 /** One experiment on a list. */
 export interface Experiment {
   readonly claim: Measurement['claim'];
-  /** What is requested; the beginning of each finding's text. */
+  /** Description of the requests; the beginning of each finding's text. */
   readonly name: string;
   /** Pause between the first page and the experiment's requests, in ms. Default 0. */
   readonly afterMs?: number;
