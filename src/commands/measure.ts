@@ -66,8 +66,6 @@ function claimText(list: ListDescription, claim: Measurement['claim']): string {
       return `paging ${list.paging}`;
     case 'updated':
       return ['updated', list.updated.join(' or ')].join(' ').trim();
-    case 'dates':
-      return ['dates', ...Object.keys(list.dates ?? {})].join(' ');
     default:
       return claim;
   }
