@@ -24,6 +24,7 @@ import { AnswerRules } from '../streams/http/answer-rules.ts';
 import { login } from '../streams/http/login.ts';
 import type { Token } from '../streams/http/login.ts';
 import { pageRequest } from '../streams/http/page-request.ts';
+import type { PageRequest } from '../streams/http/page-request.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import { RequestPlan } from '../streams/http/request-plan.ts';
 import { PagePlan } from '../streams/http/page-plan.ts';
@@ -68,6 +69,8 @@ export interface ApiOptions {
 export interface Api {
   readonly tokens: TokenSource;
   readonly list: (list: ListDescription) => ApiList;
+  /** Returns the function that sends requests of a list without decoding the responses. The list may differ from the description's. */
+  readonly request: (list: ListDescription) => PageRequest;
   readonly close: () => Promise<void>;
 }
 
@@ -207,6 +210,10 @@ export function openApi(options: ApiOptions): Api {
           }),
       };
     },
+    request: (list) =>
+      pageRequest(new RequestPlan({ ...shared, list, headers: description.headers }), {
+        ...{ ...shared, hooks: hooksOf(list.name, list.name), tokens, ages, rules },
+      }),
     close: async () => {
       // A response that is on its way may contain the only refresh token that is still valid.
       if (refreshTokens) {

@@ -74,6 +74,9 @@ const API = {
   API_DESCRIPTION: text.optional().register(ABOUT, {
     text: 'Path of the file that describes the API and its lists (YAML or JSON); unset: the built-in description. `cellarstream describe` checks such a file.',
   }),
+  MEASURED: text.optional().register(ABOUT, {
+    text: 'Path of a file with the output of `cellarstream check --measure`; it replaces `measured` of the description. `run` does not start on a claim that the measurement refuted, unless it has the flag `--believe`.',
+  }),
   API_KEY: secret.optional().register(ABOUT, {
     text: 'The API key. The account owner creates it in the admin settings, on the API access page.',
     secret: 'API key',
@@ -561,13 +564,13 @@ export const CONTENTS = FIXED_NAMES.filter((setting) => setting.endsWith('_FILE'
 
 function settingTable(description: ApiDescription) {
   const lists = description.lists.map((list) => list.name);
-  const { API_DESCRIPTION, API_KEY, API_KEY_PATIENCE_MS, ...otherApi } = API;
+  const { API_DESCRIPTION, MEASURED, API_KEY, API_KEY_PATIENCE_MS, ...otherApi } = API;
   const used: readonly string[] = credentialsIn(description.auth).map((name) => CREDENTIALS[name]);
   const unused = Object.values(CREDENTIALS).filter((setting) => !used.includes(setting));
   const { API_BASE_URL, API_LOGIN_URL, ...parameters } = addressSettings(description);
   const sections = {
     'The API': {
-      ...{ API_DESCRIPTION, API_BASE_URL, API_KEY, API_KEY_PATIENCE_MS, API_LOGIN_URL },
+      ...{ API_DESCRIPTION, MEASURED, API_BASE_URL, API_KEY, API_KEY_PATIENCE_MS, API_LOGIN_URL },
       ...parameters,
       ...otherApi,
     },

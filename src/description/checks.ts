@@ -102,6 +102,11 @@ export function problemsOf(
     problems.push(...listProblems(file, name, list, schemas));
   }
   problems.push(...topicProblems(file));
+  for (const name of Object.keys(file.measured?.lists ?? {})) {
+    if (Object.hasOwn(file.lists, name)) continue;
+    const path = ['measured', 'lists', name];
+    problems.push({ path, message: 'is not a list of this description', isKey: true });
+  }
   const used = new Set(variablesIn(file as unknown as Json));
   for (const [index, name] of parameters.entries()) {
     if (used.has(name)) continue;
