@@ -52,16 +52,13 @@ function quotaText(quota: ApiDescription['quota']): string {
 }
 
 function listFeatures(list: ListDescription): string[] {
-  const { paging, limit, query, body, total, quota } = list;
+  const { paging, limit, query, body, quota } = list;
   const hasSize = variablesIn([query, body ?? null] as Json).includes('limit');
   return [
     ...(paging === 'offset' && !hasSize ? ['paging offset without {limit}'] : []),
     ...(isPagedByOffset(list) && limit !== undefined && limit < MIN_PAGE_SIZE
       ? [`limit ${limit} (less than ${MIN_PAGE_SIZE})`]
       : []),
-    ...(typeof total === 'object' && 'path' in total ? ['total by a request of its own'] : []),
-    ...(list.deleted ? ['deleted'] : []),
-    ...(list.agreed ? ['agreed'] : []),
     ...(quota === undefined ? [] : [`quota ${quota}`]),
   ];
 }
