@@ -128,9 +128,13 @@ export function openApi(options: ApiOptions): Api {
    * Shared by all requests of this account.
    */
   const findings = new Map<string, ListFindings>(
-    description.lists.map(({ name }) => [
-      name,
-      { texts: new UnreadableTexts(), plan: new PagePlan(), failingOffsets: new FailingOffsets() },
+    description.lists.map((list) => [
+      list.name,
+      {
+        texts: new UnreadableTexts(),
+        plan: new PagePlan(list),
+        failingOffsets: new FailingOffsets(),
+      },
     ]),
   );
   return {

@@ -1,5 +1,6 @@
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Config } from '../config/config.ts';
+import type { ListDescription } from '../description/description.ts';
 import type { ListHooks } from '../observe/list-hooks.ts';
 import { pageSlots as newPageSlots } from '../streams/flow/page-slots.ts';
 import type { PageSlots } from '../streams/flow/page-slots.ts';
@@ -33,6 +34,7 @@ export interface PageLane {
 export interface PageLanesOptions {
   readonly task: {
     readonly config: Pick<Config, 'poll'>;
+    readonly list: ListDescription;
     readonly hooks: Pick<ListHooks, 'onDropped' | 'onTrouble'>;
     readonly scheduler: SchedulerLike;
   };
@@ -82,6 +84,7 @@ export function pageLanes(
         pages({
           request: (page) => request({ ...query, ...page }, limit),
           keyOf,
+          list: task.list,
           pageSize,
           leftOut,
           plan,

@@ -168,7 +168,8 @@ class ApiCheck {
       const keyFields = keyFieldsOf(list, this.#config, data);
       const checked = { pageSize, keyFields: keyFields ?? [] };
 
-      const paging = await checkPaging(answer, ask, { ...checked, plan });
+      const isByOffset = list.paging === 'offset'; // the checks of pages and total request odd list offsets
+      const paging = isByOffset ? await checkPaging(answer, ask, { ...checked, plan }) : [];
       const dates =
         list.dates !== undefined
           ? await checkDates(answer, ask, {
@@ -181,15 +182,16 @@ class ApiCheck {
       let notes: readonly string[] = [];
       const takesDates = dates?.isUnusual === false;
       const now = steadyScheduler.now();
-      const cut = await checkTotal(answer, ask, { ...checked, takesDates, times, now }).catch(
-        (error: unknown) => {
+      const toCheck = { ...checked, takesDates, times, now };
+      const cut =
+        isByOffset &&
+        (await checkTotal(answer, ask, toCheck).catch((error: unknown) => {
           // The list is readable, but with a running service that uses its whole quota the last requests may time out.
           if (!isRetryableAtApi(error)) throw error;
           notes = ['could not check whether the API serves the whole list'];
           return undefined;
-        },
-      );
-      const warnings = [...paging, ...(cut === undefined ? [] : [cut])];
+        }));
+      const warnings = [...paging, ...(cut ? [cut] : [])];
       isUnwise = dates?.isUnusual === true || warnings.length > 0;
 
       const { total = 'an unknown number of' } = answer;

@@ -126,6 +126,7 @@ export async function peekCommand(
       return pages({
         request: (query) => request(query, poll),
         keyOf,
+        list,
         pageSize,
         leftOut: anchorsWithout,
         plan: reader.plan,

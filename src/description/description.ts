@@ -2,6 +2,7 @@
 
 import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
 import type { DescriptionFile, ListFile } from './format.ts';
+import { variablesIn } from './template.ts';
 import type { Json, Parameters } from './template.ts';
 
 /** Description of an API: how to log in, its quota and its lists. */
@@ -132,6 +133,15 @@ export function listNamed({ lists }: Pick<ApiDescription, 'lists'>, name: string
   const found = lists.find((list) => list.name === name);
   if (!found) throw new RangeError(`the description has no list ${name}`);
   return found;
+}
+
+/**
+ * Whether any page of the list can be requested: by its list offset, or by its number and a size that the request states. All other pages
+ * are found by the response before them.
+ */
+export function isPagedByOffset({ paging, query, body }: ListDescription): boolean {
+  if (paging !== 'page') return paging === 'offset';
+  return variablesIn([query, body ?? null] as Json).includes('limit');
 }
 
 /** Returns the login of the API; undefined if requests are authorized in another way. */

@@ -1,5 +1,6 @@
 // Which proofs a list allows, by what its description says of it.
 
+import { isPagedByOffset } from './description.ts';
 import type { ListDescription } from './description.ts';
 
 /**
@@ -10,12 +11,10 @@ import type { ListDescription } from './description.ts';
 export type ReadingLevel = 'anchored' | 'counted' | 'whole' | 'read';
 
 /** Returns the levels that full scans of a list can reach, strongest first. */
-export function possibleLevels({ paging, total, query, body }: ListDescription): ReadingLevel[] {
-  const choosesSize = JSON.stringify([query, body]).includes('{limit}');
+export function possibleLevels(list: ListDescription): ReadingLevel[] {
+  const { paging, total } = list;
   const levels: ReadingLevel[] = [];
-  if (paging === 'offset' || paging === 'after' || (paging === 'page' && choosesSize)) {
-    levels.push('anchored');
-  }
+  if (paging === 'after' || isPagedByOffset(list)) levels.push('anchored');
   if (total !== undefined) levels.push('counted');
   if (paging === 'none') levels.push('whole');
   return levels.length > 0 ? levels : ['read'];

@@ -1,5 +1,6 @@
 // Features of the description format that the running service does not support yet.
 
+import { isPagedByOffset } from './description.ts';
 import type { ApiDescription, ListDescription } from './description.ts';
 import { variablesIn } from './template.ts';
 import type { Json } from './template.ts';
@@ -54,9 +55,8 @@ function listFeatures(list: ListDescription): string[] {
   const { paging, limit, query, body, total, quota } = list;
   const hasSize = variablesIn([query, body ?? null] as Json).includes('limit');
   return [
-    ...(paging === 'offset' ? [] : [`paging ${paging}`]),
     ...(paging === 'offset' && !hasSize ? ['paging offset without {limit}'] : []),
-    ...(limit !== undefined && limit < MIN_PAGE_SIZE
+    ...(isPagedByOffset(list) && limit !== undefined && limit < MIN_PAGE_SIZE
       ? [`limit ${limit} (less than ${MIN_PAGE_SIZE})`]
       : []),
     ...(typeof total === 'object' && 'path' in total ? ['total by a request of its own'] : []),

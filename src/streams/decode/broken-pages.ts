@@ -35,6 +35,8 @@ interface BrokenPageOptions {
   readonly request: (query: ListQuery) => Observable<Answer | BrokenResponse>;
   readonly texts: UnreadableTexts;
   readonly clock: LogicalClock;
+  /** Whether parts of a page can be requested. If not, the page is requested again as a whole until it can be read. */
+  readonly hasParts: boolean;
 }
 
 /**
@@ -80,7 +82,8 @@ export class BrokenPageReader {
 
   #answer(page: BrokenResponse): Observable<Answer> {
     if (this.#query.key !== undefined) return of(asResponse(page));
-    return this.#query.pageSize === undefined ? this.#fail() : this.#around(page.broken.place, 1);
+    const hasParts = this.#options.hasParts && this.#query.pageSize !== undefined;
+    return hasParts ? this.#around(page.broken.place, 1) : this.#fail();
   }
 
   #request(part: PagePlace): Observable<Answer | BrokenResponse> {

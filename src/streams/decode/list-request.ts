@@ -13,6 +13,7 @@ import {
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
+import { isPagedByOffset } from '../../description/description.ts';
 import type { ListDescription } from '../../description/description.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import { backoff } from '../flow/backoff.ts';
@@ -46,7 +47,7 @@ import { parsingDecoder } from './decoder.ts';
 import type { Decoder } from './decoder.ts';
 import { ResponseLayout } from './response-layout.ts';
 import { failingPages } from './failing-pages.ts';
-import { mayDependOnPage, PageFailure, pagePatience } from './page-attempts.ts';
+import { cursorPatience, mayDependOnPage, PageFailure, pagePatience } from './page-attempts.ts';
 import type { PageQuery } from './page-attempts.ts';
 
 /** Options of {@link decodedList}: how the pages of a list are requested and decoded. */
@@ -93,7 +94,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     decode: options.decode ?? parsingDecoder(),
     texts: options.texts ?? new UnreadableTexts(),
     failingOffsets: options.failingOffsets ?? new FailingOffsets(),
-    plan: options.plan ?? new PagePlan(),
+    plan: options.plan ?? new PagePlan(options.list),
   };
   const patient = new PageReader(list);
   const read: ListRequest = (query, limit) => {
@@ -224,7 +225,18 @@ class PageReader {
   }
 
   read(query: ListQuery, limit: Limit): Observable<Answer> {
-    return isPage(query) ? this.#readInParts(query, limit) : this.#readWhole(query, limit);
+    if (query.cursor !== undefined) return this.#readAtCursor(query, limit);
+    const hasParts = isPage(query) && isPagedByOffset(this.#list.list);
+    return hasParts ? this.#readInParts(query, limit) : this.#readWhole(query, limit);
+  }
+
+  /** Reads the page at a cursor. Errors with `API_STATUS` if the server refuses the cursor; all other failures are retried. */
+  #readAtCursor(query: ListQuery, limit: Limit): Observable<Answer> {
+    return defer(() => this.#readWhole(query, limit, cursorPatience())).pipe(
+      catchError((failure: unknown) =>
+        throwError(() => (failure instanceof PageFailure ? failure.error : failure)),
+      ),
+    );
   }
 
   /** Reads a page. If its requests are given up, reads it in smaller parts or around a failing record. */
@@ -256,10 +268,11 @@ class PageReader {
   #readWhole(query: ListQuery, limit: Limit, patience?: PagePatience): Observable<Answer> {
     const { url, texts, logicalClock: clock } = this.#list;
     const request = (part: ListQuery) => this.#request(part, limit, 1);
+    const hasParts = this.#list.list.paging === 'offset';
     return defer(() => this.#request(query, limit, TRIES, patience)).pipe(
       switchMap((answer) =>
         isBroken(answer)
-          ? new BrokenPageReader({ url, request, texts, clock }, query).read(answer)
+          ? new BrokenPageReader({ url, request, texts, clock, hasParts }, query).read(answer)
           : of(answer),
       ),
       backoff({ ...this.#retrying, firstMs: AROUND_AGAIN_MS }),

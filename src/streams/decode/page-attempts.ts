@@ -41,6 +41,11 @@ export function isPageRefused(error: unknown): boolean {
   return error instanceof CellarstreamError && REFUSALS.has(Number(error.context.status));
 }
 
+function hasStatus(error: unknown, status: number): boolean {
+  const isStatus = error instanceof CellarstreamError && error.code === 'API_STATUS';
+  return isStatus && error.context.status === status;
+}
+
 /** Minimum number of failures before a page is given up. If it is too small, a short outage is taken for a bad page. */
 const MIN_FAILURES = 3;
 /**
@@ -69,6 +74,18 @@ export function pagePatience(scheduler: SchedulerLike, tries: PageTries): PagePa
       if (tries !== 'some') return tries === 'one' || !isPageRefused(error);
       return failures >= MIN_FAILURES && scheduler.now() - since >= LEAST_MS;
     },
+  };
+}
+
+/** Number of responses 404 after which a cursor counts as refused. Gateways send them too while the API is replaced. */
+const CURSOR_TRIES = 3;
+
+/** Creates the object that decides when the server has refused the cursor of a page. */
+export function cursorPatience(): PagePatience {
+  let gone = 0;
+  return {
+    isOfPage: (error) => isPageRefused(error) || hasStatus(error, 410),
+    isGivenUp: (error) => hasStatus(error, 404) && ++gone >= CURSOR_TRIES,
   };
 }
 
@@ -242,7 +259,8 @@ export class PageAttempts {
   }
 }
 
-function asRetryable(error: unknown): unknown {
+/** Returns an error of the API marked as temporary, so that the request is repeated later. */
+export function asRetryable(error: unknown): unknown {
   if (isRetryableAtApi(error) || !(error instanceof CellarstreamError)) return error;
   const { code, message, context } = error;
   return new CellarstreamError(code, message, {

@@ -109,6 +109,7 @@ export class ResponseLayout {
       records,
       total,
       hasNext: this.#hasNext(body, headers) ?? isMore,
+      ...(this.#list.next !== undefined && { next: cursorIn(this.#next?.(body, headers)) }),
       reported: {
         ...(isCount(at) && { offset: at }),
         ...(isCount(limit) && { pageSize: limit }),
@@ -178,6 +179,12 @@ function linkTarget(header: string, relation: string): string | undefined {
     if (relations.includes(relation.toLowerCase())) return address;
   }
   return undefined;
+}
+
+/** Returns a cursor or an address as a text; undefined if there is none. */
+function cursorIn(value: JsonValue | undefined): string | undefined {
+  const isCursor = typeof value === 'number' || (typeof value === 'string' && value !== '');
+  return isCursor ? String(value) : undefined;
 }
 
 function isCount(value: JsonValue | undefined): value is number {

@@ -26,6 +26,8 @@ export interface Answer {
   readonly total: number | undefined;
   /** Whether the server claims that another page follows. */
   readonly hasNext: boolean;
+  /** Cursor or address of the next page, where the list is paged by one; undefined if the response has none. */
+  readonly next?: string | undefined;
   /** Set if a single record was requested and the response is a 404 whose body is not HTML. A proxy or gateway may have sent the 404. */
   readonly notFound?: true;
   /** Offset and size of the page as the response states them. */
@@ -49,7 +51,10 @@ export interface Answer {
   readonly age?: AnswerAge | undefined;
 }
 
-export interface DecodedPage extends Pick<Answer, 'total' | 'hasNext' | 'notFound' | 'reported'> {
+export interface DecodedPage extends Pick<
+  Answer,
+  'total' | 'hasNext' | 'next' | 'notFound' | 'reported'
+> {
   readonly records: PageRecords;
 }
 

@@ -1,7 +1,11 @@
+import type { ListDescription } from '../../description/description.ts';
+
 /** List offset and page size of one request. */
 export interface PagePlace {
   readonly offset: number;
   readonly pageSize: number;
+  /** Cursor that the request sends: see `ListQuery`. Undefined in a list that is paged by offset. */
+  readonly cursor?: string;
 }
 
 /** List offset and page size of the page that follows another one. */
@@ -63,7 +67,7 @@ const SMOOTH = 7;
  * **Smaller pages.** If large pages fail, `tooLarge` reduces the page size. After a number of successful pages the size is doubled again.
  */
 export class PagePlan {
-  #isWhole = false;
+  #isWhole: boolean;
   #isHalf = false;
   /** Smallest page size that the server serves, as pages with more records than requested have shown; 1 if there were none. */
   #least = 1;
@@ -86,6 +90,11 @@ export class PagePlan {
   #answered = 0;
   #growAfter = GROW_AFTER;
   #findings: PlanFinding[] = [];
+
+  /** @param list Description of the list. Default: a list that is paged by offset. */
+  constructor(list?: Pick<ListDescription, 'paging'>) {
+    this.#isWhole = list?.paging === 'page'; // the number of a page is that of a whole page
+  }
 
   get isWhole(): boolean {
     return this.#isWhole;

@@ -1,5 +1,6 @@
 // The requests of one list, as its description states them.
 
+import { CellarstreamError } from '../../core/errors.ts';
 import type { ListDescription } from '../../description/description.ts';
 import { filled, filledBody, filledParameters } from '../../description/template.ts';
 import type { Parameters, Variables } from '../../description/template.ts';
@@ -11,6 +12,11 @@ export interface ListQuery {
   readonly offset?: number;
   /** Number of records per page. */
   readonly pageSize?: number;
+  /**
+   * Value of `{after}` or `{cursor}`; for paging `link` the address of the page; for pages without a chosen size the number of the page.
+   * Undefined for the first page, and in a list that is paged by offset.
+   */
+  readonly cursor?: string;
   /** Earliest modification date, as the API writes dates. Without it there is no window. */
   readonly from?: string;
   /** Latest modification date, as the API writes dates. */
@@ -57,10 +63,18 @@ export class RequestPlan {
     this.url = addressOf(baseUrl, list.path, { ...NO_PAGE, ...parameters });
   }
 
-  /** @throws RangeError if the list has no single reads but the query has a key, or a variable of the path has no value. */
-  requestOf({ offset, pageSize, from, to, key }: ListQuery): PlannedRequest {
-    const { name, path, query, dates, method, body, one } = this.list;
-    const variables = { ...this.#parameters, offset, limit: pageSize, from, to, key };
+  /**
+   * @throws RangeError if the list has no single reads but the query has a key, a variable of the path has no value, or a page that is
+   * requested by its number does not begin at a multiple of its size.
+   * @throws CellarstreamError `API_STATUS` if the address of the next page has another origin than the base URL.
+   */
+  requestOf({ offset, pageSize, cursor, from, to, key }: ListQuery): PlannedRequest {
+    const { name, path, query, dates, method, body, one, paging } = this.list;
+    const variables = {
+      ...this.#parameters,
+      ...{ offset, limit: pageSize, from, to, key, after: cursor, cursor },
+      ...(paging === 'page' && { page: cursor ?? this.#pageNumber(offset, pageSize) }),
+    };
     const headers = this.#headers;
     const urlOf = (template: string, parameters: Parameters) => {
       const url = addressOf(this.#baseUrl, template, variables);
@@ -73,12 +87,32 @@ export class RequestPlan {
       if (!one) throw new RangeError(`the description has no single read for the list ${name}`);
       return { method: 'GET', url: urlOf(one.path, one.query), headers };
     }
-    const url = urlOf(path, from === undefined ? query : { ...dates, ...query });
+    const isLinked = paging === 'link' && cursor !== undefined;
+    const url = isLinked
+      ? this.#linked(cursor)
+      : urlOf(path, from === undefined ? query : { ...dates, ...query });
     if (body === undefined) return { method, url, headers };
     return {
       ...{ method, url, body: JSON.stringify(filledBody(body, variables)) },
       headers: { 'content-type': 'application/json', ...headers },
     };
+  }
+
+  #pageNumber(offset = 0, pageSize = 1): number {
+    const number = offset / pageSize + this.list.first;
+    if (Number.isInteger(number)) return number;
+    throw new RangeError(`no page of ${pageSize} records begins at list offset ${offset}`);
+  }
+
+  /** Returns the address of the next page, which may be relative to the list's. */
+  #linked(address: string): URL {
+    const { origin, href } = addressOf(this.#baseUrl, this.list.path, this.#parameters);
+    const url = URL.parse(address, href);
+    if (url?.origin === origin) return url;
+    throw new CellarstreamError(
+      'API_STATUS',
+      `${this.list.name}: the address of the next page has the origin ${url?.origin ?? '(none)'}, but the token is sent to ${origin} only: correct API_BASE_URL or the place next`,
+    );
   }
 }
 

@@ -32,6 +32,13 @@ export interface Position {
    * Set if the page at this position is accepted without an anchor, because whole pages can't overlap here or too many pages did not join.
    */
   readonly isBlind?: true;
+  /**
+   * Value that the request for the page sends besides or in place of the offset: the key of the record before the page, the cursor or address
+   * that the previous response showed, or the number of the page. Undefined for the first page, and in a list that is paged by offset.
+   */
+  readonly cursor?: string;
+  /** Starts of the newest pages that joined, oldest first. Only for lists that are paged by the key of a record. */
+  readonly earlier?: readonly Pick<Position, 'offset' | 'cursor'>[];
 }
 
 export const BEGINNING: Position = { offset: 0, step: 0, anchors: [], stepsBack: 0 };
@@ -61,6 +68,8 @@ export interface JoinOptions {
 
 /** Number of newest pages whose anchors are stored. If it is too small, a scan that steps back several times meets no anchor. */
 const ANCHORED_PAGES = 4;
+/** Maximum number of {@link Position.earlier}. */
+export const MAX_EARLIER = ANCHORED_PAGES;
 /** Number of anchors that are spread over a page. If it is too small, a scan that steps back meets no anchor. */
 const SPREAD_PER_PAGE = 10;
 const MAX_LAST = 20;

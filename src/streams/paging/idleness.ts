@@ -33,10 +33,30 @@ const PAGES_BEHIND = 10;
 
 /** Detects that a scan makes no progress although the server claims more pages. */
 export class Idleness {
-  /** Whether a page shared no record with the page before it (`once`), and whether that earlier page, read again, brought nothing new. */
-  #missed: 'not' | 'once' | 'once, and the page before had nothing new' = 'not';
   #shortPages = 0;
   #fullPages = 0;
+
+  /** Whether a scan treats the list as ended although the server claims a next page. */
+  isOver(page: IdlePage): boolean {
+    const { hasNewKey, isIdle, isShort, hasNext, end, total, pageSize } = page;
+    if (!hasNext || (total !== undefined && end < total) || hasNewKey === true) {
+      this.#shortPages = 0;
+      this.#fullPages = 0;
+      return false;
+    }
+    if (hasNewKey === undefined && !isIdle) {
+      return total !== undefined && end > 2 * total + PAGES_BEHIND * pageSize;
+    }
+    if (isShort) this.#shortPages += 1;
+    else this.#fullPages += 1;
+    return this.#shortPages >= IDLE_PAGES || this.#fullPages >= IDLE_FULL_PAGES;
+  }
+}
+
+/** Detects that the server begins pages at other offsets than requested. */
+export class PageShift {
+  /** Whether a page shared no record with the page before it (`once`), and whether that earlier page, read again, brought nothing new. */
+  #missed: 'not' | 'once' | 'once, and the page before had nothing new' = 'not';
 
   /**
    * Whether the server must be beginning pages at other offsets than requested. This is so if a page shared no record with the previous
@@ -53,22 +73,6 @@ export class Idleness {
     const isStuck = this.#missed === 'once, and the page before had nothing new';
     this.#missed = 'once';
     return isStuck;
-  }
-
-  /** Whether a scan treats the list as ended although the server claims a next page. */
-  isOver(page: IdlePage): boolean {
-    const { hasNewKey, isIdle, isShort, hasNext, end, total, pageSize } = page;
-    if (!hasNext || (total !== undefined && end < total) || hasNewKey === true) {
-      this.#shortPages = 0;
-      this.#fullPages = 0;
-      return false;
-    }
-    if (hasNewKey === undefined && !isIdle) {
-      return total !== undefined && end > 2 * total + PAGES_BEHIND * pageSize;
-    }
-    if (isShort) this.#shortPages += 1;
-    else this.#fullPages += 1;
-    return this.#shortPages >= IDLE_PAGES || this.#fullPages >= IDLE_FULL_PAGES;
   }
 }
 

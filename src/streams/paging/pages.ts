@@ -1,17 +1,21 @@
 // Scans a list page by page: checks that pages join, counts distinct keys, and repeats a scan that is not consistent.
 
-import { defer, EMPTY, expand, finalize, map, of, switchMap } from 'rxjs';
+import { catchError, defer, EMPTY, expand, finalize, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
+import { asRetryable } from '../decode/page-attempts.ts';
 import { recordsOf } from '../decode/response.ts';
 import type { Answer } from '../decode/response.ts';
+import type { ListDescription } from '../../description/description.ts';
 import { PagePlan } from '../http/page-plan.ts';
 import type { PagePlace, PlanFinding } from '../http/page-plan.ts';
 import { KeyIndex } from '../records/key-index.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecords } from '../records/page-records.ts';
-import { BEGINNING, contentDigests, joinPage, replanned } from './anchors.ts';
+import { BEGINNING, contentDigests, joinPage } from './anchors.ts';
 import type { ContentDigests, JoinResult, Position } from './anchors.ts';
 import { Idleness, isIdle } from './idleness.ts';
+import { isCursorRefused, pagerOf } from './pager.ts';
+import type { Pager, ReceivedPage } from './pager.ts';
 import { PagesAhead } from './read-ahead.ts';
 import type { ReadAhead } from './read-ahead.ts';
 import { ignoredFields as newIgnoredFields, Standstill } from './standstill.ts';
@@ -52,6 +56,8 @@ export type ScanTrouble =
    * cap.
    */
   | 'cut'
+  /** The server refused the cursor of the next page. The scan begins again. */
+  | 'expired'
   | PlanFinding;
 
 /** Options of {@link pages}. */
@@ -60,7 +66,9 @@ export interface PagesOptions {
   readonly request: (query: PagePlace) => Observable<Answer>;
   /** Returns the key of a record. Must be the function with which the decoder makes keys. */
   readonly keyOf: KeyOf;
-  /** Number of records to request per page. Default 1,000, the most that the API returns. At least 2, because pages overlap. */
+  /** Description of the list, which says how it is paged. Default: by list offset. */
+  readonly list?: ListDescription;
+  /** Number of records to request per page, at most the `limit` of the list. Default 1,000. At least 2 where pages overlap. */
   readonly pageSize?: number;
   /** Number of records by which each page begins before the end of the previous one: 1 to half a page. Default 10. */
   readonly overlap?: number;
@@ -145,27 +153,12 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
  * is too large, a faulty list is scanned in vain.
  */
 const MAX_REPEATED_ROUNDS = 2;
+/** Maximum number of times that a scan begins again because the server refused a cursor. The scan then fails, and is retried later. */
+const MAX_RESTARTS = 5;
+/** Result for a page of a list whose pages do not overlap. */
+const JOINED: JoinResult = { anchored: true, swapped: false, next: BEGINNING, adrift: false };
 /** Largest total for which a scan counts distinct keys, to limit memory. In a longer list, a scan only checks the order of records. */
 const MAX_COUNTED = 250_000;
-
-/** A received page, compared with what the scan has read before. */
-interface ReceivedPage {
-  /** Position for which the page was requested. */
-  readonly requested: Position;
-  readonly place: PagePlace;
-  readonly answer: Answer;
-  readonly records: PageRecords;
-  /** List offset of the page's first record. */
-  readonly begin: number;
-  /** List offset after the page's last record. */
-  readonly end: number;
-  readonly joint: JoinResult;
-  readonly isIdle: boolean;
-  /** Whether the page has a key that the scan had not read before; undefined if keys are not counted. */
-  readonly hasNewKey: boolean | undefined;
-  /** `total` minus the number of distinct records that the scan has read, at least 0; undefined if keys are not counted. */
-  readonly missing: number | undefined;
-}
 
 /**
  * State of one scan. {@link Scan.read} requests the page at a position, and computes the next position from it. After a round that was not
@@ -175,7 +168,7 @@ class Scan {
   readonly #request: PagesOptions['request'];
   readonly #keyOf: KeyOf;
   readonly #pageSize: number;
-  readonly #plan: PagePlan;
+  readonly #pager: Pager;
   readonly #leftOut: LeftOut;
   readonly #contents: ContentDigests;
   readonly #permit: () => Observable<unknown>;
@@ -189,8 +182,10 @@ class Scan {
   #isReordered = false;
   #isShort = false;
   #emptyAt: number | undefined;
-  /** Whether the plan knew before the newest page that the server serves pages of one size only. */
-  #wasFixed: boolean;
+  /** The cursor that the server refused last. */
+  #refusedCursor: string | undefined;
+  /** Number of times that the scan began again because the server refused a cursor. */
+  #restarts = 0;
   #standstill = new Standstill();
 
   constructor(options: PagesOptions) {
@@ -201,51 +196,48 @@ class Scan {
     this.#onTrouble = onTrouble;
     this.#pageSize = Math.max(2, options.pageSize ?? 1_000);
     this.#overlap = Math.max(1, options.overlap ?? 10); // `joinPage` limits it to half a page
-    this.#plan = options.plan ?? new PagePlan();
+    const plan = options.plan ?? new PagePlan(options.list);
+    this.#pager = pagerOf(options.list, plan, this.#pageSize);
     this.#contents = options.contents ?? contentDigests();
     this.#ahead = new PagesAhead(this.#request, options.ahead ?? { most: 0 });
-    this.#wasFixed = this.#plan.isFixed;
     const from = options.from ?? BEGINNING;
     this.#distinctKeys = from.offset === 0 ? new DistinctKeys() : undefined;
     this.#leftOut = options.leftOut ?? newIgnoredFields();
     this.#leftOut.add(from.leftOut ?? []);
-    if (from.pageSize !== undefined) this.#plan.foundWhole();
+    if (from.pageSize !== undefined) plan.foundWhole();
   }
 
   read(at: Position): Observable<ScanPage> {
-    return this.#permit().pipe(
-      switchMap(() => {
-        const { offset, pageSize: size } = at;
-        const isPlanned = size !== undefined && offset % size === 0;
-        const place = isPlanned
-          ? { offset, pageSize: size }
-          : this.#plan.at(offset, this.#pageSize);
-        return this.#ahead
-          .take(place, (each) => this.#placeAfter(each, at.step))
-          .pipe(map((answer) => this.#received(at, place, answer)));
-      }),
-    );
+    return this.#permit().pipe(switchMap(() => this.#take(at)));
   }
 
   end(): void {
     this.#ahead.drop();
   }
 
-  /**
-   * Returns the list offset and the size of the page to request after the given one, under the assumption that the list does not change
-   * meanwhile. Undefined if that offset is unknown or beyond the cap.
-   *
-   * @param step Number of records from the start of a page to the start of the next, in a list that is not read in whole pages; 0 if
-   * unknown.
-   */
-  #placeAfter({ offset, pageSize }: PagePlace, step: number): PagePlace | undefined {
-    const plan = this.#plan;
-    let next: PagePlace | undefined;
-    if (plan.isWhole) next = plan.next(offset + pageSize, this.#overlap, this.#pageSize);
-    else if (step > 0) next = plan.at(offset + step, this.#pageSize);
-    return next && next.offset < plan.servedTo
-      ? { offset: next.offset, pageSize: next.pageSize }
-      : undefined;
+  #take(at: Position): Observable<ScanPage> {
+    const place = this.#pager.placeAt(at);
+    return this.#ahead
+      .take(place, (each) => this.#pager.placeAfter(each, at.step, this.#overlap))
+      .pipe(
+        map((answer) => this.#received(at, place, answer)),
+        catchError((error: unknown) => {
+          if (at.cursor === undefined || !isCursorRefused(error)) return throwError(() => error);
+          return this.#take(this.#positionAfterRefusal(at, error));
+        }),
+      );
+  }
+
+  /** Returns the position at which the scan continues after the server refused the cursor of the page at `at`. */
+  #positionAfterRefusal(at: Position, error: unknown): Position {
+    const isKnown = at.cursor === this.#refusedCursor;
+    this.#refusedCursor = at.cursor;
+    const stepped = this.#pager.back(at, { ...at, stepsBack: at.stepsBack + 1 });
+    const isRestart = isKnown || stepped.cursor === undefined;
+    if (isRestart) this.#restarts += 1;
+    if (this.#restarts > MAX_RESTARTS) throw asRetryable(error);
+    this.#onTrouble?.(isRestart ? 'expired' : 'stepped-back', at.offset);
+    return isRestart ? BEGINNING : stepped;
   }
 
   #received(requested: Position, place: PagePlace, answer: Answer): ScanPage {
@@ -256,17 +248,21 @@ class Scan {
       ...{ requested, place, answer, records },
       begin: at.offset,
       end: at.offset + records.length,
-      joint: joinPage(at, records, {
-        overlap: this.#overlap,
-        keyOf: this.#keyOf,
-        contents: this.#contents,
-        leftOut: this.#leftOut.fields(),
-      }),
+      joint: this.#pager.overlaps ? this.#join(at, records) : JOINED,
       isIdle: isIdle(at, records),
       hasNewKey: this.#distinctKeys?.isCounting === true ? isNews : undefined,
       missing: this.#distinctKeys?.missing,
     };
     return { answer, offset: at.offset, next: this.#positionAfter(page, at) };
+  }
+
+  #join(at: Position, records: PageRecords): JoinResult {
+    return joinPage(at, records, {
+      overlap: this.#overlap,
+      keyOf: this.#keyOf,
+      contents: this.#contents,
+      leftOut: this.#leftOut.fields(),
+    });
   }
 
   /** Returns the position at which the scan continues; undefined after its last page. */
@@ -277,7 +273,8 @@ class Scan {
       return undefined;
     }
     const tell = (trouble: ScanTrouble) => this.#onTrouble?.(trouble, begin);
-    const restart = this.#observeServer(page, at, tell);
+    if (answer.hasGap) tell('gap');
+    const restart = this.#pager.observe(page, tell);
     if (restart) return restart;
 
     if (joint.swapped && !this.#isReordered) tell('reordered');
@@ -286,37 +283,8 @@ class Scan {
     if (joint.anchored) return this.#positionAfterJoined(page, tell);
     tell(joint.adrift ? 'adrift' : 'stepped-back');
     this.#leftOut.add(this.#standstill.failed(records, this.#leftOut.fields()));
-    return this.#standstill.mustReadBlind() ? { ...requested, isBlind: true } : joint.next;
-  }
-
-  /**
-   * Evaluates how the server treats offset and page size. If the page may lie anywhere in the list, returns the position from which to read
-   * again.
-   */
-  #observeServer(
-    { requested, place, answer, records, begin, end, joint }: ReceivedPage,
-    at: Position,
-    tell: (trouble: ScanTrouble) => void,
-  ): Position | undefined {
-    const plan = this.#plan;
-    const { length } = records;
-    const { total, reported } = answer;
-    // Servers that wrap around claim a next page even after the end.
-    const hasNext = answer.hasNext && end < (total ?? Infinity);
-    if (answer.hasGap) tell('gap');
-    else plan.saw({ place, length, hasNext, reported });
-    const isElsewhere =
-      length > 0 && reported?.offset !== undefined && reported.offset !== place.offset;
-    const isStuck = this.#idleness.isStuck(at, records, joint.anchored);
-    const wasWhole = plan.isWhole;
-    if (!wasWhole && (isElsewhere || isStuck)) plan.foundWhole();
-    if (wasWhole && isStuck) plan.foundStuck();
-    plan.findings().forEach(tell);
-    if (plan.isFixed && !this.#wasFixed) {
-      this.#wasFixed = true;
-      if (begin > 0) return BEGINNING; // the pages so far did not begin at the requested offsets
-    }
-    return !wasWhole && plan.isWhole && isElsewhere ? replanned(requested) : undefined;
+    if (this.#standstill.mustReadBlind()) return { ...requested, isBlind: true };
+    return joint.adrift ? joint.next : this.#pager.back(requested, joint.next);
   }
 
   /**
@@ -327,7 +295,7 @@ class Scan {
     page: ReceivedPage,
     tell: (trouble: ScanTrouble) => void,
   ): Position | undefined {
-    const { records, end, joint, missing, hasNewKey } = page;
+    const { answer, records, end, missing, hasNewKey } = page;
     const isLast = this.#isLast(page, tell);
     const isRepeated = this.#round > 0;
     if (isRepeated && missing === 0) return undefined;
@@ -336,7 +304,11 @@ class Scan {
       tell('short');
     }
     if (!isLast) {
-      const next = this.#planned(joint.next, end);
+      const next = this.#pager.next(page);
+      if (!next) {
+        tell(answer.next === undefined ? 'cut' : 'endless');
+        return undefined;
+      }
       this.#standstill.joined(end, records, next.anchors.at(-1) ?? []);
       return next;
     }
@@ -357,7 +329,8 @@ class Scan {
   /** Whether the scan treats this page as the last of the list, whatever the server claims. */
   #isLast(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): boolean {
     const { place, answer, records, end, hasNewKey, isIdle } = page;
-    const { total, hasNext } = answer;
+    const { total } = answer;
+    const hasNext = this.#pager.hasNext(page);
     const isShort = records.length < place.pageSize;
     const isEndless = this.#idleness.isOver({
       ...{ hasNewKey, isIdle, isShort, hasNext, end, total },
@@ -369,17 +342,6 @@ class Scan {
     // The server may claim a next page that is empty. The list then ends there, once a page that joins ends at the same offset again:
     // no record has moved in front of that offset.
     return !(hasNext || isCutShort) || end === this.#emptyAt || isEndless;
-  }
-
-  /**
-   * Aligns the position of the next page, `next`, to the start of a whole page if the list is read in whole pages. `end`: list offset after
-   * the last record of the current page.
-   */
-  #planned(next: Position, end: number): Position {
-    if (!this.#plan.isWhole) return next;
-    const { isBlind, ...place } = this.#plan.next(end, end - next.offset, this.#pageSize);
-    const step = Math.max(1, place.offset - next.offset + next.step);
-    return { ...replanned(next), ...place, step, ...(isBlind && { isBlind }) };
   }
 }
 

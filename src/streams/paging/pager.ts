@@ -1,0 +1,267 @@
+// How a scan requests the pages of a list, and where it continues after each: one class for each kind of paging.
+
+import { CellarstreamError } from '../../core/errors.ts';
+import { isPagedByOffset } from '../../description/description.ts';
+import type { ListDescription } from '../../description/description.ts';
+import type { Answer } from '../decode/response.ts';
+import type { PagePlace, PagePlan } from '../http/page-plan.ts';
+import type { PageRecords } from '../records/page-records.ts';
+import { BEGINNING, MAX_EARLIER, replanned } from './anchors.ts';
+import type { JoinResult, Position } from './anchors.ts';
+import { PageShift } from './idleness.ts';
+import type { ScanTrouble } from './pages.ts';
+
+/** A received page, compared with what the scan has read before. */
+export interface ReceivedPage {
+  /** Position for which the page was requested. */
+  readonly requested: Position;
+  readonly place: PagePlace;
+  readonly answer: Answer;
+  readonly records: PageRecords;
+  /** List offset of the page's first record. */
+  readonly begin: number;
+  /** List offset after the page's last record. */
+  readonly end: number;
+  readonly joint: JoinResult;
+  readonly isIdle: boolean;
+  /** Whether the page has a key that the scan had not read before; undefined if keys are not counted. */
+  readonly hasNewKey: boolean | undefined;
+  /** `total` minus the number of distinct records that the scan has read, at least 0; undefined if keys are not counted. */
+  readonly missing: number | undefined;
+}
+
+/** A kind of paging. Only its implementations know how a list is paged. */
+export interface Pager {
+  /** Whether pages overlap, so that anchors show whether a page continues the one before. If not, each page counts as it comes. */
+  readonly overlaps: boolean;
+  /** Returns the page to request for a position. */
+  placeAt(at: Position): PagePlace;
+  /**
+   * Returns the page to request after another one, under the assumption that the list does not change meanwhile. Undefined if it is not
+   * known before that page has arrived.
+   *
+   * @param step Number of records from the start of a page to the start of the next; 0 if unknown.
+   */
+  placeAfter(place: PagePlace, step: number, overlap: number): PagePlace | undefined;
+  /**
+   * Evaluates how the server treats requests for pages. If the pages that were read so far may lie anywhere in the list, returns the
+   * position from which to read again.
+   */
+  observe(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): Position | undefined;
+  /** Whether the list continues after a page, by what the response shows. */
+  hasNext(page: ReceivedPage): boolean;
+  /** Returns the position after a page that joined; undefined if the response does not show where the list continues. */
+  next(page: ReceivedPage): Position | undefined;
+  /**
+   * Returns the position from which to read after the page at `at` did not join, or the server refused its cursor.
+   *
+   * @param joint The position that `joinPage` computed.
+   */
+  back(at: Position, joint: Position): Position;
+}
+
+/** Creates the pager of a list. @param plan Chooses list offsets and page sizes, if the list is paged by them. */
+export function pagerOf(
+  list: ListDescription | undefined,
+  plan: PagePlan,
+  pageSize: number,
+): Pager {
+  const size = Math.min(pageSize, list?.limit ?? Infinity);
+  if (!list || isPagedByOffset(list)) return new OffsetPager(plan, Math.max(2, size));
+  if (list.paging === 'after') return new AfterPager(size, list.more !== undefined);
+  return new CursorPager(size, list);
+}
+
+/** Paging by list offset, or by page number with a page size that the request states: any page can be requested. */
+class OffsetPager implements Pager {
+  readonly overlaps = true;
+  readonly #plan: PagePlan;
+  readonly #pageSize: number;
+  readonly #shift = new PageShift();
+  /** Whether the plan knew before the newest page that the server serves pages of one size only. */
+  #wasFixed: boolean;
+
+  constructor(plan: PagePlan, pageSize: number) {
+    this.#plan = plan;
+    this.#pageSize = pageSize;
+    this.#wasFixed = plan.isFixed;
+  }
+
+  placeAt({ offset, pageSize: size }: Position): PagePlace {
+    const isPlanned = size !== undefined && offset % size === 0;
+    return isPlanned ? { offset, pageSize: size } : this.#plan.at(offset, this.#pageSize);
+  }
+
+  placeAfter({ offset, pageSize }: PagePlace, step: number, overlap: number) {
+    const plan = this.#plan;
+    let next: PagePlace | undefined;
+    if (plan.isWhole) next = plan.next(offset + pageSize, overlap, this.#pageSize);
+    else if (step > 0) next = plan.at(offset + step, this.#pageSize);
+    return next && next.offset < plan.servedTo
+      ? { offset: next.offset, pageSize: next.pageSize }
+      : undefined;
+  }
+
+  observe(page: ReceivedPage, tell: (trouble: ScanTrouble) => void): Position | undefined {
+    const { requested, place, answer, records, begin, end, joint } = page;
+    const plan = this.#plan;
+    const { length } = records;
+    const { total, reported } = answer;
+    // Servers that wrap around claim a next page even after the end.
+    const hasNext = answer.hasNext && end < (total ?? Infinity);
+    if (!answer.hasGap) plan.saw({ place, length, hasNext, reported });
+    const isElsewhere =
+      length > 0 && reported?.offset !== undefined && reported.offset !== place.offset;
+    const isStuck = this.#shift.isStuck({ ...requested, offset: begin }, records, joint.anchored);
+    const wasWhole = plan.isWhole;
+    if (!wasWhole && (isElsewhere || isStuck)) plan.foundWhole();
+    if (wasWhole && isStuck) plan.foundStuck();
+    plan.findings().forEach(tell);
+    if (plan.isFixed && !this.#wasFixed) {
+      this.#wasFixed = true;
+      if (begin > 0) return BEGINNING; // the pages so far did not begin at the requested offsets
+    }
+    return !wasWhole && plan.isWhole && isElsewhere ? replanned(requested) : undefined;
+  }
+
+  hasNext({ answer }: ReceivedPage): boolean {
+    return answer.hasNext;
+  }
+
+  /** In a list that is read in whole pages, aligns the position to the start of a whole page. */
+  next({ joint, end }: ReceivedPage): Position {
+    const { next } = joint;
+    if (!this.#plan.isWhole) return next;
+    const { isBlind, ...place } = this.#plan.next(end, end - next.offset, this.#pageSize);
+    const step = Math.max(1, place.offset - next.offset + next.step);
+    return { ...replanned(next), ...place, step, ...(isBlind && { isBlind }) };
+  }
+
+  back(_: Position, joint: Position): Position {
+    return joint;
+  }
+}
+
+/**
+ * Paging by the key of a record: the server returns the records after it. Each page is requested after a record some places before the end
+ * of the previous one, and so overlaps it. That record may be deleted before the request. Servers then return the records after its key,
+ * refuse the request, or return the beginning of the list; in the last two cases the scan steps back to the start of an earlier page.
+ */
+class AfterPager implements Pager {
+  readonly overlaps = true;
+  readonly #pageSize: number;
+  readonly #showsEnd: boolean;
+
+  /** @param showsEnd Whether responses say themselves whether the list continues. */
+  constructor(pageSize: number, showsEnd: boolean) {
+    this.#pageSize = pageSize;
+    this.#showsEnd = showsEnd;
+  }
+
+  placeAt(at: Position): PagePlace {
+    return placeOf(at, this.#pageSize);
+  }
+
+  placeAfter(): undefined {
+    return undefined;
+  }
+
+  observe(): undefined {
+    return undefined;
+  }
+
+  /**
+   * A `total` does not show the end: once records before the page are deleted, it is smaller than the number of records read. Without a
+   * place `more` the list ends where a page ends with the same record as the page before it.
+   */
+  hasNext({ requested, answer, records, isIdle }: ReceivedPage): boolean {
+    if (records.length === 0) return false;
+    if (this.#showsEnd) return answer.hasNext;
+    const isReadAgain = requested.stepsBack > 0 || requested.isBlind === true;
+    return isReadAgain || !isIdle;
+  }
+
+  next({ requested, begin, records, joint }: ReceivedPage): Position | undefined {
+    let last = joint.next.offset - begin - 1;
+    while (last >= 0 && records.at(last)?.key === undefined) last -= 1; // an unreadable record has no key
+    if (last < 0) return undefined;
+    const { offset, cursor, earlier = [] } = requested;
+    return {
+      ...joint.next,
+      offset: begin + last + 1,
+      step: last + 1,
+      cursor: records.at(last)!.key!,
+      earlier: [...earlier, { offset, ...(cursor !== undefined && { cursor }) }].slice(
+        -MAX_EARLIER,
+      ),
+    };
+  }
+
+  back({ earlier = [] }: Position, joint: Position): Position {
+    const { offset, cursor } = earlier.at(-1) ?? { offset: 0 };
+    const position = { ...replanned(joint), offset, earlier: earlier.slice(0, -1) };
+    return cursor === undefined ? position : { ...position, cursor };
+  }
+}
+
+/**
+ * Paging by what the previous response shows: a cursor, the address of the next page, or only the number of the next page. Pages cannot
+ * overlap. A list without paging is one such page.
+ */
+class CursorPager implements Pager {
+  readonly overlaps = false;
+  readonly #pageSize: number;
+  readonly #list: ListDescription;
+
+  constructor(pageSize: number, list: ListDescription) {
+    this.#pageSize = pageSize;
+    this.#list = list;
+  }
+
+  placeAt(at: Position): PagePlace {
+    return placeOf(at, this.#pageSize);
+  }
+
+  placeAfter(): undefined {
+    return undefined;
+  }
+
+  observe(): undefined {
+    return undefined;
+  }
+
+  hasNext({ answer, records }: ReceivedPage): boolean {
+    return answer.hasNext && (records.length > 0 || this.#list.next !== undefined);
+  }
+
+  next({ requested, answer, begin, records }: ReceivedPage): Position | undefined {
+    const cursor = this.#cursorAfter(requested, answer);
+    if (cursor === undefined || cursor === requested.cursor) return undefined;
+    return { ...BEGINNING, offset: begin + records.length, step: records.length, cursor };
+  }
+
+  back(): Position {
+    return BEGINNING;
+  }
+
+  #cursorAfter({ cursor }: Position, { next }: Answer): string | undefined {
+    const { paging, first } = this.#list;
+    return paging === 'page' ? String(Number(cursor ?? first) + 1) : next;
+  }
+}
+
+function placeOf({ offset, cursor }: Position, pageSize: number): PagePlace {
+  return { offset, pageSize, ...(cursor !== undefined && { cursor }) };
+}
+
+/** HTTP statuses with which servers refuse a cursor that has expired, or the key of a record that was deleted. */
+const CURSOR_REFUSALS: ReadonlySet<number> = new Set([400, 404, 410, 416, 422]);
+
+/** Whether a request with a cursor failed because the server refused it. */
+export function isCursorRefused(error: unknown): boolean {
+  return (
+    error instanceof CellarstreamError &&
+    error.code === 'API_STATUS' &&
+    CURSOR_REFUSALS.has(Number(error.context.status))
+  );
+}
