@@ -53,7 +53,7 @@ function digestOf(events: readonly Read[], partition: number, position: number) 
   for (const event of events) {
     if (event.partition !== partition || event.offset >= BigInt(position)) continue;
     const { after, source } = event.value === null ? { after: null } : envelopeOf(event);
-    if (after !== null) newest.set(event.key!, source!.sequence);
+    if (after !== null) newest.set(event.key!, source.sequence);
     else newest.delete(event.key!);
   }
   let sum = 0n;
@@ -81,7 +81,8 @@ export function wrongStatuses(
     if (op === 'r' || op === 'd') continue;
     for (const [field] of fields) {
       const [from, to] = [before?.[field!] ?? null, after?.[field!] ?? null];
-      if (from !== to) add(expected, `${event.key} ${field}`, `${String(from)} -> ${String(to)}`);
+      if (from !== to)
+        add(expected, `${event.key} ${field}`, `${JSON.stringify(from)} -> ${JSON.stringify(to)}`);
     }
   }
   const ids = new Set<unknown>();
@@ -91,7 +92,7 @@ export function wrongStatuses(
     const { event_id, field, from, to } = value;
     if (ids.has(event_id)) wrong.push(`${key}: status change ${String(event_id)} is there twice`);
     ids.add(event_id);
-    add(found, `${key} ${String(field)}`, `${String(from)} -> ${String(to)}`);
+    add(found, `${key} ${String(field)}`, `${JSON.stringify(from)} -> ${JSON.stringify(to)}`);
   }
   for (const id of new Set([...expected.keys(), ...found.keys()])) {
     const [want, got] = [expected.get(id) ?? [], found.get(id) ?? []];
