@@ -19,7 +19,7 @@ function installed(): string {
     const artifact = `org.keycloak:keycloak-quarkus-dist:${VERSION}:zip`;
     const unpack = `mvn -q -B dependency:unpack -Dartifact=${artifact} -DoutputDirectory="$0"`;
     const build = `"$0/keycloak-${VERSION}/bin/kc.sh" build --db=dev-mem --cache=local`;
-    return ['bash', '-c', `${unpack} && ${build}`, to];
+    return ['bash', '-c', `cd "$0" && ${unpack} && rm -rf target && ${build}`, to]; // Maven writes into `target`
   });
   return join(folder, `keycloak-${VERSION}`);
 }
