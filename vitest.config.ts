@@ -16,6 +16,7 @@ const NOT_UNIT = [
   'test/chaos/**',
   'test/docker/**',
   'test/ecosystem/**',
+  'test/apis/**',
   'test/sim/seeds-*',
 ];
 /** Integration tests that measure time: no other test may run beside them. `alerts` needs Prometheus, too. */
@@ -265,6 +266,18 @@ export default defineConfig({
           globalSetup: ['test/integration/services.ts'],
           testTimeout: 600_000,
           hookTimeout: 300_000,
+          maxWorkers: 1,
+        },
+      },
+      // APIs of other projects, read by the service while it is killed. `API_SECONDS` is how long each is written to.
+      {
+        test: {
+          name: 'apis-all',
+          include: ['test/apis/**/*.test.ts'],
+          globalSetup: ['test/integration/services.ts'],
+          env: { API_SECONDS: process.env.API_SECONDS ?? '60' },
+          testTimeout: 1_200_000,
+          hookTimeout: 600_000, // a download may come first
           maxWorkers: 1,
         },
       },
