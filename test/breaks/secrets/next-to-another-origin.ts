@@ -8,7 +8,8 @@ export class RequestPlan extends real.RequestPlan {
   override requestOf(query: ListQuery): real.PlannedRequest {
     const { cursor, ...first } = query;
     const planned = super.requestOf(this.list.paging === 'link' ? first : query);
-    const url = this.list.paging === 'link' && cursor !== undefined && URL.parse(cursor, this.url);
+    const url =
+      this.list.paging === 'link' && cursor !== undefined && URL.parse(cursor, this.url.href);
     return url ? { ...planned, url } : planned;
   }
 }

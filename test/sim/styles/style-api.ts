@@ -105,7 +105,11 @@ export class StyleApi {
     if (this.#style.auth === 'login' && authorization !== `Bearer ${token}`)
       return this.#dated(REFUSED_TOKEN);
     const { method, body } = options;
-    const answer = this.#server.answer({ method, target, body: body?.toString() });
+    const answer = this.#server.answer({
+      method,
+      target,
+      body: typeof body === 'string' ? body : undefined,
+    });
     if (fault !== 'truncated') return this.#dated(answer);
     const cutBy = Object.assign(new Error('closed'), { code: 'UND_ERR_SOCKET' });
     return this.#dated({ ...answer, text: answer.text.slice(0, answer.text.length / 2), cutBy });

@@ -53,34 +53,47 @@ export function levelOf({ proof, ...more }: Issued): string {
   return proof === 'exact' ? 'counted' : 'read';
 }
 
+/** A page of the whole list, as the server made it. */
+export interface ServedPage {
+  /** Broker's time, in epoch ms. */
+  readonly at: number;
+  readonly keys: readonly string[];
+}
+
 /**
- * Rejects a certificate whose level is too high: each record that stood still while the certificate's list was read has to be in the
- * topic, as it was, and no record may be missing that the certificate calls read.
+ * Rejects a certificate whose level is too high: a record that stood still during the reading has to be on a page that was served during
+ * the reading, or the reading has missed it.
  *
- * @param skewMs Difference between the times of certificates and of the broker; a second by which `Date` headers are rounded.
+ * @param served Pages in the order in which they were served.
+ * @param skewMs Most by which the times of certificates are earlier than the broker's: `Date` headers have whole seconds.
  */
 export function checkLevels(
   certificates: readonly Issued[],
-  chains: Chains,
   list: StyleList,
-  skewMs = 1_000,
+  served: readonly ServedPage[],
+  skewMs: number,
 ): string[] {
   const violations: string[] = [];
   for (const certificate of certificates) {
-    const { number, began_at: beganAt, at } = certificate;
+    const { number, began_at: beganAt, at: to } = certificate;
     const level = levelOf(certificate);
-    if (level === 'read' || level === 'nothing') continue;
+    if (level === 'read') continue;
+    const from = beganAt - skewMs;
+    const shown = new Set(
+      served.filter(({ at }) => at >= from && at <= to).flatMap(({ keys }) => keys),
+    );
     for (const [key, sights] of list.history) {
-      const before = sights.findLast((sight) => sight.at <= beganAt - skewMs);
-      const stoodStill = !sights.some((sight) => sight.at > beganAt - skewMs && sight.at <= at);
-      if (!before?.json || !stoodStill) continue;
-      const event = chains.get(key)?.findLast((each) => each !== 'tombstone' && each.at <= at);
-      const published = event && event !== 'tombstone' ? event.record?.version : undefined;
-      if (published !== before.json.version)
+      const before = sights.findLast((sight) => sight.at < from);
+      const stoodStill = !sights.some((sight) => sight.at >= from && sight.at <= to);
+      if (before?.json && stoodStill && !shown.has(key))
         violations.push(
-          `certificate ${number} is ${level}, and lacks ${key} in version ${String(before.json.version)}`,
+          `certificate ${number} is ${level}, and its reading from ${timeOf(from)} to ${timeOf(to)} has missed ${key}`,
         );
     }
   }
   return violations;
+}
+
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString().slice(11, -1);
 }

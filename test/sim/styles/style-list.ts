@@ -87,6 +87,13 @@ export class StyleList {
     this.#remove(id);
   }
 
+  /** Removes one of these records, which a page has just shown: what follows moves forward. May add another record, so that the total holds still. */
+  strike(ids: readonly number[], isReplaced: boolean): void {
+    if (this.truth().size <= FEW || ids.length === 0) return;
+    this.#remove(this.#chance.pick(ids));
+    if (isReplaced) this.grow();
+  }
+
   #newId(): number {
     return (this.#next += 1 + this.#chance.below(3));
   }

@@ -50,7 +50,9 @@ function ask({ style, server }: Model, at: string | number | undefined): Given {
     const body = names.variables === undefined ? sent : { [names.variables]: sent };
     return server.answer({ method, target: path, body: JSON.stringify(body) });
   }
-  const query = new URLSearchParams(Object.entries(sent).map(([k, v]) => [k, String(v)]));
+  const query = new URLSearchParams(
+    Object.entries(sent).map(([name, value]): [string, string] => [name, String(value)]),
+  );
   return server.answer({ method, target: `${path}?${query.toString()}`, body: undefined });
 }
 
@@ -174,7 +176,7 @@ it('serves windows of dates, single records, and 404 for one that is gone', () =
   expect(headers[names.total.toLowerCase()]).toBe(
     String(stamps.filter((stamp) => stamp >= from!).length),
   );
-  const [{ id, json }] = list.rows() as [{ id: number; json: JsonObject }];
+  const { id, json } = list.rows()[0]!;
   const key = encodeURIComponent(list.keyOf(id));
   const path = `/api/${names.list}/${style.one === 'query' ? `find?id=${key}` : key}`;
   const single = () => server.answer({ method: 'GET', target: path, body: undefined });

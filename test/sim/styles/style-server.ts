@@ -26,6 +26,8 @@ export class StyleServer {
   readonly #style: Style;
   readonly #list: StyleList;
   readonly #chance: Chance;
+  /** Called with the records of each page, after the page was made. `isOfAll`: it is a page of the whole list, not of a window of dates. */
+  onPage: (ids: readonly number[], isOfAll: boolean) => void = () => undefined;
 
   constructor(style: Style, list: StyleList, chance: Chance) {
     this.#style = style;
@@ -61,7 +63,7 @@ export class StyleServer {
     const sent = names.variables === undefined ? body : (body[names.variables] as JsonObject);
     const parameter = (name: string): string | undefined => {
       const value = method === 'GET' ? url.searchParams.get(name) : sent[name];
-      return value === null || value === undefined ? undefined : String(value as string);
+      return value === null || value === undefined ? undefined : String(value as string | number);
     };
     const asked = Number(parameter(names.limit) ?? limit);
     if (!(asked >= 1)) return given(400, { error: 'a page has a record at least' });
@@ -75,7 +77,7 @@ export class StyleServer {
     const members: JsonObject = {};
     const put = (at: 'body' | 'header', name: string, value: string | number | boolean | null) => {
       if (at === 'body') members[name] = value;
-      else if (value !== null) headers[name.toLowerCase()] = String(value);
+      else if (value !== null) headers[name.toLowerCase()] = String(value as string | number);
     };
     if (total && total !== 'request') put(total, names.total, rows.length);
     if (more) put(more, names.more, hasMore);
@@ -85,7 +87,7 @@ export class StyleServer {
       if (next !== 'Link') put(next, names.next, address);
       else if (address !== null) headers.link = `<${address}>; rel="next"`;
     }
-    return given(
+    const answer = given(
       200,
       inPlace(
         names.records,
@@ -94,6 +96,11 @@ export class StyleServer {
       ),
       headers,
     );
+    this.onPage(
+      shown.map(({ id }) => id),
+      !url.searchParams.has(names.from),
+    );
+    return answer;
   }
 
   /** The rows of a window of dates, or all. */

@@ -20,6 +20,7 @@ import { ask, SIGNALS } from '../sim-signals.ts';
 import { SimFolder } from '../sim-store.ts';
 import { SimTime } from '../sim-time.ts';
 import { checkEnd, checkLevels, isWellRead, levelOf, owesDeletions } from './style-checks.ts';
+import type { ServedPage } from './style-checks.ts';
 import { StyleApi } from './style-api.ts';
 import { StyleList } from './style-list.ts';
 import { StyleServer } from './style-server.ts';
@@ -32,6 +33,8 @@ const SCARCE_CALM_MS = 3_600_000;
 /** Time of calm that each run has, for what a process that wakes up late might do, ms. */
 const LEAST_CALM_MS = 45_000;
 const STEP_MS = 5_000;
+/** How likely a record that is removed between two pages is replaced by a new one in the same moment, so that the total holds still. */
+const REPLACED = Number(process.env.REPLACED ?? 0.5);
 
 /** One run of the service for a list of an API whose paging and properties the seed draws. */
 export async function simulateStyle(
@@ -84,7 +87,8 @@ export async function simulateStyle(
   });
   const time = new SimTime(START);
   const list = new StyleList(style, chance, time, records);
-  const api = new StyleApi(traits, style, new StyleServer(style, list, chance), chance, time);
+  const server = new StyleServer(style, list, chance);
+  const api = new StyleApi(traits, style, server, chance, time);
   const ofOne = ['sim.cursors', SIGNALS, CERTIFICATES];
   const broker = new SimBroker((topic) => (ofOne.includes(topic) ? 1 : 3));
   const registry = new SimRegistry();
@@ -130,6 +134,15 @@ export async function simulateStyle(
   };
 
   api.faultiness = faultiness;
+  const strikes = new Chance(seed, 'strikes');
+  const striking = strikes.pick([0, 0, 0.1, 0.4]);
+  const served: ServedPage[] = [];
+  let isStriking = true;
+  server.onPage = (ids, isOfAll) => {
+    if (tell) tell(`${new Date(time.now()).toISOString()} page ${ids.join()} ${isOfAll}`);
+    if (isOfAll) served.push({ at: time.now(), keys: ids.map((id) => list.keyOf(id)) });
+    if (isStriking && strikes.is(striking)) list.strike(ids, strikes.is(REPLACED));
+  };
   while (time.now() < START + stormMs && !problem) {
     await time.pass(200 + chance.below(2_500));
     const lot = chance.next();
@@ -143,6 +156,7 @@ export async function simulateStyle(
   }
 
   api.faultiness = 0;
+  isStriking = false;
   api.isDown = false;
   for (const each of processes) each.dangers = SAFE;
   const calmAt = time.now();
@@ -175,7 +189,7 @@ export async function simulateStyle(
     ...(problem ? [problem] : []),
     ...checkChains(chains, list, undefined, false),
     ...checkEnd(chains, list, style),
-    ...checkLevels(certificates, chains, list),
+    ...checkLevels(certificates, list, served, traits.sendsDate ? 1_000 : 0),
     ...checkInstances(broker.read('sim.cursors'), events, processes),
     ...checkCertificates(certificates, { broker, registry, topic }),
     ...checkCertifyRequests(signals, certificates),
