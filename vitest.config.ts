@@ -163,7 +163,7 @@ export default defineConfig({
           env: {
             SIM_SEEDS: process.env.SIM_SEEDS ?? '10',
             FLEET_SEEDS: process.env.FLEET_SEEDS ?? process.env.SIM_SEEDS ?? '4', // each takes longer
-            STYLE_SEEDS: process.env.STYLE_SEEDS ?? process.env.SIM_SEEDS ?? '30',
+            STYLE_SEEDS: process.env.STYLE_SEEDS ?? process.env.SIM_SEEDS ?? '20',
           },
           maxWorkers: ALL_CORES,
           sequence: { groupOrder: 3 },

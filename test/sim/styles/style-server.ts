@@ -63,7 +63,7 @@ export class StyleServer {
     const sent = names.variables === undefined ? body : (body[names.variables] as JsonObject);
     const parameter = (name: string): string | undefined => {
       const value = method === 'GET' ? url.searchParams.get(name) : sent[name];
-      return value === null || value === undefined ? undefined : String(value as string | number);
+      return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
     };
     const asked = Number(parameter(names.limit) ?? limit);
     if (!(asked >= 1)) return given(400, { error: 'a page has a record at least' });
@@ -77,7 +77,7 @@ export class StyleServer {
     const members: JsonObject = {};
     const put = (at: 'body' | 'header', name: string, value: string | number | boolean | null) => {
       if (at === 'body') members[name] = value;
-      else if (value !== null) headers[name.toLowerCase()] = String(value as string | number);
+      else if (value !== null) headers[name.toLowerCase()] = String(value);
     };
     if (total && total !== 'request') put(total, names.total, rows.length);
     if (more) put(more, names.more, hasMore);

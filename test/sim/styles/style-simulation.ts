@@ -33,6 +33,8 @@ const SCARCE_CALM_MS = 3_600_000;
 /** Time of calm that each run has, for what a process that wakes up late might do, ms. */
 const LEAST_CALM_MS = 45_000;
 const STEP_MS = 5_000;
+/** `Date` headers have whole seconds, and without them a first reading is dated when its first page has come, not when it was requested. */
+const SKEW_MS = 1_000;
 /** How likely a record that is removed between two pages is replaced by a new one in the same moment, so that the total holds still. */
 const REPLACED = Number(process.env.REPLACED ?? 0.5);
 
@@ -139,7 +141,7 @@ export async function simulateStyle(
   const served: ServedPage[] = [];
   let isStriking = true;
   server.onPage = (ids, isOfAll) => {
-    if (tell) tell(`${new Date(time.now()).toISOString()} page ${ids.join()} ${isOfAll}`);
+    world.trace?.(`${isOfAll ? 'a page' : 'a page of a window'} has ${ids.join()}`);
     if (isOfAll) served.push({ at: time.now(), keys: ids.map((id) => list.keyOf(id)) });
     if (isStriking && strikes.is(striking)) list.strike(ids, strikes.is(REPLACED));
   };
@@ -189,7 +191,7 @@ export async function simulateStyle(
     ...(problem ? [problem] : []),
     ...checkChains(chains, list, undefined, false),
     ...checkEnd(chains, list, style),
-    ...checkLevels(certificates, list, served, traits.sendsDate ? 1_000 : 0),
+    ...checkLevels(certificates, list, served, SKEW_MS + traits.latencyMs),
     ...checkInstances(broker.read('sim.cursors'), events, processes),
     ...checkCertificates(certificates, { broker, registry, topic }),
     ...checkCertifyRequests(signals, certificates),
