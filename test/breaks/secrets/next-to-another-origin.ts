@@ -3,7 +3,7 @@ import type { ListQuery } from '../../../src/streams/http/request-plan.ts';
 
 export * from '../../../src/streams/http/request-plan.ts';
 
-/** The address of the next page is requested with the token, whatever its origin. */
+/** The address of the next page is requested with the token, whatever its origin. Noticed by test/streams/paging/paging-styles.test.ts. */
 export class RequestPlan extends real.RequestPlan {
   override requestOf(query: ListQuery): real.PlannedRequest {
     const { cursor, ...first } = query;
