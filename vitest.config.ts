@@ -18,6 +18,7 @@ const NOT_UNIT = [
   'test/ecosystem/**',
   'test/apis/**',
   'test/sim/seeds-*',
+  'test/sim/styles/seeds-*',
 ];
 /** Integration tests that measure time: no other test may run beside them. `alerts` needs Prometheus, too. */
 const ALONE = ['freshness', 'alerts'].map(integrationTest);
@@ -159,10 +160,11 @@ export default defineConfig({
       {
         test: {
           name: 'sim',
-          include: ['test/sim/seeds-*.test.ts'],
+          include: ['test/sim/seeds-*.test.ts', 'test/sim/styles/seeds-*.test.ts'],
           env: {
             SIM_SEEDS: process.env.SIM_SEEDS ?? '10',
             FLEET_SEEDS: process.env.FLEET_SEEDS ?? process.env.SIM_SEEDS ?? '4', // each takes longer
+            STYLE_SEEDS: process.env.STYLE_SEEDS ?? process.env.SIM_SEEDS ?? '20',
           },
           maxWorkers: ALL_CORES,
           sequence: { groupOrder: 3 },
@@ -171,8 +173,11 @@ export default defineConfig({
       {
         test: {
           name: 'sim-all',
-          include: ['test/sim/seeds-*.test.ts'],
-          env: { SIM_SEEDS: process.env.SIM_SEEDS ?? '10000' },
+          include: ['test/sim/seeds-*.test.ts', 'test/sim/styles/seeds-*.test.ts'],
+          env: {
+            SIM_SEEDS: process.env.SIM_SEEDS ?? '10000',
+            STYLE_SEEDS: process.env.STYLE_SEEDS ?? process.env.SIM_SEEDS ?? '10000',
+          },
           maxWorkers: ALL_CORES,
         },
       },
