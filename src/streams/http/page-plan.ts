@@ -68,6 +68,8 @@ const SMOOTH = 7;
  */
 export class PagePlan {
   #isWhole: boolean;
+  /** Whether pages are requested by their number, so that each begins at a multiple of its size. */
+  readonly #isNumbered: boolean;
   #isHalf = false;
   /** Smallest page size that the server serves, as pages with more records than requested have shown; 1 if there were none. */
   #least = 1;
@@ -93,7 +95,8 @@ export class PagePlan {
 
   /** @param list Description of the list. Default: a list that is paged by offset. */
   constructor(list?: Pick<ListDescription, 'paging'>) {
-    this.#isWhole = list?.paging === 'page'; // the number of a page is that of a whole page
+    this.#isNumbered = list?.paging === 'page';
+    this.#isWhole = this.#isNumbered;
   }
 
   get isWhole(): boolean {
@@ -202,10 +205,10 @@ export class PagePlan {
 
   /**
    * Switches between pages that begin at multiples of their size and pages that begin at multiples of half their size, because the pages
-   * did not join.
+   * did not join. Half pages have no number, so a list of numbered pages stays as it is.
    */
   foundStuck(): void {
-    this.#isHalf = !this.#isHalf;
+    this.#isHalf = !this.#isHalf && !this.#isNumbered;
   }
 
   /** Stores the cap of the list, a list offset. Infinity removes the cap. */

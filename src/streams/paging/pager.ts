@@ -81,6 +81,10 @@ class OffsetPager implements Pager {
   readonly #pageSize: number;
   readonly #endsEmpty: boolean;
   readonly #shift = new PageShift();
+  /** The newest page, if it had fewer records than requested. Only for lists that end with an empty page. */
+  #shortPage:
+    { readonly place: PagePlace; readonly length: number; readonly end: number } | undefined;
+  #isCounted = false;
   /** Whether the plan knew before the newest page that the server serves pages of one size only. */
   #wasFixed: boolean;
 
@@ -99,6 +103,7 @@ class OffsetPager implements Pager {
 
   placeAfter({ offset, pageSize }: PagePlace, step: number, overlap: number) {
     const plan = this.#plan;
+    if (this.#endsEmpty && !this.#isCounted) return undefined; // may lie behind the end
     let next: PagePlace | undefined;
     if (plan.isWhole) next = plan.next(offset + pageSize, overlap, this.#pageSize);
     else if (step > 0) next = plan.at(offset + step, this.#pageSize);
@@ -112,9 +117,11 @@ class OffsetPager implements Pager {
     const plan = this.#plan;
     const { length } = records;
     const { total, reported } = answer;
+    this.#isCounted = total !== undefined;
     // Servers that wrap around claim a next page even after the end.
-    const hasNext = answer.hasNext && end < (total ?? Infinity);
+    const hasNext = answer.hasNext && end < (total ?? (this.#endsEmpty ? 0 : Infinity));
     if (!answer.hasGap) plan.saw({ place, length, hasNext, reported });
+    if (this.#endsEmpty) this.#observeEnd(page);
     const isElsewhere =
       length > 0 && reported?.offset !== undefined && reported.offset !== place.offset;
     const isStuck = this.#shift.isStuck({ ...requested, offset: begin }, records, joint.anchored);
@@ -131,6 +138,15 @@ class OffsetPager implements Pager {
 
   hasNext({ answer }: ReceivedPage): boolean {
     return answer.hasNext;
+  }
+
+  /** If a page begins where a short one ended, the short page was not the last: the server serves no larger pages. */
+  #observeEnd({ place, begin, end, records: { length } }: ReceivedPage): void {
+    const short = this.#shortPage;
+    if (short && short.end === begin && length > 0) {
+      this.#plan.saw({ ...short, hasNext: true, reported: undefined });
+    }
+    this.#shortPage = length > 0 && length < place.pageSize ? { place, length, end } : undefined;
   }
 
   /**
