@@ -12,7 +12,7 @@ const LAYERS = [
   ['sinks', 'observe'],
   ['account', 'consumers', 'ops'],
   ['pipeline'],
-  ['fleet'],
+  ['fleet', 'measure'],
   ['app'],
   ['index', 'exports'],
   ['commands'],

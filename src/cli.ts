@@ -54,7 +54,10 @@ const program = new Command('cellarstream')
 program
   .command('run')
   .description('runs the service until SIGTERM or SIGINT')
-  .action(async () => (await import('./commands/run.ts')).runCommand());
+  .option('--believe', 'starts although check --measure refuted claims of the description')
+  .action(async (flags: { believe?: boolean }) =>
+    (await import('./commands/run.ts')).runCommand(flags),
+  );
 
 sandboxFlags(program.command('demo'))
   .description(
@@ -79,7 +82,11 @@ program
   .command('check')
   .description('tests settings, login, a page of each list, Kafka and registry; prints the results')
   .option('--account <name>', `${OF_FLEET}; default: all of them`)
-  .action(async (flags: { account?: string }) =>
+  .option(
+    '--measure',
+    'tests what the description claims, in about a minute with at most 15 requests a list; needs no Kafka',
+  )
+  .action(async (flags: { account?: string; measure?: boolean }) =>
     exitWith((await import('./commands/check.ts')).checkCommand(flags)),
   );
 

@@ -19,9 +19,12 @@ import { answerAges } from '../streams/http/response-age.ts';
 import { logicalClock } from '../streams/http/logical-clock.ts';
 import { leased } from '../core/interceptors.ts';
 import type { BodyPool } from '../streams/http/body.ts';
+import type { Quotas } from './quotas.ts';
+import { AnswerRules } from '../streams/http/answer-rules.ts';
 import { login } from '../streams/http/login.ts';
 import type { Token } from '../streams/http/login.ts';
 import { pageRequest } from '../streams/http/page-request.ts';
+import type { PageRequest } from '../streams/http/page-request.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import { RequestPlan } from '../streams/http/request-plan.ts';
 import { PagePlan } from '../streams/http/page-plan.ts';
@@ -37,8 +40,11 @@ import { UnreadableTexts } from '../streams/decode/decoded-page.ts';
 
 export interface ApiOptions {
   readonly config: ApiConfig;
-  readonly description: Pick<ApiDescription, 'auth' | 'headers' | 'lists'>;
+  readonly description: Pick<ApiDescription, 'auth' | 'headers' | 'lists'> &
+    Partial<Pick<ApiDescription, 'errors' | 'quota'>>;
   readonly loginLimit: Limit;
+  /** Compares the responses of a list with what the API says of its quota. Default: they are not compared. */
+  readonly reportsOf?: Quotas['reportsOf'];
   readonly scheduler: SchedulerLike;
   readonly hooks?: Pick<Hooks, 'onRetry' | 'onLogin' | 'onRequest'>;
   /**
@@ -63,6 +69,8 @@ export interface ApiOptions {
 export interface Api {
   readonly tokens: TokenSource;
   readonly list: (list: ListDescription) => ApiList;
+  /** Returns the function that sends requests of a list without decoding the responses. The list may differ from the description's. */
+  readonly request: (list: ListDescription) => PageRequest;
   readonly close: () => Promise<void>;
 }
 
@@ -115,6 +123,7 @@ export function openApi(options: ApiOptions): Api {
     ...{ dispatcher, scheduler, random },
   };
   const ages = answerAges();
+  const rules = new AnswerRules(description);
   const { auth } = description;
   const credentials = (): Credentials =>
     Object.fromEntries(
@@ -133,6 +142,7 @@ export function openApi(options: ApiOptions): Api {
         loginUrl: new URL(config.loginUrl),
         keyPatienceMs: config.keyPatienceMs,
         limit: loginLimit,
+        rules,
         hooks: hooksOf('login'),
       }),
       scheduler,
@@ -179,7 +189,12 @@ export function openApi(options: ApiOptions): Api {
         hooks: hooksOf(resource, resource),
       };
       const found = findings.get(resource)!;
-      const request = pageRequest(requests, { ...common, tokens, ages, bodies });
+      const onSend = options.reportsOf?.(resource);
+      const request = pageRequest(requests, {
+        ...common,
+        ...{ tokens, ages, bodies, rules },
+        ...(onSend && { onSend }),
+      });
       return {
         clock: common.logicalClock,
         plan: found.plan,
@@ -195,6 +210,10 @@ export function openApi(options: ApiOptions): Api {
           }),
       };
     },
+    request: (list) =>
+      pageRequest(new RequestPlan({ ...shared, list, headers: description.headers }), {
+        ...{ ...shared, hooks: hooksOf(list.name, list.name), tokens, ages, rules },
+      }),
     close: async () => {
       // A response that is on its way may contain the only refresh token that is still valid.
       if (refreshTokens) {

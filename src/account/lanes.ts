@@ -1,6 +1,11 @@
 import type { SchedulerLike } from 'rxjs';
 import type { Config } from '../config/config.ts';
-import type { Limit, TokenBucket } from '../streams/quota/token-bucket.ts';
+import type {
+  SharedLane,
+  Limit,
+  SharedLimit,
+  SharedBucket,
+} from '../streams/quota/token-bucket.ts';
 
 /** The lanes of one list, each with its share of the quota. */
 export interface Lanes {
@@ -43,8 +48,37 @@ export interface Lanes {
  */
 type ConcurrentReads = 'first-read' | 'asking' | 'nothing';
 
+type LaneName = 'poll' | 'lookback' | 'initialSnapshot' | 'fullScan' | 'sweep' | 'singleRecords';
+
+/** The lanes of a list in one bucket, which can be combined with those of another bucket. */
+export type BucketLanes = Lanes & Readonly<Record<LaneName, SharedLane>>;
+
+/**
+ * Combines the lanes of a list in a quota that it shares with other lists (`all`) and in a quota of its own. A request needs a token of both
+ * and of each further limit. The order of requests is that of `all`.
+ */
+export function lanesTogether(
+  all: BucketLanes,
+  own: BucketLanes | undefined,
+  further: readonly SharedLimit[],
+): Lanes {
+  if (!own && further.length === 0) return all;
+  const together = (name: LaneName): Limit =>
+    all[name].together(own ? [own[name], ...further] : further);
+  return {
+    poll: together('poll'),
+    lookback: together('lookback'),
+    initialSnapshot: together('initialSnapshot'),
+    fullScan: together('fullScan'),
+    sweep: together('sweep'),
+    singleRecords: together('singleRecords'),
+    pollSpacingMs: (beside) => Math.max(all.pollSpacingMs(beside), own?.pollSpacingMs(beside) ?? 0),
+    requestIntervalMs: Math.max(all.requestIntervalMs, own?.requestIntervalMs ?? 0),
+  };
+}
+
 export interface LanesOptions {
-  readonly bucket: TokenBucket;
+  readonly bucket: SharedBucket;
   readonly quota: Pick<Config['quota'], 'perMinute' | 'firstReadPercent'>;
   /** Number of lists that share this quota. */
   readonly lists: number;
@@ -70,7 +104,7 @@ const SWEEP_SHARE = 0.05;
  * quota window, the snapshot gets all requests that polls did not use in that window: if responses are slow, polls run less often than
  * their share allows.
  */
-export function lanesOf(options: LanesOptions): Lanes {
+export function lanesOf(options: LanesOptions): BucketLanes {
   const { bucket, quota, lists, intervalMs, windowMs, scheduler } = options;
   const { perMinute, firstReadPercent } = quota;
   const part = (of: number) => Math.max(1, Math.floor(perMinute * of));

@@ -11,8 +11,8 @@ import {
 } from './ledger/ledger-record.ts';
 import type { DatedDeclaration, TimedCount } from './ledger/ledger-record.ts';
 import type { RecentStarts } from '../state/recent-starts.ts';
-import { tokenBucket } from '../streams/quota/token-bucket.ts';
-import type { Limit, TokenBucket } from '../streams/quota/token-bucket.ts';
+import { sharedBucket } from '../streams/quota/token-bucket.ts';
+import type { Limit, SharedBucket } from '../streams/quota/token-bucket.ts';
 
 export interface QuotaOptions {
   readonly name: string;
@@ -52,7 +52,7 @@ export const MAX_FUTURE_START_MS = LEASE_MS + LEASE_RENEWAL_MARGIN_MS + MAX_REQU
 export class Quota {
   readonly name: string;
   readonly capacity: number;
-  readonly bucket: TokenBucket;
+  readonly bucket: SharedBucket;
   /** The part of the quota from which guest processes are granted permits. */
   readonly guests: Limit;
   /** Request times of this process and of earlier ones, stored in the state folder; undefined if request times are not stored. */
@@ -60,6 +60,7 @@ export class Quota {
   readonly #scheduler: SchedulerLike;
   readonly #ledger: QuotaLedger | undefined;
   #isComplete: boolean;
+  #waitsUntil = -Infinity;
 
   constructor(options: QuotaOptions) {
     const { name, capacity, lists, scheduler, storedStarts, ledger } = options;
@@ -71,7 +72,7 @@ export class Quota {
     this.#scheduler = scheduler;
     this.#ledger = part;
     this.#isComplete = storedStarts?.isReliable ?? true;
-    this.bucket = tokenBucket({
+    this.bucket = sharedBucket({
       capacity,
       windowMs: WINDOW_MS,
       lateMs: MAX_REQUEST_DELAY_MS,
@@ -135,6 +136,13 @@ export class Quota {
   waitFullWindow(): void {
     this.#isComplete = true;
     this.countOthers([{ at: this.#scheduler.now(), count: this.capacity }]);
+  }
+
+  /** Starts no request before `until` (ms), because the API says that none remain. */
+  waitUntil(until: number): void {
+    if (until <= this.#waitsUntil) return;
+    this.#waitsUntil = until;
+    this.countOthers([{ at: until - WINDOW_MS, count: this.capacity }]);
   }
 
   #count(requests: readonly TimedCount[]): void {

@@ -2,17 +2,30 @@ import { join } from 'node:path';
 import type { SchedulerLike } from 'rxjs';
 import type { Config, Resource } from '../config/config.ts';
 import { hasLogin } from '../description/credentials.ts';
-import type { QuotaUse } from '../observe/hooks.ts';
-import { lanesOf } from './lanes.ts';
-import type { Lanes } from './lanes.ts';
+import type { Hooks, QuotaUse } from '../observe/hooks.ts';
+import { lanesOf, lanesTogether } from './lanes.ts';
+import type { BucketLanes, Lanes } from './lanes.ts';
+import { describedQuota } from '../description/quota-limits.ts';
+import type { DescribedQuota } from '../description/quota-limits.ts';
 import type { InheritedLedger, Ledger } from './ledger/ledger.ts';
-import { SHARED_QUOTA, latestArrivalsIn, LOGIN_QUOTA, WINDOW_MS } from './ledger/ledger-record.ts';
+import {
+  SHARED_QUOTA,
+  latestArrivalsIn,
+  LOGIN_QUOTA,
+  MAX_REQUEST_DELAY_MS,
+  SECOND_WINDOW_MS,
+  WINDOW_MS,
+} from './ledger/ledger-record.ts';
 import type { DatedDeclaration } from './ledger/ledger-record.ts';
 import type { LedgerWriter } from '../state/ledger-writer.ts';
 import { recentStarts } from '../state/recent-starts.ts';
 import type { RecentStarts } from '../state/recent-starts.ts';
-import type { Limit } from '../streams/quota/token-bucket.ts';
+import { sharedBucket } from '../streams/quota/token-bucket.ts';
+import type { Limit, SharedBucket } from '../streams/quota/token-bucket.ts';
 import { MAX_FUTURE_START_MS, Quota } from './quota.ts';
+import { ReportedUse } from './reported-use.ts';
+import { AnswerRules } from '../streams/http/answer-rules.ts';
+import type { HttpResponse } from '../streams/http/http.ts';
 
 export type { Lanes } from './lanes.ts';
 
@@ -38,6 +51,27 @@ export interface QuotasOptions {
    * no id is stored.
    */
   readonly instance?: string;
+  /** Called once for each quota that others use, too, as the API reports. Default none. */
+  readonly hooks?: Pick<Hooks, 'onQuotaShared'>;
+}
+
+/** One quota of lists that is open, with its lanes. */
+interface OpenQuota {
+  readonly quota: Quota;
+  readonly lanes: BucketLanes;
+  readonly reported: ReportedUse;
+}
+
+/** The quotas of one list: the one that it shares with other lists, if any, then its own. */
+interface ListQuotas {
+  readonly quotas: readonly OpenQuota[];
+  readonly lanes: Lanes;
+}
+
+/** A limit a second. It is neither stored nor declared: a successor waits until its predecessor's requests do not count any more. */
+interface SecondLimit {
+  readonly bucket: SharedBucket;
+  readonly capacity: number;
 }
 
 /** Opens the quotas of one account at the API. Request times are stored, so that the next process counts this one's requests. */
@@ -45,12 +79,21 @@ export function quotas(options: QuotasOptions): Quotas {
   return new Quotas(options);
 }
 
-/** Request quotas of one account at the API: one for logins, and either one for each list or one for all lists together. */
+/**
+ * Request quotas of one account at the API: one for logins, and one for each list, one for all lists together, or both. Beside these quotas
+ * a minute, the API may have limits a second.
+ */
 export class Quotas {
   readonly #options: QuotasOptions;
   readonly #login: Quota;
-  /** Open quotas of lists by name, with their lanes. */
-  readonly #opened = new Map<string, { readonly quota: Quota; readonly lanes: Lanes }>();
+  readonly #loginLimit: Limit;
+  readonly #described: DescribedQuota;
+  readonly #rules: AnswerRules;
+  /** Open quotas of lists by name. */
+  readonly #opened = new Map<string, OpenQuota>();
+  readonly #lists = new Map<Resource, ListQuotas>();
+  readonly #secondLimits: SecondLimit[] = [];
+  readonly #keySecond: readonly SharedBucket[];
   /** Lists whose lanes were requested. */
   readonly #requested = new Set<Resource>();
   /** Declarations in the ledger that other processes have written so far. A quota that is opened later counts their requests. */
@@ -59,13 +102,18 @@ export class Quotas {
   constructor(options: QuotasOptions) {
     const { config, ledger } = options;
     this.#options = options;
-    this.#login = this.#open(LOGIN_QUOTA, config.quota.loginsPerMinute);
+    this.#described = describedQuota(config.description);
+    this.#rules = new AnswerRules(config.description);
+    this.#keySecond = this.#secondLimit(this.#described.keyPerSecond);
+    const { login } = this.#described;
+    this.#login = this.#open(LOGIN_QUOTA, config.quota.loginsPerMinute, 1);
+    this.#loginLimit = this.#login.bucket.together(this.#secondLimit(login.perSecond));
     ledger?.guestDeclarations$?.subscribe((guests) => this.#countGuests(guests));
     if (ledger) this.#listQuotas();
   }
 
   get login(): Limit {
-    return this.#login.bucket;
+    return this.#loginLimit;
   }
 
   /**
@@ -75,11 +123,21 @@ export class Quotas {
    * ledger, the first request waits for a full quota window.
    */
   lanes(resource: Resource, seenBefore: boolean): Lanes {
-    const { quota, lanes } = this.#listOf(resource);
+    const { quotas: ofList, lanes } = this.#listOf(resource);
     // Only for the first call: later on, the earlier requests are those of this process, which are counted.
-    if (!this.#requested.has(resource) && seenBefore && !quota.isComplete) quota.waitFullWindow();
+    if (!this.#requested.has(resource) && seenBefore) {
+      for (const { quota } of ofList) if (!quota.isComplete) quota.waitFullWindow();
+    }
     this.#requested.add(resource);
     return lanes;
+  }
+
+  /**
+   * Compares the responses of a list with what the API says of its quota. To be called when a request is sent; the returned function when it
+   * ends, with its response.
+   */
+  reportsOf(resource: Resource): () => (answer: HttpResponse | undefined) => void {
+    return () => this.#listOf(resource).quotas[0]!.reported.begin();
   }
 
   /**
@@ -109,6 +167,10 @@ export class Quotas {
       if (hasUnreadableEntry) quota.waitFullWindow();
     }
     this.#remember([...(sent ? [sent] : []), ...guests]);
+    if (sent) {
+      const endsAt = latestSentAt + declaration.blockMs;
+      this.#waitSecond(isOurs ? Math.min(endsAt, this.#options.scheduler.now()) : endsAt);
+    }
     if (instance !== undefined) writer?.set(instance);
     return isLeaseActive && !isOurs;
   }
@@ -124,7 +186,8 @@ export class Quotas {
       name === SHARED_QUOTA && quota.scope === 'key'
         ? resources[0]
         : description.lists.find((list) => list.name === name)?.name;
-    return resource === undefined ? undefined : this.#listOf(resource).quota;
+    const { quotas: ofList = [] } = resource === undefined ? {} : this.#listOf(resource);
+    return (name === SHARED_QUOTA ? ofList[0] : ofList.at(-1))?.quota;
   }
 
   /** Returns for each quota how many requests count against it now, and how many it allows in a minute. */
@@ -141,13 +204,7 @@ export class Quotas {
     for (const { storedStarts } of this.#openQuotas()) storedStarts?.close();
   }
 
-  /** Number of lists that share one quota. */
-  get #lists(): number {
-    const { quota, resources } = this.#options.config;
-    return quota.scope === 'key' ? resources.length : 1;
-  }
-
-  #open(name: string, capacity: number): Quota {
+  #open(name: string, capacity: number, lists: number): Quota {
     const { config, scheduler, stateDir, ledger } = this.#options;
     const folder = stateDir === undefined ? undefined : join(stateDir, 'quota', config.account);
     const {
@@ -156,24 +213,71 @@ export class Quotas {
         : (file: string) => recentStarts(join(folder, file), capacity),
     } = this.#options;
     const storedStarts = storedStartsOf?.(name, capacity);
-    return new Quota({ name, capacity, lists: this.#lists, scheduler, storedStarts, ledger });
+    return new Quota({ name, capacity, lists, scheduler, storedStarts, ledger });
   }
 
-  #listOf(resource: Resource): { readonly quota: Quota; readonly lanes: Lanes } {
-    const { config, scheduler } = this.#options;
-    const name = config.quota.scope === 'key' ? SHARED_QUOTA : resource;
+  #listOf(resource: Resource): ListQuotas {
+    const known = this.#lists.get(resource);
+    if (known) return known;
+    const { quota, resources } = this.#options.config;
+    const { perMinute: own, perSecond } = this.#described.lists[resource]!;
+    const quotas =
+      quota.scope === 'endpoint'
+        ? [this.#opening(resource, own ?? quota.perMinute, 1)]
+        : [
+            this.#opening(SHARED_QUOTA, quota.perMinute, resources.length),
+            ...(own === undefined ? [] : [this.#opening(resource, own, 1)]),
+          ];
+    const further = [...this.#keySecond, ...this.#secondLimit(perSecond)];
+    const lanes = lanesTogether(quotas[0]!.lanes, quotas[1]?.lanes, further);
+    const opened = { quotas, lanes };
+    this.#lists.set(resource, opened);
+    return opened;
+  }
+
+  /** Returns the quota with this name, which is opened by the first call. `lists` is the number of lists that share it. */
+  #opening(name: string, perMinute: number, lists: number): OpenQuota {
     const known = this.#opened.get(name);
     if (known) return known;
-    const quota = this.#open(name, config.quota.perMinute);
+    const { config, scheduler, hooks } = this.#options;
+    const quota = this.#open(name, perMinute, lists);
     for (const sent of this.#others) quota.countOthers(latestArrivalsIn(name, sent));
     const lanes = lanesOf({
-      ...{ bucket: quota.bucket, quota: config.quota, lists: this.#lists, scheduler },
+      ...{ bucket: quota.bucket, quota: { ...config.quota, perMinute }, lists, scheduler },
       intervalMs: config.poll.intervalMs,
       windowMs: WINDOW_MS,
     });
-    const opened = { quota, lanes };
+    let isSaid = false;
+    const reported = new ReportedUse({
+      ...{ rules: this.#rules, scheduler },
+      onOthers: (count) => {
+        quota.countOthers([{ at: scheduler.now(), count }]);
+        if (!isSaid) hooks?.onQuotaShared?.({ quota: name, requests: count });
+        isSaid = true;
+      },
+      onUsedUp: (until) => quota.waitUntil(until),
+    });
+    const opened = { quota, lanes, reported };
     this.#opened.set(name, opened);
     return opened;
+  }
+
+  /** Opens a limit of `capacity` requests a second; empty if there is none. */
+  #secondLimit(capacity: number | undefined): SharedBucket[] {
+    if (capacity === undefined) return [];
+    const { scheduler } = this.#options;
+    const windowMs = SECOND_WINDOW_MS;
+    const bucket = sharedBucket({ capacity, windowMs, lateMs: MAX_REQUEST_DELAY_MS, scheduler });
+    this.#secondLimits.push({ bucket, capacity });
+    return [bucket];
+  }
+
+  /** Makes each limit a second wait for its window from the last request on that a predecessor may have sent, at `sentUntil` (ms). */
+  #waitSecond(sentUntil: number): void {
+    const at = sentUntil + MAX_REQUEST_DELAY_MS;
+    for (const { bucket, capacity } of this.#secondLimits) {
+      bucket.count(Array.from({ length: capacity }, () => at));
+    }
   }
 
   #openQuotas(): Quota[] {
@@ -183,7 +287,8 @@ export class Quotas {
   /** Returns the quotas of the lists that this process reads, each quota once. Opens quotas that are not open yet. */
   #listQuotas(): Quota[] {
     const { resources } = this.#options.config;
-    return [...new Set(resources.map((resource) => this.#listOf(resource).quota))];
+    const open = resources.flatMap((resource) => this.#listOf(resource).quotas);
+    return [...new Set(open.map(({ quota }) => quota))];
   }
 
   #countGuests(guests: readonly DatedDeclaration[]): void {

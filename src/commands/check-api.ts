@@ -5,6 +5,7 @@ import {
   ignoreElements,
   map,
   merge,
+  NEVER,
   Subject,
   switchMap,
   take,
@@ -28,13 +29,19 @@ import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { keyFieldsOf } from '../pipeline/choose-key.ts';
 import { credentialWords, hasLogin } from '../description/credentials.ts';
 import { listNamed } from '../description/description.ts';
+import type { ListDescription } from '../description/description.ts';
+import { asker } from '../measure/ask.ts';
+import { MAX_REQUESTS, measureList } from '../measure/measure-list.ts';
+import type { Measurement } from '../measure/replies.ts';
 import { openKafka } from '../sinks/open-kafka.ts';
 import { parsingDecoder } from '../streams/decode/decoder.ts';
 import type { PagePlace } from '../streams/http/page-plan.ts';
 import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
 import { during } from '../streams/quota/token-bucket.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
+import { keyOfFields } from '../streams/records/key-of.ts';
 import { Stamps } from '../streams/records/stamps.ts';
+import type { TimeFormat } from '../streams/records/time-format.ts';
 import { timeFormat } from '../streams/records/time-format.ts';
 import { checkDates } from './check-dates.ts';
 import { checkPaging } from './check-paging.ts';
@@ -53,30 +60,71 @@ const QUOTA_PATIENCE_MS = 20_000;
  * as such; it ends a check at a quota of a few requests a minute.
  */
 const LIST_PATIENCE_MS = 30_000;
+/**
+ * How long a request of a measurement may wait for the quota, in ms. Longer than a minute, after which requests of other processes no longer
+ * count.
+ */
+const MEASURE_PATIENCE_MS = 90_000;
 /** How long to try to reach Kafka before the first requests are sent without it, in ms: the API can be checked without Kafka. */
 const KAFKA_TIMEOUT_MS = 2_000;
 /** Failed logins after which a check gives up: more would use up the login quota of the next check. */
 const MAX_FAILED_LOGINS = 5;
 /** Page size of the check's requests for lists: enough records to determine the key fields. */
 const PAGE_SIZE = 100;
+const A_DAY_MS = 86_400_000;
 
 /**
  * Checks the quota, a login, and for each list its pages, its date parameters and its total. The requests count against the account's
  * quota.
  */
 export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Finding[]> {
+  return withQuota(config, permitBatchSizes(config), (check) => check.run());
+}
+
+/**
+ * Measures the claims of the API's description (`check --measure`). Findings are those of the quota and the login, and one for each list
+ * that could not be measured. Measurements are by list. Without Kafka the requests count only in this process.
+ */
+export async function measureApi(
+  config: ConfigWith<'api'>,
+  pause: (ms: number) => Promise<void>,
+): Promise<{
+  readonly findings: readonly Finding[];
+  readonly lists: ReadonlyMap<Resource, readonly Measurement[]>;
+}> {
+  const lists = new Map<Resource, readonly Measurement[]>();
+  const sizes = batchSizes(config, () => MAX_REQUESTS);
+  const findings = await withQuota(config, sizes, (check) => check.measure(lists, pause));
+  const inOrder = config.resources.flatMap((resource) => {
+    const measurements = lists.get(resource);
+    return measurements ? [[resource, measurements] as const] : [];
+  });
+  return { findings, lists: new Map(inOrder) };
+}
+
+/** Runs checks with a share of the account's quota. */
+async function withQuota(
+  config: ConfigWith<'api'>,
+  sizes: Record<string, number>,
+  work: (check: ApiCheck) => Promise<Finding[]>,
+): Promise<Finding[]> {
   const log = kafkaLogCreator(await createLogger({ level: 'silent' }));
+  const scheduler = steadyScheduler;
   let uncounted: unknown;
+  if (!hasKafka(config)) {
+    const quota = quotas({ config, scheduler });
+    return work(new ApiCheck(config, undefined, quota));
+  }
   const guest = openGuest({
     kafka: openKafka(config, { log, kafkaRetries: 2 }),
     config,
-    batchSizes: permitBatchSizes(config),
+    batchSizes: sizes,
     patienceMs: QUOTA_PATIENCE_MS,
     kafkaPatienceMs: KAFKA_TIMEOUT_MS,
-    scheduler: steadyScheduler,
+    scheduler,
     onUndeclared: (error) => (uncounted = error),
   });
-  const quota = quotas({ config, scheduler: steadyScheduler, ledger: guest.permits });
+  const quota = quotas({ config, scheduler, ledger: guest.permits });
   try {
     const counted = await tryCheck('quota', async () => {
       const firstBatch = firstValueFrom(guest.permits.batches$);
@@ -89,7 +137,7 @@ export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Fin
         : '';
     });
     if (!counted.fine) return [counted];
-    const findings = await new ApiCheck(config, guest, quota).run();
+    const findings = await work(new ApiCheck(config, guest, quota));
     return counted.detail === '' ? findings : [...findings, { ...counted, isUnwise: true }];
   } finally {
     await guest.close();
@@ -103,19 +151,27 @@ export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Fin
  * dates, and two that count the list's records in two windows. Requests beyond these numbers wait until more permits are reserved.
  */
 function permitBatchSizes(config: ConfigWith<'api'>): Record<string, number> {
-  const { quota, resources } = config;
+  return batchSizes(config, ({ dates }) => (dates !== undefined ? 8 : 4));
+}
+
+/** Returns one permit for the login, and for each quota of lists the sum of `countOf` its lists. */
+function batchSizes(
+  { resources, description }: ConfigWith<'api'>,
+  countOf: (list: ListDescription) => number,
+): Record<string, number> {
   const counts = resources.map(
-    (resource) =>
-      [resource, listNamed(config.description, resource).dates !== undefined ? 8 : 4] as const,
+    (resource) => [resource, countOf(listNamed(description, resource))] as const,
   );
-  if (quota.scope !== 'key') return { [LOGIN_QUOTA]: 1, ...Object.fromEntries(counts) };
-  return { [LOGIN_QUOTA]: 1, [SHARED_QUOTA]: counts.reduce((sum, [, count]) => sum + count, 0) };
+  // Quotas that do not exist are ignored: the shared one, or those of the lists.
+  const all = counts.reduce((sum, [, count]) => sum + count, 0);
+  return { [LOGIN_QUOTA]: 1, [SHARED_QUOTA]: all, ...Object.fromEntries(counts) };
 }
 
 /** Checks the login, then all lists at once. Failed requests are retried; if a request takes too long, its newest error is reported. */
 class ApiCheck {
   readonly #config: ConfigWith<'api'>;
-  readonly #guest: Guest;
+  /** Undefined without Kafka. */
+  readonly #guest: Guest | undefined;
   readonly #quota: Quotas;
   readonly #api: Api;
   readonly #lastErrors = new Map<string, unknown>();
@@ -125,7 +181,7 @@ class ApiCheck {
   readonly #granted$ = new Subject<string>();
   #failedLogins = 0;
 
-  constructor(config: ConfigWith<'api'>, guest: Guest, quota: Quotas) {
+  constructor(config: ConfigWith<'api'>, guest: Guest | undefined, quota: Quotas) {
     this.#config = config;
     this.#guest = guest;
     this.#quota = quota;
@@ -134,13 +190,51 @@ class ApiCheck {
       description: config.description,
       stateDir: config.stateDir,
       loginLimit: this.#announced('login', quota.login),
-      maySend: () => guest.permits.isBatchValid(),
+      reportsOf: (resource) => quota.reportsOf(resource),
+      ...(guest && { maySend: () => guest.permits.isBatchValid() }),
       scheduler: steadyScheduler,
       hooks: { onRetry: (retrying) => this.#failed(retrying) },
     });
   }
 
-  async run(): Promise<Finding[]> {
+  run(): Promise<Finding[]> {
+    return this.#afterLogin((resource) => this.#checkList(resource));
+  }
+
+  /** Adds the measurements of each list to `lists`; returns the findings of the login, and of lists that could not be measured. */
+  async measure(
+    lists: Map<Resource, readonly Measurement[]>,
+    pause: (ms: number) => Promise<void>,
+  ): Promise<Finding[]> {
+    const findings = await this.#afterLogin((resource) =>
+      tryCheck(resource, async () => {
+        lists.set(resource, await this.#measureList(resource, pause));
+        return '';
+      }),
+    );
+    return findings.filter(({ detail }) => detail !== '');
+  }
+
+  #measureList(
+    resource: Resource,
+    pause: (ms: number) => Promise<void>,
+  ): Promise<readonly Measurement[]> {
+    const list = listNamed(this.#config.description, resource);
+    const times = timeFormat(this.#config.description.times);
+    const ask$ = asker({
+      ...{ request: this.#api.request, list, times, scheduler: steadyScheduler },
+      limit: this.#announced(resource, this.#quota.lanes(resource, false).poll),
+      keyOfFirst: (records) => keyOfFields(keyFieldsOf(list, this.#config, records) ?? []),
+    });
+    return measureList({
+      ...{ list, times, pause },
+      unitMs: unitOf(times),
+      ask: (question) => this.#first(resource, ask$(question), MEASURE_PATIENCE_MS),
+      now: () => steadyScheduler.now(),
+    });
+  }
+
+  async #afterLogin(checkList: (resource: Resource) => Promise<Finding>): Promise<Finding[]> {
     const { auth } = this.#config.description;
     const { settings } = credentialWords(auth);
     try {
@@ -151,7 +245,7 @@ class ApiCheck {
         return `a token valid for ${lifeText(lifeMs)}`;
       });
       if (!login.fine) return [login];
-      const lists = this.#config.resources.map((resource) => this.#checkList(resource));
+      const lists = this.#config.resources.map((resource) => checkList(resource));
       return [login, ...(await Promise.all(lists))];
     } finally {
       await this.#api.close();
@@ -222,8 +316,11 @@ class ApiCheck {
    * Resolves to the first value of `source`, which sends the request that `what` names. Rejects {@link CHECK_TIMEOUT_MS} after the quota
    * has allowed the request, or earlier if retries are pointless.
    */
-  #first<T>(what: string, source: Observable<T>): Promise<T> {
-    const patienceMs = what === 'login' ? LOGIN_PATIENCE_MS : LIST_PATIENCE_MS;
+  #first<T>(
+    what: string,
+    source: Observable<T>,
+    patienceMs = what === 'login' ? LOGIN_PATIENCE_MS : LIST_PATIENCE_MS,
+  ): Promise<T> {
     const isGranted$ = this.#granted$.pipe(
       filter((granted) => granted === what),
       take(1),
@@ -237,7 +334,7 @@ class ApiCheck {
         throw this.#timeoutError(what, isGranted);
       }),
     );
-    const noPermits$ = this.#guest.permits.batches$.pipe(ignoreElements());
+    const noPermits$ = (this.#guest?.permits.batches$ ?? NEVER).pipe(ignoreElements());
     return firstValueFrom(merge(late$, source, this.#lasting$, noPermits$));
   }
 
@@ -286,4 +383,14 @@ class ApiCheck {
 function lifeText(lifeMs: number): string {
   const minutes = Math.round(lifeMs / 60_000);
   return minutes > 0 ? `${minutes} min` : `only ${Math.round(lifeMs / 1_000)} s`;
+}
+
+/** Returns the smallest difference between two dates that a notation can write, in ms. */
+function unitOf({ write }: TimeFormat): number {
+  const start = Date.UTC(2020, 0, 1);
+  return [1, 1_000, 60_000, 3_600_000].find((ms) => write(start) !== write(start + ms)) ?? A_DAY_MS;
+}
+
+function hasKafka(config: ConfigWith<'api'>): config is ConfigWith<'api' | 'kafka'> {
+  return config.kafka !== undefined;
 }

@@ -1,9 +1,8 @@
 import { hasAccounts } from '../config/accounts.ts';
 import { checkAccount } from './check-account.ts';
 import { checkFleet } from './check-fleet.ts';
-import type { Finding } from './findings.ts';
+import { findingsTable } from './findings.ts';
 import { processSource } from './one-account.ts';
-import { stdoutColors, tableLines } from './terminal.ts';
 
 /**
  * `cellarstream check`: tries once everything that `run` requires, and prints the results as a table: the details of one account, or a line
@@ -17,21 +16,17 @@ import { stdoutColors, tableLines } from './terminal.ts';
  * requests. A service that is running then may exceed the quota together with `check`; if the service can't reach Kafka either, its lease
  * expires within 11 s, and it sends no requests from then on.
  */
-export async function checkCommand({ account }: { readonly account?: string }): Promise<boolean> {
+export async function checkCommand({
+  account,
+  measure = false,
+}: {
+  readonly account?: string;
+  readonly measure?: boolean;
+}): Promise<boolean> {
   const source = processSource();
+  if (measure) return (await import('./measure.ts')).measureCommand(source, account);
   const isFleet = account === undefined && hasAccounts(source);
   const found = isFleet ? await checkFleet(source) : await checkAccount(source, account);
   process.stdout.write(findingsTable(found));
   return found.every(({ fine }) => fine);
-}
-
-function findingsTable(findings: readonly Finding[]): string {
-  const { green, yellow, red } = stdoutColors();
-  const marks = { ok: green, warn: yellow, FAIL: red };
-  const markOf = ({ fine, isUnwise }: Finding) => (!fine ? 'FAIL' : isUnwise ? 'warn' : 'ok');
-  const rows = findings.map((finding) => [finding.what, markOf(finding).padEnd(4), finding.detail]);
-  const lines = tableLines(rows, (text, row, column) =>
-    column === 1 ? marks[markOf(findings[row]!)](text) : text,
-  );
-  return lines.map((line) => `${line}\n`).join('');
 }

@@ -1,4 +1,5 @@
 import { describeError } from '../core/errors.ts';
+import { stdoutColors, tableLines } from './terminal.ts';
 
 export interface Finding {
   readonly what: string;
@@ -18,4 +19,16 @@ export async function tryCheck(
   } catch (error) {
     return { what, fine: false, detail: describeError(error) };
   }
+}
+
+/** Returns the findings as lines of text, each with a mark: `ok`, `warn` or `FAIL`. */
+export function findingsTable(findings: readonly Finding[]): string {
+  const { green, yellow, red } = stdoutColors();
+  const marks = { ok: green, warn: yellow, FAIL: red };
+  const markOf = ({ fine, isUnwise }: Finding) => (!fine ? 'FAIL' : isUnwise ? 'warn' : 'ok');
+  const rows = findings.map((finding) => [finding.what, markOf(finding).padEnd(4), finding.detail]);
+  const lines = tableLines(rows, (text, row, column) =>
+    column === 1 ? marks[markOf(findings[row]!)](text) : text,
+  );
+  return lines.map((line) => `${line}\n`).join('');
 }

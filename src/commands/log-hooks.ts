@@ -62,6 +62,11 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, MeteredHook>>
 
   return {
     onLogin: () => logger.debug({ event: 'login' }, 'logged in'),
+    onQuotaShared: ({ quota, requests }) =>
+      logger.warn(
+        { event: 'quota-shared', quota, requests },
+        'something else sends requests with this API key; they count against the quota',
+      ),
     onClockSetBack: ({ backMs }) =>
       logger.warn(
         { event: 'clock-set-back', backMs },

@@ -69,7 +69,8 @@ export async function peekCommand(
         config,
         batchSizes: {
           [LOGIN_QUOTA]: 1,
-          [config.quota.scope === 'key' ? SHARED_QUOTA : resource]: requests,
+          // A quota that does not exist is ignored.
+          ...{ [SHARED_QUOTA]: requests, [resource]: requests },
         },
         patienceMs: Infinity,
         kafkaPatienceMs: KAFKA_TIMEOUT_MS,
@@ -87,6 +88,7 @@ export async function peekCommand(
     description: config.description,
     stateDir: config.stateDir,
     loginLimit: quota.login,
+    reportsOf: (name) => quota.reportsOf(name),
     ...(guest && { maySend: () => guest.permits.isBatchValid() }),
     scheduler,
     hooks: { onRetry },

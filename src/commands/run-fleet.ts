@@ -5,11 +5,13 @@ import { kafkaLogCreator } from '../observe/log.ts';
 import { openFleetOperations } from '../ops/fleet-operations.ts';
 import { fleetAccountLogHooks, fleetLogHooks } from './fleet-log-hooks.ts';
 import type { SettingsSource } from './one-account.ts';
+import { expectNotRefuted } from './refuted.ts';
 import { logSettings, runLogged } from './service-log.ts';
 
 /** `cellarstream run` with `ACCOUNTS_DIR`: runs an instance of a fleet until a signal. */
-export async function runFleetCommand(source: SettingsSource): Promise<void> {
+export async function runFleetCommand(source: SettingsSource, believe: boolean): Promise<void> {
   const config = loadConfig({ ...source, needs: ['kafka', 'registry'] });
+  if (!believe) expectNotRefuted(config);
   const { accountsDir, topics, stateDir } = config;
   if (accountsDir === undefined) throw new Error('ACCOUNTS_DIR is not set'); // a bug
   const instance = instanceNameOf(config);

@@ -4,15 +4,21 @@ import { loadConfig } from '../config/load-config.ts';
 import { kafkaLogCreator } from '../observe/log.ts';
 import { allHooks } from '../observe/all-hooks.ts';
 import { openOperations } from '../ops/operations.ts';
+import { expectNotRefuted } from './refuted.ts';
 import { logHooks } from './log-hooks.ts';
 import { processSource } from './one-account.ts';
 import { runLogged } from './service-log.ts';
 
-/** `cellarstream run`: runs the service until a signal; with `ACCOUNTS_DIR`, an instance of a fleet. */
-export async function runCommand(): Promise<void> {
+/** `cellarstream run`: runs the service until a signal; with `ACCOUNTS_DIR`, an instance of a fleet. `believe`: it starts on refuted claims, too. */
+export async function runCommand({
+  believe = false,
+}: {
+  readonly believe?: boolean;
+}): Promise<void> {
   const source = processSource();
-  if (hasAccounts(source)) return (await import('./run-fleet.ts')).runFleetCommand(source);
+  if (hasAccounts(source)) return (await import('./run-fleet.ts')).runFleetCommand(source, believe);
   const config = loadConfig({ ...source, needs: ['api', 'kafka', 'registry'] });
+  if (!believe) expectNotRefuted(config);
   const { account, topics, stateDir } = config;
   return runLogged({
     ...{ config, source },

@@ -31,6 +31,7 @@ export function configOf(
 ): Config {
   return {
     description,
+    ...(set.MEASURED !== undefined && { measuredFile: resolve(cwd, set.MEASURED) }),
     api: apiOf(set, description),
     kafka: kafkaOf(set),
     registry: registryOf(set),

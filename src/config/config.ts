@@ -102,6 +102,8 @@ export interface PiiConfig {
 export interface Config {
   /** Description of the API: how to log in, and its lists. */
   readonly description: ApiDescription;
+  /** Absolute path of the file that `MEASURED` names. */
+  readonly measuredFile?: string;
   /** Settings of the API; undefined unless all required ones are set; see {@link loadConfig}. */
   readonly api: ApiConfig | undefined;
   readonly kafka: KafkaConfig | undefined;

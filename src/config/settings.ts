@@ -3,7 +3,8 @@ import { parameterSetting } from '../description/checks.ts';
 import { credentialsIn, CREDENTIALS } from '../description/credentials.ts';
 import { loginOf } from '../description/description.ts';
 import type { ApiDescription, ListDescription } from '../description/description.ts';
-import { MIN_PAGE_SIZE, minuteQuota } from '../description/supported.ts';
+import { describedQuota } from '../description/quota-limits.ts';
+import { MIN_PAGE_SIZE } from '../description/supported.ts';
 import {
   brokers,
   certificates,
@@ -72,6 +73,9 @@ function credential(variable: string, noun: string, more = '') {
 const API = {
   API_DESCRIPTION: text.optional().register(ABOUT, {
     text: 'Path of the file that describes the API and its lists (YAML or JSON); unset: the built-in description. `cellarstream describe` checks such a file.',
+  }),
+  MEASURED: text.optional().register(ABOUT, {
+    text: 'Path of a file with the output of `cellarstream check --measure`; it replaces `measured` of the description. `run` does not start on a claim that the measurement refuted, unless it has the flag `--believe`.',
   }),
   API_KEY: secret.optional().register(ABOUT, {
     text: 'The API key. The account owner creates it in the admin settings, on the API access page.',
@@ -455,19 +459,16 @@ function maxPageSize({ lists }: ApiDescription): number {
 }
 
 function quotaSettings(description: ApiDescription) {
-  const { perMinute, scope } = minuteQuota(description.quota) ?? { perMinute: 1, scope: 'key' };
-  const { quota: logins = '10/min' } = loginOf(description) ?? {};
+  const { perMinute, scope, login } = describedQuota(description);
   return {
     QUOTA_PER_MINUTE: integer(1, 1_000_000).default(perMinute).register(ABOUT, {
       text: 'Number of list requests that the API allows in any 60 seconds.',
       isPerAccount: true,
     }),
-    LOGIN_QUOTA_PER_MINUTE: integer(1, 1_000_000)
-      .default(minuteQuota(logins)?.perMinute ?? 1)
-      .register(ABOUT, {
-        text: 'Number of logins that the API allows in any 60 seconds.',
-        isPerAccount: true,
-      }),
+    LOGIN_QUOTA_PER_MINUTE: integer(1, 1_000_000).default(login.perMinute).register(ABOUT, {
+      text: 'Number of logins that the API allows in any 60 seconds.',
+      isPerAccount: true,
+    }),
     QUOTA_SCOPE: oneOf('endpoint', 'key').default(scope).register(ABOUT, {
       text: 'How the API counts list requests: `endpoint`, for each list separately; `key`, for all lists of an API key together.',
       isPerAccount: true,
@@ -563,13 +564,13 @@ export const CONTENTS = FIXED_NAMES.filter((setting) => setting.endsWith('_FILE'
 
 function settingTable(description: ApiDescription) {
   const lists = description.lists.map((list) => list.name);
-  const { API_DESCRIPTION, API_KEY, API_KEY_PATIENCE_MS, ...otherApi } = API;
+  const { API_DESCRIPTION, MEASURED, API_KEY, API_KEY_PATIENCE_MS, ...otherApi } = API;
   const used: readonly string[] = credentialsIn(description.auth).map((name) => CREDENTIALS[name]);
   const unused = Object.values(CREDENTIALS).filter((setting) => !used.includes(setting));
   const { API_BASE_URL, API_LOGIN_URL, ...parameters } = addressSettings(description);
   const sections = {
     'The API': {
-      ...{ API_DESCRIPTION, API_BASE_URL, API_KEY, API_KEY_PATIENCE_MS, API_LOGIN_URL },
+      ...{ API_DESCRIPTION, MEASURED, API_BASE_URL, API_KEY, API_KEY_PATIENCE_MS, API_LOGIN_URL },
       ...parameters,
       ...otherApi,
     },

@@ -121,14 +121,14 @@ export const RETRYABLE_STATUSES: ReadonlySet<number> = new Set([408, 409, 423, 4
 /**
  * Whether an error is temporary, so that a retry may succeed. Only this function and {@link isRetryableAtApi} decide that.
  *
- * `canPass: true` in the context makes any CellarstreamError temporary. Otherwise the code decides. `API_STATUS` is temporary if its
+ * `canPass` in the context makes any CellarstreamError temporary (true) or final (false). Without it the code decides. `API_STATUS` is temporary if its
  * `status` concerns the server's state and not the request: 5xx, 408, 409, 423, 425, 429. A 404 and redirects are final, because they
  * usually last. Errors of other classes are temporary only if they are network errors of Node, `fetch` or undici. All others are bugs, and
  * final.
  */
 export function isRetryable(error: unknown): boolean {
   if (!(error instanceof CellarstreamError)) return hasCode(error, NETWORK_CODES);
-  if (error.context.canPass === true) return true;
+  if (typeof error.context.canPass === 'boolean') return error.context.canPass;
   if (error.code !== 'API_STATUS') return RETRYABLE_CODES.has(error.code);
   const status = Number(error.context.status);
   return status >= 500 || RETRYABLE_STATUSES.has(status);
@@ -141,6 +141,7 @@ export function isRetryable(error: unknown): boolean {
 export function isRetryableAtApi(error: unknown): boolean {
   if (isRetryable(error)) return true;
   if (!(error instanceof CellarstreamError) || error.code !== 'API_STATUS') return false;
+  if (error.context.canPass === false) return false;
   const status = Number(error.context.status);
   return status === 404 || (status >= 300 && status < 400);
 }

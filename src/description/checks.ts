@@ -6,6 +6,7 @@ import { STATUS_CHANGE_FIELDS, wrongStatusFields } from '../schemas/events/own-r
 import { pointerNames } from '../schemas/json/json.ts';
 import { CREDENTIALS, isCredential } from './credentials.ts';
 import type { DescriptionFile, ListFile } from './format.ts';
+import { perMinuteOf } from './quota-limits.ts';
 import { variablesIn } from './template.ts';
 import type { Json } from './template.ts';
 
@@ -91,7 +92,7 @@ export function problemsOf(
   file: DescriptionFile,
   schemas: ReadonlyMap<string, RecordSchema>,
 ): Problem[] {
-  const problems: Problem[] = [...authProblems(file)];
+  const problems: Problem[] = [...authProblems(file), ...quotaProblems(file)];
   const { parameters = [] } = file;
   checkVariables(problems, ['headers'], file.headers, [], parameters);
   if (Object.keys(file.lists).length === 0) {
@@ -101,11 +102,38 @@ export function problemsOf(
     problems.push(...listProblems(file, name, list, schemas));
   }
   problems.push(...topicProblems(file));
+  for (const name of Object.keys(file.measured?.lists ?? {})) {
+    if (Object.hasOwn(file.lists, name)) continue;
+    const path = ['measured', 'lists', name];
+    problems.push({ path, message: 'is not a list of this description', isKey: true });
+  }
   const used = new Set(variablesIn(file as unknown as Json));
   for (const [index, name] of parameters.entries()) {
     if (used.has(name)) continue;
     problems.push({ path: ['parameters', index], message: `{${name}} is used nowhere` });
   }
+  return problems;
+}
+
+/** Returns a problem for each limit that the service cannot keep. */
+function quotaProblems({ quota, auth, list, lists }: DescriptionFile): Problem[] {
+  const problems: Problem[] = [];
+  const check = (limit: string | undefined, ...path: (string | number)[]) => {
+    if (limit === undefined || perMinuteOf(limit) > 0) return;
+    const message = `${limit} is less than one request a minute, the lowest rate that can be kept; give 60/h or 1440/d at least`;
+    problems.push({ path, message });
+  };
+  const checkOwn = (limit: string | undefined, ...path: string[]) => {
+    check(limit, ...path);
+    if (limit?.endsWith(' per key') !== true) return;
+    problems.push({ path, message: 'counts one list alone: leave out "per key"' });
+  };
+  if (typeof quota === 'string') check(quota, 'quota');
+  else quota.limits.forEach((limit, index) => check(limit, 'quota', 'limits', index));
+  if (typeof auth === 'object' && 'login' in auth)
+    check(auth.login.quota, 'auth', 'login', 'quota');
+  checkOwn(list?.quota, 'list', 'quota');
+  for (const [name, own] of Object.entries(lists)) checkOwn(own.quota, 'lists', name, 'quota');
   return problems;
 }
 

@@ -23,6 +23,8 @@ export interface ApiDescription {
   readonly quota: DescriptionFile['quota'];
   /** The lists in the order of the file. */
   readonly lists: readonly ListDescription[];
+  /** Result of `check --measure` for this description; absent if the file has none. */
+  readonly measured?: DescriptionFile['measured'];
 }
 
 /** A login with credentials, whose response contains a token. */

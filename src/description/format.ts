@@ -121,7 +121,10 @@ const quota = z
     quotaText('100/min per list'),
     z.strictObject({
       limits: some(quotaText('5000/h per key'), 'a list of limits'),
-      remaining: place('the number of requests that remain').optional(),
+      remaining: z
+        .strictObject({ header: text('the name of a header') })
+        .describe('the number of requests that remain: {header}')
+        .optional(),
       reset: z
         .strictObject({
           header: text('the name of a header'),
@@ -239,6 +242,37 @@ const listKeys = {
   agreed: flag('deletions may rest on two full scans that agree'),
 };
 
+/**
+ * Claims of a list's description that `check --measure` can refute, by the property that makes them. `order`: the list keeps the order of
+ * its records; no property states it.
+ */
+export const CLAIMS = [
+  ...(['key', 'order', 'limit', 'paging', 'more'] as const),
+  ...(['total', 'dates', 'updated', 'one'] as const),
+] as const;
+/** A claim of a list's description. */
+export type Claim = (typeof CLAIMS)[number];
+
+const claims = z.array(oneOf(CLAIMS, 'a claim')).describe('a list of claims, such as [key, limit]');
+
+/** Format of the lines that `check --measure` prints. */
+export const measuredFormat = z
+  .strictObject({
+    date: matching(/^\d{4}-\d\d-\d\d$/, 'the day of the measurement, such as 2026-05-01'),
+    lists: z
+      .record(
+        z.string(),
+        z
+          .strictObject({ refuted: claims.optional(), notRefuted: claims.optional() })
+          .describe('the claims of a list: refuted, notRefuted'),
+      )
+      .describe('the measured lists by name'),
+  })
+  .describe('the result of check --measure: date, lists');
+
+/** The claims that `check --measure` refuted and did not refute, by list. */
+export type Measured = z.output<typeof measuredFormat>;
+
 const list = z.strictObject(listKeys).partial().describe(`keys of a list`);
 
 /** Format of a description file. */
@@ -267,6 +301,7 @@ export const descriptionFormat = z
     quota: quota,
     list: list.describe('defaults of all lists').optional(),
     lists: z.record(name('the name of a list'), list).describe('the lists by name'),
+    measured: measuredFormat.optional(),
   })
   .describe('a description: format, api, auth, quota, lists, ...');
 

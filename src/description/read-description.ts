@@ -193,6 +193,7 @@ function descriptionOf(
     lists: listsOf(file).map(([name, list]) =>
       listOf(name, list, listNamespace(name, namespace), schemas),
     ),
+    ...(file.measured && { measured: file.measured }),
   };
 }
 

@@ -131,6 +131,11 @@ export interface Hooks {
    * undefined if the response has no `Date` header and its token has no `iat` claim.
    */
   readonly onLogin?: (login: { lifeMs: number; aheadMs: number | undefined }) => void;
+  /**
+   * The API's responses say that others use a quota, too: fewer requests remain than this process has left. Called once for each quota, with
+   * the number of requests of others that was noticed first. All of them are counted against the quota.
+   */
+  readonly onQuotaShared?: (shared: { quota: string; requests: number }) => void;
   /** The machine's clock was set back by `backMs`. Times in events that follow may therefore be earlier than those in previous events. */
   readonly onClockSetBack?: (setBack: { backMs: number }) => void;
   /** A request to the API has ended. */

@@ -85,7 +85,7 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
     apiKeyDigest: keyDigest(config.api),
   });
   const writer = ledgerWriter(join(stateDir, 'quota', account, 'writer'));
-  const quota = quotas({ config, scheduler, stateDir, ledger, writer, instance });
+  const quota = quotas({ config, scheduler, stateDir, ledger, writer, instance, hooks });
   hooks.onStart?.({ quotas: () => quota.usage() });
   const api = openApi({
     bodies: options.bodies,
@@ -93,6 +93,7 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
     description: config.description,
     stateDir: config.stateDir,
     loginLimit: quota.login,
+    reportsOf: (resource) => quota.reportsOf(resource),
     maySend: () => ledger.isLeaseValid(),
     scheduler,
     hooks,

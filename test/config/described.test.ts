@@ -217,7 +217,6 @@ describe('API_DESCRIPTION', () => {
     writeFileSync(join(cwd, 'shop.yaml'), text.replace('limit: 250', 'limit: 20'));
     const env = { API_DESCRIPTION: 'shop.yaml' };
     const lines = [
-      'API_DESCRIPTION shop.yaml: quota 2/s per key is not supported yet',
       'API_DESCRIPTION shop.yaml: limit 20 (less than 21) of orders is not supported yet',
       'API_DESCRIPTION shop.yaml: total by a request of its own of orders is not supported yet',
     ];

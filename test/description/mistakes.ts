@@ -131,6 +131,21 @@ export const MISTAKES: readonly (readonly [before: string, after: string, ...lin
   ],
   [
     'quota: 2/s per key',
+    'quota: { limits: [2/s per key, 30/d] }',
+    '5:32 quota.limits.1: 30/d is less than one request a minute, the lowest rate that can be kept; give 60/h or 1440/d at least',
+  ],
+  [
+    'quota: 2/s per key',
+    'quota: 2/s\nlist: { quota: 5/s per key }',
+    '6:16 list.quota: counts one list alone: leave out "per key"',
+  ],
+  [
+    'quota: 2/s per key',
+    'quota: { limits: [5/s per key], remaining: /left }',
+    '5:44 quota.remaining: expected the number of requests that remain: {header}, found "/left"',
+  ],
+  [
+    'quota: 2/s per key',
     'quota: 2/s per key\ntimes: unix',
     '6:8 times: expected iso, epoch-s, epoch-ms, http-date or {pattern, zone}, found "unix"',
   ],

@@ -92,9 +92,7 @@ lists:
   });
 
   it('says which file cannot be read', () => {
-    expect(() => readDescription('none/shop.yaml')).toThrow(
-      'cannot read none/shop.yaml (ENOENT)',
-    );
+    expect(() => readDescription('none/shop.yaml')).toThrow('cannot read none/shop.yaml (ENOENT)');
   });
 });
 

@@ -13,6 +13,8 @@ export const SHARED_QUOTA = 'all';
 const HEADROOM_MS = 200;
 /** Window in which requests are counted against a quota, in ms. */
 export const WINDOW_MS = 60_000 + HEADROOM_MS;
+/** Window in which requests are counted against a limit a second, in ms. */
+export const SECOND_WINDOW_MS = 1_000 + HEADROOM_MS;
 /**
  * Longest time, in ms, after which a request that this process gave up may still reach the API. If it is too small, the API may count more
  * requests than the quota.
@@ -150,18 +152,18 @@ export function latestArrivalsIn(
 }
 
 /**
- * Returns the parts of a declaration that the quota `name` has to count. The quota that all lists share (`all`) counts the requests of
- * every list. The quota of one list also counts requests declared for `all`. Logins are counted only by the login quota.
+ * Returns the parts of a declaration that the quota `name` has to count: the part of the same name. If the declaration has none, the quota
+ * that all lists share (`all`) counts the requests of every list, and the quota of one list counts requests declared for `all`. Logins are
+ * counted only by the login quota.
  */
 export function quotaDeclarationsIn(
   name: string,
   { quotas }: LedgerDeclaration,
 ): readonly QuotaDeclaration[] {
+  const own = quotas[name];
+  if (own || name === LOGIN_QUOTA) return own ? [own] : [];
   const isCounted = (other: string) =>
-    name === LOGIN_QUOTA
-      ? other === LOGIN_QUOTA
-      : other !== LOGIN_QUOTA &&
-        (name === SHARED_QUOTA || other === SHARED_QUOTA || other === name);
+    other !== LOGIN_QUOTA && (name === SHARED_QUOTA || other === SHARED_QUOTA);
   return Object.entries(quotas).flatMap(([other, declared]) =>
     isCounted(other) ? [declared] : [],
   );

@@ -6,6 +6,7 @@ import type { ErrorContext } from '../../core/errors.ts';
 import { USER_AGENT } from '../../core/version.ts';
 import { RETRY_AFTER } from '../flow/backoff.ts';
 import type { Retry } from '../flow/backoff.ts';
+import { COSTS_NOTHING } from '../quota/token-bucket.ts';
 import { readHttpResponse } from './response-reader.ts';
 import type { PendingResponse } from './response-reader.ts';
 import { Body } from './body.ts';
@@ -153,7 +154,8 @@ async function decodedResponse(
     throw unreadableResponseError(shownUrl, cause);
   }
   const date = single(headers.date);
-  const retryAfter = single(headers['retry-after']);
+  const servedAt = date === undefined ? undefined : instant(date);
+  const retryAfter = headerOf(headers, 'retry-after');
   return {
     status,
     body,
@@ -161,9 +163,9 @@ async function decodedResponse(
       return body.bytes.toString('utf8');
     },
     headers,
-    date: date === undefined ? undefined : instant(date),
+    date: servedAt,
     ageMs: cacheAge(single(headers.age)),
-    retryAfterMs: retryAfter === undefined ? undefined : retryAfterOf(retryAfter, date),
+    retryAfterMs: retryAfter === undefined ? undefined : retryAfterOf(retryAfter, servedAt),
     redirectOrigin: otherOrigin(url, single(headers.location)),
   };
 }
@@ -208,21 +210,39 @@ function unreadableResponseError(url: URL, cause: unknown): CellarstreamError {
   return new CellarstreamError('API_ANSWER', message, isText ? {} : { cause });
 }
 
+/** Meaning of a response with an error status, where it differs from the built-in one. */
+export interface DescribedStatus {
+  /**
+   * Whether the request is retried as after a temporary error (`retry`), as after a used-up quota (`quota`) or with a new token (`token`),
+   * or is not (`final`). Undefined: the status decides.
+   */
+  readonly meaning?: 'retry' | 'quota' | 'token' | 'final' | undefined;
+  /** How long to wait before a retry, in ms. Default: as the `Retry-After` header says. */
+  readonly retryAfterMs?: number | undefined;
+  /** Whether the response costs no quota. Default false. */
+  readonly isFree?: boolean;
+}
+
 /** Returns the error for an unexpected status. The message leaves out the body, which may contain personal fields. */
 export function statusError(
   url: URL,
   answer: HttpResponse,
   context: ErrorContext = {},
   setting = 'API_BASE_URL',
+  described: DescribedStatus = {},
 ): Error {
-  const { status, retryAfterMs, redirectOrigin } = answer;
+  const { status, redirectOrigin } = answer;
+  const { meaning = status === 429 ? 'quota' : undefined } = described;
+  const { retryAfterMs = answer.retryAfterMs, isFree } = described;
   const known = {
     ...context,
     status,
     ...(retryAfterMs === undefined ? {} : { [RETRY_AFTER]: retryAfterMs }),
+    ...(isFree && { [COSTS_NOTHING]: true }),
+    ...((meaning === 'retry' || meaning === 'final') && { canPass: meaning === 'retry' }),
   };
   const answered = `${loggableAddress(url)} answered ${status}`;
-  if (status === 429) {
+  if (meaning === 'quota') {
     return new CellarstreamError('QUOTA_EXCEEDED', `${answered}: quota exceeded`, {
       context: known,
     });
@@ -310,17 +330,23 @@ function cacheAge(age: string | undefined): number | undefined {
 }
 
 /**
- * Parses a `Retry-After` header to a delay in ms. A date in the header is compared with the `Date` header of the same response. Undefined
- * if malformed.
+ * Parses a `Retry-After` header (seconds, with or without decimals, or a date) to a delay in ms. Undefined if malformed.
+ *
+ * @param date The `Date` header of the same response in epoch ms, with which a date is compared. Undefined: dates are not understood.
  */
-function retryAfterOf(retryAfter: string, date: string | undefined): number | undefined {
-  // HTTP dates begin with a weekday; Date.parse would read `1.5` as a day in 2001.
+export function retryAfterOf(retryAfter: string, date: number | undefined): number | undefined {
+  if (/^\d+(?:\.\d+)?$/.test(retryAfter)) return boundedWait(Number(retryAfter) * 1_000);
+  // HTTP dates begin with a weekday; Date.parse would read many other texts as days, too.
   const until = /^[A-Z]/i.test(retryAfter) ? instant(retryAfter) : undefined;
-  const from = date === undefined ? undefined : instant(date);
-  const ms = /^\d+$/.test(retryAfter)
-    ? Number(retryAfter) * 1_000
-    : until !== undefined && from !== undefined
-      ? until - from
-      : undefined;
-  return ms === undefined ? undefined : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS);
+  return until === undefined || date === undefined ? undefined : boundedWait(until - date);
+}
+
+/** Limits a delay that a server requests, in ms, to the accepted range. */
+export function boundedWait(ms: number): number {
+  return Math.min(Math.max(Math.ceil(ms), 0), MAX_RETRY_AFTER_MS);
+}
+
+/** Returns the first value of a header; undefined if the response does not have it. */
+export function headerOf(headers: HttpResponse['headers'], name: string): string | undefined {
+  return single(headers[name.toLowerCase()])?.trim();
 }

@@ -15,9 +15,11 @@ import type { JsonObject } from '../../schemas/json/json.ts';
 import { backoff } from '../flow/backoff.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
+import { AnswerRules } from './answer-rules.ts';
+import type { AnswerOptions } from './answer-rules.ts';
 import { rejection } from './authorization.ts';
 import { blockedError, exchange, isJson, isSuccess, statusError, loggableAddress } from './http.ts';
-import type { HttpResponse, RequestHooks } from './http.ts';
+import type { DescribedStatus, HttpResponse, RequestHooks } from './http.ts';
 import { isTemporary, oauthError, refreshGrantOf, tokenRequestOf } from './token-request.ts';
 import type { TokenRequest } from './token-request.ts';
 
@@ -89,10 +91,10 @@ export const KEY_PATIENCE_MS = 600_000;
  *
  * @throws RangeError if the description has no login, or a variable of its path has no value.
  */
-export function login(options: LoginOptions): Observable<Token> {
+export function login(options: LoginOptions & Pick<AnswerOptions, 'rules'>): Observable<Token> {
   const { limit, scheduler = asyncScheduler, random, apiKey, loginUrl: ownUrl } = options;
   const { dispatcher = getGlobalDispatcher(), description, parameters = {} } = options;
-  const { refreshTokens = refreshTokensInMemory() } = options;
+  const { refreshTokens = refreshTokensInMemory(), rules = new AnswerRules() } = options;
   const described = tokenRequestOf(description, {
     ...{ baseUrl: options.baseUrl },
     parameters,
@@ -147,11 +149,12 @@ export function login(options: LoginOptions): Observable<Token> {
         map((answer) => {
           const elapsedMs = elapsed();
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
-          if (described.isRejection(answer)) {
+          const stated = rules.of(answer, scheduler.now());
+          if (described.isRejection(answer, stated)) {
             throw refusedLogin(described, description, answer, canPass(identity));
           }
           refusedSince = undefined;
-          if (!isSuccess(answer.status)) throw failure(described, answer);
+          if (!isSuccess(answer.status)) throw failure(described, answer, stated);
           const token = tokenIn(described, answer, askedAt, elapsedMs);
           accepted = identity;
           return token;
@@ -207,13 +210,21 @@ function refusedLogin(
 }
 
 /** Returns the error for a status that is not a success and does not mean that the API refused the credentials. */
-function failure({ url, setting, noun }: TokenRequest, answer: HttpResponse): Error {
+function failure(
+  { url, setting, noun }: TokenRequest,
+  answer: HttpResponse,
+  described: DescribedStatus,
+): Error {
   const { status } = answer;
-  const isWrongAddress = status === 404 || status === 405;
+  const isStated = described.meaning !== undefined;
+  const isWrongAddress = (status === 404 || status === 405) && !isStated;
   if (!isWrongAddress) {
     const isPassing = noun === 'token endpoint' && isTemporary(answer);
-    const error = statusError(url, answer, { ...(isPassing && { canPass: true }) }, setting);
-    return isRetryableAtApi(error) || isJson(answer) ? error : blockedError(url, answer);
+    const context = { ...(isPassing && { canPass: true }) };
+    const error = statusError(url, answer, context, setting, described);
+    return isRetryableAtApi(error) || isStated || isJson(answer)
+      ? error
+      : blockedError(url, answer);
   }
   const advice =
     setting === 'API_BASE_URL'

@@ -7,12 +7,14 @@ import { objectIn } from '../../core/http-text.ts';
 import { backoff, RETRY_AFTER } from '../flow/backoff.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
+import { AnswerRules } from './answer-rules.ts';
+import type { AnswerOptions } from './answer-rules.ts';
 import { answerAges } from './response-age.ts';
 import type { AnswerAge, AnswerAges, DatedAnswer } from './response-age.ts';
 import type { BodyPool } from './body.ts';
 import { bearer } from './authorization.ts';
 import { blockedError, exchange, isJson, isSuccess, statusError, loggableAddress } from './http.ts';
-import type { HttpResponse, RequestHooks } from './http.ts';
+import type { DescribedStatus, HttpResponse, RequestHooks } from './http.ts';
 import { logicalClock as newLogicalClock } from './logical-clock.ts';
 import type { LogicalClock, Span } from './logical-clock.ts';
 import type { Token } from './login.ts';
@@ -107,13 +109,13 @@ export interface PageRequestOptions extends RequestPlanOptions {
  */
 export function pageRequest(
   requests: RequestPlan,
-  options: Omit<PageRequestOptions, keyof RequestPlanOptions>,
+  options: Omit<PageRequestOptions, keyof RequestPlanOptions> & AnswerOptions,
 ): PageRequest {
   const { tokens, scheduler = asyncScheduler } = options;
   const { list, url } = requests;
   const { authorize = bearer } = tokens;
   const { dispatcher = getGlobalDispatcher(), logicalClock = newLogicalClock() } = options;
-  const { ages = answerAges() } = options;
+  const { ages = answerAges(), rules = new AnswerRules(), onSend } = options;
   const {
     maxPageBytes = 64 * 2 ** 20,
     random,
@@ -131,9 +133,13 @@ export function pageRequest(
   ): Error => {
     const { status } = answer;
     const { offset } = query;
-    const isBlocked = status === 403 && !isJson(answer);
-    const error = (isBlocked ? blockedError : statusError)(url, answer, { offset });
-    const outcome = outcomeOf(answer, error, sent);
+    const described = rules.of(answer, scheduler.now());
+    const { meaning } = described;
+    const isBlocked = status === 403 && meaning === undefined && !isJson(answer);
+    const error = isBlocked
+      ? blockedError(url, answer, { offset })
+      : statusError(url, answer, { offset }, undefined, described);
+    const outcome = outcomeOf(answer, error, sent, meaning);
     if (!outcome || (outcome === 'failed-for-good' && isOfPage(error))) return error;
     const { isFinal, pauseMs, errorOf } = tokens.report(use, outcome);
     if (errorOf) return errorOf(loggableAddress(url), status);
@@ -173,15 +179,19 @@ export function pageRequest(
         isSelective: kind !== '',
       };
       const elapsed = () => scheduler.now() - askedAt;
+      const onEnd = onSend?.();
+      let received: HttpResponse | undefined;
       return exchange(request).pipe(
         tap({
+          next: (answer) => (received = answer),
           error: () => onAnswer?.({ status: undefined, elapsedMs: elapsed(), waitedMs }),
         }),
         map((answer): RawPage => {
           const elapsedMs = elapsed();
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
           const isNone = query.key !== undefined && isGone(answer, list.one?.gone ?? []);
-          if (!isSuccess(answer.status) && !isNone) {
+          const isPage = isSuccess(answer.status) && rules.meaningOf(answer.status) === undefined;
+          if (!isPage && !isNone) {
             const { status } = answer;
             const isRepeated = last.status === status && last.token === token;
             const lastTry = isRepeated ? last.times : undefined;
@@ -214,6 +224,7 @@ export function pageRequest(
           };
         }),
         finalize(() => {
+          onEnd?.(received);
           if (!isAnswered) logicalClock.settle(begin);
         }),
       );
@@ -259,10 +270,11 @@ function outcomeOf(
   answer: HttpResponse,
   error: Error,
   sent: PlannedRequest,
+  meaning: DescribedStatus['meaning'],
 ): TokenOutcome | undefined {
   const { status } = answer;
-  if (status === 429) return undefined;
-  if (status === 401) return 'refused';
+  if (meaning === 'quota' || meaning === 'final') return undefined;
+  if (meaning === 'token' || (meaning === undefined && status === 401)) return 'refused';
   if (isRetryableAtApi(error)) return 'failed'; // a firewall's 403 too
   if (status === 403) return 'forbidden';
   return namesParameter(answer, sent) ? undefined : 'failed-for-good';

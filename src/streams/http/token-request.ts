@@ -6,7 +6,7 @@ import type { ApiDescription, LoginDescription } from '../../description/descrip
 import { filled, filledBody, filledParameters } from '../../description/template.ts';
 import type { Variables } from '../../description/template.ts';
 import { isJson } from './http.ts';
-import type { HttpRequest, HttpResponse } from './http.ts';
+import type { DescribedStatus, HttpRequest, HttpResponse } from './http.ts';
 import { addressOf, headersOf } from './request-plan.ts';
 
 /** Where a token is requested, and how the response is read. */
@@ -22,7 +22,7 @@ export interface TokenRequest {
   /** Returns the parts of the request, for these values of credentials and parameters. */
   readonly partsOf: (variables: Variables) => Required<Pick<HttpRequest, 'headers' | 'body'>>;
   /** Whether the server refused the credentials. Its own refusals are JSON, while firewalls and proxies in front of it send HTML or text. */
-  readonly isRejection: (answer: HttpResponse) => boolean;
+  readonly isRejection: (answer: HttpResponse, stated: Pick<DescribedStatus, 'meaning'>) => boolean;
 }
 
 /** Part of a description that determines how a token is requested. */
@@ -80,7 +80,7 @@ export function tokenRequestOf(
   const common = headersOf(headers, parameters);
   const login = loginOf({ auth });
   if (login) {
-    const { refused = [400, 401, 403], life = {}, token } = login;
+    const { refused, life = {}, token } = login;
     return {
       ...{ noun: 'login', url, token, life },
       setting: isUsual ? 'API_BASE_URL' : 'API_LOGIN_URL',
@@ -88,7 +88,8 @@ export function tokenRequestOf(
         const { type, body } = bodyOf(login, variables);
         return { headers: { ...common, 'content-type': type }, body };
       },
-      isRejection: (answer) => refused.includes(answer.status) && isJson(answer),
+      isRejection: (answer, { meaning }) =>
+        (refused ?? refusalsIn(meaning)).includes(answer.status) && isJson(answer),
     };
   }
   const { oauth2 } = auth as { readonly oauth2: OAuth2Description };
@@ -102,9 +103,14 @@ export function tokenRequestOf(
         ? 'API_BASE_URL'
         : 'token_url in API_DESCRIPTION',
     partsOf: (variables) => oauth2Parts(oauth2, common, variables),
-    isRejection: (answer) =>
-      [400, 401, 403].includes(answer.status) && isJson(answer) && !isTemporary(answer),
+    isRejection: (answer, { meaning }) =>
+      refusalsIn(meaning).includes(answer.status) && isJson(answer) && !isTemporary(answer),
   };
+}
+
+/** Returns the statuses with which the API may refuse credentials, unless its description gives the status another meaning. */
+function refusalsIn(meaning: DescribedStatus['meaning']): readonly number[] {
+  return meaning === undefined || meaning === 'token' ? [400, 401, 403] : [];
 }
 
 /** Returns the body of a login request with its media type. */

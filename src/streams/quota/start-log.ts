@@ -5,6 +5,9 @@ interface AnsweredStart extends Timed {
   readonly took: number;
 }
 
+/** How a request ended: with a response, without one, or with a response that the server does not count against the quota. */
+export type WorkOutcome = 'answered' | 'failed' | 'free';
+
 /** Minimum number of latencies for an estimate of the minimum latency. With fewer, every start counts from the end of its request. */
 const MIN_SAMPLES = 10;
 /**
@@ -18,6 +21,12 @@ const MAX_SAMPLES = 100;
  * is too small, the server may count more requests than allowed. If it is too large, quota is left unused.
  */
 const LATENCY_MARGIN = 2;
+
+/**
+ * Number of times in a window that a bucket checks whether a request in flight still counts, once the request has been in flight for so
+ * long that it may have left the window. Too large: needless timers. Too small: limits that share the request start late.
+ */
+const IN_FLIGHT_CHECKS = 10;
 
 /**
  * Log of the request starts of one lane of a quota. A start is removed once it cannot count against the quota any more.
@@ -92,13 +101,16 @@ export class StartLog {
 
   /**
    * Adds the start of a request that is in flight from `at` (ms) on. The caller calls the returned function when the request ends, and
-   * passes whether it was answered: only the duration of an answered request is used as a latency.
+   * passes whether it was answered, or that the server did not count it (`free`), which removes the start. Only the duration of an answered
+   * request is used as a latency.
    */
-  begin(at: number): (end: number, isAnswered: boolean) => void {
+  begin(at: number): (end: number, outcome: WorkOutcome) => void {
     const start = { at };
     this.#underWay.add(start);
-    return (end, isAnswered) => {
+    return (end, outcome) => {
       this.#underWay.delete(start);
+      if (outcome === 'free') return;
+      const isAnswered = outcome === 'answered';
       // Not measured: a duration of 0, as the request was never sent, and any duration after the clock was set back.
       const isMeasured = end > at && end >= (this.#answered.last?.at ?? end);
       if (isAnswered && isMeasured) this.#answer(end, end - at);
@@ -124,7 +136,9 @@ export class StartLog {
     const span = answeredAt <= this.#confirmedUntil ? this.#windowMs - before : this.#windowMs;
     // A request in flight ends now at the earliest.
     const endsAt = began === Infinity ? Infinity : Math.max(Math.min(began, now), now - before);
-    return Math.min(endsAt + this.#windowMs, ended + this.#windowMs, answeredAt + span);
+    // In a short window, responses may take longer than the window: then the start ends to count when its response arrives.
+    const free = Math.max(endsAt + this.#windowMs, now + this.#windowMs / IN_FLIGHT_CHECKS);
+    return Math.min(free, ended + this.#windowMs, answeredAt + span);
   }
 
   /** Whether the log has no starts. Most lanes have none most of the time. */

@@ -14,7 +14,9 @@ import {
   tap,
 } from 'rxjs';
 import type { SchedulerLike, Subscription } from 'rxjs';
+import { CellarstreamError } from '../../core/errors.ts';
 import { StartLog } from './start-log.ts';
+import type { WorkOutcome } from './start-log.ts';
 
 /** Options of {@link tokenBucket}, read once when the bucket is created. */
 export interface TokenBucketOptions {
@@ -102,6 +104,32 @@ export interface LaneLimit extends Limit {
   used(): number;
 }
 
+/** A lane whose tokens can be taken together with those of lanes of other buckets. */
+export interface SharedLane extends LaneLimit, SharedLimit {
+  /**
+   * Returns a limit whose requests start when this lane and all of `others` (lanes of other buckets) allow it. They take their tokens at the
+   * same moment, so that no request holds one token while it waits for another. Requests of all these limits have their turn in the order
+   * of this lane's bucket.
+   */
+  together(others: readonly SharedLimit[]): Limit;
+}
+
+/** The part of a lane by which a lane of another bucket takes its tokens. */
+export interface SharedLimit {
+  /** Earliest time, in ms, at which the lane may start a request, estimated at `now`; Infinity while its bucket's gate is closed. */
+  opensAt(now: number): number;
+  /** Called while requests wait although {@link opensAt} is Infinity. */
+  want(): void;
+  /** Takes a token at `at` (ms). The caller calls the returned function when the request ends. */
+  begin(at: number): EndWork;
+}
+
+/** Ends a request that has begun, at the present time. */
+type EndWork = (outcome: WorkOutcome) => void;
+
+/** Name of the property in an error's `context` that is true if the server does not count the failed request against the quota. */
+export const COSTS_NOTHING = 'costsNothing';
+
 /** A {@link Limit} of rank 0 that also creates lanes of any rank, which use the same tokens. */
 export interface TokenBucket extends Limit {
   /**
@@ -140,6 +168,16 @@ export interface TokenBucket extends Limit {
  * @see https://github.com/tower-rs/tower/issues/842 - why a fixed window is not enough
  */
 export function tokenBucket(options: TokenBucketOptions): TokenBucket {
+  return sharedBucket(options);
+}
+
+/** A {@link TokenBucket} whose lanes can be combined with those of other buckets. */
+export interface SharedBucket extends SharedLane, Omit<TokenBucket, keyof Limit> {
+  lane(options: LaneOptions): SharedLane;
+}
+
+/** Creates a {@link tokenBucket} whose lanes can be combined with those of other buckets. */
+export function sharedBucket(options: TokenBucketOptions): SharedBucket {
   const bucket = new Bucket(options);
   return Object.assign(bucket.lane({}), {
     lane: (lane: LaneOptions) => bucket.lane(lane),
@@ -175,7 +213,7 @@ class Bucket {
     gate?.opened$.subscribe(() => this.#drainAgain());
   }
 
-  lane({ rank = 0, share = this.#options.capacity }: LaneOptions): LaneLimit {
+  lane({ rank = 0, share = this.#options.capacity }: LaneOptions): SharedLane {
     if (!Number.isFinite(rank)) throw new RangeError(`rank must be a finite number, got ${rank}`);
     if (typeof share === 'number') requireInteger('share', share, this.#options.capacity);
     const shareNow = typeof share === 'number' ? () => share : () => Math.max(1, share());
@@ -219,6 +257,18 @@ class Bucket {
     return gate ? Math.max(at, gate.opensAt(now, rank)) : at;
   }
 
+  /** Returns the request of a lane that may start first, with its index in the line and the earliest time of its start. */
+  #firstOf(lane: Lane, now: number, opens: number) {
+    const at = this.#startsAt(lane, now, opens);
+    let first = { lane, index: 0, at: Infinity };
+    for (const [index, { others }] of lane.line.entries()) {
+      const startsAt = Math.max(at, ...others.map((other) => other.opensAt(now)));
+      if (startsAt < first.at) first = { lane, index, at: startsAt };
+      if (startsAt <= Math.max(at, now)) break;
+    }
+    return first;
+  }
+
   /** Grants starts while tokens are available, and then sets the timer for the next start. */
   #drain(): void {
     const { onStart, gate } = this.#options;
@@ -229,16 +279,18 @@ class Bucket {
       const waiting = this.#lanes.filter((lane) => lane.line.length > 0);
       if (waiting.length === 0) break;
       const opens = this.#opensAt(now);
-      const times = waiting.map((lane) => this.#startsAt(lane, now, opens));
-      const next = waiting[times.findIndex((at) => at <= now)];
+      const firsts = waiting.map((lane) => this.#firstOf(lane, now, opens));
+      const next = firsts.find(({ at }) => at <= now);
       if (!next) {
-        const soonest = Math.min(...times);
+        const soonest = Math.min(...firsts.map(({ at }) => at));
         // The time is computed again when the timer fires, as Node's timers may fire up to 1 ms early.
         if (soonest < Infinity) this.#wakeUp = this.#schedule(soonest - now);
         else gate?.want();
+        wantClosed(waiting, now);
         break;
       }
-      next.line.shift()!(now, onStart?.(now));
+      const [{ start }] = next.lane.line.splice(next.index, 1) as [Waiting];
+      start(now, onStart?.(now));
     }
     this.#isDraining = false;
   }
@@ -254,17 +306,23 @@ class Bucket {
   }
 
   /** Returns an observable that waits for a start, emits the result of `take` and completes. */
-  #token<T>(lane: Lane, take: (at: number, onEnd: OnEnd) => T): Observable<T> {
+  #token<T>(
+    lane: Lane,
+    others: readonly SharedLimit[],
+    take: (at: number, onEnd: OnEnd) => T,
+  ): Observable<T> {
     return new Observable<T>((subscriber) => {
       const start = (at: number, onEnd: OnEnd) => {
         subscriber.next(take(at, onEnd));
         subscriber.complete();
       };
-      lane.line.push(start);
-      const isAlone = lane.line.length === 1; // otherwise the timer is set for this lane already
-      if (isAlone || !this.#wakeUp) this.#drainAgain();
+      const waiting = { start, others };
+      lane.line.push(waiting);
+      // Otherwise the timer is set for this lane already, unless the others in the line wait for other buckets.
+      const isFirst = lane.line.length === 1 || others.length > 0;
+      if (isFirst || !this.#wakeUp) this.#drainAgain();
       return () => {
-        const index = lane.line.indexOf(start);
+        const index = lane.line.indexOf(waiting);
         if (index >= 0) lane.line.splice(index, 1);
         if (this.#isAnyWaiting) return;
         this.#wakeUp?.unsubscribe();
@@ -273,44 +331,84 @@ class Bucket {
     });
   }
 
-  #limit(lane: Lane): LaneLimit {
-    const started$ = this.#token(lane, (at) => lane.log.add(at));
+  /** Takes a token of a lane, and returns the function that ends its request. */
+  #begin(lane: Lane, at: number, onEnd: OnEnd): EndWork {
+    const endStart = lane.log.begin(at);
+    return (outcome) => {
+      const end = this.#scheduler.now();
+      endStart(end, outcome);
+      onEnd?.(end, outcome !== 'failed');
+      if (this.#isAnyWaiting) this.#drainAgain(); // the end may show that other starts have stopped counting
+    };
+  }
+
+  #limit(lane: Lane): SharedLane {
+    const { onStart, gate } = this.#options;
+    return Object.assign(this.#limitOf(lane, []), {
+      used: () => lane.log.used(this.#scheduler.now()),
+      together: (others: readonly SharedLimit[]) => this.#limitOf(lane, others),
+      opensAt: (now: number) => this.#startsAt(lane, now, this.#opensAt(now)),
+      want: () => gate?.want(),
+      begin: (at: number) => this.#begin(lane, at, onStart?.(at)),
+    });
+  }
+
+  #limitOf(lane: Lane, others: readonly SharedLimit[]): Limit {
+    const started$ = this.#token(lane, others, (at) => {
+      lane.log.add(at);
+      for (const other of others) other.begin(at)('failed');
+    });
     const each = <T>(source: Observable<T>) =>
       source.pipe(concatMap((value) => started$.pipe(map(() => value))));
-    const begun$ = this.#token(lane, (at, onEnd) => {
-      const endStart = lane.log.begin(at);
-      return (isAnswered: boolean) => {
-        const end = this.#scheduler.now();
-        endStart(end, isAnswered);
-        onEnd?.(end, isAnswered);
-        if (this.#isAnyWaiting) this.#drainAgain(); // the end may show that other starts have stopped counting
-      };
+    const begun$ = this.#token(lane, others, (at, onEnd) => {
+      const ends = [...others.map((other) => other.begin(at)), this.#begin(lane, at, onEnd)];
+      return (outcome: WorkOutcome) => ends.forEach((end) => end(outcome));
     });
     const held = <T>(work: Observable<T>) =>
       begun$.pipe(
         switchMap((end) => {
-          let isAnswered = false;
+          let outcome: WorkOutcome = 'failed';
           return work.pipe(
-            tap({ complete: () => (isAnswered = true) }),
-            finalize(() => end(isAnswered)),
+            tap({
+              complete: () => (outcome = 'answered'),
+              error: (error: unknown) => {
+                if (isFree(error)) outcome = 'free';
+              },
+            }),
+            finalize(() => end(outcome)),
           );
         }),
       );
-    return Object.assign(each, {
-      during: held,
-      used: () => lane.log.used(this.#scheduler.now()),
-    });
+    return Object.assign(each, { during: held });
   }
+}
+
+/** Tells the closed gates of other buckets that requests wait for them. */
+function wantClosed(waiting: readonly Lane[], now: number): void {
+  for (const { line } of waiting) {
+    for (const { others } of line) {
+      for (const other of others) if (other.opensAt(now) === Infinity) other.want();
+    }
+  }
+}
+
+function isFree(error: unknown): boolean {
+  return error instanceof CellarstreamError && error.context[COSTS_NOTHING] === true;
+}
+
+/** A request that waits for a start. */
+interface Waiting {
+  /** Called with the time of the start in ms and the callback for the end of the work. */
+  readonly start: (at: number, onEnd: OnEnd) => void;
+  /** Lanes of other buckets that have to allow the start as well. */
+  readonly others: readonly SharedLimit[];
 }
 
 interface Lane {
   readonly rank: number;
   readonly share: () => number;
-  /**
-   * Requests that wait for a start, the oldest first. Each function is called with the time of its start in ms and the callback for the end
-   * of its work.
-   */
-  readonly line: ((at: number, onEnd: OnEnd) => void)[];
+  /** Requests that wait for a start, the oldest first. */
+  readonly line: Waiting[];
   readonly log: StartLog;
 }
 

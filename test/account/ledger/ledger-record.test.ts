@@ -67,5 +67,13 @@ describe('an entry of the ledger', () => {
     };
     expect(mores('orders', shared)).toEqual([50]);
     expect(mores(LOGIN_QUOTA, shared)).toEqual([1]);
+    // Each request is declared for both: no one is counted twice.
+    const both = {
+      ...record,
+      quotas: { [LOGIN_QUOTA]: declared(1), [SHARED_QUOTA]: declared(50), orders: declared(20) },
+    };
+    expect(mores('orders', both)).toEqual([20]);
+    expect(mores(SHARED_QUOTA, both)).toEqual([50]);
+    expect(mores('products', both)).toEqual([50]);
   });
 });

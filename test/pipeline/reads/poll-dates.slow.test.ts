@@ -16,7 +16,7 @@ import type { ListQuery } from '../../../src/streams/http/page-request.ts';
 import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import type { DatesFound } from '../../../src/streams/paging/list-dates.ts';
 import { NO_SWEEP, sweepAfter } from '../../../src/streams/paging/sweep-progress.ts';
-import { during, tokenBucket } from '../../../src/streams/quota/token-bucket.ts';
+import { during, sharedBucket } from '../../../src/streams/quota/token-bucket.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { volatileFields } from '../../../src/streams/records/volatile-fields.ts';
@@ -155,7 +155,7 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
         scheduler,
       },
       lanes: lanesOf({
-        bucket: tokenBucket({ capacity: 100, windowMs: MINUTE, scheduler }),
+        bucket: sharedBucket({ capacity: 100, windowMs: MINUTE, scheduler }),
         quota: { perMinute: 100, firstReadPercent: 15 },
         lists: 1,
         intervalMs: undefined,

@@ -5,6 +5,7 @@ import type { Answer, ListRequest } from '../../../src/streams/decode/response.t
 import { decodedList } from '../../../src/streams/decode/list-request.ts';
 import type { DecodedListOptions } from '../../../src/streams/decode/list-request.ts';
 import { logicalClock as newClock } from '../../../src/streams/http/logical-clock.ts';
+import type { AnswerOptions } from '../../../src/streams/http/answer-rules.ts';
 import { pageRequest } from '../../../src/streams/http/page-request.ts';
 import type { PageRequestOptions } from '../../../src/streams/http/page-request.ts';
 import { RequestPlan } from '../../../src/streams/http/request-plan.ts';
@@ -32,6 +33,7 @@ export function pageText(
 
 /** How a list is asked for, and how its pages are decoded: of one whose decoder, or what it knows, is one's own. */
 export type ListOptions = PageRequestOptions &
+  AnswerOptions &
   Partial<Pick<DecodedListOptions, 'list'>> &
   Pick<DecodedListOptions, 'decode' | 'texts' | 'failingOffsets' | 'plan' | 'inspect' | 'hide'>;
 

@@ -413,7 +413,8 @@ describe('retryAfterMs', () => {
     ['Thu, 05 Mar 2026 11:00:00 GMT', NOW, 0],
     ['Thu, 05 Mar 2026 12:00:42 GMT', undefined, undefined],
     ['soon', NOW, undefined],
-    ['1.5', NOW, undefined], // which Date.parse takes for a day in 2001
+    ['1.5', NOW, 1_500], // which Date.parse takes for a day in 2001
+    ['2.0', undefined, 2_000],
     ['-5', NOW, undefined],
     [undefined, NOW, undefined],
   ])('of Retry-After %s at %s is %s', async (retryAfter, date, expected) => {

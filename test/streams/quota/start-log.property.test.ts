@@ -32,7 +32,7 @@ function arrivals(capacity: number, way: (random: () => number) => number, seed:
   let now = 0;
   const pass = (until: number): void => {
     now = until;
-    for (const { end, tell } of underWay.filter((each) => each.end <= now)) tell(end, true);
+    for (const { end, tell } of underWay.filter((each) => each.end <= now)) tell(end, 'answered');
     underWay = underWay.filter((each) => each.end > now);
   };
   for (let k = 0; k < STARTS; k++) {

@@ -1,0 +1,72 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { listNamed } from '../description/description.ts';
+import type { ApiDescription, ListDescription } from '../description/description.ts';
+import type { Measured } from '../description/format.ts';
+import type { Resource } from '../config/config.ts';
+import { measuredOf } from '../measure/measure-list.ts';
+import type { Measurement } from '../measure/replies.ts';
+import { measureApi } from './check-api.ts';
+import { findingsTable } from './findings.ts';
+import { oneAccount } from './one-account.ts';
+import type { SettingsSource } from './one-account.ts';
+import { printLine, stdoutColors, tableLines } from './terminal.ts';
+
+/**
+ * `cellarstream check --measure`: tests the claims of the API's description by requests that only read, and prints a line for each finding,
+ * then the property `measured` of the description. The lines before it are YAML comments, so the whole output is a file for `MEASURED`.
+ * Resolves to whether every list was measured and no claim was refuted.
+ */
+export async function measureCommand(source: SettingsSource, account?: string): Promise<boolean> {
+  const config = oneAccount(source, account, ['api']);
+  printLine('measuring; this takes about a minute');
+  const { findings, lists } = await measureApi(config, pause);
+  const comment = (text: string) => text.replaceAll(/^(?=.)/gm, '# ');
+  process.stdout.write(comment(findingsTable(findings)));
+  if (lists.size === 0) return false;
+  process.stdout.write(comment(measurementTable(lists, config.description)));
+  const measured = measuredOf(lists, new Date().toISOString().slice(0, 10));
+  process.stdout.write(measuredLines(measured));
+  const isRefuted = Object.values(measured.lists).some(({ refuted = [] }) => refuted.length > 0);
+  return findings.every(({ fine }) => fine) && !isRefuted;
+}
+
+function measurementTable(
+  lists: ReadonlyMap<Resource, readonly Measurement[]>,
+  description: ApiDescription,
+): string {
+  const { green, yellow, red, dim } = stdoutColors();
+  const colors = { 'not refuted': green, warning: yellow, refuted: red, 'not measured': dim };
+  const measurements = [...lists].flatMap(([list, all]) => all.map((each) => ({ list, ...each })));
+  const rows = measurements.map(({ list, claim, verdict, measured }) => [
+    list,
+    claimText(listNamed(description, list), claim),
+    verdict,
+    measured,
+  ]);
+  const lines = tableLines(rows, (text, row, column) =>
+    column === 2 ? colors[measurements[row]!.verdict](text) : text,
+  );
+  return lines.map((line) => `${line}\n`).join('');
+}
+
+/** Returns the property `measured` as lines of YAML, one for each list. */
+function measuredLines({ date, lists }: Measured): string {
+  const ofLists = Object.entries(lists).map(([name, { refuted = [], notRefuted = [] }]) => {
+    return `    ${name}: { refuted: [${refuted.join(', ')}], notRefuted: [${notRefuted.join(', ')}] }`;
+  });
+  return ['measured:', `  date: ${date}`, '  lists:', ...ofLists, ''].join('\n');
+}
+
+/** Returns a claim with its value in the description, such as `limit 1000`. */
+function claimText(list: ListDescription, claim: Measurement['claim']): string {
+  switch (claim) {
+    case 'limit':
+      return `limit ${list.limit ?? ''}`.trim();
+    case 'paging':
+      return `paging ${list.paging}`;
+    case 'updated':
+      return ['updated', list.updated.join(' or ')].join(' ').trim();
+    default:
+      return claim;
+  }
+}

@@ -1,0 +1,25 @@
+import { basename } from 'node:path';
+import type { Config } from '../config/config.ts';
+import { CellarstreamError } from '../core/errors.ts';
+import { readMeasured, refutations } from '../description/measured.ts';
+
+/**
+ * Throws if a measurement refuted a claim about one of the lists to read: the one in the file that `MEASURED` names, otherwise the one in
+ * the description.
+ *
+ * @throws CellarstreamError `SETTINGS`, with one line for each refuted claim.
+ */
+export function expectNotRefuted({
+  measuredFile,
+  description,
+  resources,
+}: Pick<Config, 'measuredFile' | 'description' | 'resources'>): void {
+  const measured = measuredFile === undefined ? description.measured : readMeasured(measuredFile);
+  if (!measured) return;
+  const file =
+    measuredFile === undefined ? 'API_DESCRIPTION' : `MEASURED ${basename(measuredFile)}`;
+  const lines = refutations(measured, resources).map((line) => `${file}: ${line}`);
+  if (lines.length === 0) return;
+  lines.push('To start all the same, run with --believe');
+  throw new CellarstreamError('SETTINGS', lines.join('\n'));
+}

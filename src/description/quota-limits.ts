@@ -1,0 +1,97 @@
+// The limits of requests that a description states, converted to the units in which the service counts: minutes and seconds.
+
+import type { DescriptionFile } from './format.ts';
+
+/** Numbers of requests that may start in any minute and in any second; undefined where there is no limit. */
+export interface RequestLimits {
+  readonly perMinute: number | undefined;
+  readonly perSecond: number | undefined;
+}
+
+/** The limits of a description's list requests and logins. */
+export interface DescribedQuota {
+  /** Whether a limit counts the requests of all lists of an API key together. `endpoint`: every limit counts each list separately. */
+  readonly scope: 'endpoint' | 'key';
+  /** The smallest limit of `scope`, as requests a minute. */
+  readonly perMinute: number;
+  /** Number of requests of all lists of an API key that may start in any second; undefined without such a limit. */
+  readonly keyPerSecond: number | undefined;
+  /**
+   * Limits of one list, by the list's name, which apply in addition to `keyPerSecond`. In the scope `endpoint` a limit a minute replaces
+   * `perMinute`, in the scope `key` it applies in addition.
+   */
+  readonly lists: Readonly<Record<string, RequestLimits>>;
+  /** Limits of logins. */
+  readonly login: { readonly perMinute: number; readonly perSecond: number | undefined };
+}
+
+/** Limit of logins where the description states none. */
+const LOGIN_LIMIT = '10/min';
+/** Length of the units of limits, in seconds. */
+const UNIT_SECONDS = { s: 1, min: 60, h: 3_600, d: 86_400 } as const;
+/** Largest number of requests a minute that the service counts: each of them has a slot in a file of the state folder. */
+const MAX_PER_MINUTE = 1_000_000;
+/** Largest number of requests a second that the service counts. It never sends more. */
+const MAX_PER_SECOND = 10_000;
+
+/** Returns the limits of a description. A list's own limit replaces the limits `per list` of the API; the limits `per key` apply as well. */
+export function describedQuota(description: {
+  readonly auth: DescriptionFile['auth'];
+  readonly quota: DescriptionFile['quota'];
+  readonly lists: readonly { readonly name: string; readonly quota: string | undefined }[];
+}): DescribedQuota {
+  const { auth, quota } = description;
+  const limits = typeof quota === 'string' ? [quota] : quota.limits;
+  const perList = limits.filter((limit) => limit.endsWith(' per list'));
+  const perKey = limits.filter((limit) => !perList.includes(limit));
+  const scope = perKey.length > 0 ? 'key' : 'endpoint';
+  const limitsOf = ({ quota: own }: { readonly quota: string | undefined }): RequestLimits => {
+    const all = own === undefined ? perList : [own];
+    const isAsAll = scope === 'endpoint' && own === undefined;
+    const inMinutes = scope === 'key' ? all.filter((limit) => !isPerSecond(limit)) : all;
+    return {
+      perMinute: isAsAll ? undefined : least(inMinutes.map(perMinuteOf)),
+      perSecond: secondsOf(all),
+    };
+  };
+  const described = typeof auth === 'object' && 'login' in auth ? auth.login.quota : undefined;
+  const login = described ?? LOGIN_LIMIT;
+  return {
+    scope,
+    perMinute: least((scope === 'key' ? perKey : perList).map(perMinuteOf))!,
+    keyPerSecond: secondsOf(perKey),
+    lists: Object.fromEntries(description.lists.map((list) => [list.name, limitsOf(list)])),
+    login: { perMinute: perMinuteOf(login), perSecond: secondsOf([login]) },
+  };
+}
+
+/**
+ * Returns the number of requests a minute that keeps a limit such as `5000/h per key`: its part of a minute, rounded down. 0 if the limit
+ * allows less than one request a minute.
+ */
+export function perMinuteOf(limit: string): number {
+  const { count, unit } = parsed(limit);
+  return Math.min(MAX_PER_MINUTE, Math.floor((count * 60) / UNIT_SECONDS[unit]));
+}
+
+function secondsOf(limits: readonly string[]): number | undefined {
+  return least(
+    limits.filter(isPerSecond).map((limit) => Math.min(MAX_PER_SECOND, parsed(limit).count)),
+  );
+}
+
+function isPerSecond(limit: string): boolean {
+  return parsed(limit).unit === 's';
+}
+
+function parsed(limit: string): {
+  readonly count: number;
+  readonly unit: keyof typeof UNIT_SECONDS;
+} {
+  const [, count, unit] = /^(\d+)\/(s|min|h|d)/.exec(limit)!;
+  return { count: Number(count), unit: unit as keyof typeof UNIT_SECONDS };
+}
+
+function least(numbers: readonly number[]): number | undefined {
+  return numbers.length === 0 ? undefined : Math.min(...numbers);
+}

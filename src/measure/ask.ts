@@ -1,0 +1,103 @@
+// Sends the requests of experiments: each once, without retries, and decoded like the pages of the service.
+
+import { catchError, map, of, switchMap, throwError } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
+import type { Api } from '../account/api.ts';
+import { CellarstreamError } from '../core/errors.ts';
+import type { ListDescription } from '../description/description.ts';
+import { parseJson, pointerNames, valueAt } from '../schemas/json/json.ts';
+import type { JsonValue } from '../schemas/json/json.ts';
+import { decodedPage, stepwise } from '../streams/decode/decoded-page.ts';
+import { parsingDecoder } from '../streams/decode/decoder.ts';
+import { ResponseLayout } from '../streams/decode/response-layout.ts';
+import type { PagePatience, RawPage } from '../streams/http/page-request.ts';
+import type { Limit } from '../streams/quota/token-bucket.ts';
+import type { KeyOf } from '../streams/records/key-of.ts';
+import { Stamps } from '../streams/records/stamps.ts';
+import type { TimeFormat } from '../streams/records/time-format.ts';
+import type { Question, Reply } from './replies.ts';
+
+export interface AskOptions {
+  /** Returns the function that sends requests of a list. */
+  readonly request: Api['request'];
+  readonly list: ListDescription;
+  readonly times: TimeFormat;
+  readonly limit: Limit;
+  /** Returns the function that reads keys, for the records of a response. Called for the first response with records. */
+  readonly keyOfFirst: (records: readonly JsonValue[]) => KeyOf;
+  readonly scheduler: SchedulerLike;
+}
+
+/** A request is sent once: its failure is a result of the experiment. */
+const ONCE: PagePatience = { isGivenUp: () => true, isOfPage: () => true };
+/** Statuses from 400 to 499 that concern the moment of a request and not its content. */
+const PASSING: ReadonlySet<number> = new Set([401, 408, 425, 429]);
+/** Query parameter that no API documents. */
+const UNKNOWN = { cellarstream_unknown: '1' };
+
+/** Creates the function that sends the requests of a list's experiments. */
+export function asker(options: AskOptions): (question: Question) => Observable<Reply> {
+  const { request, list, times, limit, keyOfFirst, scheduler } = options;
+  const layout = new ResponseLayout(list);
+  const stamps = new Stamps(list, times);
+  const variants = {
+    unknown: request({ ...list, query: { ...list.query, ...UNKNOWN } }),
+    total: request(totalList(list)),
+  };
+  const plain = request(list);
+  let keyOf: KeyOf | undefined;
+
+  const replyTo = (question: Question, raw: RawPage): Observable<Reply> => {
+    const { serverTime } = raw;
+    raw.reportPage(true);
+    if (raw.isNotFound || raw.isEmpty) return of({ rows: [], isGone: raw.isNotFound });
+    if (question.is === 'total') return of({ rows: [], total: totalIn(list, raw) });
+    const { key, offset } = question;
+    const shape = key === undefined ? layout : layout.single;
+    const decode = parsingDecoder(undefined, stamps);
+    return stepwise(() => decodedPage(raw, shape, decode, offset), scheduler).pipe(
+      map((page) => {
+        if (typeof page === 'string') throw new CellarstreamError('API_ANSWER', page);
+        const { records, total, hasNext, next } = page;
+        const json = records.all().map((record) => record.json);
+        if (json.length > 0) keyOf ??= keyOfFirst(json);
+        const rows = json.map((each) => ({
+          key: keyOf?.(each),
+          json: each,
+          at: stamps.updatedAt(each),
+        }));
+        records.settle();
+        return { rows, total, hasNext, next, serverTime };
+      }),
+    );
+  };
+  return (question) => {
+    const { is, ...query } = question;
+    const raw = is === undefined ? plain : variants[is];
+    return raw(query, limit, ONCE).pipe(
+      switchMap((response) => replyTo(question, response)),
+      catchError((error: unknown) => {
+        const status = error instanceof CellarstreamError ? error.context.status : undefined;
+        const isRefusal = typeof status === 'number' && status >= 400 && status < 500;
+        return isRefusal && !PASSING.has(status)
+          ? of({ rows: [], refusedWith: status })
+          : throwError(() => error);
+      }),
+    );
+  };
+}
+
+/** Returns a list whose page is the response of the list's own request for the number of records, if it has one. */
+function totalList(list: ListDescription): ListDescription {
+  const { total } = list;
+  if (typeof total !== 'object' || !('path' in total)) return list;
+  const { path, query = {} } = total;
+  return { ...list, path, query, method: 'GET', body: undefined, paging: 'none' };
+}
+
+/** Returns the number of records in the response of the list's own request for it; undefined if there is none. */
+function totalIn({ total }: ListDescription, raw: RawPage): number | undefined {
+  if (typeof total !== 'object' || !('path' in total)) return undefined;
+  const count = Number(valueAt(parseJson(raw.text), pointerNames(total.at)) ?? NaN);
+  return Number.isSafeInteger(count) && count >= 0 ? count : undefined;
+}

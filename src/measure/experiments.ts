@@ -1,0 +1,473 @@
+// The experiments of `check --measure`: which requests each sends, and what it concludes from the responses. All are pure functions.
+
+import { isPagedByOffset } from '../description/description.ts';
+import type { ListDescription } from '../description/description.ts';
+import type { TimeFormat } from '../streams/records/time-format.ts';
+import { absentKey, countText, differingFields, isSame, keysOf, replyText } from './replies.ts';
+import type { Measurement, Question, Reply, Row, Verdict } from './replies.ts';
+
+/** Facts about a list that the experiments start from. */
+export interface Facts {
+  readonly list: ListDescription;
+  readonly times: TimeFormat;
+  /** The smallest difference between two dates in requests, in ms. */
+  readonly unitMs: number;
+  /** Page size of the first page's request. */
+  readonly size: number;
+  /** Whether requests state the page size. */
+  readonly hasSize: boolean;
+  readonly first: Reply;
+  /** Number of records in the list, by the first page or the list's own request for it; undefined if it is not known. */
+  readonly total: number | undefined;
+  /** Current time by the local clock, in epoch ms. */
+  readonly now: number;
+}
+
+/** A finding of an experiment. Its claim is that of the experiment unless it names another one. */
+export type Finding = Omit<Measurement, 'claim'> & Partial<Pick<Measurement, 'claim'>>;
+
+/** One experiment on a list. */
+export interface Experiment {
+  readonly claim: Measurement['claim'];
+  /** Description of the requests; the beginning of each finding's text. */
+  readonly name: string;
+  /** Pause between the first page and the experiment's requests, in ms. Default 0. */
+  readonly afterMs?: number;
+  /** Returns the requests; none if the facts suffice. Returns a text with the reason if the experiment does not apply to the list. */
+  readonly questions: (facts: Facts) => readonly Question[] | string;
+  /** Verdict if a request is refused. Default: `judge` decides. */
+  readonly ifRefused?: Verdict;
+  readonly judge: (facts: Facts, replies: readonly Reply[]) => Finding | readonly Finding[];
+}
+
+/**
+ * Largest shift of a page against the first page that is explained by records inserted or deleted in between, in records. If it is too
+ * small, a busy list looks like a server that moves offsets; if it is too large, a server that moves them by this number is not noticed.
+ */
+const DRIFT = 2;
+/** Number of records that the first page needs so that pages of 5 and 10 can be found in it. */
+const ENOUGH = 20;
+/** Page size of the requests at the end of the list. */
+const TAIL = 10;
+const A_DAY_MS = 86_400_000;
+/** Largest difference between two time zones, in ms. */
+const ZONES_MS = 26 * 3_600_000;
+const PAUSE_MS = 60_000;
+
+const refuted = (measured: string): Finding => ({ verdict: 'refuted', measured });
+const stands = (measured: string): Finding => ({ verdict: 'not refuted', measured });
+const warning = (measured: string): Finding => ({ verdict: 'warning', measured });
+const unmeasured = (measured: string): Finding => ({ verdict: 'not measured', measured });
+
+const EMPTY = 'the list is empty';
+const NO_DATES = 'the description has no dates';
+
+/** Whether the first page is the whole list, as far as its response says. */
+const isWhole = ({ first, list, size }: Facts) =>
+  first.hasNext !== true && (list.paging === 'none' || first.rows.length < size);
+
+const hasOwnTotal = ({ total }: ListDescription) => typeof total === 'object' && 'path' in total;
+
+/** Returns the index in `page` of the first record of `other`; -1 if `page` does not have that record. */
+const placeIn = (page: Reply, other: Reply) =>
+  page.rows.findIndex(({ key }) => key !== undefined && key === other.rows[0]?.key);
+
+const placeText = (place: number) =>
+  place < 0 ? 'no record of the first page' : `record ${place}`;
+
+const key: Experiment = {
+  claim: 'key',
+  name: 'first page',
+  questions: ({ first }) => (first.rows.length === 0 ? EMPTY : []),
+  judge: ({ first }) => {
+    const keys = keysOf(first);
+    const doubles = keys.length - new Set(keys).size;
+    const without = first.rows.length - keys.length;
+    const of = replyText(first);
+    if (keys.length === 0) return refuted(`none of ${of} has the key`);
+    if (doubles > 0) return refuted(`${doubles} of ${of} repeat a key`);
+    if (without > 0) return warning(`${without} of ${of} have no key and would be dead letters`);
+    return stands(`in all of ${of}, each once`);
+  },
+};
+
+const updated: Experiment = {
+  claim: 'updated',
+  name: 'first page',
+  questions: ({ first, list }) => {
+    if (list.updated.length === 0) return 'the description has no updated';
+    return first.rows.length === 0 ? EMPTY : [];
+  },
+  judge: ({ first, list }) => {
+    const { rows, serverTime = Infinity } = first;
+    const stamps = rows.flatMap(({ at }) => at ?? []);
+    const of = replyText(first);
+    if (stamps.length === 0) {
+      const text = `none of ${of} has such a time`;
+      return list.dates === undefined ? warning(text) : refuted(text);
+    }
+    const ahead = stamps.filter((at) => at > serverTime + 60_000).length;
+    if (ahead === stamps.length) return refuted(`all of ${of} are ahead of the server's Date`);
+    const unit = [A_DAY_MS, 60_000, 1_000].find((ms) => stamps.every((at) => at % ms === 0)) ?? 1;
+    const missing = rows.length - stamps.length;
+    const text = [
+      missing === 0 ? `in all of ${of}` : `${missing} of ${of} have none`,
+      `resolution ${durationText(unit)}`,
+      `${stamps.length - new Set(stamps).size} equal`,
+      ...(ahead > 0 ? [`${ahead} ahead of the server's Date`] : []),
+    ].join(', ');
+    return missing > 0 || ahead > 0 || (unit > 1_000 && rows.length > 5)
+      ? warning(text)
+      : stands(text);
+  },
+};
+
+/** The first page again: whether the records that did not change kept their order. */
+const order = (name: string, afterMs = 0): Experiment => ({
+  claim: 'order',
+  ...{ name, afterMs },
+  questions: ({ first, size }) =>
+    first.rows.length < 2 ? 'the list has fewer than 2 records' : [{ offset: 0, pageSize: size }],
+  ifRefused: 'not measured',
+  judge: ({ first }, [again]) => {
+    const before = new Map(first.rows.map((row) => [row.key, row]));
+    const pairs = again!.rows.flatMap((row) => {
+      const earlier = row.key === undefined ? undefined : before.get(row.key);
+      return earlier ? [[earlier, row] as const] : [];
+    });
+    if (pairs.length === 0) return unmeasured('no record came again');
+    const stood = new Set(pairs.flatMap(([one, other]) => (isSame(one, other) ? one.key! : [])));
+    const inOrder = (page: Reply) => keysOf(page).filter((each) => stood.has(each));
+    if (inOrder(first).join('\n') !== inOrder(again!).join('\n')) {
+      return refuted(`${countText(stood.size)} came unchanged, but in another order`);
+    }
+    const unstamped = pairs.filter(([one, { at, key: same }]) => {
+      return at !== null && one.at === at && !stood.has(same!);
+    });
+    const gone = first.rows.length - pairs.length;
+    const text = `${gone} moved away, ${stood.size} unchanged and in the same order`;
+    if (unstamped.length === 0) return stands(text);
+    const fields = [...new Set(unstamped.flatMap((pair) => differingFields(...pair)))].join(', ');
+    return warning(`${text}; ${fields} differed with the same time of change`);
+  },
+});
+
+const limit: Experiment = {
+  claim: 'limit',
+  name: 'first page',
+  questions: ({ list, hasSize }) =>
+    list.limit === undefined || !hasSize ? 'the description has no limit that is sent' : [],
+  judge: ({ first, size, total = 0 }) => {
+    const { length } = first.rows;
+    const text = `${length} came for ${size}`;
+    if (length > size) return refuted(`${text}: the size is ignored`);
+    if (length === size) return stands(text);
+    if (first.hasNext === true || total > length) {
+      return refuted(`${text}, and the list goes on: pages are capped`);
+    }
+    return unmeasured(`the list has only ${countText(length)}`);
+  },
+};
+
+const twiceTheLimit: Experiment = {
+  claim: 'limit',
+  name: 'twice the limit',
+  questions: (facts) => {
+    const { size, list, hasSize } = facts;
+    if (!hasSize || list.limit === undefined) return 'the description has no limit that is sent';
+    return isWhole(facts) ? 'one page holds the list' : [{ offset: 0, pageSize: 2 * size }];
+  },
+  ifRefused: 'not refuted',
+  judge: ({ size }, [reply]) => {
+    const { length } = reply!.rows;
+    return stands(
+      `${length} came, ${length > size ? 'the limit may be higher' : 'capped silently'}`,
+    );
+  },
+};
+
+/** Pages at other places than multiples of the limit, found again in the first page. */
+const offsets: Experiment = {
+  claim: 'paging',
+  name: 'smaller pages',
+  questions: ({ list, first, hasSize }) => {
+    if (!isPagedByOffset(list) || !hasSize) return 'pages have no offset and size';
+    if (first.rows.length < ENOUGH) return `the first page has fewer than ${ENOUGH} records`;
+    return smallPages(list);
+  },
+  ifRefused: 'refuted',
+  judge: ({ list, first }, replies) => {
+    const asked = smallPages(list);
+    const places = replies.map((reply) => placeIn(first, reply));
+    // Records inserted at the front meanwhile shift both pages by the same number.
+    const shifts = asked.map(({ offset }, nth) => places[nth]! - offset);
+    const isMoved = Math.abs(shifts[0]! - shifts[1]!) > DRIFT;
+    return asked.map(({ offset, pageSize }, nth): Finding => {
+      const { length } = replies[nth]!.rows;
+      const text = `${pageSize} from offset ${offset}: ${length} from ${placeText(places[nth]!)} on`;
+      const isWrong = isMoved || places[nth]! < 0 || length !== pageSize;
+      return isWrong ? refuted(text) : stands(text);
+    });
+  },
+};
+
+const smallPages = ({ paging }: ListDescription) => [
+  { offset: 15, pageSize: 5 },
+  { offset: paging === 'offset' ? 7 : 10, pageSize: 10 },
+];
+
+/** The page behind a key, a cursor, an address or a page number. */
+const behind: Experiment = {
+  claim: 'paging',
+  name: 'second page',
+  questions: ({ list, first, size }) => {
+    if (isPagedByOffset(list)) return 'pages are requested by offset';
+    if (list.paging === 'none') return 'one response is the list';
+    const isAfter = list.paging === 'after';
+    const [fifth, sixth] = first.rows.slice(4);
+    if (isAfter && !sixth) return 'the list has fewer than 6 records';
+    if (!isAfter && first.hasNext !== true) return 'one page holds the list';
+    const next = list.paging === 'page' ? String(list.first + 1) : first.next;
+    const cursor = isAfter ? fifth?.key : next;
+    const offset = isAfter ? 5 : first.rows.length;
+    return cursor === undefined ? [] : [{ cursor, offset, pageSize: size }];
+  },
+  ifRefused: 'refuted',
+  judge: ({ list, first }, [reply]) => {
+    if (!reply) return refuted('a page follows, but no cursor for it is there');
+    if (list.paging === 'after') {
+      const place = placeIn(first, reply);
+      const text = `after the 5th key: from ${placeText(place)} on`;
+      return place >= 0 && Math.abs(place - 5) <= DRIFT ? stands(text) : refuted(text);
+    }
+    const known = new Set(keysOf(first));
+    const again = keysOf(reply).filter((each) => known.has(each)).length;
+    const text = `${replyText(reply)}, ${again} of the first page`;
+    return again > reply.rows.length / 2 ? refuted(text) : stands(text);
+  },
+};
+
+const unknownCursor: Experiment = {
+  claim: 'paging',
+  name: 'after a key or cursor that never was',
+  questions: ({ list, first, size }) => {
+    if (list.paging !== 'after' && list.paging !== 'cursor') return 'pages have no key or cursor';
+    if (first.rows.length < 2) return 'the list has fewer than 2 records';
+    return [{ cursor: absentKey(keysOf(first)), offset: 0, pageSize: size }];
+  },
+  ifRefused: 'not refuted',
+  judge: ({ first }, [reply]) =>
+    placeIn(first, reply!) === 0
+      ? warning('silently the front of the list, so a reading may begin anew behind a deletion')
+      : stands(replyText(reply!)),
+};
+
+/** The total against the first page; it may have a request of its own. */
+const total: Experiment = {
+  claim: 'total',
+  name: 'whole list',
+  questions: ({ list }) => {
+    if (list.total === undefined) return 'the description has no total';
+    return hasOwnTotal(list) ? [{ is: 'total' }] : [];
+  },
+  ifRefused: 'refuted',
+  judge: (facts, [reply]) => {
+    const { length } = facts.first.rows;
+    const count = reply ? reply.total : facts.total;
+    if (count === undefined) return refuted('no number is there');
+    const isWrong = isWhole(facts) ? count !== length : count < length;
+    const text = `total ${count}, first page ${length}`;
+    return isWrong ? refuted(text) : stands(text);
+  },
+};
+
+/** The last page and one beyond the end. */
+const end: Experiment = {
+  claim: 'more',
+  name: 'last page and beyond',
+  questions: (facts) => {
+    const { list, first, size, hasSize, total: count } = facts;
+    if (list.paging === 'none') return 'one response is the list';
+    const last = first.rows.at(-1)?.key;
+    if (isWhole(facts) && last === undefined) return EMPTY;
+    if (isWhole(facts) && list.paging === 'after') {
+      return [{ cursor: last!, offset: first.rows.length, pageSize: size }];
+    }
+    if (!isPagedByOffset(list) || !hasSize) return 'the last page cannot be requested';
+    if (isWhole(facts)) return [{ offset: size, pageSize: size }];
+    if (count === undefined || count < 1) return 'no total says where the last page is';
+    const offset = lastOffset(count);
+    return [offset, offset + TAIL].map((each) => ({ offset: each, pageSize: TAIL }));
+  },
+  judge: ({ first, total: count = 0 }, replies) => {
+    const beyond = replies.at(-1)!;
+    const last = replies.length > 1 ? replies[0]! : first;
+    const found: Finding[] = [];
+    const newest = last.total ?? count;
+    let grown = 0;
+    if (replies.length > 1) {
+      const left = newest - lastOffset(count);
+      const expected = Math.min(left, TAIL);
+      grown = Math.max(0, left - TAIL);
+      const text = `${replyText(last)} on the last page of a total of ${newest}, ${expected} expected`;
+      const isThere = Math.abs(expected - last.rows.length) <= DRIFT;
+      found.push({ claim: 'total', ...(isThere ? stands(text) : refuted(text)) });
+    }
+    if (beyond.rows.length > grown + DRIFT) {
+      return [
+        ...found,
+        { claim: 'total', ...refuted(`${replyText(beyond)} beyond the last page`) },
+      ];
+    }
+    const text = `more ${String(last.hasNext)} on the last page; beyond: ${replyText(beyond)}`;
+    if (beyond.rows.length > 0 || newest !== (beyond.total ?? newest)) {
+      return [...found, unmeasured(`${text}: the list grew meanwhile`)];
+    }
+    const isEndless = last.hasNext === true || beyond.hasNext === true;
+    return [...found, isEndless ? refuted(text) : stands(text)];
+  },
+};
+
+const lastOffset = (count: number) => Math.floor((count - 1) / TAIL) * TAIL;
+
+/** Windows from the year 2099, from a record's stamp, and from one unit later. */
+const dates: Experiment = {
+  claim: 'dates',
+  name: 'windows',
+  questions: ({ list, first, times, unitMs, now, size }) => {
+    if (list.dates === undefined) return NO_DATES;
+    const at = newestOf(first)?.at;
+    if (at === undefined) return 'no record has a time to ask for';
+    const page = { offset: 0, pageSize: size, to: times.write(Math.max(now, at) + 2 * A_DAY_MS) };
+    const far = Date.UTC(2099, 0, 1);
+    return [
+      { ...page, from: times.write(far), to: times.write(far + A_DAY_MS) },
+      { ...page, from: times.write(at) },
+      { ...page, from: times.write(at + unitMs) },
+    ];
+  },
+  judge: (facts, [far, window, later]) => [
+    windowFrom(facts, far!, window!, later!),
+    ...totalOfWindow(facts, window!),
+  ],
+};
+
+function windowFrom({ first, unitMs }: Facts, far: Reply, window: Reply, later: Reply): Finding {
+  if (far.rows.length > 0) return refuted(`from 2099: ${replyText(far)}, so dates are ignored`);
+  if (window.refusedWith !== undefined) return refuted(replyText(window));
+  const { key: wanted, at } = newestOf(first)!;
+  const shows = ({ rows }: Reply) => rows.some((row) => row.key === wanted);
+  if (!shows(window)) {
+    if (window.hasNext === true) return unmeasured('a window has several pages');
+    return refuted(
+      `${replyText(window)} from a record's time on, not that record: the start is exclusive, or in another zone`,
+    );
+  }
+  const earlyMs = at - Math.min(at, ...window.rows.flatMap((row) => row.at ?? []));
+  const early = `from a record's time on, also records up to ${durationText(earlyMs)} older`;
+  if (earlyMs > ZONES_MS) return refuted(`${early}: it is no window of updated`);
+  if (earlyMs >= 1_000) return warning(`${early}: dates are read as days, or in another zone`);
+  const edge = later.rows.some((row) => row.key === wanted && row.at === at)
+    ? `and still ${durationText(unitMs)} later: dates are read in coarser units`
+    : `but not ${durationText(unitMs)} later`;
+  return stands(`from a record's time on, that record too, ${edge}`);
+}
+
+function totalOfWindow({ list, total: whole }: Facts, window: Reply): Finding[] {
+  const { total: count, rows, hasNext } = window;
+  if (list.total === undefined || hasOwnTotal(list) || count === undefined || hasNext) return [];
+  const text = `${countText(rows.length)} in a window with the total ${count}`;
+  const whose = count === whole ? ', that of the whole list' : '';
+  const finding = count === rows.length ? stands(text) : refuted(text + whose);
+  return [{ claim: 'total', ...finding }];
+}
+
+const longAgo: Experiment = {
+  claim: 'dates',
+  name: 'window from 2000',
+  questions: ({ list, times, now, size }) => {
+    if (list.dates === undefined) return NO_DATES;
+    const [from, to] = [times.write(Date.UTC(2000, 0, 1)), times.write(now + 2 * A_DAY_MS)];
+    return [{ offset: 0, pageSize: size, from, to }];
+  },
+  ifRefused: 'warning',
+  judge: ({ first }, [reply]) => {
+    const isEmpty = reply!.rows.length === 0 && newestOf(first) !== undefined;
+    return isEmpty ? refuted(replyText(reply!)) : stands(replyText(reply!));
+  },
+};
+
+const unknownParameter: Experiment = {
+  claim: 'query',
+  name: 'an unknown parameter',
+  questions: ({ list, first, size }) => {
+    if (list.method === 'POST') return 'the list is read by POST';
+    return first.rows.length === 0 ? EMPTY : [{ offset: 0, pageSize: size, is: 'unknown' }];
+  },
+  ifRefused: 'not refuted',
+  judge: (_, [reply]) =>
+    reply!.rows.length > 0
+      ? stands('ignored')
+      : warning('empties the list silently, and so does a misspelled one'),
+};
+
+const one: Experiment = {
+  claim: 'one',
+  name: 'one by key',
+  questions: ({ list, first }) => {
+    if (!list.one) return 'the description has no single read';
+    const wanted = first.rows.at(-1)?.key;
+    if (wanted === undefined) return 'no record has a key to ask for';
+    if (list.one.digitsOnly && !/^\d+$/.test(wanted)) return 'the key is not of digits';
+    return [{ key: wanted }, { key: absentKey(keysOf(first)) }];
+  },
+  judge: ({ first }, [found, absent]) => [
+    sameAsInList(first.rows.at(-1)!, found!),
+    absence(absent!),
+  ],
+};
+
+function sameAsInList(row: Row, reply: Reply): Finding {
+  const alone = reply.rows.find((each) => each.key === row.key);
+  if (!alone) return refuted(`not the record of the list (${replyText(reply)})`);
+  if (isSame(row, alone)) return stands('the same as in the list');
+  if (row.at !== alone.at) return unmeasured('the record changed meanwhile');
+  const fields = differingFields(row, alone).join(', ');
+  return warning(
+    `${fields} differs from the list; if nothing else matters there, use VOLATILE_FIELDS`,
+  );
+}
+
+function absence(reply: Reply): Finding {
+  const { refusedWith, isGone, rows } = reply;
+  const text = `a key that never was: ${isGone ? 'not there' : replyText(reply)}`;
+  // These statuses mean malformed requests: the invented key may have another form than the API's keys.
+  if (refusedWith === 400 || refusedWith === 422) return unmeasured(text);
+  if (refusedWith !== undefined) return refuted(`${text}, which is not in gone`);
+  return rows.length > 0 ? refuted(text) : stands(text);
+}
+
+/** The experiments, the most valuable first: the last ones are skipped if there are too many requests. */
+export const EXPERIMENTS: readonly Experiment[] = [
+  ...[order('first page twice'), key, updated, limit, offsets, behind, one, dates, total, end],
+  ...[unknownCursor, unknownParameter, twiceTheLimit, longAgo],
+];
+
+/** Sent last: the first page again after a pause. A request is kept for it. */
+export const LAST_EXPERIMENT: Experiment = order('first page after 60 s', PAUSE_MS);
+
+/** Returns the record with the latest modification time. */
+function newestOf({ rows }: Reply): (Row & { readonly at: number }) | undefined {
+  const stamped = rows.flatMap((row) =>
+    row.at === null || row.key === undefined ? [] : [{ ...row, at: row.at }],
+  );
+  return stamped.toSorted((left, right) => right.at - left.at)[0];
+}
+
+function durationText(ms: number): string {
+  if (ms < 1_000) return `${ms} ms`;
+  if (ms < 3_600_000) return `${Math.round(ms / 1_000)} s`;
+  return ms < 2 * A_DAY_MS
+    ? `${Math.round(ms / 3_600_000)} h`
+    : `${Math.round(ms / A_DAY_MS)} days`;
+}

@@ -1,0 +1,108 @@
+// Runs the experiments on one list, within a fixed number of requests.
+
+import { describeError } from '../core/errors.ts';
+import { CLAIMS } from '../description/format.ts';
+import type { Measured } from '../description/format.ts';
+import type { ListDescription } from '../description/description.ts';
+import { variablesIn } from '../description/template.ts';
+import type { Json } from '../description/template.ts';
+import type { TimeFormat } from '../streams/records/time-format.ts';
+import { EXPERIMENTS, LAST_EXPERIMENT } from './experiments.ts';
+import type { Experiment } from './experiments.ts';
+import { replyText } from './replies.ts';
+import type { Measurement, Question, Reply, Verdict } from './replies.ts';
+
+/** Maximum number of requests for a list. With fewer, experiments are skipped; with more, a measurement uses up a small quota. */
+export const MAX_REQUESTS = 15;
+/** Page size for a list without a `limit`, in records. */
+const USUAL_SIZE = 100;
+
+export interface MeasureListOptions {
+  readonly list: ListDescription;
+  readonly times: TimeFormat;
+  /** The smallest difference between two dates in requests, in ms. */
+  readonly unitMs: number;
+  /** Sends one request. Rejects if the response is neither a page nor a refusal. */
+  readonly ask: (question: Question) => Promise<Reply>;
+  /** Resolves after a time in ms. */
+  readonly pause: (ms: number) => Promise<void>;
+  /** Returns the local time, in epoch ms. */
+  readonly now: () => number;
+}
+
+/** Measures the claims of a list's description. An experiment that fails is reported, and the next one runs. */
+export async function measureList(options: MeasureListOptions): Promise<readonly Measurement[]> {
+  const { list, times, unitMs, pause, now } = options;
+  const hasSize = variablesIn([list.query, list.body ?? null] as Json).includes('limit');
+  const size = list.limit ?? USUAL_SIZE;
+  let left = MAX_REQUESTS;
+  const ask = (question: Question): Promise<Reply> => {
+    left -= 1;
+    return options.ask(question);
+  };
+  // The page that all others are compared with; it is requested a second time if the first attempt fails.
+  const front = { offset: 0, pageSize: size };
+  const first = await ask(front).catch(() => ask(front));
+  if (first.refusedWith !== undefined) throw new Error(`the first page: ${replyText(first)}`);
+  const startedAt = now();
+  const facts = { list, times, unitMs, size, hasSize, first, total: first.total, now: startedAt };
+
+  const found: Measurement[] = [];
+  const inapplicable: Measurement[] = [];
+  const run = async (experiment: Experiment, spare: number): Promise<void> => {
+    const { claim, name, afterMs = 0, ifRefused, judge } = experiment;
+    const finding = (verdict: Verdict, text: string): Measurement => {
+      return { claim, verdict, measured: `${name}: ${text}` };
+    };
+    try {
+      const questions = experiment.questions(facts);
+      if (typeof questions === 'string') {
+        inapplicable.push(finding('not measured', questions));
+        return;
+      }
+      if (questions.length > left - spare) {
+        found.push(finding('not measured', `no request is left of ${MAX_REQUESTS}`));
+        return;
+      }
+      if (afterMs > 0) await pause(Math.max(0, startedAt + afterMs - now()));
+      const replies: Reply[] = [];
+      for (const question of questions) replies.push(await ask(question));
+      if (questions[0]?.is === 'total') facts.total = replies[0]!.total;
+      const refusal = replies.find(({ refusedWith }) => refusedWith !== undefined);
+      if (refusal && ifRefused) {
+        found.push(finding(ifRefused, replyText(refusal)));
+        return;
+      }
+      for (const { verdict, measured, claim: other = claim } of [judge(facts, replies)].flat()) {
+        found.push({ ...finding(verdict, measured), claim: other });
+      }
+    } catch (error) {
+      found.push(finding('not measured', describeError(error)));
+    }
+  };
+  for (const experiment of EXPERIMENTS) await run(experiment, 1);
+  await run(LAST_EXPERIMENT, 0);
+  // One reason for each claim that no experiment applies to.
+  for (const each of inapplicable) {
+    if (!found.some(({ claim }) => claim === each.claim)) found.push(each);
+  }
+  return found;
+}
+
+/** Summarizes the measurements of lists, by the lists' names, as the property `measured` of a description. */
+export function measuredOf(
+  lists: ReadonlyMap<string, readonly Measurement[]>,
+  date: string,
+): Measured {
+  const summary = [...lists].map(([name, measurements]) => {
+    const verdicts = (claim: string) =>
+      measurements.filter((each) => each.claim === claim).map(({ verdict }) => verdict);
+    const refuted = CLAIMS.filter((claim) => verdicts(claim).includes('refuted'));
+    const notRefuted = CLAIMS.filter(
+      (claim) =>
+        !refuted.includes(claim) && verdicts(claim).some((verdict) => verdict !== 'not measured'),
+    );
+    return [name, { refuted, notRefuted }] as const;
+  });
+  return { date, lists: Object.fromEntries(summary) };
+}

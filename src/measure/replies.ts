@@ -1,0 +1,86 @@
+// The responses that the experiments compare.
+
+import type { Claim } from '../description/format.ts';
+import { canonicalJson } from '../schemas/json/json.ts';
+import type { JsonValue } from '../schemas/json/json.ts';
+import type { ListQuery } from '../streams/http/request-plan.ts';
+
+/** A record in a response. */
+export interface Row {
+  /** Key of the record; undefined if the record has none. */
+  readonly key: string | undefined;
+  readonly json: JsonValue;
+  /** Modification time, in epoch ms; null if the record has none. */
+  readonly at: number | null;
+}
+
+/** The response to a {@link Question}. */
+export interface Reply {
+  /** Records of the page, or the single record; none if the request was refused. */
+  readonly rows: readonly Row[];
+  readonly total?: number | undefined;
+  /** Whether the response says that another page follows. */
+  readonly hasNext?: boolean;
+  readonly next?: string | undefined;
+  /** Whether the response has one of the statuses that mean that a single record does not exist. */
+  readonly isGone?: boolean;
+  /** HTTP status from 400 to 499 with which the request was refused. */
+  readonly refusedWith?: number;
+  /** Lower bound of the server's time, in epoch ms; undefined if the response has no `Date`. */
+  readonly serverTime?: number | undefined;
+}
+
+/**
+ * A request of an experiment. `unknown`: the request has an additional query parameter that the API does not document. `total`: the request
+ * is the list's own request for the number of records, and the reply has only this number.
+ */
+export interface Question extends ListQuery {
+  readonly is?: 'unknown' | 'total';
+}
+
+/**
+ * Result for a claim. `not refuted`: the experiment found nothing against the claim, which proves nothing. `warning`: the claim stands, but
+ * the finding limits what the service can promise. `not measured`: the experiment does not apply, or failed.
+ */
+export type Verdict = 'refuted' | 'not refuted' | 'warning' | 'not measured';
+
+/** A finding about a claim; `query` is about additional parameters, and is never refuted. */
+export interface Measurement {
+  readonly claim: Claim | 'query';
+  readonly verdict: Verdict;
+  readonly measured: string;
+}
+
+/** Returns a text with the number of records, or the status of a refusal. */
+export function replyText({ refusedWith, rows }: Reply): string {
+  return refusedWith === undefined ? countText(rows.length) : `refused, status ${refusedWith}`;
+}
+
+export function countText(count: number): string {
+  return count === 1 ? '1 record' : `${count} records`;
+}
+
+export function keysOf({ rows }: Reply): string[] {
+  return rows.flatMap(({ key }) => key ?? []);
+}
+
+export function isSame(one: Row, other: Row): boolean {
+  return canonicalJson(one.json) === canonicalJson(other.json);
+}
+
+/** Returns the names of at most five top-level fields in which two records differ. Never values: they may be personal. */
+export function differingFields(one: Row, other: Row): string[] {
+  const [left, right] = [one, other].map(({ json }) => Object(json) as Record<string, JsonValue>);
+  const names = new Set([...Object.keys(left!), ...Object.keys(right!)]);
+  const text = (value: JsonValue | undefined) => canonicalJson(value ?? null);
+  return [...names].filter((name) => text(left![name]) !== text(right![name])).slice(0, 5);
+}
+
+/** Returns a key of the same form as the given keys, but different from all of them. */
+export function absentKey(keys: readonly string[]): string {
+  const [longest = '0'] = keys.toSorted((one, other) => other.length - one.length);
+  if (keys.every((key) => /^\d+$/.test(key))) return '9'.repeat(Math.min(longest.length + 1, 15));
+  const half = longest.length >> 1;
+  const end = longest.slice(half).replaceAll(/\d/g, '9').replaceAll(/[a-z]/gi, 'f');
+  return longest.slice(0, half) + end;
+}
